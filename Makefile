@@ -1,0 +1,94 @@
+# All targets work in an environment of their own, .venv, which the first one that needs it creates.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet --progress-bar off --require-hashes
+DEMO_READY := $(VENV)/.demo-ready
+TEST_READY := $(VENV)/.test-ready
+TESTS := tests
+WORKERS := 2
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint bench docs drawing wheel pins venv clean distclean moved
+
+help: ## List the targets
+	@echo "bitlane: DirectML's bit operators on an FPGA. Targets:"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "The first run of demo or test installs what it needs into $(VENV); later runs reuse it."
+
+demo: $(DEMO_READY) ## Run the demo on the simulated circuit; pictures go to out/
+	@$(BIN)/bitlane demo
+
+test: lint ## Check style, types and imports, then run all tests (TESTS=tests/host for some)
+	@echo "== pytest, $(WORKERS) at a time"
+	@$(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
+
+lint: $(TEST_READY) ## Check style, types and imports
+	@echo "== ruff"
+	@$(BIN)/python -m ruff check --quiet .
+	@$(BIN)/python -m ruff format --check --quiet .
+	@echo "== mypy"
+	@$(BIN)/python -m mypy
+	@echo "== pyright"
+	@$(BIN)/python -m pyright --warnings
+	@echo "== import-linter"
+	@$(BIN)/lint-imports
+
+bench: $(DEMO_READY) ## Measure the circuit against its speed contract
+	@$(BIN)/bitlane bench
+
+docs: $(DEMO_READY) ## Write docs/registers.md from the contract between circuit and driver
+	@$(BIN)/python -m bitlane.abi_page > docs/registers.md.new
+	@mv docs/registers.md.new docs/registers.md
+	@echo "wrote docs/registers.md"
+
+drawing: ## Draw docs/data_path.svg from docs/data_path.dot (needs Graphviz' dot)
+	@dot -Tsvg docs/data_path.dot > docs/data_path.svg.new
+	@mv docs/data_path.svg.new docs/data_path.svg
+	@echo "wrote docs/data_path.svg"
+
+wheel: $(TEST_READY) ## Build the wheel into dist/
+	@$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/*.whl
+
+pins: ## Renew the pins in requirements/ (needs uv)
+	@sh requirements/renew.sh
+
+venv: $(TEST_READY) ## Set up the environment that tests and demo use
+
+clean: ## Remove what demo, tests and builds have written
+	@rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find rtl sim host boards tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	@echo "cleaned; the environment $(VENV) is kept (make distclean removes it too)"
+
+distclean: clean ## Remove the environment too
+	@rm -rf $(VENV)
+
+# An environment knows its own path: one that was copied or moved along is made anew.
+ifneq ($(shell cat $(VENV)/.made-in 2>/dev/null),$(CURDIR))
+$(VENV)/.made-in: moved
+endif
+
+$(VENV)/.made-in:
+	@sh requirements/environment.sh "$(VENV)"
+	@echo "$(CURDIR)" > $@
+
+$(DEMO_READY): $(VENV)/.made-in pyproject.toml requirements/demo.txt requirements/compiler.txt
+	@echo "== Installing what the demo needs into $(VENV), pinned and hash-checked"
+	@$(INSTALL) -r requirements/demo.txt
+	@if cxx=$$(command -v g++ || command -v clang++ || command -v c++); then \
+	  echo "== C++ compiler found: $$cxx"; \
+	else \
+	  echo "== No C++ compiler found: installing one, ziglang, into $(VENV)"; \
+	  $(INSTALL) -r requirements/compiler.txt; \
+	fi
+	@echo "== Installing bitlane itself from this folder, editable"
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(TEST_READY): $(DEMO_READY) requirements/dev.txt
+	@echo "== Installing what the tests need into $(VENV), pinned and hash-checked"
+	@$(INSTALL) -r requirements/dev.txt
+	@touch $@

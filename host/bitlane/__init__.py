@@ -1,0 +1,68 @@
+"""DirectML's element-wise bit operators on an FPGA, or on a simulation of its circuit.
+
+import bitlane, numpy as np
+with bitlane.open("sim") as device:
+    y = device.bit_xor(a, b)
+y = bitlane.bit_not(a)  # on the default device
+"""
+
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from .allocator import OutOfDeviceMemory
+from .arrays import DataTypeError, OutOfRangeError, ShapeError
+from .default import (
+    bit_and,
+    bit_count,
+    bit_not,
+    bit_or,
+    bit_shift_left,
+    bit_shift_right,
+    bit_xor,
+    default_device,
+)
+from .device import Device
+from .device import open_device as open
+from .errors import BitlaneError, DeviceError, DeviceTimeout, DmlError, LinkError
+from .lowering import LayoutError, UnsupportedError
+from .ring import DeviceFault
+from .version import __version__
+
+if TYPE_CHECKING:
+    from . import dml
+
+__all__ = [
+    "BitlaneError",
+    "DataTypeError",
+    "Device",
+    "DeviceError",
+    "DeviceFault",
+    "DeviceTimeout",
+    "DmlError",
+    "LayoutError",
+    "LinkError",
+    "OutOfDeviceMemory",
+    "OutOfRangeError",
+    "ShapeError",
+    "UnsupportedError",
+    "__version__",
+    "bit_and",
+    "bit_count",
+    "bit_not",
+    "bit_or",
+    "bit_shift_left",
+    "bit_shift_right",
+    "bit_xor",
+    "default_device",
+    "dml",
+    "open",
+]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import ``bitlane.dml`` when it is first used."""
+    if name == "dml":
+        from importlib import import_module
+
+        return import_module(".dml", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,124 @@
+"""Command records: what a command holds, and its words as the circuit reads them.
+
+Everything about the layout comes from ``bitlane_rtl.abi``. Nothing here touches tensors.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane_rtl.abi import MAX_LOOPS, RECORD, RECORD_SEAL, Bits, Lane, Mode, Op, record_words
+
+__all__ = ["Command", "Walk", "encode"]
+
+_MODULUS: Final = 1 << 32
+_WORD: Final = {name: field.word for name, field in RECORD.items()}
+_CONTROL: Final[dict[str, Bits]] = {bits.name: bits for bits in RECORD["CONTROL"].bits}
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How one stream walks through memory. All numbers are bytes; strides and jumps are signed."""
+
+    base: int
+    """Address of the first element."""
+    last: int
+    """Highest address of a byte that the command touches."""
+    mode: Mode = Mode.DENSE
+    stride: int = 0
+    """From an element of a run to the next, if STRIDED; else 0."""
+    jumps: tuple[int, ...] = ()
+    """One a loop outside the run, innermost first."""
+
+    def moved(self, offset: int) -> "Walk":
+        return Walk(self.base + offset, self.last + offset, self.mode, self.stride, self.jumps)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command, before it is packed into words."""
+
+    op: Op
+    lane: Lane
+    out_lane: Lane
+    run: int
+    """Elements in a run."""
+    a: Walk
+    b: Walk | None
+    y: Walk
+    counts: tuple[int, ...] = ()
+    """Iterations of the loops outside the run, innermost first."""
+    saturate: bool = False
+    arithmetic: bool = False
+    fence: bool = False
+
+    @property
+    def loops(self) -> int:
+        """Nested loops in use, the run included."""
+        return 1 + len(self.counts)
+
+    def moved(self, a: int, b: int, y: int, *, fence: bool) -> "Command":
+        """The same work on other places: each stream's addresses grow by so many bytes."""
+        return replace(
+            self,
+            a=self.a.moved(a),
+            b=None if self.b is None else self.b.moved(b),
+            y=self.y.moved(y),
+            fence=fence,
+        )
+
+
+def encode(command: Command, *, interrupt: bool = False) -> NDArray[np.uint32]:
+    """The words of the record that the command uses, sealed.
+
+    Raises ``ValueError`` if a number does not fit its field.
+    """
+    if command.loops > MAX_LOOPS:
+        raise ValueError(f"command: {command.loops} loops; a record has room for {MAX_LOOPS}")
+    a, b, y = command.a, command.b, command.y
+    b_mode = Mode.DENSE if b is None else b.mode
+    words = [0] * record_words(command.op, command.loops, (a.mode, b_mode, y.mode))
+    words[_WORD["RUN"]] = command.run
+    for name, walk in (("A", a), ("B", b), ("Y", y)):
+        if walk is None:
+            continue
+        words[_WORD[name + "_BASE"]] = walk.base
+        words[_WORD[name + "_LAST"]] = walk.last
+        if walk.mode is Mode.STRIDED:
+            words[_WORD[name + "_STRIDE"]] = walk.stride % _MODULUS
+        for loop, jump in enumerate(walk.jumps, 1):
+            words[_WORD[f"{name}_JUMP_{loop}"]] = jump % _MODULUS
+    for loop, count in enumerate(command.counts, 1):
+        words[_WORD[f"COUNT_{loop}"]] = count
+
+    control = {
+        "OP": command.op,
+        "LANE": command.lane,
+        "OUT_LANE": command.out_lane,
+        "A_MODE": a.mode,
+        "B_MODE": b_mode,
+        "Y_MODE": y.mode,
+        "LOOPS": command.loops,
+        "SATURATE": command.saturate,
+        "ARITHMETIC": command.arithmetic,
+        "FENCE": command.fence,
+        "INTERRUPT": interrupt,
+    }
+    words[_WORD["CONTROL"]] = sum(_CONTROL[name].insert(value) for name, value in control.items())
+    words[_WORD["CONTROL"]] |= _CONTROL["SEAL"].insert(_seal(words))
+    try:
+        return np.array(words, dtype="<u4")
+    except OverflowError as error:
+        raise ValueError(f"command: a word is outside 0 to {_MODULUS - 1}: {command}") from error
+
+
+def _seal(words: list[int]) -> int:
+    """The byte that makes all bytes of ``words`` XOR to ``RECORD_SEAL``."""
+    total = 0
+    for word in words:
+        total ^= word
+    total ^= total >> 16
+    total ^= total >> 8
+    return (total ^ RECORD_SEAL) & 0xFF

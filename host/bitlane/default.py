@@ -1,0 +1,80 @@
+"""The operators as functions, on one device that is opened when it is first needed."""
+
+import atexit
+import os
+from threading import Lock
+from typing import Final
+
+from numpy.typing import ArrayLike, DTypeLike
+
+from .arrays import AnyArray
+from .device import Device, open_device
+
+__all__ = [
+    "bit_and",
+    "bit_count",
+    "bit_not",
+    "bit_or",
+    "bit_shift_left",
+    "bit_shift_right",
+    "bit_xor",
+    "default_device",
+]
+
+VARIABLE: Final = "BITLANE_DEVICE"
+"""The environment variable that names the default device."""
+
+DEFAULT_URL: Final = "sim"
+
+_lock = Lock()
+_opened: list[Device] = []
+
+
+def default_device() -> Device:
+    """The device of the module's functions: environment variable BITLANE_DEVICE, else ``sim``.
+
+    Opened by the first call and closed when Python ends. Raises ``LinkError``.
+    """
+    with _lock:
+        if not _opened:
+            device = open_device(os.environ.get(VARIABLE) or DEFAULT_URL)
+            atexit.register(device.close)
+            _opened.append(device)
+        return _opened[0]
+
+
+def bit_not(a: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
+    """``Device.bit_not`` on the default device."""
+    return default_device().bit_not(a, out=out)
+
+
+def bit_and(a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
+    """``Device.bit_and`` on the default device."""
+    return default_device().bit_and(a, b, out=out)
+
+
+def bit_or(a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
+    """``Device.bit_or`` on the default device."""
+    return default_device().bit_or(a, b, out=out)
+
+
+def bit_xor(a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
+    """``Device.bit_xor`` on the default device."""
+    return default_device().bit_xor(a, b, out=out)
+
+
+def bit_shift_left(a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
+    """``Device.bit_shift_left`` on the default device."""
+    return default_device().bit_shift_left(a, b, out=out)
+
+
+def bit_shift_right(a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
+    """``Device.bit_shift_right`` on the default device."""
+    return default_device().bit_shift_right(a, b, out=out)
+
+
+def bit_count(
+    a: ArrayLike, /, dtype: DTypeLike | None = None, *, out: AnyArray | None = None
+) -> AnyArray:
+    """``Device.bit_count`` on the default device."""
+    return default_device().bit_count(a, dtype, out=out)

@@ -1,0 +1,152 @@
+"""`bitlane demo`: runs the parts in turn, prints what was found, and says whether all was right.
+
+Judging and printing only; the parts do the work, and the device computes.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+import bitlane
+from bitlane.cli import CHECK_FAILED, DONE, Subparsers
+from bitlane.device import Device
+from bitlane.errors import BitlaneError
+
+from . import digits, parity
+from .examples import run_examples
+from .progress import progress
+from .traffic import Meter, MeteredDevice, table
+
+__all__ = ["add_demo", "show"]
+
+_CHECKOUT = Path(__file__).parents[3]
+
+Print = Callable[[str], None]
+
+
+def add_demo(subparsers: Subparsers) -> None:
+    """Add the subcommand `demo`."""
+    parser = subparsers.add_parser(
+        "demo",
+        help="run the examples, a digit search and a parity rebuild on real input",
+        description="Runs every example model, searches handwritten digits by Hamming distance, and"
+        " rebuilds a photo from disks with parity; the device computes, NumPy checks.",
+    )
+    parser.add_argument("--device", default="sim", metavar="URL", help="default: %(default)s")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("out"),
+        metavar="DIR",
+        help="where the pictures go; default: %(default)s",
+    )
+    parser.add_argument(
+        "--examples",
+        type=Path,
+        default=_CHECKOUT / "examples",
+        metavar="DIR",
+        help="folder of model files; default: that of the checkout bitlane runs from",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    models = sorted(arguments.examples.resolve().glob("*.json"))
+    if not models:
+        raise BitlaneError(
+            f"--examples {arguments.examples}: no model files (*.json) there;"
+            " expected the folder examples of bitlane's source"
+        )
+    print(
+        f"Opening {arguments.device} (a simulated circuit is compiled once, before its first run)"
+    )
+    sys.stdout.flush()
+    with bitlane.open(arguments.device) as device:
+        return DONE if show(device, models, arguments.output) else CHECK_FAILED
+
+
+def _verdict(right: bool) -> str:
+    return "identical" if right else "DIFFERENT"
+
+
+def show(device: Device, models: list[Path], output: Path, say: Print = print) -> bool:
+    """Run all parts on ``device``, write pictures into ``output``; whether every check held."""
+    output.mkdir(parents=True, exist_ok=True)
+    meter = Meter(device.runtime.read_register)
+    metered = MeteredDevice(device, meter)
+    say(f"bitlane {bitlane.__version__} on {device.description}")
+    results = []
+    with meter.part("examples"):
+        say("")
+        say("Examples: model files, every dispatch compared with the NumPy model")
+        results.append(run_examples(device, models, output, say, meter.lap))
+    with meter.part("digits"):
+        results.append(_digits(metered, output, say))
+    with meter.part("parity"):
+        results.append(_parity(metered, output, say))
+    say("")
+    say("Summary: the circuit's own counters; beats a cycle on the busiest port, 1 at most")
+    for line in table([*meter.costs, meter.total], device.runtime.geometry.data_bytes):
+        say(line)
+    say(f"  computed by {device.description}")
+    say("All checks passed." if all(results) else "A CHECK FAILED: see above.")
+    return all(results)
+
+
+def _digits(device: MeteredDevice, output: Path, say: Print) -> bool:
+    from . import picture  # Pillow is there only where the extra is installed
+
+    images = digits.load()
+    held_out, database = digits.HELD_OUT, len(images.words) - digits.HELD_OUT
+    say("")
+    say(f"Digits: {held_out} held-out images against {database:,}, one 64-bit word each")
+
+    def bar(calls: range) -> Iterator[int]:
+        return progress(calls, "digits")
+
+    found = digits.search(device, images, bar)
+    total, wrong = found.distances.size, found.wrong_distances
+    agreement = "all identical to NumPy's" if wrong == 0 else f"{wrong:,} DIFFER from NumPy's"
+    say(f"  {total:,} distances by BIT_XOR and BIT_COUNT: {agreement}")
+    correct = int(np.count_nonzero(found.correct))
+    share = f"{correct} of {held_out} ({correct / held_out:.1%})"
+    say(f"  nearest neighbour of the right label: {share}")
+    path = output / "digits.png"
+    picture.save(picture.digits_picture(found), path)
+    say(f"  wrote {path}")
+    return wrong == 0
+
+
+def _parity(device: MeteredDevice, output: Path, say: Print) -> bool:
+    from . import picture  # Pillow is there only where the extra is installed
+
+    photo = parity.load()
+    disks = parity.stripe(device, photo)
+    count, stripes, unit = disks.shape
+    say("")
+    say(
+        f"Parity: china.jpg, {photo.size:,} bytes in {stripes} stripes over {count} disks,"
+        " parity on each disk in turn"
+    )
+    expected = np.bitwise_xor.reduce(parity.units(photo), axis=1)
+    computed = np.stack([disks[parity.parity_disk(row), row] for row in range(stripes)])
+    results = [np.array_equal(computed, expected)]
+    say(f"  parity, {computed.size:,} bytes: {_verdict(results[0])} to NumPy's")
+    path = output / "photo.png"
+    for lost in range(count):
+        damaged = disks.copy()
+        damaged[lost] = 0
+        before = parity.join(damaged, photo.size).reshape(photo.shape)
+        damaged[lost] = parity.rebuild(device, damaged, lost)
+        after = parity.join(damaged, photo.size).reshape(photo.shape)
+        right = np.array_equal(damaged, disks) and np.array_equal(after, photo)
+        results.append(right)
+        say(f"  disk {lost} lost, {stripes * unit:,} bytes rebuilt: {_verdict(right)}")
+        if lost == count // 2:
+            picture.save(picture.photo_picture(before, after, lost), path)
+    say(f"  wrote {path} (photo: danielbuechele, CC BY 2.0)")
+    return all(results)

@@ -1,0 +1,248 @@
+"""A device for people with NumPy arrays: the seven operators, on arrays of any layout.
+
+Every bit of every result comes from the device: nothing here computes on data.
+"""
+
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from bitlane_rtl.abi import Op
+
+from .allocator import OutOfDeviceMemory
+from .arrays import (
+    AnyArray,
+    address_of,
+    as_array,
+    as_pair,
+    bits,
+    count_type,
+    detached,
+    expect_integers,
+    new_output,
+    order_of,
+    packed_strides,
+    result_shape,
+    same_place,
+    use_output,
+)
+from .link import open_link
+from .lowering import View
+from .runtime import Runtime
+from .tiles import tile_shape, tiles
+from .transfer import Layout, rounded, store
+
+__all__ = ["Device", "open_device"]
+
+
+class Device:
+    """DirectML's bit operators on NumPy arrays, executed by the device behind ``runtime``.
+
+    Operands may have any strides, any rank and either byte order, and broadcast as NumPy's do.
+    Their data types are the eleven of DirectML: integers of 8 to 64 bits, floats of 16 to 64, of
+    which only the native encoding counts; both operands of an operation have the same one. A
+    Python integer takes the type of the other operand, if it fits.
+
+    Results are arrays, also of rank 0, of the native byte order. With ``out``, an array of the
+    result's very shape and type, they are stored there and ``out`` is returned. It may overlap the
+    operands: the result is as if they had been copied first.
+
+    Tensors that exceed the device's memory are processed in pieces; then only operands that
+    overlap ``out`` without being the same elements are copied on the host.
+
+    All methods raise ``DataTypeError``, ``ShapeError`` or ``OutOfRangeError`` for arguments that
+    do not fit; ``UnsupportedError`` for what the circuit was built without; ``DeviceFault``,
+    ``DeviceTimeout`` or ``LinkError`` when the device fails, and ``out`` is then undefined.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+
+    @property
+    def description(self) -> str:
+        """What the device is and how it is reached."""
+        return self.runtime.link.description
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that the device may take over a command."""
+        return self.runtime.timeout
+
+    @timeout.setter
+    def timeout(self, seconds: float) -> None:
+        self.runtime.timeout = seconds
+
+    def bit_not(self, a: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
+        """Every bit of ``a`` inverted."""
+        first = as_array("a", a)
+        return self._run(Op.NOT, first, None, first.dtype, out)
+
+    def bit_and(self, a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
+        """The bits that are 1 in ``a`` and ``b``."""
+        return self._logic(Op.AND, a, b, out)
+
+    def bit_or(self, a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
+        """The bits that are 1 in ``a`` or ``b``."""
+        return self._logic(Op.OR, a, b, out)
+
+    def bit_xor(self, a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
+        """The bits in which ``a`` and ``b`` differ."""
+        return self._logic(Op.XOR, a, b, out)
+
+    def bit_shift_left(
+        self, a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None
+    ) -> AnyArray:
+        """Integers ``a`` shifted left by ``b``, element by element.
+
+        Counts below 0, or of the width or more, give 0 as NumPy's do (``bitlane.dml`` takes them
+        modulo the width, as DirectML does).
+        """
+        return self._shift(Op.SHIFT_LEFT, a, b, out)
+
+    def bit_shift_right(
+        self, a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None
+    ) -> AnyArray:
+        """Integers ``a`` shifted right by ``b``: logically if unsigned, else with their sign.
+
+        Counts below 0, or of the width or more, give 0, or -1 for a negative ``a``, as NumPy's do
+        (``bitlane.dml`` takes them modulo the width and shifts logically, as DirectML does).
+        """
+        return self._shift(Op.SHIFT_RIGHT, a, b, out)
+
+    def bit_count(
+        self,
+        a: ArrayLike,
+        /,
+        dtype: DTypeLike | None = None,
+        *,
+        out: AnyArray | None = None,
+    ) -> AnyArray:
+        """How many bits of each element's encoding are 1, as ``dtype``: uint8 or uint32.
+
+        The default is the type of ``out``, else uint8. Unlike ``np.bitwise_count``, which counts
+        the absolute value, -1 has as many as its type has bits.
+        """
+        first = as_array("a", a)
+        return self._run(Op.COUNT, first, None, count_type(dtype, out), out)
+
+    def _logic(self, op: Op, a: ArrayLike, b: ArrayLike, out: AnyArray | None) -> AnyArray:
+        first, second = as_pair(a, b)
+        return self._run(op, first, second, first.dtype, out)
+
+    def _shift(self, op: Op, a: ArrayLike, b: ArrayLike, out: AnyArray | None) -> AnyArray:
+        first, second = as_pair(a, b)
+        expect_integers(first)
+        return self._run(op, first, second, first.dtype, out, arithmetic=first.dtype.kind == "i")
+
+    def _run(
+        self,
+        op: Op,
+        a: AnyArray,
+        b: AnyArray | None,
+        dtype: np.dtype[Any],
+        out: AnyArray | None,
+        *,
+        arithmetic: bool = False,
+    ) -> AnyArray:
+        shape = result_shape(a, b)
+        if out is None:
+            result = new_output(shape, dtype, a, b)
+        else:
+            use_output(out, shape, dtype)
+            result = out
+        if result.size:
+            inputs = [bits(a)]
+            if b is not None:
+                inputs.append(inputs[0] if b is a else bits(b))
+            inputs = [x if x.shape == shape else np.broadcast_to(x, shape) for x in inputs]
+            self._execute(op, inputs, bits(result), arithmetic)
+        return result
+
+    def _execute(self, op: Op, inputs: list[AnyArray], out: AnyArray, arithmetic: bool) -> None:
+        """Set ``out`` to ``op`` of ``inputs``: arrays of one shape, of unsigned integers."""
+        order = order_of(out.strides)
+        shape = out.shape
+        room = self.runtime.allocator.largest()
+
+        def sizes(box: tuple[int, ...]) -> list[int]:
+            result = out.itemsize
+            for count in box:
+                result *= count
+            return [*(rounded(Layout.of(x, box).size) for x in inputs), rounded(result)]
+
+        box = tile_shape(shape, order, lambda box: sum(sizes(box)) <= room)
+        if box is None:
+            raise OutOfDeviceMemory(
+                f"device memory: {sum(sizes((1,) * len(shape)))} bytes for one element do not fit;"
+                f" the largest hole has {room} bytes"
+            )
+        if box != shape:
+            # Pieces are stored while later ones have not been sent yet.
+            inputs = [
+                detached(x) if not same_place(x, out) and np.may_share_memory(x, out) else x
+                for x in inputs
+            ]
+        places = sizes(box)
+        raw = [Layout.of(x, box).raw for x in inputs]
+        buffer = self.runtime.allocate(sum(places))
+        try:
+            sent: list[tuple[Layout, int] | None] = [None] * len(inputs)
+            for index in tiles(shape, box, order):
+                piece = out[index]
+                address = buffer.address
+                views = []
+                for k, x in enumerate(inputs):
+                    part = x[index]
+                    layout = Layout.of(part, raw=raw[k])
+                    content = (layout, address_of(part))
+                    if content != sent[k]:
+                        self.runtime.write(address, layout.content(part))
+                        sent[k] = content
+                    views.append(View(address + layout.first, layout.strides, x.itemsize))
+                    address += places[k]
+                strides = packed_strides(piece.shape, order, out.itemsize)
+                self.runtime.execute(
+                    op,
+                    piece.shape,
+                    views[0],
+                    views[1] if len(views) > 1 else None,
+                    View(address, strides, out.itemsize),
+                    saturate=True,
+                    arithmetic=arithmetic,
+                )
+                store(self.runtime.read(address, piece.nbytes), piece, order)
+        finally:
+            self.runtime.free(buffer)
+
+    def close(self) -> None:
+        """Close the link to the device. May be called again."""
+        self.runtime.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<bitlane.Device: {self.description}>"
+
+
+def open_device(url: str) -> Device:
+    """The device that ``url`` names: ``sim``, ``sim:pysim``, ``serial:/dev/ttyUSB1``.
+
+    Raises ``LinkError`` if it cannot be opened or is no bitlane device of this version.
+    """
+    link = open_link(url)
+    try:
+        return Device(Runtime(link))
+    except BaseException:
+        link.close()
+        raise

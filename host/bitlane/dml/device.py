@@ -1,0 +1,241 @@
+"""The device of DirectML's object model: creates everything else, and executes command lists."""
+
+import operator as operators
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Literal, Protocol, Self, cast, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from bitlane_rtl.abi import Op
+
+from ..allocator import Buffer as Allocation
+from ..errors import DmlError
+from ..geometry import Geometry
+from ..lowering import View
+from .buffer import Buffer
+from .operators import ALL_TYPES, SMALL_UNSIGNED_TYPES, OperatorDesc
+from .recorder import CommandList, CommandRecorder, run
+from .rules import check_operator
+from .table import BindingTable, CompiledOperator, Dispatchable, Operator, OperatorInitializer
+from .types import DataType, ExecutionFlags, Feature, FeatureLevel
+
+__all__ = ["Device", "DeviceWithEngine", "Engine"]
+
+_UNSUPPORTED = "DXGI_ERROR_UNSUPPORTED"
+
+
+class Engine(Protocol):
+    """What this package asks of a runtime; ``bitlane.runtime.Runtime`` is one."""
+
+    @property
+    def geometry(self) -> Geometry: ...
+
+    def allocate(self, size: int) -> Allocation: ...
+
+    def free(self, buffer: Allocation) -> None: ...
+
+    def write(self, address: int, data: npt.NDArray[np.uint8]) -> None: ...
+
+    def read(self, address: int, size: int) -> npt.NDArray[np.uint8]: ...
+
+    def execute(
+        self,
+        op: Op,
+        shape: tuple[int, ...],
+        a: View,
+        b: View | None,
+        y: View,
+        *,
+        saturate: bool,
+    ) -> None: ...
+
+
+class DeviceWithEngine(Protocol):
+    """What has a runtime; ``bitlane.Device`` is one."""
+
+    @property
+    def runtime(self) -> Engine: ...
+
+
+class Device:
+    """``IDMLDevice`` on a bitlane device.
+
+    ``device`` is a ``bitlane.Device`` or a ``bitlane.runtime.Runtime``; it stays the caller's to
+    close. ``feature_level`` is what the device presents itself as: what that level lacks is
+    refused. Closing this object (or leaving its ``with`` statement) gives back its buffers.
+
+    DirectML removes its device after an invalid call to a method that returns nothing, and only a
+    new one helps. Here the call raises, changes nothing, and the device stays usable.
+    """
+
+    def __init__(
+        self,
+        device: Engine | DeviceWithEngine,
+        feature_level: FeatureLevel = FeatureLevel.LEVEL_4_1,
+    ) -> None:
+        self.runtime = cast(Engine, getattr(device, "runtime", device))
+        self.feature_level = FeatureLevel(feature_level)
+        self._buffers: set[Buffer] = set()
+
+    def close(self) -> None:
+        """Give back every buffer that this device created. Closing twice is harmless."""
+        for buffer in tuple(self._buffers):
+            buffer.close()
+
+    def forget(self, buffer: Buffer) -> None:
+        """Called by a buffer that gives its memory back."""
+        self._buffers.discard(buffer)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @overload
+    def check_feature_support(
+        self, feature: Literal[Feature.TENSOR_DATA_TYPE_SUPPORT], query: DataType
+    ) -> bool: ...
+
+    @overload
+    def check_feature_support(
+        self, feature: Literal[Feature.FEATURE_LEVELS], query: Sequence[FeatureLevel]
+    ) -> FeatureLevel: ...
+
+    def check_feature_support(
+        self, feature: Feature, query: DataType | Sequence[FeatureLevel]
+    ) -> bool | FeatureLevel:
+        """``CheckFeatureSupport``.
+
+        ``TENSOR_DATA_TYPE_SUPPORT`` takes a data type, and tells whether tensors of it exist at
+        this device's level. ``FEATURE_LEVELS`` takes the levels that the caller knows, and gives
+        the highest of them that the device has; if it has none of them, raises ``DmlError``.
+        """
+        if feature is Feature.TENSOR_DATA_TYPE_SUPPORT:
+            wide = self.feature_level >= FeatureLevel.LEVEL_4_1
+            return query in (ALL_TYPES if wide else SMALL_UNSIGNED_TYPES)
+        levels = [FeatureLevel(level) for level in cast(Sequence[FeatureLevel], query)]
+        supported = [level for level in levels if level <= self.feature_level]
+        if not supported:
+            raise DmlError(
+                "FeatureLevels",
+                "RequestedFeatureLevels",
+                [str(level) for level in levels],
+                f"a level of {self.feature_level} or below",
+                hresult=_UNSUPPORTED,
+            )
+        return max(supported)
+
+    def create_buffer(self, size: int) -> Buffer:
+        """A buffer of at least ``size`` bytes, rounded up to a multiple of 4; contents undefined.
+
+        Raises ``DmlError`` for a size below 1, and what the runtime raises when the device's
+        memory is full.
+        """
+        size = operators.index(size)
+        if size < 1:
+            raise DmlError("Buffer", "SizeInBytes", size, "at least 1")
+        buffer = Buffer(self, size)
+        self._buffers.add(buffer)
+        return buffer
+
+    def create_operator(self, desc: OperatorDesc) -> Operator:
+        """``CreateOperator``: checks every rule on descriptions. Raises ``DmlError``."""
+        if not isinstance(desc, OperatorDesc):
+            raise DmlError(
+                "OperatorDesc",
+                "Type",
+                type(desc).__name__,
+                "a description of an element-wise bit operator",
+            )
+        check_operator(desc, self.feature_level)
+        self._check_circuit(desc)
+        return Operator(self, desc)
+
+    def compile_operator(
+        self, operator: Operator, flags: ExecutionFlags = ExecutionFlags.NONE
+    ) -> CompiledOperator:
+        """``CompileOperator``. A bit operator is one command: there is nothing to fuse."""
+        self._check_mine("CompileOperator", operator.device)
+        return CompiledOperator(operator, ExecutionFlags(flags))
+
+    def create_operator_initializer(
+        self, operators: Sequence[CompiledOperator]
+    ) -> OperatorInitializer:
+        """``CreateOperatorInitializer``: dispatch it once, before the operators.
+
+        Raises ``DmlError`` if one of them has been initialised already.
+        """
+        for operator in operators:
+            self.check_uninitialized(operator)
+        return OperatorInitializer(operators)
+
+    def create_binding_table(self, dispatchable: Dispatchable) -> BindingTable:
+        """``CreateBindingTable``. There are no descriptor heaps here."""
+        return BindingTable(self, dispatchable)
+
+    def create_command_recorder(self) -> CommandRecorder:
+        """``CreateCommandRecorder``."""
+        return CommandRecorder(self)
+
+    def create_command_list(self) -> CommandList:
+        """An empty command list, which DirectML has from Direct3D 12."""
+        return CommandList(self)
+
+    def execute(self, *lists: CommandList) -> None:
+        """Execute command lists, and wait until they are done.
+
+        All dispatches of all lists are checked first (``DmlError``); then each is complete before
+        the next starts, as if a barrier stood between any two. Raises what the runtime raises when
+        the device fails.
+        """
+        for command_list in lists:
+            self._check_mine("Execute", command_list.device)
+        run(self, lists)
+
+    def check_uninitialized(self, operator: CompiledOperator) -> None:
+        """Raises ``DmlError`` if ``operator`` is of another device or has been initialised."""
+        self._check_mine("CreateOperatorInitializer", operator.device)
+        if operator.initialized:
+            raise DmlError(
+                str(operator.desc.operator_type),
+                "State",
+                "initialized already",
+                "a compiled operator that is initialized exactly once",
+            )
+
+    def _check_mine(self, method: str, device: "Device") -> None:
+        if device is not self:
+            raise DmlError(method, "Device", "another device", "an object that this one created")
+
+    def _check_circuit(self, desc: OperatorDesc) -> None:
+        """The circuit was built with the operation and, where it matters, with the lane."""
+        geometry = self.runtime.geometry
+        if desc.op not in geometry.ops:
+            names = ", ".join(op.name for op in sorted(geometry.ops))
+            raise DmlError(
+                str(desc.operator_type),
+                "Type",
+                desc.op.name,
+                f"an operation that this device was built with: {names}",
+                hresult=_UNSUPPORTED,
+            )
+        name, tensor = desc.inputs[0]
+        lanes = {lane.bytes for lane in geometry.lanes}
+        if desc.op.splits_lanes and tensor.data_type.itemsize not in lanes:
+            widths = ", ".join(str(lane.bits) for lane in sorted(geometry.lanes))
+            raise DmlError(
+                name,
+                "DataType",
+                tensor.data_type.name,
+                f"elements of {widths} bits, which this device was built with for"
+                f" {desc.operator_type}",
+                hresult=_UNSUPPORTED,
+            )

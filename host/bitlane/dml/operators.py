@@ -1,0 +1,182 @@
+"""The descriptions of the seven element-wise bit operators, and what each operator is like."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar
+
+from bitlane_rtl.abi import Op
+
+from .tensor import BufferTensorDesc
+from .types import DataType, OperatorType
+
+__all__ = [
+    "ALL_TYPES",
+    "OPERATOR_DESCS",
+    "SMALL_UNSIGNED_TYPES",
+    "UNSIGNED_TYPES",
+    "ElementWiseBitAndOperatorDesc",
+    "ElementWiseBitCountOperatorDesc",
+    "ElementWiseBitNotOperatorDesc",
+    "ElementWiseBitOrOperatorDesc",
+    "ElementWiseBitShiftLeftOperatorDesc",
+    "ElementWiseBitShiftRightOperatorDesc",
+    "ElementWiseBitXorOperatorDesc",
+    "InPlace",
+    "OperatorDesc",
+]
+
+ALL_TYPES = tuple(data_type for data_type in DataType if data_type is not DataType.UNKNOWN)
+SMALL_UNSIGNED_TYPES = (DataType.UINT32, DataType.UINT16, DataType.UINT8)
+UNSIGNED_TYPES = (DataType.UINT64, *SMALL_UNSIGNED_TYPES)
+
+
+class InPlace(IntEnum):
+    """How many inputs the output may take the place of."""
+
+    NONE = 0
+    ONE = 1
+    ANY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _UnaryOperatorDesc:
+    input_tensor: BufferTensorDesc
+    output_tensor: BufferTensorDesc
+
+    operator_type: ClassVar[OperatorType]
+    op: ClassVar[Op]
+    in_place: ClassVar[InPlace] = InPlace.ANY
+    wide_types: ClassVar[tuple[DataType, ...]] = ALL_TYPES
+    """Data types of the inputs from feature level 4_1; below, ``SMALL_UNSIGNED_TYPES``."""
+
+    @property
+    def inputs(self) -> tuple[tuple[str, BufferTensorDesc], ...]:
+        """DirectML's field name and tensor of every input, in binding order."""
+        return (("InputTensor", self.input_tensor),)
+
+    @property
+    def outputs(self) -> tuple[tuple[str, BufferTensorDesc], ...]:
+        """DirectML's field name and tensor of every output, in binding order."""
+        return (("OutputTensor", self.output_tensor),)
+
+
+@dataclass(frozen=True, slots=True)
+class _BinaryOperatorDesc:
+    a_tensor: BufferTensorDesc
+    b_tensor: BufferTensorDesc
+    output_tensor: BufferTensorDesc
+
+    operator_type: ClassVar[OperatorType]
+    op: ClassVar[Op]
+    in_place: ClassVar[InPlace] = InPlace.ANY
+    wide_types: ClassVar[tuple[DataType, ...]] = ALL_TYPES
+    """Data types of the inputs from feature level 4_1; below, ``SMALL_UNSIGNED_TYPES``."""
+
+    @property
+    def inputs(self) -> tuple[tuple[str, BufferTensorDesc], ...]:
+        """DirectML's field name and tensor of every input, in binding order."""
+        return (("ATensor", self.a_tensor), ("BTensor", self.b_tensor))
+
+    @property
+    def outputs(self) -> tuple[tuple[str, BufferTensorDesc], ...]:
+        """DirectML's field name and tensor of every output, in binding order."""
+        return (("OutputTensor", self.output_tensor),)
+
+
+class ElementWiseBitNotOperatorDesc(_UnaryOperatorDesc):
+    """``DML_ELEMENT_WISE_BIT_NOT_OPERATOR_DESC``: every bit inverted. In place allowed."""
+
+    __slots__ = ()
+    operator_type = OperatorType.ELEMENT_WISE_BIT_NOT
+    op = Op.NOT
+
+
+class ElementWiseBitCountOperatorDesc(_UnaryOperatorDesc):
+    """``DML_ELEMENT_WISE_BIT_COUNT_OPERATOR_DESC``: the number of ones of the native encoding.
+
+    The output is UINT8 or UINT32, whatever the input. Not in place: neither the documentation
+    page nor DirectML's operator schema allows it.
+    """
+
+    __slots__ = ()
+    operator_type = OperatorType.ELEMENT_WISE_BIT_COUNT
+    op = Op.COUNT
+    in_place = InPlace.NONE
+
+
+class ElementWiseBitAndOperatorDesc(_BinaryOperatorDesc):
+    """``DML_ELEMENT_WISE_BIT_AND_OPERATOR_DESC``. In place on either input, or on both."""
+
+    __slots__ = ()
+    operator_type = OperatorType.ELEMENT_WISE_BIT_AND
+    op = Op.AND
+
+
+class ElementWiseBitOrOperatorDesc(_BinaryOperatorDesc):
+    """``DML_ELEMENT_WISE_BIT_OR_OPERATOR_DESC``. In place on either input, or on both."""
+
+    __slots__ = ()
+    operator_type = OperatorType.ELEMENT_WISE_BIT_OR
+    op = Op.OR
+
+
+class ElementWiseBitXorOperatorDesc(_BinaryOperatorDesc):
+    """``DML_ELEMENT_WISE_BIT_XOR_OPERATOR_DESC``. In place on either input, or on both."""
+
+    __slots__ = ()
+    operator_type = OperatorType.ELEMENT_WISE_BIT_XOR
+    op = Op.XOR
+
+
+class ElementWiseBitShiftLeftOperatorDesc(_BinaryOperatorDesc):
+    """``DML_ELEMENT_WISE_BIT_SHIFT_LEFT_OPERATOR_DESC``: ``a << b``, a count an element.
+
+    A count of the element's width or more is taken modulo the width. DirectML does not document
+    that case; onnxruntime's DirectML backend reports that counts are masked (pull request 32361).
+    In place on one of the inputs.
+    """
+
+    __slots__ = ()
+    operator_type = OperatorType.ELEMENT_WISE_BIT_SHIFT_LEFT
+    op = Op.SHIFT_LEFT
+    in_place = InPlace.ONE
+    wide_types = UNSIGNED_TYPES
+
+
+class ElementWiseBitShiftRightOperatorDesc(_BinaryOperatorDesc):
+    """``DML_ELEMENT_WISE_BIT_SHIFT_RIGHT_OPERATOR_DESC``: logical ``a >> b``, a count an element.
+
+    Counts of the width or more are masked as for the left shift. In place on one of the inputs.
+    """
+
+    __slots__ = ()
+    operator_type = OperatorType.ELEMENT_WISE_BIT_SHIFT_RIGHT
+    op = Op.SHIFT_RIGHT
+    in_place = InPlace.ONE
+    wide_types = UNSIGNED_TYPES
+
+
+OperatorDesc = (
+    ElementWiseBitNotOperatorDesc
+    | ElementWiseBitAndOperatorDesc
+    | ElementWiseBitOrOperatorDesc
+    | ElementWiseBitXorOperatorDesc
+    | ElementWiseBitShiftLeftOperatorDesc
+    | ElementWiseBitShiftRightOperatorDesc
+    | ElementWiseBitCountOperatorDesc
+)
+"""``DML_OPERATOR_DESC``: any of the seven."""
+
+OPERATOR_DESCS: dict[OperatorType, type[OperatorDesc]] = {
+    desc.operator_type: desc
+    for desc in (
+        ElementWiseBitShiftLeftOperatorDesc,
+        ElementWiseBitShiftRightOperatorDesc,
+        ElementWiseBitAndOperatorDesc,
+        ElementWiseBitOrOperatorDesc,
+        ElementWiseBitXorOperatorDesc,
+        ElementWiseBitNotOperatorDesc,
+        ElementWiseBitCountOperatorDesc,
+    )
+}
+"""The description that belongs to each operator type."""

@@ -1,0 +1,190 @@
+"""Recording of dispatches, and their execution one after another."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..errors import DmlError
+from ..lowering import View
+from .binding import BufferBinding
+from .table import BindingTable, CompiledOperator, Dispatchable, OperatorInitializer
+from .tensor import BufferTensorDesc, packed_strides
+from .types import ExecutionFlags, TensorFlags
+
+if TYPE_CHECKING:
+    from .device import Device
+
+__all__ = ["CommandList", "CommandRecorder", "run"]
+
+_REMOVED = "DXGI_ERROR_DEVICE_REMOVED"
+
+
+@dataclass(frozen=True, slots=True)
+class _Initialization:
+    operators: tuple[CompiledOperator, ...]
+    inputs: tuple[tuple[BufferBinding | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Execution:
+    operator: CompiledOperator
+    inputs: tuple[BufferBinding | None, ...]
+    outputs: tuple[BufferBinding | None, ...]
+
+
+_Step: TypeAlias = _Initialization | _Execution
+
+
+class CommandList:
+    """Dispatches in the order in which they were recorded; may be executed more than once."""
+
+    def __init__(self, device: "Device") -> None:
+        self.device = device
+        self._recorded: list[_Step | BindingTable] = []
+
+    def __len__(self) -> int:
+        return len(self._recorded)
+
+    def reset(self) -> None:
+        """Forget everything that was recorded."""
+        self._recorded.clear()
+
+    def append(self, step: "_Step | BindingTable") -> None:
+        """Add a dispatch; a binding table stands for what it will hold at execution."""
+        self._recorded.append(step)
+
+    def steps(self) -> list["_Step"]:
+        """What is to be done, with the bindings of every dispatch checked. Raises ``DmlError``."""
+        return [
+            _resolve(step) if isinstance(step, BindingTable) else step for step in self._recorded
+        ]
+
+
+class CommandRecorder:
+    """``IDMLCommandRecorder``: of ``Device.create_command_recorder``."""
+
+    def __init__(self, device: "Device") -> None:
+        self.device = device
+
+    def record_dispatch(
+        self, command_list: CommandList, dispatchable: Dispatchable, table: BindingTable
+    ) -> None:
+        """Add a dispatch to ``command_list``; nothing is executed.
+
+        The table's bindings are taken as they are now, unless the operator was compiled with
+        ``DESCRIPTORS_VOLATILE``: then they are read when the list is executed. Raises
+        ``DmlError`` if a tensor is unbound, or if the output overlaps an input in a way that the
+        operator does not allow.
+        """
+        if table.dispatchable is not dispatchable:
+            raise DmlError(
+                "RecordDispatch",
+                "BindingTable",
+                "of another dispatchable",
+                "a table created for, or reset to, the dispatchable",
+                hresult=_REMOVED,
+            )
+        for name, thing in (("CommandList", command_list), ("BindingTable", table)):
+            if thing.device is not self.device:
+                raise DmlError(
+                    "RecordDispatch", name, "of another device", "this device's", hresult=_REMOVED
+                )
+        volatile = (
+            isinstance(dispatchable, CompiledOperator)
+            and dispatchable.flags & ExecutionFlags.DESCRIPTORS_VOLATILE
+        )
+        command_list.append(table if volatile else _resolve(table))
+
+
+def run(device: "Device", lists: Sequence[CommandList]) -> None:
+    """Check all of ``lists``, then execute them. Raises ``DmlError`` before the first dispatch."""
+    steps = [step for command_list in lists for step in command_list.steps()]
+    _check_order(steps)
+    for step in steps:
+        if isinstance(step, _Initialization):
+            _initialize(device, step)
+        else:
+            _execute(device, step)
+
+
+def _resolve(table: BindingTable) -> _Step:
+    target = table.dispatchable
+    if isinstance(target, OperatorInitializer):
+        return _Initialization(target.operators, table.resolve_initializer())
+    return _Execution(target, *table.resolve_operator())
+
+
+def _check_order(steps: Sequence[_Step]) -> None:
+    """Every operator is initialised exactly once, before its first execution; buffers live.
+
+    Source: ``nf-directml-idmldevice-createoperatorinitializer``.
+    """
+    done: set[int] = set()
+    for step in steps:
+        if isinstance(step, _Initialization):
+            for operator in step.operators:
+                if operator.initialized or id(operator) in done:
+                    raise DmlError(
+                        str(operator.desc.operator_type),
+                        "State",
+                        "initialized already",
+                        "a compiled operator that is initialized exactly once",
+                        hresult=_REMOVED,
+                    )
+                done.add(id(operator))
+            bindings = [binding for group in step.inputs for binding in group]
+        else:
+            if not step.operator.initialized and id(step.operator) not in done:
+                raise DmlError(
+                    str(step.operator.desc.operator_type),
+                    "State",
+                    "not initialized",
+                    "a compiled operator that an initializer has initialized",
+                    hresult=_REMOVED,
+                )
+            bindings = [*step.inputs, *step.outputs]
+        if any(binding and binding.buffer.closed for binding in bindings):
+            raise DmlError(
+                "RecordDispatch", "Buffer", "closed", "buffers that exist", hresult=_REMOVED
+            )
+
+
+def _initialize(device: "Device", step: _Initialization) -> None:
+    """Copy what DML is to own: afterwards, its buffers belong to the caller alone again."""
+    for operator, bindings in zip(step.operators, step.inputs, strict=True):
+        for (name, tensor), binding in zip(operator.desc.inputs, bindings, strict=True):
+            if tensor.flags & TensorFlags.OWNED_BY_DML:
+                assert binding is not None
+                size = tensor.total_tensor_size_in_bytes
+                copy = device.create_buffer(size)
+                copy.write(binding.buffer.read(size, binding.offset))
+                operator.owned[name] = copy
+        operator.initialized = True
+
+
+def _execute(device: "Device", step: _Execution) -> None:
+    operator = step.operator
+    operands = []
+    for (name, tensor), binding in zip(operator.desc.inputs, step.inputs, strict=True):
+        owned = operator.owned.get(name)
+        operands.append(_view(tensor, BufferBinding(owned) if owned else binding))
+    _, output = operator.desc.outputs[0]
+    device.runtime.execute(
+        operator.desc.op,
+        output.sizes,
+        operands[0],
+        operands[1] if len(operands) > 1 else None,
+        _view(output, step.outputs[0]),
+        saturate=False,
+    )
+
+
+def _view(tensor: BufferTensorDesc, binding: BufferBinding | None) -> View:
+    assert binding is not None
+    itemsize = tensor.data_type.itemsize
+    strides = packed_strides(tensor.sizes) if tensor.strides is None else tensor.strides
+    return View(
+        binding.buffer.address + binding.offset,
+        tuple(stride * itemsize for stride in strides),
+        itemsize,
+    )

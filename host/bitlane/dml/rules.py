@@ -1,0 +1,261 @@
+"""What DirectML demands of the description of an operator: one small function a rule.
+
+Every rule returns nothing, or raises ``DmlError`` with ``E_INVALIDARG``. Nothing here touches a
+device. Pages are named as in MicrosoftDocs: "BUFFER_TENSOR_DESC" is
+``ns-directml-dml_buffer_tensor_desc`` of sdk-api, "BIT_COUNT" is
+``ns-directml-dml_element_wise_bit_count_operator_desc``, and so on.
+"""
+
+from math import prod
+
+from ..errors import DmlError
+from .operators import (
+    SMALL_UNSIGNED_TYPES,
+    ElementWiseBitCountOperatorDesc,
+    OperatorDesc,
+)
+from .overlap import overlaps_itself
+from .tensor import (
+    TENSOR_DIMENSION_COUNT_MAX1,
+    BufferTensorDesc,
+    calc_buffer_tensor_size,
+    element_strides,
+    last_element,
+)
+from .types import DataType, FeatureLevel, OperatorType, TensorFlags
+
+__all__ = ["check_operator", "dimension_counts", "introduced", "supported_types"]
+
+_UINT_LAST = 2**32 - 1
+_UINT64_LAST = 2**64 - 1
+
+_SHIFTS = (
+    OperatorType.ELEMENT_WISE_BIT_SHIFT_LEFT,
+    OperatorType.ELEMENT_WISE_BIT_SHIFT_RIGHT,
+)
+
+
+def check_operator(desc: OperatorDesc, level: FeatureLevel) -> None:
+    """All rules of this module: raises ``DmlError`` at the first that ``desc`` breaks."""
+    check_level(desc, level)
+    tensors = (*desc.inputs, *desc.outputs)
+    for name, tensor in tensors:
+        is_output = name == desc.outputs[0][0]
+        check_dimension_count(name, tensor, desc, level)
+        check_sizes(name, tensor)
+        check_strides(name, tensor)
+        check_data_type(name, tensor, supported_types(desc, is_output, level), level)
+        check_flags(name, tensor, is_output)
+        check_alignment(name, tensor)
+        check_element_count(name, tensor)
+        check_total_size(name, tensor)
+    check_same(desc)
+    for name, tensor in desc.outputs:
+        check_output_layout(name, tensor)
+
+
+def introduced(desc: OperatorDesc | type[OperatorDesc]) -> FeatureLevel:
+    """The first feature level that has the operator.
+
+    Source: "Availability" of the operators' pages; windows-ai-docs ``dml-feature-level-history``.
+    """
+    if desc.operator_type in _SHIFTS:
+        return FeatureLevel.LEVEL_2_1
+    return FeatureLevel.LEVEL_3_0
+
+
+def supported_types(
+    desc: OperatorDesc | type[OperatorDesc], is_output: bool, level: FeatureLevel
+) -> tuple[DataType, ...]:
+    """The data types of an input or output of the operator at a feature level.
+
+    Source: "Tensor support" of the operators' pages. The output of BIT_COUNT stays UINT32 or
+    UINT8 at every level.
+    """
+    if is_output and desc.operator_type is OperatorType.ELEMENT_WISE_BIT_COUNT:
+        return (DataType.UINT32, DataType.UINT8)
+    return desc.wide_types if level >= FeatureLevel.LEVEL_4_1 else SMALL_UNSIGNED_TYPES
+
+
+def dimension_counts(level: FeatureLevel) -> range:
+    """The dimension counts of the bit operators at a feature level: 4, and 1 to 8 from 3_0.
+
+    Source: "Tensor support" of BIT_SHIFT_LEFT; windows-ai-docs ``directml-constants``.
+    """
+    return range(1, TENSOR_DIMENSION_COUNT_MAX1 + 1) if level >= 0x3000 else range(4, 5)
+
+
+def check_level(desc: OperatorDesc, level: FeatureLevel) -> None:
+    """The feature level has the operator. Source: "Availability" of the operators' pages."""
+    needed = introduced(desc)
+    if level < needed:
+        raise DmlError(
+            str(desc.operator_type), "FeatureLevel", level, f"a device of level {needed} or above"
+        )
+
+
+def check_dimension_count(
+    name: str, tensor: BufferTensorDesc, desc: OperatorDesc, level: FeatureLevel
+) -> None:
+    """The level allows that many dimensions; there is no tensor of none: a scalar is {1}.
+
+    Source: "Tensor support" of the operators' pages, DimensionCount of BUFFER_TENSOR_DESC.
+    """
+    allowed = dimension_counts(level)
+    if tensor.dimension_count not in allowed:
+        counts = str(allowed[0]) if len(allowed) == 1 else f"{allowed[0]} to {allowed[-1]}"
+        raise DmlError(
+            name,
+            "DimensionCount",
+            tensor.dimension_count,
+            f"{counts} for {desc.operator_type} at feature level {level}",
+        )
+
+
+def check_sizes(name: str, tensor: BufferTensorDesc) -> None:
+    """Every size is a UINT and not 0. Source: Sizes of BUFFER_TENSOR_DESC."""
+    for dimension, size in enumerate(tensor.sizes):
+        if not 1 <= size <= _UINT_LAST:
+            raise DmlError(name, f"Sizes[{dimension}]", size, f"1 to {_UINT_LAST}")
+
+
+def check_strides(name: str, tensor: BufferTensorDesc) -> None:
+    """There are no strides, or one for each dimension, a UINT each: none is negative.
+
+    Source: Strides of BUFFER_TENSOR_DESC.
+    """
+    if tensor.strides is None:
+        return
+    if len(tensor.strides) != tensor.dimension_count:
+        raise DmlError(
+            name, "Strides", list(tensor.strides), f"{tensor.dimension_count} numbers, as in Sizes"
+        )
+    for dimension, stride in enumerate(tensor.strides):
+        if not 0 <= stride <= _UINT_LAST:
+            raise DmlError(name, f"Strides[{dimension}]", stride, f"0 to {_UINT_LAST}")
+
+
+def check_data_type(
+    name: str, tensor: BufferTensorDesc, allowed: tuple[DataType, ...], level: FeatureLevel
+) -> None:
+    """The operator takes the data type. Source: "Tensor support" of the operators' pages."""
+    if tensor.data_type not in allowed:
+        names = ", ".join(data_type.name for data_type in allowed)
+        raise DmlError(
+            name, "DataType", tensor.data_type.name, f"one of {names} (feature level {level})"
+        )
+
+
+def check_flags(name: str, tensor: BufferTensorDesc, is_output: bool) -> None:
+    """Only inputs may be owned by DirectML. Source: ``ne-directml-dml_tensor_flags``."""
+    if is_output and tensor.flags & TensorFlags.OWNED_BY_DML:
+        raise DmlError(name, "Flags", "OWNED_BY_DML", "NONE: only an input may be owned by DML")
+
+
+def check_alignment(name: str, tensor: BufferTensorDesc) -> None:
+    """The guaranteed alignment is 0 or a power of two, no smaller than an element.
+
+    Source: GuaranteedBaseOffsetAlignment of BUFFER_TENSOR_DESC.
+    """
+    alignment = tensor.guaranteed_base_offset_alignment
+    if alignment == 0:
+        return
+    itemsize = tensor.data_type.itemsize
+    if not itemsize <= alignment <= _UINT_LAST or alignment & (alignment - 1):
+        raise DmlError(
+            name,
+            "GuaranteedBaseOffsetAlignment",
+            alignment,
+            f"0, or a power of two from {itemsize} up",
+        )
+
+
+def check_element_count(name: str, tensor: BufferTensorDesc) -> None:
+    """No tensor has, reaches over, or reserves more than 2**32 - 1 elements.
+
+    Source: TotalTensorSizeInBytes of BUFFER_TENSOR_DESC ("may not exceed (2^32 - 1) elements").
+    The reserved bytes are rounded up to a multiple of 4, as the size helper does.
+    """
+    elements = prod(tensor.sizes)
+    if elements > _UINT_LAST:
+        raise DmlError(
+            name, "Sizes", list(tensor.sizes), f"at most {_UINT_LAST} elements, not {elements}"
+        )
+    reached = last_element(tensor.sizes, tensor.strides) + 1
+    if reached > _UINT_LAST:
+        raise DmlError(
+            name,
+            "Strides",
+            list(tensor.strides or ()),
+            f"at most {_UINT_LAST} elements from first to last, not {reached}",
+        )
+    most = (_UINT_LAST * tensor.data_type.itemsize + 3) // 4 * 4
+    total = tensor.total_tensor_size_in_bytes
+    if total > min(most, _UINT64_LAST):
+        raise DmlError(
+            name,
+            "TotalTensorSizeInBytes",
+            total,
+            f"at most {most}: {_UINT_LAST} elements of {tensor.data_type.name}",
+        )
+
+
+def check_total_size(name: str, tensor: BufferTensorDesc) -> None:
+    """The total size covers the tensor. Source: TotalTensorSizeInBytes of BUFFER_TENSOR_DESC.
+
+    The least size is that of ``DMLCalcBufferTensorSize``, a multiple of 4. A larger size that is
+    no multiple of 4 is accepted: whether DirectML refuses one is not documented.
+    """
+    least = calc_buffer_tensor_size(tensor.data_type, tensor.sizes, tensor.strides)
+    if tensor.total_tensor_size_in_bytes < least:
+        raise DmlError(
+            name,
+            "TotalTensorSizeInBytes",
+            tensor.total_tensor_size_in_bytes,
+            f"at least {least}, which its Sizes, Strides and DataType imply",
+        )
+
+
+def check_same(desc: OperatorDesc) -> None:
+    """All tensors have the same DimensionCount, Sizes and (but for BIT_COUNT) DataType.
+
+    Source: "Tensor constraints" of the operators' pages. Broadcasting is explicit in DirectML:
+    repeat the size and give a stride of 0.
+    """
+    first_name, first = desc.inputs[0]
+    for name, tensor in (*desc.inputs[1:], *desc.outputs):
+        if tensor.dimension_count != first.dimension_count:
+            raise DmlError(
+                name,
+                "DimensionCount",
+                tensor.dimension_count,
+                f"{first.dimension_count}, as in {first_name}",
+            )
+        if tensor.sizes != first.sizes:
+            raise DmlError(
+                name, "Sizes", list(tensor.sizes), f"{list(first.sizes)}, as in {first_name}"
+            )
+        if isinstance(desc, ElementWiseBitCountOperatorDesc):
+            continue
+        if tensor.data_type is not first.data_type:
+            raise DmlError(
+                name,
+                "DataType",
+                tensor.data_type.name,
+                f"{first.data_type.name}, as in {first_name}",
+            )
+
+
+def check_output_layout(name: str, tensor: BufferTensorDesc) -> None:
+    """No two elements of an output share memory, so that a result never depends on an order.
+
+    DirectML publishes no rule for this; without one, what remains in memory would be undefined.
+    The check is exact; it refuses a layout that it cannot decide within bounded work.
+    """
+    overlap = overlaps_itself(tensor.sizes, element_strides(tensor))
+    if overlap is False:
+        return
+    expected = "strides that give every element of an output its own place"
+    if overlap is None:
+        expected += " (too intricate to tell, so refused)"
+    raise DmlError(name, "Strides", list(tensor.strides or ()), expected)

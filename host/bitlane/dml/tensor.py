@@ -1,0 +1,132 @@
+"""Tensor descriptions and the arithmetic of their sizes.
+
+A description is inert: it may be wrong. ``rules.check_operator`` decides that, when an operator
+is created.
+"""
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .types import DataType, TensorFlags
+
+__all__ = [
+    "MINIMUM_BUFFER_TENSOR_ALIGNMENT",
+    "TENSOR_DIMENSION_COUNT_MAX",
+    "TENSOR_DIMENSION_COUNT_MAX1",
+    "BufferTensorDesc",
+    "calc_buffer_tensor_size",
+    "element_strides",
+    "last_element",
+    "packed_strides",
+]
+
+MINIMUM_BUFFER_TENSOR_ALIGNMENT = 16
+"""``DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT``: what every binding's offset is a multiple of, bytes."""
+
+TENSOR_DIMENSION_COUNT_MAX = 5
+"""The most dimensions of a tensor below feature level 3_0."""
+
+TENSOR_DIMENSION_COUNT_MAX1 = 8
+"""The most dimensions of a tensor from feature level 3_0."""
+
+
+def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Strides, in elements, of a tensor without gaps whose last dimension is contiguous."""
+    strides = []
+    stride = 1
+    for size in reversed(sizes):
+        strides.append(stride)
+        stride *= size
+    return tuple(reversed(strides))
+
+
+def last_element(sizes: Sequence[int], strides: Sequence[int] | None) -> int:
+    """Index of the last element of memory that a tensor reaches, counted from its first one."""
+    if strides is None:
+        strides = packed_strides(sizes)
+    return sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=False))
+
+
+def calc_buffer_tensor_size(
+    data_type: DataType, sizes: Sequence[int], strides: Sequence[int] | None = None
+) -> int:
+    """``DMLCalcBufferTensorSize``: the smallest ``TotalTensorSizeInBytes``, a multiple of 4.
+
+    Unlike the published C++ helper, whose index of the last element is 32 bits wide, this
+    cannot wrap. ``sizes`` and ``strides`` are in elements. Raises ``ValueError`` for
+    ``DataType.UNKNOWN``. Source: windows-ai-docs, ``dml-helper-functions``.
+    """
+    bytes_reached = (last_element(sizes, strides) + 1) * DataType(data_type).itemsize
+    return (bytes_reached + 3) // 4 * 4
+
+
+@dataclass(frozen=True, slots=True)
+class BufferTensorDesc:
+    """``DML_BUFFER_TENSOR_DESC``: the layout of a tensor in a buffer.
+
+    ``sizes`` and ``strides`` are in elements, outermost dimension first. Without ``strides`` the
+    tensor is packed; a stride of 0 repeats an element (inputs only), a larger one leaves gaps.
+    Without ``total_tensor_size_in_bytes`` the smallest size is computed. Any multiple of the
+    byte is accepted there: DirectML asks for "at least the minimum implied size", which is itself
+    a multiple of 4, and no source says that larger values must be one too.
+
+    ``guaranteed_base_offset_alignment`` is in bytes: 0, or a power of two that is at least as
+    large as an element.
+
+    Raises ``TypeError`` for numbers that are not integers. Everything else is judged when an
+    operator is created from the description.
+    """
+
+    data_type: DataType
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    flags: TensorFlags
+    total_tensor_size_in_bytes: int
+    guaranteed_base_offset_alignment: int
+
+    def __init__(
+        self,
+        data_type: DataType,
+        sizes: Sequence[int],
+        strides: Sequence[int] | None = None,
+        flags: TensorFlags = TensorFlags.NONE,
+        total_tensor_size_in_bytes: int | None = None,
+        guaranteed_base_offset_alignment: int = 0,
+    ) -> None:
+        data_type = DataType(data_type)
+        sizes = tuple(operator.index(size) for size in sizes)
+        if strides is not None:
+            strides = tuple(operator.index(stride) for stride in strides)
+        if total_tensor_size_in_bytes is None:
+            known = data_type is not DataType.UNKNOWN
+            total_tensor_size_in_bytes = (
+                calc_buffer_tensor_size(data_type, sizes, strides) if known else 0
+            )
+        set_field = object.__setattr__
+        set_field(self, "data_type", data_type)
+        set_field(self, "sizes", sizes)
+        set_field(self, "strides", strides)
+        set_field(self, "flags", TensorFlags(flags))
+        set_field(self, "total_tensor_size_in_bytes", operator.index(total_tensor_size_in_bytes))
+        set_field(
+            self,
+            "guaranteed_base_offset_alignment",
+            operator.index(guaranteed_base_offset_alignment),
+        )
+
+    @property
+    def dimension_count(self) -> int:
+        """``DimensionCount``: the number of ``sizes``."""
+        return len(self.sizes)
+
+
+def element_strides(desc: BufferTensorDesc) -> tuple[int, ...]:
+    """The strides of ``desc`` in elements, with 0 for dimensions of size 1, which do not move.
+
+    Two tensors of equal sizes touch the same elements in the same order if these are equal.
+    """
+    strides = packed_strides(desc.sizes) if desc.strides is None else desc.strides
+    return tuple(
+        0 if size == 1 else stride for size, stride in zip(desc.sizes, strides, strict=True)
+    )

@@ -1,0 +1,44 @@
+"""Every error that bitlane raises on purpose. One line each: the thing, its value, what to do."""
+
+__all__ = ["BitlaneError", "DeviceError", "DeviceTimeout", "DmlError", "LinkError"]
+
+
+class BitlaneError(Exception):
+    """Base of all errors that bitlane raises on purpose."""
+
+
+class DmlError(BitlaneError, ValueError):
+    """A description that DirectML refuses. Nothing has been executed.
+
+    ``hresult`` is the name of the code that DirectML would give (``E_INVALIDARG``,
+    ``DXGI_ERROR_DEVICE_REMOVED``); ``tensor`` (or other thing), ``field``, ``value`` and
+    ``expected`` say what is wrong and what would be right.
+    """
+
+    def __init__(
+        self,
+        tensor: str,
+        field: str,
+        value: object,
+        expected: str,
+        *,
+        hresult: str = "E_INVALIDARG",
+    ) -> None:
+        super().__init__(f"{hresult}: {tensor}.{field} is {value}; expected {expected}")
+        self.hresult = hresult
+        self.tensor = tensor
+        self.field = field
+        self.value = value
+        self.expected = expected
+
+
+class DeviceError(BitlaneError, RuntimeError):
+    """The device refused or could not finish a command; the message carries its registers."""
+
+
+class DeviceTimeout(DeviceError, TimeoutError):
+    """The device did not answer within the deadline; the message carries its registers."""
+
+
+class LinkError(BitlaneError, OSError):
+    """The device could not be opened, identified or reached."""

@@ -1,0 +1,98 @@
+"""The commands of a model file."""
+
+import os
+from math import prod
+from pathlib import Path
+
+from ..dml import TensorFlags
+from .bindings import read_bindings
+from .images import IMAGE_SUFFIXES, check_image
+from .model import Command, Dispatch, Dispatchable, Print, Resource, WriteFile
+from .node import Node
+
+__all__ = ["read_command"]
+
+_UINT_LAST = 2**32 - 1
+_COMMANDS = {name.lower(): name for name in ("dispatch", "print", "writeFile")}
+
+
+def read_command(
+    node: Node, resources: dict[str, Resource], dispatchables: dict[str, Dispatchable]
+) -> Command:
+    """A command whose names all exist. Raises ``ModelFileError``."""
+    kind = node.required("type")
+    name = _COMMANDS.get(kind.text().lower())
+    if name is None:
+        raise kind.error(f"one of {', '.join(_COMMANDS.values())}")
+    if name == "dispatch":
+        return _dispatch(node, resources, dispatchables)
+    resource_node = node.required("resource")
+    resource = resources.get(resource_node.text())
+    if resource is None:
+        raise resource_node.error(f"a resource: {', '.join(resources) or 'there are none'}")
+    if name == "print":
+        return _print(node, resource_node, resource)
+    return _write_file(node, resource_node, resource)
+
+
+def _dispatch(
+    node: Node, resources: dict[str, Resource], dispatchables: dict[str, Dispatchable]
+) -> Dispatch:
+    # threadGroupCount is for shaders; DirectML's operators ignore it.
+    node.only("a dispatch", "type", "dispatchable", "bindings", "threadGroupCount")
+    name = node.required("dispatchable")
+    if name.text() not in dispatchables:
+        raise name.error(f"a dispatchable: {', '.join(dispatchables) or 'there are none'}")
+    desc = dispatchables[name.text()].desc
+    free = [
+        tensor_name
+        for tensor_name, tensor in (*desc.inputs, *desc.outputs)
+        if not tensor.flags & TensorFlags.OWNED_BY_DML
+    ]
+    bindings = node.required("bindings")
+    what = f"tensors of {desc.operator_type}"
+    return Dispatch(name.text(), read_bindings(bindings, free, resources, what), bindings.path)
+
+
+def _print(node: Node, resource_node: Node, resource: Resource) -> Print:
+    node.only("a print", "type", "resource", "verbose")
+    verbose = node.optional("verbose")
+    if not resource.data_type:
+        raise resource_node.error("a resource of one data type; this one has values of several")
+    return Print(resource.name, verbose is not None and verbose.boolean())
+
+
+def _write_file(node: Node, resource_node: Node, resource: Resource) -> WriteFile:
+    node.only("a writeFile", "type", "resource", "targetPath", "dimensions")
+    target = node.required("targetPath")
+    path = Path(target.text())
+    given = node.optional("dimensions")
+    dimensions = tuple(given.integers(1, _UINT_LAST)) if given is not None else ()
+    suffix = path.suffix.lower()
+    if suffix == ".npy" or suffix in IMAGE_SUFFIXES:
+        if not resource.data_type:
+            raise resource_node.error("a resource of one data type; this one has values of several")
+        itemsize = resource.data_type.itemsize
+        counts = sorted({resource.elements, resource.content // itemsize})
+        dimensions = dimensions or (counts[-1],)
+        if given is not None and prod(dimensions) not in counts:
+            numbers = " or ".join(map(str, counts))
+            raise given.error(f"dimensions of {numbers} elements, which {resource.name} has")
+    elif suffix not in (".bin", ".dat"):
+        suffixes = ", ".join([".npy", ".bin", ".dat", *sorted(IMAGE_SUFFIXES)])
+        raise target.error(f"a name that ends with one of {suffixes}")
+    if suffix in IMAGE_SUFFIXES:
+        check_image(target, resource.data_type, dimensions, suffix)
+    _check_target(target, path)
+    return WriteFile(resource.name, path, dimensions, target.path)
+
+
+def _check_target(node: Node, path: Path) -> None:
+    """That the file can be created, as far as can be told without doing it."""
+    if path.is_dir():
+        raise node.error("a file, not a folder")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir():
+        raise node.error(f"a file in a folder; {folder} is none")
+    if not os.access(folder, os.W_OK):
+        raise node.error(f"a folder that can be written to; {folder} cannot")

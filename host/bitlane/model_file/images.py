@@ -1,0 +1,115 @@
+"""Images as the initial values of a resource, and resources as images.
+
+Needs Pillow, which only images need: it is imported when the first one is met.
+"""
+
+import importlib
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ..dml import DataType
+from .node import Node
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from PIL.Image import Image
+
+__all__ = ["IMAGE_SUFFIXES", "IMAGE_TYPES", "check_image", "encode_image", "read_image"]
+
+IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg"})
+
+IMAGE_TYPES = (DataType.FLOAT32, DataType.FLOAT16, DataType.UINT8)
+"""Floats from 0 to 1 as in DxDispatch, or (not in DxDispatch) the pixels' bytes themselves."""
+
+_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+_UINT_LAST = 2**32 - 1
+
+
+def read_image(node: Node, source: Node, path: Path, data_type: DataType) -> npt.NDArray[np.uint8]:
+    """The bytes of a tensor in NCHW order that an image is; ``node`` is the resource.
+
+    ``resampleSize`` ``[1, C, H, W]`` scales it; without, its own size and channels are kept.
+    Raises ``ModelFileError``, and ``OSError`` if the file cannot be read.
+    """
+    pillow = _pillow(source)
+    _expect_type(node, data_type)
+    mode = node.optional("resampleMode")
+    if mode is not None:
+        mode.choice(["scale"])
+    with _opened(pillow, source, path) as image:
+        size = node.optional("resampleSize")
+        if size is None:
+            bands = len(image.getbands())
+            channels = bands if bands in _MODES else 3
+            width, height = image.size
+        else:
+            numbers = size.integers(1, _UINT_LAST)
+            if len(numbers) != 4 or numbers[0] != 1 or numbers[1] not in _MODES:
+                raise size.error("[1, channels, height, width] with 1, 3 or 4 channels")
+            _, channels, height, width = numbers
+        pixels = image.convert(_MODES[channels])
+        if pixels.size != (width, height):
+            pixels = pixels.resize((width, height), pillow.Resampling.BICUBIC)
+        array = np.asarray(pixels, np.uint8).reshape(height, width, channels)
+    planes = np.ascontiguousarray(array.transpose(2, 0, 1))
+    if data_type is not DataType.UINT8:
+        planes = (planes.astype(np.float32) / np.float32(255)).astype(data_type.dtype)
+    return planes.reshape(-1).view(np.uint8)
+
+
+def check_image(node: Node, data_type: DataType, dimensions: tuple[int, ...], suffix: str) -> None:
+    """That a resource with these NCHW ``dimensions`` can be an image. Raises ``ModelFileError``."""
+    _pillow(node)
+    if data_type not in IMAGE_TYPES:
+        names = ", ".join(member.name for member in IMAGE_TYPES)
+        raise node.error(f"a resource of {names} for an image; this one is {data_type.name}")
+    channels = (1, 3) if suffix in (".jpg", ".jpeg") else tuple(_MODES)
+    if len(dimensions) != 4 or dimensions[0] != 1 or dimensions[1] not in channels:
+        names = ", ".join(map(str, channels))
+        raise node.error(
+            f"dimensions [1, channels, height, width] beside it, channels one of {names}"
+        )
+
+
+def encode_image(
+    values: npt.NDArray[np.generic], dimensions: tuple[int, ...], suffix: str, node: Node
+) -> bytes:
+    """A PNG or JPEG file of a tensor in NCHW order. Floats are clamped to 0 to 1."""
+    pillow = _pillow(node)
+    _, channels, height, width = dimensions
+    if values.dtype.kind == "f":
+        scaled = np.clip(np.nan_to_num(values.astype(np.float32)), 0, 1) * np.float32(255)
+        values = scaled.astype(np.uint8)
+    planes = values.reshape(channels, height, width)
+    pixels = np.ascontiguousarray(planes.transpose(1, 2, 0))
+    image = pillow.fromarray(pixels[..., 0] if channels == 1 else pixels)
+    file = BytesIO()
+    image.save(file, format="PNG" if suffix == ".png" else "JPEG")
+    return file.getvalue()
+
+
+def _pillow(node: Node) -> "ModuleType":
+    try:
+        return importlib.import_module("PIL.Image")
+    except ModuleNotFoundError:
+        raise node.error("no image, as Pillow is not installed: pip install pillow") from None
+
+
+def _opened(pillow: "ModuleType", source: Node, path: Path) -> "Image":
+    try:
+        image: Image = pillow.open(path)
+        image.load()
+    except pillow.UnidentifiedImageError as error:
+        raise source.error(f"an image that Pillow can read ({error})") from error
+    return image
+
+
+def _expect_type(node: Node, data_type: DataType) -> None:
+    if data_type not in IMAGE_TYPES:
+        names = ", ".join(member.name for member in IMAGE_TYPES)
+        raise node.required("initialValuesDataType").error(f"one of {names} for an image")

@@ -1,0 +1,104 @@
+"""A model file after it has been read: plain data, names resolved, DirectML's rules checked."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..dml import DataType, ExecutionFlags, OperatorDesc
+
+__all__ = [
+    "Binding",
+    "Command",
+    "Dispatch",
+    "Dispatchable",
+    "Model",
+    "Print",
+    "Resource",
+    "WriteFile",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resource:
+    """A buffer and what it starts with.
+
+    ``data`` are the initial values, which stand first; ``content`` bytes are meant to be there
+    (``sizeInBytes``, or the initial values), ``size`` is that rounded up to a multiple of 4.
+    ``data_type`` is UNKNOWN for values of several types. ``array``: they are a whole ``.npy`` file.
+    """
+
+    name: str
+    data_type: DataType
+    data: npt.NDArray[np.uint8]
+    content: int
+    size: int
+    array: bool = False
+
+    @property
+    def elements(self) -> int:
+        """Elements that the initial values are; a part of one at the end does not count."""
+        return self.data.size // self.data_type.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A tensor bound to the bytes of a resource from ``offset`` on. ``path`` is its place."""
+
+    resource: str
+    offset: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatchable:
+    """An operator. ``bindings`` are those of inputs that are OWNED_BY_DML, by tensor."""
+
+    name: str
+    desc: OperatorDesc
+    flags: ExecutionFlags
+    bindings: dict[str, Binding]
+    path: str
+    tensor_paths: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """Execute an operator on the resources bound to its tensors."""
+
+    dispatchable: str
+    bindings: dict[str, Binding]
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    """Print the initialised part of a resource."""
+
+    resource: str
+    verbose: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFile:
+    """Write a resource to a file; ``dimensions`` for arrays and images."""
+
+    resource: str
+    target: Path
+    dimensions: tuple[int, ...]
+    path: str
+
+
+Command: TypeAlias = Dispatch | Print | WriteFile
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Everything of a model file, in its order."""
+
+    file: str
+    resources: dict[str, Resource]
+    dispatchables: dict[str, Dispatchable]
+    commands: tuple[Command, ...]

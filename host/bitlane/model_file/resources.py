@@ -1,0 +1,181 @@
+"""The resources of a model file: buffers and the initial values they are given.
+
+Reads files, never writes any.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ..dml import DataType
+from .errors import ModelFileError
+from .images import IMAGE_SUFFIXES, read_image
+from .model import Resource
+from .node import Node
+from .values import element, read_data_type
+
+__all__ = ["find_file", "read_resource"]
+
+_UINT_LAST = 2**32 - 1
+_UINT64_LAST = 2**64 - 1
+_INITIALIZERS = (
+    "an array, or an object with valueCount and value; valueCount, valueStart and valueDelta; or"
+    " sourcePath"
+)
+
+Bytes = npt.NDArray[np.uint8]
+
+
+def read_resource(name: str, node: Node, folder: Path) -> Resource:
+    """A resource of the model file in ``folder``. Raises ``ModelFileError``."""
+    node.only(
+        "a buffer",
+        "type",
+        "initialValuesDataType",
+        "initialValues",
+        "initialValuesOffsetInBytes",
+        "sizeInBytes",
+        "resampleSize",
+        "resampleMode",
+    )
+    if (kind := node.optional("type")) is not None:
+        kind.choice(["buffer"])
+    offset = node.optional("initialValuesOffsetInBytes")
+    if offset is not None and offset.integer(0, _UINT64_LAST):
+        raise offset.error("0: the values stand first (DxDispatch ignores this field)")
+    given = node.optional("initialValuesDataType")
+    data_type = DataType.UNKNOWN if given is None else read_data_type(given)
+    try:
+        data_type, data = _initial_values(node, data_type, folder)
+    except MemoryError:
+        raise node.required("initialValues").error(
+            "values that fit this computer's memory"
+        ) from None
+    if data.size == 0:
+        raise node.required("initialValues").error("at least one element")
+    content = data.size
+    size = node.optional("sizeInBytes")
+    if size is not None:
+        content = size.integer(0, _UINT64_LAST)
+        if content < data.size:
+            raise size.error(f"at least {data.size}, the bytes of initialValues")
+    values = node.required("initialValues")
+    array = size is None and values.has("sourcePath")
+    array = array and values.required("sourcePath").text().lower().endswith(".npy")
+    return Resource(name, data_type, data, content, (content + 3) // 4 * 4, array)
+
+
+def find_file(node: Node, folder: Path) -> Path:
+    """The file that a ``sourcePath`` names, relative to the model file or to the current folder."""
+    name = node.text()
+    for path in (folder / name, Path(name)):
+        if path.is_file():
+            return path
+    raise node.error(f"a file in {folder} or in the current folder")
+
+
+def _initial_values(node: Node, data_type: DataType, folder: Path) -> tuple[DataType, Bytes]:
+    values = node.required("initialValues")
+    if values.has("sourcePath"):
+        if values.has("value") or values.has("valueStart"):
+            raise values.error(f"one of {_INITIALIZERS}")
+        values.only("a file initializer", "sourcePath")
+        return _from_file(node, values.required("sourcePath"), data_type, folder)
+    for field in ("resampleSize", "resampleMode"):
+        if (unused := node.optional(field)) is not None:
+            raise unused.error("an image as the initial values; there is none")
+    if isinstance(values.value, list):
+        if data_type is DataType.UNKNOWN:
+            return data_type, _from_list(values)
+        elements = [element(item, data_type) for item in values.items()]
+        array = np.array(elements, data_type.dtype)
+    elif values.has("value"):
+        values.only("a constant initializer", "valueCount", "value")
+        array = _constant(values, _known(node, data_type))
+    elif values.has("valueStart"):
+        values.only("a sequence initializer", "valueCount", "valueStart", "valueDelta")
+        array = _sequence(values, _known(node, data_type))
+    elif values.value == "deferred":
+        raise values.error(f"{_INITIALIZERS} (deferred buffers belong to ONNX models)")
+    else:
+        raise values.error(_INITIALIZERS)
+    return data_type, array.view(np.uint8)
+
+
+def _known(node: Node, data_type: DataType) -> DataType:
+    if data_type is DataType.UNKNOWN:
+        value = node.required("initialValuesDataType")
+        raise value.error("a data type; UNKNOWN is for a list of values with types of their own")
+    return data_type
+
+
+def _constant(values: Node, data_type: DataType) -> npt.NDArray[np.generic]:
+    count = values.required("valueCount").integer(1, _UINT_LAST)
+    return np.full(count, element(values.required("value"), data_type), data_type.dtype)
+
+
+def _sequence(values: Node, data_type: DataType) -> npt.NDArray[np.generic]:
+    """``valueStart``, ``+ valueDelta``, ...: each sum rounded (floats) or wrapped (integers)."""
+    count = values.required("valueCount").integer(1, _UINT_LAST)
+    terms = np.full(count, element(values.required("valueDelta"), data_type), data_type.dtype)
+    terms[0] = element(values.required("valueStart"), data_type)
+    if data_type.dtype.kind != "f":
+        terms = terms.view(f"<u{data_type.itemsize}")  # whose overflow wraps by definition
+    with np.errstate(all="ignore"):
+        return np.add.accumulate(terms, dtype=terms.dtype)
+
+
+def _from_list(values: Node) -> Bytes:
+    pieces = []
+    for item in values.items():
+        item.only("a value of a list", "name", "type", "value")
+        if (name := item.optional("name")) is not None:
+            name.text()
+        kind = item.required("type")
+        data_type = read_data_type(kind)
+        if data_type is DataType.UNKNOWN:
+            raise kind.error("the data type of the value")
+        pieces.append(element(item.required("value"), data_type).reshape(1).view(np.uint8))
+    return np.concatenate(pieces) if pieces else np.empty(0, np.uint8)
+
+
+def _from_file(
+    node: Node, source: Node, data_type: DataType, folder: Path
+) -> tuple[DataType, Bytes]:
+    path = find_file(source, folder)
+    suffix = path.suffix.lower()
+    if suffix not in IMAGE_SUFFIXES:
+        for field in ("resampleSize", "resampleMode"):
+            if (unused := node.optional(field)) is not None:
+                raise unused.error(f"an image as the source; {path.name} is none")
+    try:
+        if suffix == ".npy":
+            return _from_npy(node, source, path, data_type)
+        if suffix in IMAGE_SUFFIXES:
+            return data_type, read_image(node, source, path, _known(node, data_type))
+        return _known(node, data_type), np.fromfile(path, np.uint8)
+    except OSError as error:
+        raise source.error(f"a file that can be read ({error.strerror or error})") from error
+
+
+def _from_npy(node: Node, source: Node, path: Path, data_type: DataType) -> tuple[DataType, Bytes]:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise source.error(f"a NumPy array file ({error})") from error
+    if not isinstance(array, np.ndarray):
+        raise source.error("a NumPy file that holds one array")
+    try:
+        found = DataType.from_dtype(array.dtype)
+    except ValueError as error:
+        raise source.error(f"an array of one of DirectML's data types: {error}") from error
+    if data_type not in (DataType.UNKNOWN, found):
+        raise ModelFileError(
+            node.file,
+            f"{node.path}.initialValuesDataType",
+            data_type.name,
+            f"{found.name}, the type of the array in {path.name}",
+        )
+    packed = np.ascontiguousarray(array, found.dtype)
+    return found, packed.reshape(-1).view(np.uint8)

@@ -1,0 +1,58 @@
+"""Layouts of what flows between the stages: readers, bit unit, repack, writer. Layouts only."""
+
+from amaranth.lib import data
+
+__all__ = ["Edge", "Operands", "Operation", "Result", "ToWrite"]
+
+
+class Operation(data.Struct):
+    """What the bit unit does to a beat; constant over a command."""
+
+    op: 4
+    """An ``abi.Op``."""
+    lane: 2
+    """An ``abi.Lane``: the lane of A and B."""
+    out_lane: 2
+    """An ``abi.Lane``: the lane of Y. Differs from ``lane`` only for COUNT."""
+    saturate: 1
+    arithmetic: 1
+
+
+class Edge(data.Struct):
+    """Where a beat of operand A stands in its run and command.
+
+    A run's beats are aligned like the output: element 0 stands where the writer wants it.
+    """
+
+    last: 1
+    """Last beat of its run."""
+    end: 1
+    """Last beat of its command."""
+    error: 1
+    """The data could not be read: this beat must never be written."""
+    slot: 3
+    """Constant over a run. Narrowing by ``n``: which ``n``-th of the first output beat the run's
+    first input beat fills, 0 to n - 1. Else 0."""
+    final: 2
+    """On the last beat: which quarter of the input beat its last byte stands in, 0 to 3."""
+
+
+class Operands(data.StructLayout):
+    """A beat of A and the beat of B that belongs to it (undefined without B)."""
+
+    def __init__(self, data_width: int) -> None:
+        super().__init__({"a": data_width, "b": data_width, "operation": Operation, "edge": Edge})
+
+
+class Result(data.StructLayout):
+    """A beat that the bit unit computed; counts stand in the low bits of their input lane."""
+
+    def __init__(self, data_width: int) -> None:
+        super().__init__({"data": data_width, "lane": 2, "out_lane": 2, "edge": Edge})
+
+
+class ToWrite(data.StructLayout):
+    """A beat in the output's lanes; ``last`` ends the run, ``end`` the command."""
+
+    def __init__(self, data_width: int) -> None:
+        super().__init__({"data": data_width, "last": 1, "end": 1, "error": 1})

@@ -1,0 +1,139 @@
+"""Cuts runs of bytes into bursts of beats. Knows nothing of data or of the bus."""
+
+from amaranth.hdl import Module, Mux, ShapeLike, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .abi import BEATS_PER_BLOCK
+from .configuration import Configuration
+
+__all__ = ["Burst", "Span", "Splitter"]
+
+
+class Span(data.StructLayout):
+    """Consecutive bytes: ``extent + 1`` of them from ``address``; ``tag`` is passed along."""
+
+    def __init__(self, configuration: Configuration, tag: ShapeLike) -> None:
+        super().__init__(
+            {
+                "address": configuration.address_width,
+                "extent": configuration.length_bits,
+                "tag": tag,
+            }
+        )
+
+
+class Burst(data.StructLayout):
+    """A burst of ``length + 1`` beats; ``single``: of one, known before the length is.
+
+    ``address`` of its first beat, in bytes; ``begin`` and ``finish``: offsets in the beat of the
+    span's first and last byte; ``first`` and ``final``: first and last burst of the span.
+    """
+
+    def __init__(self, configuration: Configuration, tag: ShapeLike) -> None:
+        super().__init__(
+            {
+                "address": configuration.address_width,
+                "length": (BEATS_PER_BLOCK - 1).bit_length(),
+                "begin": configuration.data_bytes_log2,
+                "finish": configuration.data_bytes_log2,
+                "first": 1,
+                "final": 1,
+                "single": 1,
+                "tag": tag,
+            }
+        )
+
+
+class Splitter(wiring.Component):
+    """Cuts spans at blocks of ``abi.BEATS_PER_BLOCK`` beats.
+
+    A block never crosses 4 KiB, so neither does a burst (AXI4 A3.4.1), and no address needs to be
+    compared: a burst's length is a difference of four bits.
+
+    Members
+    -------
+    i : ``In(stream.Signature(Span(configuration, tag)))``
+    o : ``Out(stream.Signature(Burst(configuration, tag)))``
+
+    Latency: 1 cycle. Throughput: a burst a cycle; the next span follows without a gap.
+    Bound of the clock: the adder of ``extent``, into the count of blocks.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, configuration: Configuration, tag: ShapeLike) -> None:
+        self._configuration = configuration
+        self._tag = tag
+        super().__init__(
+            {
+                "i": In(stream.Signature(Span(configuration, tag))),
+                "o": Out(stream.Signature(Burst(configuration, tag))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        beat_low = self._configuration.data_bytes_log2
+        block_low = beat_low + (BEATS_PER_BLOCK - 1).bit_length()
+        last_beat = BEATS_PER_BLOCK - 1
+
+        finish = Signal(max(self._configuration.length_bits, block_low) + 1)
+        m.d.comb += finish.eq(self.i.p.address[:block_low] + self.i.p.extent)
+
+        entering = self.i.p.address[beat_low:block_low]
+        ends_here = Signal()
+        m.d.comb += ends_here.eq(finish[block_low:] == 0)
+
+        valid = Signal()
+        first = Signal(reset_less=True)
+        final = Signal(reset_less=True)
+        single = Signal(reset_less=True)
+        block = Signal(self._configuration.address_width - block_low, reset_less=True)
+        start = Signal(block_low - beat_low, reset_less=True)
+        stop = Signal(block_low - beat_low, reset_less=True)
+        blocks = Signal(len(finish) - block_low, reset_less=True)
+        tag = Signal(self._tag, reset_less=True)
+        begin = Signal(beat_low, reset_less=True)
+        end = Signal(beat_low, reset_less=True)
+
+        m.d.comb += [
+            self.o.valid.eq(valid),
+            self.o.p.address[beat_low:block_low].eq(start),
+            self.o.p.address[block_low:].eq(block),
+            self.o.p.length.eq(Mux(final, stop, last_beat) - start),
+            self.o.p.begin.eq(begin),
+            self.o.p.finish.eq(end),
+            self.o.p.first.eq(first),
+            self.o.p.final.eq(final),
+            self.o.p.single.eq(single),
+            self.o.p.tag.eq(tag),
+            self.i.ready.eq(~valid | (self.o.ready & final)),
+        ]
+        with m.If(self.i.ready):
+            m.d.sync += [
+                valid.eq(self.i.valid),
+                first.eq(1),
+                final.eq(ends_here),
+                single.eq(
+                    Mux(ends_here, entering == finish[beat_low:block_low], entering == last_beat)
+                ),
+                block.eq(self.i.p.address[block_low:]),
+                start.eq(entering),
+                stop.eq(finish[beat_low:block_low]),
+                blocks.eq(finish[block_low:]),
+                tag.eq(self.i.p.tag),
+                begin.eq(self.i.p.address[:beat_low]),
+                end.eq(finish[:beat_low]),
+            ]
+        with m.Elif(self.o.ready):
+            m.d.sync += [
+                first.eq(0),
+                final.eq(blocks == 1),
+                single.eq((blocks == 1) & (stop == 0)),
+                block.eq(block + 1),
+                start.eq(0),
+                blocks.eq(blocks - 1),
+            ]
+        return m

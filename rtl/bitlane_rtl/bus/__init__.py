@@ -1,0 +1,1 @@
+"""Faces of the engine towards buses and memories that others define."""

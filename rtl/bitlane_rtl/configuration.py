@@ -1,0 +1,137 @@
+"""What one circuit is built with. Data only; every component takes its parameters from here."""
+
+from dataclasses import dataclass, field
+
+from .abi import BEATS_PER_BLOCK, MAX_LOOPS, Lane, Mode, Op
+
+__all__ = ["Configuration"]
+
+_WIDTHS = (32, 64, 128, 256, 512)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Configuration:
+    """Parameters of an engine.
+
+    Raises ``ValueError`` on a value that no circuit can be built with.
+    """
+
+    data_width: int = 64
+    """Bits in a beat: 32, 64, 128, 256 or 512."""
+
+    address_width: int = 32
+    """Bits in an address, 16 to 32."""
+
+    memory_base: int = 0
+    """First byte that commands may touch."""
+
+    memory_bytes: int = 1 << 30
+    """Bytes of memory from there on, a multiple of the beat."""
+
+    ops: frozenset[Op] = field(default_factory=lambda: frozenset(Op))
+    """Operations to build. What is left out costs nothing."""
+
+    lanes: frozenset[Lane] = field(default_factory=lambda: frozenset(Lane))
+    """Lanes of shifts and counts, and element widths of STRIDED and REPEAT runs."""
+
+    modes: frozenset[Mode] = field(default_factory=lambda: frozenset(Mode))
+    """Ways to walk a run; DENSE is always there."""
+
+    loops: int = 4
+    """Most nested loops of a command, the run included: 1 to ``abi.MAX_LOOPS``."""
+
+    read_ports: int = 2
+    """Memory ports for A and B: 2, or 1 shared in turn; without a B in any operation always 1."""
+
+    length_bits: int = 24
+    """A run has fewer than ``2**length_bits`` bytes on every stream."""
+
+    count_bits: int = 24
+    """A loop has fewer than ``2**count_bits`` iterations."""
+
+    slots: int = 16
+    """Slots of the command ring, a power of two, 2 to 32."""
+
+    fifo_beats: int = 64
+    """Beats that each reader can buffer, and so have in flight: a power of two, 32 or more."""
+
+    bursts: int = 16
+    """Bursts that each port can have in flight. A power of two, 2 or more."""
+
+    block_ram: bool = False
+    """Whether FIFOs use block RAM with a registered read (iCE40) or LUT RAM (ECP5, Gowin)."""
+
+    counters: bool = True
+    """Whether to build the performance counters."""
+
+    def __post_init__(self) -> None:
+        if self.data_width not in _WIDTHS:
+            raise ValueError(f"data_width: {self.data_width} is none of {_WIDTHS}")
+        self._expect("address_width", self.address_width, 16, 32)
+        self._expect("loops", self.loops, 1, MAX_LOOPS)
+        self._expect("read_ports", self.read_ports, 1, 2)
+        self._expect("length_bits", self.length_bits, 12, 32)
+        self._expect("count_bits", self.count_bits, 1, 32)
+        self._power_of_two("slots", self.slots, 2, 32)
+        self._power_of_two("fifo_beats", self.fifo_beats, 2 * BEATS_PER_BLOCK, 1024)
+        self._power_of_two("bursts", self.bursts, 2, 256)
+        if not self.ops:
+            raise ValueError("ops: empty; expected at least one operation")
+        if self.ops & {Op.SHIFT_LEFT, Op.SHIFT_RIGHT, Op.COUNT} and not self.lanes:
+            raise ValueError("lanes: empty; shifts and counts need at least one lane")
+        if Mode.DENSE not in self.modes:
+            raise ValueError("modes: DENSE is missing; every circuit has it")
+        beat = self.data_width // 8
+        if self.memory_base % beat or self.memory_bytes % beat or self.memory_bytes < beat:
+            raise ValueError(
+                f"memory_base, memory_bytes: {self.memory_base:#x}, {self.memory_bytes} are no"
+                f" multiples of the beat, {beat} bytes"
+            )
+        if self.memory_last >= 1 << self.address_width:
+            raise ValueError(
+                f"memory_bytes: the last address {self.memory_last:#x} needs more than"
+                f" address_width = {self.address_width} bits"
+            )
+
+    @staticmethod
+    def _expect(name: str, value: int, low: int, high: int) -> None:
+        if not low <= value <= high:
+            raise ValueError(f"{name}: {value} is outside {low} to {high}")
+
+    @staticmethod
+    def _power_of_two(name: str, value: int, low: int, high: int) -> None:
+        if not low <= value <= high or value & (value - 1):
+            raise ValueError(f"{name}: {value} is no power of two from {low} to {high}")
+
+    @property
+    def data_bytes(self) -> int:
+        """Bytes in a beat."""
+        return self.data_width // 8
+
+    @property
+    def data_bytes_log2(self) -> int:
+        """Address bits within a beat."""
+        return self.data_bytes.bit_length() - 1
+
+    @property
+    def ahead(self) -> int:
+        """Commands, or runs of the output, that a unit can be told of ahead of the data.
+
+        LUT RAM is 16 deep at least; without it each entry costs flip-flops.
+        """
+        return 2 if self.block_ram else 16
+
+    @property
+    def memory_last(self) -> int:
+        """Last byte that commands may touch."""
+        return self.memory_base + self.memory_bytes - 1
+
+    @property
+    def has_b(self) -> bool:
+        """Whether any operation has a second operand."""
+        return any(op.reads_b for op in self.ops)
+
+    @property
+    def splits_lanes(self) -> bool:
+        """Whether any operation depends on the lane."""
+        return any(op.splits_lanes for op in self.ops)

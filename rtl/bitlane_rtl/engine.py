@@ -1,0 +1,202 @@
+"""The engine: registers and command ring, sequencer, mover. Speaks native ports, no bus.
+
+Owns what happens at a fault: it latches the first one, stops, and starts afresh when told to.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Array, Module, Mux, ResetInserter, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out
+
+from .abi import Port, Status
+from .configuration import Configuration
+from .control_port import ControlPort
+from .memory_port import ReadPort, WritePort
+from .mover import Mover
+from .read_arbiter import ReadArbiter
+from .registers import Registers
+from .ring import Completions, Ring
+from .sequencer import Sequencer, ring_columns
+
+__all__ = ["Engine"]
+
+
+class Engine(wiring.Component):
+    """Executes the commands of its ring.
+
+    Members
+    -------
+    control : ``Out(ControlPort())``
+        The control window, see `abi`.
+    read_a : ``Out(ReadPort(address_width, data_width))``
+        Reads A, and B too if ``read_ports`` is 1.
+    read_b : ``Out(ReadPort(address_width, data_width))``
+        Only with two read ports and an operation of two operands.
+    write : ``Out(WritePort(address_width, data_width))``
+    interrupt : ``Out(1)``
+
+    Latency, from ``control.write`` to DOORBELL to the first beat on ``write``: 7 cycles on a memory
+    that answers in the next cycle, 1 more if runs can REPEAT, and the stages of `BitUnit` and
+    `Repack`; the record must have been in the ring for as long as `Sequencer` takes to fetch it.
+    Throughput: see `Mover`.
+    """
+
+    control: Any
+    read_a: Any
+    read_b: Any
+    write: Any
+    interrupt: Signal
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        read = ReadPort(configuration.address_width, configuration.data_width)
+        two = configuration.has_b and configuration.read_ports == 2
+        super().__init__(
+            {
+                "control": Out(ControlPort()),
+                "read_a": Out(read),
+                **({"read_b": Out(read)} if two else {}),
+                "write": Out(WritePort(configuration.address_width, configuration.data_width)),
+                "interrupt": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self.configuration
+        # CLEAR resets whatever can be in the middle of a command.
+        flush = Signal()
+        mover = Mover(config)
+        sequencer = Sequencer(config)
+        m.submodules.mover = ResetInserter(flush)(mover)
+        m.submodules.sequencer = ResetInserter(flush)(sequencer)
+        m.submodules.registers = registers = Registers(config)
+        m.submodules.ring = ring = Ring(config.slots, 32 * ring_columns(config))
+        m.submodules.completions = completions = Completions(config.slots)
+        wiring.connect(m, wiring.flipped(self.control), registers.control)
+        m.d.comb += [
+            self.interrupt.eq(registers.interrupt),
+            ring.write.eq(registers.ring_write),
+            ring.write_address.eq(registers.ring_write_address),
+            ring.write_data.eq(registers.ring_write_data),
+            ring.read.eq(sequencer.ring_read),
+            ring.read_address.eq(sequencer.ring_address),
+            sequencer.ring_words.eq(ring.read_data),
+            sequencer.ring_write.eq(registers.ring_write),
+            sequencer.doorbell.eq(registers.doorbell),
+            sequencer.walking.eq(mover.walking),
+            mover.loops.eq(sequencer.loops),
+            mover.timeout.eq(registers.timeout),
+            completions.read_slot.eq(registers.completion_address),
+            registers.completion_data.eq(completions.read_data),
+        ]
+        wiring.connect(m, sequencer.o, mover.i)
+        self._ports(m, mover)
+        self._retire(m, sequencer, mover, registers, completions, flush)
+        self._count(m, registers)
+        return m
+
+    def _ports(self, m: Module, mover: Mover) -> None:
+        """Wire the memory ports, sharing one for both operands if there is only one."""
+        config = self.configuration
+        wiring.connect(m, mover.write, wiring.flipped(self.write))
+        if not config.has_b:
+            wiring.connect(m, mover.read_a, wiring.flipped(self.read_a))
+        elif config.read_ports == 2:
+            wiring.connect(m, mover.read_a, wiring.flipped(self.read_a))
+            wiring.connect(m, mover.read_b, wiring.flipped(self.read_b))
+        else:
+            m.submodules.arbiter = arbiter = ReadArbiter(
+                config.address_width,
+                config.data_width,
+                2 * config.bursts,
+                block_ram=config.block_ram,
+            )
+            wiring.connect(m, mover.read_a, arbiter.a)
+            wiring.connect(m, mover.read_b, arbiter.b)
+            wiring.connect(m, arbiter.port, wiring.flipped(self.read_a))
+        self._mover = mover
+
+    def _retire(
+        self,
+        m: Module,
+        sequencer: Sequencer,
+        mover: Mover,
+        registers: Registers,
+        completions: Completions,
+        flush: Signal,
+    ) -> None:
+        """Count commands in and out, latch the first fault, and recover from it."""
+        config = self.configuration
+        retired = Signal(16)
+        started = Signal(16)
+        fault = Signal()
+        code = Signal(8)
+        port = Signal(2)
+        address = Signal(config.address_width)
+        wanted = Array(Signal(name=f"interrupt_{slot}") for slot in range(config.slots))
+        slot_bits = (config.slots - 1).bit_length()
+
+        faults = Signal()
+        retires = Signal()
+        m.d.comb += [
+            sequencer.idle.eq(started == retired),
+            faults.eq(~fault & (mover.fault | sequencer.refused)),
+            retires.eq(mover.retire & ~fault),
+            mover.stop.eq(fault | registers.clear),
+            flush.eq(registers.clear & mover.drained),
+            registers.flush.eq(flush),
+            registers.busy.eq(registers.doorbell != retired),
+            registers.fault.eq(fault),
+            registers.drained.eq(mover.drained),
+            registers.fault_code.eq(code),
+            registers.fault_port.eq(port),
+            registers.fault_index.eq(retired),
+            registers.fault_address.eq(address),
+            registers.retired.eq(retired),
+            registers.interrupt_set.eq(faults | (retires & wanted[retired[:slot_bits]])),
+            completions.write.eq(faults | retires),
+            completions.write_slot.eq(retired[:slot_bits]),
+            completions.index.eq(retired),
+            completions.status.eq(
+                Mux(mover.fault, mover.code, Mux(sequencer.refused, sequencer.code, Status.OK))
+            ),
+        ]
+        with m.If(sequencer.o.valid & sequencer.o.ready):
+            m.d.sync += [
+                started.eq(started + 1),
+                wanted[started[:slot_bits]].eq(sequencer.interrupt),
+            ]
+        with m.If(retires):
+            m.d.sync += retired.eq(retired + 1)
+        with m.If(faults):
+            m.d.sync += [fault.eq(1), code.eq(completions.status)]
+            with m.If(mover.fault):
+                m.d.sync += [port.eq(mover.fault_port), address.eq(mover.fault_address)]
+            with m.Else():
+                m.d.sync += [port.eq(Port.NONE), address.eq(0)]
+        with m.If(flush):
+            m.d.sync += [fault.eq(0), retired.eq(0), started.eq(0)]
+
+    def _count(self, m: Module, registers: Registers) -> None:
+        """Tell the counters what the ports do."""
+        reads = [("a", self._mover.read_a)]
+        if self.configuration.has_b:
+            reads.append(("b", self._mover.read_b))
+        for name, port in reads:
+            request, beats = port.request, port.data
+            beat = Signal(name=f"{name}_beat")
+            due = Signal(range(1 << 12), name=f"{name}_due")
+            m.d.comb += [
+                beat.eq(beats.valid & beats.ready),
+                getattr(registers, f"{name}_beat").eq(beat),
+                getattr(registers, f"{name}_stall").eq((due != 0) & ~beat),
+            ]
+            asked = Mux(request.valid & request.ready, request.p.length + 1, 0)
+            m.d.sync += due.eq(due + asked - beat)
+        beats = self.write.data
+        m.d.comb += [
+            registers.y_beat.eq(beats.valid & beats.ready),
+            registers.y_stall.eq(beats.valid & ~beats.ready),
+        ]

@@ -1,0 +1,173 @@
+"""Narrows and widens counts to the lanes of the output. Must never change any other result.
+
+Knows nothing of addresses: which part of an output beat a run starts with comes with the beats.
+"""
+
+from collections.abc import Collection
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .abi import Lane, Op
+from .beats import Result, ToWrite
+
+__all__ = ["Repack"]
+
+_OUT_LANES = (Lane.BITS_8, Lane.BITS_32)
+"""What COUNT may give."""
+
+
+class Repack(wiring.Component):
+    """Puts results into output lanes. Only COUNT has output lanes other than its lanes.
+
+    With lanes ``n`` times as wide as the output's, ``n`` input beats fill one output beat; with
+    lanes an ``n``-th as wide, an input beat becomes up to ``n`` output beats. A run never shares an
+    output beat with another.
+
+    Latency: 0 cycles without COUNT in ``ops``, where this is a wire. Else 1 cycle; when narrowing,
+    from the beat that fills the last part or ends the run; when widening, part ``k`` takes ``k``
+    more. Throughput: one beat a cycle on the side that has more of them, with no idle cycle when
+    runs or lanes change.
+
+    Size and clock out of context with 64 bits and all lanes, on ECP5 speed 6: 208 LUT4 and 73 FF at
+    148 MHz with ``-nowidelut``, or 329 LUT4 at 167 MHz without; with 32 bits on iCE40 HX8K 109 LUT4
+    and 41 FF at 134 MHz. The slowest path is from the lanes to the part to the bytes that load it.
+
+    Members
+    -------
+    i : ``In(stream.Signature(Result(data_width)))``
+        Results. If ``lane`` and ``out_lane`` differ, each lane holds a count of its ones,
+        zero-extended, and ``out_lane`` is 8 or 32 bits.
+    o : ``Out(stream.Signature(ToWrite(data_width)))``
+        Beats in the output's lanes. When narrowing, the parts of a run's first beat below
+        ``edge.slot`` and those of its last beat behind its end are undefined.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, data_width: int, lanes: Collection[Lane], ops: Collection[Op]) -> None:
+        super().__init__(
+            {
+                "i": In(stream.Signature(Result(data_width))),
+                "o": Out(stream.Signature(ToWrite(data_width))),
+            }
+        )
+        self._data_width = data_width
+        # Of 64-bit lanes in beats of 32 bits, the bit unit makes 32-bit ones.
+        widest = Lane(min(data_width, 64).bit_length() - 4)
+        self._lanes = frozenset(min(lane, widest) for lane in lanes)
+        self._changes_lanes = Op.COUNT in ops
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        i, o = self.i.payload, self.o.payload
+        if not self._changes_lanes:
+            m.d.comb += [
+                o.data.eq(i.data),
+                o.last.eq(i.edge.last),
+                o.end.eq(i.edge.end),
+                o.error.eq(i.edge.error),
+                self.o.valid.eq(self.i.valid),
+                self.i.ready.eq(self.o.ready),
+            ]
+            return m
+
+        passes, narrows, widens = Signal(), Signal(), Signal()
+        m.d.comb += [
+            passes.eq(i.lane == i.out_lane),
+            narrows.eq(i.lane > i.out_lane),
+            widens.eq(i.lane < i.out_lane),
+        ]
+
+        # The part of the wider beat that goes with this one, and whether it is the last needed.
+        part, parts_done, last_part, final = Signal(3), Signal(3), Signal(3), Signal(2)
+        starts, done = Signal(init=1), Signal()
+        with m.Switch(Cat(i.lane, i.out_lane)):
+            for lane in sorted(self._lanes):
+                for out_lane in _OUT_LANES:
+                    with m.Case(lane | out_lane << 2):
+                        m.d.comb += last_part.eq((1 << abs(lane - out_lane)) - 1)
+        m.d.comb += [
+            part.eq(Mux(narrows & starts, i.edge.slot, parts_done)),
+            final.eq(Mux(i.lane[0], i.edge.final[1], i.edge.final)),
+            done.eq((part == last_part) | (i.edge.last & (~widens | (part == final)))),
+        ]
+
+        # What stands in the register counts as a beat once it is complete.
+        load, partial = Signal(), Signal()
+        last, end, error = (Signal(name=name, reset_less=True) for name in ("last", "end", "error"))
+        m.d.comb += [
+            load.eq(self.i.valid & (~self.o.valid | self.o.ready)),
+            self.i.ready.eq((~self.o.valid | self.o.ready) & (done | ~widens)),
+        ]
+        with m.If(~self.o.valid | self.o.ready):
+            m.d.sync += self.o.valid.eq(self.i.valid & (done | ~narrows))
+        with m.If(load):
+            m.d.sync += [
+                parts_done.eq(Mux(done, 0, part + 1)),
+                starts.eq(i.edge.last & done),
+                partial.eq(~done & narrows),
+                last.eq(i.edge.last & done),
+                end.eq(i.edge.end & done),
+                error.eq(i.edge.error | (partial & error)),
+            ]
+
+        size = self._data_width // 8
+        data = Signal(self._data_width, reset_less=True)
+        counts = self._counts(m, part)
+        ratios = {
+            lane.bytes // out_lane.bytes
+            for lane in self._lanes
+            for out_lane in _OUT_LANES
+            if lane > out_lane
+        }
+        for byte in range(size):
+            mine = Signal(name=f"mine_{byte}")
+            m.d.comb += mine.eq(1)
+            with m.If(narrows):
+                with m.Switch(last_part):
+                    for ratio in sorted(ratios):
+                        with m.Case(ratio - 1):
+                            m.d.comb += mine.eq(part == byte * ratio // size)
+            own, held = i.data.word_select(byte, 8), data.word_select(byte, 8)
+            with m.If(load & mine):
+                m.d.sync += held.eq(Mux(passes, own, counts[byte]))
+        m.d.comb += [o.data.eq(data), o.last.eq(last), o.end.eq(end), o.error.eq(error)]
+        return m
+
+    def _counts(self, m: Module, part: Value) -> list[Signal]:
+        """For each byte of the output, the count that it takes when the lanes differ."""
+        size = self._data_width // 8
+        i = self.i.payload
+
+        def count(lane: Lane, index: int) -> Value:
+            """The count in lane ``index``, without the bits that are 0 in every count."""
+            low = index * lane.bits
+            return i.data[low : low + lane.bits.bit_length()]
+
+        counts = []
+        for byte in range(size):
+            to_8: dict[Lane, Value] = {
+                lane: count(lane, byte % (size // lane.bytes))
+                for lane in self._lanes - {Lane.BITS_8}
+            }
+            to_32: dict[Lane, Value] = {}
+            if byte % 4 == 0:
+                to_32 = {
+                    lane: Array(
+                        count(lane, (byte // 4 + quarter * size // 4) % (size // lane.bytes))
+                        for quarter in range(4)
+                    )[part[:2] if lane == Lane.BITS_8 else part[0]]
+                    for lane in self._lanes - {Lane.BITS_32}
+                }
+            value = Signal(7, name=f"count_{byte}")
+            for choices, wanted in ((to_8, ~i.out_lane[1]), (to_32, i.out_lane[1])):
+                with m.If(wanted):
+                    with m.Switch(i.lane):
+                        for lane, choice in sorted(choices.items()):
+                            with m.Case(lane):
+                                m.d.comb += value.eq(choice)
+            counts.append(value)
+        return counts

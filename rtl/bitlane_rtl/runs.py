@@ -1,0 +1,160 @@
+"""Walks the nested loops of one stream and gives the address of every run. Reads no memory."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .abi import Mode
+from .configuration import Configuration
+from .loops import Loops, Track
+
+__all__ = ["Run", "Start", "Walker"]
+
+
+class Start(data.StructLayout):
+    """What a stream needs to know of a command before it walks.
+
+    ``address`` of the first element; ``offset`` of the output's first element in its beat, 0 if Y
+    is STRIDED; ``extent``: bytes of a dense run, less one; ``lane``, ``out_lane``; ``strided``
+    and ``repeat``: the stream's mode; ``offset_steps``: the loops move ``offset`` (Y is DENSE);
+    ``loops``: loops in use, less one.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        super().__init__(
+            {
+                "address": configuration.address_width,
+                "offset": configuration.data_bytes_log2,
+                "extent": configuration.length_bits,
+                "lane": 2,
+                "out_lane": 2,
+                "strided": 1,
+                "repeat": 1,
+                "offset_steps": 1,
+                "loops": 3,
+            }
+        )
+
+
+class Run(data.StructLayout):
+    """A run, or one element of a STRIDED run, and the fields of its `Start`.
+
+    ``first`` and ``last``: first and last element of the run; ``end``: last of the command.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        super().__init__({"start": Start(configuration), "first": 1, "last": 1, "end": 1})
+
+
+class Walker(wiring.Component):
+    """Turns the start of a command into its runs.
+
+    Parameters
+    ----------
+    configuration
+        Loops and widths; without loops and STRIDED runs the walker is wires.
+    has_offset
+        Whether to track the output's offset in its beat beside the stream's own address.
+
+    Members
+    -------
+    i : ``In(stream.Signature(Start(configuration)))``
+    loops : ``In(Loops(configuration))``
+        Steady from the start of a command until ``walking`` is 0.
+    track, offsets : ``In(Track(address_width, loops))``
+        The stream's own track and the output's.
+    o : ``Out(stream.Signature(Run(configuration)))``
+    walking : ``Out(1)``
+        A command is being walked; the loop registers must not change.
+
+    Latency: 1 cycle (0 where there is nothing to walk). Throughput: a run, or an element of a
+    STRIDED run, a cycle; the next command follows without a gap.
+    Bound of the clock: loop flags -> jump multiplexer -> address adder.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    loops: Any
+    track: Any
+    offsets: Any
+    walking: Signal
+
+    def __init__(self, configuration: Configuration, *, has_offset: bool) -> None:
+        self._configuration = configuration
+        self._has_offset = has_offset
+        track = Track(configuration.address_width, configuration.loops)
+        super().__init__(
+            {
+                "i": In(stream.Signature(Start(configuration))),
+                "loops": In(Loops(configuration)),
+                "track": In(track),
+                "offsets": In(track),
+                "o": Out(stream.Signature(Run(configuration))),
+                "walking": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        strided = Mode.STRIDED in self._configuration.modes
+        loops = self._configuration.loops
+        if loops == 1 and not strided:
+            m.d.comb += [
+                self.o.valid.eq(self.i.valid),
+                self.i.ready.eq(self.o.ready),
+                self.o.p.start.eq(self.i.p),
+                Cat(self.o.p.first, self.o.p.last, self.o.p.end).eq(0b111),
+            ]
+            return m
+
+        valid = Signal()
+        run = Signal(Start(self._configuration), reset_less=True)
+        first = Signal(reset_less=True)
+        # done[k]: loop k stands at its last iteration; one flag a loop keeps counters off the path.
+        done = [Signal(name=f"done_{k}", reset_less=True) for k in range(loops)]
+        totals: list[Value] = [Value.cast(self.loops.run)]
+        totals += [Value.cast(self.loops.counts[k - 1]) for k in range(1, loops)]
+        left = [Signal(len(total), name=f"left_{k}") for k, total in enumerate(totals)]
+
+        end = Signal()
+        m.d.comb += [
+            end.eq(Cat(done).all()),
+            self.o.valid.eq(valid),
+            self.o.p.start.eq(run),
+            self.o.p.first.eq(first),
+            self.o.p.last.eq(done[0]),
+            self.o.p.end.eq(end),
+            self.i.ready.eq(~valid | (self.o.ready & end)),
+            self.walking.eq(valid),
+        ]
+        # Outside of any condition on ready: the adder must not wait for it.
+        advance = [Signal(name=f"advance_{k}") for k in range(loops)]
+        step = Signal(self._configuration.address_width)
+        following = Signal(self._configuration.address_width)
+        m.d.comb += following.eq(run.address + step)
+        for k in range(loops):
+            m.d.comb += advance[k].eq((Cat(done[:k]).all() if k else 1) & ~done[k])
+            with m.If(advance[k]):
+                m.d.comb += step.eq(self.track.jumps[k - 1] if k else self.track.stride)
+
+        with m.If(self.i.ready):
+            m.d.sync += [valid.eq(self.i.valid), run.eq(self.i.p), first.eq(1)]
+            m.d.sync += done[0].eq(~self.i.p.strided | (totals[0] == 0) if strided else 1)
+            for k in range(1, loops):
+                m.d.sync += done[k].eq((self.i.p.loops < k) | (totals[k] == 0))
+            m.d.sync += [counter.eq(total) for counter, total in zip(left, totals, strict=True)]
+        with m.Elif(self.o.ready):
+            m.d.sync += [run.address.eq(following), first.eq(done[0])]
+            for k, advances in enumerate(advance):
+                with m.If(advances):
+                    m.d.sync += [left[k].eq(left[k] - 1), done[k].eq(left[k] == 1)]
+                    if k and self._has_offset:
+                        offset = run.offset + self.offsets.jumps[k - 1]
+                        m.d.sync += run.offset.eq(Mux(run.offset_steps, offset, 0))
+                    for j in range(k):
+                        m.d.sync += left[j].eq(totals[j])
+                        again = totals[j] == 0
+                        m.d.sync += done[j].eq(again if j or not strided else ~run.strided | again)
+        return m

@@ -1,0 +1,46 @@
+"""Bounds every wait for the memory. Stops nothing itself."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["Watchdog"]
+
+
+class Watchdog(wiring.Component):
+    """Counts cycles in which an answer is due and nothing moves.
+
+    Members
+    -------
+    bound : ``In(32)``
+        Cycles; 0: no limit.
+    waiting : ``In(1)``
+        An answer is due.
+    progress : ``In(1)``
+        A handshake took place on some port in this cycle.
+    expired : ``Out(1)``
+        This cycle and the ``bound`` before it were all waits.
+
+    Latency: 0 cycles.
+    """
+
+    bound: Signal
+    waiting: Signal
+    progress: Signal
+    expired: Signal
+
+    def __init__(self) -> None:
+        super().__init__({"bound": In(32), "waiting": In(1), "progress": In(1), "expired": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        count = Signal(32)
+        late = Signal()
+        m.d.comb += self.expired.eq(late & self.waiting & ~self.progress)
+        with m.If(self.progress | ~self.waiting):
+            m.d.sync += [count.eq(1), late.eq(0)]
+        with m.Elif((count >= self.bound) & (self.bound != 0)):
+            m.d.sync += late.eq(1)
+        with m.Else():
+            m.d.sync += count.eq(count + 1)
+        return m

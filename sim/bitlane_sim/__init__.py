@@ -1,0 +1,1 @@
+"""Ways to run the circuit on this computer. Neither circuit nor host package import it."""

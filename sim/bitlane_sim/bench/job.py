@@ -1,0 +1,91 @@
+"""Runs queued commands on a simulator and says what the buses did. Crafts the only records here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bitlane.commands import Command, Walk, encode
+from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, Lane, Mode, Op, register
+
+from ..evaluator import SimulationError
+from ..simulator import Simulator
+
+__all__ = ["Traffic", "dense", "execute", "move"]
+
+_DEADLINE = 60.0
+"""Seconds that a job may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What commands cost. Cycles count from the one in which DOORBELL was written.
+
+    ``beats``: beats that each memory port carried; ``first`` and ``last``: cycles of the first and
+    last beat written; ``done``: cycle of the last write response.
+    """
+
+    beats: dict[str, int]
+    first: int
+    last: int
+    done: int
+
+    @property
+    def written(self) -> int:
+        return self.beats["w"]
+
+    @property
+    def bound(self) -> int:
+        """The most beats that any one memory port carried."""
+        return max(self.beats.values())
+
+    @property
+    def writing(self) -> int:
+        """Cycles from the first beat written to the last, both included."""
+        return self.last - self.first + 1
+
+
+def dense(base: int, size: int, jumps: tuple[int, ...] = (), reach: int = 0) -> Walk:
+    """A walk over runs of ``size`` bytes; ``reach``: from the first run's start to the last's."""
+    return Walk(base, base + reach + size - 1, Mode.DENSE, 0, jumps)
+
+
+def move(op: Op, size: int, a: int, b: int | None, y: int) -> Command:
+    """A logic operation on ``size`` consecutive bytes."""
+    second = None if b is None else dense(b, size)
+    return Command(op, Lane.BITS_8, Lane.BITS_8, size, dense(a, size), second, dense(y, size))
+
+
+def execute(
+    simulator: Simulator, commands: Sequence[Command], *, latency: int = 0, stall: float = 0.0
+) -> Traffic:
+    """Queue ``commands``, ring once, and run until the last has retired.
+
+    There may be no more of them than slots in the ring. ``latency`` and ``stall``: as for the
+    simulator's ``set_latency`` and ``set_stalls``. Raises ``SimulationError`` if the engine refuses
+    one or does not finish within a minute.
+    """
+    simulator.power_on()
+    simulator.set_latency(latency)
+    simulator.set_stalls(stall, seed=1)
+    for slot, command in enumerate(commands):
+        words = encode(command, interrupt=slot == len(commands) - 1)
+        simulator.write_words(RING_OFFSET + slot * RECORD_BYTES, words)
+    enable = register("INTERRUPT")["ENABLE"].insert(1)
+    simulator.write_words(register("INTERRUPT").offset, np.array([enable], np.uint32))
+    simulator.step(50)  # the first record is fetched ahead
+    simulator.clear_monitor()
+    simulator.write_words(register("DOORBELL").offset, np.array([len(commands)], np.uint32))
+    came = simulator.wait(_DEADLINE)
+    fault = simulator.read_words(register("FAULT").offset, 1).view("<u4")[0]
+    if fault or not came:
+        raise SimulationError(f"bench: the engine stopped with FAULT {int(fault):#x}")
+    report = simulator.monitor
+    rung = report["doorbell"].last
+    ports = [name for name in ("r", "r_b", "w") if name in report]
+    return Traffic(
+        {name: report[name].count for name in ports},
+        report["w"].first - rung,
+        report["w"].last - rung,
+        report["b"].last - rung,
+    )

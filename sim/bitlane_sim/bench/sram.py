@@ -1,0 +1,135 @@
+"""The engine on one single-port memory, as on a small board: a system of its own to measure."""
+
+from typing import Any
+
+import numpy as np
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from bitlane.commands import encode
+from bitlane_rtl.abi import RING_OFFSET, Op, register
+from bitlane_rtl.bus.sram import SramPort
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.control_port import ControlPort
+from bitlane_rtl.engine import Engine
+
+from ..evaluator import Access, Evaluator, Set, SimulationError, Step, StoragePort
+from ..simulator import EVALUATORS
+from .job import move
+
+__all__ = ["SramSystem", "three_streams"]
+
+_WIDTH = 32
+_MEMORY = 1 << 16
+_STORAGE = [
+    StoragePort(
+        buffer="memory", access=Access.READ, enable="read", address="address", data="read_data"
+    ),
+    StoragePort(
+        buffer="memory",
+        access=Access.WRITE,
+        enable="write",
+        address="address",
+        data="write_data",
+        mask="strobe",
+    ),
+]
+
+
+class SramSystem(wiring.Component):
+    """An `Engine` and a memory with one port, whose storage the evaluator serves.
+
+    Members
+    -------
+    control : ``Out(ControlPort())``
+    interrupt : ``Out(1)``
+    read, write, address, read_data, write_data, strobe
+        The memory's port.
+    """
+
+    control: Any
+    interrupt: Signal
+    read: Signal
+    write: Signal
+    address: Signal
+    read_data: Signal
+    write_data: Signal
+    strobe: Signal
+
+    def __init__(self) -> None:
+        words = _MEMORY * 8 // _WIDTH
+        super().__init__(
+            {
+                "control": Out(ControlPort()),
+                "interrupt": Out(1),
+                "read": Out(1),
+                "write": Out(1),
+                "address": Out(range(words)),
+                "read_data": In(_WIDTH),
+                "write_data": Out(_WIDTH),
+                "strobe": Out(_WIDTH // 8),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        configuration = Configuration(data_width=_WIDTH, memory_bytes=_MEMORY)
+        words = _MEMORY * 8 // _WIDTH
+        m.submodules.engine = engine = Engine(configuration)
+        m.submodules.sram = sram = SramPort(configuration.address_width, _WIDTH, words)
+        wiring.connect(m, wiring.flipped(self.control), engine.control)
+        wiring.connect(m, engine.read_a, sram.a)
+        wiring.connect(m, engine.read_b, sram.b)
+        wiring.connect(m, engine.write, sram.write)
+        memory = sram.memory
+        m.d.comb += [
+            self.interrupt.eq(engine.interrupt),
+            self.read.eq(memory.enable & (memory.strobe == 0)),
+            self.write.eq(memory.enable & (memory.strobe != 0)),
+            self.address.eq(memory.address),
+            memory.read_data.eq(self.read_data),
+            self.write_data.eq(memory.write_data),
+            self.strobe.eq(memory.strobe),
+        ]
+        return m
+
+
+def three_streams(evaluator: str) -> float:
+    """Words written a cycle by a XOR of 16 KiB, from its doorbell to its interrupt.
+
+    Raises ``SimulationError`` if the result is wrong or does not come.
+    """
+    size = _MEMORY // 4
+    memory = np.random.default_rng(0).integers(0, 256, _MEMORY, np.uint8)
+    expected = memory[:size] ^ memory[size : 2 * size]
+    run = EVALUATORS[evaluator](SramSystem(), storage=_STORAGE, buffers={"memory": memory})
+    try:
+        words = encode(move(Op.XOR, size, 0, size, 2 * size), interrupt=True).tolist()
+        writes = [(RING_OFFSET + 4 * number, word) for number, word in enumerate(words)]
+        writes.append((register("INTERRUPT").offset, register("INTERRUPT")["ENABLE"].insert(1)))
+        for offset, word in writes:
+            _write(run, offset, word)
+        run.step(50)
+        start = run.cycles
+        _write(run, register("DOORBELL").offset, 1)
+        came = run.run_until("interrupt", 20 * size)
+        cycles = run.cycles - start
+    finally:
+        run.close()
+    if not came or not np.array_equal(memory[2 * size : 3 * size], expected):
+        raise SimulationError("bench: XOR on the single-port memory went wrong")
+    return size / (_WIDTH // 8) / cycles
+
+
+def _write(run: Evaluator, offset: int, word: int) -> None:
+    run.run(
+        [
+            Set("control__address", offset),
+            Set("control__write_data", word),
+            Set("control__write", 1),
+            Step(),
+            Set("control__write", 0),
+            Step(),
+        ]
+    )

@@ -1,0 +1,69 @@
+"""Prepare an Amaranth circuit for an evaluator: ports by name, one clock domain around it."""
+
+from typing import Any
+
+from amaranth.hdl import ClockDomain, Elaboratable, Module, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from .evaluator import SimulationError
+
+__all__ = ["CLOCK", "RESET", "Circuit"]
+
+CLOCK = "clk"
+RESET = "rst"
+
+
+class Circuit(Elaboratable):
+    """A top level that gives ``component`` the domain ``sync``, and flat names to its ports.
+
+    Ports are named like in Amaranth's own output: the path of a member joined by ``__``. Members
+    of no bits are left out.
+
+    Raises ``SimulationError`` for a component without a signature, and for a port that is called
+    like the clock or the reset.
+
+    Attributes
+    ----------
+    signature
+        Clock, reset and all ports, flat; every port is also an attribute of that name.
+    inputs, outputs
+        Ports by name. The reset is an input, the clock is none of them: evaluators drive it.
+    """
+
+    def __init__(self, component: wiring.Component | Elaboratable) -> None:
+        signature = getattr(component, "signature", None)
+        if not isinstance(signature, wiring.Signature):
+            name = type(component).__name__
+            raise SimulationError(f"{name}: a circuit needs a signature that names its ports")
+        self._component: Any = component
+        # Amaranth's stubs know neither the signals of a domain nor what flatten() yields.
+        domain: Any = ClockDomain("sync")
+        self.domain = domain
+        self.inputs: dict[str, Value] = {RESET: self.domain.rst}
+        self.outputs: dict[str, Value] = {}
+        flat: Any = signature.flatten(component)
+        for path, member, port in flat:
+            value = Value.cast(port)
+            name = "__".join(map(str, path))
+            if name in (CLOCK, RESET):
+                raise SimulationError(f"port {name}: the name belongs to the clock domain")
+            if len(value):
+                (self.inputs if member.flow == In else self.outputs)[name] = value
+        members = {CLOCK: In(1)}
+        members |= {name: In(len(value)) for name, value in self.inputs.items()}
+        members |= {name: Out(len(value)) for name, value in self.outputs.items()}
+        self.signature = wiring.Signature(members)
+        for name, value in {CLOCK: self.domain.clk, **self.inputs, **self.outputs}.items():
+            setattr(self, name, value)
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Bits of every input and output."""
+        return {name: len(value) for name, value in {**self.inputs, **self.outputs}.items()}
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.domains += self.domain
+        m.submodules.circuit = self._component
+        return m

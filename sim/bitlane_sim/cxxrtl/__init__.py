@@ -1,0 +1,1 @@
+"""Any Amaranth circuit with one clock as a compiled C++ model. Knows nothing of bitlane."""

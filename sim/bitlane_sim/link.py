@@ -1,0 +1,192 @@
+"""The link to a simulated device: ``sim``, ``sim:cxxrtl?width=128&latency=30``."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qsl
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane.errors import LinkError
+from bitlane.link import BytesLike, Link
+from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
+from bitlane_rtl.configuration import Configuration
+
+from .evaluator import SimulationError
+from .simulator import EVALUATORS, Simulator, choose_evaluator
+
+__all__ = ["SimulatorLink", "open_link"]
+
+_SUFFIXES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+class SimulatorLink(Link):
+    """A link to a ``Simulator``, which it owns.
+
+    The memory is read and written directly, in no simulated time; the control window over
+    AXI4-Lite, in simulated cycles. The clock stands still between the calls.
+
+    Attributes
+    ----------
+    simulator : Simulator
+        For settings, faults and measurements.
+    """
+
+    def __init__(self, simulator: Simulator) -> None:
+        self.simulator = simulator
+        width = simulator.configuration.data_width
+        self.description = f"simulator {simulator.evaluator.name}, {width} bits"
+        self._closed = False
+
+    @property
+    def cycles(self) -> int:
+        """Simulated clock cycles since power-on."""
+        return self.simulator.cycles
+
+    def read(self, address: int, size: int) -> NDArray[np.uint8]:
+        offset = self._control_offset(address, size)
+        with _as_link_error():
+            if offset is not None:
+                return self.simulator.read_words(offset, size // WORD_BYTES)
+            return self._memory(address, size).copy()
+
+    def write(self, address: int, data: BytesLike) -> None:
+        array = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        offset = self._control_offset(address, flat.size)
+        with _as_link_error():
+            if offset is not None:
+                self.simulator.write_words(offset, flat.view("<u4"))
+            else:
+                self._memory(address, flat.size)[:] = flat
+
+    def wait(self, timeout: float) -> bool:
+        self._expect_open()
+        with _as_link_error():
+            return self.simulator.wait(timeout)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            with _as_link_error():
+                self.simulator.close()
+
+    def _expect_open(self) -> None:
+        if self._closed:
+            raise LinkError(f"{self.description}: the link is closed")
+
+    def _control_offset(self, address: int, size: int) -> int | None:
+        """Offset in the control window, or None for an access to the memory."""
+        self._expect_open()
+        offset = address - CONTROL_BASE
+        if offset < 0:
+            return None
+        if offset % WORD_BYTES or size % WORD_BYTES or offset + size > CONTROL_SIZE:
+            raise LinkError(
+                f"{self.description}: {size} bytes at {address:#x} are no whole words of the"
+                " control window"
+            )
+        return offset
+
+    def _memory(self, address: int, size: int) -> NDArray[np.uint8]:
+        configuration = self.simulator.configuration
+        start = address - configuration.memory_base
+        if start < 0 or start + size > configuration.memory_bytes:
+            raise LinkError(
+                f"{self.description}: {size} bytes at {address:#x} are outside the memory,"
+                f" {configuration.memory_base:#x} to {configuration.memory_last:#x}"
+            )
+        return self.simulator.memory[start : start + size]
+
+
+@contextmanager
+def _as_link_error() -> Iterator[None]:
+    try:
+        yield
+    except SimulationError as error:
+        raise LinkError(str(error)) from error
+
+
+def _number(text: str) -> int:
+    return int(text, 0)
+
+
+def _bytes(text: str) -> int:
+    for suffix, factor in _SUFFIXES.items():
+        if text.endswith(suffix):
+            return int(text.removesuffix(suffix)) * factor
+    return int(text, 0)
+
+
+def _cycles(text: str) -> int:
+    cycles = int(text)
+    if not 0 <= cycles <= 255:
+        raise ValueError("expected 0 to 255")
+    return cycles
+
+
+def _chance(text: str) -> float:
+    chance = float(text)
+    if not 0 <= chance < 1:
+        raise ValueError("expected 0 to less than 1")
+    return chance
+
+
+def _file(text: str) -> str:
+    if not text:
+        raise ValueError("expected a name")
+    return text
+
+
+_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "width": (_number, "bits in a beat: 32, 64, 128, 256 or 512 (default 64)"),
+    "ports": (_number, "read ports, 1 or 2 (default 2)"),
+    "memory": (_bytes, "bytes of memory, with KiB, MiB or GiB (default 1GiB)"),
+    "loops": (_number, "nested loops of a command, 1 to 6 (default 4)"),
+    "slots": (_number, "slots of the command ring (default 16)"),
+    "latency": (_cycles, "more cycles of the memory's latency, 0 to 255 (default 0)"),
+    "stall": (_chance, "chance that a channel stalls in a cycle, 0 to less than 1 (default 0)"),
+    "seed": (_number, "seed of the stalls (default 0)"),
+    "vcd": (_file, "file for waveforms (default none)"),
+}
+
+
+def open_link(url: str) -> SimulatorLink:
+    """Open ``sim[:EVALUATOR][?OPTION=VALUE[&OPTION=VALUE...]]``.
+
+    Evaluators are ``cxxrtl`` and ``pysim``; without one it is cxxrtl where its tools are found.
+    The options are ``width``, ``ports``, ``memory``, ``loops``, ``slots``, ``latency``, ``stall``,
+    ``seed`` and ``vcd``.
+
+    Raises ``LinkError`` for an unknown evaluator or option, a bad value, or a missing tool.
+    """
+    head, _, query = url.partition("?")
+    evaluator = head.partition(":")[2] or choose_evaluator()
+    if evaluator not in EVALUATORS:
+        raise LinkError(
+            f"device {url!r}: no evaluator {evaluator!r}; choose {' or '.join(EVALUATORS)}"
+        )
+    values: dict[str, Any] = {}
+    for name, text in parse_qsl(query, keep_blank_values=True):
+        if name not in _OPTIONS:
+            raise LinkError(f"device {url!r}: no option {name!r}; choose {', '.join(_OPTIONS)}")
+        parse, meaning = _OPTIONS[name]
+        try:
+            values[name] = parse(text)
+        except ValueError:
+            raise LinkError(
+                f"device {url!r}: option {name} is {text!r}; expected {meaning}"
+            ) from None
+    names = {"width": "data_width", "ports": "read_ports", "memory": "memory_bytes"}
+    names |= {"loops": "loops", "slots": "slots"}
+    chosen = {field: values[name] for name, field in names.items() if name in values}
+    try:
+        configuration = Configuration(**chosen)
+        simulator = Simulator(configuration, evaluator, vcd=values.get("vcd"))
+    except (ValueError, SimulationError, OSError) as error:
+        raise LinkError(f"device {url!r}: {error}") from error
+    simulator.set_latency(values.get("latency", 0))
+    if "stall" in values:
+        simulator.set_stalls(values["stall"], seed=values.get("seed", 0))
+    return SimulatorLink(simulator)

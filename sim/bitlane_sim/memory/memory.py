@@ -1,0 +1,107 @@
+"""The AXI4 memory of the simulated system: one or two read sides and a write side. Wires only."""
+
+from typing import Any
+
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from bitlane_rtl.bus.axi4 import Axi4
+
+from .control import MemoryControl
+from .place import Place, word_shape
+from .reading import ReadSide
+from .writing import WriteSide
+
+__all__ = ["Memory", "ReadStorage", "WriteStorage"]
+
+
+class ReadStorage(wiring.Signature):
+    """Read port of a synchronous RAM outside of the circuit, seen from the circuit."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(
+            {"enable": Out(1), "address": Out(word_shape(place)), "data": In(place.data_width)}
+        )
+
+
+class WriteStorage(wiring.Signature):
+    """Write port of a synchronous RAM outside of the circuit, seen from the circuit."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(
+            {
+                "enable": Out(1),
+                "address": Out(word_shape(place)),
+                "data": Out(place.data_width),
+                "mask": Out(place.data_width // 8),
+            }
+        )
+
+
+class Memory(wiring.Component):
+    """A legal AXI4 subordinate that answers in the least possible time, or as slowly as told.
+
+    Parameters
+    ----------
+    place : Place
+        Where the memory stands.
+    two : bool
+        Whether there is a second port, for reads alone.
+
+    Members
+    -------
+    axi : ``In(Axi4(address_width, data_width))``
+    axi_b : ``In(Axi4(address_width, data_width, write=False))``
+        Only with ``two``.
+    control : ``In(MemoryControl(address_width))``
+        All zero: AR, AW and W always ready, first R one cycle after AR, no gap, B one cycle after
+        the last W. The same settings apply to both ports.
+    read, read_b, write : ``Out(ReadStorage(place))``, ``Out(WriteStorage(place))``
+        Ports of the RAM.
+
+    Latency and throughput: see ``ReadSide`` and ``WriteSide``.
+    """
+
+    axi: Any
+    axi_b: Any
+    control: Any
+    read: Any
+    read_b: Any
+    write: Any
+
+    def __init__(self, place: Place, *, two: bool) -> None:
+        self._place = place
+        self._two = two
+        widths = place.address_width, place.data_width
+        members = {
+            "axi": In(Axi4(*widths)),
+            "control": In(MemoryControl(place.address_width)),
+            "read": Out(ReadStorage(place)),
+            "write": Out(WriteStorage(place)),
+        }
+        if two:
+            members["axi_b"] = In(Axi4(*widths, write=False))
+            members["read_b"] = Out(ReadStorage(place))
+        super().__init__(members)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.write = write = WriteSide(self._place, channel=0)
+        m.submodules.read = read = ReadSide(self._place, channel=3)
+        sides: list[tuple[Any, Any, Any]] = [
+            (write, self.axi, self.write),
+            (read, self.axi, self.read),
+        ]
+        if self._two:
+            m.submodules.read_b = read_b = ReadSide(self._place, channel=5)
+            sides.append((read_b, self.axi_b, self.read_b))
+        for side, axi, storage in sides:
+            wiring.connect(m, wiring.flipped(self.control), side.control)
+            for name, member in side.axi.signature.members.items():
+                inner, outer = getattr(side.axi, name), getattr(axi, name)
+                m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
+            for name, member in storage.signature.members.items():
+                inner, outer = getattr(side, name), getattr(storage, name)
+                m.d.comb += outer.eq(inner) if member.flow == Out else inner.eq(outer)
+        return m

@@ -1,0 +1,130 @@
+"""The read half of the memory: AR to R. Never touches what is written."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from bitlane_rtl.bus.axi4 import Axi4
+
+from .control import Hang, MemoryControl, Response
+from .passage import Passage
+from .place import Place, word_shape
+from .stall import Stall
+
+__all__ = ["ReadSide"]
+
+_CLOCK_BITS = 32
+_BURSTS = 256
+
+
+class ReadSide(wiring.Component):
+    """Answers reads from a synchronous RAM outside of the circuit.
+
+    Parameters
+    ----------
+    place : Place
+        Where the memory stands.
+    channel : int
+        Number of AR for its random stalls; R has the next one.
+
+    Members
+    -------
+    axi : ``In(Axi4(address_width, data_width, write=False))``
+        INCR bursts of whole beats.
+    control : ``In(MemoryControl(address_width))``
+    enable, address, data : ``Out(1)``, ``Out(words)``, ``In(data_width)``
+        Port of the RAM, which answers in the next cycle and keeps its answer.
+
+    Latency: the first R comes ``1 + latency`` cycles after AR, the others in the cycles after it.
+    Throughput: a beat a cycle, across bursts, too; up to 256 bursts wait.
+    A beat outside of the memory is answered DECERR; its data, like that of any error, is undefined.
+    """
+
+    axi: Any
+    control: Any
+    enable: Signal
+    address: Signal
+    data: Signal
+
+    def __init__(self, place: Place, channel: int) -> None:
+        self._place = place
+        self._channel = channel
+        super().__init__(
+            {
+                "axi": In(Axi4(place.address_width, place.data_width, write=False)),
+                "control": In(MemoryControl(place.address_width)),
+                "enable": Out(1),
+                "address": Out(word_shape(place)),
+                "data": In(place.data_width),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        axi, control, place = self.axi, self.control, self._place
+        m.submodules.stall_ar = stall_ar = Stall(self._channel)
+        m.submodules.stall_r = stall_r = Stall(self._channel + 1)
+        for stall, chance in ((stall_ar, control.stall_ar), (stall_r, control.stall_r)):
+            m.d.comb += [
+                stall.chance.eq(chance),
+                stall.seed.eq(control.seed),
+                stall.load.eq(control.seed_load),
+            ]
+
+        now = Signal(_CLOCK_BITS)
+        m.d.sync += now.eq(now + 1)
+        # Modulo 2**32: a burst may wait 2**31 cycles before it seems to be early again.
+        waited = Signal(_CLOCK_BITS)
+        burst = data.StructLayout({"word": place.index_bits, "left": 8, "due": _CLOCK_BITS})
+        m.submodules.bursts = bursts = Passage(burst, _BURSTS)
+        accept = Signal()
+        m.d.comb += [
+            accept.eq(~stall_ar.stall & (control.hang_read != Hang.NO_ACCEPT)),
+            axi.arready.eq(bursts.i.ready & accept),
+            bursts.i.valid.eq(axi.arvalid & accept),
+            bursts.i.payload.word.eq(place.index(axi.araddr)),
+            bursts.i.payload.left.eq(axi.arlen),
+            bursts.i.payload.due.eq(now + control.latency),
+        ]
+
+        # The beat whose turn it is: of the burst under way, else the first of the next one.
+        active = Signal()
+        next_word = Signal(place.index_bits)
+        next_left = Signal(8)
+        word = Signal(place.index_bits)
+        left = Signal(8)
+        begin = Signal()
+        issue = Signal()
+        head = bursts.o.payload
+        m.d.comb += [
+            waited.eq(now - head.due),
+            begin.eq(bursts.o.valid & ~waited[-1] & (control.hang_read != Hang.NO_ANSWER)),
+            word.eq(Mux(active, next_word, head.word)),
+            left.eq(Mux(active, next_left, head.left)),
+            issue.eq((active | begin) & (~axi.rvalid | axi.rready) & ~stall_r.stall),
+            bursts.o.ready.eq(issue & ~active),
+            self.enable.eq(issue & place.inside(word)),
+            self.address.eq(word),
+            axi.rdata.eq(self.data),
+        ]
+        with m.If(axi.rready):
+            m.d.sync += axi.rvalid.eq(0)
+        with m.If(issue):
+            failing = control.error_read & place.between(
+                word, control.error_first, control.error_last
+            )
+            m.d.sync += [
+                active.eq(left != 0),
+                next_word.eq(word + 1),
+                next_left.eq(left - 1),
+                axi.rvalid.eq(1),
+                axi.rlast.eq(left == 0),
+                axi.rresp.eq(Response.OKAY),
+            ]
+            with m.If(failing):
+                m.d.sync += axi.rresp.eq(control.error_response)
+            with m.If(~place.inside(word)):
+                m.d.sync += axi.rresp.eq(Response.DECERR)
+        return m

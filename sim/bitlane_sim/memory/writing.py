@@ -1,0 +1,161 @@
+"""The write half of the memory: AW and W to B. Never touches what is read."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import In, Out
+
+from bitlane_rtl.bus.axi4 import Axi4
+
+from .control import Hang, MemoryControl, Response
+from .passage import Passage
+from .place import Place, word_shape
+from .stall import Stall
+
+__all__ = ["WriteSide"]
+
+_CLOCK_BITS = 32
+_BURSTS = 256
+_BEATS = 512
+
+
+class WriteSide(wiring.Component):
+    """Carries out writes in a synchronous RAM outside of the circuit.
+
+    Parameters
+    ----------
+    place : Place
+        Where the memory stands.
+    channel : int
+        Number of AW for its random stalls; W and B have the next ones.
+
+    Members
+    -------
+    axi : ``In(Axi4(address_width, data_width, read=False))``
+        INCR bursts of whole beats. Data may come before its address; up to 512 beats then wait.
+    control : ``In(MemoryControl(address_width))``
+    enable, address, data, mask : ``Out(1)``, ``Out(words)``, ``Out(data_width)``, ``Out(bytes)``
+        Port of the RAM. A beat is written in the cycle of the later of its W and AW.
+
+    Latency: B comes ``1 + latency`` cycles after the last beat was written.
+    Throughput: a beat a cycle, across bursts, too; up to 256 bursts wait.
+    A beat outside of the memory is not written, and its burst is answered DECERR.
+    """
+
+    axi: Any
+    control: Any
+    enable: Signal
+    address: Signal
+    data: Signal
+    mask: Signal
+
+    def __init__(self, place: Place, channel: int) -> None:
+        self._place = place
+        self._channel = channel
+        super().__init__(
+            {
+                "axi": In(Axi4(place.address_width, place.data_width, read=False)),
+                "control": In(MemoryControl(place.address_width)),
+                "enable": Out(1),
+                "address": Out(word_shape(place)),
+                "data": Out(place.data_width),
+                "mask": Out(place.data_width // 8),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        axi, control, place = self.axi, self.control, self._place
+        stalls = [Stall(self._channel + number) for number in range(3)]
+        chances = (control.stall_aw, control.stall_w, control.stall_b)
+        for name, stall, chance in zip(("aw", "w", "b"), stalls, chances, strict=True):
+            m.submodules[f"stall_{name}"] = stall
+            m.d.comb += [
+                stall.chance.eq(chance),
+                stall.seed.eq(control.seed),
+                stall.load.eq(control.seed_load),
+            ]
+        stall_aw, stall_w, stall_b = (stall.stall for stall in stalls)
+
+        burst = data.StructLayout({"word": place.index_bits, "left": 8})
+        beat = data.StructLayout({"data": place.data_width, "mask": place.data_width // 8})
+        m.submodules.bursts = bursts = Passage(burst, _BURSTS)
+        m.submodules.beats = beats = Passage(beat, _BEATS)
+        accept_aw = Signal()
+        accept_w = Signal()
+        m.d.comb += [
+            accept_aw.eq(~stall_aw & (control.hang_write != Hang.NO_ACCEPT)),
+            accept_w.eq(~stall_w & (control.hang_write != Hang.NO_ACCEPT)),
+            axi.awready.eq(bursts.i.ready & accept_aw),
+            axi.wready.eq(beats.i.ready & accept_w),
+            bursts.i.valid.eq(axi.awvalid & accept_aw),
+            bursts.i.payload.word.eq(place.index(axi.awaddr)),
+            bursts.i.payload.left.eq(axi.awlen),
+            beats.i.valid.eq(axi.wvalid & accept_w),
+            beats.i.payload.data.eq(axi.wdata),
+            beats.i.payload.mask.eq(axi.wstrb),
+        ]
+
+        now = Signal(_CLOCK_BITS)
+        m.d.sync += now.eq(now + 1)
+        answer = data.StructLayout({"response": 2, "due": _CLOCK_BITS})
+        m.submodules.answers = answers = SyncFIFO(width=answer.size, depth=_BURSTS)
+        push = data.View(answer, answers.w_data)
+        oldest = data.View(answer, answers.r_data)
+
+        # A beat meets its address: of the burst under way, else of the next one.
+        active = Signal()
+        next_word = Signal(place.index_bits)
+        next_left = Signal(8)
+        worst = Signal(2)
+        word = Signal(place.index_bits)
+        left = Signal(8)
+        commit = Signal()
+        response = Signal(2)
+        failing = Signal()
+        m.d.comb += [
+            word.eq(Mux(active, next_word, bursts.o.payload.word)),
+            left.eq(Mux(active, next_left, bursts.o.payload.left)),
+            commit.eq(beats.o.valid & (active | bursts.o.valid) & answers.w_rdy),
+            beats.o.ready.eq((active | bursts.o.valid) & answers.w_rdy),
+            bursts.o.ready.eq(beats.o.valid & ~active & answers.w_rdy),
+            failing.eq(
+                control.error_write & place.between(word, control.error_first, control.error_last)
+            ),
+            response.eq(Mux(active, worst, Response.OKAY)),
+            self.enable.eq(commit & place.inside(word) & ~failing),
+            self.address.eq(word),
+            self.data.eq(beats.o.payload.data),
+            self.mask.eq(beats.o.payload.mask),
+            push.response.eq(response),
+            push.due.eq(now + control.latency),
+            answers.w_en.eq(commit & (left == 0)),
+        ]
+        with m.If(failing):
+            m.d.comb += response.eq(control.error_response)
+        with m.If(~place.inside(word)):
+            m.d.comb += response.eq(Response.DECERR)
+        with m.If(commit):
+            m.d.sync += [
+                active.eq(left != 0),
+                next_word.eq(word + 1),
+                next_left.eq(left - 1),
+                worst.eq(response),
+            ]
+
+        # Modulo 2**32: an answer may wait 2**31 cycles before it seems to be early again.
+        early = Signal(_CLOCK_BITS)
+        # An answer that has been offered stays, whatever the stalls say.
+        offered = Signal()
+        hold = Signal()
+        m.d.comb += [
+            hold.eq(stall_b | (control.hang_write == Hang.NO_ANSWER)),
+            early.eq(oldest.due - now),
+            axi.bvalid.eq(answers.r_rdy & early[-1] & (offered | ~hold)),
+            axi.bresp.eq(oldest.response),
+            answers.r_en.eq(axi.bvalid & axi.bready),
+        ]
+        m.d.sync += offered.eq(axi.bvalid & ~axi.bready)
+        return m

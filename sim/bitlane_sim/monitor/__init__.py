@@ -1,0 +1,1 @@
+"""What the simulated system measures and checks by itself, as circuits that only look."""

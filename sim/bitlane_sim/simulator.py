@@ -1,0 +1,249 @@
+"""The simulated system with a Python face: memory, control, clock, settings, measurements."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane_rtl.configuration import Configuration
+
+from .cxxrtl.model import CxxrtlEvaluator
+from .cxxrtl.toolchain import find_compiler, yosys_version
+from .evaluator import Evaluator, Get, RunUntil, Set, SimulationError, Step
+from .memory.control import Hang, Response
+from .monitor.monitor import Where
+from .monitor.rules import Violation
+from .pysim import PysimEvaluator
+from .system import STORAGE_BUFFER, System
+
+__all__ = ["EVALUATORS", "Report", "Simulator", "choose_evaluator"]
+
+EVALUATORS: Mapping[str, Callable[..., Evaluator]] = {
+    "cxxrtl": CxxrtlEvaluator,
+    "pysim": PysimEvaluator,
+}
+
+_ACCESS_LIMIT = 1000
+"""Cycles in which the control window answers; it needs a handful."""
+
+_SLICE_SECONDS = 0.02
+"""How long the clock runs between two looks at the deadline, about."""
+
+
+def choose_evaluator() -> str:
+    """``cxxrtl`` where its tools are there, else ``pysim``."""
+    try:
+        yosys_version()
+        find_compiler()
+    except SimulationError:
+        return "pysim"
+    return "cxxrtl"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the monitor saw on one channel since ``clear_monitor``; see ``ChannelReport``."""
+
+    count: int
+    stalls: int
+    first: int
+    last: int
+
+
+class Simulator:
+    """A simulated system, clocked only while a method of it runs.
+
+    Parameters
+    ----------
+    configuration : Configuration
+    evaluator : str
+        A name in ``EVALUATORS``.
+    vcd : path or None
+        Where waveforms go.
+
+    Attributes
+    ----------
+    memory : ndarray of uint8
+        All bytes of the memory from ``configuration.memory_base`` on; untouched pages cost nothing.
+    evaluator : Evaluator
+
+    Every method that runs the clock raises ``SimulationError`` if a bus rule was broken.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        evaluator: str = "cxxrtl",
+        *,
+        vcd: str | Path | None = None,
+    ) -> None:
+        self.configuration = configuration
+        self.memory: NDArray[np.uint8] = np.zeros(configuration.memory_bytes, np.uint8)
+        system = System(configuration)
+        self.channels = list(system.channels)
+        self.evaluator = EVALUATORS[evaluator](
+            system, storage=system.storage, buffers={STORAGE_BUFFER: self.memory}, vcd=vcd
+        )
+        # How many cycles fit in a slice; found while running.
+        self._slice = 64
+
+    @property
+    def cycles(self) -> int:
+        """Clock edges since power-on."""
+        return self.evaluator.cycles
+
+    def close(self) -> None:
+        """Free the evaluator and finish the waveform file."""
+        self.evaluator.close()
+
+    def power_on(self) -> None:
+        """Back to the state at power-on; the memory keeps its bytes, all settings become 0."""
+        self.evaluator.reset()
+
+    def step(self, cycles: int = 1) -> None:
+        """Let ``cycles`` pass."""
+        self.evaluator.step(cycles)
+        self._check()
+
+    def read_words(self, offset: int, count: int) -> NDArray[np.uint8]:
+        """``count`` words of the control window from byte ``offset`` on, over AXI4-Lite."""
+        batch: list[Any] = []
+        for number in range(count):
+            batch += self._access(offset + 4 * number, write=False)
+            batch += [Get("control__response"), Get("control__answer")]
+        results = self._run(batch)
+        self._expect_okay(results[::2], offset)
+        return np.array(results[1::2], "<u4").view(np.uint8)
+
+    def write_words(self, offset: int, words: NDArray[np.uint32]) -> None:
+        """Write ``words`` to the control window from byte ``offset`` on, over AXI4-Lite."""
+        batch: list[Any] = []
+        for number, word in enumerate(words.tolist()):
+            batch += [Set("control__data", word)]
+            batch += self._access(offset + 4 * number, write=True)
+            batch += [Get("control__response")]
+        self._expect_okay(self._run(batch), offset)
+
+    def wait(self, timeout: float) -> bool:
+        """Run the clock until the interrupt is high, ``timeout`` seconds of real time at most."""
+        if self.evaluator.get("interrupt"):
+            return True
+        deadline = monotonic() + timeout
+        while True:
+            started = monotonic()
+            if started >= deadline:
+                return False
+            came = self.evaluator.run_until("interrupt", self._slice)
+            self._check()
+            if came:
+                return True
+            self._adapt(monotonic() - started)
+
+    def set_latency(self, cycles: int) -> None:
+        """Let reads and write responses take ``cycles`` more, 0 to 255."""
+        self.evaluator.set("memory__latency", cycles)
+
+    def set_stalls(
+        self,
+        chance: float = 0.0,
+        *,
+        seed: int = 0,
+        ar: float | None = None,
+        r: float | None = None,
+        aw: float | None = None,
+        w: float | None = None,
+        b: float | None = None,
+    ) -> None:
+        """Stall every channel in a cycle with ``chance``, 0 to 255/256, or its own chance.
+
+        The stalls repeat with the same ``seed``. Takes one cycle.
+        """
+        for name, own in {"ar": ar, "r": r, "aw": aw, "w": w, "b": b}.items():
+            value = chance if own is None else own
+            self.evaluator.set(f"memory__stall_{name}", min(round(value * 256), 255))
+        self.evaluator.set("memory__seed", seed & 0xFFFF_FFFF)
+        self.evaluator.run([Set("memory__seed_load", 1), Step(), Set("memory__seed_load", 0)])
+
+    def inject_error(
+        self,
+        first: int = 0,
+        last: int | None = None,
+        *,
+        read: bool = False,
+        write: bool = False,
+        response: Response = Response.SLVERR,
+    ) -> None:
+        """Answer beats with a byte from address ``first`` to ``last`` with an error from now on.
+
+        Without ``read`` and ``write`` no error is injected any more.
+        """
+        self.evaluator.set("memory__error_first", first)
+        self.evaluator.set("memory__error_last", first if last is None else last)
+        self.evaluator.set("memory__error_response", response)
+        self.evaluator.set("memory__error_read", int(read))
+        self.evaluator.set("memory__error_write", int(write))
+
+    def inject_hang(self, *, read: Hang = Hang.NONE, write: Hang = Hang.NONE) -> None:
+        """Let reads or writes go unanswered, or unaccepted, until set to ``NONE`` again."""
+        self.evaluator.set("memory__hang_read", read)
+        self.evaluator.set("memory__hang_write", write)
+
+    def clear_monitor(self) -> None:
+        """Forget what the monitor has measured. Takes one cycle."""
+        self.evaluator.run([Set("clear", 1), Step(), Set("clear", 0)])
+
+    @property
+    def monitor(self) -> dict[str, Report]:
+        """What the monitor has measured, by channel."""
+        parts = ("count", "stalls", "first", "last")
+        values = self.evaluator.run(
+            [Get(f"{channel}__{part}") for channel in self.channels for part in parts]
+        )
+        return {
+            channel: Report(*values[4 * number : 4 * number + 4])
+            for number, channel in enumerate(self.channels)
+        }
+
+    @staticmethod
+    def _access(offset: int, *, write: bool) -> list[Any]:
+        return [
+            Set("control__address", offset),
+            Set("control__write", int(write)),
+            Set("control__start", 1),
+            Step(),
+            Set("control__start", 0),
+            RunUntil("control__done", _ACCESS_LIMIT),
+        ]
+
+    def _run(self, batch: list[Any]) -> list[int]:
+        results = self.evaluator.run(batch)
+        self._check()
+        return results
+
+    @staticmethod
+    def _expect_okay(responses: list[int], offset: int) -> None:
+        for number, response in enumerate(responses):
+            if response != Response.OKAY:
+                raise SimulationError(
+                    f"control window: offset {offset + 4 * number:#x} was answered"
+                    f" {Response(response).name}"
+                )
+
+    def _adapt(self, seconds: float) -> None:
+        if seconds < _SLICE_SECONDS / 2:
+            self._slice *= 2
+        elif seconds > 2 * _SLICE_SECONDS:
+            self._slice = max(1, self._slice // 2)
+
+    def _check(self) -> None:
+        violation = self.evaluator.get("violation")
+        if violation:
+            where = Where(self.evaluator.get("violation_where"))
+            cycle = self.evaluator.get("violation_cycle")
+            raise SimulationError(
+                f"bus rule {Violation(violation).name} was broken on {where.name} in cycle {cycle}"
+            )

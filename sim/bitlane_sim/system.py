@@ -1,0 +1,137 @@
+"""The simulated system, itself a circuit: engine, memory, monitor, and a manager for control."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.core import Core
+
+from .control_manager import ControlAccess, ControlManager
+from .evaluator import Access, StoragePort
+from .memory.control import MemoryControl
+from .memory.memory import Memory, ReadStorage, WriteStorage
+from .memory.place import Place
+from .monitor.measure import COUNTER_BITS, ChannelReport
+from .monitor.monitor import CHANNELS, Monitor, Where
+from .monitor.rules import Violation
+
+__all__ = ["STORAGE_BUFFER", "System"]
+
+STORAGE_BUFFER = "memory"
+"""Name of the buffer that the storage ports of a system use."""
+
+
+class System(wiring.Component):
+    """An engine at its memory.
+
+    Members
+    -------
+    control : ``In(ControlAccess())``
+        Accesses to the engine's control window.
+    interrupt : ``Out(1)``
+        The engine's interrupt line.
+    memory : ``In(MemoryControl(address_width))``
+        How the memory behaves.
+    read, read_b, write : ``Out(ReadStorage(place))``, ``Out(WriteStorage(place))``
+        Ports of the RAM that holds the memory; ``read_b`` only if the engine has a second port.
+    clear, cycle, violation, violation_where, violation_cycle, aw, w, b, ar, r, ar_b, r_b, doorbell
+        Those of ``Monitor``.
+
+    Attributes
+    ----------
+    configuration : Configuration
+    two : bool
+        Whether the engine has a second read port.
+    channels : list of str
+        Channels that are measured.
+    storage : list of StoragePort
+        What an evaluator needs to serve the RAM.
+    """
+
+    control: Any
+    interrupt: Signal
+    memory: Any
+    read: Any
+    read_b: Any
+    write: Any
+    clear: Signal
+    cycle: Signal
+    violation: Signal
+    violation_where: Signal
+    violation_cycle: Signal
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self.two = configuration.has_b and configuration.read_ports == 2
+        self.channels = [name for name in CHANNELS if self.two or not name.endswith("_b")]
+        self._place = Place(
+            configuration.address_width,
+            configuration.data_width,
+            configuration.memory_base,
+            configuration.memory_bytes,
+        )
+        self.storage = [_storage(name) for name in ("read", *(("read_b",) if self.two else ()))]
+        self.storage.append(_storage("write"))
+        members = {
+            "control": In(ControlAccess()),
+            "interrupt": Out(1),
+            "memory": In(MemoryControl(configuration.address_width)),
+            "clear": In(1),
+            "cycle": Out(COUNTER_BITS),
+            "violation": Out(Violation),
+            "violation_where": Out(Where),
+            "violation_cycle": Out(COUNTER_BITS),
+        }
+        members |= {name: Out(ChannelReport()) for name in self.channels}
+        members |= {
+            port.enable.removesuffix("__enable"): Out(
+                ReadStorage(self._place)
+                if port.access is Access.READ
+                else WriteStorage(self._place)
+            )
+            for port in self.storage
+        }
+        super().__init__(members)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        widths = self.configuration.address_width, self.configuration.data_width
+        m.submodules.core = core = Core(self.configuration)
+        m.submodules.memory = memory = Memory(self._place, two=self.two)
+        m.submodules.manager = manager = ControlManager()
+        m.submodules.monitor = monitor = Monitor(*widths, two=self.two)
+        wiring.connect(m, core.m_axi, memory.axi)
+        wiring.connect(m, manager.axil, core.s_axil)
+        wiring.connect(m, wiring.flipped(self.control), manager.access)
+        wiring.connect(m, wiring.flipped(self.memory), memory.control)
+        wiring.connect(m, memory.read, wiring.flipped(self.read))
+        wiring.connect(m, memory.write, wiring.flipped(self.write))
+        looks = [(monitor.axi, core.m_axi), (monitor.axil, core.s_axil)]
+        if self.two:
+            wiring.connect(m, core.m_axi_b, memory.axi_b)
+            wiring.connect(m, memory.read_b, wiring.flipped(self.read_b))
+            looks.append((monitor.axi_b, core.m_axi_b))
+        for look, bus in looks:
+            for name in look.signature.members:
+                m.d.comb += getattr(look, name).eq(getattr(bus, name))
+        m.d.comb += [self.interrupt.eq(core.interrupt), monitor.clear.eq(self.clear)]
+        for name in ("cycle", "violation", "violation_where", "violation_cycle"):
+            m.d.comb += getattr(self, name).eq(getattr(monitor, name))
+        for name in self.channels:
+            wiring.connect(m, getattr(monitor, name), wiring.flipped(getattr(self, name)))
+        return m
+
+
+def _storage(name: str) -> StoragePort:
+    writes = name == "write"
+    return StoragePort(
+        buffer=STORAGE_BUFFER,
+        access=Access.WRITE if writes else Access.READ,
+        enable=f"{name}__enable",
+        address=f"{name}__address",
+        data=f"{name}__data",
+        mask=f"{name}__mask" if writes else "",
+    )

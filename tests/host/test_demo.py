@@ -1,0 +1,278 @@
+"""The demo's parts, on a device that computes with NumPy, and on devices that lie."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import bitlane
+from bitlane.cli import CHECK_FAILED, DONE, UNUSABLE, main
+from bitlane.demo import digits, parity, picture, traffic
+from bitlane.demo.progress import progress
+from bitlane.runtime import Runtime
+from bitlane_rtl import abi
+from engine_model import ModelLink
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Honest:
+    """Computes with NumPy what a device would."""
+
+    def bit_xor(self, a: Array, b: Array, /, *, out: Array | None = None) -> Array:
+        result: Array = np.bitwise_xor(a, b, out=out)
+        return result
+
+    def bit_count(self, a: Array, /, dtype: type[np.uint8]) -> Array:
+        return np.bitwise_count(a).astype(dtype)
+
+
+class FlipsOneBit(Honest):
+    """Gets one bit of every exclusive or wrong."""
+
+    def bit_xor(self, a: Array, b: Array, /, *, out: Array | None = None) -> Array:
+        result = super().bit_xor(a, b, out=out)
+        result[(0,) * result.ndim] ^= 1
+        return result
+
+
+class MiscountsOnce(Honest):
+    """Gets one count of every call wrong."""
+
+    def bit_count(self, a: Array, /, dtype: type[np.uint8]) -> Array:
+        result = super().bit_count(a, dtype)
+        result[(-1,) * result.ndim] += 1
+        return result
+
+
+@pytest.fixture(scope="module")
+def found() -> digits.Search:
+    return digits.search(Honest(), digits.load())
+
+
+def test_a_pixel_is_a_bit() -> None:
+    images = np.zeros((64, 8, 8))
+    for pixel in range(64):
+        images[pixel].flat[pixel] = digits.THRESHOLD
+    words = digits.pack(images)
+    assert np.bitwise_count(words).tolist() == [1] * 64
+    assert np.bitwise_or.reduce(words) == 2**64 - 1
+    assert digits.pack(np.full((1, 8, 8), digits.THRESHOLD - 0.5)) == 0
+
+
+def test_images_are_either_query_or_database(found: digits.Search) -> None:
+    assert len(found.queries.words) == digits.HELD_OUT
+    assert len(found.queries.words) + len(found.database.words) == 1797
+    assert found.distances.shape == (digits.HELD_OUT, 1797 - digits.HELD_OUT)
+
+
+def test_distances_agree_and_find_the_digits(found: digits.Search) -> None:
+    assert found.wrong_distances == 0
+    # What exact nearest neighbours under this threshold give; a tie goes to the first row.
+    assert np.count_nonzero(found.correct) == 271
+
+
+def test_neighbours_are_sorted_and_nearest(found: digits.Search) -> None:
+    rows = found.neighbours(5)
+    nearest = np.take_along_axis(found.distances, rows, axis=1)
+    assert np.all(np.diff(nearest.astype(int), axis=1) >= 0)
+    assert np.array_equal(nearest[:, 0], found.distances.min(axis=1))
+
+
+@pytest.mark.parametrize("device", [FlipsOneBit(), MiscountsOnce()])
+def test_wrong_distances_are_counted(device: Honest) -> None:
+    found = digits.search(device, digits.load())
+    calls = -(-digits.HELD_OUT // digits.QUERIES_PER_CALL)
+    assert found.wrong_distances == calls
+
+
+def small_photo(size: int) -> Array:
+    return np.random.default_rng(1).integers(0, 256, size, np.uint8)
+
+
+@pytest.mark.parametrize("size", [1, parity.UNIT, 4 * parity.UNIT, 22 * parity.UNIT + 5])
+def test_every_disk_can_be_lost(size: int) -> None:
+    photo = small_photo(size)
+    disks = parity.stripe(Honest(), photo)
+    for lost in range(parity.DISKS):
+        damaged = disks.copy()
+        damaged[lost] = 0xEE
+        damaged[lost] = parity.rebuild(Honest(), damaged, lost)
+        assert np.array_equal(damaged, disks)
+        assert np.array_equal(parity.join(damaged, size), photo)
+
+
+def test_parity_stands_on_every_disk_in_turn() -> None:
+    assert [parity.parity_disk(stripe) for stripe in range(6)] == [4, 3, 2, 1, 0, 4]
+    disks = parity.stripe(Honest(), small_photo(20 * parity.UNIT))
+    assert not np.bitwise_xor.reduce(disks, axis=0).any()
+
+
+def test_a_wrong_parity_shows() -> None:
+    photo = small_photo(4 * parity.UNIT)
+    disks = parity.stripe(FlipsOneBit(), photo)
+    rebuilt = parity.rebuild(Honest(), disks, 0)
+    assert np.count_nonzero(rebuilt != disks[0]) == 1
+
+
+def test_picture_of_digits(found: digits.Search, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "digits.png"
+    picture.save(picture.digits_picture(found), path)
+    with Image.open(path) as image:
+        assert image.format == "PNG"
+        colours = {colour for _, colour in image.getcolors(1 << 24) or []}
+    assert {picture.RIGHT, picture.WRONG} <= colours
+    assert path.stat().st_size < 200_000
+    assert [file.name for file in path.parent.iterdir()] == ["digits.png"]
+
+
+def test_picture_of_the_photo_shows_both(tmp_path: Path) -> None:
+    before, after = np.zeros((40, 60, 3), np.uint8), np.full((40, 60, 3), 9, np.uint8)
+    pixels = np.asarray(picture.photo_picture(before, after, 3))
+    assert np.array_equal(pixels[-40:, :60], before)
+    assert np.array_equal(pixels[-40:, -60:], after)
+
+
+def test_a_picture_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    class Broken(Image.Image):
+        def save(self, *_: object, **__: object) -> None:
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        picture.save(Broken(), tmp_path / "x.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+class Counters:
+    """Registers that wrap, advanced by hand."""
+
+    def __init__(self, start: int) -> None:
+        self.values = dict.fromkeys(("BUSY_CYCLES", "A_BEATS", "B_BEATS", "Y_BEATS"), start)
+
+    def read(self, name: str) -> int:
+        return self.values[name] % 2**32
+
+    def advance(self, counts: Sequence[int]) -> None:
+        for name, count in zip(self.values, counts, strict=True):
+            self.values[name] += count
+
+
+def test_cost_is_what_the_counters_gained_even_when_they_wrap() -> None:
+    counters = Counters(2**32 - 5)
+    meter = traffic.Meter(counters.read)
+    counters.advance((7, 7, 7, 7))  # before the part, so none of it
+    with meter.part("first"):
+        counters.advance((100, 90, 40, 80))
+    with meter.part("second"):
+        counters.advance((50, 10, 0, 10))
+    costs = [(cost.cycles, cost.beats, cost.bound) for cost in meter.costs]
+    assert costs == [(100, 210, 90), (50, 20, 10)]
+    header, first, second, total = traffic.table([*meter.costs, meter.total], 8)
+    assert header.split() == ["bytes", "moved", "cycles", "beats/cycle", "seconds"]
+    assert first.split()[:4] == ["first", "1,680", "100", "0.900"]
+    assert second.split()[:4] == ["second", "160", "50", "0.200"]
+    assert total.split()[:4] == ["all", "1,840", "150", "0.667"]
+
+
+def test_the_busiest_port_is_that_of_each_lap() -> None:
+    counters = Counters(0)
+    meter = traffic.Meter(counters.read)
+    with meter.part("one"):
+        counters.advance((100, 100, 0, 0))
+        meter.lap()
+        counters.advance((100, 0, 0, 100))
+    assert meter.total.beats_per_cycle == 1.0
+
+
+def test_no_bar_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(progress(range(3), "name")) == [0, 1, 2]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bar_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert list(progress(range(3), "name")) == [0, 1, 2]
+    assert "name" in capsys.readouterr().err
+
+
+class LyingLink(ModelLink):
+    """A device whose memory returns the first bit of every read inverted."""
+
+    def read(self, address: int, size: int) -> Array:
+        data = super().read(address, size)
+        if address < abi.CONTROL_BASE:
+            data[0] ^= 1
+        return data
+
+
+MODEL = """
+{
+  "resources": {
+    "a": { "initialValuesDataType": "UINT8", "initialValues": [1, 2, 3, 4] },
+    "y": { "initialValuesDataType": "UINT8", "initialValues": { "valueCount": 4, "value": 0 } }
+  },
+  "dispatchables": {
+    "not": {
+      "type": "ELEMENT_WISE_BIT_NOT",
+      "desc": {
+        "InputTensor": { "DataType": "UINT8", "Sizes": [4] },
+        "OutputTensor": { "DataType": "UINT8", "Sizes": [4] }
+      }
+    }
+  },
+  "commands": [
+    { "type": "dispatch", "dispatchable": "not",
+      "bindings": { "InputTensor": "a", "OutputTensor": "y" } },
+    { "type": "writeFile", "targetPath": "y.npy", "resource": "y" }
+  ]
+}
+"""
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    folder = tmp_path / "examples"
+    folder.mkdir()
+    (folder / "not.json").write_text(MODEL, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(("kind", "code"), [(ModelLink, DONE), (LyingLink, CHECK_FAILED)])
+def test_the_whole_demo(
+    kind: type[ModelLink],
+    code: int,
+    examples: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    link = kind(memory_bytes=1 << 24)
+    monkeypatch.setattr(bitlane, "open", lambda url: bitlane.Device(Runtime(link)))
+    output = tmp_path / "out"
+    assert main(["demo", "--examples", str(examples), "-o", str(output)]) == code
+    assert link.closed
+    assert sorted(x.name for x in output.iterdir()) == ["digits.png", "photo.png", "y.npy"]
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    lines = captured.out.splitlines()
+    judged = [line for line in lines if line.endswith(("identical", "DIFFERENT", "NumPy's"))]
+    if code == DONE:
+        assert lines[-1] == "All checks passed."
+        assert len(judged) == 8
+        assert "DIFFER" not in captured.out
+    else:
+        # Disks rebuilt from a parity that is wrong in the same way come out right.
+        assert lines[-1] == "A CHECK FAILED: see above."
+        assert ["DIFFER" in line for line in judged[:3]] == [True] * 3
+
+
+def test_without_examples_nothing_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out"
+    assert main(["demo", "--examples", str(tmp_path), "-o", str(output)]) == UNUSABLE
+    assert "no model files (*.json) there" in capsys.readouterr().err
+    assert not output.exists()

@@ -1,0 +1,293 @@
+"""The device for NumPy arrays: results are NumPy's, and the device's own."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import bitlane
+from bitlane import default, reference
+from bitlane.device import Device, open_device
+from bitlane.errors import LinkError
+from bitlane.lowering import UnsupportedError
+from bitlane.runtime import Runtime
+from bitlane_rtl.abi import CONTROL_BASE, Lane, Mode, Op
+from engine_model import ModelLink
+from host_arrays import INTEGERS, TYPES, link_of, model, random, same
+
+
+@pytest.fixture
+def device() -> Iterator[Device]:
+    device = model()
+    yield device
+    assert device.runtime.allocator.pieces == 0
+
+
+# --- what the operators give ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_logic_acts_on_the_encoding_of_every_type(device: Device, dtype: str) -> None:
+    a, b = random((3, 5), dtype, 1), random((3, 5), dtype, 2)
+    assert same(device.bit_not(a), reference.bit_not(a))
+    assert same(device.bit_and(a, b), reference.bit_and(a, b))
+    assert same(device.bit_or(a, b), reference.bit_or(a, b))
+    assert same(device.bit_xor(a, b), reference.bit_xor(a, b))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("counts", [np.uint8, np.uint32])
+def test_counts_are_of_the_encoding(device: Device, dtype: str, counts: type) -> None:
+    a = random((4, 7), dtype)
+    assert same(device.bit_count(a, counts), reference.bit_count(a, counts))
+
+
+def test_minus_one_has_all_its_bits(device: Device) -> None:
+    assert device.bit_count(np.array([-1, 1], np.int8)).tolist() == [8, 1]
+    assert device.bit_count(np.array([-1], np.int64)).dtype == np.uint8
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_shifts_are_numpys(device: Device, dtype: str) -> None:
+    width = 8 * np.dtype(dtype).itemsize
+    a = random((6, width + 4), dtype)
+    b = np.arange(width + 4).astype(dtype)
+    assert same(device.bit_shift_left(a, b), np.left_shift(a, b))
+    assert same(device.bit_shift_right(a, b), np.right_shift(a, b))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8"])
+def test_negative_counts_are_numpys(device: Device, dtype: str) -> None:
+    a = np.array([5, -5, 0, -1], dtype)
+    for count in (-1, -3, np.iinfo(dtype).min):
+        b = np.full(4, count, dtype)
+        assert device.bit_shift_left(a, b).tolist() == [0, 0, 0, 0]
+        assert device.bit_shift_right(a, b).tolist() == [0, -1, 0, -1]
+        assert same(device.bit_shift_right(a, b), np.right_shift(a, b))
+
+
+def test_python_integers_take_the_type_of_the_other_operand(device: Device) -> None:
+    a = random(9, "u2")
+    assert same(device.bit_xor(a, 0xF00F), np.bitwise_xor(a, 0xF00F))
+    assert same(device.bit_and(255, a), np.bitwise_and(255, a))
+    assert same(device.bit_shift_right(a, 3), np.right_shift(a, 3))
+    signed = random(9, "i2")
+    assert same(device.bit_or(signed, -32768), np.bitwise_or(signed, -32768))
+    assert device.bit_xor(5, 3).tolist() == 6
+    assert device.bit_xor([1, 2], [3, 4]).tolist() == [2, 6]
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (1,), (1, 1, 1), (2,) * 12])
+def test_any_rank(device: Device, shape: tuple[int, ...]) -> None:
+    a = random(shape, "u2")
+    assert same(device.bit_not(a), np.asarray(np.invert(a)))
+    assert same(device.bit_count(a), np.asarray(np.bitwise_count(a)))
+    assert isinstance(device.bit_not(a), np.ndarray)
+
+
+def test_nothing_to_do_touches_nothing(device: Device) -> None:
+    link_of(device).traffic.clear()
+    device.bit_xor(np.zeros((0, 3), np.uint8), np.zeros((1, 3), np.uint8))
+    assert link_of(device).traffic == []
+
+
+@pytest.mark.parametrize("dtype", [">u2", ">i4", ">f8", ">u8"])
+def test_results_of_foreign_byte_order_are_native(device: Device, dtype: str) -> None:
+    a = random((3, 4), dtype)
+    native = a.astype(a.dtype.newbyteorder("="))
+    assert same(device.bit_not(a), reference.bit_not(native))
+    assert same(device.bit_xor(a, native), reference.bit_xor(native, native))
+    assert same(device.bit_count(a), reference.bit_count(native))
+    out = np.zeros((3, 4), dtype)
+    assert device.bit_not(a, out=out) is out
+    assert same(out.astype(native.dtype), reference.bit_not(native))
+    if a.dtype.kind != "f":
+        assert same(device.bit_shift_right(a, 3), np.right_shift(native, 3))
+
+
+# --- lean circuits ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data_bytes", [4, 64])
+@pytest.mark.parametrize("loops", [1, 2])
+def test_small_circuits_give_the_same(data_bytes: int, loops: int) -> None:
+    device = model(
+        data_bytes=data_bytes,
+        loops=loops,
+        modes=frozenset({Mode.DENSE}),
+        lanes=frozenset({Lane.BITS_8, Lane.BITS_16, Lane.BITS_32}),
+        slots=2,
+        read_ports=1,
+    )
+    a, b = random((6, 8), "u8", 1), random((6, 1), "u8", 2)
+    assert same(device.bit_xor(a[::2, ::-1], b[::2]), np.bitwise_xor(a[::2, ::-1], b[::2]))
+    with pytest.raises(UnsupportedError, match="64-bit lanes for COUNT"):
+        device.bit_count(a)
+
+
+def test_an_operation_that_the_circuit_lacks() -> None:
+    device = model(ops=frozenset({Op.NOT}))
+    with pytest.raises(UnsupportedError, match="without XOR"):
+        device.bit_xor(np.zeros(2, np.uint8), 1)
+    assert device.runtime.allocator.pieces == 0
+
+
+# --- the device computes, not the host --------------------------------------------------------
+
+
+class LyingLink(ModelLink):
+    """A device whose results are all 0x5A."""
+
+    def read(self, address: int, size: int) -> NDArray[np.uint8]:
+        data = super().read(address, size)
+        return data if address >= CONTROL_BASE else np.full(size, 0x5A, np.uint8)
+
+
+def test_results_are_what_the_device_says() -> None:
+    device = Device(Runtime(LyingLink(memory_bytes=1 << 12)))
+    a = random((30, 40), "u1")
+    for result in (
+        device.bit_not(a),
+        device.bit_xor(a, 1),
+        device.bit_shift_left(a[::-2], 9),
+        device.bit_count(a.T),
+    ):
+        assert set(np.unique(result)) == {0x5A}
+
+
+def test_no_bitwise_function_of_numpy_is_called(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = random((30, 40), "i2", 1), random((40, 30), "i2", 2).T
+    expected = (np.invert(a), np.bitwise_xor(a, b), np.right_shift(a, b), reference.bit_count(a))
+
+    def forbidden(*_: object, **__: object) -> None:
+        raise AssertionError("the host computes")
+
+    inside = ModelLink._progress
+    names = [
+        *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_invert", "invert"),
+        *("left_shift", "right_shift", "bitwise_left_shift", "bitwise_right_shift"),
+        *("bitwise_count", "logical_and", "logical_or", "logical_xor", "logical_not"),
+    ]
+    # The model stands for the device: it alone may compute.
+    originals = {name: getattr(np, name) for name in names}
+
+    def restored(self: ModelLink) -> bool:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, function in originals.items():
+                patch.setattr(np, name, function)
+            return inside(self)
+
+    monkeypatch.setattr(ModelLink, "_progress", restored)
+    for name in names:
+        monkeypatch.setattr(np, name, forbidden)
+    results = [
+        device.bit_not(a),
+        device.bit_xor(a, b),
+        device.bit_shift_right(a, b),
+        device.bit_count(a),
+    ]
+    monkeypatch.undo()
+    for got, wanted in zip(results, expected, strict=True):
+        assert same(got, wanted)
+
+
+def test_the_modules_that_see_data_have_no_bit_operators() -> None:
+    """Operators call NumPy's functions past any patch, so the source must not have any."""
+    folder = Path(bitlane.__file__).parent
+    operators = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert, ast.LShift, ast.RShift)
+    for name in ("device", "arrays", "transfer", "tiles", "default", "runtime", "link"):
+        tree = ast.parse((folder / f"{name}.py").read_text())
+        types = {
+            id(part)
+            for node in ast.walk(tree)
+            for annotation in annotations(node)
+            for part in ast.walk(annotation)
+        }
+        for node in ast.walk(tree):
+            operator = getattr(node, "op", None)
+            assert not isinstance(operator, operators) or id(node) in types, (name, node.lineno)
+            if isinstance(node, ast.Attribute):
+                assert not node.attr.startswith(("bitwise", "invert", "left_sh", "right_sh"))
+
+
+def annotations(node: ast.AST) -> Iterator[ast.AST]:
+    for field in ("annotation", "returns"):
+        annotation = getattr(node, field, None)
+        if annotation is not None:
+            yield annotation
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        yield node.value
+
+
+# --- opening ----------------------------------------------------------------------------------
+
+
+def test_a_device_is_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    link = ModelLink()
+    monkeypatch.setattr("bitlane.device.open_link", lambda url: link)
+    with bitlane.open("model:1") as device:
+        assert repr(device) == "<bitlane.Device: model of the contract>"
+        device.timeout = 3
+        assert device.runtime.timeout == device.timeout == 3
+        assert not link.closed
+    assert link.closed
+
+
+def test_a_device_that_cannot_be_used_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    link = ModelLink(identity=1)
+    monkeypatch.setattr("bitlane.device.open_link", lambda url: link)
+    with pytest.raises(LinkError, match="IDENTITY"):
+        open_device("model")
+    assert link.closed
+
+
+def test_functions_share_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    urls = []
+
+    def opener(url: str) -> Device:
+        urls.append(url)
+        return model()
+
+    monkeypatch.setattr(default, "open_device", opener)
+    monkeypatch.setattr(default, "_opened", [])
+    monkeypatch.setenv("BITLANE_DEVICE", "model:x")
+    a = random(10, "u1")
+    assert same(bitlane.bit_not(a), np.invert(a))
+    assert same(bitlane.bit_and(a, 3), np.bitwise_and(a, 3))
+    assert same(bitlane.bit_or(a, 3), np.bitwise_or(a, 3))
+    assert same(bitlane.bit_xor(a, 3), np.bitwise_xor(a, 3))
+    assert same(bitlane.bit_shift_left(a, 3), np.left_shift(a, 3))
+    assert same(bitlane.bit_shift_right(a, 3), np.right_shift(a, 3))
+    assert same(bitlane.bit_count(a, np.uint32), np.bitwise_count(a).astype("u4"))
+    assert urls == ["model:x"]
+
+
+def test_the_default_device_is_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    urls: list[str] = []
+    monkeypatch.setattr(default, "open_device", lambda url: urls.append(url) or model())
+    monkeypatch.setattr(default, "_opened", [])
+    monkeypatch.delenv("BITLANE_DEVICE", raising=False)
+    assert bitlane.default_device() is bitlane.default_device()
+    assert urls == ["sim"]
+
+
+def test_importing_bitlane_imports_no_more_than_it_needs() -> None:
+    code = (
+        "import bitlane;"
+        "assert not {'amaranth', 'bitlane_sim', 'bitlane.dml'} & set(sys.modules);"
+        "bitlane.dml.DataType; assert 'bitlane.dml' in sys.modules"
+    )
+    path = [entry for entry in sys.path if entry]
+    subprocess.run([sys.executable, "-c", f"import sys; sys.path[:0] = {path}; {code}"], check=True)
+
+
+def test_an_unknown_attribute() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        bitlane.__getattr__("nonsense")

@@ -1,0 +1,128 @@
+"""Which inputs and outputs may share bytes, and which may not."""
+
+import pytest
+
+from bitlane.dml import BufferBinding, BufferTensorDesc, DataType
+from host_dml_bench import COUNT, NOT, SHIFT_LEFT, SHIFT_RIGHT, U8, XOR, Bench
+
+
+@pytest.mark.parametrize(
+    ("inputs", "output"),
+    [
+        ((0, 16), 32),
+        ((0, 0), 16),  # inputs may be the same
+        ((0, 16), 0),  # in place of A
+        ((16, 0), 0),  # in place of B
+        ((0, 0), 0),  # in place of both
+        ((16, 32), 0),
+    ],
+)
+def test_disjoint_or_identical_ranges_are_fine(inputs: tuple[int, int], output: int) -> None:
+    bench = Bench(XOR(U8, U8, U8))
+    bench.table.bind_inputs([bench.at(offset) for offset in inputs])
+    bench.table.bind_outputs([bench.at(output)])
+    bench.record()
+    bench.device.execute(bench.commands)
+    assert bench.runtime.calls == ["XOR"]
+
+
+def test_inputs_may_overlap_each_other_in_part() -> None:
+    bench = Bench(XOR(U8, U8, U8))
+    bench.table.bind_inputs([bench.at(0, 32), bench.at(16, 32)])
+    bench.table.bind_outputs([bench.at(48)])
+    bench.record()
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "output", "name"),
+    [
+        ((0, 32), (64, 16), (16, 16), "ATensor"),  # inside
+        ((16, 16), (64, 16), (0, 48), "ATensor"),  # around
+        ((64, 16), (0, 32), (16, 32), "BTensor"),  # behind
+        ((64, 16), (16, 32), (0, 32), "BTensor"),  # before
+        ((0, 16), (64, 16), (0, 32), "ATensor"),  # same start
+        ((16, 16), (64, 16), (0, 32), "ATensor"),  # same end
+    ],
+)
+def test_partial_overlap_is_never_allowed(
+    a: tuple[int, int], b: tuple[int, int], output: tuple[int, int], name: str
+) -> None:
+    bench = Bench(XOR(U8, U8, U8))
+    bench.table.bind_inputs([bench.at(*a), bench.at(*b)])
+    bench.table.bind_outputs([bench.at(*output)])
+    shown = f"bytes {output[0]} to {output[0] + output[1] - 1}"
+    bench.refuse(bench.record, "OutputTensor", "Buffer", shown, f"the same bytes as {name}")
+
+
+def test_the_same_offsets_of_different_buffers_do_not_overlap() -> None:
+    bench = Bench(COUNT(U8, U8))
+    bench.table.bind_inputs([bench.at(0)])
+    bench.table.bind_outputs([BufferBinding(bench.device.create_buffer(16))])
+    bench.record()
+
+
+def test_count_does_not_work_in_place() -> None:
+    bench = Bench(COUNT(U8, U8))
+    bench.table.bind_inputs([bench.at(0)])
+    bench.table.bind_outputs([bench.at(0)])
+    bench.refuse(
+        bench.record, "OutputTensor", "Buffer", "bytes 0 to 15", "BIT_COUNT does not work in place"
+    )
+
+
+@pytest.mark.parametrize("kind", [SHIFT_LEFT, SHIFT_RIGHT])
+@pytest.mark.parametrize("inputs", [(0, 16), (16, 0)])
+def test_shifts_work_in_place_of_one_input(
+    kind: type[SHIFT_LEFT] | type[SHIFT_RIGHT], inputs: tuple[int, int]
+) -> None:
+    bench = Bench(kind(U8, U8, U8))
+    bench.table.bind_inputs([bench.at(offset) for offset in inputs])
+    bench.table.bind_outputs([bench.at(0)])
+    bench.record()
+
+
+@pytest.mark.parametrize("kind", [SHIFT_LEFT, SHIFT_RIGHT])
+def test_shifts_do_not_work_in_place_of_both(kind: type[SHIFT_LEFT] | type[SHIFT_RIGHT]) -> None:
+    bench = Bench(kind(U8, U8, U8))
+    bench.table.bind_inputs([bench.at(0), bench.at(0)])
+    bench.table.bind_outputs([bench.at(0)])
+    shown = "in place of ATensor and BTensor"
+    bench.refuse(bench.record, "OutputTensor", "Buffer", shown, "one input at most")
+
+
+def test_in_place_needs_equal_strides() -> None:
+    rows = BufferTensorDesc(DataType.UINT8, [4, 4])
+    columns = BufferTensorDesc(DataType.UINT8, [4, 4], [1, 4])
+    bench = Bench(NOT(rows, columns))
+    bench.table.bind_inputs([bench.at(0)])
+    bench.table.bind_outputs([bench.at(0)])
+    bench.refuse(bench.record, "OutputTensor", "Strides", [1, 4], "[4, 1], as in InputTensor")
+
+
+def test_in_place_takes_packed_strides_written_out() -> None:
+    implied = BufferTensorDesc(DataType.UINT8, [1, 4, 4])
+    written = BufferTensorDesc(DataType.UINT8, [1, 4, 4], [99, 4, 1])
+    bench = Bench(NOT(implied, written))
+    bench.table.bind_inputs([bench.at(0)])
+    bench.table.bind_outputs([bench.at(0)])
+    bench.record()
+
+
+def test_in_place_needs_equal_total_sizes() -> None:
+    larger = BufferTensorDesc(DataType.UINT8, [16], total_tensor_size_in_bytes=32)
+    bench = Bench(NOT(U8, larger))
+    bench.table.bind_inputs([bench.at(0, 32)])
+    bench.table.bind_outputs([bench.at(0, 32)])
+    bench.refuse(
+        bench.record, "OutputTensor", "TotalTensorSizeInBytes", 32, "16, as in InputTensor"
+    )
+
+
+def test_a_table_can_be_bound_anew_without_a_false_alarm() -> None:
+    bench = Bench(COUNT(U8, U8))
+    bench.table.bind_inputs([bench.at(0)])
+    bench.table.bind_outputs([bench.at(16)])
+    bench.record()
+    bench.table.bind_inputs([bench.at(16)])  # for a moment, input and output are the same
+    bench.table.bind_outputs([bench.at(0)])
+    bench.record()

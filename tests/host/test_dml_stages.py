@@ -1,0 +1,127 @@
+"""Operators are created, compiled, initialised once and then executed; in no other order."""
+
+from bitlane.dml import BufferTensorDesc, DataType, ExecutionFlags, TensorFlags
+from host_dml_bench import NOT, U8, XOR, Bench
+
+
+def test_operators_are_initialized_before_they_are_executed() -> None:
+    bench = Bench(NOT(U8, U8), initialize=False)
+    bench.table.bind_inputs([bench.at(0)])
+    bench.table.bind_outputs([bench.at(16)])
+    bench.record()
+    bench.refuse(
+        lambda: bench.device.execute(bench.commands),
+        "DML_OPERATOR_ELEMENT_WISE_BIT_NOT",
+        "State",
+        "not initialized",
+        "that an initializer has initialized",
+    )
+
+
+def test_operators_are_initialized_once() -> None:
+    bench = Bench(NOT(U8, U8))
+    refusal = ("DML_OPERATOR_ELEMENT_WISE_BIT_NOT", "State", "initialized already", "exactly once")
+    bench.refuse(
+        lambda: bench.device.create_operator_initializer([bench.operator]),
+        *refusal,
+        hresult="E_INVALIDARG",
+    )
+
+
+def test_two_initializers_of_one_operator_are_found() -> None:
+    bench = Bench(NOT(U8, U8), initialize=False)
+    for _ in range(2):
+        initializer = bench.device.create_operator_initializer([bench.operator])
+        table = bench.device.create_binding_table(initializer)
+        bench.recorder.record_dispatch(bench.commands, initializer, table)
+    bench.refuse(
+        lambda: bench.device.execute(bench.commands),
+        "DML_OPERATOR_ELEMENT_WISE_BIT_NOT",
+        "State",
+        "initialized already",
+        "exactly once",
+    )
+    assert not bench.operator.initialized
+
+
+def test_a_table_serves_its_dispatchable_alone() -> None:
+    bench = Bench(NOT(U8, U8))
+    other = bench.device.compile_operator(bench.device.create_operator(NOT(U8, U8)))
+    bench.refuse(
+        lambda: bench.recorder.record_dispatch(bench.commands, other, bench.table),
+        "RecordDispatch",
+        "BindingTable",
+        "of another dispatchable",
+        "created for",
+    )
+
+
+def test_one_bad_dispatch_stops_the_whole_list_before_it_starts() -> None:
+    bench = Bench(NOT(U8, U8), ExecutionFlags.DESCRIPTORS_VOLATILE)
+    bench.table.bind_inputs([bench.at(0)])
+    bench.table.bind_outputs([bench.at(16)])
+    bench.record()
+    second = bench.device.create_binding_table(bench.operator)
+    bench.recorder.record_dispatch(bench.commands, bench.operator, second)
+    bench.refuse(
+        lambda: bench.device.execute(bench.commands),
+        "InputTensor",
+        "Buffer",
+        "not bound",
+        "a buffer when the operator is executed",
+    )
+
+
+# --- Inputs that DML owns ---------------------------------------------------------------------
+
+OWNED = BufferTensorDesc(DataType.UINT8, [16], flags=TensorFlags.OWNED_BY_DML)
+
+
+def test_owned_inputs_are_not_bound_when_the_operator_is_executed() -> None:
+    bench = Bench(XOR(U8, OWNED, U8), initialize=False)
+    bench.refuse(
+        lambda: bench.table.bind_inputs([bench.at(0), bench.at(16)]),
+        "BTensor",
+        "Buffer",
+        "bound",
+        "unless the tensor is not OWNED_BY_DML",
+    )
+
+
+def test_owned_inputs_are_bound_when_the_operator_is_initialized() -> None:
+    bench = Bench(XOR(U8, OWNED, U8), initialize=False)
+    bench.refuse(
+        bench.initialize,
+        "BTensor",
+        "Buffer",
+        "not bound",
+        "a buffer when the operator is initialized",
+    )
+
+
+def test_other_inputs_are_not_bound_when_the_operator_is_initialized() -> None:
+    bench = Bench(XOR(U8, OWNED, U8), initialize=False)
+    initializer = bench.device.create_operator_initializer([bench.operator])
+    table = bench.device.create_binding_table(initializer)
+    bench.refuse(
+        lambda: table.bind_inputs([[bench.at(0), bench.at(16)]]),
+        "ATensor",
+        "Buffer",
+        "bound",
+        "unless the tensor is OWNED_BY_DML",
+    )
+    bench.refuse(
+        lambda: table.bind_inputs([bench.at(0)]),
+        "BindInputs",
+        "BindingType",
+        "BUFFER",
+        "a list of bindings for each operator",
+    )
+    bench.refuse(lambda: table.bind_inputs([None, None]), "BindInputs", "BindingCount", 2, "1")
+    bench.refuse(
+        lambda: table.bind_outputs([bench.at(0)]),
+        "PersistentResource",
+        "Buffer",
+        "bound",
+        "its size is 0",
+    )

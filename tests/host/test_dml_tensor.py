@@ -1,0 +1,110 @@
+"""Types, values and sizes are DirectML's."""
+
+import numpy as np
+import pytest
+
+from bitlane import dml
+from bitlane.dml import BufferTensorDesc, DataType, FeatureLevel, OperatorType
+from bitlane.dml.tensor import packed_strides
+
+
+def test_data_types_have_directmls_values() -> None:
+    assert {member.name: member.value for member in DataType} == {
+        "UNKNOWN": 0,
+        "FLOAT32": 1,
+        "FLOAT16": 2,
+        "UINT32": 3,
+        "UINT16": 4,
+        "UINT8": 5,
+        "INT32": 6,
+        "INT16": 7,
+        "INT8": 8,
+        "FLOAT64": 9,
+        "UINT64": 10,
+        "INT64": 11,
+    }
+
+
+@pytest.mark.parametrize("data_type", list(DataType)[1:])
+def test_data_types_and_numpy_types_map_both_ways(data_type: DataType) -> None:
+    digits = "".join(filter(str.isdigit, data_type.name))
+    assert data_type.itemsize == int(digits) // 8
+    assert DataType.from_dtype(data_type.dtype) is data_type
+    assert DataType.from_dtype(data_type.dtype.newbyteorder(">")) is data_type
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.complex64, "U3"])
+def test_other_numpy_types_have_no_data_type(dtype: str) -> None:
+    with pytest.raises(ValueError, match="it has FLOAT32, FLOAT16"):
+        DataType.from_dtype(dtype)
+
+
+def test_unknown_has_no_size() -> None:
+    with pytest.raises(ValueError, match="UNKNOWN"):
+        _ = DataType.UNKNOWN.itemsize
+
+
+def test_feature_levels_have_directmls_values() -> None:
+    assert [hex(level) for level in FeatureLevel] == [
+        "0x1000", "0x2000", "0x2100", "0x3000", "0x3100", "0x4000", "0x4100", "0x5000",
+        "0x5100", "0x5200", "0x6000", "0x6100", "0x6200", "0x6300", "0x6400",
+    ]  # fmt: skip
+    assert str(FeatureLevel.LEVEL_4_1) == "4_1"
+
+
+def test_operator_types_have_directmls_values() -> None:
+    assert {str(member): member.value for member in OperatorType} == {
+        "DML_OPERATOR_ELEMENT_WISE_BIT_SHIFT_LEFT": 97,
+        "DML_OPERATOR_ELEMENT_WISE_BIT_SHIFT_RIGHT": 98,
+        "DML_OPERATOR_ELEMENT_WISE_BIT_AND": 121,
+        "DML_OPERATOR_ELEMENT_WISE_BIT_OR": 122,
+        "DML_OPERATOR_ELEMENT_WISE_BIT_XOR": 123,
+        "DML_OPERATOR_ELEMENT_WISE_BIT_NOT": 124,
+        "DML_OPERATOR_ELEMENT_WISE_BIT_COUNT": 125,
+    }
+
+
+@pytest.mark.parametrize(
+    ("data_type", "sizes", "strides", "size"),
+    [
+        (DataType.UINT8, [1], None, 4),
+        (DataType.UINT8, [4], None, 4),
+        (DataType.UINT8, [5], None, 8),
+        (DataType.FLOAT32, [1, 1, 2, 3], None, 24),
+        (DataType.FLOAT32, [1, 1, 2, 3], [6, 6, 3, 1], 24),
+        (DataType.FLOAT16, [2, 3], [4, 1], 16),  # the last row is not padded: 7 elements
+        (DataType.UINT32, [5, 5], [0, 0], 4),
+        (DataType.UINT64, [3], [2], 40),
+        (DataType.UINT8, [2**31, 3], [1, 2**31], 3 * 2**31),  # 32-bit arithmetic would wrap
+    ],
+)
+def test_calculates_buffer_sizes(
+    data_type: DataType, sizes: list[int], strides: list[int] | None, size: int
+) -> None:
+    assert dml.calc_buffer_tensor_size(data_type, sizes, strides) == size
+    assert BufferTensorDesc(data_type, sizes, strides).total_tensor_size_in_bytes == size
+
+
+def test_packed_strides_end_with_one() -> None:
+    assert packed_strides([2, 3, 4]) == (12, 4, 1)
+    assert packed_strides([7]) == (1,)
+
+
+def test_descriptions_take_numpy_integers_and_compare_by_value() -> None:
+    sizes = np.array([2, 3])
+    desc = BufferTensorDesc(DataType.UINT8, [int(size) for size in sizes])
+    assert BufferTensorDesc(DataType.UINT8, tuple(sizes)) == desc
+    assert desc.dimension_count == 2
+    assert hash(desc) == hash(BufferTensorDesc(DataType.UINT8, [2, 3]))
+
+
+@pytest.mark.parametrize("sizes", [[2.0], ["2"], [None]])
+def test_descriptions_refuse_what_is_no_integer(sizes: list[int]) -> None:
+    with pytest.raises(TypeError):
+        BufferTensorDesc(DataType.UINT8, sizes)
+
+
+def test_descriptions_cannot_be_changed() -> None:
+    desc = BufferTensorDesc(DataType.UINT8, [2])
+    with pytest.raises(AttributeError):
+        desc.sizes = (3,)  # type: ignore[misc]

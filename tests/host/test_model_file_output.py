@@ -1,0 +1,104 @@
+"""Files that models write: their contents, and that they are whole or not there."""
+
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from bitlane.model_file import ModelFileError, output
+from host_model_runner import Runner, buffer, not_model
+
+
+@pytest.fixture
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
+    monkeypatch.chdir(tmp_path)
+    return Runner(tmp_path)
+
+
+def write(target: str, **fields: object) -> dict[str, object]:
+    return {"type": "writeFile", "resource": "v", "targetPath": target, **fields}
+
+
+def test_writes_numpy_arrays(runner: Runner) -> None:
+    commands = [write("a.npy"), write("new/b.NPY", dimensions=[2, 3])]
+    model = not_model(commands)
+    model["resources"]["v"] = buffer("FLOAT16", [1, 2, 3, 4, 5, "inf"])
+    assert runner(model)
+    assert runner.lines[0] == "Resource 'v' written to 'a.npy'"
+    for name, shape in (("a.npy", (6,)), ("new/b.NPY", (2, 3))):
+        array = np.load(name)
+        assert (array.dtype, array.shape) == (np.dtype(np.float16), shape)
+        assert array.ravel().tolist() == [1, 2, 3, 4, 5, float("inf")]
+
+
+@pytest.mark.parametrize(("given", "size"), [(None, 3), (3, 3), (6, 6), (8, 8)])
+def test_writes_raw_bytes_without_inflation(given: int | None, size: int, runner: Runner) -> None:
+    model = not_model([write("a.bin"), write("a.npy")])
+    model["resources"]["v"] = buffer("UINT8", [1, 2, 3], sizeInBytes=given)
+    assert runner(model)
+    assert Path("a.bin").read_bytes() == bytes([1, 2, 3, 0, 0, 0, 0, 0])[:size]
+    assert np.load("a.npy").size == size
+
+
+def test_writes_images_that_read_back(runner: Runner) -> None:
+    pixels = (np.arange(24, dtype=np.uint8) * 10).reshape(4, 2, 3)
+    model = not_model([write("a.png", dimensions=[1, 4, 2, 3])])
+    model["resources"]["v"] = buffer("UINT8", pixels.ravel().tolist())
+    assert runner(model)
+    with Image.open("a.png") as image:
+        assert image.mode == "RGBA"
+        assert np.array_equal(np.asarray(image), pixels.transpose(1, 2, 0))
+    back = not_model([write("b.npy")])
+    back["resources"]["v"] = buffer("UINT8", {"sourcePath": "a.png"})
+    assert runner(back)
+    assert np.load("b.npy").tolist() == pixels.ravel().tolist()
+
+
+def test_writes_floats_as_pixels_clamped(runner: Runner) -> None:
+    model = not_model([write("a.png", dimensions=[1, 1, 1, 5])])
+    model["resources"]["v"] = buffer("FLOAT32", [-1, 0, 0.5, 1, 7])
+    assert runner(model)
+    with Image.open("a.png") as image:
+        assert image.mode == "L"
+        assert np.asarray(image).tolist() == [[0, 0, 127, 255, 255]]
+
+
+def test_writes_jpeg(runner: Runner) -> None:
+    model = not_model([write("a.jpg", dimensions=[1, 3, 8, 8])])
+    model["resources"]["v"] = buffer("UINT8", {"valueCount": 192, "value": 200})
+    assert runner(model)
+    with Image.open("a.jpg") as image:
+        assert (image.format, image.size) == ("JPEG", (8, 8))
+
+
+def test_files_are_replaced_whole_or_not_at_all(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("a.bin").write_bytes(b"old")
+    model = not_model([write("a.bin")])
+    model["resources"]["v"] = buffer("UINT8", [1, 2, 3])
+
+    def fail(self: Path, target: Path) -> Path:
+        assert self.read_bytes() == bytes([1, 2, 3])  # complete before it takes the name
+        assert self.parent == target.parent
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", fail)
+        with pytest.raises(ModelFileError, match="No space left on device") as caught:
+            runner(model)
+    assert caught.value.path == "commands[0].targetPath"
+    assert sorted(path.name for path in Path().iterdir()) == ["a.bin", "m.json"]
+    assert Path("a.bin").read_bytes() == b"old"
+    assert runner(model)
+    assert Path("a.bin").read_bytes() == bytes([1, 2, 3])
+    assert sorted(path.name for path in Path().iterdir()) == ["a.bin", "m.json"]
+
+
+def test_files_get_the_usual_permissions(tmp_path: Path) -> None:
+    (tmp_path / "usual").write_bytes(b"")
+    output.write_atomically(tmp_path / "a", b"1")
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("usual", "a")]
+    assert modes[0] == modes[1]

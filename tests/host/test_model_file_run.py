@@ -1,0 +1,211 @@
+"""Running a model: what is printed and compared; and nothing before all is checked."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bitlane import dml
+from bitlane.model_file import ModelFileError, load_model, prepare, run
+from bitlane_rtl.abi import Op
+from host_fake_runtime import FakeRuntime
+from host_model_runner import Runner, buffer, not_model, tensor
+
+
+@pytest.fixture
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
+    monkeypatch.chdir(tmp_path)
+    return Runner(tmp_path)
+
+
+# --- Dispatch and check -------------------------------------------------------------------------
+
+
+def test_dispatches_say_their_time_and_cycles(runner: Runner) -> None:
+    assert runner(not_model(), check=False, cycles=True)
+    (line,) = runner.lines
+    start, _, rest = line.partition(" iterations, ")
+    assert start == "Dispatch 'not': 1"
+    time, _, cycles = rest.partition(" ms median (CPU), ")
+    assert float(time) > 0
+    assert len(time.partition(".")[2]) == 4
+    assert cycles == "123 cycles"  # across the counter's wrap
+
+
+def test_cycles_are_left_out_where_there_are_none(runner: Runner) -> None:
+    assert runner(not_model(), check=False)
+    assert runner.lines[0].endswith(" ms median (CPU)")
+
+
+def test_checks_count_the_bytes_of_the_output_buffer(runner: Runner) -> None:
+    model = not_model()
+    model["resources"]["out"]["sizeInBytes"] = 60
+    assert runner(model)
+    assert runner.lines[1] == "Check 'not': 60 bytes equal"
+
+
+@pytest.mark.parametrize(
+    ("flip", "place"),
+    [
+        (0, "byte 16 of 'out' (byte 0 of OutputTensor): 0xFF, expected 0xFE"),
+        (2, "byte 18 of 'out' (byte 2 of OutputTensor): 0xFD, expected 0xFC"),
+        (3, "byte 19 of 'out' (byte 3 of OutputTensor): 0x01, expected 0x00"),  # padding
+        (-1, "byte 15 of 'out' (byte -1 of OutputTensor): 0x06, expected 0x07"),  # before it
+    ],
+)
+def test_checks_find_a_single_wrong_bit(flip: int, place: str, runner: Runner) -> None:
+    model = not_model()
+    model["resources"]["out"] = buffer("UINT8", [7] * 16, sizeInBytes=32)
+    bindings = model["commands"][0]["bindings"]
+    bindings["OutputTensor"] = {"name": "out", "elementOffset": 16}
+    runner.runtime.flip = flip
+    assert not runner(model)
+    assert runner.lines[1] == f"Check 'not': 1 of 32 bytes differ, first {place}"
+
+
+def test_a_difference_is_reported_once(tmp_path: Path) -> None:
+    model = not_model()
+    model["commands"] *= 2
+    runner = Runner(tmp_path)
+    runner.path.write_text(json.dumps(model))
+    with dml.Device(runner.runtime) as device:
+        prepared = prepare(load_model(runner.path), device)
+
+        def note(line: str) -> None:
+            runner.lines.append(line)
+            runner.runtime.flip = None if len(runner.lines) > 1 else runner.runtime.flip
+
+        runner.runtime.flip = 1
+        assert not run(prepared, note)
+    assert [line.partition(": ")[2][:4] for line in runner.lines[1::2]] == ["1 of", "4 by"]
+
+
+def test_an_in_place_difference_is_not_passed_on(runner: Runner) -> None:
+    model = not_model()
+    model["commands"][0]["bindings"]["OutputTensor"] = "in"
+    model["commands"] *= 2
+    runner.runtime.flip = 0
+    assert not runner(model)
+    shown = [line for line in runner.lines if line.startswith("Check")]
+    assert all("1 of 4 bytes differ, first byte 0 " in line for line in shown)
+
+
+def test_without_checks_differences_are_not_noticed(runner: Runner) -> None:
+    runner.runtime.flip = 0
+    assert runner(not_model(), check=False)
+    assert len(runner.lines) == 1
+
+
+def test_resources_reach_the_device_with_their_padding_zeroed(runner: Runner) -> None:
+    assert runner(not_model([{"type": "writeFile", "resource": "in", "targetPath": "a.bin"}]))
+    memory = runner.runtime.memory
+    assert memory[:4].tolist() == [1, 2, 3, 0]
+
+
+# --- Printing -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data_type", "values", "flat"),
+    [
+        ("UINT8", [0, 65, 255], "0, 65, 255"),  # numbers, not characters
+        ("INT8", [-1, -128], "-1, -128"),
+        ("UINT64", [2**64 - 1], "18446744073709551615"),
+        ("INT64", [-(2**63)], "-9223372036854775808"),
+        ("FLOAT32", [1, 3.5, 0.1, 1e6, 1234567, 1e-5], "1, 3.5, 0.1, 1e+06, 1.23457e+06, 1e-05"),
+        ("FLOAT16", [65504, "inf", "-inf", "nan"], "65504, inf, -inf, nan"),
+        ("FLOAT64", [-0.0, 0.125], "-0, 0.125"),
+    ],
+)
+def test_prints_flat(data_type: str, values: list[object], flat: str, runner: Runner) -> None:
+    model = not_model([{"type": "print", "resource": "v"}])
+    model["resources"]["v"] = buffer(data_type, values, sizeInBytes=64)
+    assert runner(model)
+    assert runner.lines == [f"Resource 'v': {flat}"]
+
+
+def test_prints_verbose(runner: Runner) -> None:
+    model = not_model([{"type": "print", "resource": "v", "verbose": True}])
+    model["resources"]["v"] = buffer("INT16", {"valueCount": 10, "valueStart": -2, "valueDelta": 1})
+    assert runner(model)
+    lines = runner.lines[0].split("\n")
+    assert lines[0] == "Resource 'v':"
+    assert lines[1] == "[ 0] -2 (0xFFFE)"
+    assert lines[10] == "[ 9] 7 (0x0007)"
+    assert len(lines) == 11
+
+
+# --- What the device refuses, before anything is executed ---------------------------------------
+
+
+def refuse(runner: Runner, model: object, path: str, found: object, expected: str) -> None:
+    with pytest.raises(ModelFileError) as caught:
+        runner(model)
+    error = caught.value
+    assert (error.path, error.value) == (path, found)
+    assert expected in error.expected
+    assert runner.lines == []
+    assert runner.runtime.calls == []
+    assert runner.runtime.allocator.pieces == 0
+
+
+def test_bindings_are_aligned(runner: Runner) -> None:
+    model = not_model()
+    model["resources"]["in"]["sizeInBytes"] = 64
+    bindings = model["commands"][0]["bindings"]
+    bindings["InputTensor"] = {"name": "in", "elementOffset": 4}
+    path = "commands[0].bindings.InputTensor.Offset"
+    refuse(runner, model, path, 4, "a multiple of 16 (DXGI_ERROR_DEVICE_REMOVED)")
+
+
+def test_bindings_hold_their_tensors(runner: Runner) -> None:
+    model = not_model()
+    for name in ("InputTensor", "OutputTensor"):
+        model["dispatchables"]["not"]["desc"][name]["Sizes"] = [5]
+    path = "commands[0].bindings.InputTensor.SizeInBytes"
+    refuse(runner, model, path, 4, "at least 8")
+    model["resources"]["in"]["sizeInBytes"] = 8
+    path = "commands[0].bindings.OutputTensor.SizeInBytes"
+    refuse(runner, model, path, 4, "at least 8")
+
+
+def test_bindings_do_not_overlap_in_part(runner: Runner) -> None:
+    model = not_model()
+    model["resources"]["in"]["sizeInBytes"] = 64
+    desc = model["dispatchables"]["not"]["desc"]
+    desc["InputTensor"]["TotalTensorSizeInBytes"] = 32
+    model["commands"][0]["bindings"]["OutputTensor"] = {"name": "in", "elementOffset": 16}
+    path = "commands[0].bindings.OutputTensor.Buffer"
+    refuse(runner, model, path, "bytes 16 to 19", "the same bytes as InputTensor")
+
+
+def test_a_late_mistake_stops_the_first_dispatch(runner: Runner) -> None:
+    model = not_model()
+    late = json.loads(json.dumps(model["commands"][0]))
+    late["bindings"]["InputTensor"] = {"name": "in", "elementOffset": 16}
+    model["commands"] += [{"type": "print", "resource": "out"}, late]
+    refuse(runner, model, "commands[2].bindings.InputTensor.Offset", 16, "inside the buffer's 4")
+
+
+def test_owned_bindings_are_checked_too(runner: Runner) -> None:
+    model = not_model()
+    desc = model["dispatchables"]["not"]["desc"]
+    desc["InputTensor"] = tensor("UINT8", [3], Flags="OWNED_BY_DML")
+    model["dispatchables"]["not"]["bindings"] = {"InputTensor": {"name": "in", "elementOffset": 1}}
+    model["commands"][0]["bindings"] = {"OutputTensor": "out"}
+    refuse(runner, model, "dispatchables.not.bindings.InputTensor.Offset", 1, "a multiple of 16")
+    model["dispatchables"]["not"]["bindings"] = {"InputTensor": "in"}
+    assert runner(model)
+    assert runner.lines[1] == "Check 'not': 4 bytes equal"
+
+
+def test_operators_that_the_circuit_lacks(tmp_path: Path) -> None:
+    runner = Runner(tmp_path, FakeRuntime(ops=frozenset({Op.AND, Op.XOR})))
+    path = "dispatchables.not.type (DML_OPERATOR_ELEMENT_WISE_BIT_NOT.Type)"
+    refuse(runner, not_model(), path, "NOT", "built with: AND, XOR (DXGI_ERROR_UNSUPPORTED)")
+
+
+def test_resources_that_do_not_fit(runner: Runner) -> None:
+    model = not_model()
+    model["resources"]["big"] = buffer("UINT8", {"valueCount": 2**21, "value": 0})
+    refuse(runner, model, "resources.big", "2097152 bytes", "less (device memory: ")

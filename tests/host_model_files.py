@@ -1,0 +1,79 @@
+"""A model file to be changed at one place, and the assertion that it is refused there."""
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bitlane.dml import (
+    FeatureLevel,
+)
+from bitlane.model_file import Model, ModelFileError, load_model
+
+MODEL: dict[str, Any] = {
+    "resources": {
+        name: {"initialValuesDataType": "UINT32", "initialValues": {"valueCount": 16, "value": 1}}
+        for name in ("A", "B", "Out")
+    },
+    "dispatchables": {
+        "x": {
+            "type": "DML_OPERATOR_ELEMENT_WISE_BIT_XOR",
+            "desc": {
+                "ATensor": {"DataType": "UINT8", "Sizes": [2, 3]},
+                "BTensor": {"DataType": "UINT8", "Sizes": [2, 3]},
+                "OutputTensor": {"DataType": "UINT8", "Sizes": [2, 3]},
+            },
+        }
+    },
+    "commands": [
+        {
+            "type": "dispatch",
+            "dispatchable": "x",
+            "bindings": {"ATensor": "A", "BTensor": "B", "OutputTensor": "Out"},
+        },
+        {"type": "print", "resource": "Out"},
+        {"type": "writeFile", "targetPath": "out.npy", "resource": "Out"},
+    ],
+}
+
+DELETE = object()
+
+
+def changed(**changes: object) -> dict[str, Any]:
+    """The model with the values at some paths replaced: ``dispatchables__x__type="hlsl"``."""
+    model = deepcopy(MODEL)
+    for path, value in changes.items():
+        *parents, last = (int(key) if key.isdigit() else key for key in path.split("__"))
+        target: Any = model
+        for key in parents:
+            target = target[key]
+        if value is DELETE:
+            del target[last]
+        else:
+            target[last] = value
+    return model
+
+
+def load(model: object, folder: Path, level: FeatureLevel = FeatureLevel.LEVEL_4_1) -> Model:
+    path = folder / "m.json"
+    path.write_text(json.dumps(model))
+    return load_model(path, level)
+
+
+def refuse(
+    model: object,
+    folder: Path,
+    path: str,
+    found: object,
+    expected: str,
+    level: FeatureLevel = FeatureLevel.LEVEL_4_1,
+) -> None:
+    with pytest.raises(ModelFileError) as caught:
+        load(model, folder, level)
+    error = caught.value
+    assert (error.file, error.path, error.value) == (str(folder / "m.json"), path, found)
+    assert expected in error.expected
+    assert f"m.json: {path} is " in str(error)
+    assert "\n" not in str(error)

@@ -1,0 +1,321 @@
+"""What the contract says that one command does, executed on NumPy bytes, for tests.
+
+A straightforward interpreter of records that knows nothing of the driver. Where a record relies on
+something that the contract does not promise (a read of what an unfinished command writes, a byte
+written twice), it asserts.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane_rtl.abi import (
+    RECORD,
+    RECORD_SEAL,
+    RECORD_WORDS,
+    SHIFT_OPS,
+    Lane,
+    Mode,
+    Op,
+    Port,
+    Status,
+    record_words,
+)
+
+__all__ = ["Bytes", "Fault", "Interpreter", "Record"]
+
+Bytes = NDArray[np.uint8]
+
+_DTYPES = {lane: np.dtype(f"<u{lane.bytes}") for lane in Lane}
+
+
+@dataclass
+class Fault(Exception):
+    """A command that ends with something other than OK."""
+
+    status: Status
+    port: Port = Port.NONE
+    address: int = 0
+
+
+@dataclass
+class Stream:
+    """One of A, B and Y as a record describes it; numbers in bytes."""
+
+    port: Port
+    base: int
+    last: int
+    mode: int
+    stride: int
+    jumps: list[int]
+    size: int
+
+    def run(self, start: int, count: int) -> NDArray[np.int64]:
+        """Addresses of the elements of a run that starts at ``start``."""
+        step = {Mode.DENSE: self.size, Mode.STRIDED: self.stride, Mode.REPEAT: 0}[Mode(self.mode)]
+        return start + step * np.arange(count, dtype=np.int64)
+
+    def final(self, start: int, count: int) -> int:
+        """The last address that a run generates."""
+        return start + (self.stride * (count - 1) if self.mode == Mode.STRIDED else 0)
+
+
+class Record:
+    """The words of a record, taken apart."""
+
+    def __init__(self, words: list[int]) -> None:
+        self.words = words
+        control = {bits.name: bits.extract(words[0]) for bits in RECORD["CONTROL"].bits}
+        self.control = control
+        self.op = control["OP"]
+        self.loops = control["LOOPS"]
+        self.modes = (control["A_MODE"], control["B_MODE"], control["Y_MODE"])
+        self.run = words[RECORD["RUN"].word]
+
+    def word(self, name: str) -> int:
+        return self.words[RECORD[name].word]
+
+    def signed(self, name: str) -> int:
+        value = self.word(name)
+        return value - (1 << 32) if value >> 31 else value
+
+    @property
+    def used(self) -> int:
+        """Words that the circuit reads and seals."""
+        reads_b = self.op not in (Op.COPY, Op.NOT, Op.COUNT)
+        if self.op in set(Op) and self.loops:
+            modes = tuple(Mode.STRIDED if mode == 1 else Mode.DENSE for mode in self.modes)
+            words = record_words(Op(self.op), self.loops, (modes[0], modes[1], modes[2]))
+        elif self.loops > 1 or 1 in self.modes:
+            words = 12 + 4 * max(0, self.loops - 1)
+        else:
+            words = 8 if reads_b else 6
+        return min(words, RECORD_WORDS)
+
+    @property
+    def counts(self) -> list[int]:
+        return [self.word(f"COUNT_{loop}") for loop in range(1, self.loops)]
+
+    def stream(self, name: str, port: Port, size: int) -> Stream:
+        return Stream(
+            port,
+            self.word(f"{name}_BASE"),
+            self.word(f"{name}_LAST"),
+            self.control[f"{name}_MODE"],
+            self.signed(f"{name}_STRIDE"),
+            [self.signed(f"{name}_JUMP_{loop}") for loop in range(1, self.loops)],
+            size,
+        )
+
+
+@dataclass(kw_only=True)
+class Interpreter:
+    """A circuit of some geometry and its memory; executes one record after the other.
+
+    Commands are taken to be in flight until the next one with FENCE. ``fail_reads`` and
+    ``fail_writes`` are byte addresses that answer with an error.
+    """
+
+    memory_bytes: int = 1 << 20
+    memory_base: int = 0
+    data_bytes: int = 8
+    loops: int = 4
+    length_bits: int = 24
+    count_bits: int = 24
+    ops: frozenset[Op] = frozenset(Op)
+    lanes: frozenset[Lane] = frozenset(Lane)
+    modes: frozenset[Mode] = frozenset(Mode)
+    read_ports: int = 2
+    fail_reads: frozenset[int] = frozenset()
+    fail_writes: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.memory: Bytes = np.zeros(self.memory_bytes, np.uint8)
+        self.forget_flights()
+
+    def forget_flights(self) -> None:
+        """Take every command so far as finished."""
+        self.read_in_flight = np.zeros(self.memory_bytes, bool)
+        self.written_in_flight = np.zeros(self.memory_bytes, bool)
+
+    def execute(self, record: Record) -> None:
+        """Do what a record says. Raises ``Fault`` where the circuit stops."""
+        self._refuse(record)
+        op = Op(record.op)
+        lane, out_lane = Lane(record.control["LANE"]), Lane(record.control["OUT_LANE"])
+        inputs = [record.stream("A", Port.READ_A, lane.bytes)]
+        if op.reads_b:
+            port = Port.READ_B if self.read_ports == 2 else Port.READ_A
+            inputs.append(record.stream("B", port, lane.bytes))
+        y = record.stream("Y", Port.WRITE, out_lane.bytes)
+        if record.control["FENCE"]:
+            self.forget_flights()
+        written = np.full(self.memory_bytes, False)
+        reads = np.full(self.memory_bytes, False)
+        streams = [*inputs, y]
+        touched = [-1, -1, -1]
+        for starts in _runs(record, streams):
+            places = [x.run(start, record.run) for x, start in zip(streams, starts, strict=True)]
+            operands = []
+            for stream, elements in zip(inputs, places, strict=False):
+                index = self._bytes(elements, stream, self.fail_reads, Status.READ_ERROR)
+                assert not self.written_in_flight[index].any(), "reads what is still being written"
+                assert not written[index].any(), "reads what the same command has written"
+                reads[index] = True
+                operands.append(self.memory[index].reshape(-1).view(_DTYPES[lane]))
+            self._expect_order(inputs, places, y)
+            result = _compute(op, lane, out_lane, operands, record.control)
+            index = self._bytes(places[-1], y, self.fail_writes, Status.WRITE_ERROR)
+            assert np.unique(index).size == index.size, "writes a byte twice in a run"
+            assert not written[index].any(), "writes a byte twice"
+            assert not self.written_in_flight[index].any(), "writes what is still being written"
+            assert not self.read_in_flight[index].any(), "writes what is still being read"
+            written[index] = True
+            self.memory[index] = result.view(np.uint8).reshape(index.shape)
+            for k, (stream, elements) in enumerate(zip(streams, places, strict=True)):
+                touched[k] = max(touched[k], int(elements.max()) + stream.size - 1)
+        for stream, last in zip(streams, touched, strict=False):
+            assert stream.last == last, f"{stream.port.name}: LAST is {stream.last}, not {last}"
+        self.written_in_flight |= written
+        self.read_in_flight |= reads
+
+    def _refuse(self, record: Record) -> None:
+        """Raise the first reason to refuse a command, in the order of ``Status``."""
+        control = record.control
+        used = np.array(record.words[: record.used], "<u4").view(np.uint8)
+        if np.bitwise_xor.reduce(used) != RECORD_SEAL:
+            raise Fault(Status.BAD_SEAL)
+        if record.op not in self.ops:
+            raise Fault(Status.BAD_OP)
+        op = Op(record.op)
+        lane, out_lane = Lane(control["LANE"]), Lane(control["OUT_LANE"])
+        modes = record.modes if op.reads_b else (record.modes[0], 0, record.modes[2])
+        dense = set(modes) == {Mode.DENSE}
+        if op is Op.COUNT:
+            fits = out_lane in (Lane.BITS_8, Lane.BITS_32)
+        else:
+            fits = out_lane == lane
+        if not fits or (op.splits_lanes and lane not in self.lanes):
+            raise Fault(Status.BAD_LANE)
+        if not dense and not (
+            {lane, out_lane} <= self.lanes and max(lane.bytes, out_lane.bytes) <= self.data_bytes
+        ):
+            raise Fault(Status.BAD_LANE)
+        known = sum(((1 << bits.width) - 1) << bits.low for bits in RECORD["CONTROL"].bits)
+        if (
+            record.words[0] & ~known
+            or not set(record.modes) <= self.modes
+            or record.modes[2] == Mode.REPEAT
+            or (not op.reads_b and record.modes[1] != Mode.DENSE)
+            or not 1 <= record.loops <= self.loops
+            or (record.used > RECORD["RESERVED"].word and record.word("RESERVED"))
+        ):
+            raise Fault(Status.BAD_CONTROL)
+        bytes_in_run = record.run * max(lane.bytes, out_lane.bytes)
+        if not 0 < bytes_in_run < 1 << self.length_bits or not all(
+            0 < count < 1 << self.count_bits for count in record.counts
+        ):
+            raise Fault(Status.BAD_SIZE)
+        streams = [record.stream("A", Port.READ_A, lane.bytes)]
+        if op.reads_b:
+            streams.append(record.stream("B", Port.READ_B, lane.bytes))
+        streams.append(record.stream("Y", Port.WRITE, out_lane.bytes))
+        for stream in streams:
+            if stream.port is Port.WRITE:
+                matters = op.splits_lanes or not dense
+            else:
+                matters = stream.mode != Mode.DENSE
+            stride = stream.stride if stream.mode == Mode.STRIDED else 0
+            if matters and any(x % stream.size for x in (stream.base, stride, *stream.jumps)):
+                raise Fault(Status.MISALIGNED)
+        end = self.memory_base + self.memory_bytes
+        for stream in streams:
+            if any(not self.memory_base <= x < end for x in (stream.base, stream.last)):
+                raise Fault(Status.PAST_MEMORY)
+
+    def _bytes(
+        self, elements: NDArray[np.int64], stream: Stream, failing: frozenset[int], status: Status
+    ) -> NDArray[np.int64]:
+        """Places in ``memory`` of the bytes of some elements, a row each."""
+        index = elements[:, None] + np.arange(stream.size) - self.memory_base
+        assert index.min() >= 0, f"{stream.port.name} passes the memory downwards"
+        assert index.max() < self.memory_bytes, f"{stream.port.name} passes the memory"
+        if failing:
+            for address in (index + self.memory_base).reshape(-1).tolist():
+                if address in failing:
+                    raise Fault(status, stream.port, address - address % self.data_bytes)
+        return index
+
+    @staticmethod
+    def _expect_order(inputs: list[Stream], places: list[NDArray[np.int64]], y: Stream) -> None:
+        """Within a run, no element may read what an earlier one writes."""
+        target = places[-1]
+        first, last = int(target.min()), int(target.max()) + y.size
+        for stream, elements in zip(inputs, places, strict=False):
+            if int(elements.max()) + stream.size <= first or int(elements.min()) >= last:
+                continue
+            if stream.size == y.size and np.array_equal(elements, target):
+                continue
+            order = {
+                int(place) + byte: i for i, place in enumerate(target) for byte in range(y.size)
+            }
+            for i, place in enumerate(elements.tolist()):
+                for byte in range(stream.size):
+                    assert order.get(place + byte, i) >= i, "reads what its own run has written"
+
+
+def _runs(record: Record, streams: list[Stream]) -> Iterator[list[int]]:
+    """The address at which every stream starts each run, by the jumps alone."""
+    current = [stream.base for stream in streams]
+    previous: tuple[int, ...] | None = None
+    # product() turns its last argument fastest, and that is the innermost loop.
+    for index in product(*(range(count) for count in reversed(record.counts))):
+        if previous is not None:
+            turned = next(k for k, (x, y) in enumerate(zip(previous, index, strict=True)) if x != y)
+            loop = len(index) - turned
+            current = [
+                (stream.final(at, record.run) + stream.jumps[loop - 1]) % (1 << 32)
+                for stream, at in zip(streams, current, strict=True)
+            ]
+        previous = index
+        yield current
+
+
+def _compute(
+    op: Op, lane: Lane, out_lane: Lane, operands: list[NDArray[Any]], control: dict[str, int]
+) -> NDArray[Any]:
+    a, *rest = operands
+    result: NDArray[Any]
+    if op is Op.COUNT:
+        result = np.bitwise_count(a).astype(_DTYPES[out_lane])
+    elif op is Op.COPY:
+        result = a.copy()
+    elif op is Op.NOT:
+        result = np.invert(a)
+    elif op in SHIFT_OPS:
+        result = _shift(op, lane, a, rest[0], control)
+    else:
+        result = {0: np.bitwise_and, 1: np.bitwise_or, 2: np.bitwise_xor}[op & 3](a, rest[0])
+        if op & 4:
+            result = np.invert(result)
+    return result
+
+
+def _shift(
+    op: Op, lane: Lane, a: NDArray[Any], b: NDArray[Any], control: dict[str, int]
+) -> NDArray[Any]:
+    result: NDArray[Any]
+    most = np.array(lane.bits - 1, b.dtype)
+    count = b if control["SATURATE"] else np.bitwise_and(b, most)
+    if op is Op.SHIFT_LEFT:
+        result = np.left_shift(a, count)
+    elif control["ARITHMETIC"]:
+        signed = np.dtype(f"<i{lane.bytes}")
+        result = np.right_shift(a.view(signed), np.minimum(count, most).view(signed)).view(a.dtype)
+    else:
+        result = np.right_shift(a, count)
+    return result

@@ -1,0 +1,211 @@
+"""The AXI4-Lite subordinate reads and writes whole words, in order, without breaking bus rules."""
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+
+from bitlane_rtl.bus.axi4_lite import OKAY, SLVERR, Axi4LiteControl
+from rtl_streams import STALLS, Sink, Source, Stalls, simulate
+
+WORDS = 16
+
+
+class Memories(wiring.Component):
+    """The subordinate before ``WORDS`` readable words; logs nothing, keeps what was written."""
+
+    def __init__(self) -> None:
+        self.dut = Axi4LiteControl()
+        self.writes = Signal(32)
+        super().__init__({})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = self.dut
+        m.submodules.memory = memory = Memory(shape=32, depth=WORDS, init=[])
+        write, read = memory.write_port(), memory.read_port()
+        control = self.dut.control
+        fetched = Signal()
+        m.d.sync += [self.writes.eq(self.writes + control.write), fetched.eq(control.read)]
+        m.d.comb += [
+            write.addr.eq(control.address[2:]),
+            write.data.eq(control.write_data),
+            write.en.eq(control.write),
+            read.addr.eq(control.address[2:]),
+            read.en.eq(control.read),
+        ]
+        # Outside the cycle after `read`, the port's answer is undefined.
+        with m.If(fetched):
+            m.d.comb += control.read_data.eq(read.data)
+        with m.Else():
+            m.d.comb += control.read_data.eq(0xDEADBEEF)
+        return m
+
+
+def channel(bus: Any, prefix: str, *names: str) -> Any:
+    return SimpleNamespace(
+        payload=Cat(*(getattr(bus, prefix + name) for name in names)),
+        valid=getattr(bus, prefix + "valid"),
+        ready=getattr(bus, prefix + "ready"),
+    )
+
+
+@pytest.mark.parametrize("order", ["together", "address first", "data first"])
+def test_a_write_reaches_the_port_as_soon_as_both_halves_are_there(order: str) -> None:
+    dut = Axi4LiteControl()
+    bus, control = dut.bus, dut.control
+    address_at = 5 if order == "data first" else 2
+    data_at = 5 if order == "address first" else 2
+    later = max(address_at, data_at)
+
+    async def bench(ctx: Any) -> None:
+        ctx.set(bus.bready, 1)
+        for cycle in range(later + 4):
+            ctx.set(bus.awvalid, cycle == address_at)
+            ctx.set(bus.awaddr, 0x1234 if cycle == address_at else 0x2BCB)
+            ctx.set(bus.wvalid, cycle == data_at)
+            ctx.set(bus.wdata, 0x89ABCDEF if cycle == data_at else 0)
+            ctx.set(bus.wstrb, 0xF if cycle == data_at else 0x5)
+            assert ctx.get(bus.awready) == (not address_at < cycle <= later + 1)
+            assert ctx.get(bus.wready) == (not data_at < cycle <= later + 1)
+            assert ctx.get(control.write) == (cycle == later)
+            if cycle == later:
+                assert ctx.get(control.address) == 0x1234
+                assert ctx.get(control.write_data) == 0x89ABCDEF
+            assert ctx.get(bus.bvalid) == (cycle == later + 1)
+            if ctx.get(bus.bvalid):
+                assert ctx.get(bus.bresp) == OKAY
+            await ctx.tick()
+
+    simulate(dut, bench)
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["arriving", "held"])
+def test_a_read_is_answered_after_three_cycles_and_holds_up_a_write_for_one(held: bool) -> None:
+    dut = Axi4LiteControl()
+    bus, control = dut.bus, dut.control
+
+    async def bench(ctx: Any) -> None:
+        ctx.set(bus.wstrb, 0xF)
+        ctx.set(bus.bready, 1)
+        for cycle in range(8):
+            ctx.set(bus.arvalid, cycle == 0)
+            ctx.set(bus.araddr, 0x3FFC if cycle == 0 else 1)
+            ctx.set(bus.awvalid, cycle == (0 if held else 1))
+            ctx.set(bus.awaddr, 0x20 if ctx.get(bus.awvalid) else 3)
+            ctx.set(bus.wvalid, cycle == 1)
+            ctx.set(control.read_data, 0xA0 + cycle)
+            ctx.set(bus.rready, cycle == 6)
+            assert ctx.get(control.read) == (cycle == 1)
+            assert ctx.get(control.write) == (cycle == 2)
+            if cycle in (1, 2):
+                assert ctx.get(control.address) == (0x3FFC if cycle == 1 else 0x20)
+            assert ctx.get(bus.bvalid) == (cycle == 3)
+            assert ctx.get(bus.rvalid) == (3 <= cycle <= 6)
+            if ctx.get(bus.rvalid):
+                assert (ctx.get(bus.rdata), ctx.get(bus.rresp)) == (0xA2, OKAY)
+            assert ctx.get(bus.arready) == (cycle in (0, 7))
+            await ctx.tick()
+
+    simulate(dut, bench)
+
+
+def test_it_writes_every_second_cycle() -> None:
+    top = Memories()
+    bus = top.dut.bus
+    aw = Source(channel(bus, "aw", "addr"), [4] * 12)
+    w = Source(channel(bus, "w", "data", "strb"), [0xF << 32] * 12)
+    b = Sink(channel(bus, "b", "resp"), 12)
+    simulate(top, aw, w, b)
+    assert aw.cycles == w.cycles == list(range(0, 24, 2))
+    assert b.cycles == list(range(1, 25, 2))
+
+
+def test_it_reads_every_fourth_cycle() -> None:
+    top = Memories()
+    bus = top.dut.bus
+    ar = Source(channel(bus, "ar", "addr"), [4] * 6)
+    r = Sink(channel(bus, "r", "data", "resp"), 6)
+    simulate(top, ar, r)
+    assert ar.cycles == list(range(0, 24, 4))
+    assert r.cycles == list(range(3, 27, 4))
+
+
+@pytest.mark.parametrize("stalls", STALLS, ids=str)
+def test_writes_land_in_order_and_only_whole_aligned_words_do(stalls: Stalls) -> None:
+    rng = random.Random(stalls.seed)
+    writes = [
+        (
+            4 * rng.randrange(WORDS) + (rng.randrange(1, 4) if rng.random() < 0.2 else 0),
+            rng.getrandbits(32),
+            rng.randrange(16) if rng.random() < 0.4 else 0xF,
+        )
+        for _ in range(150)
+    ]
+    writes += [(8, 0x1111_1111, 0), (9, 0x2222_2222, 0)]
+    expected = [0] * WORDS
+    responses = []
+    landed = 0
+    for address, word, strobe in writes:
+        whole = strobe == 0xF and address % 4 == 0
+        if whole:
+            expected[address // 4] = word
+            landed += 1
+        responses.append(OKAY if whole or strobe == 0 else SLVERR)
+
+    top = Memories()
+    bus = top.dut.bus
+    aw = Source(channel(bus, "aw", "addr"), [address for address, _, _ in writes], stalls, "aw")
+    w = Source(
+        channel(bus, "w", "data", "strb"),
+        [word | strobe << 32 for _, word, strobe in writes],
+        stalls,
+        "w",
+    )
+    b = Sink(channel(bus, "b", "resp"), len(writes), stalls, "b")
+    seen: list[int] = []
+
+    async def read_back(ctx: Any) -> None:
+        while len(b.bits) < len(writes):
+            await ctx.tick()
+        ctx.set(bus.rready, 1)
+        for address in range(0, 4 * WORDS, 4):
+            ctx.set(bus.araddr, address)
+            ctx.set(bus.arvalid, 1)
+            await ctx.tick()
+            ctx.set(bus.arvalid, 0)
+            await ctx.tick().until(bus.rvalid)
+            seen.append(ctx.get(bus.rdata))
+            await ctx.tick()
+        assert ctx.get(top.writes) == landed
+
+    simulate(top, aw, w, b, read_back)
+    assert b.bits == responses, stalls
+    assert seen == expected, stalls
+
+
+@pytest.mark.parametrize("stalls", STALLS, ids=str)
+def test_reads_and_writes_at_once_disturb_each_other_not(stalls: Stalls) -> None:
+    rng = random.Random(stalls.seed)
+    top = Memories()
+    bus = top.dut.bus
+    count = 100
+    # Writes go to the upper half only; the lower half reads 0, misaligned reads are refused.
+    written = [4 * rng.randrange(WORDS // 2, WORDS) for _ in range(count)]
+    read = [
+        4 * rng.randrange(WORDS // 2) + (rng.randrange(1, 4) if rng.random() < 0.2 else 0)
+        for _ in range(count)
+    ]
+    aw = Source(channel(bus, "aw", "addr"), written, stalls, "aw")
+    w = Source(channel(bus, "w", "data", "strb"), [0xFF_FFFF_FFFF] * count, stalls, "w")
+    b = Sink(channel(bus, "b", "resp"), count, stalls, "b")
+    ar = Source(channel(bus, "ar", "addr"), read, stalls, "ar")
+    r = Sink(channel(bus, "r", "data", "resp"), count, stalls, "r")
+    simulate(top, aw, w, b, ar, r)
+    assert b.bits == [OKAY] * count
+    assert [bits >> 32 for bits in r.bits] == [SLVERR if a % 4 else OKAY for a in read]
+    assert not any(bits & 0xFFFF_FFFF for bits in r.bits if bits >> 32 == OKAY)

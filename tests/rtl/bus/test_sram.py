@@ -1,0 +1,274 @@
+"""One memory port serves two readers and a writer, a word in every cycle that has work."""
+
+import random
+from typing import Any
+
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+
+from bitlane_rtl.bus.sram import SramPort
+from rtl_streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
+
+WORDS = 256
+BYTES = 4
+BASE = 0x4000_0000
+"""Any multiple of the memory's size: the bits above it are ignored."""
+
+
+class Circuit(wiring.Component):
+    """The port before a memory that starts with word ``i`` holding ``i * 0x01010101``."""
+
+    def __init__(self, read_ports: int = 2, data_width: int = 32) -> None:
+        self.dut = SramPort(32, data_width, WORDS, read_ports=read_ports)
+        self.accesses = Signal(32)
+        self._data_width = data_width
+        super().__init__({})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = self.dut
+        init = [index * 0x01010101 & 0xFFFF_FFFF for index in range(WORDS)]
+        storage = Memory(shape=self._data_width, depth=WORDS, init=init)
+        m.submodules.storage = storage
+        read, write, bus = storage.read_port(), storage.write_port(granularity=8), self.dut.memory
+        was_read = Signal()
+        reads = bus.enable & ~bus.strobe.any()
+        m.d.sync += [was_read.eq(reads), self.accesses.eq(self.accesses + bus.enable)]
+        m.d.comb += [
+            read.addr.eq(bus.address),
+            read.en.eq(reads),
+            write.addr.eq(bus.address),
+            write.data.eq(bus.write_data),
+            write.en.eq(bus.strobe & bus.enable.replicate(len(bus.strobe))),
+            bus.read_data.eq(0xDEADBEEF),
+        ]
+        with m.If(was_read):
+            m.d.comb += bus.read_data.eq(read.data)
+        return m
+
+
+def bursts(rng: random.Random, count: int, low: int, high: int) -> list[dict[str, int]]:
+    """Bursts of words ``low`` to ``high - 1`` that stay within blocks of 16 words."""
+    result = []
+    for _ in range(count):
+        word = rng.randrange(low, high)
+        longest = min(16 - word % 16, high - word)
+        length = rng.choice([0, longest - 1, rng.randrange(longest)])
+        result.append({"address": BASE + word * BYTES, "length": length})
+    return result
+
+
+def words_of(requests: list[dict[str, int]]) -> list[int]:
+    return [
+        (entry["address"] - BASE) // BYTES + beat
+        for entry in requests
+        for beat in range(entry["length"] + 1)
+    ]
+
+
+def lasts_of(requests: list[dict[str, int]]) -> list[int]:
+    return [int(i == entry["length"]) for entry in requests for i in range(entry["length"] + 1)]
+
+
+def blocks(count: int, first: int) -> list[dict[str, int]]:
+    """``count`` bursts of 16 words, one after the other."""
+    return [{"address": BASE + 64 * (first + index), "length": 15} for index in range(count)]
+
+
+def beats_to_write(requests: list[dict[str, int]], rng: random.Random) -> list[dict[str, int]]:
+    return [
+        {"data": rng.getrandbits(32), "strobe": rng.randrange(16), "last": last}
+        for last in lasts_of(requests)
+    ]
+
+
+def read_words(sink: Sink) -> list[tuple[int, int, int]]:
+    return [(beat.data, beat.last, beat.error) for beat in sink.payloads]
+
+
+def expected_words(requests: list[dict[str, int]]) -> list[tuple[int, int, int]]:
+    return [
+        (word * 0x01010101 & 0xFFFF_FFFF, last, 0)
+        for word, last in zip(words_of(requests), lasts_of(requests), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("read_ports", [1, 2])
+@pytest.mark.parametrize("stalls", STALLS, ids=str)
+def test_reads_and_writes_reach_the_right_bytes(stalls: Stalls, read_ports: int) -> None:
+    rng = random.Random(stalls.seed)
+    circuit = Circuit(read_ports)
+    dut = circuit.dut
+    half = WORDS // 2  # the readers have the lower half, the writer the upper
+    asked = [bursts(rng, 25, 0, half) for _ in range(read_ports)]
+    written = bursts(rng, 25, half, WORDS)
+    beats = beats_to_write(written, rng)
+    memory = [index * 0x01010101 & 0xFFFF_FFFF for index in range(WORDS)]
+    for word, beat in zip(words_of(written), beats, strict=True):
+        mask = sum(0xFF << 8 * byte for byte in range(4) if beat["strobe"] >> byte & 1)
+        memory[word] = memory[word] & ~mask | beat["data"] & mask
+
+    ports = [dut.a, dut.b] if read_ports == 2 else [dut.a]
+    sinks = []
+    benches: list[Any] = []
+    for index, (port, requests) in enumerate(zip(ports, asked, strict=True)):
+        sink = Sink(port.data, len(words_of(requests)), stalls, f"data {index}")
+        sinks.append(sink)
+        benches += [Source(port.request, requests, stalls, f"ask {index}"), sink]
+    responses = Sink(dut.write.response, len(written), stalls, "response")
+    benches += [
+        Source(dut.write.request, written, stalls, "write"),
+        Source(dut.write.data, beats, stalls, "beats"),
+        responses,
+    ]
+    upper: list[int] = []
+
+    async def read_back(ctx: Any) -> None:
+        while len(responses.bits) < len(written) or any(
+            len(sink.bits) < len(words_of(of)) for sink, of in zip(sinks, asked, strict=True)
+        ):
+            await ctx.tick()
+        await ctx.tick().repeat(20)
+        ctx.set(dut.a.data.ready, 1)
+        for word in range(half, WORDS):
+            ctx.set(dut.a.request.payload.address, BASE + BYTES * word)
+            ctx.set(dut.a.request.payload.length, 0)
+            ctx.set(dut.a.request.valid, 1)
+            await ctx.tick()
+            ctx.set(dut.a.request.valid, 0)
+            assert ctx.get(dut.a.data.valid)
+            upper.append(ctx.get(dut.a.data.payload.data))
+            await ctx.tick()
+
+    simulate(circuit, *benches, read_back)
+    for sink, requests in zip(sinks, asked, strict=True):
+        assert read_words(sink) == expected_words(requests), stalls
+    assert responses.bits == [0] * len(written), stalls
+    assert upper == memory[half:], stalls
+
+
+def test_a_word_is_accessed_at_once_and_comes_a_cycle_later() -> None:
+    circuit = Circuit()
+    dut = circuit.dut
+    ask = Source(dut.a.request, [{"address": BASE + 40, "length": 1}])
+    data = Sink(dut.a.data, 2)
+    simulate(circuit, ask, data)
+    assert ask.cycles == [1], "the request is taken with its last word"
+    assert data.cycles == [1, 2]
+
+
+def test_a_write_is_answered_a_cycle_after_its_last_beat() -> None:
+    circuit = Circuit()
+    dut = circuit.dut
+    rng = random.Random(0)
+    requests = blocks(1, 0)
+    ask = Source(dut.write.request, requests)
+    beats = Source(dut.write.data, beats_to_write(requests, rng))
+    response = Sink(dut.write.response, 1)
+    simulate(circuit, ask, beats, response)
+    assert beats.cycles == list(range(16))
+    assert ask.cycles == [15]
+    assert response.cycles == [16]
+
+
+@pytest.mark.parametrize("length", [1, 16])
+def test_a_stream_alone_has_every_cycle(length: int) -> None:
+    count = 48 // length
+    requests = [{"address": BASE + 64 * (i % 16), "length": length - 1} for i in range(count)]
+    circuit = Circuit()
+    data = Sink(circuit.dut.b.data, 48)
+    simulate(circuit, Source(circuit.dut.b.request, requests), data)
+    assert data.cycles == list(range(1, 49))
+
+    circuit = Circuit()
+    write = circuit.dut.write
+    beats = Source(write.data, beats_to_write(requests, random.Random(0)))
+    response = Sink(write.response, count)
+    simulate(circuit, Source(write.request, requests), beats, response)
+    assert beats.cycles == list(range(48))
+
+
+def test_three_busy_streams_have_a_third_each() -> None:
+    """As in an XOR: the writer writes a word once both of its operands are there."""
+    circuit = Circuit()
+    dut = circuit.dut
+    requests = blocks(8, 0)
+    total = 16 * 8
+    a, b = Sink(dut.a.data, total), Sink(dut.b.data, total)
+    response = Sink(dut.write.response, 8)
+    writes: list[int] = []
+
+    async def write(ctx: Any) -> None:
+        for cycle in range(10_000):
+            there = min(len(a.bits), len(b.bits)) > len(writes)
+            ctx.set(dut.write.data.valid, there)
+            ctx.set(dut.write.data.payload.last, len(writes) % 16 == 15)
+            _, _, taken = await ctx.tick().sample(dut.write.data.ready & dut.write.data.valid)
+            if taken:
+                writes.append(cycle)
+            if len(writes) == total:
+                ctx.set(dut.write.data.valid, 0)
+                return
+
+    simulate(
+        circuit,
+        Source(dut.a.request, requests),
+        Source(dut.b.request, requests),
+        Source(dut.write.request, blocks(8, 8)),
+        a,
+        b,
+        write,
+        response,
+    )
+    # The first word of B is there after A's first burst.
+    assert writes[-1] + 1 <= 3 * total + 20, f"{3 * total} words took {writes[-1] + 1} cycles"
+
+
+def test_reads_and_writes_take_turns() -> None:
+    circuit = Circuit(read_ports=1)
+    dut = circuit.dut
+    a = Sink(dut.a.data, 64)
+    beats = Source(dut.write.data, beats_to_write(blocks(4, 8), random.Random(0)))
+    simulate(
+        circuit,
+        Source(dut.a.request, blocks(4, 0)),
+        Source(dut.write.request, blocks(4, 8)),
+        a,
+        beats,
+        Sink(dut.write.response, 4),
+    )
+    assert a.cycles == list(range(1, 129, 2))
+    assert beats.cycles == list(range(1, 129, 2))
+
+
+def test_a_beat_that_is_not_taken_does_not_hold_up_writes() -> None:
+    circuit = Circuit()
+    dut = circuit.dut
+    requests = blocks(2, 4)
+    beats = Source(dut.write.data, beats_to_write(requests, random.Random(0)))
+    seen: list[tuple[int, int]] = []
+
+    async def stuck(ctx: Any) -> None:
+        ctx.set(dut.a.request.payload.address, BASE + 4 * 7)
+        ctx.set(dut.a.request.payload.length, 3)
+        ctx.set(dut.a.request.valid, 1)
+        for _ in range(40):
+            await ctx.tick()
+            seen.append((ctx.get(dut.a.data.valid), ctx.get(dut.a.data.payload.data)))
+
+    simulate(
+        circuit,
+        Source(dut.write.request, requests),
+        beats,
+        Sink(dut.write.response, 2, NO_STALLS),
+        stuck,
+    )
+    assert beats.cycles == [*range(1, 33)]
+    assert seen == [(1, 0x07070707)] * 40
+
+
+def test_read_ports_other_than_1_or_2_are_refused() -> None:
+    with pytest.raises(ValueError, match="read_ports: 3 is neither 1 nor 2"):
+        SramPort(32, 32, WORDS, read_ports=3)

@@ -1,0 +1,44 @@
+"""The joiner makes output beats of a reader's words, whatever follows whatever."""
+
+from typing import Any
+
+import pytest
+
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.realign import Joiner
+from rtl_streams import STALLS, Stalls, transfer
+
+
+def word(data: int, split: int, *flags: str, **edge: int) -> dict[str, Any]:
+    """A word of a 32-bit reader; ``flags`` and ``edge`` name what is 1."""
+    fields = {name: int(name in flags) for name in ("prime", "flush", "merge", "repeat")}
+    return {"data": data, "split": split, **fields, "edge": edge}
+
+
+@pytest.mark.parametrize("stalls", STALLS)
+def test_gather_behind_a_flush_keeps_its_first_element(stalls: Stalls) -> None:
+    """Its first word is taken while the run before still gives its last beat."""
+    words = [
+        word(0x11111111, 0, "flush", last=1, end=1),
+        word(0x000000AA, 0, "prime", "merge"),
+        word(0x0000BB00, 1, "prime", "merge"),
+        word(0x00CC0000, 2, "prime", "merge"),
+        word(0xDD000000, 3, "merge", last=1, end=1),
+    ]
+    dut = Joiner(Configuration(data_width=32))
+    _, sink = transfer(dut, dut.i, dut.o, words, 3, stalls)
+    assert [int(beat.data) for beat in sink.payloads] == [0x11111111, 0x11111111, 0xDDCCBBAA]
+    assert [int(beat.edge.last) for beat in sink.payloads] == [0, 1, 1]
+
+
+def test_prime_behind_a_flush_costs_no_cycle() -> None:
+    words = [
+        word(0x44332211, 2, "prime"),
+        word(0x88776655, 2, "flush", last=1, end=1),
+        word(0x04030201, 1, "prime"),
+        word(0x08070605, 1, last=1, end=1),
+    ]
+    dut = Joiner(Configuration(data_width=32))
+    _, sink = transfer(dut, dut.i, dut.o, words, 3)
+    assert [int(beat.data) for beat in sink.payloads] == [0x88772211, 0x88776655, 0x08070601]
+    assert sink.cycles[2] - sink.cycles[0] == 2

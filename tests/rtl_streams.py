@@ -1,0 +1,243 @@
+"""Helpers to test circuits with streams: a simulation with a deadline, stalling sources and sinks.
+
+Knows nothing of any circuit of bitlane. Must never let a test hang, and must never accept a stream
+that breaks the stream contract.
+"""
+
+import random
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+from typing import Any, Protocol
+
+from amaranth.hdl import Elaboratable, Module, Shape, ShapeCastable, Signal, Value
+from amaranth.lib import stream
+from amaranth.sim import Simulator
+
+__all__ = [
+    "NO_STALLS",
+    "STALLS",
+    "Sink",
+    "Source",
+    "Stalls",
+    "from_bits",
+    "simulate",
+    "to_bits",
+    "transfer",
+]
+
+CLOCK_PERIOD = 1e-6
+"""Seconds; its value means nothing, only that every clock of a test has it."""
+
+DEADLINE = 20_000
+"""Cycles after which a test has failed, unless it says otherwise."""
+
+Testbench = Callable[[Any], Awaitable[None]]
+
+
+class _Runs(Protocol):
+    async def run(self, ctx: Any) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stalls:
+    """A repeatable random sequence of stalls.
+
+    In every cycle the side that is ready to go on stalls with ``probability``, and then for 1 to
+    ``longest`` cycles.
+    """
+
+    seed: int = 0
+    probability: float = 0.0
+    longest: int = 1
+
+    def lengths(self, salt: str) -> Iterator[int]:
+        """Cycles to stall before each handshake; ``salt`` parts streams with the same seed."""
+        if not self.probability:
+            return repeat(0)
+        return self._lengths(random.Random(f"{self.seed} {salt}"))
+
+    def _lengths(self, generator: random.Random) -> Iterator[int]:
+        while True:
+            length = 0
+            while generator.random() < self.probability:
+                length += generator.randint(1, self.longest)
+            yield length
+
+
+NO_STALLS = Stalls()
+
+STALLS = (
+    NO_STALLS,
+    Stalls(seed=1, probability=0.5),
+    Stalls(seed=2, probability=0.2, longest=8),
+)
+"""What every stream of a test should go through: none, half of all cycles, and long ones."""
+
+
+def _shape(port: Any) -> Any:
+    return port.payload.shape()
+
+
+def to_bits(shape: Any, payload: Any) -> int:
+    """The bits of ``payload``, which is what a constant of ``shape`` can be made of."""
+    if isinstance(shape, ShapeCastable):
+        bits = Value.cast(shape.const(payload))
+        value: int = bits.value  # type: ignore[attr-defined]
+        return value
+    return int(payload) & ((1 << Shape.cast(shape).width) - 1)
+
+
+def from_bits(shape: Any, bits: int) -> Any:
+    """The constant of ``shape`` that has these ``bits``; an ``int`` for a plain shape."""
+    return shape.from_bits(bits) if isinstance(shape, ShapeCastable) else bits
+
+
+class Source:
+    """Sends ``payloads`` into ``port``, an input stream of the circuit.
+
+    ``cycles[i]`` becomes the number of the clock edge at which payload ``i`` was transferred. While
+    it stalls, the payload is the inverse of the next one, so that a circuit that looks at it fails.
+    """
+
+    def __init__(
+        self, port: Any, payloads: Iterable[Any], stalls: Stalls = NO_STALLS, salt: str = "source"
+    ) -> None:
+        self._port = port
+        self._shape = _shape(port)
+        self._bits = [to_bits(self._shape, payload) for payload in payloads]
+        self._stalls = stalls.lengths(salt)
+        self.cycles: list[int] = []
+
+    async def run(self, ctx: Any) -> None:
+        payload, valid = Value.cast(self._port.payload), self._port.valid
+        ones = (1 << len(payload)) - 1
+        cycle = 0
+        for bits in self._bits:
+            stall = next(self._stalls)
+            if stall:
+                ctx.set(valid, 0)
+                ctx.set(payload, bits ^ ones)
+                for _ in range(stall):
+                    await ctx.tick()
+                cycle += stall
+            ctx.set(payload, bits)
+            ctx.set(valid, 1)
+            ready = False
+            while not ready:
+                _, _, ready = await ctx.tick().sample(self._port.ready)
+                cycle += 1
+            self.cycles.append(cycle - 1)
+        ctx.set(valid, 0)
+        ctx.set(payload, ones)
+
+
+class Sink:
+    """Takes ``count`` payloads from ``port``, an output stream of the circuit.
+
+    ``payloads`` and ``cycles`` become what was transferred and at which clock edge. Fails when the
+    stream withdraws or changes a payload before its transfer, and when more than ``count`` come in
+    the ``idle`` cycles after the last.
+    """
+
+    def __init__(
+        self,
+        port: Any,
+        count: int,
+        stalls: Stalls = NO_STALLS,
+        salt: str = "sink",
+        idle: int = 16,
+    ) -> None:
+        self._port = port
+        self._shape = _shape(port)
+        self._count = count
+        self._lengths = stalls
+        self._stalls = stalls.lengths(salt)
+        self._idle = idle
+        self.bits: list[int] = []
+        self.cycles: list[int] = []
+
+    @property
+    def payloads(self) -> list[Any]:
+        return [from_bits(self._shape, bits) for bits in self.bits]
+
+    async def run(self, ctx: Any) -> None:
+        payload = Value.cast(self._port.payload)
+        pending: int | None = None
+        cycle = 0
+        end: int | None = None if self._count else self._idle
+        stall = next(self._stalls)
+        while end is None or cycle < end:
+            ready = not stall
+            ctx.set(self._port.ready, ready)
+            _, _, valid, bits = await ctx.tick().sample(self._port.valid, payload)
+            assert pending is None or valid, f"valid withdrawn in cycle {cycle} ({self._lengths})"
+            assert pending in (None, bits), f"payload changed in cycle {cycle} ({self._lengths})"
+            pending = bits if valid and not ready else None
+            if valid and ready:
+                assert len(self.bits) < self._count, (
+                    f"cycle {cycle}: more than {self._count} payloads ({self._lengths})"
+                )
+                self.bits.append(bits)
+                self.cycles.append(cycle)
+                if len(self.bits) == self._count:
+                    end = cycle + self._idle
+            stall = stall - 1 if stall else next(self._stalls)
+            cycle += 1
+
+
+def simulate(
+    circuit: Elaboratable,
+    *testbenches: _Runs | Testbench,
+    background: Sequence[_Runs | Testbench] = (),
+    deadline: int = DEADLINE,
+    vcd: Path | None = None,
+) -> None:
+    """Clock ``circuit`` until every one of ``testbenches`` has returned.
+
+    Raises ``AssertionError`` if that takes more than ``deadline`` cycles. ``background`` ones need
+    not return. Cycle 0 is the first clock edge. Waveforms go to ``vcd`` on request.
+    """
+    top = Module()
+    top.submodules.circuit = circuit
+    # A circuit without flip-flops has no clock domain of its own to be simulated in.
+    clocked = Signal()
+    top.d.sync += clocked.eq(~clocked)
+
+    async def watchdog(ctx: Any) -> None:
+        await ctx.delay(deadline * CLOCK_PERIOD)
+        raise AssertionError(f"not finished after {deadline} cycles")
+
+    simulator = Simulator(top)
+    simulator.add_clock(CLOCK_PERIOD)
+    for testbench in testbenches:
+        simulator.add_testbench(_function(testbench))
+    for testbench in background:
+        simulator.add_testbench(_function(testbench), background=True)
+    simulator.add_testbench(watchdog, background=True)
+    if vcd is None:
+        simulator.run()
+    else:
+        with simulator.write_vcd(str(vcd)):
+            simulator.run()
+
+
+def _function(testbench: _Runs | Testbench) -> Testbench:
+    return testbench.run if hasattr(testbench, "run") else testbench
+
+
+def transfer(
+    circuit: Elaboratable,
+    i: stream.Interface,
+    o: stream.Interface,
+    payloads: Sequence[Any],
+    count: int,
+    stalls: Stalls = NO_STALLS,
+    deadline: int = DEADLINE,
+) -> tuple[Source, Sink]:
+    """Send ``payloads`` through ``circuit`` and take ``count``, both sides stalling."""
+    source = Source(i, payloads, stalls)
+    sink = Sink(o, count, stalls)
+    simulate(circuit, source, sink, deadline=deadline)
+    return source, sink

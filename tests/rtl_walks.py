@@ -1,0 +1,131 @@
+"""Random nested loops, for tests of what walks them: made from steps, given as jumps.
+
+The addresses come from the steps directly, independent of how the circuit walks.
+"""
+
+import itertools
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from bitlane_rtl.abi import Lane, Mode
+from bitlane_rtl.configuration import Configuration
+
+__all__ = ["Walk", "loop_constants", "random_walk"]
+
+
+@dataclass
+class Walk:
+    """A stream's way: ``counts[0]`` elements in a run, ``steps`` in bytes, innermost first."""
+
+    base: int
+    counts: list[int]
+    steps: list[int]
+    mode: Mode
+    lane: Lane
+    out_lane: Lane = field(default=Lane.BITS_8)
+
+    def runs(self) -> Iterator[int]:
+        """Start of each run."""
+        outer = [range(count) for count in reversed(self.counts[1:])]
+        for index in itertools.product(*outer):
+            yield self.base + sum(
+                i * step for i, step in zip(reversed(index), self.steps[1:], strict=True)
+            )
+
+    def elements(self, start: int) -> list[int]:
+        """Addresses of the elements of the run that begins at ``start``."""
+        return [start + i * self.element_step for i in range(self.counts[0])]
+
+    @property
+    def element_step(self) -> int:
+        if self.mode is Mode.REPEAT:
+            return 0
+        return self.lane.bytes if self.mode is Mode.DENSE else self.steps[0]
+
+    def jumps(self) -> list[int]:
+        """``JUMP_k`` as `abi.RECORD` defines it."""
+        result = []
+        inner = (self.counts[0] - 1) * self.steps[0] if self.mode is Mode.STRIDED else 0
+        for count, step in zip(self.counts[1:], self.steps[1:], strict=True):
+            result.append(step - inner)
+            inner += step * (count - 1)
+        return result
+
+    def bytes(self) -> Iterator[int]:
+        for start in self.runs():
+            for element in self.elements(start):
+                yield from range(element, element + self.lane.bytes)
+
+    def track(self, configuration: Configuration) -> dict[str, Any]:
+        mask = (1 << configuration.address_width) - 1
+        jumps = [jump & mask for jump in self.jumps()]
+        jumps += [0] * (configuration.loops - 1 - len(jumps))
+        stride = self.steps[0] & mask if self.mode is Mode.STRIDED else 0
+        return {"stride": stride, "jumps": jumps}
+
+    def start(self, configuration: Configuration, y: "Walk") -> dict[str, int]:
+        y_dense = y.mode is Mode.DENSE
+        return {
+            "address": self.base,
+            "offset": y.base % configuration.data_bytes if y_dense else 0,
+            "extent": self.counts[0] * self.lane.bytes - 1,
+            "lane": self.lane,
+            "out_lane": y.lane,
+            "strided": self.mode is Mode.STRIDED,
+            "repeat": self.mode is Mode.REPEAT,
+            "offset_steps": y_dense,
+            "loops": len(self.counts) - 1,
+        }
+
+
+def loop_constants(configuration: Configuration, a: Walk, b: Walk, y: Walk) -> dict[str, Any]:
+    """A constant of ``Loops(configuration)``."""
+    counts = [count - 1 for count in a.counts[1:]]
+    return {
+        "run": a.counts[0] - 1,
+        "counts": counts + [0] * (configuration.loops - 1 - len(counts)),
+        "a": a.track(configuration),
+        "b": b.track(configuration),
+        "y": y.track(configuration),
+    }
+
+
+def random_walk(
+    generator: random.Random,
+    configuration: Configuration,
+    counts: list[int],
+    mode: Mode,
+    lane: Lane,
+    *,
+    size: int,
+    aligned: bool,
+    disjoint: bool = False,
+) -> Walk:
+    """A walk inside ``size`` bytes; ``disjoint``: no byte twice; ``aligned``: to the element."""
+    unit = lane.bytes if aligned or mode is not Mode.DENSE else 1
+    while True:
+        steps = []
+        if mode is Mode.STRIDED:
+            steps.append(generator.choice([-3, -1, 2, 3, 5]) * lane.bytes)
+        else:
+            steps.append(lane.bytes)
+        extent = abs(steps[0]) * counts[0] if mode is not Mode.REPEAT else lane.bytes
+        for count in counts[1:]:
+            if disjoint:
+                step = (extent + generator.choice([0, 1, 5]) * unit) * generator.choice([1, -1])
+                step = step // unit * unit
+                extent = max(abs(step) * count, extent)
+            else:
+                step = generator.choice([0, 1, -1, 3, 7, extent // unit]) * unit
+            steps.append(step)
+        walk = Walk(0, counts, steps, mode, lane)
+        touched = list(walk.bytes())
+        low, high = min(touched), max(touched)
+        if high - low < size and (not disjoint or len(set(touched)) == len(touched)):
+            room = size - (high - low) - 1
+            walk.base = -low + generator.randrange(0, room // unit + 1) * unit
+            walk.base += -walk.base % unit
+            if walk.base + high < size and walk.base + low >= 0:
+                return walk

@@ -1,0 +1,124 @@
+"""Compiling: once for every content, whoever asks, and with errors that say what to do."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bitlane_sim.circuit import Circuit
+from bitlane_sim.cxxrtl.cache import cache_folder, cached
+from bitlane_sim.cxxrtl.compile import build
+from bitlane_sim.cxxrtl.source import mangle
+from bitlane_sim.cxxrtl.toolchain import find_compiler
+from bitlane_sim.evaluator import SimulationError
+from sim.evaluated import STORAGE, Inverter, Mixer
+
+
+@pytest.fixture
+def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BITLANE_CACHE", str(tmp_path / "a cache"))
+    return tmp_path / "a cache"
+
+
+def test_cache_folder_is_chosen_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BITLANE_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert cache_folder() == Path.home() / ".cache" / "bitlane"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert cache_folder() == Path("/somewhere/bitlane")
+    monkeypatch.setenv("BITLANE_CACHE", "/elsewhere")
+    assert cache_folder() == Path("/elsewhere")
+
+
+def test_same_circuit_is_compiled_once_and_another_one_anew(fresh_cache: Path) -> None:
+    first = build(Circuit(Inverter()))
+    again = build(Circuit(Inverter()))
+    other = build(Circuit(Inverter()), waveform=True)
+    assert (first.fresh, again.fresh, other.fresh) == (True, False, True)
+    assert first.path == again.path != other.path
+    assert first.seconds == again.seconds > 0
+    assert fresh_cache in first.path.parents
+    assert {path.name for path in first.path.parent.iterdir()} == {"model.so", "about.json"}
+
+
+def test_changed_compiler_compiles_anew(
+    fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = build(Circuit(Inverter()))
+    wrapper = tmp_path / "my-c++"
+    command = " ".join(find_compiler().command)
+    wrapper.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo mine || exec {command} "$@"\n')
+    wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("BITLANE_CXX", f"{wrapper} -O1")
+    second = build(Circuit(Inverter()))
+    assert second.fresh
+    assert second.path != first.path
+    assert second.compiler == "my-c++ -O1"
+
+
+def test_processes_that_ask_at_once_compile_once(fresh_cache: Path) -> None:
+    script = (
+        "from bitlane_sim.circuit import Circuit; from bitlane_sim.cxxrtl.compile import build;"
+        "from sim.evaluated import STORAGE, Mixer;"
+        "print(build(Circuit(Mixer()), STORAGE).fresh)"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", script]
+    workers = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    answers = [worker.communicate(timeout=120)[0].strip() for worker in workers]
+    assert sorted(answers) == ["False", "False", "True"]
+    assert not build(Circuit(Mixer()), STORAGE).fresh
+
+
+def test_failed_build_leaves_nothing_behind(fresh_cache: Path) -> None:
+    def fail(folder: Path) -> None:
+        (folder / "half").write_text("done")
+        raise SimulationError("no luck")
+
+    with pytest.raises(SimulationError, match="no luck"):
+        cached("kind", "key", fail)
+    assert [path.name for path in (fresh_cache / "kind").iterdir()] == ["key.lock"]
+    ready = cached("kind", "key", lambda folder: (folder / "whole").touch())
+    assert (ready / "whole").exists()
+
+
+def test_missing_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BITLANE_CXX", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(SimulationError, match=r"install g\+\+ or clang\+\+, or run `pip install"):
+        find_compiler()
+
+
+def test_chosen_compiler_that_does_not_run_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BITLANE_CXX", "no-such-compiler -O9")
+    with pytest.raises(SimulationError, match="BITLANE_CXX: 'no-such-compiler -O9' is no"):
+        find_compiler()
+
+
+def test_failing_compiler_gives_its_first_error_in_one_line(
+    fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrapper = tmp_path / "bad-c++"
+    wrapper.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo 1 && exit\n'
+        "echo note >&2; echo 'x.cc:1: error: no disk' >&2; echo more >&2; exit 3\n"
+    )
+    wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("BITLANE_CXX", str(wrapper))
+    message = r"^bad-c\+\+ failed with status 3: x\.cc:1: error: no disk$"
+    with pytest.raises(SimulationError, match=message):
+        build(Circuit(Inverter()))
+
+
+@pytest.mark.parametrize(
+    ("name", "mangled"), [("a", "p_a"), ("a_b__c", "p_a__b____c"), ("x.y[3]", "p_x_2e_y_5b_3_5d_")]
+)
+def test_names_are_mangled_like_cxxrtl_does(name: str, mangled: str) -> None:
+    assert mangle(name) == mangled

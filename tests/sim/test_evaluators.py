@@ -1,0 +1,267 @@
+"""Both evaluators offer the same, and agree on every port in every cycle."""
+
+import random
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from bitlane_sim.cxxrtl.compile import FeedbackWarning
+from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from bitlane_sim.evaluator import (
+    Access,
+    Evaluator,
+    Get,
+    RunUntil,
+    Set,
+    SimulationError,
+    Step,
+    StoragePort,
+)
+from bitlane_sim.pysim import PysimEvaluator
+from sim.evaluated import STORAGE, Chain, Comparer, Inverter, Keeper, Mixer, Ripple
+
+Maker = Callable[..., Evaluator]
+
+
+@pytest.fixture(params=[PysimEvaluator, CxxrtlEvaluator])
+def make(request: pytest.FixtureRequest) -> Iterator[Maker]:
+    made: list[Evaluator] = []
+
+    def maker(*arguments: object, **options: object) -> Evaluator:
+        made.append(request.param(*arguments, **options))
+        return made[-1]
+
+    yield maker
+    for evaluator in made:
+        evaluator.close()
+
+
+def ram(data_width: int = 64, words: int = 16) -> np.ndarray:
+    return np.random.default_rng(data_width).integers(0, 256, words * data_width // 8, np.uint8)
+
+
+@pytest.mark.parametrize(("data_width", "words"), [(64, 16), (32, 11), (512, 4), (8, 16), (24, 5)])
+def test_evaluators_agree_on_every_port_in_every_cycle(data_width: int, words: int) -> None:
+    circuits = []
+    for evaluator in (PysimEvaluator, CxxrtlEvaluator):
+        buffer = ram(data_width, words)
+        mixer = Mixer(data_width, words)
+        circuits.append((evaluator(mixer, storage=STORAGE, buffers={"ram": buffer}), buffer))
+    (slow, slow_ram), (fast, fast_ram) = circuits
+    assert slow.widths == fast.widths
+    before = slow_ram.copy()
+    choose = random.Random(data_width)
+    for cycle in range(150):
+        for port in ("go", "salt", "wide", "rst"):
+            value = choose.getrandbits(slow.widths[port]) & -(port != "rst" or cycle % 50 == 49)
+            slow.set(port, value)
+            fast.set(port, value)
+        for moment in ("before", "after"):
+            shown = {port: slow.get(port) for port in slow.widths}
+            assert {port: fast.get(port) for port in fast.widths} == shown, (cycle, moment)
+            if moment == "before":
+                slow.step()
+                fast.step()
+        assert (slow_ram == fast_ram).all(), cycle
+    assert (slow_ram != before).any()
+    assert slow.cycles == fast.cycles == 150
+
+
+def test_get_shows_what_set_changed_without_a_clock_edge(make: Maker) -> None:
+    evaluator = make(Mixer(), storage=STORAGE, buffers={"ram": ram()})
+    for value in (0, 3, (1 << 100) - 1):
+        evaluator.set("wide", value)
+        assert evaluator.get("wide") == value
+        assert evaluator.get("echo") == value * 5 % (1 << 100)
+    assert evaluator.get("constant") == 0x12_3456_789A
+    assert evaluator.cycles == 0
+
+
+def test_what_a_get_computes_leaves_no_trace(make: Maker) -> None:
+    evaluator = make(Keeper())
+    evaluator.run([Set("store", 1), Set("value", 7), Get("kept"), Set("store", 0), Step()])
+    assert evaluator.get("kept") == 0
+    evaluator.run([Set("store", 1), Get("kept"), Set("value", 9), Step()])
+    assert evaluator.get("kept") == 9
+
+
+def test_run_until_includes_the_edge_at_which_the_condition_was_high(make: Maker) -> None:
+    evaluator = make(Mixer(), storage=STORAGE, buffers={"ram": ram()})
+    evaluator.set("go", 1)
+    assert evaluator.run_until("rare", 1000)
+    assert (evaluator.cycles, evaluator.get("count"), evaluator.get("rare")) == (22, 22, 0)
+    assert not evaluator.run_until("rare", 31)
+    assert evaluator.cycles == 53
+    assert evaluator.run_until("rare", 1)
+    assert not evaluator.run_until("rare", 0)
+    assert evaluator.cycles == 54
+
+
+def test_batch_does_what_single_calls_do(make: Maker) -> None:
+    evaluator = make(Mixer(), storage=STORAGE, buffers={"ram": ram()})
+    wide = (1 << 99) + 12345
+    results = evaluator.run(
+        [
+            Get("count"),
+            Set("go", 1),
+            Set("wide", wide),
+            Get("echo"),
+            Step(3),
+            Get("echo"),
+            RunUntil("rare", 30),
+            Set("go", 0),
+            Step(10),
+            Get("count"),
+        ]
+    )
+    assert results == [0, wide * 5 % (1 << 100), (wide * 5 + 3) % (1 << 100), 22]
+    assert evaluator.cycles == 32
+    assert evaluator.run([]) == []
+
+
+def test_batch_stops_where_a_condition_does_not_come(make: Maker) -> None:
+    evaluator = make(Mixer(), storage=STORAGE, buffers={"ram": ram()})
+    with pytest.raises(SimulationError, match="rare was not high within 12 cycles"):
+        evaluator.run([RunUntil("rare", 12), Step(100)])
+    assert evaluator.cycles == 12
+
+
+def test_reset_returns_to_power_on_and_keeps_the_storage(make: Maker) -> None:
+    buffer = ram()
+    evaluator = make(Mixer(), storage=STORAGE, buffers={"ram": buffer})
+
+    def history() -> list[int]:
+        evaluator.set("go", 1)
+        values = []
+        for _ in range(40):
+            values += evaluator.run([Step(), Get("count"), Get("read_word"), Get("write_word")])
+        return values
+
+    first = history()
+    stored = buffer.copy()
+    evaluator.reset()
+    assert evaluator.cycles == 0
+    assert [evaluator.get(port) for port in ("go", "count", "read_data")] == [0, 0, 0]
+    assert (buffer == stored).all()
+    assert history() == first
+
+
+def test_failed_assertion_of_the_circuit_raises_with_its_message(make: Maker) -> None:
+    evaluator = make(Comparer())
+    evaluator.set("value", 6)
+    evaluator.step(5)
+    evaluator.set("value", 7)
+    with pytest.raises(SimulationError, match="seven is not allowed"):
+        evaluator.step(5)
+
+
+def test_circuit_without_registers_runs(make: Maker) -> None:
+    evaluator = make(Inverter())
+    evaluator.set("i", 0b010)
+    assert evaluator.get("o") == 0b101
+    evaluator.step(4)
+    assert (evaluator.get("o"), evaluator.cycles) == (0b101, 4)
+
+
+def test_access_past_the_buffer_raises(make: Maker) -> None:
+    evaluator = make(Mixer(), storage=STORAGE, buffers={"ram": ram()[:64]})
+    evaluator.set("go", 1)
+    with pytest.raises(SimulationError, match="read_data: an access is past its buffer"):
+        evaluator.step(100)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data": "nothing"}, "no port 'nothing'"),
+        ({"data": "wide"}, "100 bits are no whole bytes"),
+        ({"buffer": "rom"}, "no buffer 'rom'"),
+    ],
+)
+def test_storage_that_does_not_fit_is_refused(
+    make: Maker, changes: dict[str, str], message: str
+) -> None:
+    fields = {"buffer": "ram", "enable": "read", "address": "read_word", "data": "read_data"}
+    port = StoragePort(access=Access.READ, **(fields | changes))
+    with pytest.raises(SimulationError, match=message):
+        make(Mixer(), storage=[port], buffers={"ram": ram()})
+
+
+def test_unfit_values_and_ports_are_refused(make: Maker) -> None:
+    evaluator = make(Inverter())
+    with pytest.raises(ValueError, match="i: 8 does not fit in 3 bits"):
+        evaluator.set("i", 8)
+    with pytest.raises(ValueError, match="o is no input"):
+        evaluator.set("o", 1)
+    with pytest.raises(KeyError, match="q"):
+        evaluator.set("q", 1)
+    with pytest.raises(KeyError, match="q"):
+        evaluator.get("q")
+    with pytest.raises(KeyError, match="q"):
+        evaluator.run_until("q", 1)
+
+
+class Clocked(wiring.Component):
+    """Has a port of the clock's name."""
+
+    def __init__(self) -> None:
+        super().__init__({"clk": In(1), "o": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        return Module()
+
+
+def test_port_named_like_the_clock_is_refused(make: Maker) -> None:
+    with pytest.raises(SimulationError, match="port clk: the name belongs to the clock domain"):
+        make(Clocked())
+
+
+def test_waveform_shows_every_cycle(make: Maker, tmp_path: Path) -> None:
+    file = tmp_path / "wave.vcd"
+    evaluator = make(Comparer(), vcd=file)
+    for value in (5, 1, 12):
+        evaluator.set("value", value)
+        evaluator.step()
+    evaluator.close()
+    lines = file.read_text().splitlines()
+    identifier = next(line.split()[3] for line in lines if "$var" in line and " last " in line)
+    history = [line.split()[0] for line in lines if line.endswith(f" {identifier}")]
+    values = [int(entry[1:], 2) for entry in history if entry.startswith("b")]
+    assert values[-3:] == [5, 1, 12]
+
+
+def agree(slow: Evaluator, fast: Evaluator) -> None:
+    choose = random.Random(3)
+    for cycle in range(50):
+        value = 0xFF >> choose.randrange(3) | 0x80
+        for evaluator in (slow, fast):
+            evaluator.set("value", value)
+            # Not before every edge, since a look settles what the edge must settle by itself.
+            if cycle % 3 == 0:
+                assert evaluator.get("first") == slow.get("first")
+            evaluator.step()
+        for port in ("first", "total"):
+            assert fast.get(port) == slow.get(port)
+
+
+def test_feedback_within_a_wire_is_right_and_warned_about() -> None:
+    with pytest.warns(FeedbackWarning, match="slows the simulation down: circuit.ripple") as warned:
+        fast = CxxrtlEvaluator(Ripple())
+    # Others can come along: Amaranth warns when what an earlier test left is collected.
+    [found] = [each.message for each in warned if isinstance(each.message, FeedbackWarning)]
+    assert found.wires == ("circuit.ripple",)
+    assert fast.library.feedback == ("circuit.ripple",)
+    agree(PysimEvaluator(Ripple()), fast)
+
+
+def test_bits_of_a_wire_that_are_driven_apart_are_no_feedback() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fast = CxxrtlEvaluator(Chain())
+    agree(PysimEvaluator(Chain()), fast)

@@ -1,0 +1,112 @@
+"""What ``sim:`` URLs mean, and what is said about those that mean nothing."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bitlane_sim.link
+from bitlane.errors import LinkError
+from bitlane.link import open_link as open_any
+from bitlane_rtl.configuration import Configuration
+from bitlane_sim.link import open_link
+from bitlane_sim.simulator import choose_evaluator
+
+
+class FakeSimulator:
+    """Remembers how it was made, without building a circuit."""
+
+    def __init__(
+        self, configuration: Configuration, evaluator: str, *, vcd: str | None = None
+    ) -> None:
+        self.configuration = configuration
+        self.vcd = vcd
+        self.latency = 0
+        self.stalls: tuple[float, int] | None = None
+        self.evaluator = type("Evaluator", (), {"name": evaluator})()
+
+    def set_latency(self, cycles: int) -> None:
+        self.latency = cycles
+
+    def set_stalls(self, chance: float, *, seed: int) -> None:
+        self.stalls = (chance, seed)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bitlane_sim.link, "Simulator", FakeSimulator)
+
+
+@pytest.mark.usefixtures("fake")
+def test_plain_url_is_the_default_device() -> None:
+    link = open_link("sim")
+    assert link.simulator.configuration == Configuration()
+    assert link.description == f"simulator {choose_evaluator()}, 64 bits"
+
+
+@pytest.mark.usefixtures("fake")
+def test_url_names_the_evaluator() -> None:
+    assert open_link("sim:pysim").description == "simulator pysim, 64 bits"
+    assert open_link("sim:cxxrtl").description == "simulator cxxrtl, 64 bits"
+
+
+@pytest.mark.usefixtures("fake")
+def test_options_reach_the_simulator(tmp_path: Path) -> None:
+    file = tmp_path / "wave.vcd"
+    link = open_link(
+        "sim:pysim?width=128&ports=1&memory=4MiB&loops=2&slots=8&latency=30&stall=0.5&seed=0x11"
+        f"&vcd={file}"
+    )
+    simulator = link.simulator
+    assert simulator.configuration == Configuration(
+        data_width=128, read_ports=1, memory_bytes=4 << 20, loops=2, slots=8
+    )
+    assert isinstance(simulator, FakeSimulator)
+    assert simulator.latency == 30
+    assert simulator.stalls == (0.5, 0x11)
+    assert simulator.vcd == str(file)
+
+
+@pytest.mark.usefixtures("fake")
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("sim:verilator", "no evaluator 'verilator'; choose cxxrtl or pysim"),
+        ("sim?speed=9", "no option 'speed'; choose width, ports, memory"),
+        ("sim?width=33", "data_width: 33 is none of"),
+        ("sim?width=wide", "option width is 'wide'; expected bits in a beat: 32, 64, 128"),
+        ("sim?memory=1TB", "option memory is '1TB'; expected bytes of memory, with KiB, MiB or"),
+        ("sim?latency=256", "option latency is '256'; expected more cycles"),
+        ("sim?stall=1", "option stall is '1'; expected chance"),
+        ("sim?vcd", "option vcd is ''; expected file"),
+    ],
+)
+def test_bad_urls_are_refused_in_one_line_that_names_the_choices(url: str, message: str) -> None:
+    with pytest.raises(LinkError, match=f"^device '{url.replace('?', '[?]')}': ") as raised:
+        open_link(url)
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_evaluator_depends_on_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert choose_evaluator() == "cxxrtl"
+    monkeypatch.setenv("BITLANE_CXX", "no-such-compiler")
+    assert choose_evaluator() == "pysim"
+    with pytest.raises(LinkError, match="BITLANE_CXX: 'no-such-compiler' is no"):
+        open_link("sim:cxxrtl?memory=64KiB")
+
+
+def test_scheme_is_registered_and_the_waveform_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "wave.vcd"
+    with open_any(f"sim:pysim?memory=64KiB&width=32&ports=1&loops=1&vcd={file}") as link:
+        assert link.read(0xFFFF_0000, 4).tobytes() == b"LTIB"
+    assert "$enddefinitions" in file.read_text()
+
+
+def test_a_gibibyte_costs_nothing_until_it_is_touched() -> None:
+    with open_link("sim:pysim?memory=1GiB&width=32&ports=1&loops=1") as link:
+        link.write((1 << 30) - 8, np.arange(8, dtype=np.uint8))
+        assert link.read((1 << 30) - 8, 8).tolist() == list(range(8))

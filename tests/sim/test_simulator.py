@@ -1,0 +1,284 @@
+"""The simulated system: the same bytes and cycles in both evaluators, settings, faults, rules."""
+
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+
+import bitlane_sim.system
+from bitlane.errors import LinkError
+from bitlane.lowering import View
+from bitlane.ring import DeviceFault
+from bitlane.runtime import Runtime
+from bitlane_rtl.abi import CONTROL_BASE, IDENTITY, Lane, Op, Status, register
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.core import Core
+from bitlane_sim.evaluator import SimulationError
+from bitlane_sim.link import SimulatorLink
+from bitlane_sim.memory.control import Hang, Response
+from bitlane_sim.monitor.rules import Violation
+from bitlane_sim.simulator import Simulator
+
+SMALL = Configuration(
+    data_width=32,
+    memory_base=0x4000,
+    memory_bytes=1 << 16,
+    ops=frozenset({Op.XOR, Op.NOT, Op.COUNT}),
+    lanes=frozenset({Lane.BITS_8, Lane.BITS_32}),
+    loops=2,
+    length_bits=16,
+    count_bits=12,
+    slots=4,
+    fifo_beats=32,
+    bursts=4,
+)
+
+
+@pytest.fixture(scope="module", params=["pysim", "cxxrtl"])
+def shared(request: pytest.FixtureRequest) -> Iterator[Simulator]:
+    simulator = Simulator(SMALL, request.param)
+    yield simulator
+    simulator.close()
+
+
+@pytest.fixture
+def simulator(shared: Simulator) -> Simulator:
+    shared.power_on()
+    shared.memory[:] = 0
+    return shared
+
+
+def xor(runtime: Runtime, size: int, rows: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """XOR of ``rows`` rows of ``size`` random bytes at odd addresses; what is there, and should."""
+    random = np.random.default_rng(size)
+    pitch = size + 3
+    buffers = [runtime.allocate(rows * pitch + 8) for _ in range(3)]
+    data = [random.integers(0, 256, buffer.size, np.uint8) for buffer in buffers]
+    for buffer, values in zip(buffers, data, strict=True):
+        runtime.write(buffer.address, values)
+    views = [
+        View(buffer.address + offset, (pitch, 1), 1)
+        for buffer, offset in zip(buffers, (1, 2, 3), strict=True)
+    ]
+    runtime.execute(Op.XOR, (rows, size), views[0], views[1], views[2], saturate=False)
+    a, b, expected = data
+    for row in range(rows):
+        start = row * pitch
+        expected[start + 3 : start + 3 + size] = (
+            a[start + 1 : start + 1 + size] ^ b[start + 2 : start + 2 + size]
+        )
+    result = runtime.read(buffers[2].address, buffers[2].size)
+    for buffer in buffers:
+        runtime.free(buffer)
+    return result, expected
+
+
+def test_control_window_answers(simulator: Simulator) -> None:
+    link = SimulatorLink(simulator)
+    words = link.read(CONTROL_BASE, 8).view("<u4")
+    assert words[0] == IDENTITY
+    timeout = CONTROL_BASE + register("TIMEOUT").offset
+    link.write(timeout, np.array([12345], "<u4"))
+    assert link.read(timeout, 4).view("<u4")[0] == 12345
+    assert 0 < link.cycles < 60
+
+
+def test_memory_is_read_and_written_without_a_cycle(simulator: Simulator) -> None:
+    link = SimulatorLink(simulator)
+    data = np.arange(1000, dtype=np.uint16)
+    link.write(0x4001, data)
+    read = link.read(0x4001, 2000)
+    assert (read.view(np.uint16) == data).all()
+    link.write(0x4001, b"\xff")
+    assert read[0] == 0, "read gives a copy"
+    assert (simulator.memory[:2] == (0, 0xFF)).all()
+    assert link.cycles == 0
+
+
+@pytest.mark.parametrize(
+    ("address", "size"), [(0x3FFF, 4), (0x13FFD, 4), (0x14000, 1), (0, 1), (0xFFFE_FFFF, 2)]
+)
+def test_addresses_outside_of_the_memory_are_refused(address: int, size: int) -> None:
+    link = SimulatorLink(Simulator(SMALL, "pysim"))
+    with pytest.raises(LinkError, match=r"are outside the memory, 0x4000 to 0x13fff"):
+        link.read(address, size)
+    with pytest.raises(LinkError, match="are outside the memory"):
+        link.write(address, bytes(size))
+
+
+@pytest.mark.parametrize(
+    ("address", "size"),
+    [(CONTROL_BASE + 2, 4), (CONTROL_BASE, 3), (CONTROL_BASE + 0x3FFC, 8)],
+)
+def test_parts_of_control_words_are_refused(address: int, size: int) -> None:
+    link = SimulatorLink(Simulator(SMALL, "pysim"))
+    with pytest.raises(LinkError, match="are no whole words of the control window"):
+        link.read(address, size)
+
+
+def test_job_gives_the_right_bytes_under_latency_and_stalls(simulator: Simulator) -> None:
+    runtime = Runtime(SimulatorLink(simulator))
+    for latency, stall in ((0, 0.0), (30, 0.0), (5, 0.5)):
+        simulator.set_latency(latency)
+        simulator.set_stalls(stall, seed=3)
+        result, expected = xor(runtime, 45, rows=3)
+        assert (result == expected).all(), f"latency {latency}, stall {stall}, seed 3"
+
+
+def test_evaluators_agree_on_every_byte_and_every_cycle() -> None:
+    histories = []
+    for evaluator in ("pysim", "cxxrtl"):
+        simulator = Simulator(SMALL, evaluator)
+        runtime = Runtime(SimulatorLink(simulator))
+        history: list[Any] = [simulator.cycles]
+        for stall in (0.0, 0.3):
+            simulator.set_stalls(stall, seed=7)
+            simulator.clear_monitor()
+            result, expected = xor(runtime, 50, rows=2)
+            assert (result == expected).all()
+            history += [simulator.cycles, simulator.monitor, result.tobytes()]
+        histories.append(history)
+        simulator.close()
+    assert histories[0] == histories[1]
+
+
+def test_stalls_and_latency_cost_cycles(simulator: Simulator) -> None:
+    runtime = Runtime(SimulatorLink(simulator))
+
+    def cost() -> int:
+        before = simulator.cycles
+        xor(runtime, 128)
+        return simulator.cycles - before
+
+    plain = cost()
+    simulator.set_latency(100)
+    assert cost() > plain + 190
+    simulator.set_latency(0)
+    assert cost() == plain
+    simulator.set_stalls(0.75)
+    assert cost() > plain + 50
+    simulator.set_stalls(0)
+    assert cost() == plain
+
+
+def test_monitor_counts_what_a_job_moves(simulator: Simulator) -> None:
+    runtime = Runtime(SimulatorLink(simulator))
+    a, b, y = (runtime.allocate(256) for _ in range(3))
+    simulator.clear_monitor()
+    views = [View(buffer.address, (1,), 1) for buffer in (a, b, y)]
+    runtime.execute(Op.XOR, (256,), views[0], views[1], views[2], saturate=False)
+    report = simulator.monitor
+    for channel, count in {"w": 64, "r": 64, "r_b": 64, "aw": 4, "b": 4, "doorbell": 1}.items():
+        assert report[channel].count == count, channel
+    assert report["doorbell"].last < report["w"].first < report["w"].last < report["b"].last
+
+
+def test_injected_error_stops_the_engine_at_its_address_and_can_be_cleared(
+    simulator: Simulator,
+) -> None:
+    runtime = Runtime(SimulatorLink(simulator))
+    simulator.inject_error(0x4000, 0x13FFF, read=True, response=Response.DECERR)
+    with pytest.raises(DeviceFault) as read:
+        xor(runtime, 64)
+    assert read.value.code == Status.READ_ERROR
+    simulator.inject_error(0x4000, 0x13FFF, write=True)
+    with pytest.raises(DeviceFault) as write:
+        xor(runtime, 64)
+    assert write.value.code == Status.WRITE_ERROR
+    simulator.inject_error()
+    result, expected = xor(runtime, 64)
+    assert (result == expected).all()
+
+
+@pytest.mark.parametrize("hang", [Hang.NO_ANSWER, Hang.NO_ACCEPT])
+def test_hang_keeps_the_interrupt_low_until_it_is_over(simulator: Simulator, hang: Hang) -> None:
+    runtime = Runtime(SimulatorLink(simulator))
+    link = SimulatorLink(simulator)
+    link.write(CONTROL_BASE + register("TIMEOUT").offset, np.array([300], "<u4"))
+    simulator.inject_hang(read=hang)
+    before = simulator.cycles
+    simulator.evaluator.run_until("interrupt", 1)
+
+    def release(original: Callable[[float], bool]) -> Callable[[float], bool]:
+        # The engine gives up; its bus drains only once the memory answers again.
+        def wait(timeout: float) -> bool:
+            high = original(timeout)
+            if high:
+                simulator.inject_hang()
+            return high
+
+        return wait
+
+    runtime.link.wait = release(runtime.link.wait)  # type: ignore[method-assign]
+    with pytest.raises(DeviceFault) as fault:
+        xor(runtime, 64)
+    assert fault.value.code == Status.TIMEOUT
+    assert simulator.cycles - before > 300
+    result, expected = xor(runtime, 64)
+    assert (result == expected).all()
+
+
+def test_wait_of_nothing_only_looks_and_a_wait_ends_at_its_deadline(simulator: Simulator) -> None:
+    link = SimulatorLink(simulator)
+    assert not link.wait(0)
+    assert link.cycles == 0
+    started = monotonic()
+    assert not link.wait(0.1)
+    assert 0.1 <= monotonic() - started < 2
+    assert link.cycles > 0
+
+
+def test_power_on_forgets_all_but_the_memory(simulator: Simulator) -> None:
+    link = SimulatorLink(simulator)
+    timeout = CONTROL_BASE + register("TIMEOUT").offset
+    link.write(0x4000, b"stay")
+    link.write(timeout, np.array([5], "<u4"))
+    simulator.set_latency(9)
+    simulator.power_on()
+    assert simulator.cycles == 0
+    assert link.read(timeout, 4).view("<u4")[0] != 5
+    assert link.read(0x4000, 4).tobytes() == b"stay"
+    assert simulator.evaluator.get("memory__latency") == 0
+
+
+def test_closed_link_says_so() -> None:
+    link = SimulatorLink(Simulator(SMALL, "pysim"))
+    link.close()
+    link.close()
+    with pytest.raises(LinkError, match="simulator pysim, 32 bits: the link is closed"):
+        link.read(0x4000, 1)
+
+
+class EarlyLast(wiring.Component):
+    """An engine with a planted bug: WLAST is always high."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._core = Core(configuration)
+        super().__init__(dict(self._core.signature.members))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.core = self._core
+        for path, member, inner in self._core.signature.flatten(self._core):
+            outer: Any = self
+            for name in path:
+                outer = getattr(outer, name)
+            if path[-1] == "wlast":
+                m.d.comb += outer.eq(1)
+            else:
+                m.d.comb += outer.eq(inner) if member.flow == wiring.Out else inner.eq(outer)
+        return m
+
+
+def test_broken_bus_rule_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bitlane_sim.system, "Core", EarlyLast)
+    simulator = Simulator(SMALL, "pysim")
+    runtime = Runtime(SimulatorLink(simulator))
+    with pytest.raises(LinkError, match=f"bus rule {Violation.WLAST.name} was broken on WRITE"):
+        xor(runtime, 64)
+    with pytest.raises(SimulationError, match="WLAST"):
+        simulator.step()

@@ -1,0 +1,175 @@
+"""The operators on NumPy arrays of any layout, on the simulated circuit, give what NumPy gives."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+import bitlane
+from bitlane_rtl.abi import Op
+from host_arrays import INTEGERS, TYPES, random, same
+from system_devices import DEVICES, NARROW, noise, opened, simulator_of
+from system_views import ViewOf, answer, shapes, views
+
+RANDOM = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+METHODS = {
+    Op.NOT: "bit_not",
+    Op.AND: "bit_and",
+    Op.OR: "bit_or",
+    Op.XOR: "bit_xor",
+    Op.SHIFT_LEFT: "bit_shift_left",
+    Op.SHIFT_RIGHT: "bit_shift_right",
+    Op.COUNT: "bit_count",
+}
+SHIFTS = (Op.SHIFT_LEFT, Op.SHIFT_RIGHT)
+
+
+@pytest.fixture(scope="module", params=DEVICES)
+def device(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
+    with opened(request.param) as device:
+        yield device
+
+
+@pytest.fixture(scope="module")
+def narrow() -> Iterator[bitlane.Device]:
+    with opened(NARROW) as device:
+        yield device
+
+
+def call(device: bitlane.Device, op: Op, *operands: Any, out: Any = None) -> NDArray[Any]:
+    result: NDArray[Any] = getattr(device, METHODS[op])(*operands, out=out)
+    return result
+
+
+def native(array: NDArray[Any]) -> NDArray[Any]:
+    return np.array(array, array.dtype.newbyteorder("="), order="C")
+
+
+def small_counts(block: NDArray[np.uint8], view: ViewOf) -> None:
+    """Turn most of what a view shows into counts from 0 to three times the width of an element."""
+    counts = view.of(block)
+    bound = 3 * 8 * counts.itemsize
+    # One in seven stays as it is: huge and negative ones.
+    keep = counts.astype(counts.dtype.newbyteorder("=")) % 7 == 0
+    counts[...] = np.where(keep, counts, np.abs(counts % bound))
+
+
+@settings(RANDOM, max_examples=400)
+@given(data=st.data(), op=st.sampled_from(sorted(METHODS)), seed=st.integers(0, 2**32 - 1))
+def test_any_views_of_one_block(
+    device: bitlane.Device, data: st.DataObject, op: Op, seed: int
+) -> None:
+    # Operands and output lie in the same block: they overlap in any way, and the result is as if
+    # the operands had been copied first. What lies between the elements stays.
+    dtype = data.draw(st.sampled_from(INTEGERS if op in SHIFTS else TYPES))
+    shape = data.draw(shapes())
+    out_type = data.draw(st.sampled_from(["u1", "u4"])) if op is Op.COUNT else dtype
+    sources = [data.draw(views(shape, dtype)) for _ in range(2 if op.reads_b else 1)]
+    target = data.draw(views(shape, out_type, output=True))
+    if out_type == dtype and data.draw(st.integers(0, 3)) == 0:
+        # In place.
+        sources[data.draw(st.integers(0, len(sources) - 1))] = target
+    block = noise(max(view.size for view in [*sources, target]), seed)
+    if op in SHIFTS:
+        small_counts(block, sources[1])
+    want = block.copy()
+    operands = [native(view.of(block)) for view in sources]
+    second = operands[1] if op.reads_b else None
+    target.of(want)[...] = expected = answer(op, operands[0], second, out_type)
+    replay = f"{device.description}: {op.name}, noise of seed {seed}, {sources} to {target}"
+
+    fresh = (
+        device.bit_count(sources[0].of(block), out_type)
+        if op is Op.COUNT
+        else call(device, op, *(view.of(block) for view in sources))
+    )
+    assert same(fresh, expected), f"a result of its own: {replay}"
+    out = target.of(block)
+    assert call(device, op, *(view.of(block) for view in sources), out=out) is out
+    different = np.flatnonzero(block != want)
+    assert different.size == 0, f"bytes {different[:8]} of the block: {replay}"
+
+
+@settings(RANDOM, max_examples=150)
+@given(
+    data=st.data(),
+    broadcast=hnp.mutually_broadcastable_shapes(num_shapes=2, min_side=0, max_side=6, max_dims=8),
+    op=st.sampled_from([Op.AND, Op.OR, Op.XOR, *SHIFTS]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_operands_broadcast(
+    device: bitlane.Device,
+    data: st.DataObject,
+    broadcast: hnp.BroadcastableShapes,
+    op: Op,
+    seed: int,
+) -> None:
+    dtype = data.draw(st.sampled_from(INTEGERS))
+    a, b = (random(shape, dtype, seed + k) for k, shape in enumerate(broadcast.input_shapes))
+    got = call(device, op, a, b)
+    assert got.shape == broadcast.result_shape
+    assert same(got, answer(op, a, b)), f"{op.name} {dtype}, shapes {broadcast}, seed {seed}"
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_counts_of_the_width_and_more_saturate(device: bitlane.Device, dtype: str) -> None:
+    width = 8 * np.dtype(dtype).itemsize
+    limits = np.iinfo(dtype)
+    counts = {0, 1, width - 1, width, width + 1, 2 * width, limits.max - 1, limits.max}
+    if limits.min < 0:
+        counts |= {-1, -width, limits.min}
+    b = np.array([n for n in sorted(counts) if n <= limits.max], dtype)
+    a = np.append(random(29, dtype), np.array([limits.min, limits.max, 0, 1], dtype))
+    for op in SHIFTS:
+        got = call(device, op, a[:, None], b)
+        assert same(got, answer(op, a[:, None], b)), (op.name, b)
+    # The negative ones keep their sign, the others are gone.
+    gone = device.bit_shift_right(a, limits.max)
+    assert same(gone, np.where(a < 0, -1, 0).astype(dtype))
+    assert not device.bit_shift_left(a, limits.max).any()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 0, 2), (1,) * 8])
+def test_scalars_and_nothing(device: bitlane.Device, dtype: str, shape: tuple[int, ...]) -> None:
+    a, b = random(shape, dtype, 1), random(shape, dtype, 2)
+    assert same(device.bit_not(a), answer(Op.NOT, a, None))
+    assert same(device.bit_xor(a, b), answer(Op.XOR, a, b))
+    for counts in ("u1", "u4"):
+        assert same(device.bit_count(a, counts), answer(Op.COUNT, a, None, counts))
+
+
+@pytest.mark.parametrize("count", [2**16 - 1, 2**16, 2**16 + 1])
+def test_lengths_around_a_power_of_two(device: bitlane.Device, count: int) -> None:
+    for dtype in ("u1", "i2"):
+        a, b = random(count, dtype, count), random(count, dtype, 7)
+        assert same(device.bit_xor(a, b), np.bitwise_xor(a, b))
+        # Gathered and reversed; the inner loop has 2**16 steps of its own.
+        assert same(device.bit_not(a[::-1]), np.invert(a[::-1]))
+        assert same(device.bit_and(a, b[:1]), np.bitwise_and(a, b[:1]))
+    a = random(2 * count, "u1", 3)
+    assert same(device.bit_not(a[::2]), np.invert(a[::2]))
+
+
+def test_tensors_larger_than_the_memory_are_tiled(narrow: bitlane.Device) -> None:
+    memory = simulator_of(narrow).memory.size
+    assert memory == 256 * 1024
+    a, b = random((300, 401), "u4", 1), random((300, 401), "u4", 2)
+    assert a.nbytes > memory
+    assert same(narrow.bit_xor(a, b), np.bitwise_xor(a, b))
+    assert same(narrow.bit_not(a.T[::-1]), np.invert(a.T[::-1]))
+    assert same(narrow.bit_or(a, b[:1]), np.bitwise_or(a, b[:1]))
+    assert same(narrow.bit_count(a, "u4"), answer(Op.COUNT, a, None, "u4"))
+    # Overlapping, in pieces: each row takes the place of the one before it.
+    want = a.copy()
+    want[:-1] = np.bitwise_and(a[1:], b[1:])
+    assert narrow.bit_and(a[1:], b[1:], out=a[:-1]) is not a
+    assert same(a, want)
+    in_place = a.copy()
+    narrow.bit_xor(in_place, b, out=in_place)
+    assert same(in_place, np.bitwise_xor(a, b))

@@ -1,0 +1,245 @@
+"""``bitlane run`` as a user types it: what it prints, its exit codes, what it leaves behind."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bitlane import cli
+from bitlane_rtl.abi import CONTROL_BASE
+from bitlane_sim.link import SimulatorLink
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+TABLE = dict(
+    re.findall(
+        r"^\| `(\w+\.json)` \| [^|]+ \| ([^|]+) \|$", (EXAMPLES / "README.md").read_text(), re.M
+    )
+)
+"""What the examples' page says that each of them prints."""
+
+
+def bitlane(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in ``folder``, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "bitlane", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_every_example_is_in_the_table() -> None:
+    assert sorted(TABLE) == sorted(path.name for path in EXAMPLES.glob("*.json"))
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_every_example_prints_what_its_page_says(name: str, tmp_path: Path) -> None:
+    ran = bitlane(tmp_path, "run", str(EXAMPLES / name), "--device", "sim")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    lines = ran.stdout.splitlines()
+    assert lines[0].startswith("Running on 'simulator ")
+    dispatches = [line for line in lines if line.startswith("Dispatch ")]
+    checks = [line for line in lines if line.startswith("Check ")]
+    assert len(dispatches) == len(checks) >= 1
+    for line in dispatches:
+        assert re.fullmatch(r"Dispatch '.+': 1 iterations, \d+\.\d{4} ms .+, \d+ cycles", line), (
+            line
+        )
+    for line in checks:
+        assert re.fullmatch(r"Check '.+': \d+ bytes equal", line), line
+    printed = [line.partition(": ")[2] for line in lines if line.startswith("Resource ")]
+    expected = re.findall(r"`([^`]+)`", TABLE[name])
+    assert expected
+    assert [text for text in printed if text][: len(expected)] == expected
+
+
+def test_waveforms_are_written(tmp_path: Path) -> None:
+    url = "sim:pysim"
+    ran = bitlane(
+        tmp_path, "run", str(EXAMPLES / "bit_not.json"), "--device", url, "--vcd", "w.vcd"
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    text = (tmp_path / "w.vcd").read_text()
+    head, end, body = text.partition("$enddefinitions $end")
+    assert head.startswith("$")
+    assert end
+    signals = dict(
+        re.findall(r"^\$var wire \d+ (\S+) (\S*(?:awvalid|clk))(?: .*)?\$end$", head, re.M)
+    )
+    assert {name.rpartition("__")[2] for name in signals.values()} >= {"awvalid", "clk"}
+    # Time goes on, and the clock and a valid of the bus rise.
+    times = [int(time) for time in re.findall(r"^#(\d+)$", body, re.M)]
+    assert len(times) > 50
+    assert times == sorted(times)
+    risen = {name for code, name in signals.items() if f"\n1{code}\n" in body}
+    assert {name.rpartition("__")[2] for name in risen} >= {"awvalid", "clk"}
+
+
+def model() -> dict[str, Any]:
+    """A model that would write a file."""
+
+    def tensor() -> dict[str, Any]:
+        return {"DataType": "UINT8", "Sizes": [4]}
+
+    values = {"initialValuesDataType": "UINT8", "initialValues": [1, 2, 3, 4]}
+    return {
+        "resources": {"in": values, "out": values},
+        "dispatchables": {
+            "not": {
+                "type": "DML_OPERATOR_ELEMENT_WISE_BIT_NOT",
+                "desc": {"InputTensor": tensor(), "OutputTensor": tensor()},
+            }
+        },
+        "commands": [
+            {
+                "type": "dispatch",
+                "dispatchable": "not",
+                "bindings": {"InputTensor": "in", "OutputTensor": "out"},
+            },
+            {"type": "writeFile", "resource": "out", "targetPath": "out.npy"},
+        ],
+    }
+
+
+def write(folder: Path, content: object) -> str:
+    path = folder / "model.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path.name
+
+
+def test_files_are_written(tmp_path: Path) -> None:
+    ran = bitlane(tmp_path, "run", write(tmp_path, model()))
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "Resource 'out' written to 'out.npy'" in ran.stdout
+    assert np.load(tmp_path / "out.npy").tolist() == [254, 253, 252, 251]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.json", "out.npy"]
+
+
+def changed(*path: Any, value: object) -> dict[str, Any]:
+    """The model with one value replaced."""
+    content = model()
+    place: Any = content
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return content
+
+
+KIND = "dispatchables", "not", "type"
+DESC = "dispatchables", "not", "desc"
+COUNT = "DML_OPERATOR_ELEMENT_WISE_BIT_COUNT"
+
+WRONG: dict[str, tuple[object, list[str], list[str]]] = {
+    "malformed JSON": ('{\n  "resources": {,}\n}', [], ["model.json", "line 2, column 17"]),
+    "cut JSON": (json.dumps(model())[:-3], [], ["model.json", "line 1, column "]),
+    "unknown operator": (changed(*KIND, value="DML_OPERATOR_GEMM"), [], ["DML_OPERATOR_GEMM"]),
+    "unknown field": (changed(*DESC, "Alpha", value=1), [], ["Alpha"]),
+    "unknown resource": (changed("commands", 1, "resource", value="off"), [], ["off", "resource"]),
+    "a size of zero": (changed(*DESC, "InputTensor", "Sizes", value=[0]), [], ["Sizes", "0"]),
+    "nine dimensions": (
+        changed(*DESC, "InputTensor", "Sizes", value=[1] * 9),
+        [],
+        ["InputTensor", "DimensionCount", "9", "1 to 8"],
+    ),
+    "sizes that differ": (
+        changed(*DESC, "OutputTensor", "Sizes", value=[2]),
+        [],
+        ["OutputTensor", "Sizes", "[2]", "[4]"],
+    ),
+    "count into 16 bits": (
+        changed(
+            "dispatchables",
+            "not",
+            value={
+                "type": COUNT,
+                "desc": {
+                    "InputTensor": {"DataType": "UINT16", "Sizes": [2]},
+                    "OutputTensor": {"DataType": "UINT16", "Sizes": [2]},
+                },
+            },
+        ),
+        [],
+        ["OutputTensor", "DataType", "UINT16", "UINT32, UINT8"],
+    ),
+    "too small a total size": (
+        changed(*DESC, "InputTensor", "TotalTensorSizeInBytes", value=3),
+        [],
+        ["InputTensor", "TotalTensorSizeInBytes", "3", "4"],
+    ),
+    "an operator that the level lacks": (
+        model(),
+        ["--feature-level", "2_1"],
+        ["FeatureLevel", "2_1", "3_0"],
+    ),
+    "unknown scheme": (model(), ["--device", "cloud:1"], ["cloud", "sim"]),
+    "unknown evaluator": (model(), ["--device", "sim:verilog"], ["verilog", "cxxrtl or pysim"]),
+    "unknown option": (model(), ["--device", "sim:cxxrtl?speed=9"], ["speed", "width"]),
+    "a bad option": (model(), ["--device", "sim:pysim?width=48"], ["width", "48"]),
+    "no waveforms": (model(), ["--device", "cloud:1", "--vcd", "w.vcd"], ["--vcd", "cloud:1"]),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_input_takes_one_line_and_leaves_nothing(name: str, tmp_path: Path) -> None:
+    content, options, parts = WRONG[name]
+    ran = bitlane(tmp_path, "run", write(tmp_path, content), *options)
+    assert ran.returncode == cli.UNUSABLE
+    assert ran.stdout == ""
+    assert ran.stderr.startswith("bitlane: ")
+    assert ran.stderr.endswith("\n")
+    assert ran.stderr.count("\n") == 1, ran.stderr
+    assert [part for part in parts if part not in ran.stderr] == [], ran.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    ran = bitlane(tmp_path, "run", "nowhere.json")
+    assert (ran.returncode, ran.stdout) == (cli.UNUSABLE, "")
+    assert ran.stderr == "bitlane: nowhere.json: No such file or directory\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_array_file_too_small_for_its_tensor_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "in.npy", np.arange(3, dtype=np.uint8))
+    content = changed("resources", "in", value={"initialValues": {"sourcePath": "in.npy"}})
+    for tensor in content["dispatchables"]["not"]["desc"].values():
+        tensor["Sizes"] = [8]
+    ran = bitlane(tmp_path, "run", write(tmp_path, content))
+    assert (ran.returncode, ran.stdout) == (cli.UNUSABLE, "")
+    assert ran.stderr.count("\n") == 1, ran.stderr
+    for part in ("InputTensor", "at least 8"):
+        assert part in ran.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.npy", "model.json"]
+
+
+def test_a_device_that_gives_one_wrong_bit_fails_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read = SimulatorLink.read
+
+    def corrupt(link: SimulatorLink, address: int, size: int) -> NDArray[np.uint8]:
+        data = read(link, address, size)
+        if address < CONTROL_BASE:
+            data[2] ^= 0x40
+        return data
+
+    monkeypatch.chdir(tmp_path)
+    name = write(tmp_path, model())
+    assert cli.main(["run", name]) == cli.DONE
+    assert "Check 'not': 4 bytes equal" in capsys.readouterr().out
+    monkeypatch.setattr(SimulatorLink, "read", corrupt)
+    assert cli.main(["run", name]) == cli.CHECK_FAILED
+    shown = "Check 'not': 1 of 4 bytes differ, first byte 2 of 'out'"
+    assert shown in capsys.readouterr().out
+    assert cli.main(["run", name, "--no-check"]) == cli.DONE

@@ -1,0 +1,223 @@
+"""When the memory fails: the error says what and where, no write follows, and work goes on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import bitlane
+from bitlane.errors import DeviceError, DeviceTimeout
+from bitlane.lowering import View
+from bitlane.ring import DeviceFault
+from bitlane_rtl.abi import Op, Port, Status
+from bitlane_sim.memory.control import Hang, Response
+from system_devices import DEVICES, heal, noise, opened, simulator_of
+
+SIZE = 16 * 1024
+COUNT = 205
+"""Bytes of the short job: 26 beats or more of each stream on 64 bits, two blocks and parts."""
+
+CLEAR_SECONDS = 0.1
+LATE = 1.0
+"""What a deadline may be exceeded by, in seconds, on a busy computer."""
+
+
+@dataclass
+class Stand:
+    """Three vectors at odd addresses in a memory of noise: ``y = a ^ b``."""
+
+    url: str
+    device: bitlane.Device
+    a: int
+    b: int
+    y: int
+
+    @property
+    def memory(self) -> NDArray[np.uint8]:
+        return simulator_of(self.device).memory[:SIZE]
+
+    @property
+    def beat(self) -> int:
+        return simulator_of(self.device).configuration.data_bytes
+
+    def beats(self, start: int) -> list[int]:
+        """Addresses of the beats of a vector."""
+        return list(range(start - start % self.beat, start + COUNT, self.beat))
+
+    def fill(self, seed: int) -> NDArray[np.uint8]:
+        self.memory[:] = before = noise(SIZE, seed)
+        return before
+
+    def expected(self, before: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        want = before.copy()
+        a, b = before[self.a : self.a + COUNT], before[self.b : self.b + COUNT]
+        want[self.y : self.y + COUNT] = a ^ b
+        return want
+
+    def run(self) -> None:
+        views = [View(address, (1,), 1) for address in (self.a, self.b, self.y)]
+        a, b, y = views
+        self.device.runtime.execute(Op.XOR, (COUNT,), a, b, y, saturate=True)
+
+    def expect_to_work(self, seed: int) -> None:
+        heal(self.device)
+        before = self.fill(seed)
+        self.run()
+        assert np.array_equal(self.memory, self.expected(before)), f"{self.url}: the job after"
+
+    def written(self, before: NDArray[np.uint8], replay: str) -> list[int]:
+        """Offsets in Y that hold results; all the rest of the memory must be as before."""
+        want = self.expected(before)
+        changed = np.flatnonzero(self.memory != before)
+        assert np.array_equal(self.memory[changed], want[changed]), f"bytes of no result: {replay}"
+        # A result that equals what was there before counts as neither.
+        return [int(address) - self.y for address in changed]
+
+    def expect_silence(self, replay: str) -> None:
+        """No write follows: the engine has stopped, not only said so."""
+        simulator = simulator_of(self.device)
+        before = simulator.monitor["aw"].count, simulator.monitor["w"].count
+        simulator.step(300)
+        assert (simulator.monitor["aw"].count, simulator.monitor["w"].count) == before, replay
+
+
+@pytest.fixture(scope="module", params=DEVICES)
+def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
+    with opened(request.param) as device:
+        buffer = device.runtime.allocate(SIZE, SIZE)
+        assert buffer.address == 0
+        device.runtime.timeout = 5.0
+        yield Stand(request.param, device, 1024 + 3, 4096 + 6, 8192 + 125)
+        device.runtime.free(buffer)
+
+
+@pytest.fixture(autouse=True)
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bitlane.ring._CLEAR_SECONDS", CLEAR_SECONDS)
+
+
+@pytest.mark.parametrize("response", [Response.SLVERR, Response.DECERR])
+@pytest.mark.parametrize("port", [Port.READ_A, Port.READ_B])
+def test_an_error_at_any_beat_that_is_read(stand: Stand, port: Port, response: Response) -> None:
+    start = stand.a if port is Port.READ_A else stand.b
+    for seed, address in enumerate(stand.beats(start)):
+        replay = f"{stand.url}: {response.name} of the read at {address:#x}, noise of seed {seed}"
+        before = stand.fill(seed)
+        simulator_of(stand.device).inject_error(address, read=True, response=response)
+        with pytest.raises(DeviceFault) as caught:
+            stand.run()
+        fault = caught.value
+        where = (Status.READ_ERROR, port, address, 0)
+        assert (fault.code, fault.port, fault.address, fault.index) == where, replay
+        for part in ("READ_ERROR", port.name, f"{address:#x}", "FAULT_ADDRESS="):
+            assert part in str(fault), replay
+        # What the bad beat, or a later one, would have given is not there.
+        written = stand.written(before, replay)
+        assert max(written, default=-1) < max(address - start, 0), replay
+        stand.expect_silence(replay)
+        stand.expect_to_work(seed + 1)
+
+
+@pytest.mark.parametrize("response", [Response.SLVERR, Response.DECERR])
+def test_an_error_at_any_beat_that_is_written(stand: Stand, response: Response) -> None:
+    block = 16 * stand.beat
+    for seed, address in enumerate(stand.beats(stand.y)):
+        replay = f"{stand.url}: {response.name} of the write at {address:#x}, noise of seed {seed}"
+        before = stand.fill(seed)
+        simulator_of(stand.device).inject_error(address, write=True, response=response)
+        with pytest.raises(DeviceFault) as caught:
+            stand.run()
+        fault = caught.value
+        assert (fault.code, fault.port, fault.index) == (Status.WRITE_ERROR, Port.WRITE, 0), replay
+        # AXI answers a burst, and bursts do not cross blocks.
+        assert fault.address // block == address // block, f"{fault.address:#x}: {replay}"
+        assert fault.address <= address, f"{fault.address:#x}: {replay}"
+        for part in ("WRITE_ERROR", "WRITE", f"{fault.address:#x}"):
+            assert part in str(fault), replay
+        offset = address - stand.y
+        lost = range(offset, offset + stand.beat)
+        assert not set(stand.written(before, replay)) & set(lost), replay
+        stand.expect_silence(replay)
+        stand.expect_to_work(seed + 1)
+
+
+def test_commands_after_the_one_that_failed_do_nothing(stand: Stand) -> None:
+    # With gaps in every dimension, and one dimension more than the circuit has loops: a command
+    # for each index of the outermost.
+    shape = (3, 4, 4, 4, 4)
+    strides = (630, 156, 38, 9, 2)
+    job: list[Any] = [View(base, strides, 1) for base in (0, 8192)]
+    for seed, row in enumerate((0, 1, 2)):
+        before = stand.fill(seed)
+        simulator_of(stand.device).inject_error(row * strides[0], read=True)
+        with pytest.raises(DeviceFault) as caught:
+            stand.device.runtime.execute(Op.NOT, shape, job[0], None, job[1], saturate=True)
+        index = caught.value.index
+        heal(stand.device)
+        changed = np.flatnonzero(stand.memory != before)
+        replay = f"{stand.url}: error in row {row}, command {index}, noise of seed {seed}"
+        assert index == row, replay
+        assert np.array_equal(stand.memory[changed], ~before[changed - 8192]), replay
+        done = {int(address - 8192) // strides[0] for address in changed}
+        assert done == set(range(row)), replay
+        stand.expect_to_work(seed)
+
+
+HANGS = [
+    pytest.param(channels, hang, id=f"{'-'.join(channels)} {hang.name}")
+    for channels in (["read"], ["write"], ["read", "write"])
+    for hang in (Hang.NO_ANSWER, Hang.NO_ACCEPT)
+]
+
+
+@pytest.mark.parametrize(("channels", "hang"), HANGS)
+def test_a_memory_that_hangs_is_a_fault_of_the_circuit(
+    stand: Stand, channels: list[str], hang: Hang
+) -> None:
+    runtime = stand.device.runtime
+    runtime.write_register("TIMEOUT", 500)
+    before = stand.fill(1)
+    simulator_of(stand.device).inject_hang(**dict.fromkeys(channels, hang))
+    started = monotonic()
+    with pytest.raises(DeviceFault) as caught:
+        stand.run()
+    assert monotonic() - started < CLEAR_SECONDS + LATE
+    assert caught.value.code == Status.TIMEOUT
+    ports = [Port.READ_A, Port.READ_B] if "read" in channels else [Port.WRITE]
+    assert caught.value.port in ports
+    for part in ("TIMEOUT", "STATUS=", "RETIRED=", "FAULT_ADDRESS="):
+        assert part in str(caught.value)
+    stand.written(before, f"{stand.url}: {channels} {hang.name}")
+    stand.expect_to_work(2)
+    runtime.write_register("TIMEOUT", 1 << 20)
+
+
+@pytest.mark.parametrize(("channels", "hang"), HANGS)
+def test_without_a_bound_in_the_circuit_the_driver_gives_up(
+    stand: Stand, channels: list[str], hang: Hang
+) -> None:
+    runtime = stand.device.runtime
+    runtime.write_register("TIMEOUT", 0)
+    runtime.timeout = 0.2
+    before = stand.fill(1)
+    simulator_of(stand.device).inject_hang(**dict.fromkeys(channels, hang))
+    started = monotonic()
+    with pytest.raises(DeviceTimeout, match=r"within 0\.2 s") as caught:
+        stand.run()
+    assert 0.2 <= monotonic() - started < 0.2 + CLEAR_SECONDS + LATE
+    for part in ("STATUS=", "BUSY=1", "DOORBELL=", "RETIRED=", "CLEAR has had no effect"):
+        assert part in str(caught.value)
+    stand.written(before, f"{stand.url}: {channels} {hang.name}")
+
+    # While the memory hangs, the next job fails as well, in time.
+    started = monotonic()
+    with pytest.raises(DeviceError):
+        stand.run()
+    assert monotonic() - started < 0.2 + 2 * CLEAR_SECONDS + LATE
+    runtime.timeout = 5.0
+    stand.expect_to_work(2)
+    runtime.write_register("TIMEOUT", 1 << 20)

@@ -1,0 +1,198 @@
+"""The circuit alone computes: NumPy's bitwise operations raise during a call, and it is right.
+
+Three guards, because a computation on the host can hide in three places:
+
+- functions: the attributes ``np.bitwise_xor`` and the like raise;
+- operators: ``a ^ b`` looks no attribute up, so every array of data that the driver handles, the
+  caller's and what it reads back from the device, is of a class that refuses *all* of NumPy's
+  universal functions, which is what operators call;
+- anything else: the operation in the command records is replaced on its way to the circuit. What
+  comes back is then what the *circuit* was told; a result of the host's would still be right.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import bitlane
+from bitlane import dml, reference
+from bitlane.arrays import bits
+from bitlane.lowering import lower
+from bitlane.runtime import Runtime
+from bitlane.transfer import store
+from bitlane_rtl.abi import Op
+from host_arrays import random, same
+from system_devices import DEFAULT, opened
+from system_jobs import Job, evaluate, execute
+
+FUNCTIONS = [
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_invert", "invert"),
+    *("left_shift", "right_shift", "bitwise_left_shift", "bitwise_right_shift", "bitwise_count"),
+    *("logical_and", "logical_or", "logical_xor", "logical_not", "packbits", "unpackbits"),
+]
+
+CALLS: dict[Op, Callable[[bitlane.Device, Any, Any], NDArray[Any]]] = {
+    Op.NOT: lambda device, a, b: device.bit_not(a),
+    Op.AND: lambda device, a, b: device.bit_and(a, b),
+    Op.OR: lambda device, a, b: device.bit_or(a, b),
+    Op.XOR: lambda device, a, b: device.bit_xor(a, b),
+    Op.SHIFT_LEFT: lambda device, a, b: device.bit_shift_left(a, b),
+    Op.SHIFT_RIGHT: lambda device, a, b: device.bit_shift_right(a, b),
+    Op.COUNT: lambda device, a, b: device.bit_count(a),
+}
+
+
+class HostComputation(Exception):
+    """Not an error of bitlane's, so that nothing takes it for one."""
+
+
+def refuse(*arguments: Any, **options: Any) -> Any:
+    raise HostComputation("a bitwise function of NumPy during a device call")
+
+
+class Guarded(np.ndarray[Any, Any]):
+    """An array that can be looked at, cut and copied, and refuses to be computed on."""
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        raise HostComputation(f"{ufunc.__name__}.{method} of data during a device call")
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[bitlane.Device]:
+    with opened(DEFAULT) as device:
+        yield device
+
+
+@pytest.fixture
+def guard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """NumPy's bitwise functions raise, and all data is ``Guarded``."""
+    read, write = Runtime.read, Runtime.write
+
+    def checked_write(runtime: Runtime, address: int, data: Any) -> None:
+        if isinstance(data, np.ndarray):
+            data = data.view(Guarded)
+        write(runtime, address, data)
+
+    with monkeypatch.context() as patches:
+        for name in FUNCTIONS:
+            patches.setattr(np, name, refuse)
+        patches.setattr("bitlane.device.bits", lambda array: bits(array).view(Guarded))
+        patches.setattr(Runtime, "read", lambda *where: read(*where).view(Guarded))
+        patches.setattr(Runtime, "write", checked_write)
+        yield
+
+
+def operands(op: Op) -> tuple[NDArray[Any], NDArray[Any]]:
+    a, b = random((7, 33), "u4", 1), random((7, 33), "u4", 2)
+    return a, (b % 40).astype("u4") if op in (Op.SHIFT_LEFT, Op.SHIFT_RIGHT) else b
+
+
+def layouts(array: NDArray[Any]) -> list[NDArray[Any]]:
+    """The same elements as they lie, and in the ways that are sent and stored differently."""
+    gaps = np.empty((array.shape[0], 3 * array.shape[1]), array.dtype)[:, ::3]
+    gaps[...] = array
+    return [array, array.copy(order="F"), gaps, array[::-1].copy()[::-1], array.astype(">u4")]
+
+
+@pytest.mark.parametrize("op", CALLS, ids=lambda op: op.name)
+def test_arrays_are_computed_by_the_circuit(
+    device: bitlane.Device, op: Op, request: pytest.FixtureRequest
+) -> None:
+    a, b = operands(op)
+    expected = reference.compute(op, a, b, saturate=True)
+    pairs = list(zip(layouts(a), layouts(b), strict=True))
+    request.getfixturevalue("guard")
+    for first, second in pairs:
+        assert same(CALLS[op](device, first, second), expected)
+
+
+@pytest.mark.parametrize("op", [Op.NOT, Op.AND, Op.SHIFT_LEFT], ids=lambda op: op.name)
+def test_in_place_and_into_an_output_too(
+    device: bitlane.Device, op: Op, request: pytest.FixtureRequest
+) -> None:
+    a, b = operands(op)
+    expected = reference.compute(op, a, b, saturate=True)
+    output = np.zeros((33, 7), "u4").T
+    request.getfixturevalue("guard")
+    for out in (output, a):
+        if op is Op.NOT:
+            device.bit_not(a, out=out)
+        elif op is Op.AND:
+            device.bit_and(a, b, out=out)
+        else:
+            device.bit_shift_left(a, b, out=out)
+        assert same(out, expected)
+
+
+def test_operators_of_directml_are_computed_by_the_circuit(
+    device: bitlane.Device, request: pytest.FixtureRequest
+) -> None:
+    tensor = dml.BufferTensorDesc(dml.DataType.UINT16, [5, 9], [1, 5])
+    job = Job(dml.ElementWiseBitXorOperatorDesc(tensor, tensor, tensor), (0, 96, 192), 288)
+    before = random(288, "u1")
+    expected = evaluate(before, job)
+    request.getfixturevalue("guard")
+    with dml.Device(device.runtime) as face:
+        buffer = face.create_buffer(job.size)
+        buffer.write(before)
+        execute(face, buffer, job)
+        assert same(np.asarray(buffer.read()), expected)
+
+
+@pytest.mark.parametrize(
+    ("told", "does"),
+    [
+        (Op.XOR, Op.XNOR),
+        (Op.AND, Op.OR),
+        (Op.NOT, Op.COPY),
+        (Op.SHIFT_LEFT, Op.SHIFT_RIGHT),
+        (Op.COUNT, Op.COPY),
+    ],
+)
+def test_what_comes_back_is_what_the_circuit_was_told(
+    device: bitlane.Device, told: Op, does: Op, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = (array.astype("u1") for array in operands(told))
+    expected = reference.compute(does, a, b, saturate=True)
+    monkeypatch.setattr(
+        "bitlane.runtime.lower", lambda op, *rest, **more: lower(does, *rest, **more)
+    )
+    assert same(CALLS[told](device, a, b), expected)
+
+
+COMPUTATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "function": lambda a, b: np.bitwise_xor(a, b),
+    "operator": lambda a, b: a ^ b,
+    "operator with a number": lambda a, b: 255 ^ a,
+    "operator in place": lambda a, b: a.__ixor__(b),
+    "method of a function": lambda a, b: np.add.reduce(a),
+    "arithmetic": lambda a, b: a + b - 2 * a,
+    "comparison": lambda a, b: a == b,
+    "inversion": lambda a, b: ~a,
+    "shift": lambda a, b: a << 1,
+}
+
+
+@pytest.mark.parametrize("compute", COMPUTATIONS.values(), ids=COMPUTATIONS)
+@pytest.mark.usefixtures("guard")
+def test_a_computation_on_the_host_is_caught(
+    device: bitlane.Device, compute: Callable[[Any, Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cheat(self: bitlane.Device, op: Op, inputs: list[Any], out: Any, *rest: Any) -> None:
+        out[...] = compute(*inputs)
+
+    monkeypatch.setattr(bitlane.Device, "_execute", cheat)
+    with pytest.raises(HostComputation):
+        device.bit_xor(random(9, "u4", 1), random(9, "u4", 2))
+
+
+@pytest.mark.usefixtures("guard")
+def test_a_computation_on_what_the_device_gave_back_is_caught(
+    device: bitlane.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bitlane.device.store", lambda content, *to: store(~content, *to))
+    with pytest.raises(HostComputation, match="invert"):
+        device.bit_not(random(9, "u4", 1))

@@ -1,0 +1,63 @@
+"""The simulated devices that the tests of the whole path run on.
+
+Three circuits in all, because each is compiled once: the default one (64 bits, two read ports), a
+narrow one with little memory, and a wide one. How their memory behaves costs no compilation.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+import bitlane
+from bitlane.runtime import Runtime
+from bitlane_sim.link import SimulatorLink
+from bitlane_sim.simulator import Simulator
+
+__all__ = [
+    "DEFAULT",
+    "DEVICES",
+    "NARROW",
+    "WIDE",
+    "heal",
+    "link_of",
+    "noise",
+    "opened",
+    "simulator_of",
+]
+
+DEFAULT = "sim:cxxrtl"
+NARROW = "sim:cxxrtl?width=32&ports=1&memory=256KiB"
+WIDE = "sim:cxxrtl?width=128&latency=7&stall=0.5&seed=5"
+DEVICES = [DEFAULT, NARROW, WIDE]
+
+
+@contextmanager
+def opened(url: str) -> Iterator[bitlane.Device]:
+    """The device ``url``; every piece of its memory must have been given back in the end."""
+    with bitlane.open(url) as device:
+        yield device
+        assert device.runtime.allocator.pieces == 0, f"{url}: memory was not given back"
+
+
+def link_of(device: bitlane.Device | Runtime) -> SimulatorLink:
+    runtime = device if isinstance(device, Runtime) else device.runtime
+    assert isinstance(runtime.link, SimulatorLink)
+    return runtime.link
+
+
+def simulator_of(device: bitlane.Device | Runtime) -> Simulator:
+    return link_of(device).simulator
+
+
+def heal(device: bitlane.Device | Runtime) -> None:
+    """End every fault of the memory. It stays as slow as it is."""
+    simulator = simulator_of(device)
+    simulator.inject_error()
+    simulator.inject_hang()
+
+
+def noise(size: int, seed: int) -> NDArray[np.uint8]:
+    """``size`` random bytes that ``seed`` gives."""
+    return np.random.default_rng(seed).integers(0, 256, size, np.uint8)

@@ -1,0 +1,95 @@
+"""Random NumPy views of one block of bytes, and plain NumPy's answers for what they hold."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bitlane import reference
+from bitlane_rtl.abi import Op
+
+__all__ = ["SLACK", "ViewOf", "answer", "shapes", "views"]
+
+SLACK = 32
+"""Bytes before and after what a view reaches, at least."""
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class ViewOf:
+    """Where a view lies in a block of bytes: as ``np.ndarray`` takes it."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    offset: int
+    """Bytes from the block's start to element 0."""
+    strides: tuple[int, ...]
+
+    def of(self, block: NDArray[np.uint8]) -> Array:
+        return np.ndarray(self.shape, self.dtype, block.data, self.offset, self.strides)
+
+    @property
+    def size(self) -> int:
+        """Bytes of a block that this view, and some after it, fit in."""
+        steps = zip(self.shape, self.strides, strict=True)
+        reach = sum(max(0, stride * (n - 1)) for n, stride in steps)
+        return self.offset + reach + np.dtype(self.dtype).itemsize + SLACK
+
+
+def shapes(most: int = 400) -> st.SearchStrategy[tuple[int, ...]]:
+    """Shapes of up to 8 dimensions and ``most`` elements; none of the dimensions is 0."""
+    side = st.one_of(st.integers(1, 3), st.integers(1, 33))
+    some = st.lists(side, max_size=8).map(tuple)
+    return some.filter(lambda shape: int(np.prod(shape)) <= most)
+
+
+@st.composite
+def views(draw: st.DrawFn, shape: tuple[int, ...], dtype: str, *, output: bool = False) -> ViewOf:
+    """A view with permuted, reversed, stepped, padded or (inputs) repeated axes, off its address.
+
+    Elements of an output never share a byte.
+    """
+    itemsize = np.dtype(dtype).itemsize
+    axes = draw(st.one_of(st.just(list(range(len(shape)))), st.permutations(range(len(shape)))))
+    # A step of odd bytes is that of a field in a packed record.
+    step = itemsize * draw(st.sampled_from([1, 1, 1, 2, 3])) + draw(st.sampled_from([0, 0, 0, 1]))
+    strides = [0] * len(shape)
+    for axis in reversed(axes):
+        strides[axis] = draw(st.sampled_from([1, 1, -1])) * step
+        if not output and draw(st.integers(0, 7)) == 0:
+            strides[axis] = 0
+        step = step * shape[axis] + draw(st.sampled_from([0, 0, 0, itemsize, 3]))
+    below = sum(max(0, -stride * (n - 1)) for n, stride in zip(shape, strides, strict=True))
+    offset = SLACK + below + draw(st.one_of(st.integers(0, 9), st.integers(0, 200)))
+    return ViewOf(shape, draw(st.sampled_from("<<<>")) + dtype, offset, tuple(strides))
+
+
+def answer(op: Op, a: Array, b: Array | None, counts: str = "u1") -> Array:
+    """What NumPy gives for native arrays, on the encoding where NumPy takes no floats.
+
+    NumPy itself wherever it has the operation; ``reference`` for counts, which NumPy takes of the
+    absolute value.
+    """
+    if op is Op.COUNT:
+        return reference.bit_count(a, np.dtype(counts).type)
+    numpy: dict[Op, Any] = {
+        Op.NOT: np.invert,
+        Op.AND: np.bitwise_and,
+        Op.OR: np.bitwise_or,
+        Op.XOR: np.bitwise_xor,
+        Op.SHIFT_LEFT: np.left_shift,
+        Op.SHIFT_RIGHT: np.right_shift,
+    }
+    operands = [x for x in (a, b) if x is not None]
+    if a.dtype.kind == "f":
+        operands = [_encoding(x) for x in operands]
+    result = np.asarray(numpy[op](*operands))
+    return result.reshape(-1).view(a.dtype).reshape(result.shape)
+
+
+def _encoding(array: Array) -> Array:
+    copy = np.array(array, order="C")
+    return copy.reshape(-1).view(f"u{copy.itemsize}").reshape(copy.shape)

@@ -1,0 +1,202 @@
+"""The project itself: what a wheel holds, what may import what, pins, complaints of the set-up."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Mapping
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+import bitlane
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("rtl/bitlane_rtl", "sim/bitlane_sim", "host/bitlane", "boards/bitlane_boards")
+REQUIREMENTS = sorted((ROOT / "requirements").glob("*.txt"))
+
+
+def run(
+    *command: str | Path, cwd: Path = ROOT, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run ``command``, ``env`` on top of the environment; its output, whatever its exit code."""
+    return subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    folder = tmp_path_factory.mktemp("wheel")
+    built = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
+    assert built.returncode == 0, built.stderr
+    [path] = folder.glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+def test_the_wheel_holds_the_four_packages_whole(wheel: zipfile.ZipFile) -> None:
+    names = set(wheel.namelist())
+    for package in PACKAGES:
+        folder = ROOT / package
+        files = {
+            f"{folder.name}/{path.relative_to(folder).as_posix()}"
+            for path in folder.rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+        assert f"{folder.name}/py.typed" in files
+        assert files - names == set()
+
+
+def test_the_wheel_holds_nothing_else(wheel: zipfile.ZipFile) -> None:
+    tops = {name.partition("/")[0] for name in wheel.namelist()}
+    info = f"bitlane-{bitlane.__version__}.dist-info"
+    assert tops == {info, *(Path(package).name for package in PACKAGES)}
+    assert f"{info}/licenses/LICENSE" in wheel.namelist()
+
+
+def test_numpy_is_the_only_dependency_without_an_extra(wheel: zipfile.ZipFile) -> None:
+    [name] = (name for name in wheel.namelist() if name.endswith("/METADATA"))
+    metadata = Parser().parsestr(wheel.read(name).decode())
+    needed = [x for x in metadata.get_all("Requires-Dist", []) if "extra ==" not in x]
+    assert [re.match(r"[\w-]+", x)[0] for x in needed] == ["numpy"]  # type: ignore[index]
+    assert metadata["Version"] == bitlane.__version__
+
+
+def test_the_host_runs_on_numpy_alone() -> None:
+    """What a board's user has: the standard library, NumPy, and bitlane without its extras."""
+    script = (
+        "import sys; before = set(sys.modules)\n"
+        "import bitlane, bitlane.dml, bitlane.cli, bitlane.info_command, bitlane.run_command\n"
+        "import bitlane.demo.command\n"
+        "tops = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        "print(*sorted(tops - set(sys.stdlib_module_names)))"
+    )
+    ran = run(sys.executable, "-c", script, env={"PYTHONPATH": os.pathsep.join(sys.path)})
+    assert ran.stdout.split() == ["bitlane", "bitlane_rtl", "numpy"], ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "contract"),
+    [
+        ("host/bitlane/version.py", "import amaranth", "host runs without Amaranth"),
+        ("host/bitlane/version.py", "import bitlane_sim", "boards, sim -> host -> rtl"),
+        ("host/bitlane/version.py", "import bitlane_rtl.configuration", "nothing from rtl but abi"),
+        ("rtl/bitlane_rtl/abi.py", "import amaranth", "abi is plain data"),
+        ("rtl/bitlane_rtl/beats.py", "import bitlane", "boards, sim -> host -> rtl"),
+        ("sim/bitlane_sim/__init__.py", "import bitlane_boards", "boards, sim -> host -> rtl"),
+    ],
+)
+def test_an_import_the_wrong_way_is_caught(
+    tmp_path: Path, file: str, line: str, contract: str
+) -> None:
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / package)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    planted = tmp_path / file
+    planted.write_text(planted.read_text(encoding="utf-8") + f"\n{line}\n", encoding="utf-8")
+    roots = os.pathsep.join(str((tmp_path / package).parent) for package in PACKAGES)
+    script = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"
+    ran = run(sys.executable, "-c", script, cwd=tmp_path, env={"PYTHONPATH": roots})
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    [broken] = re.findall(rf"{re.escape(contract)}.* BROKEN", ran.stdout)
+    assert broken
+
+
+def test_every_dependency_has_its_reason_beside_it() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    project = tomllib.loads(text)
+    groups = [
+        project["project"]["dependencies"],
+        *project["project"]["optional-dependencies"].values(),
+        *project["dependency-groups"].values(),
+    ]
+    for requirement in (x for group in groups for x in group if isinstance(x, str)):
+        assert re.search(rf'"{re.escape(requirement)}",  # \w', text), requirement
+
+
+@pytest.mark.parametrize("path", REQUIREMENTS, ids=lambda path: path.stem)
+def test_pins_are_hashed_and_name_no_place(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert "://" not in text
+    assert not re.search(r"^\s*-", re.sub(r"^\s+--hash=sha256:[0-9a-f]{64}", "", text, flags=re.M))
+    lines = [line for line in text.splitlines() if re.match(r"\w", line)]
+    assert lines
+    for line in lines:
+        assert re.fullmatch(r"[\w-]+==\S+( ; [^\\]+)? \\", line), line
+    assert len(re.findall(r"\\\n    --hash=sha256:", text)) >= len(lines)
+
+
+def test_the_sets_agree_where_they_meet() -> None:
+    pins: dict[str, str] = {}
+    for path in REQUIREMENTS:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if found := re.match(r"([\w-]+)==(\S+)(.*) \\", line):
+                name = found[1] + found[3]
+                assert pins.setdefault(name, found[2]) == found[2], name
+
+
+def fake_python(folder: Path, *, version: str, ensurepip: bool) -> Path:
+    """A program that answers as a Python of ``version`` would to what the set-up asks."""
+    recent = int(tuple(int(x) for x in version.split(".")) < (3, 11))
+    path = folder / "python"
+    path.write_text(
+        "#!/bin/sh\n"
+        f'case "$*" in\n--version) echo "Python {version}" ;;\n'
+        f"*version_info*) exit {recent} ;;\n*ensurepip*) exit {int(not ensurepip)} ;;\n"
+        "*) exit 1 ;;\nesac\n",
+        encoding="utf-8",
+    )
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("version", "ensurepip", "complaint"),
+    [
+        ("3.10.4", True, "bitlane needs Python 3.11 or later and found Python 3.10.4"),
+        ("3.12.1", False, "apt install python3-venv"),
+    ],
+)
+def test_a_python_that_will_not_do_is_told_in_one_line(
+    tmp_path: Path, version: str, ensurepip: bool, complaint: str
+) -> None:
+    python = fake_python(tmp_path, version=version, ensurepip=ensurepip)
+    venv = tmp_path / "venv"
+    ran = run("sh", "requirements/environment.sh", venv, env={"PYTHON": str(python)})
+    assert ran.returncode == 1
+    assert ran.stdout == ""
+    assert ran.stderr.count("\n") == 1
+    assert complaint in ran.stderr
+    assert not venv.exists()
+
+
+def test_an_interrupted_environment_is_not_left(tmp_path: Path) -> None:
+    python = fake_python(tmp_path, version="3.11.0", ensurepip=True)
+    venv = tmp_path / "venv"
+    venv.mkdir()
+    assert run("sh", "requirements/environment.sh", venv, env={"PYTHON": str(python)}).returncode
+    assert not venv.exists()
+
+
+def test_help_lists_every_target() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    [phony] = re.findall(r"^\.PHONY: (.*)$", text, flags=re.M)
+    shown = re.findall(r"^  make (\w+) ", run("make", "help").stdout, flags=re.M)
+    assert sorted(shown) == sorted(set(phony.split()) - {"moved"})
+
+
+def test_continuous_integration_runs_the_readmes_test_command() -> None:
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert script.read_text(encoding="utf-8").rstrip().endswith("exec make test")
+    assert "\n    make test" in (ROOT / "README.md").read_text(encoding="utf-8")
