@@ -102,12 +102,12 @@ class Joiner(wiring.Component):
         valid = Signal()
         more = Signal()
         take = Signal()
+        flushing = Signal()
         if Mode.REPEAT in self._configuration.modes:
-            self._stage(m, word, valid, more, take)
+            self._stage(m, word, valid, more, take, flushing)
         else:
             m.d.comb += [word.eq(self.i.p), valid.eq(self.i.valid), self.i.ready.eq(take)]
 
-        flushing = Signal()
         previous = Signal(width, reset_less=True)
         held = Signal(Edge, reset_less=True)
         spoiled = Signal()
@@ -145,7 +145,9 @@ class Joiner(wiring.Component):
             ]
         return m
 
-    def _stage(self, m: Module, word: Any, valid: Signal, more: Signal, take: Signal) -> None:
+    def _stage(
+        self, m: Module, word: Any, valid: Signal, more: Signal, take: Signal, flushing: Signal
+    ) -> None:
         """Register words, and count the output beats that a repeated one still has to give."""
         beats = Signal(
             self._configuration.length_bits + 1 - self._configuration.data_bytes_log2,
@@ -171,5 +173,5 @@ class Joiner(wiring.Component):
                 beats.eq(counted),
                 left.eq(self.i.p.repeat & (counted != 0)),
             ]
-        with m.Elif(full & self.o.ready & left):
+        with m.Elif(full & self.o.ready & left & ~flushing):
             m.d.sync += [beats.eq(beats - 1), left.eq(beats != 1)]

@@ -6,7 +6,7 @@ import pytest
 
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.realign import Joiner
-from rtl_streams import STALLS, Stalls, transfer
+from rtl_streams import STALLS, Sink, Source, Stalls, simulate, transfer
 
 
 def word(data: int, split: int, *flags: str, **edge: int) -> dict[str, Any]:
@@ -42,3 +42,26 @@ def test_prime_behind_a_flush_costs_no_cycle() -> None:
     _, sink = transfer(dut, dut.i, dut.o, words, 3)
     assert [int(beat.data) for beat in sink.payloads] == [0x88772211, 0x88776655, 0x08070601]
     assert sink.cycles[2] - sink.cycles[0] == 2
+
+
+@pytest.mark.parametrize("stalls", STALLS)
+def test_repeat_behind_a_flush_gives_all_its_beats(stalls: Stalls) -> None:
+    """The beat that the flush gives is not one of the repeated ones."""
+    words = [
+        word(0x11111111, 0, "flush", last=1, end=1),
+        word(0xEEEEEEEE, 0, "repeat", last=1, end=1),
+        word(0x22222222, 0, last=1, end=1),
+    ]
+    dut = Joiner(Configuration(data_width=32))
+    extents = [7, 11, 3]
+    sink = Sink(dut.o, 6, stalls)
+    simulate(dut, Source(dut.i, words, stalls), Source(dut.extents, extents, stalls), sink)
+    assert [int(beat.data) for beat in sink.payloads] == [
+        0x11111111,
+        0x11111111,
+        0xEEEEEEEE,
+        0xEEEEEEEE,
+        0xEEEEEEEE,
+        0x22222222,
+    ]
+    assert [int(beat.edge.end) for beat in sink.payloads] == [0, 1, 0, 0, 1, 1]
