@@ -42,7 +42,7 @@ def page() -> str:
     lines = [
         "# Registers and command record",
         "",
-        "<!-- Written by `make docs` from rtl/bitlane_rtl/abi.py. Change it there. -->",
+        "<!-- Written by `make docs` from rtl/bitlane_rtl/abi/. Change it there. -->",
         "",
         (
             f"ABI version {abi.ABI_VERSION}, identity `{abi.IDENTITY:#010x}`. All words are 32"

@@ -1,0 +1,76 @@
+"""The contract between circuit and driver: records, registers, codes and frames. Plain data only.
+
+The circuit's layouts, the driver's packing and the register page of the documentation are all
+derived from this package, so that they cannot drift. Nothing here may depend on another package.
+`link` holds the frames of the serial link; all else can be had from here.
+
+Units: addresses and sizes in bytes unless a name says otherwise; a *word* is 32 bits.
+"""
+
+from .bits import (
+    Bits,
+)
+from .codes import (
+    ABI_VERSION,
+    BEATS_PER_BLOCK,
+    IDENTITY,
+    LOGIC_OPS,
+    SHIFT_OPS,
+    WORD_BYTES,
+    Lane,
+    Mode,
+    Op,
+    Port,
+    Status,
+)
+from .record import (
+    MAX_LOOPS,
+    RECORD,
+    RECORD_BYTES,
+    RECORD_SEAL,
+    RECORD_WORDS,
+    RecordField,
+    loop_word,
+    record_words,
+)
+from .registers import (
+    COMPLETION_OFFSET,
+    CONTROL_BASE,
+    CONTROL_SIZE,
+    REGISTERS,
+    RING_OFFSET,
+    Access,
+    Register,
+    register,
+)
+
+__all__ = [
+    "ABI_VERSION",
+    "BEATS_PER_BLOCK",
+    "COMPLETION_OFFSET",
+    "CONTROL_BASE",
+    "CONTROL_SIZE",
+    "IDENTITY",
+    "LOGIC_OPS",
+    "MAX_LOOPS",
+    "RECORD",
+    "RECORD_BYTES",
+    "RECORD_SEAL",
+    "RECORD_WORDS",
+    "REGISTERS",
+    "RING_OFFSET",
+    "SHIFT_OPS",
+    "WORD_BYTES",
+    "Access",
+    "Bits",
+    "Lane",
+    "Mode",
+    "Op",
+    "Port",
+    "RecordField",
+    "Register",
+    "Status",
+    "loop_word",
+    "record_words",
+    "register",
+]
