@@ -75,10 +75,12 @@ class Joiner(wiring.Component):
         Bytes of a run, less one, of each command in turn; ignored unless runs can REPEAT.
     o : ``Out(stream.Signature(Aligned(configuration)))``
 
-    Latency: 0 cycles; 1 if runs can REPEAT. Throughput: an output beat a cycle; a ``prime``
-    word costs a cycle unless the run before it ends with a ``flush`` at that moment, and in a
-    gather that is every word but the last of a beat.
-    Bound of the clock: FIFO -> ``split`` -> byte multiplexer -> bit unit.
+    Latency: 0 cycles with a single DENSE run a command, else 1. Throughput: an output beat a
+    cycle. A ``prime`` word is taken together with the word or the ``flush`` before it, and costs a
+    cycle only after a run that was not behind its words; in a gather every word but the last of a
+    beat costs one.
+    Bound of the clock: front word -> ``split`` -> byte multiplexer -> bit unit; and ``o.ready``,
+    back into the FIFO.
     """
 
     i: stream.Interface
@@ -97,14 +99,17 @@ class Joiner(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        width = self._configuration.data_width
-        word: Any = Signal(Word(self._configuration))
+        config = self._configuration
+        width = config.data_width
+        word: Any = Signal(Word(config))
+        following: Any = Signal(Word(config))
         valid = Signal()
         more = Signal()
         take = Signal()
+        absorb = Signal()
         flushing = Signal()
-        if Mode.REPEAT in self._configuration.modes:
-            self._stage(m, word, valid, more, take, flushing)
+        if config.loops > 1 or config.modes != {Mode.DENSE}:
+            self._stage(m, word, valid, more, take, flushing, following, absorb)
         else:
             m.d.comb += [word.eq(self.i.p), valid.eq(self.i.valid), self.i.ready.eq(take)]
 
@@ -143,35 +148,83 @@ class Joiner(wiring.Component):
                 held.eq(word.edge),
                 spoiled.eq(spoiled | word.edge.error),
             ]
+            with m.If(absorb):
+                m.d.sync += [
+                    previous.eq(following.data),
+                    flushing.eq(following.flush),
+                    held.eq(following.edge),
+                    spoiled.eq(spoiled | word.edge.error | following.edge.error),
+                ]
         return m
 
     def _stage(
-        self, m: Module, word: Any, valid: Signal, more: Signal, take: Signal, flushing: Signal
+        self,
+        m: Module,
+        word: Any,
+        valid: Signal,
+        more: Signal,
+        take: Signal,
+        flushing: Signal,
+        following: Any,
+        absorb: Signal,
     ) -> None:
-        """Register words, and count the output beats that a repeated one still has to give."""
-        beats = Signal(
-            self._configuration.length_bits + 1 - self._configuration.data_bytes_log2,
-            reset_less=True,
-        )
-        total = Signal(self._configuration.length_bits + 1)
-        stage = Signal(Word(self._configuration), reset_less=True)
+        """Register words, one spare, and count the beats that a repeated one still has to give.
+
+        The spare keeps the output a word behind after a flush, so that the next run's ``prime``
+        word, which gives no output, can be absorbed beside the output of the word before it.
+        """
+        config = self._configuration
+        front = Signal(Word(config), reset_less=True)
+        spare = Signal(Word(config), reset_less=True)
+        incoming: Any = Signal(Word(config))
         full = Signal()
-        left = Signal()
+        spare_full = Signal()
+        load = Signal()
+        past_spare = Signal()
         m.d.comb += [
-            word.eq(stage),
+            word.eq(front),
             valid.eq(full),
-            more.eq(left),
-            total.eq(self.i.p.split + self.extents.payload),
-            self.i.ready.eq(~full | take),
-            self.extents.ready.eq(self.i.valid & self.i.ready & self.i.p.edge.end),
+            load.eq(~full | take),
+            following.eq(Mux(spare_full, spare, self.i.p)),
+            # Not the end of a command, so that a cycle never ends two.
+            absorb.eq(
+                ~front.prime
+                & ~front.flush
+                & ~flushing
+                & (spare_full | self.i.valid)
+                & following.prime
+                & ~following.edge.end
+                & take
+            ),
+            past_spare.eq(~spare_full | absorb),
+            incoming.eq(Mux(past_spare, self.i.p, spare)),
+            self.i.ready.eq(~spare_full | load),
         ]
         with m.If(self.i.ready):
-            counted = total[self._configuration.data_bytes_log2 :]
+            m.d.sync += spare.eq(self.i.p)
+        with m.If(load):
             m.d.sync += [
-                full.eq(self.i.valid),
-                stage.eq(self.i.p),
-                beats.eq(counted),
-                left.eq(self.i.p.repeat & (counted != 0)),
+                front.eq(incoming),
+                full.eq(Mux(spare_full, ~absorb | self.i.valid, self.i.valid & ~absorb)),
+                spare_full.eq(spare_full & ~absorb & self.i.valid),
             ]
+        with m.Elif(self.i.valid):
+            m.d.sync += spare_full.eq(1)
+
+        if Mode.REPEAT not in config.modes:
+            return
+        beats = Signal(config.length_bits + 1 - config.data_bytes_log2, reset_less=True)
+        total = Signal(config.length_bits + 1)
+        left = Signal()
+        loads = Signal()
+        m.d.comb += [
+            more.eq(left),
+            total.eq(incoming.split + self.extents.payload),
+            loads.eq(Mux(spare_full, ~absorb | self.i.valid, self.i.valid & ~absorb)),
+            self.extents.ready.eq(load & loads & incoming.edge.end),
+        ]
+        with m.If(load):
+            counted = total[config.data_bytes_log2 :]
+            m.d.sync += [beats.eq(counted), left.eq(incoming.repeat & (counted != 0))]
         with m.Elif(full & self.o.ready & left & ~flushing):
             m.d.sync += [beats.eq(beats - 1), left.eq(beats != 1)]

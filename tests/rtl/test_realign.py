@@ -65,3 +65,30 @@ def test_repeat_behind_a_flush_gives_all_its_beats(stalls: Stalls) -> None:
         0x22222222,
     ]
     assert [int(beat.edge.end) for beat in sink.payloads] == [0, 1, 0, 0, 1, 1]
+
+
+def test_rows_that_alternate_cost_a_cycle_once_and_not_a_row() -> None:
+    """Behind once, the output stays a word behind, so that each prime finds an output beside it."""
+    plain = [word(0x11111111, 0), word(0x22222222, 0, last=1)]
+    shifted = [word(0x44332211, 2, "prime"), word(0x88776655, 2, "flush", last=1)]
+    rows = 20
+    words = (plain + shifted) * rows
+    dut = Joiner(Configuration(data_width=32))
+    _, sink = transfer(dut, dut.i, dut.o, words, 4 * rows)
+    expected = [0x11111111, 0x22222222, 0x88772211, 0x88776655] * rows
+    assert [int(beat.data) for beat in sink.payloads] == expected
+    assert sink.cycles[-1] - sink.cycles[0] == 4 * rows - 1 + 1
+
+
+@pytest.mark.parametrize("stalls", STALLS)
+def test_an_absorbed_prime_carries_its_flush_and_its_error(stalls: Stalls) -> None:
+    words = [
+        word(0x11111111, 0, last=1),
+        word(0x44332211, 2, "prime", "flush", last=1, error=1),
+        word(0x22222222, 0, last=1, end=1),
+    ]
+    dut = Joiner(Configuration(data_width=32))
+    _, sink = transfer(dut, dut.i, dut.o, words, 3, stalls)
+    assert [int(beat.data) for beat in sink.payloads] == [0x11111111, 0x44332211, 0x22222222]
+    assert [int(beat.edge.error) for beat in sink.payloads] == [0, 1, 1]
+    assert [int(beat.edge.end) for beat in sink.payloads] == [0, 0, 1]
