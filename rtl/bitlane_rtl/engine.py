@@ -5,7 +5,7 @@ Owns what happens at a fault: it latches the first one, stops, and starts afresh
 
 from typing import Any
 
-from amaranth.hdl import Array, Module, Mux, ResetInserter, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
@@ -35,6 +35,8 @@ class Engine(wiring.Component):
         Only with two read ports and an operation of two operands.
     write : ``Out(WritePort(address_width, data_width))``
     interrupt : ``Out(1)``
+    busy, fault : ``Out(1)``
+        The bits of STATUS, for lamps.
 
     Latency, from ``control.write`` to DOORBELL to the first beat on ``write``: 7 cycles on a memory
     that answers in the next cycle, 1 more if runs can REPEAT, and the stages of `BitUnit` and
@@ -47,6 +49,8 @@ class Engine(wiring.Component):
     read_b: Any
     write: Any
     interrupt: Signal
+    busy: Signal
+    fault: Signal
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
@@ -59,6 +63,8 @@ class Engine(wiring.Component):
                 **({"read_b": Out(read)} if two else {}),
                 "write": Out(WritePort(configuration.address_width, configuration.data_width)),
                 "interrupt": Out(1),
+                "busy": Out(1),
+                "fault": Out(1),
             }
         )
 
@@ -77,6 +83,8 @@ class Engine(wiring.Component):
         wiring.connect(m, wiring.flipped(self.control), registers.control)
         m.d.comb += [
             self.interrupt.eq(registers.interrupt),
+            self.busy.eq(registers.busy),
+            self.fault.eq(registers.fault),
             ring.write.eq(registers.ring_write),
             ring.write_address.eq(registers.ring_write_address),
             ring.write_data.eq(registers.ring_write_data),
@@ -84,7 +92,7 @@ class Engine(wiring.Component):
             ring.read_address.eq(sequencer.ring_address),
             sequencer.ring_words.eq(ring.read_data),
             sequencer.ring_write.eq(registers.ring_write),
-            sequencer.doorbell.eq(registers.doorbell),
+            sequencer.doorbell.eq(registers.doorbell_next),
             sequencer.walking.eq(mover.walking),
             mover.loops.eq(sequencer.loops),
             mover.timeout.eq(registers.timeout),
@@ -131,6 +139,9 @@ class Engine(wiring.Component):
         config = self.configuration
         retired = Signal(16)
         started = Signal(16)
+        running = Signal(16)
+        idle = Signal(init=1)
+        starts = Signal()
         fault = Signal()
         code = Signal(8)
         port = Signal(2)
@@ -141,11 +152,11 @@ class Engine(wiring.Component):
         faults = Signal()
         retires = Signal()
         m.d.comb += [
-            sequencer.idle.eq(started == retired),
+            starts.eq(sequencer.o.valid & sequencer.o.ready),
+            sequencer.idle.eq(idle),
             faults.eq(~fault & (mover.fault | sequencer.refused)),
             retires.eq(mover.retire & ~fault),
             mover.stop.eq(fault | registers.clear),
-            flush.eq(registers.clear & mover.drained),
             registers.flush.eq(flush),
             registers.busy.eq(registers.doorbell != retired),
             registers.fault.eq(fault),
@@ -163,7 +174,14 @@ class Engine(wiring.Component):
                 Mux(mover.fault, mover.code, Mux(sequencer.refused, sequencer.code, Status.OK))
             ),
         ]
-        with m.If(sequencer.o.valid & sequencer.o.ready):
+        # A cycle late, for it reaches every flip-flop; a stopped mover starts nothing meanwhile.
+        m.d.sync += flush.eq(registers.clear & mover.drained & ~flush)
+        with m.If(starts ^ retires):
+            m.d.sync += [
+                running.eq(running + Cat(1, retires.replicate(len(running) - 1))),
+                idle.eq(retires & (running == 1)),
+            ]
+        with m.If(starts):
             m.d.sync += [
                 started.eq(started + 1),
                 wanted[started[:slot_bits]].eq(sequencer.interrupt),
@@ -177,7 +195,7 @@ class Engine(wiring.Component):
             with m.Else():
                 m.d.sync += [port.eq(Port.NONE), address.eq(0)]
         with m.If(flush):
-            m.d.sync += [fault.eq(0), retired.eq(0), started.eq(0)]
+            m.d.sync += [fault.eq(0), retired.eq(0), started.eq(0), running.eq(0), idle.eq(1)]
 
     def _count(self, m: Module, registers: Registers) -> None:
         """Tell the counters what the ports do."""

@@ -9,8 +9,8 @@ from amaranth.hdl import Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .abi import Port, Status
-from .beats import Operation, ToWrite
+from .abi import Op, Port, Status
+from .beats import Operation, Result, ToWrite
 from .bit_unit import BitUnit
 from .configuration import Configuration
 from .loops import Loops
@@ -112,12 +112,19 @@ class Mover(wiring.Component):
         m.submodules.bit_unit = bit_unit = BitUnit(config.data_width, config.ops, lanes)
         m.submodules.repack = repack = Repack(config.data_width, lanes, config.ops)
         m.submodules.writer = writer = Writer(config)
-        m.submodules.work = work = Queue(_Work(), 2 * config.ahead)
+        # The operation steers every bit of the first stage.
+        m.submodules.work = work = Queue(_Work(), 2 * config.ahead, registered=True)
         readers = [(reader_a, self.i.p.a, self.read_a, self.loops.a)]
         if config.has_b:
             m.submodules.reader_b = reader_b = Reader(config)
             readers.append((reader_b, self.i.p.b, self.read_b, self.loops.b))
-        wiring.connect(m, bit_unit.o, repack.i)
+        if Op.COUNT in config.ops:
+            # Else what `Repack` finds out about parts would reach the operands in one cycle.
+            m.submodules.counted = counted = Slack(Result(config.data_width))
+            wiring.connect(m, bit_unit.o, counted.i)
+            wiring.connect(m, counted.o, repack.i)
+        else:
+            wiring.connect(m, bit_unit.o, repack.i)
         # Else the writer's ready would reach the readers' FIFOs in one cycle.
         m.submodules.slack = slack = Slack(ToWrite(config.data_width))
         wiring.connect(m, repack.o, slack.i)

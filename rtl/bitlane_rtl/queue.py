@@ -107,6 +107,9 @@ class Queue(wiring.Component):
     block_ram
         Whether to read the storage through a register, so that it maps to block RAM (the only
         RAM of iCE40); else it is read asynchronously, and maps to LUT RAM (ECP5, Gowin).
+    registered
+        Whether ``o.payload`` comes from a register too, where what follows leaves no time for a
+        RAM's output. Always so with ``block_ram``.
 
     Members
     -------
@@ -117,7 +120,7 @@ class Queue(wiring.Component):
     level : ``Out(range(depth + 1))``
         Payloads held, whether ``o`` offers them yet or not. Registered, except at depth 2.
 
-    Latency: 1 cycle from ``i`` to ``o``; 2 with ``block_ram`` at depth 4 or more.
+    Latency: 1 cycle from ``i`` to ``o``; 2 if ``registered`` or ``block_ram`` at depth 4 or more.
     Throughput: 1 payload a cycle. A full queue takes a payload in the cycle after one left.
     Undefined: ``o.payload`` while ``o.valid`` is 0.
     Area (36 bits, depth 64): ECP5 12 LUT4, 10 CCU2C, 20 flip-flops and a block RAM, or 123 LUT4 and
@@ -133,12 +136,15 @@ class Queue(wiring.Component):
     o: stream.Interface
     level: Signal
 
-    def __init__(self, shape: ShapeLike, depth: int, *, block_ram: bool = False) -> None:
+    def __init__(
+        self, shape: ShapeLike, depth: int, *, block_ram: bool = False, registered: bool = False
+    ) -> None:
         if depth < 2 or depth & (depth - 1):
             raise ValueError(f"depth: {depth} is no power of two, 2 or more")
         self._shape = shape
         self._depth = depth
         self._block_ram = block_ram
+        self._registered = registered or block_ram
         super().__init__(
             {
                 "i": In(stream.Signature(shape)),
@@ -160,7 +166,7 @@ class Queue(wiring.Component):
         # honours `no_rw_check` only where it merges an asynchronous read with a register itself; a
         # synchronous read port would cost 42 LUT4 and 80 flip-flops more (36 bits, ECP5).
         attributes = {"no_rw_check": "1"}
-        if not self._block_ram and self._depth > 16:
+        if not self._block_ram and (self._depth > 16 or self._registered):
             # Else Yosys makes a block RAM of it and of the register that a payload goes to next.
             attributes["ram_style"] = "distributed"
         storage: Memory = Memory(
@@ -188,7 +194,7 @@ class Queue(wiring.Component):
 
         valid = Signal()
         m.d.comb += self.o.valid.eq(valid)
-        if self._block_ram:
+        if self._registered:
             # Of the payloads held, `ram_output` shows one while `valid`; the rest wait in storage.
             waiting = Signal()
             ram_output = Signal(len(read.data), reset_less=True)

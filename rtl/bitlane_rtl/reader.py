@@ -14,7 +14,7 @@ from .bursts import Burst, Splitter
 from .configuration import Configuration
 from .loops import Loops, Track
 from .memory_port import ReadPort, request
-from .queue import Queue, Skid
+from .queue import Queue, Skid, Slack
 from .realign import Aligned, Joiner, Word, replicate, rotate
 from .runs import Start, Walker
 
@@ -105,7 +105,13 @@ class Reader(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.joiner = joiner = Joiner(self._configuration)
-        wiring.connect(m, joiner.o, wiring.flipped(self.o))
+        if joiner.staged:
+            # Else the bit unit's ready would reach through the joiner into the FIFO.
+            m.submodules.slack = slack = Slack(Aligned(self._configuration))
+            wiring.connect(m, joiner.o, slack.i)
+            wiring.connect(m, slack.o, wiring.flipped(self.o))
+        else:
+            wiring.connect(m, joiner.o, wiring.flipped(self.o))
         splitter = self._spans(m, joiner)
         self._requests(m, splitter, joiner)
         return m
@@ -231,7 +237,10 @@ class Reader(wiring.Component):
         depth = config.fifo_beats
         m.submodules.requests = requests = Skid(request(config.address_width))
         m.submodules.open = opened = Queue(
-            Burst(config, _Tag(config)), config.bursts, block_ram=config.block_ram
+            Burst(config, _Tag(config)),
+            config.bursts,
+            block_ram=config.block_ram,
+            registered=True,  # it steers the rotator
         )
         m.submodules.words = words = Queue(Word(config), depth, block_ram=config.block_ram)
         wiring.connect(m, requests.o, wiring.flipped(self.port.request))
@@ -239,11 +248,12 @@ class Reader(wiring.Component):
 
         burst = splitter.o.p
         free = Signal(range(depth + 1), init=depth)
+        free_next = Signal.like(free)
+        room = Signal(init=1)
         go = Signal()
         left = Signal()
         m.d.comb += [
-            # Room for a whole block: cheaper than a comparison, and the FIFO holds several.
-            go.eq(free[(BEATS_PER_BLOCK - 1).bit_length() :].any() & ~self.stop & opened.i.ready),
+            go.eq(room & ~self.stop & opened.i.ready),
             requests.i.valid.eq(splitter.o.valid & go),
             requests.i.p.address.eq(burst.address),
             requests.i.p.length.eq(burst.length),
@@ -254,9 +264,14 @@ class Reader(wiring.Component):
         # A cycle late: the FIFO's ready comes from the far end of the data path.
         m.d.sync += left.eq(words.o.valid & words.o.ready)
         with m.If(opened.i.valid):
-            m.d.sync += free.eq(free - burst.length - 1 + left)
+            m.d.comb += free_next.eq(free - burst.length - 1 + left)
         with m.Else():
-            m.d.sync += free.eq(free + left)
+            m.d.comb += free_next.eq(free + left)
+        m.d.sync += [
+            free.eq(free_next),
+            # Room for a whole block: cheaper than a comparison, and the FIFO holds several.
+            room.eq(free_next[(BEATS_PER_BLOCK - 1).bit_length() :].any()),
+        ]
 
         descriptor, tag, beat = opened.o.p, opened.o.p.tag, self.port.data.p
         head = Signal(init=1)

@@ -89,6 +89,8 @@ class Joiner(wiring.Component):
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
+        self.staged = configuration.loops > 1 or configuration.modes != {Mode.DENSE}
+        """Whether a command can have runs that need more than a look at the FIFO's output."""
         super().__init__(
             {
                 "i": In(stream.Signature(Word(configuration))),
@@ -108,7 +110,7 @@ class Joiner(wiring.Component):
         take = Signal()
         absorb = Signal()
         flushing = Signal()
-        if config.loops > 1 or config.modes != {Mode.DENSE}:
+        if self.staged:
             self._stage(m, word, valid, more, take, flushing, following, absorb)
         else:
             m.d.comb += [word.eq(self.i.p), valid.eq(self.i.valid), self.i.ready.eq(take)]
@@ -180,6 +182,7 @@ class Joiner(wiring.Component):
         full = Signal()
         spare_full = Signal()
         load = Signal()
+        loads = Signal()
         past_spare = Signal()
         m.d.comb += [
             word.eq(front),
@@ -197,6 +200,7 @@ class Joiner(wiring.Component):
                 & take
             ),
             past_spare.eq(~spare_full | absorb),
+            loads.eq(Mux(spare_full, ~absorb | self.i.valid, self.i.valid & ~absorb)),
             incoming.eq(Mux(past_spare, self.i.p, spare)),
             self.i.ready.eq(~spare_full | load),
         ]
@@ -205,7 +209,7 @@ class Joiner(wiring.Component):
         with m.If(load):
             m.d.sync += [
                 front.eq(incoming),
-                full.eq(Mux(spare_full, ~absorb | self.i.valid, self.i.valid & ~absorb)),
+                full.eq(loads),
                 spare_full.eq(spare_full & ~absorb & self.i.valid),
             ]
         with m.Elif(self.i.valid):
@@ -213,18 +217,35 @@ class Joiner(wiring.Component):
 
         if Mode.REPEAT not in config.modes:
             return
-        beats = Signal(config.length_bits + 1 - config.data_bytes_log2, reset_less=True)
-        total = Signal(config.length_bits + 1)
+        log2 = config.data_bytes_log2
+        whole, rest = self.extents.payload[log2:], self.extents.payload[:log2]
+        several = Signal()
+        beats = Signal(len(whole), reset_less=True)
+        extra = Signal(reset_less=True)
         left = Signal()
-        loads = Signal()
+
+        def carries(candidate: Any, name: str) -> Signal:
+            """Whether a run that starts at the word's ``split`` ends a beat later."""
+            carry = Signal(name=f"{name}_carries")
+            m.d.comb += carry.eq((candidate.split + rest)[-1])
+            return carry
+
+        # Both are ready before it is known which of the words comes to the front.
+        carry = Mux(past_spare, carries(self.i.p, "input"), carries(spare, "spare"))
         m.d.comb += [
+            several.eq(whole.any()),
             more.eq(left),
-            total.eq(incoming.split + self.extents.payload),
-            loads.eq(Mux(spare_full, ~absorb | self.i.valid, self.i.valid & ~absorb)),
             self.extents.ready.eq(load & loads & incoming.edge.end),
         ]
         with m.If(load):
-            counted = total[config.data_bytes_log2 :]
-            m.d.sync += [beats.eq(counted), left.eq(incoming.repeat & (counted != 0))]
+            m.d.sync += [
+                beats.eq(whole),
+                extra.eq(carry),
+                left.eq(incoming.repeat & (several | carry)),
+            ]
         with m.Elif(full & self.o.ready & left & ~flushing):
-            m.d.sync += [beats.eq(beats - 1), left.eq(beats != 1)]
+            m.d.sync += [
+                extra.eq(0),
+                beats.eq(Mux(extra, beats, beats - 1)),
+                left.eq(Mux(extra, beats != 0, beats != 1)),
+            ]

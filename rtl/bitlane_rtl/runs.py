@@ -70,7 +70,7 @@ class Walker(wiring.Component):
         A command is being walked; the loop registers must not change.
 
     Latency: 1 cycle (0 where there is nothing to walk). Throughput: a run, or an element of a
-    STRIDED run, a cycle; the next command follows without a gap.
+    STRIDED run, a cycle, and a cycle between commands, which take longer to be decoded.
     Bound of the clock: loop flags -> jump multiplexer -> address adder.
     """
 
@@ -126,7 +126,7 @@ class Walker(wiring.Component):
             self.o.p.first.eq(first),
             self.o.p.last.eq(done[0]),
             self.o.p.end.eq(end),
-            self.i.ready.eq(~valid | (self.o.ready & end)),
+            self.i.ready.eq(~valid),
             self.walking.eq(valid),
         ]
         # Outside of any condition on ready: the adder must not wait for it.
@@ -146,7 +146,7 @@ class Walker(wiring.Component):
                 m.d.sync += done[k].eq((self.i.p.loops < k) | (totals[k] == 0))
             m.d.sync += [counter.eq(total) for counter, total in zip(left, totals, strict=True)]
         with m.Elif(self.o.ready):
-            m.d.sync += [run.address.eq(following), first.eq(done[0])]
+            m.d.sync += [valid.eq(~end), run.address.eq(following), first.eq(done[0])]
             for k, advances in enumerate(advance):
                 with m.If(advances):
                     m.d.sync += [left[k].eq(left[k] - 1), done[k].eq(left[k] == 1)]

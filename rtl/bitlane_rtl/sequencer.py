@@ -31,7 +31,7 @@ class Sequencer(wiring.Component):
     Members
     -------
     doorbell : ``In(16)``
-        Records submitted since reset.
+        Records submitted since reset, as they will be in the next cycle.
     ring_write : ``In(1)``
         The host writes to the ring in this cycle: what was fetched ahead is fetched again.
     ring_read, ring_address, ring_words
@@ -96,7 +96,12 @@ class Sequencer(wiring.Component):
 
         started = Signal(16)
         submitted = Signal()
-        m.d.comb += submitted.eq(self.doorbell != started)
+        started_now = Signal()
+        # Compared a cycle ahead: what waits for the doorbell is the longest path without it.
+        with m.If(started_now):
+            m.d.sync += submitted.eq(self.doorbell != (started + 1)[:16])
+        with m.Else():
+            m.d.sync += submitted.eq(self.doorbell != started)
 
         # Fetch: address -> ring -> `words`, each stage waiting for the next.
         slot = Signal(range(config.slots))
@@ -146,11 +151,17 @@ class Sequencer(wiring.Component):
                 m.d.sync += [arriving.eq(0), full.eq(0)]
 
         code = Signal(Status)
+        good = Signal()
         extent = {
             lane: Signal(config.length_bits, name=f"{lane.lower()}_extent") for lane in _LANES
         }
         with m.If(decode):
-            m.d.sync += [decode.eq(0), ready.eq(1), code.eq(checks.code)]
+            m.d.sync += [
+                decode.eq(0),
+                ready.eq(1),
+                code.eq(checks.code),
+                good.eq(checks.code == Status.OK),
+            ]
             with m.If(_strided(control)):  # else walkers may still use it
                 m.d.sync += self.loops.run.eq(fields["RUN"] - 1)
             m.d.sync += [
@@ -158,12 +169,11 @@ class Sequencer(wiring.Component):
                 for lane in _LANES
             ]
 
-        started_now = Signal()
         fence = control_field(control, "FENCE")
         m.d.comb += [
             started_now.eq(self.o.valid & self.o.ready),
-            self.o.valid.eq(ready & submitted & (code == Status.OK) & (~fence | self.idle)),
-            self.refused.eq(ready & submitted & (code != Status.OK) & self.idle),
+            self.o.valid.eq(ready & submitted & good & (~fence | self.idle)),
+            self.refused.eq(ready & submitted & ~good & self.idle),
             self.code.eq(code),
             self.interrupt.eq(control_field(control, "INTERRUPT")),
         ]

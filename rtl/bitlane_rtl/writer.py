@@ -78,8 +78,8 @@ class Writer(wiring.Component):
     address : ``Out(address_width)``
         The burst whose response is due next.
 
-    Latency: 1 cycle from a beat to the port. Throughput: a beat a cycle; scattered, an element a
-    cycle; no cycle between bursts, runs or commands.
+    Latency: 1 cycle from a beat to the port, 4 from a start to its first beat. Throughput: a beat a
+    cycle; scattered, an element a cycle; no cycle between bursts, runs or commands.
     Bound of the clock: beat -> position in the burst -> strobes.
     """
 
@@ -142,7 +142,9 @@ class Writer(wiring.Component):
         m.submodules.walker = walker = Walker(config, has_offset=False)
         m.submodules.splitter = splitter = Splitter(config, _Tag(config))
         # The walker is ahead of the data by as much as readers and bit unit take for it.
-        m.submodules.spans = spans = Queue(Span(config, _Tag(config)), config.ahead)
+        m.submodules.spans = spans = Queue(
+            Span(config, _Tag(config)), config.ahead, registered=True
+        )
         run, span = walker.o.p, spans.i.p
         wiring.connect(m, wiring.flipped(self.start), walker.i)
         wiring.connect(m, spans.o, splitter.i)

@@ -20,6 +20,7 @@ KINDS: dict[str, tuple[Callable[[], Skid | Slack | Queue], int, int]] = {
     "depth 16": (lambda: Queue(8, 16), 16, 1),
     "depth 4, block RAM": (lambda: Queue(8, 4, block_ram=True), 4, 2),
     "depth 16, block RAM": (lambda: Queue(8, 16, block_ram=True), 16, 2),
+    "depth 16, registered": (lambda: Queue(8, 16, registered=True), 16, 2),
 }
 
 
