@@ -104,14 +104,14 @@ class Joiner(wiring.Component):
         config = self._configuration
         width = config.data_width
         word: Any = Signal(Word(config))
-        following: Any = Signal(Word(config))
+        spare: Any = Signal(Word(config), reset_less=True)
         valid = Signal()
         more = Signal()
         take = Signal()
         absorb = Signal()
         flushing = Signal()
         if self.staged:
-            self._stage(m, word, valid, more, take, flushing, following, absorb)
+            self._stage(m, word, valid, more, take, flushing, spare, absorb)
         else:
             m.d.comb += [word.eq(self.i.p), valid.eq(self.i.valid), self.i.ready.eq(take)]
 
@@ -152,10 +152,10 @@ class Joiner(wiring.Component):
             ]
             with m.If(absorb):
                 m.d.sync += [
-                    previous.eq(following.data),
-                    flushing.eq(following.flush),
-                    held.eq(following.edge),
-                    spoiled.eq(spoiled | word.edge.error | following.edge.error),
+                    previous.eq(spare.data),
+                    flushing.eq(spare.flush),
+                    held.eq(spare.edge),
+                    spoiled.eq(spoiled | word.edge.error | spare.edge.error),
                 ]
         return m
 
@@ -167,7 +167,7 @@ class Joiner(wiring.Component):
         more: Signal,
         take: Signal,
         flushing: Signal,
-        following: Any,
+        spare: Any,
         absorb: Signal,
     ) -> None:
         """Register words, one spare, and count the beats that a repeated one still has to give.
@@ -177,7 +177,6 @@ class Joiner(wiring.Component):
         """
         config = self._configuration
         front = Signal(Word(config), reset_less=True)
-        spare = Signal(Word(config), reset_less=True)
         incoming: Any = Signal(Word(config))
         full = Signal()
         spare_full = Signal()
@@ -188,19 +187,18 @@ class Joiner(wiring.Component):
             word.eq(front),
             valid.eq(full),
             load.eq(~full | take),
-            following.eq(Mux(spare_full, spare, self.i.p)),
             # Not the end of a command, so that a cycle never ends two.
             absorb.eq(
                 ~front.prime
                 & ~front.flush
                 & ~flushing
-                & (spare_full | self.i.valid)
-                & following.prime
-                & ~following.edge.end
+                & spare_full
+                & spare.prime
+                & ~spare.edge.end
                 & take
             ),
             past_spare.eq(~spare_full | absorb),
-            loads.eq(Mux(spare_full, ~absorb | self.i.valid, self.i.valid & ~absorb)),
+            loads.eq((spare_full & ~absorb) | self.i.valid),
             incoming.eq(Mux(past_spare, self.i.p, spare)),
             self.i.ready.eq(~spare_full | load),
         ]
