@@ -89,11 +89,11 @@ def test_the_host_runs_on_numpy_alone() -> None:
     ("file", "line", "contract"),
     [
         ("host/bitlane/version.py", "import amaranth", "host runs without Amaranth"),
-        ("host/bitlane/version.py", "import bitlane_sim", "boards, sim -> host -> rtl"),
+        ("host/bitlane/version.py", "import bitlane_sim", "boards -> sim -> host -> rtl"),
         ("host/bitlane/version.py", "import bitlane_rtl.configuration", "nothing from rtl but abi"),
         ("rtl/bitlane_rtl/abi/codes.py", "import amaranth", "abi is plain data"),
-        ("rtl/bitlane_rtl/beats.py", "import bitlane", "boards, sim -> host -> rtl"),
-        ("sim/bitlane_sim/__init__.py", "import bitlane_boards", "boards, sim -> host -> rtl"),
+        ("rtl/bitlane_rtl/beats.py", "import bitlane", "boards -> sim -> host -> rtl"),
+        ("sim/bitlane_sim/__init__.py", "import bitlane_boards", "boards -> sim -> host -> rtl"),
     ],
 )
 def test_an_import_the_wrong_way_is_caught(

@@ -1,0 +1,119 @@
+"""The link to a board behind a serial port: ``serial:/dev/ttyUSB1?baud=1000000``.
+
+The only place that imports pyserial, and only when a port is to be opened.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from errno import EACCES, EAGAIN, EBUSY, ENODEV, ENOENT, ENXIO, EPERM
+from math import isfinite
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from bitlane.errors import LinkError
+from bitlane_rtl.abi.link import DEFAULT_BAUD
+
+from .serial_link import DEFAULT_TIMEOUT, Port, SerialLink
+
+__all__ = ["Port", "SerialLink", "open_link"]
+
+
+def open_link(url: str) -> SerialLink:
+    """Open ``serial:PORT[?OPTION=VALUE[&OPTION=VALUE]]``.
+
+    The options are ``baud``, bits a second (default 3000000), and ``timeout``, seconds of silence
+    after which the board is given up (default 10).
+
+    Raises ``LinkError`` for an unknown option or a bad value, a port that cannot be opened or is in
+    use, without pyserial, and if no board of this link version answers.
+    """
+    head, _, query = url.partition("?")
+    path = head.partition(":")[2]
+    if not path:
+        raise LinkError(f"device {url!r}: no port; expected serial:PORT; {_ports()}")
+    values: dict[str, Any] = {"baud": DEFAULT_BAUD, "timeout": DEFAULT_TIMEOUT}
+    for name, text in parse_qsl(query, keep_blank_values=True):
+        if name not in _OPTIONS:
+            raise LinkError(f"device {url!r}: no option {name!r}; choose {', '.join(_OPTIONS)}")
+        parse, meaning = _OPTIONS[name]
+        try:
+            values[name] = parse(text)
+        except ValueError:
+            raise LinkError(
+                f"device {url!r}: option {name} is {text!r}; expected {meaning}"
+            ) from None
+    port = _open_port(url, path, values["baud"], values["timeout"])
+    return SerialLink(
+        port,
+        description=f"serial port {path}, {values['baud']} baud",
+        timeout=values["timeout"],
+    )
+
+
+def _open_port(url: str, path: str, baud: int, timeout: float) -> Port:
+    try:
+        from serial import Serial
+    except ImportError as error:
+        raise LinkError(
+            f"device {url!r}: pyserial cannot be loaded: {error}; "
+            "pip install 'bitlane[serial]' brings it"
+        ) from error
+    try:
+        port = Serial(path, baud, exclusive=True, write_timeout=timeout)
+    except (ValueError, OverflowError) as error:
+        raise LinkError(
+            f"device {url!r}: baud is {baud}, which the port refuses: {error}"
+        ) from error
+    except OSError as error:
+        raise LinkError(f"device {url!r}: {_reason(error)}") from error
+    # Without it FTDI's bridges keep short answers back for 16 ms. Not every port knows of it.
+    with suppress(AttributeError, NotImplementedError, OSError, ValueError):
+        port.set_low_latency_mode(True)
+    opened: Port = port
+    return opened
+
+
+def _reason(error: OSError) -> str:
+    """Why a port cannot be opened, and what to do."""
+    if error.errno == ENOENT:
+        return f"there is no such port; {_ports()}"
+    if error.errno in (ENXIO, ENODEV):
+        return f"nothing is plugged in there; {_ports()}"
+    if error.errno in (EBUSY, EAGAIN):
+        return "the port is in use by another program; close that"
+    if error.errno in (EACCES, EPERM):
+        return (
+            "no permission to open the port; on Linux: sudo usermod -aG dialout $USER, then log"
+            " in anew"
+        )
+    return f"the port cannot be opened: {error}; is it a serial port?"
+
+
+def _ports() -> str:
+    """Which serial ports there are, for people."""
+    try:
+        from serial.tools.list_ports import comports
+    except ImportError:
+        return "serial:/dev/ttyUSB1 is an example"
+    names = sorted(str(port.device) for port in comports())
+    return f"serial ports found: {', '.join(names) or 'none'}"
+
+
+def _baud(text: str) -> int:
+    baud = int(text)
+    if baud <= 0:
+        raise ValueError("expected more than 0")
+    return baud
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not (isfinite(seconds) and seconds > 0):
+        raise ValueError("expected more than 0")
+    return seconds
+
+
+_OPTIONS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
+    "baud": (_baud, f"bits a second, a whole number (default {DEFAULT_BAUD})"),
+    "timeout": (_seconds, f"seconds of silence, more than 0 (default {DEFAULT_TIMEOUT:g})"),
+}

@@ -1,0 +1,357 @@
+"""A board behind anything that carries bytes like pyserial's port.
+
+Greets the board, and keeps requests and answers flowing until all is done or the line has been
+silent for too long. Never lets an error of the port through, nor waits without a deadline.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from secrets import randbits
+from struct import Struct
+from time import monotonic
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane.errors import LinkError
+from bitlane.link import BytesLike, Link
+from bitlane_rtl.abi.link import HELLO_BYTES, LINK_VERSION, SEQUENCES, Answer, Request
+
+from .cuts import Cuts
+from .frames import (
+    BOUNDARY,
+    Reply,
+    Splitter,
+    answer_line_bytes,
+    decode_answer,
+    encode_request,
+    request_room,
+)
+from .pace import Pace, Patience
+from .window import Counts, Window
+
+__all__ = ["DEFAULT_TIMEOUT", "Port", "SerialLink"]
+
+DEFAULT_TIMEOUT: Final = 10.0
+
+_HELLO: Final = Struct("<BBHI")
+
+_GREETING: Final = 1 / 32
+"""How much of the timeout a board has to answer the first HELLO."""
+
+_GREETING_GROWTH: Final = 1.5
+
+_FEWEST_TRIES: Final = 4
+"""A request is sent so often at least before the timeout passes."""
+
+_STRANGLED: Final = 3
+"""Timeouts that may pass while sound frames come and none of them answers a request."""
+
+_WAITS: Final = tuple(4.0**k / 4096 for k in range(7))
+"""Seconds to which the port's timeout is set, 0.2 ms to 1 s: few, because a change costs calls."""
+
+_FIRST_PAUSE: Final = _WAITS[0]
+_LONGEST_PAUSE: Final = _WAITS[3]
+"""Between two looks at the interrupt line, 16 ms."""
+
+_SPACE: Final = 1 << 32
+_SAMPLE_BYTES: Final = 16
+
+
+class Port(Protocol):
+    """What the link uses of pyserial's ``Serial``. Any method may raise ``OSError``."""
+
+    timeout: Any
+    """Seconds after which ``read`` returns what there is, be it nothing."""
+
+    @property
+    def in_waiting(self) -> int:
+        """Bytes that can be read at once."""
+        ...
+
+    def read(self, size: int, /) -> bytes:
+        """Up to ``size`` bytes."""
+        ...
+
+    def write(self, data: bytes, /) -> object:
+        """Send all of ``data``."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class SerialLink(Link):
+    """A link over ``port``, which it takes over and closes in the end, also if this raises.
+
+    After ``LinkError`` the link is closed, unless only an access was refused; after an interrupt
+    (``KeyboardInterrupt``) too. The board can then be opened again.
+
+    Parameters
+    ----------
+    port : Port
+        Open, and carrying bytes unchanged.
+    description : str
+        What errors call it.
+    timeout : float
+        Seconds of silence after which the board is given up.
+    clock : Callable
+        The time in seconds by which ``port`` waits.
+
+    Attributes
+    ----------
+    counts : Counts
+        What was sent, came, was damaged and was sent again since the link was opened.
+
+    Raises
+    ------
+    LinkError
+        Nobody answers, or not as a board of this link version does.
+    """
+
+    remote = True
+
+    def __init__(
+        self,
+        port: Port,
+        *,
+        description: str = "serial port",
+        timeout: float = DEFAULT_TIMEOUT,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self.description = description
+        self.counts = Counts()
+        self._port = port
+        self._timeout = timeout
+        self._clock = clock
+        self._closed = False
+        self._splitter = Splitter()
+        self._patience = Patience(timeout / _FEWEST_TRIES)
+        self._interrupt = False
+        # The first bytes that came, for people.
+        self._sample = b""
+        self._port_wait = 0.0
+        with self._closed_by_errors():
+            self._window = self._greet()
+
+    # --- what a link does -------------------------------------------------------------------------
+
+    def read(self, address: int, size: int) -> NDArray[np.uint8]:
+        return self.exchange((), [(address, size)])[0]
+
+    def write(self, address: int, data: BytesLike) -> None:
+        self.exchange([(address, data)], ())
+
+    def exchange(
+        self,
+        writes: Sequence[tuple[int, BytesLike]],
+        reads: Sequence[tuple[int, int]],
+    ) -> list[NDArray[np.uint8]]:
+        sources = [(address, _as_bytes(data)) for address, data in writes]
+        results = [np.empty(size, np.uint8) for _, size in reads]
+        targets = [(reads[i][0], result.data) for i, result in enumerate(results)]
+        for address, content in (*sources, *targets):
+            self._expect_in_space(address, len(content))
+        self._run(Cuts((x for x in sources if len(x[1])), (x for x in targets if len(x[1]))))
+        return results
+
+    def wait(self, timeout: float) -> bool:
+        deadline = self._clock() + timeout
+        pause = _FIRST_PAUSE
+        while True:
+            self._run(Cuts(reads=[(0, memoryview(b""))]))
+            left = deadline - self._clock()
+            if self._interrupt or left <= 0:
+                return self._interrupt
+            with self._closed_by_errors():
+                # The port's own wait: on a simulated port no other makes time pass.
+                for reply in self._receive(min(pause, left)):
+                    self._window.take(reply)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            with suppress(OSError):
+                self._port.close()
+
+    # --- requests and answers ---------------------------------------------------------------------
+
+    def _run(self, cuts: Cuts) -> None:
+        """Move all of ``cuts``."""
+        if self._closed:
+            raise LinkError(f"{self.description}: the link is closed; open it again")
+        with self._closed_by_errors():
+            self._converse(cuts)
+        refused, self._window.refused = self._window.refused, None
+        if refused:
+            raise LinkError(
+                f"{self.description}: the board refused the {refused.request.name} of"
+                f" {len(refused.content)} bytes at {refused.address:#x}: not in its memory, nor"
+                " whole words of its control window"
+            )
+
+    def _converse(self, cuts: Cuts) -> None:
+        window, clock = self._window, self._clock
+        before = self.counts.sent_bytes, self.counts.received_bytes
+        # When the board last showed life, a sound frame came, and a request was answered.
+        alive = heard = answered = clock()
+        while True:
+            frames = window.frames(cuts)
+            if frames:
+                self._send(b"".join(frames))
+            elif window.empty:
+                return
+            due = alive + self._patience.seconds(window.line_bytes)
+            given_up = min(heard + self._timeout, answered + _STRANGLED * self._timeout)
+            received = self.counts.received_bytes
+            replies = self._receive(min(due, given_up) - clock())
+            now = clock()
+            if replies:
+                done, hasty = window.answered, window.hasty
+                line_bytes = [window.take(reply) for reply in replies]
+                if all(line_bytes):
+                    self._patience.measured(now - heard, sum(line_bytes))
+                if window.hasty != hasty:
+                    self._patience.hasty()
+                if window.answered != done:
+                    self._patience.moved()
+                    answered = now
+                heard = now
+                if window.refused:
+                    cuts.drop()
+            elif now >= given_up:
+                raise LinkError(self._silence(before))
+            if self.counts.received_bytes != received:
+                alive = now
+            elif now >= due:
+                window.doubt()
+                self._patience.in_vain()
+                alive = now
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._port.write(data)
+        except OSError as error:
+            raise self._failure(error) from error
+        self.counts.sent_bytes += len(data)
+
+    def _receive(self, seconds: float) -> list[Reply]:
+        """The answers that come, waiting for the first byte for up to ``seconds``."""
+        port = self._port
+        wait = next((x for x in reversed(_WAITS) if x <= seconds), _WAITS[0])
+        try:
+            if wait != self._port_wait:
+                self._port_wait = port.timeout = wait
+            data = port.read(max(1, port.in_waiting))
+        except OSError as error:
+            raise self._failure(error) from error
+        if not data:
+            return []
+        if len(self._sample) < _SAMPLE_BYTES:
+            self._sample += data[: _SAMPLE_BYTES - len(self._sample)]
+        self.counts.received_bytes += len(data)
+        blocks, dropped = self._splitter.feed(data)
+        replies = [reply for block in blocks if (reply := decode_answer(block)) is not None]
+        self.counts.answers += len(replies)
+        self.counts.damaged += dropped + len(blocks) - len(replies)
+        if replies:
+            self._interrupt = replies[-1].interrupt
+        return replies
+
+    # --- the greeting -----------------------------------------------------------------------------
+
+    def _greet(self) -> Window:
+        sequence = randbits(32) % SEQUENCES
+        number = randbits(32)
+        hello = encode_request(Request.HELLO, sequence, number, 0)
+        start = self._clock()
+        wait = self._timeout * _GREETING
+        tries = 0
+        while (now := self._clock()) < start + self._timeout:
+            # Whatever the line carried before ends here.
+            self._send(BOUNDARY + hello)
+            tries += 1
+            until = min(now + wait, start + self._timeout)
+            wait *= _GREETING_GROWTH
+            while (left := until - self._clock()) > 0:
+                for reply in self._receive(left):
+                    room = self._hello_room(reply, sequence, number)
+                    if room is None:
+                        continue
+                    if tries == 1:
+                        line_bytes = len(hello) + answer_line_bytes(HELLO_BYTES)
+                        self._patience.measured(self._clock() - start, line_bytes)
+                    return Window(self.description, sequence + 1, room, self.counts)
+        raise LinkError(self._nobody(tries))
+
+    def _hello_room(self, reply: Reply, sequence: int, number: int) -> int | None:
+        """What the board buffers, if this is its answer to our HELLO."""
+        if reply.kind != Answer.DONE or reply.sequence != sequence or len(reply.data) < HELLO_BYTES:
+            return None
+        version, _, room, echo = _HELLO.unpack_from(reply.data)
+        if echo != number:
+            return None
+        if version != LINK_VERSION:
+            raise LinkError(
+                f"{self.description}: the board's link version is {version}; expected"
+                f" {LINK_VERSION}; build its bitstream with this version of bitlane"
+            )
+        least = request_room(Pace.LEAST)
+        if room < least:
+            raise LinkError(
+                f"{self.description}: the board buffers {room} bytes; expected {least} or more;"
+                " build its bitstream with this version of bitlane"
+            )
+        return int(room)
+
+    # --- errors -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _closed_by_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            # What is still on its way would be taken for the answer to something else.
+            self.close()
+            raise
+
+    def _expect_in_space(self, address: int, size: int) -> None:
+        if address < 0 or address + size > _SPACE:
+            raise LinkError(
+                f"{self.description}: {size} bytes at {address:#x} are outside the board's 32-bit"
+                " addresses"
+            )
+
+    def _failure(self, error: OSError) -> LinkError:
+        return LinkError(
+            f"{self.description}: the port failed: {error}; is the board still plugged in?"
+            " open it again"
+        )
+
+    def _nobody(self, tries: int) -> str:
+        start = f"{self.description}: no answer to {tries} HELLOs within {self._timeout:g} s; "
+        counts = self.counts
+        if counts.received_bytes == 0:
+            return start + (
+                "nothing came at all: is the board powered and configured, and is this its port?"
+            )
+        came = f"{counts.received_bytes} bytes came, first {self._sample.hex(' ')}, "
+        if counts.answers:
+            return start + came + "answers to somebody else: does another program use the board?"
+        return start + came + "no sound frame: another baud rate, or no bitlane board"
+
+    def _silence(self, before: tuple[int, int]) -> str:
+        sent = self.counts.sent_bytes - before[0]
+        came = self.counts.received_bytes - before[1]
+        return (
+            f"{self.description}: no answer for {self._timeout:g} s to {self._window.oldest()};"
+            f" {sent} bytes were sent and {came} came since the call began, {self.counts.damaged}"
+            " frames were damaged since the link was opened; check cable and power, then open it"
+            " again"
+        )
+
+
+def _as_bytes(data: BytesLike) -> memoryview:
+    array = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

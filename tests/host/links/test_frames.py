@@ -1,0 +1,148 @@
+"""Frames as bytes on the line, against an implementation of their own in the board model."""
+
+import random
+from zlib import crc32
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bitlane.links.frames import (
+    Reply,
+    Splitter,
+    answer_line_bytes,
+    decode_answer,
+    decode_backward,
+    encode,
+    encode_request,
+    request_line_bytes,
+    request_room,
+)
+from bitlane_rtl.abi.link import Request
+from host_board_model import backward_cobs, cobs_decoded
+
+# Zeros and long runs without any are what COBS is about.
+CONTENTS = st.one_of(
+    st.binary(max_size=600),
+    st.lists(st.sampled_from([b"\0", b"\1" * 253, b"\2" * 254, b"\3" * 255, b"x"])).map(b"".join),
+)
+
+
+@settings(deadline=None)
+@given(CONTENTS)
+def test_a_request_comes_out_as_it_went_in(content: bytes) -> None:
+    block = encode(content)
+    assert 0 not in block
+    assert len(block) <= len(content) + len(content) // 254 + 1
+    assert cobs_decoded(block) == content
+
+
+@settings(deadline=None)
+@given(CONTENTS)
+def test_an_answer_comes_out_as_it_went_in(content: bytes) -> None:
+    assert decode_backward(backward_cobs(content)) == content
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 253, 254, 255, 256, 507, 508, 509, 762, 1016])
+@pytest.mark.parametrize("byte", [0, 1, 255])
+def test_runs_as_long_as_a_block(size: int, byte: int) -> None:
+    for content in (bytes((byte,)) * size, bytes((byte,)) * size + b"\0", b"\0" + b"\1" * size):
+        assert cobs_decoded(encode(content)) == content
+        assert decode_backward(backward_cobs(content)) == content
+
+
+def test_a_full_block_at_the_end_needs_no_empty_one_behind_it() -> None:
+    assert decode_backward(b"\1" * 254 + b"\xff") == b"\1" * 254
+    assert decode_backward(b"\1" * 254 + b"\xff\1") == b"\1" * 254
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=600))
+def test_garbage_raises_nothing(block: bytes) -> None:
+    decode_backward(block)
+    assert decode_answer(block) is None
+
+
+@pytest.mark.parametrize("block", [b"", b"\2", b"\1\1\5", b"a\xff", b"\0", b"ab\0\1"])
+def test_what_is_no_backward_cobs_is_nothing(block: bytes) -> None:
+    assert decode_backward(block) is None
+
+
+def test_a_request_is_header_data_and_crc() -> None:
+    line = encode_request(Request.WRITE, 0x12, 0xAABBCC00, 3, b"\0xy")
+    assert line.endswith(b"\0")
+    content = cobs_decoded(line[:-1])
+    assert content is not None
+    assert content[:-4] == bytes.fromhex("12 01 03 00 00 cc bb aa 00 78 79")
+    assert content[-4:] == crc32(content[:-4]).to_bytes(4, "little")
+
+
+def answer(content: bytes) -> bytes:
+    return backward_cobs(content + crc32(content).to_bytes(4, "little"))
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=512), st.integers(0, 255), st.integers(0, 127), st.booleans())
+def test_an_answer_is_header_and_data(
+    data: bytes, sequence: int, kind: int, interrupt: bool
+) -> None:
+    block = answer(bytes((sequence, kind | interrupt << 7)) + data)
+    assert decode_answer(block) == Reply(sequence, kind, interrupt, data)
+
+
+def test_every_flipped_bit_of_an_answer_is_noticed() -> None:
+    block = answer(b"\1\0some data\0\0")
+    for place in range(len(block)):
+        for bit in range(8):
+            damaged = bytearray(block)
+            damaged[place] ^= 1 << bit
+            assert decode_answer(bytes(damaged)) is None, (place, bit)
+
+
+@pytest.mark.parametrize("size", [0, 1, 4, 32, 240, 246, 250, 512])
+def test_lines_carry_no_more_than_is_counted(size: int) -> None:
+    worst = b"\1" * size
+    assert len(encode_request(Request.WRITE, 1, 0x01010101, size, worst)) <= request_line_bytes(
+        size
+    )
+    content = b"\1\1" + worst
+    assert len(answer(content)) + 1 <= answer_line_bytes(size)
+    assert request_room(size) == 12 + size
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.binary(min_size=1, max_size=40).map(lambda x: x.replace(b"\0", b"\1"))), st.data()
+)
+def test_frames_are_found_however_the_line_is_cut(frames: list[bytes], data: st.DataObject) -> None:
+    stream = b"".join(frame + b"\0" * data.draw(st.integers(1, 3)) for frame in frames)
+    splitter = Splitter()
+    found: list[bytes] = []
+    while stream:
+        size = data.draw(st.integers(1, len(stream)))
+        blocks, dropped = splitter.feed(stream[:size])
+        assert dropped == 0
+        found += blocks
+        stream = stream[size:]
+    assert found == frames
+
+
+@pytest.mark.parametrize("step", [1, 7, 100, 100_000])
+def test_what_is_longer_than_any_answer_is_dropped_and_takes_no_memory(step: int) -> None:
+    stream = b"first\0" + b"x" * 5000 + b"\0second\0" + b"y" * 522 + b"\0third\0"
+    splitter = Splitter()
+    found: list[bytes] = []
+    dropped = 0
+    for start in range(0, len(stream), step):
+        blocks, more = splitter.feed(stream[start : start + step])
+        found += blocks
+        dropped += more
+        assert len(splitter._start) < 600
+    assert found == [b"first", b"second", b"third"]
+    assert dropped == 2
+
+
+def test_the_longest_answer_is_not_too_long() -> None:
+    content = b"\1\1" + random.Random(5).randbytes(512).replace(b"\0", b"\1")
+    blocks, dropped = Splitter().feed(answer(content) + b"\0")
+    assert (len(blocks), dropped) == (1, 0)

@@ -1,0 +1,287 @@
+"""Boards that do not answer, or not rightly, cables that are pulled, and interrupted calls.
+
+Always an error within the deadline, and then the same board can be opened again.
+"""
+
+from random import Random
+
+import pytest
+
+from bitlane.errors import LinkError
+from bitlane.links.frames import encode_request
+from bitlane.links.serial_link import SerialLink
+from bitlane_rtl.abi import CONTROL_BASE
+from bitlane_rtl.abi.link import Answer, Request
+from host_board_line import ModelPort, connected
+from host_board_model import BoardModel, MemoryDevice
+
+BASE = 0x1000
+
+
+def expect_well(board: BoardModel) -> None:
+    """Whoever opens ``board`` next finds it well."""
+    device = board.device
+    assert isinstance(device, MemoryDevice)
+    data = Random(9).randbytes(3000)
+    with connected(ModelPort(board)) as link:
+        link.write(BASE + 77, data)
+        assert bytes(device.memory[77:3077]) == data
+        assert link.read(BASE + 77, 3000).tobytes() == data
+        assert link.wait(0) is False
+
+
+def work(link: SerialLink) -> None:
+    """What keeps a link busy for long."""
+    for turn in range(100):
+        link.exchange([(BASE, bytes(3000))], [(BASE + 50_000, 3000)])
+        link.write(CONTROL_BASE, turn.to_bytes(4, "little"))
+        link.wait(0)
+
+
+def refused(port: ModelPort, message: str, timeout: float = 2.0) -> None:
+    start = port.now
+    with pytest.raises(LinkError, match=message):
+        connected(port, timeout)
+    assert port.now - start < timeout + 1.5
+    assert port.closed
+
+
+# --- opening --------------------------------------------------------------------------------------
+
+
+def test_a_board_that_never_answers() -> None:
+    port = ModelPort(BoardModel())
+    port.mute = True
+    refused(port, r"model board: no answer to \d HELLOs within 2 s; nothing came at all: is the")
+
+
+def test_another_link_version() -> None:
+    port = ModelPort(BoardModel(version=7))
+    refused(port, "the board's link version is 7; expected 1; build its bitstream with")
+
+
+def test_a_board_with_next_to_no_buffer() -> None:
+    refused(ModelPort(BoardModel(receive_bytes=43)), "buffers 43 bytes; expected 44 or more")
+
+
+@pytest.mark.parametrize("room", [44, 100, 524, 1000, 65535])
+def test_boards_of_any_buffer_are_served_within_it(room: int) -> None:
+    board = BoardModel(receive_bytes=room)
+    expect_well(board)
+
+
+class Chatter(ModelPort):
+    """Somebody else's board, which talks all the time."""
+
+    text = b"tick 12345\r\n"
+
+    @property
+    def in_waiting(self) -> int:
+        self.now += 0.001
+        return len(self.text)
+
+    def read(self, size: int, /) -> bytes:
+        return self.text[:size]
+
+
+def test_another_programs_chatter() -> None:
+    refused(
+        Chatter(BoardModel()), r"bytes came, first 74 69 63 6b .*, no sound frame: another baud"
+    )
+
+
+def test_chatter_with_zeros() -> None:
+    port = Chatter(BoardModel())
+    port.text = b"\0\3abc\0\1\0\0\xff"
+    refused(port, "no sound frame: another baud rate, or no bitlane board")
+
+
+def test_chatter_that_begins_later() -> None:
+    port = ModelPort(BoardModel())
+    link = connected(port, 1.0)
+    link.write(BASE, b"fine")
+    port.__class__ = Chatter
+    with pytest.raises(LinkError, match="no answer for 1 s to a WRITE of 4 bytes at 0x1000; 18 by"):
+        link.write(BASE, b"lost")
+    assert port.closed
+    expect_well(port.board)
+
+
+class Strange(BoardModel):
+    """Answers what nobody here has asked."""
+
+    def execute(self) -> bytes:
+        self._waiting.clear()
+        return self._answer(5, Answer.DONE, bytes(8))
+
+
+def test_answers_to_somebody_else() -> None:
+    refused(ModelPort(Strange()), "answers to somebody else: does another program use the board")
+
+
+def test_a_hello_that_is_lost_is_sent_again() -> None:
+    port = ModelPort(BoardModel())
+    lost = []
+
+    def lose_first(data: bytes) -> bytes:
+        lost.append(data)
+        return b"" if len(lost) < 4 else data
+
+    port.up = lose_first  # type: ignore[assignment]
+    with connected(port, 2.0) as link:
+        link.write(BASE, b"fine")
+    assert port.now < 1
+
+
+class Late(BoardModel):
+    """Answers a HELLO of somebody who used the same sequence number before it answers ours."""
+
+    def execute(self) -> bytes:
+        request, _ = self._waiting[0]
+        if request[1] != Request.HELLO:
+            return super().execute()
+        other = bytes((request[4] ^ 1,)) + request[5:8]
+        stale = self._answer(request[0], Answer.DONE, bytes((9, 0, 50, 0)) + other)
+        return stale + super().execute()
+
+
+def test_the_answer_to_somebody_elses_hello_is_not_ours() -> None:
+    expect_well(Late())
+
+
+def test_what_a_killed_program_has_left_on_the_line_is_no_harm() -> None:
+    board = BoardModel()
+    device = board.device
+    assert isinstance(device, MemoryDevice)
+    port = ModelPort(board)
+    connected(port)
+    number = board.expected
+    for k in range(7):
+        port.write(encode_request(Request.READ, (number + k) % 256, BASE, 512))
+    port.write(encode_request(Request.WRITE, (number + 7) % 256, BASE, 4, b"left"))
+    port.write(encode_request(Request.WRITE, (number + 8) % 256, BASE, 4, b"half")[:-6])
+    # The same port, so that the next program gets the answers too.
+    with connected(port) as link:
+        assert link.read(BASE, 6).tobytes() == b"left\0\0"
+    assert link.counts.damaged == 0
+
+
+# --- cables ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after", [0, 1, 20, 100, 1000, 2047, 2500, 5000, 9000, 20_000])
+def test_a_cable_that_is_pulled(after: int) -> None:
+    board = BoardModel()
+    port = ModelPort(board)
+    link = connected(port)
+    port.break_after = port.up_bytes + after
+    with pytest.raises(LinkError, match=r"model board: the port failed: .*Input/output error"):
+        work(link)
+    assert port.closed
+    with pytest.raises(LinkError, match="the link is closed; open it again"):
+        link.read(BASE, 1)
+    expect_well(board)
+
+
+def test_a_cable_that_is_pulled_while_waiting() -> None:
+    port = ModelPort(BoardModel())
+    link = connected(port)
+    port.break_after = port.up_bytes + 100
+    with pytest.raises(LinkError, match="the port failed"):
+        link.wait(1000)
+
+
+def test_a_cable_that_is_pulled_while_opening() -> None:
+    port = ModelPort(BoardModel())
+    port.break_after = 1
+    refused(port, "the port failed")
+
+
+def test_a_board_that_falls_silent() -> None:
+    port = ModelPort(BoardModel())
+    link = connected(port, 2.0)
+    link.write(BASE, bytes(5000))
+    port.mute = True
+    start = port.now
+    with pytest.raises(LinkError) as caught:
+        link.read(BASE + 16, 5000)
+    assert 1.99 < port.now - start < 3
+    message = str(caught.value)
+    assert "no answer for 2 s to a READ of 512 bytes at 0x1010;" in message
+    assert "and 0 came since the call began" in message
+    assert "\n" not in message
+    expect_well(port.board)
+
+
+# --- boards that lose their mind ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [1, 50, 127, 128, 129, 200, 255])
+def test_a_board_that_was_reset(step: int) -> None:
+    board = BoardModel()
+    port = ModelPort(board)
+    link = connected(port, 1.0)
+    link.write(BASE, b"before")
+    board.expected = (board.expected + step) % 256
+    board._first.clear()
+    try:
+        with pytest.raises(LinkError, match=r"it was reset, or another|no answer for 1 s"):
+            link.write(BASE, b"after.")
+    except KeyError:
+        # To the model this looks like a repetition, which it has never seen.
+        assert step <= 128
+    expect_well(board)
+
+
+class Stubborn(BoardModel):
+    """Complains about everything and never stops."""
+
+    def take(self, block: bytes) -> bytes:
+        if self.taken and block:
+            self._complained = False
+            return self._complain()
+        return super().take(block)
+
+
+def test_a_board_that_only_ever_complains() -> None:
+    port = ModelPort(Stubborn())
+    link = connected(port, 1.0)
+    start = port.now
+    with pytest.raises(LinkError, match="no answer for 1 s to a WRITE of 4 bytes"):
+        link.write(BASE, b"more")
+    assert port.now - start < 5
+
+
+# --- interrupts -----------------------------------------------------------------------------------
+
+
+class Interrupted(ModelPort):
+    """Control-C at the ``countdown``-th look at the port."""
+
+    countdown = 1 << 30
+
+    def read(self, size: int, /) -> bytes:
+        self.countdown -= 1
+        if self.countdown == 0:
+            raise KeyboardInterrupt
+        return super().read(size)
+
+
+@pytest.mark.parametrize("countdown", [*range(1, 12), *range(12, 100, 9)])
+def test_an_interrupted_call_leaves_the_board_usable(countdown: int) -> None:
+    board = BoardModel()
+    device = board.device
+    assert isinstance(device, MemoryDevice)
+    port = Interrupted(board)
+    link = connected(port)
+    port.countdown = countdown
+    with pytest.raises(KeyboardInterrupt):
+        work(link)
+    assert port.closed
+    # The same line, so that the next one to open it has what is still on its way before it.
+    port.closed = False
+    data = Random(countdown).randbytes(4000)
+    with connected(port) as link:
+        link.write(BASE, data)
+        assert bytes(device.memory[:4000]) == data
+        assert link.read(BASE, 4000).tobytes() == data

@@ -1,0 +1,337 @@
+"""The serial link over a line without noise: what it moves, how well, and in which order."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bitlane.errors import LinkError
+from bitlane.link import BytesLike
+from bitlane.links.serial_link import SerialLink
+from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
+from bitlane_rtl.abi.link import Request
+from host_board_line import BYTE_SECONDS, ModelPort, connected
+from host_board_model import BoardModel, MemoryDevice, cobs_decoded
+
+BASE = 0x1000
+KIB = 1024
+
+
+def device_of(port: ModelPort) -> MemoryDevice:
+    device = port.board.device
+    assert isinstance(device, MemoryDevice)
+    return device
+
+
+def requests_of(port: ModelPort) -> list[tuple[Request, int, int]]:
+    """Kind, address and size of what the host has sent."""
+    found = []
+    for block in bytes(port.sent).split(b"\0"):
+        if block:
+            content = cobs_decoded(block)
+            assert content is not None
+            size = int.from_bytes(content[2:4], "little")
+            found.append((Request(content[1]), int.from_bytes(content[4:8], "little"), size))
+    return found
+
+
+def pair(**options: float) -> tuple[ModelPort, SerialLink]:
+    port = ModelPort(BoardModel(), **options)  # type: ignore[arg-type]
+    return port, connected(port)
+
+
+def some(size: int, seed: int = 1) -> bytes:
+    """Bytes of which a quarter are zero: more than in most data."""
+    random = Random(seed)
+    return bytes(random.randrange(256) * (random.random() > 0.25) for _ in range(size))
+
+
+# --- moving bytes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 31, 32, 33, 511, 512, 513, 4099, 100_000])
+def test_what_is_written_is_there_and_can_be_read(size: int) -> None:
+    port, link = pair()
+    data = some(size)
+    link.write(BASE + 5, data)
+    assert bytes(device_of(port).memory[5 : 5 + size]) == data
+    assert not any(device_of(port).memory[:5])
+    assert not any(device_of(port).memory[5 + size :])
+    result = link.read(BASE + 5, size)
+    assert result.dtype == np.uint8
+    assert result.shape == (size,)
+    assert result.tobytes() == data
+
+
+def test_what_was_read_belongs_to_the_caller() -> None:
+    port, link = pair()
+    result = link.read(BASE, 100)
+    device_of(port).memory[:100] = b"\1" * 100
+    assert not result.any()
+    result[:] = 7
+    assert device_of(port).memory[0] == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"abcdefgh",
+        bytearray(b"abcdefgh"),
+        memoryview(b"abcdefgh"),
+        np.frombuffer(b"abcdefgh", "<u4"),
+        np.frombuffer(b"abcdefgh", np.uint8).reshape(2, 2, 2),
+    ],
+)
+def test_anything_with_bytes_can_be_written(data: BytesLike) -> None:
+    port, link = pair()
+    link.write(BASE, data)
+    assert bytes(device_of(port).memory[:8]) == b"abcdefgh"
+
+
+def test_nothing_sends_nothing() -> None:
+    port, link = pair()
+    before = port.up_bytes
+    link.write(BASE, b"")
+    assert link.read(BASE, 0).shape == (0,)
+    assert [x.size for x in link.exchange([(0, b"")], [(0, 0)])] == [0]
+    assert link.exchange([], []) == []
+    assert port.up_bytes == before
+
+
+RANGES = st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 3000)), max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(RANGES, RANGES, st.integers(0, 100))
+def test_an_exchange_is_its_writes_and_its_reads(
+    writes: list[tuple[int, int]], reads: list[tuple[int, int]], seed: int
+) -> None:
+    port, link = pair()
+    device = device_of(port)
+    content = bytearray(Random(seed).randbytes(1 << 17))
+    device.memory[:] = content
+    # Every range has 6000 bytes of its own, so that none overlap.
+    data = [
+        (BASE + 6000 * k + gap, Random(k).randbytes(size)) for k, (gap, size) in enumerate(writes)
+    ]
+    wanted = [(BASE + 6000 * (k + 6) + gap, size) for k, (gap, size) in enumerate(reads)]
+    results = link.exchange(data, wanted)
+    assert [x.tobytes() for x in results] == [
+        bytes(content[address - BASE : address - BASE + size]) for address, size in wanted
+    ]
+    for address, written in data:
+        content[address - BASE : address - BASE + len(written)] = written
+    assert device.memory == content
+    assert all(count == 1 for count in device.written.values())
+
+
+def test_a_register_costs_one_frame_each_way() -> None:
+    port, link = pair()
+    up, down = port.up_bytes, port.down_bytes
+    link.write(CONTROL_BASE + 8, b"\1\2\3\4")
+    assert (port.up_bytes - up, port.down_bytes - down) == (8 + 4 + 4 + 2, 2 + 4 + 2)
+    up, down = port.up_bytes, port.down_bytes
+    assert link.read(CONTROL_BASE + 8, 4).tobytes() == b"\1\2\3\4"
+    assert (port.up_bytes - up, port.down_bytes - down) == (8 + 4 + 2, 2 + 4 + 4 + 2)
+
+
+def test_the_control_window_is_written_in_order_before_all_else() -> None:
+    port, link = pair()
+    device = device_of(port)
+    link.exchange(
+        [
+            (BASE, bytes(5000)),
+            (CONTROL_BASE + 0x2000, some(64)),
+            (CONTROL_BASE + 0x2040, some(64, 2)),
+            (CONTROL_BASE + 0x1C, some(4)),
+        ],
+        [(BASE + 8000, 5000), (CONTROL_BASE + 0x1C, 4)],
+    )
+    assert [offset for offset, _ in device.window_writes] == [0x2000, 0x2040, 0x1C]
+    kinds = [(kind, address >= CONTROL_BASE) for kind, address, _ in requests_of(port)[1:]]
+    assert kinds[:3] == [(Request.WRITE, True)] * 3
+    assert (Request.WRITE, True) not in kinds[3:]
+
+
+def test_frames_of_the_control_window_are_whole_words() -> None:
+    _, link = pair()
+    data = some(CONTROL_SIZE - 0x2000)
+    link.write(CONTROL_BASE + 0x2000, data)
+    assert link.read(CONTROL_BASE + 0x2000, len(data)).tobytes() == data
+
+
+# --- the line's use -------------------------------------------------------------------------------
+
+SIZE = 64 * KIB
+
+
+@pytest.mark.parametrize("latency", [0.0, 0.0005])
+def test_64_kib_up_take_95_percent_of_the_line(latency: float) -> None:
+    port, link = pair(latency=latency)
+    up, start = port.up_bytes, port.now
+    link.write(BASE, Random(3).randbytes(SIZE))
+    assert SIZE / (port.up_bytes - up) >= 0.95
+    assert SIZE * BYTE_SECONDS / (port.now - start) >= 0.95
+
+
+@pytest.mark.parametrize("latency", [0.0, 0.0005])
+def test_64_kib_down_take_95_percent_of_the_line(latency: float) -> None:
+    port, link = pair(latency=latency)
+    device_of(port).memory[:SIZE] = Random(3).randbytes(SIZE)
+    down, start = port.down_bytes, port.now
+    link.read(BASE, SIZE)
+    assert SIZE / (port.down_bytes - down) >= 0.95
+    assert SIZE * BYTE_SECONDS / (port.now - start) >= 0.95
+
+
+@pytest.mark.parametrize("latency", [0.0, 0.0005])
+def test_64_kib_both_ways_take_90_percent_of_the_line(latency: float) -> None:
+    port, link = pair(latency=latency)
+    device_of(port).memory[:SIZE] = Random(3).randbytes(SIZE)
+    up, down, start = port.up_bytes, port.down_bytes, port.now
+    link.exchange([(BASE + SIZE, Random(4).randbytes(SIZE))], [(BASE, SIZE)])
+    assert SIZE / (port.up_bytes - up) >= 0.90
+    assert SIZE / (port.down_bytes - down) >= 0.90
+    assert SIZE * BYTE_SECONDS / (port.now - start) >= 0.90
+
+
+def test_zeros_cost_no_more_than_other_bytes() -> None:
+    port, link = pair()
+    up, down = port.up_bytes, port.down_bytes
+    link.write(BASE, bytes(SIZE))
+    link.read(BASE, SIZE)
+    assert SIZE / (port.up_bytes - up) >= 0.92
+    assert SIZE / (port.down_bytes - down) >= 0.95
+
+
+@pytest.mark.parametrize("slow", [1, 30, 1000])
+def test_nothing_is_sent_twice_without_a_loss_however_slow_the_board(slow: int) -> None:
+    port, link = pair(byte_seconds=BYTE_SECONDS * slow)
+    link.read(CONTROL_BASE, 4)
+    link.exchange([(BASE, some(8 * KIB))], [(BASE + 8 * KIB, 8 * KIB)])
+    link.read(CONTROL_BASE, 4)
+    assert link.counts.repeated == 0
+    assert (link.counts.damaged, port.board.repetitions, port.board.out_of_turn) == (0, 0, 0)
+
+
+def test_a_board_that_becomes_slow_is_waited_for() -> None:
+    port, link = pair()
+    link.write(BASE, some(4 * KIB))
+    port.byte_seconds *= 100
+    data = some(2 * KIB, 2)
+    link.write(BASE, data)
+    port.byte_seconds /= 100
+    assert link.read(BASE, 2 * KIB).tobytes() == data
+    assert port.board.repetitions < 100
+
+
+def test_counts_tell_what_went_over_the_line() -> None:
+    port, link = pair()
+    link.write(BASE, some(1000))
+    assert link.counts.sent_bytes == port.up_bytes
+    assert link.counts.received_bytes == port.down_bytes
+    assert link.counts.answers == link.counts.requests + 1
+
+
+# --- waiting --------------------------------------------------------------------------------------
+
+
+def test_the_interrupt_line_is_seen() -> None:
+    port, link = pair()
+    device = device_of(port)
+    assert link.wait(0) is False
+    device.interrupt = True
+    assert link.wait(0) is True
+    assert link.wait(5) is True
+    device.interrupt = False
+    assert link.wait(0) is False
+
+
+def test_waiting_ends_when_the_line_rises_or_the_time_has_passed() -> None:
+    port, link = pair()
+    device = device_of(port)
+    start = port.now
+    assert link.wait(0.5) is False
+    assert 0.5 <= port.now - start < 0.6
+
+    class Rising(MemoryDevice):
+        @property  # type: ignore[override]
+        def interrupt(self) -> bool:  # type: ignore[override]
+            return port.now - start > 1.2
+
+        @interrupt.setter
+        def interrupt(self, level: bool) -> None:
+            pass
+
+    port.board.device = Rising()
+    assert link.wait(30) is True
+    assert port.now - start < 1.25
+    port.board.device = device
+
+
+def test_waiting_costs_the_line_little() -> None:
+    port, link = pair()
+    up = port.up_bytes
+    link.wait(10)
+    # Once in 16 ms, 14 bytes each, of 3 million that the line could carry.
+    assert port.up_bytes - up < 10_000
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("address", "size"),
+    [(0, 4), (BASE - 1, 1), (BASE + (1 << 17), 1), (CONTROL_BASE + 2, 4), (CONTROL_BASE, 3)],
+)
+def test_what_the_board_refuses_is_an_error_and_the_link_goes_on(address: int, size: int) -> None:
+    port, link = pair()
+    with pytest.raises(LinkError, match=f"refused the READ of {size} bytes at {address:#x}"):
+        link.read(address, size)
+    with pytest.raises(LinkError, match=f"refused the WRITE of {size} bytes at {address:#x}"):
+        link.write(address, bytes(size))
+    link.write(BASE, b"fine")
+    assert link.read(BASE, 4).tobytes() == b"fine"
+    assert not device_of(port).window_writes
+
+
+def test_after_a_refusal_nothing_more_of_the_call_is_sent() -> None:
+    port, link = pair()
+    with pytest.raises(LinkError, match="refused the WRITE"):
+        link.write(BASE + (1 << 17), bytes(100_000))
+    assert port.up_bytes < 6000
+
+
+@pytest.mark.parametrize(("address", "size"), [(-1, 4), (0xFFFF_FFFF, 2), (1 << 32, 1)])
+def test_addresses_have_32_bits(address: int, size: int) -> None:
+    _, link = pair()
+    with pytest.raises(LinkError, match="outside the board's 32-bit addresses"):
+        link.read(address, size)
+    with pytest.raises(LinkError, match="outside the board's 32-bit addresses"):
+        link.write(address, bytes(size))
+
+
+# --- closing --------------------------------------------------------------------------------------
+
+
+def test_a_closed_link_says_so() -> None:
+    port, link = pair()
+    link.close()
+    link.close()
+    assert port.closed
+    for call in (lambda: link.read(BASE, 1), lambda: link.write(BASE, b"x"), lambda: link.wait(0)):
+        with pytest.raises(LinkError, match="model board: the link is closed"):
+            call()
+
+
+def test_a_second_link_takes_the_board_over() -> None:
+    board = BoardModel()
+    for turn in range(300):
+        port = ModelPort(board)
+        with connected(port) as link:
+            link.write(BASE + turn, b"%c" % (turn % 256))
+    device = board.device
+    assert isinstance(device, MemoryDevice)
+    assert bytes(device.memory[:300]) == bytes(turn % 256 for turn in range(300))

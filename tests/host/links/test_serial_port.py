@@ -1,0 +1,263 @@
+"""Opening ``serial:`` URLs, and pyserial itself on a pseudo-terminal."""
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+import serial
+
+import bitlane
+from bitlane.errors import LinkError
+from bitlane.link import open_link as open_any_link
+from bitlane.links import serial as serial_module
+from bitlane.links.serial import open_link
+from bitlane_rtl.abi import ABI_VERSION, IDENTITY
+from host_board_driver import DriverDevice
+from host_board_line import Noise
+from host_board_model import BoardModel, MemoryDevice
+from host_board_pty import Terminal, terminal
+
+BASE = 0x1000
+
+
+@pytest.fixture
+def board() -> BoardModel:
+    return BoardModel()
+
+
+@pytest.fixture
+def board_terminal(board: BoardModel) -> Iterator[Terminal]:
+    with terminal(board.feed) as opened:
+        yield opened
+
+
+# --- with a board ---------------------------------------------------------------------------------
+
+
+def test_a_board_is_reached_through_pyserial(board: BoardModel, board_terminal: Terminal) -> None:
+    device = board.device
+    assert isinstance(device, MemoryDevice)
+    data = Random(1).randbytes(20_000)
+    with open_any_link(f"serial:{board_terminal.path}") as link:
+        assert link.description == f"serial port {board_terminal.path}, 3000000 baud"
+        link.write(BASE, data)
+        assert bytes(device.memory[: len(data)]) == data
+        assert link.read(BASE, len(data)).tobytes() == data
+        (got,) = link.exchange([(BASE + 30_000, data)], [(BASE, len(data))])
+        assert got.tobytes() == data
+        assert link.wait(0.05) is False
+        device.interrupt = True
+        assert link.wait(5) is True
+
+
+def test_options_reach_the_port(board_terminal: Terminal) -> None:
+    url = f"serial:{board_terminal.path}?baud=115200&timeout=3.5"
+    with open_link(url) as link:
+        assert link.description == f"serial port {board_terminal.path}, 115200 baud"
+        assert link._timeout == 3.5
+        port: Any = link._port
+        assert (port.baudrate, port.write_timeout, port.exclusive) == (115200, 3.5, True)
+
+
+def test_a_board_can_be_opened_again_and_again(board_terminal: Terminal) -> None:
+    for turn in range(5):
+        with open_link(f"serial:{board_terminal.path}") as link:
+            link.write(BASE, bytes((turn,)) * 100)
+            assert link.read(BASE, 100).tobytes() == bytes((turn,)) * 100
+
+
+def test_noise_on_a_terminal(board: BoardModel) -> None:
+    up, down = Noise(1 / 500, 5), Noise(1 / 500, 6)
+    data = Random(1).randbytes(4000)
+    with terminal(lambda sent: board.feed(up(sent)), down) as opened:
+        with open_link(f"serial:{opened.path}") as link:
+            link.write(BASE, data)
+            assert link.read(BASE, len(data)).tobytes() == data
+    assert up.hits + down.hits > 5
+
+
+def test_the_whole_driver_through_pyserial() -> None:
+    board = BoardModel(DriverDevice())
+    with terminal(board.feed) as opened, bitlane.open(f"serial:{opened.path}") as device:
+        a = np.arange(3000, dtype=np.uint32)
+        b = a[::-1] * 77
+        np.testing.assert_array_equal(device.bit_xor(a, b), a ^ b)
+        assert opened.path in repr(device)
+
+
+def test_another_contract_version_is_refused() -> None:
+    device = DriverDevice()
+    device.link.version = 99
+    board = BoardModel(device)
+    with terminal(board.feed) as opened:
+        expected = f"register VERSION is 0x63; expected {ABI_VERSION:#x}"
+        with pytest.raises(LinkError, match=f"{opened.path}, 3000000 baud: {expected}"):
+            bitlane.open(f"serial:{opened.path}")
+        device.link.version = ABI_VERSION
+        bitlane.open(f"serial:{opened.path}").close()
+        device.link.identity = IDENTITY ^ 1
+        with pytest.raises(LinkError, match="register IDENTITY is"):
+            bitlane.open(f"serial:{opened.path}")
+
+
+# --- without --------------------------------------------------------------------------------------
+
+
+def test_a_terminal_that_nobody_answers_on() -> None:
+    with terminal(lambda sent: b"") as opened:
+        with pytest.raises(LinkError, match=r"within 0.3 s; nothing came at all"):
+            open_link(f"serial:{opened.path}?timeout=0.3")
+
+
+def test_a_terminal_that_echoes() -> None:
+    with terminal(lambda sent: sent) as opened:
+        with pytest.raises(LinkError, match=r"within 0.3 s; \d+ bytes came, first 00 .* no sound"):
+            open_link(f"serial:{opened.path}?timeout=0.3")
+
+
+def test_a_cable_that_is_pulled(board: BoardModel) -> None:
+    with terminal(board.feed) as opened:
+        link = open_link(f"serial:{opened.path}?timeout=2")
+        link.write(BASE, bytes(1000))
+        opened.pull()
+        with pytest.raises(LinkError, match=r"the port failed: .*still plugged in.* open it again"):
+            link.write(BASE, bytes(10_000))
+    with terminal(board.feed) as opened, open_link(f"serial:{opened.path}") as link:
+        link.write(BASE, b"well again")
+        assert link.read(BASE, 10).tobytes() == b"well again"
+
+
+def test_a_cable_that_is_pulled_in_the_midst_of_a_transfer(board: BoardModel) -> None:
+    seen = 0
+
+    def serve(sent: bytes) -> bytes:
+        nonlocal seen
+        seen += len(sent)
+        if seen > 30_000:
+            opened._end.set()
+            os.close(opened._slave)
+            os.close(opened._master)
+            return b""
+        return board.feed(sent)
+
+    opened = Terminal(serve, Noise(0, 0))
+    link = open_link(f"serial:{opened.path}?timeout=2")
+    with pytest.raises(LinkError, match="the port failed"):
+        link.write(BASE, bytes(100_000))
+    with terminal(board.feed) as again, open_link(f"serial:{again.path}") as link:
+        assert link.read(BASE, 10).tobytes() == bytes(10)
+
+
+def test_a_port_that_does_not_exist() -> None:
+    with pytest.raises(LinkError, match=r"no such port; serial ports found: ") as caught:
+        open_link("serial:/dev/ttyNoSuchPort")
+    assert str(caught.value).startswith("device 'serial:/dev/ttyNoSuchPort': ")
+
+
+def test_a_port_in_use(board_terminal: Terminal) -> None:
+    url = f"serial:{board_terminal.path}"
+    with open_link(url) as link:
+        with pytest.raises(LinkError, match="the port is in use by another program; close that"):
+            open_link(url)
+        link.write(BASE, b"not disturbed")
+    open_link(url).close()
+
+
+def test_a_failed_opening_leaves_the_port_free(board: BoardModel) -> None:
+    silent = True
+    with terminal(lambda sent: b"" if silent else board.feed(sent)) as opened:
+        url = f"serial:{opened.path}?timeout=0.3"
+        with pytest.raises(LinkError, match="nothing came"):
+            open_link(url)
+        silent = False
+        open_link(url).close()
+
+
+def test_a_file_that_is_no_port(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("text")
+    for path in (file, tmp_path, "/dev/null"):
+        with pytest.raises(LinkError, match=r"cannot be opened: .*; is it a serial port"):
+            open_link(f"serial:{path}")
+    assert file.read_text() == "text"
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (errno.EACCES, "no permission to open the port; on Linux: sudo usermod -aG dialout"),
+        (errno.EPERM, "no permission"),
+        (errno.EBUSY, "in use by another program"),
+        (errno.ENXIO, "nothing is plugged in there"),
+        (errno.ENODEV, "nothing is plugged in there"),
+        (errno.EIO, "cannot be opened: .*could not open port"),
+        (None, "cannot be opened: .*could not open port"),
+    ],
+)
+def test_ports_that_cannot_be_opened(
+    number: int | None, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        if number is None:
+            raise serial.SerialException("could not open port")
+        raise serial.SerialException(number, "could not open port")
+
+    monkeypatch.setattr(serial, "Serial", fail)
+    with pytest.raises(LinkError, match=message) as caught:
+        open_link("serial:/dev/ttyUSB0")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("baud=fast", "option baud is 'fast'; expected bits a second, a whole number"),
+        ("baud=", "option baud is ''"),
+        ("baud=0", "option baud is '0'"),
+        ("baud=-9600", "option baud is '-9600'"),
+        ("baud=1e6", "option baud is '1e6'"),
+        ("timeout=soon", "option timeout is 'soon'; expected seconds of silence, more than 0"),
+        ("timeout=0", "option timeout is '0'"),
+        ("timeout=nan", "option timeout is 'nan'"),
+        ("timeout=inf", "option timeout is 'inf'"),
+        ("speed=1", "no option 'speed'; choose baud, timeout"),
+        ("baud=9600&parity=even", "no option 'parity'"),
+    ],
+)
+def test_bad_options(query: str, message: str) -> None:
+    with pytest.raises(LinkError, match=f"device 'serial:/dev/ttyUSB0.*': {message}"):
+        open_link(f"serial:/dev/ttyUSB0?{query}")
+
+
+@pytest.mark.parametrize("baud", [99_999_999_999_999, 1 << 40])
+def test_a_baud_rate_that_the_port_refuses(baud: int, board_terminal: Terminal) -> None:
+    with pytest.raises(LinkError, match=f"baud is {baud}, which the port refuses"):
+        open_link(f"serial:{board_terminal.path}?baud={baud}&timeout=0.3")
+
+
+@pytest.mark.parametrize("url", ["serial", "serial:", "serial:?baud=9600"])
+def test_a_port_must_be_named(url: str) -> None:
+    with pytest.raises(LinkError, match="no port; expected serial:PORT; serial ports found: "):
+        open_link(url)
+
+
+def test_without_pyserial(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [x for x in sys.modules if x == "serial" or x.startswith("serial.")]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "serial", None)
+    with pytest.raises(
+        LinkError, match=r"pyserial cannot be loaded: .*pip install 'bitlane\[serial\]'"
+    ):
+        open_link("serial:/dev/ttyUSB0")
+    with pytest.raises(LinkError, match="serial:/dev/ttyUSB1 is an example"):
+        open_link("serial:")
+
+
+def test_the_link_itself_needs_no_pyserial() -> None:
+    assert "serial" not in vars(serial_module)
