@@ -11,7 +11,7 @@ WORKERS := 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench docs drawing wheel pins venv clean distclean moved
+.PHONY: help demo test verify lint bench docs drawing wheel pins venv clean distclean moved
 
 help: ## List the targets
 	@echo "bitlane: DirectML's bit operators on an FPGA. Targets:"
@@ -21,9 +21,13 @@ help: ## List the targets
 demo: $(DEMO_READY) ## Run the demo on the simulated circuit; pictures go to out/
 	@$(BIN)/bitlane demo
 
-test: lint ## Check style, types and imports, then run all tests (TESTS=tests/host for some)
+test: lint ## Check style, types and imports, then run the tests (TESTS=tests/host for some)
 	@echo "== pytest, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --ignore tests/verify --ignore tests/benchmarks $(TESTS)
+
+verify: $(TEST_READY) ## Run the long tests: every board's bitstream and netlist, many faults
+	@echo "== pytest, $(WORKERS) at a time"
+	@$(BIN)/python -m pytest -n $(WORKERS) tests/verify
 
 lint: $(TEST_READY) ## Check style, types and imports
 	@echo "== ruff"
