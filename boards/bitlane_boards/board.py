@@ -1,0 +1,110 @@
+"""What a board is: data, and the reasons for it. Nothing here builds or reaches a board."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from bitlane_rtl.abi.link import DEFAULT_BAUD
+from bitlane_rtl.configuration import Configuration
+
+__all__ = ["Board", "Family", "Storage"]
+
+WORST_BAUD_ERROR = 0.015
+"""What two ends may differ by: half a bit after ten, less the sampling of a slow clock."""
+
+
+class Family(Enum):
+    """FPGA families that are built for, each with its tools (`families`)."""
+
+    ICE40 = "iCE40"
+    ECP5 = "ECP5"
+    GOWIN = "Gowin"
+
+
+class Storage(Enum):
+    """What the tensors lie in."""
+
+    SPRAM = "single-port RAM"
+    BLOCK = "block RAM behind one port"
+    BANKS = "block RAM in banks"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Board:
+    """A board, and the circuit that it gets.
+
+    Raises ``ValueError`` for a link rate that the clock cannot make, and a memory that cannot be
+    built.
+    """
+
+    name: str
+    """What the command line calls it."""
+
+    title: str
+    """What its maker calls it."""
+
+    family: Family
+
+    platform: str
+    """``module:class`` of its description in amaranth-boards: pins, package and speed."""
+
+    clock_hz: int
+    """The circuit's clock; a PLL makes it where it is not the board's own."""
+
+    pll_pad: bool = False
+    """iCE40: whether the clock comes in at the PLL's own pin."""
+
+    configuration: Configuration
+
+    storage: Storage
+
+    banks: int = 1
+    """With ``Storage.BANKS``: how many."""
+
+    baud: int = DEFAULT_BAUD
+
+    busy_led: int = 0
+    fault_led: int = 1
+    """Which of the platform's LEDs show the engine's state."""
+
+    high: tuple[tuple[str, str], ...] = ()
+    """Pins, as resource and part of it, that have to be driven to 1."""
+
+    usb_ids: tuple[tuple[int, int], ...] = ()
+    """Vendor and product of its USB serial bridge."""
+
+    usb_interface: int = 0
+    """Which of the bridge's ports is the link, counted from 0."""
+
+    loader: tuple[str, ...] = ()
+    """What openFPGALoader needs to be told of it."""
+
+    why: Mapping[str, str] = field(default_factory=dict)
+    """The reason for each choice."""
+
+    def __post_init__(self) -> None:
+        if abs(self.baud_error) > WORST_BAUD_ERROR:
+            raise ValueError(
+                f"baud: {self.baud} from {self.clock_hz} Hz is off by {self.baud_error:.1%};"
+                f" expected {WORST_BAUD_ERROR:.1%} at most"
+            )
+        size = self.configuration.memory_bytes
+        if size & (size - 1) or self.configuration.memory_base % size:
+            raise ValueError(
+                f"memory_bytes: {size} is no power of two, or memory_base no multiple of it"
+            )
+
+    @property
+    def divider(self) -> int:
+        """Clocks in a bit of the link."""
+        return round(self.clock_hz / self.baud)
+
+    @property
+    def baud_error(self) -> float:
+        """How much faster than ``baud`` the link is, as a part of it."""
+        return self.clock_hz / self.divider / self.baud - 1
+
+    @property
+    def words(self) -> int:
+        """Beats that the memory holds."""
+        return self.configuration.memory_bytes // self.configuration.data_bytes

@@ -1,0 +1,183 @@
+"""From a board to its bitstream: the circuit's text, synthesis, placement, routing, packing, report.
+
+A bitstream is left behind only if the circuit fits the device and meets its clock. The same board,
+seed and tools give the same bits.
+"""
+
+import json
+import re
+import warnings
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from .board import Board
+from .families import FLOWS, YOSYS, Flow, Step
+from .platform import BoardTop, load_platform
+from .tools import Progress, Tool, ToolError, Usage, require, run_tool
+
+__all__ = ["BuildError", "Report", "build", "tools_of"]
+
+_USED = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s+\d+%", re.MULTILINE)
+"""nextpnr's table of what is used of the device."""
+
+
+class BuildError(Exception):
+    """The circuit does not fit the device, or does not meet its clock. One line."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """What a build came to. Frequencies in MHz."""
+
+    board: str
+    title: str
+    seed: int
+    clock_mhz: float
+    achieved_mhz: float
+    cells: dict[str, tuple[int, int]]
+    """Used and available, by nextpnr's names."""
+    blocks: dict[str, tuple[int, int]]
+    memory_bytes: int
+    baud: int
+    bitstream: str
+    bitstream_bytes: int
+    ports: dict[str, str]
+    """Pins of the package by the ports of the netlist."""
+    steps: dict[str, Usage]
+    versions: dict[str, str]
+
+    @property
+    def margin(self) -> float:
+        """How much faster than its clock the circuit could be, as a part of it."""
+        return self.achieved_mhz / self.clock_mhz - 1
+
+    @property
+    def seconds(self) -> float:
+        return sum(usage.seconds for usage in self.steps.values())
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most memory that a tool held."""
+        return max(usage.peak_bytes for usage in self.steps.values())
+
+    def text(self) -> str:
+        """For people, a line for each thing."""
+        used = [*self.cells.items(), *self.blocks.items()]
+        lines = [
+            f"{self.board}: {self.title}, seed {self.seed}",
+            *(f"  {name:20} {n:6} of {of:6}  {n / of:4.0%}" for name, (n, of) in used if of),
+            f"  {'clock':20} {self.clock_mhz:6.2f} MHz; achieves {self.achieved_mhz:.2f} MHz,"
+            f" margin {self.margin:.1%}",
+            f"  {'memory':20} {self.memory_bytes // 1024:6} KiB",
+            f"  {'link':20} {self.baud} baud",
+            f"  {'bitstream':20} {self.bitstream}, {self.bitstream_bytes} bytes",
+            f"  {'took':20} {self.seconds:6.1f} s, {self.peak_bytes / 2**20:.0f} MiB at most",
+            *(f"  {name:20} {number}" for name, number in self.versions.items()),
+        ]
+        return "\n".join(lines)
+
+
+def tools_of(board: Board) -> tuple[Tool, ...]:
+    """What has to be installed to build ``board``."""
+    flow = FLOWS[board.family]
+    return (YOSYS, flow.nextpnr, flow.pack)
+
+
+def build(board: Board, folder: Path, progress: Progress, *, seed: int = 1) -> Report:
+    """Build ``board`` in ``folder``, which is made if need be, and write the report there too.
+
+    Raises `BuildError`; ``BitlaneError`` if a tool is missing or fails; ``OSError`` if the folder
+    cannot be written.
+    """
+    flow = FLOWS[board.family]
+    versions = require(tools_of(board))
+    platform = load_platform(board)
+    versions |= {name: version(name) for name in ("amaranth", "amaranth-boards")}
+    folder.mkdir(parents=True, exist_ok=True)
+    name = "top"
+    bitstream = folder / f"{board.name}.{flow.bitstream}"
+    bitstream.unlink(missing_ok=True)
+
+    progress("writing the circuit")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        # Without the places of the sources, which differ from one checkout to the next.
+        plan = platform.prepare(BoardTop(board), name, emit_src=False)
+    for suffix in ("il", flow.constraints):
+        content = plan.files[f"{name}.{suffix}"]
+        data = content if isinstance(content, bytes) else content.encode()
+        (folder / f"{name}.{suffix}").write_bytes(data)
+
+    steps: dict[str, Usage] = {}
+
+    def run(step: Step) -> str:
+        progress(f"{step.tool.command}: {step.name}")
+        log = folder / f"{step.name.replace(' ', '-')}.log"
+        steps[step.name] = run_tool(step.tool, step.arguments, folder, log, progress)
+        return log.read_text(errors="replace")
+
+    run(flow.synthesise(name, board, platform))
+    (folder / f"{name}.timing.json").unlink(missing_ok=True)
+    try:
+        log = run(flow.route(name, board, platform, seed))
+    except ToolError:
+        used = _used(folder / "place-and-route.log")
+        _expect_fit(board, used)
+        raise
+    used = _used(folder / "place-and-route.log")
+    _expect_fit(board, used)
+    achieved = _achieved(folder / f"{name}.timing.json", board, log)
+    new = bitstream.with_suffix(f"{bitstream.suffix}.new")
+    run(flow.packs(name, board, platform, new.name))
+    new.replace(bitstream)
+    report = Report(
+        board=board.name,
+        title=board.title,
+        seed=seed,
+        clock_mhz=board.clock_hz / 1e6,
+        achieved_mhz=achieved,
+        cells={cell: used[cell] for cell in flow.cells if cell in used},
+        blocks={block: used[block] for block in flow.blocks if block in used},
+        memory_bytes=board.configuration.memory_bytes,
+        baud=board.baud,
+        bitstream=str(bitstream),
+        bitstream_bytes=bitstream.stat().st_size,
+        ports={port: pin for port, pin, _ in platform.iter_port_constraints_bits()},
+        steps=steps,
+        versions=versions,
+    )
+    _write(report, folder)
+    return report
+
+
+def _used(log: Path) -> dict[str, tuple[int, int]]:
+    text = log.read_text(errors="replace")
+    return {name: (int(used), int(of)) for name, used, of in _USED.findall(text)}
+
+
+def _expect_fit(board: Board, used: dict[str, tuple[int, int]]) -> None:
+    full = [f"{name} {n} of {of}" for name, (n, of) in used.items() if n > of]
+    if full:
+        raise BuildError(f"{board.name}: the device is over-full: {', '.join(full)}")
+
+
+def _achieved(path: Path, board: Board, log: str) -> float:
+    """The circuit's clock in MHz. Raises `BuildError` unless it is the board's or faster."""
+    clocks = json.loads(path.read_text())["fmax"]
+    wanted = board.clock_hz / 1e6
+    ours = [each for each in clocks.values() if abs(each["constraint"] / wanted - 1) < 1e-3]
+    if not ours:
+        raise ToolError(f"{board.name}: nextpnr was not told of {wanted:g} MHz: {clocks}")
+    achieved = min(float(each["achieved"]) for each in ours)
+    if achieved < wanted:
+        raise BuildError(
+            f"{board.name}: timing not met: {achieved:.2f} MHz of {wanted:g} MHz;"
+            " try another --seed, or a slower clock in the board's file"
+        )
+    return achieved
+
+
+def _write(report: Report, folder: Path) -> None:
+    (folder / "report.json").write_text(json.dumps(asdict(report), indent=2) + "\n")
+    (folder / "report.txt").write_text(report.text() + "\n")

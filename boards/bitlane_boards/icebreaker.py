@@ -1,0 +1,52 @@
+"""iCEBreaker: iCE40 UP5K with 128 KiB of single-port RAM, and an FTDI bridge."""
+
+from dataclasses import replace
+
+from bitlane_rtl.abi import Lane, Mode, Op
+from bitlane_rtl.configuration import Configuration
+
+from .board import Board, Family, Storage
+
+__all__ = ["BOARDS"]
+
+ICEBREAKER = Board(
+    name="icebreaker",
+    title="1BitSquared iCEBreaker",
+    family=Family.ICE40,
+    platform="amaranth_boards.icebreaker:ICEBreakerPlatform",
+    clock_hz=24_000_000,
+    pll_pad=True,
+    configuration=Configuration(
+        data_width=32,
+        address_width=17,
+        memory_bytes=1 << 17,
+        ops=frozenset(Op) - {Op.SHIFT_LEFT, Op.SHIFT_RIGHT},
+        lanes=frozenset(Lane),
+        modes=frozenset({Mode.DENSE}),
+        loops=2,
+        read_ports=2,
+        length_bits=14,
+        count_bits=10,
+        slots=8,
+        fifo_beats=32,
+        bursts=2,
+        block_ram=True,
+        counters=False,
+    ),
+    storage=Storage.SPRAM,
+    busy_led=1,
+    fault_led=0,
+    usb_ids=((0x0403, 0x6010),),
+    usb_interface=1,
+    loader=("-b", "ice40_generic"),
+)
+
+BOARDS = (
+    ICEBREAKER,
+    replace(
+        ICEBREAKER,
+        name="icebreaker-bram",
+        storage=Storage.BLOCK,
+        configuration=replace(ICEBREAKER.configuration, memory_bytes=1 << 13),
+    ),
+)

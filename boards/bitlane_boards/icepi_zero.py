@@ -1,0 +1,28 @@
+"""Icepi Zero."""
+
+from bitlane_rtl.configuration import Configuration
+
+from .board import Board, Family, Storage
+
+__all__ = ["BOARDS"]
+
+BOARDS = (
+    Board(
+        name="icepi-zero",
+        title="Icepi Zero",
+        family=Family.ECP5,
+        platform="amaranth_boards.icepi_zero:IcepiZero1_3Platform",
+        clock_hz=75_000_000,
+        configuration=Configuration(
+            data_width=64,
+            address_width=16,
+            memory_bytes=1 << 16,
+            length_bits=17,
+            count_bits=16,
+        ),
+        storage=Storage.BANKS,
+        banks=2,
+        usb_ids=((0x0403, 0x6015),),
+        loader=("-b", "icepi-zero"),
+    ),
+)

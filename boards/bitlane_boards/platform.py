@@ -1,0 +1,120 @@
+"""A board's circuit on its pins: clock, reset, serial port and lamps around a `Top`.
+
+Takes pins from amaranth-boards and requests none that it does not use.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from amaranth.hdl import ClockDomain, ClockSignal, Const, Elaboratable, Module, ResetSignal, Signal, Value
+from amaranth.lib import io
+from amaranth.lib.cdc import FFSynchronizer
+
+from bitlane.errors import BitlaneError
+
+from .board import Board, Family
+from .pll import ecp5_pll, gowin_pll, ice40_pll
+from .top import Top
+
+__all__ = ["BoardTop", "load_platform"]
+
+RESET_SECONDS = 15e-6
+"""iCE40's block RAM reads zeros for about 3 us after configuration (icestorm#76); five times that.
+The others do not need it."""
+
+
+def load_platform(board: Board) -> Any:
+    """amaranth-boards' description of ``board``, to be used once.
+
+    Raises ``BitlaneError`` if amaranth-boards is not installed.
+    """
+    module, _, name = board.platform.partition(":")
+    try:
+        platform = getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise BitlaneError(
+            f"{board.name}: needs the Python package {error.name}; pip install amaranth-boards"
+        ) from error
+    return platform()
+
+
+class PowerOn(Elaboratable):
+    """Holds ``reset`` at 1 for ``cycles`` of ``clock``, counted from when it was last not steady.
+
+    The only registers of a board that rely on their values after configuration.
+    """
+
+    def __init__(self, clock: Value, steady: Value, cycles: int) -> None:
+        self._clock = clock
+        self._steady = steady
+        self._cycles = cycles
+        self.reset = Signal()
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.domains.power = ClockDomain("power", reset_less=True, local=True)
+        steady = Signal()
+        waited = Signal(range(self._cycles))
+        ready = Signal()
+        m.submodules.steady = FFSynchronizer(self._steady, steady, o_domain="power")
+        m.d.comb += [ClockSignal("power").eq(self._clock), self.reset.eq(~ready)]
+        with m.If(~steady):
+            m.d.power += [waited.eq(0), ready.eq(0)]
+        with m.Elif(waited == self._cycles - 1):
+            m.d.power += ready.eq(1)
+        with m.Else():
+            m.d.power += waited.eq(waited + 1)
+        return m
+
+
+class BoardTop(Elaboratable):
+    """What goes into the FPGA: a `Top`, its clock, its reset and its pins.
+
+    Raises ``PllError`` when elaborated if the board's clock cannot be made.
+    """
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.top = top = Top(self._board)
+        self._clock(m, platform)
+        uart = platform.request("uart", dir="-")
+        m.submodules.rx = rx = io.Buffer("i", uart.rx)
+        m.submodules.tx = tx = io.Buffer("o", uart.tx)
+        m.d.comb += [top.rx.eq(rx.i), tx.o.eq(top.tx)]
+        lamps = {"busy": self._board.busy_led, "fault": self._board.fault_led}
+        for name, number in lamps.items():
+            led = io.Buffer("o", platform.request("led", number, dir="-"))
+            m.submodules[f"led_{name}"] = led
+            m.d.comb += led.o.eq(getattr(top, name))
+        for resource, part in self._board.high:
+            pin = io.Buffer("o", getattr(platform.request(resource, dir="-"), part))
+            m.submodules[f"{resource}_{part}"] = pin
+            m.d.comb += pin.o.eq(1)
+        return m
+
+    def _clock(self, m: Module, platform: Any) -> None:
+        """The domain ``sync``, and its reset until the clock is steady and the RAMs work."""
+        board = self._board
+        pin = platform.request(platform.default_clk, dir="-")
+        in_hz, out_hz = int(platform.default_clk_frequency), board.clock_hz
+        clock = Signal()
+        locked: Value = Const(1)
+        if in_hz != out_hz and board.pll_pad:
+            clock, locked = ice40_pll(m, pin.io, in_hz, out_hz, pad=True)
+        else:
+            m.submodules.clock = buffer = io.Buffer("i", pin)
+            m.d.comb += clock.eq(buffer.i)
+            if in_hz != out_hz:
+                make = {
+                    Family.ICE40: lambda *each: ice40_pll(*each, pad=False),
+                    Family.ECP5: ecp5_pll,
+                    Family.GOWIN: gowin_pll,
+                }[board.family]
+                clock, locked = make(m, buffer.i, in_hz, out_hz)
+
+        m.domains.sync = ClockDomain("sync")
+        m.submodules.power = power = PowerOn(clock, locked, int(RESET_SECONDS * out_hz) + 1)
+        m.d.comb += [ClockSignal("sync").eq(clock), ResetSignal("sync").eq(power.reset)]

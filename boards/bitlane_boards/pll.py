@@ -1,0 +1,183 @@
+"""PLLs: settings from two frequencies, and the cells that take them. Exact frequencies or none.
+
+Never gives a setting outside of the ranges that the makers state.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from amaranth.hdl import Const, Instance, IOValue, Module, Signal, Value
+
+__all__ = ["Pll", "PllError", "ecp5_pll", "gowin_pll", "ice40_pll", "settings"]
+
+_MHZ = 1_000_000
+
+
+class PllError(ValueError):
+    """No setting of the PLL gives the frequency exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pll:
+    """What a family's PLL can do. Frequencies in Hz, dividers inclusive.
+
+    vco = in / reference * feedback (iCE40), or that divided by ``output`` is what comes back to the
+    phase detector (ECP5, Gowin: ``divided_feedback``); out = vco / output.
+    """
+
+    references: range
+    feedbacks: range
+    outputs: tuple[int, ...]
+    detector: tuple[int, int]
+    vco: tuple[int, int]
+    divided_feedback: bool = True
+
+
+ICE40 = Pll(
+    references=range(1, 17),
+    feedbacks=range(1, 129),
+    outputs=(2, 4, 8, 16, 32, 64),
+    detector=(10 * _MHZ, 133 * _MHZ),
+    vco=(533 * _MHZ, 1066 * _MHZ),
+    divided_feedback=False,
+)
+"""Lattice FPGA-TN-02052, and the data sheets FPGA-DS-02029 (LP, HX) and FPGA-DS-02008 (UP)."""
+
+ECP5 = Pll(
+    references=range(1, 129),
+    feedbacks=range(1, 81),
+    outputs=tuple(range(1, 129)),
+    detector=(10 * _MHZ, 400 * _MHZ),
+    vco=(400 * _MHZ, 800 * _MHZ),
+)
+"""Lattice FPGA-DS-02012, sysCLOCK PLL timing."""
+
+GW1N_9C = Pll(
+    references=range(1, 65),
+    feedbacks=range(1, 65),
+    outputs=(2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128),
+    detector=(3 * _MHZ, 400 * _MHZ),
+    vco=(400 * _MHZ, 1200 * _MHZ),
+)
+"""Gowin DS117, PLL parameters of speed grade C6/I5."""
+
+
+def settings(pll: Pll, in_hz: int, out_hz: int) -> tuple[int, int, int]:
+    """Dividers of reference, feedback and output. Raises `PllError`.
+
+    The one with the fastest phase detector, which jitters least.
+    """
+    for reference, output in _dividers(pll, in_hz):
+        vco_hz = out_hz * output
+        fed_back = out_hz if pll.divided_feedback else vco_hz
+        feedback, rest = divmod(fed_back * reference, in_hz)
+        if not rest and feedback in pll.feedbacks and pll.vco[0] <= vco_hz <= pll.vco[1]:
+            return reference, feedback, output
+    raise PllError(f"clock_hz: no setting of the PLL makes {out_hz} Hz of {in_hz} Hz")
+
+
+def _dividers(pll: Pll, in_hz: int) -> Iterator[tuple[int, int]]:
+    for reference in pll.references:
+        if pll.detector[0] <= in_hz / reference <= pll.detector[1]:
+            for output in pll.outputs:
+                yield reference, output
+
+
+def ice40_pll(
+    m: Module, source: Value | IOValue, in_hz: int, out_hz: int, *, pad: bool
+) -> tuple[Signal, Signal]:
+    """The clock made of ``source`` and whether it is steady.
+
+    With ``pad``, ``source`` is the port at the PLL's own pin, else a signal.
+    """
+    reference, feedback, output = settings(ICE40, in_hz, out_hz)
+    clock, locked = Signal(name="pll_clock"), Signal(name="pll_locked")
+    # Bounds of the phase detector in MHz for FILTER_RANGE 1 to 5, else 6 (IceStorm's icepll).
+    bounds = (17, 26, 44, 66, 101)
+    detector = in_hz / reference / _MHZ
+    arguments: Iterable[tuple[str, str, object]] = (
+        ("p", "FEEDBACK_PATH", "SIMPLE"),
+        ("p", "DIVR", Const(reference - 1, 4)),
+        ("p", "DIVF", Const(feedback - 1, 7)),
+        ("p", "DIVQ", Const(output.bit_length() - 1, 3)),
+        ("p", "FILTER_RANGE", Const(1 + sum(detector >= bound for bound in bounds), 3)),
+        ("io", "PACKAGEPIN", source) if pad else ("i", "REFERENCECLK", source),
+        ("i", "RESETB", Const(1)),
+        ("i", "BYPASS", Const(0)),
+        ("o", "PLLOUTGLOBAL", clock),
+        ("o", "LOCK", locked),
+    )
+    m.submodules.pll = Instance("SB_PLL40_PAD" if pad else "SB_PLL40_CORE", *arguments)
+    return clock, locked
+
+
+def ecp5_pll(m: Module, source: Value, in_hz: int, out_hz: int) -> tuple[Signal, Signal]:
+    """The clock made of ``source`` and whether it is steady."""
+    reference, feedback, output = settings(ECP5, in_hz, out_hz)
+    clock, locked = Signal(name="pll_clock"), Signal(name="pll_locked")
+    m.submodules.pll = Instance(
+        "EHXPLLL",
+        # As Project Trellis' ecppll writes them.
+        a_FREQUENCY_PIN_CLKI=f"{in_hz / _MHZ:g}",
+        a_FREQUENCY_PIN_CLKOP=f"{out_hz / _MHZ:g}",
+        a_ICP_CURRENT="12",
+        a_LPF_RESISTOR="8",
+        a_MFG_ENABLE_FILTEROPAMP="1",
+        a_MFG_GMCREF_SEL="2",
+        p_PLLRST_ENA="DISABLED",
+        p_INTFB_WAKE="DISABLED",
+        p_STDBY_ENABLE="DISABLED",
+        p_DPHASE_SOURCE="DISABLED",
+        p_OUTDIVIDER_MUXA="DIVA",
+        p_OUTDIVIDER_MUXB="DIVB",
+        p_OUTDIVIDER_MUXC="DIVC",
+        p_OUTDIVIDER_MUXD="DIVD",
+        p_CLKI_DIV=reference,
+        p_CLKOP_ENABLE="ENABLED",
+        p_CLKOP_DIV=output,
+        p_CLKOP_CPHASE=output // 2,
+        p_CLKOP_FPHASE=0,
+        p_FEEDBK_PATH="CLKOP",
+        p_CLKFB_DIV=feedback,
+        i_RST=Const(0),
+        i_STDBY=Const(0),
+        i_CLKI=source,
+        i_CLKFB=clock,
+        i_PHASESEL0=Const(0),
+        i_PHASESEL1=Const(0),
+        i_PHASEDIR=Const(1),
+        i_PHASESTEP=Const(1),
+        i_PHASELOADREG=Const(1),
+        i_PLLWAKESYNC=Const(0),
+        i_ENCLKOP=Const(0),
+        o_CLKOP=clock,
+        o_LOCK=locked,
+    )
+    return clock, locked
+
+
+def gowin_pll(m: Module, source: Value, in_hz: int, out_hz: int) -> tuple[Signal, Signal]:
+    """The clock made of ``source`` by a GW1N-9C, and whether it is steady."""
+    reference, feedback, output = settings(GW1N_9C, in_hz, out_hz)
+    clock, locked = Signal(name="pll_clock"), Signal(name="pll_locked")
+    m.submodules.pll = Instance(
+        "rPLL",
+        p_DEVICE="GW1N-9C",
+        p_FCLKIN=f"{in_hz / _MHZ:g}",
+        p_IDIV_SEL=reference - 1,
+        p_FBDIV_SEL=feedback - 1,
+        p_ODIV_SEL=output,
+        i_CLKIN=source,
+        i_CLKFB=Const(0),
+        i_RESET=Const(0),
+        i_RESET_P=Const(0),
+        i_FBDSEL=Const(0, 6),
+        i_IDSEL=Const(0, 6),
+        i_ODSEL=Const(0, 6),
+        i_PSDA=Const(0, 4),
+        i_DUTYDA=Const(0, 4),
+        i_FDLY=Const(0, 4),
+        o_CLKOUT=clock,
+        o_LOCK=locked,
+    )
+    return clock, locked

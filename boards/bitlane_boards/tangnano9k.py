@@ -1,0 +1,34 @@
+"""Tang Nano 9K."""
+
+from bitlane_rtl.configuration import Configuration
+
+from .board import Board, Family, Storage
+
+__all__ = ["BOARDS"]
+
+BOARDS = (
+    Board(
+        name="tangnano9k",
+        title="Sipeed Tang Nano 9K",
+        family=Family.GOWIN,
+        platform="amaranth_boards.tang_nano_9k:TangNano9kPlatform",
+        clock_hz=27_000_000,
+        configuration=Configuration(
+            data_width=32,
+            address_width=16,
+            memory_bytes=1 << 15,
+            length_bits=16,
+            count_bits=15,
+            slots=8,
+            fifo_beats=32,
+            bursts=4,
+        ),
+        storage=Storage.BANKS,
+        banks=2,
+        busy_led=0,
+        fault_led=1,
+        usb_ids=((0x0403, 0x6010),),
+        usb_interface=1,
+        loader=("-b", "tangnano9k"),
+    ),
+)

@@ -1,0 +1,124 @@
+"""Running the tools that make bitstreams, which are all Python packages. Knows no FPGA.
+
+Never waits without a deadline, and leaves no tool running behind.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, entry_points, version
+from pathlib import Path
+
+from bitlane.errors import BitlaneError
+
+__all__ = ["Progress", "Tool", "ToolError", "Usage", "require", "run_tool"]
+
+Progress = Callable[[str], None]
+"""Is told what goes on: at the beginning of every step, and now and then while it takes time."""
+
+DEADLINE_SECONDS = 3600.0
+_POLL_SECONDS = 0.05
+_TELL_SECONDS = 15.0
+
+_COMPILES = b"Preparing to run"
+"""What YoWASP's runtime says when it turns a tool into machine code, once per version."""
+
+
+class ToolError(BitlaneError):
+    """A tool failed; the message has its own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A command, and the package that brings it."""
+
+    package: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a step took: seconds on the clock, and the most memory that it held, in bytes."""
+
+    seconds: float
+    peak_bytes: int
+
+
+def require(tools: Sequence[Tool]) -> dict[str, str]:
+    """The versions of the packages of ``tools``.
+
+    Raises ``BitlaneError`` that names what is missing and how to get it.
+    """
+    versions = {}
+    missing = []
+    for tool in tools:
+        try:
+            versions[tool.package] = version(tool.package)
+        except PackageNotFoundError:
+            missing.append(tool.package)
+    if missing:
+        names = " ".join(dict.fromkeys(missing))
+        raise BitlaneError(f"{tools[0].command}: not installed: pip install {names}")
+    return versions
+
+
+def run_tool(
+    tool: Tool, arguments: Sequence[str], folder: Path, log: Path, progress: Progress
+) -> Usage:
+    """Run ``tool`` in ``folder``; what it says goes to ``log``.
+
+    Raises ``ToolError`` if it fails or takes longer than an hour.
+    """
+    (entry,) = entry_points(group="console_scripts", name=tool.command)
+    code = f"import sys; from {entry.module} import {entry.attr} as main; sys.exit(main())"
+    started = time.monotonic()
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, *arguments],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        status, peak = _wait(process, tool, log, started, progress)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            process.wait()
+    if status:
+        raise ToolError(f"{tool.command}: {_complaint(log)} (all of it: {log})")
+    return Usage(time.monotonic() - started, peak)
+
+
+def _wait(
+    process: "subprocess.Popen[bytes]", tool: Tool, log: Path, started: float, progress: Progress
+) -> tuple[int, int]:
+    """Wait for ``process``. Returns its exit code and the bytes that it needed at most."""
+    compiles = False
+    told = started
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return process.returncode, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        now = time.monotonic()
+        if now - started > DEADLINE_SECONDS:
+            raise ToolError(f"{tool.command}: still running after {DEADLINE_SECONDS:.0f} s")
+        if not compiles and _COMPILES in log.read_bytes()[:200]:
+            compiles = True
+            progress(f"{tool.command}: first use, compiling it to machine code (once, a minute)")
+        if now - told > _TELL_SECONDS:
+            told = now
+            progress(f"{tool.command}: still at it")
+        time.sleep(_POLL_SECONDS)
+
+
+def _complaint(log: Path) -> str:
+    """The line in which a tool says why it failed."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith(("ERROR", "Error", "error"))]
+    return (errors or lines or ["failed and said nothing"])[-1]

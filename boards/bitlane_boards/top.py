@@ -1,0 +1,80 @@
+"""The circuit of a board, without pins and clock: link, engine and memory. Wires only."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from bitlane_rtl.bus.banks import BankedMemory
+from bitlane_rtl.bus.shared_sram import SharedSram
+from bitlane_rtl.bus.storage import BlockRam, SinglePortRam
+from bitlane_rtl.engine import Engine
+from bitlane_rtl.link.serial_link import SerialLink
+
+from .board import Board, Storage
+
+__all__ = ["Top"]
+
+
+class Top(wiring.Component):
+    """An `Engine` and its memory behind a `SerialLink`.
+
+    Members
+    -------
+    rx : ``In(1, init=1)``
+        The line from the host; asynchronous.
+    tx : ``Out(1, init=1)``
+        The line to the host.
+    busy, fault : ``Out(1)``
+        The state of the engine, for lamps.
+
+    Needs a clock domain ``sync`` of ``board.clock_hz``, and no platform.
+    """
+
+    rx: Signal
+    tx: Signal
+    busy: Signal
+    fault: Signal
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        super().__init__(
+            {"rx": In(1, init=1), "tx": Out(1, init=1), "busy": Out(1), "fault": Out(1)}
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        board, configuration = self._board, self._board.configuration
+        m.submodules.engine = engine = Engine(configuration)
+        m.submodules.link = link = SerialLink(configuration, board.divider)
+        m.submodules.memory = memory = self._memory(m, two_readers=hasattr(engine, "read_b"))
+        wiring.connect(m, link.control, engine.control)
+        wiring.connect(m, link.memory, memory.host)
+        wiring.connect(m, engine.read_a, memory.a)
+        wiring.connect(m, engine.write, memory.write)
+        if hasattr(engine, "read_b"):
+            wiring.connect(m, engine.read_b, memory.b)
+        m.d.comb += [
+            link.rx.eq(self.rx),
+            self.tx.eq(link.tx),
+            link.interrupt.eq(engine.interrupt),
+            self.busy.eq(engine.busy),
+            self.fault.eq(engine.fault),
+        ]
+        return m
+
+    def _memory(self, m: Module, *, two_readers: bool) -> Any:
+        """The board's memory, for the engine's ports and the host."""
+        board, configuration = self._board, self._board.configuration
+        shape = configuration.address_width, configuration.data_width, board.words
+        ports = 1 + two_readers
+        if board.storage is Storage.BANKS:
+            return BankedMemory(*shape, banks=board.banks, read_ports=ports)
+        memory = SharedSram(*shape, read_ports=ports)
+        if board.storage is Storage.SPRAM:
+            m.submodules.storage = storage = SinglePortRam(board.words)
+        else:
+            m.submodules.storage = storage = BlockRam(board.words, configuration.data_width)
+        wiring.connect(m, memory.memory, storage.memory)
+        return memory

@@ -1,0 +1,31 @@
+"""ULX3S 85F."""
+
+from bitlane_rtl.configuration import Configuration
+
+from .board import Board, Family, Storage
+
+__all__ = ["BOARDS"]
+
+BOARDS = (
+    Board(
+        name="ulx3s",
+        title="Radiona ULX3S 85F",
+        family=Family.ECP5,
+        platform="amaranth_boards.ulx3s:ULX3S_85F_Platform",
+        clock_hz=75_000_000,
+        configuration=Configuration(
+            data_width=64,
+            address_width=18,
+            memory_bytes=1 << 18,
+            length_bits=19,
+            count_bits=18,
+        ),
+        storage=Storage.BANKS,
+        banks=2,
+        busy_led=0,
+        fault_led=1,
+        high=(("esp32", "gpio0"),),
+        usb_ids=((0x0403, 0x6015),),
+        loader=("-b", "ulx3s"),
+    ),
+)
