@@ -56,17 +56,18 @@ def bitstream_model(board: Board, path: Path) -> PinModel:
     places = {role: pin.place for role, pin in pins.items()}
     inverted = frozenset(role for role, pin in pins.items() if pin.invert)
     found = extract(bits, package, places, inverted)
+    clock_hz = float(platform.default_clk_frequency)
     if found.clock == "PLL":
-        made = float(platform.default_clk_frequency) * found.pll_ratio()
-        if abs(made / board.clock_hz - 1) > 1e-6:
-            raise BitlaneError(
-                f"{path}: its PLL makes {_mhz(made)}; expected {_mhz(board.clock_hz)}"
-            )
-        clock = f"the PLL, set for {_mhz(made)}, whose output is driven directly and locked at once"
+        clock_hz *= found.pll_ratio()
+        clock = f"the PLL, set for {_mhz(clock_hz)}: its output is driven directly, locked at once"
     elif found.clock == "clk":
         clock = f"pin {pins['clk'].place}, driven directly"
     else:
         raise BitlaneError(f"{path}: its clock is {found.clock}; expected a PLL or pin clk")
+    if abs(clock_hz / board.clock_hz - 1) > 1e-6:
+        raise BitlaneError(
+            f"{path}: runs at {_mhz(clock_hz)}; expected {_mhz(board.clock_hz)} for {board.name}"
+        )
     return GateModel(
         found.netlist,
         f"{board.name}: bitstream {path}, {found.netlist.size}",

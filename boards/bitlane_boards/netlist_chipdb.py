@@ -1,7 +1,7 @@
-"""nextpnr's database of an iCE40: wires, switches, cells and where their bits are. Reading only.
+"""nextpnr's database of an iCE40: wires, switches, cells and where their bits are.
 
-It comes with the Python package of nextpnr and says the same as Project IceStorm's, which it is made
-from (https://prjicestorm.readthedocs.io). Its layout is that of nextpnr 0.10 and 0.11, and checked.
+It comes with the Python package of nextpnr and is made from that of Project IceStorm
+(https://prjicestorm.readthedocs.io). Its layout is that of nextpnr 0.10 and 0.11, and checked.
 """
 
 import functools

@@ -165,7 +165,12 @@ _ONE_AND_ONE = (
     _Side("B", "", "", "DO", "BIT_WIDTH_1", "READ_MODE", "", "BLK_SEL_1"),
 )
 _ONE = (_Side("", "WRE", "DI", "DO", "BIT_WIDTH", "READ_MODE", "WRITE_MODE", "BLK_SEL"),)
-_RAMS = {"DPB": _TWO, "DPX9B": _TWO, "SDPB": _ONE_AND_ONE, "SDPX9B": _ONE_AND_ONE}
+_RAMS: dict[str, tuple[_Side, ...]] = {
+    "DPB": _TWO,
+    "DPX9B": _TWO,
+    "SDPB": _ONE_AND_ONE,
+    "SDPX9B": _ONE_AND_ONE,
+}
 _RAMS |= {"SP": _ONE, "SPX9": _ONE}
 
 

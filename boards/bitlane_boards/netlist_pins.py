@@ -1,4 +1,4 @@
-"""Where the ports of a board's circuit are on the board: names in netlists, and pins of the package.
+"""Where a board has the ports of its circuit: names in netlists, and pins of the package.
 
 They are those of the board's description, by place or by name, never guessed from a file.
 """

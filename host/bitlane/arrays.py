@@ -5,12 +5,14 @@ it never looks at an element, except to fit a Python integer into a type.
 """
 
 import sys
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .errors import BitlaneError
+from .overlap import overlaps_itself
 
 __all__ = [
     "AnyArray",
@@ -25,7 +27,7 @@ __all__ = [
     "detached",
     "expect_integers",
     "is_device_order",
-    "new_output",
+    "new_order",
     "order_of",
     "packed_strides",
     "result_shape",
@@ -64,11 +66,17 @@ class OutOfRangeError(BitlaneError, OverflowError):
 def as_array(name: str, value: ArrayLike) -> AnyArray:
     """``value`` as an array of one of DirectML's eleven types.
 
-    Raises ``DataTypeError``; ``name`` is what the message calls it.
+    Raises ``DataTypeError``, or ``ShapeError`` for lists of different lengths; ``name`` is what
+    the message calls it.
     """
     if isinstance(value, np.ma.MaskedArray):
         raise DataTypeError(f"{name}: a masked array; expected a plain one (see np.ma.filled)")
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(
+            f"{name}: no array can be made of this {type(value).__name__}: {error}"
+        ) from None
     dtype = array.dtype
     if dtype.itemsize not in _SIZES.get(dtype.kind, ()):
         hint = _HINTS.get(dtype.kind, "")
@@ -136,7 +144,10 @@ def count_type(dtype: DTypeLike | None, out: AnyArray | None) -> np.dtype[Any]:
     """
     if dtype is None:
         dtype = np.uint8 if not isinstance(out, np.ndarray) else out.dtype
-    chosen = np.dtype(dtype)
+    try:
+        chosen = np.dtype(dtype)
+    except TypeError:
+        raise DataTypeError(f"dtype: {dtype!r}; counts are uint8 or uint32") from None
     if chosen.kind != "u" or chosen.itemsize not in (1, 4):
         raise DataTypeError(f"dtype: {chosen}; counts are uint8 or uint32")
     return chosen.newbyteorder("=")
@@ -165,19 +176,22 @@ def use_output(out: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> N
         raise ShapeError(f"out: shape {out.shape}; expected {shape}")
     if not out.flags.writeable:
         raise ShapeError("out: the array is read-only")
-    if any(n > 1 and s == 0 for n, s in zip(shape, out.strides, strict=True)):
-        raise ShapeError(f"out: strides {out.strides}; elements must not lie on one another")
+    if not out.flags.c_contiguous and 0 not in shape:
+        steps = [abs(step) for step in out.strides]
+        overlap = overlaps_itself((*shape, out.itemsize), (*steps, 1))
+        if overlap is not False:
+            hint = "" if overlap else " (too intricate to tell, so refused)"
+            raise ShapeError(
+                f"out: strides {out.strides}; elements must not lie on one another{hint}"
+            )
 
 
-def new_output(
-    shape: tuple[int, ...], dtype: np.dtype[Any], a: AnyArray, b: AnyArray | None
-) -> AnyArray:
-    """An array for results, its axes in memory in the order of the first operand of its shape."""
-    dtype = dtype.newbyteorder("=")
+def new_order(shape: tuple[int, ...], a: AnyArray, b: AnyArray | None) -> tuple[int, ...]:
+    """The axes of a result, outermost in memory first: as in the first operand of its shape."""
     like = a if a.shape == shape else b
     if like is None or like.shape != shape or like.flags.c_contiguous:
-        return np.empty(shape, dtype)
-    return np.empty_like(like, dtype, subok=False)
+        return tuple(range(len(shape)))
+    return order_of(like.strides)
 
 
 def bits(array: AnyArray) -> AnyArray:
@@ -191,12 +205,12 @@ def is_device_order(array: AnyArray) -> bool:
     return array.dtype.byteorder != _FOREIGN
 
 
-def order_of(strides: tuple[int, ...]) -> list[int]:
+def order_of(strides: tuple[int, ...]) -> tuple[int, ...]:
     """Axes from the one with the longest steps to the one with the shortest."""
-    return sorted(range(len(strides)), key=lambda axis: -abs(strides[axis]))
+    return tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
 
 
-def packed_strides(shape: tuple[int, ...], order: list[int], itemsize: int) -> tuple[int, ...]:
+def packed_strides(shape: tuple[int, ...], order: Sequence[int], itemsize: int) -> tuple[int, ...]:
     """Strides in bytes of elements without gaps, with the axes in ``order``, outermost first."""
     strides = [0] * len(shape)
     step = itemsize
@@ -214,7 +228,7 @@ def detached(array: AnyArray) -> AnyArray:
 
 def address_of(array: AnyArray) -> int:
     """Where element 0 lies in the host's memory."""
-    address: int = array.__array_interface__["data"][0]
+    address: int = array.ctypes.data
     return address
 
 

@@ -3,41 +3,35 @@
 Every bit of every result comes from the device: nothing here computes on data.
 """
 
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from bitlane_rtl.abi import Op
 
-from .allocator import OutOfDeviceMemory
 from .arrays import (
     AnyArray,
-    address_of,
     as_array,
     as_pair,
     bits,
     count_type,
-    detached,
     expect_integers,
-    new_output,
+    new_order,
     order_of,
-    packed_strides,
     result_shape,
-    same_place,
     use_output,
 )
+from .closing import Closing
+from .errors import LinkError
 from .link import open_link
-from .lowering import View
 from .runtime import Runtime
-from .tiles import tile_shape, tiles
-from .transfer import Layout, rounded, store
+from .streaming import Target, compute
 
 __all__ = ["Device", "open_device"]
 
 
-class Device:
+class Device(Closing):
     """DirectML's bit operators on NumPy arrays, executed by the device behind ``runtime``.
 
     Operands may have any strides, any rank and either byte order, and broadcast as NumPy's do.
@@ -49,8 +43,10 @@ class Device:
     result's very shape and type, they are stored there and ``out`` is returned. It may overlap the
     operands: the result is as if they had been copied first.
 
-    Tensors that exceed the device's memory are processed in pieces; then only operands that
-    overlap ``out`` without being the same elements are copied on the host.
+    Tensors that exceed the device's memory are processed in pieces, one computed while the next
+    is sent and the last one's result comes back. The host holds no more of them than that: with
+    ``np.memmap`` in and out they may exceed its memory too. Only an operand that overlaps ``out``
+    and lies unlike it in memory is copied.
 
     All methods raise ``DataTypeError``, ``ShapeError`` or ``OutOfRangeError`` for arguments that
     do not fit; ``UnsupportedError`` for what the circuit was built without; ``DeviceFault``,
@@ -147,89 +143,24 @@ class Device:
         arithmetic: bool = False,
     ) -> AnyArray:
         shape = result_shape(a, b)
+        dtype = dtype.newbyteorder("=")
         if out is None:
-            result = new_output(shape, dtype, a, b)
+            order = new_order(shape, a, b)
         else:
             use_output(out, shape, dtype)
-            result = out
-        if result.size:
-            inputs = [bits(a)]
-            if b is not None:
-                inputs.append(inputs[0] if b is a else bits(b))
-            inputs = [x if x.shape == shape else np.broadcast_to(x, shape) for x in inputs]
-            self._execute(op, inputs, bits(result), arithmetic)
-        return result
-
-    def _execute(self, op: Op, inputs: list[AnyArray], out: AnyArray, arithmetic: bool) -> None:
-        """Set ``out`` to ``op`` of ``inputs``: arrays of one shape, of unsigned integers."""
-        order = order_of(out.strides)
-        shape = out.shape
-        room = self.runtime.allocator.largest()
-
-        def sizes(box: tuple[int, ...]) -> list[int]:
-            result = out.itemsize
-            for count in box:
-                result *= count
-            return [*(rounded(Layout.of(x, box).size) for x in inputs), rounded(result)]
-
-        box = tile_shape(shape, order, lambda box: sum(sizes(box)) <= room)
-        if box is None:
-            raise OutOfDeviceMemory(
-                f"device memory: {sum(sizes((1,) * len(shape)))} bytes for one element do not fit;"
-                f" the largest hole has {room} bytes"
-            )
-        if box != shape:
-            # Pieces are stored while later ones have not been sent yet.
-            inputs = [
-                detached(x) if not same_place(x, out) and np.may_share_memory(x, out) else x
-                for x in inputs
-            ]
-        places = sizes(box)
-        raw = [Layout.of(x, box).raw for x in inputs]
-        buffer = self.runtime.allocate(sum(places))
-        try:
-            sent: list[tuple[Layout, int] | None] = [None] * len(inputs)
-            for index in tiles(shape, box, order):
-                piece = out[index]
-                address = buffer.address
-                views = []
-                for k, x in enumerate(inputs):
-                    part = x[index]
-                    layout = Layout.of(part, raw=raw[k])
-                    content = (layout, address_of(part))
-                    if content != sent[k]:
-                        self.runtime.write(address, layout.content(part))
-                        sent[k] = content
-                    views.append(View(address + layout.first, layout.strides, x.itemsize))
-                    address += places[k]
-                strides = packed_strides(piece.shape, order, out.itemsize)
-                self.runtime.execute(
-                    op,
-                    piece.shape,
-                    views[0],
-                    views[1] if len(views) > 1 else None,
-                    View(address, strides, out.itemsize),
-                    saturate=True,
-                    arithmetic=arithmetic,
-                )
-                store(self.runtime.read(address, piece.nbytes), piece, order)
-        finally:
-            self.runtime.free(buffer)
+            order = order_of(out.strides)
+        if 0 in shape:
+            return np.empty(shape, dtype) if out is None else out
+        inputs = [bits(a)]
+        if b is not None:
+            inputs.append(inputs[0] if b is a else bits(b))
+        inputs = [x if x.shape == shape else np.broadcast_to(x, shape) for x in inputs]
+        target = Target(shape, dtype, order, out)
+        return compute(self.runtime, op, inputs, target, arithmetic=arithmetic)
 
     def close(self) -> None:
         """Close the link to the device. May be called again."""
         self.runtime.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<bitlane.Device: {self.description}>"
@@ -240,6 +171,8 @@ def open_device(url: str) -> Device:
 
     Raises ``LinkError`` if it cannot be opened or is no bitlane device of this version.
     """
+    if not isinstance(url, str):
+        raise LinkError(f"device: {url!r}; expected a URL as text, like 'sim'")
     link = open_link(url)
     try:
         return Device(Runtime(link))

@@ -1,6 +1,15 @@
 """Every error that bitlane raises on purpose. One line each: the thing, its value, what to do."""
 
-__all__ = ["BitlaneError", "DeviceError", "DeviceTimeout", "DmlError", "LinkError"]
+__all__ = [
+    "BitlaneError",
+    "DeviceError",
+    "DeviceTimeout",
+    "DmlError",
+    "DmlTypeError",
+    "LinkError",
+]
+
+_LONGEST = 40
 
 
 class BitlaneError(Exception):
@@ -30,6 +39,28 @@ class DmlError(BitlaneError, ValueError):
         self.field = field
         self.value = value
         self.expected = expected
+
+
+class DmlTypeError(DmlError, TypeError):
+    """Something of another Python type than ``bitlane.dml`` takes. Nothing has been executed.
+
+    ``value`` is shown as Python writes it where that is short, else its type is.
+    """
+
+    def __init__(
+        self,
+        tensor: str,
+        field: str,
+        value: object,
+        expected: str,
+        *,
+        hresult: str = "E_INVALIDARG",
+    ) -> None:
+        plain = value is None or isinstance(value, bool | int | float | str)
+        shown = repr(value) if plain else ""
+        if not 0 < len(shown) <= _LONGEST:
+            shown = f"of type {type(value).__name__}"
+        super().__init__(tensor, field, shown, expected, hresult=hresult)
 
 
 class DeviceError(BitlaneError, RuntimeError):

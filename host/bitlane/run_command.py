@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from urllib.parse import quote
 
 from . import dml
 from .cli import CHECK_FAILED, DONE, Subparsers
@@ -93,8 +94,7 @@ def run_model(
 
 def _with_vcd(url: str, file: str) -> str:
     """``url`` with the option ``vcd=FILE``; only the simulator's URLs have it."""
-    scheme, _, rest = url.partition(":")
-    if scheme != "sim":
+    if url.partition("?")[0].partition(":")[0] != "sim":
         raise BitlaneError(f"--vcd: {url} is no simulated device; expected --device sim")
-    joint = "&" if "?" in rest else "?"
-    return f"{scheme}:{rest}{joint}vcd={file}"
+    joint = "&" if "?" in url else "?"
+    return f"{url}{joint}vcd={quote(file)}"

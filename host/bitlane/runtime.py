@@ -3,29 +3,32 @@
 Knows addresses and views. It never sees a data type, and never computes on data.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from threading import RLock
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import ABI_VERSION, IDENTITY, Op
+from bitlane_rtl.abi import ABI_VERSION, CONTROL_BASE, IDENTITY, Op
 
 from .allocator import Allocator, Buffer
+from .closing import Closing
+from .commands import Command
 from .control import Control
 from .errors import DeviceError, LinkError
 from .geometry import Geometry
 from .link import BytesLike, Link
 from .lowering import View, lower
-from .ring import Ring
+from .ring import Ring, Words, Write
 
-__all__ = ["DEFAULT_TIMEOUT", "Runtime"]
+__all__ = ["DEFAULT_TIMEOUT", "Pipeline", "Runtime"]
 
 DEFAULT_TIMEOUT: Final = 60.0
 
 
-class Runtime:
+class Runtime(Closing):
     """The device behind ``link``; takes the link over, and closes it in the end.
 
     Threads may share it: calls wait for each other. After a fault or a timeout it can be used on.
@@ -74,7 +77,7 @@ class Runtime:
 
     def write(self, address: int, data: BytesLike) -> None:
         """Copy all bytes of ``data`` to the device's memory. Raises ``LinkError``."""
-        size = data.nbytes if isinstance(data, (np.ndarray, memoryview)) else len(data)
+        size = _size(data)
         self._expect_inside(address, size)
         if size:
             with self._lock:
@@ -86,13 +89,29 @@ class Runtime:
         if size == 0:
             return np.empty(0, np.uint8)
         with self._lock:
-            data = np.frombuffer(self.link.read(address, size), np.uint8)
-        if data.size != size:
-            raise LinkError(
-                f"{self.link.description}: {data.size} bytes came from {address:#x};"
-                f" expected {size}"
-            )
-        return data
+            data = self.link.read(address, size)
+        return self._whole(data, address, size)
+
+    def exchange(
+        self, writes: Sequence[Write], reads: Sequence[tuple[int, int]]
+    ) -> list[NDArray[np.uint8]]:
+        """Many writes and reads at once, both directions at the same time where the link can.
+
+        They may concern the control window too. They take effect in any order; ranges must not
+        overlap, nor be empty. Returns what was read. Raises ``LinkError``.
+        """
+        for address, data in writes:
+            if address < CONTROL_BASE:
+                self._expect_inside(address, _size(data))
+        for address, size in reads:
+            if address < CONTROL_BASE:
+                self._expect_inside(address, size)
+        with self._lock:
+            results = self.link.exchange(writes, reads)
+        return [
+            self._whole(data, address, size)
+            for data, (address, size) in zip(results, reads, strict=True)
+        ]
 
     def _expect_inside(self, address: int, size: int) -> None:
         base, last = self.geometry.memory_base, self.geometry.memory_last
@@ -101,6 +120,42 @@ class Runtime:
                 f"address: {size} bytes at {address:#x} are outside the device's memory,"
                 f" {base:#x} to {last:#x}"
             )
+
+    def _whole(self, data: NDArray[np.uint8], address: int, size: int) -> NDArray[np.uint8]:
+        data = np.frombuffer(data, np.uint8)
+        if data.size != size:
+            raise LinkError(
+                f"{self.link.description}: {data.size} bytes came from {address:#x};"
+                f" expected {size}"
+            )
+        return data
+
+    def commands(
+        self,
+        op: Op,
+        shape: tuple[int, ...],
+        a: View,
+        b: View | None,
+        y: View,
+        *,
+        saturate: bool,
+        arithmetic: bool = False,
+    ) -> Iterator[Command]:
+        """What sets every element of ``y`` to ``op`` of the same elements of ``a`` and ``b``.
+
+        Views must be alike or apart: ``lowering.lower`` states the rules. Raises ``LayoutError``
+        or ``UnsupportedError``; the device is not touched.
+        """
+        return lower(
+            op,
+            shape,
+            a,
+            b,
+            y,
+            geometry=self.geometry,
+            saturate=saturate,
+            arithmetic=arithmetic,
+        )
 
     def execute(
         self,
@@ -113,10 +168,7 @@ class Runtime:
         saturate: bool,
         arithmetic: bool = False,
     ) -> None:
-        """Set every element of ``y`` to ``op`` of the same elements of ``a`` and ``b``.
-
-        Returns when the device has finished. Views must be alike or apart: ``lowering.lower``
-        states the rules.
+        """Do what ``commands`` gives, and return when the device has finished.
 
         Raises
         ------
@@ -127,19 +179,32 @@ class Runtime:
         DeviceTimeout
             No command retired within ``timeout`` seconds.
         """
-        commands = lower(
-            op,
-            shape,
-            a,
-            b,
-            y,
-            geometry=self.geometry,
-            saturate=saturate,
-            arithmetic=arithmetic,
-        )
+        self.run(self.commands(op, shape, a, b, y, saturate=saturate, arithmetic=arithmetic))
+
+    def run(self, commands: Iterable[Command | Words]) -> None:
+        """Execute commands in order; words of records are submitted as they are, unchecked.
+
+        Raises ``DeviceFault`` or ``DeviceTimeout``.
+        """
+        with self._identified():
+            self._ring.run(commands, self.timeout)
+
+    @contextmanager
+    def pipeline(self) -> Iterator["Pipeline"]:
+        """Jobs one behind the other, with transfers meanwhile; other threads wait until the end."""
+        with self._identified():
+            self._ring.recover()
+            try:
+                yield Pipeline(self, self._ring)
+            except BaseException as error:
+                self._ring.drop(error)
+                raise
+
+    @contextmanager
+    def _identified(self) -> Iterator[None]:
         with self._lock:
             try:
-                self._ring.run(commands, self.timeout)
+                yield
             except DeviceError:
                 # A board may have been given another bitstream meanwhile.
                 self._identify()
@@ -174,13 +239,47 @@ class Runtime:
         with self._lock:
             self.link.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
+class Pipeline:
+    """A device that computes, receives and sends at the same time. Of ``Runtime.pipeline``."""
+
+    def __init__(self, runtime: Runtime, ring: Ring) -> None:
+        self._runtime = runtime
+        self._ring = ring
+        self._staged = False
+
+    def step(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        writes: Sequence[Write],
+        commands: Iterable[Command] | None,
+        reads: Sequence[tuple[int, int]],
+    ) -> list[NDArray[np.uint8]]:
+        """Execute the last step's ``commands``, while ``writes`` and ``reads`` are done.
+
+        ``commands`` are those that the next step executes; they may depend on ``writes``. Writes
+        and reads must leave alone what the last step's commands touch. Returns what was read, when
+        all of it is done. Raises as ``Runtime.run`` and ``Runtime.exchange`` do.
+        """
+        ring, running = self._ring, self._staged
+        writes, reads = list(writes), list(reads)
+        early = commands is not None and ring.ready
+        watch = running and self._runtime.link.remote
+        if running:
+            writes.insert(0, ring.start())
+        if commands is not None and early:
+            writes += ring.stage(commands)
+        if watch:
+            reads.append(ring.state)
+        results = self._runtime.exchange(writes, reads) if writes or reads else []
+        if watch:
+            ring.observe(results.pop())
+        if running:
+            ring.finish(self._runtime.timeout)
+        if commands is not None and not early:
+            self._runtime.exchange(ring.stage(commands), ())
+        self._staged = commands is not None
+        return results
+
+
+def _size(data: BytesLike) -> int:
+    return data.nbytes if isinstance(data, (np.ndarray, memoryview)) else len(data)

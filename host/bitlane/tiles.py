@@ -1,14 +1,17 @@
 """Cutting tensors that the device's memory cannot hold at once. Shapes only."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from types import EllipsisType
+from typing import TypeAlias
 
-__all__ = ["tile_shape", "tiles"]
+__all__ = ["Index", "tile_shape", "tiles"]
+
+Index: TypeAlias = "tuple[slice | EllipsisType, ...]"
 
 
 def tile_shape(
-    shape: tuple[int, ...], order: list[int], fits: Callable[[tuple[int, ...]], bool]
+    shape: tuple[int, ...], order: Sequence[int], fits: Callable[[tuple[int, ...]], bool]
 ) -> tuple[int, ...] | None:
     """The largest box of ``shape`` that ``fits``, whole along as many inner axes as possible.
 
@@ -34,13 +37,15 @@ def tile_shape(
 
 
 def tiles(
-    shape: tuple[int, ...], box: tuple[int, ...], order: list[int]
-) -> Iterator[tuple[slice | EllipsisType, ...]]:
-    """Indices of boxes that together are ``shape``, in the order of memory.
+    shape: tuple[int, ...], box: tuple[int, ...], order: Sequence[int], *, backwards: bool = False
+) -> Iterator[Index]:
+    """Indices of boxes that together are ``shape``, in the order of memory or against it.
 
-    Those at the ends are smaller.
+    Those at the ends of the axes are smaller.
     """
     starts = [range(0, shape[axis], box[axis]) for axis in order]
+    if backwards:
+        starts = [positions[::-1] for positions in starts]
     for corner in product(*starts):
         index = [slice(None)] * len(shape)
         for axis, start in zip(order, corner, strict=True):

@@ -3,6 +3,7 @@
 Copies bytes; never computes on them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -13,13 +14,20 @@ from numpy.typing import NDArray
 
 from .arrays import AnyArray, is_device_order, order_of, packed_strides
 
-__all__ = ["Layout", "place", "rounded", "store"]
+__all__ = ["Layout", "Source", "place", "rounded", "source_of", "store"]
 
 _SPREAD: Final = 2
 """An array is sent with its gaps while it spans no more than so many times its own bytes."""
 
 _GRANULE: Final = 64
 """Tensors start at multiples of this many bytes: the widest beat."""
+
+Source = tuple[tuple[int, ...], int, bool]
+"""How an array lies in the host's memory: strides, bytes of an element, in the device's order."""
+
+
+def source_of(array: AnyArray) -> Source:
+    return array.strides, array.itemsize, is_device_order(array)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +42,36 @@ class Layout:
     raw: bool
     """Whether the bytes are those of the array's own memory, from its lowest element on."""
 
-    @classmethod
-    def of(
-        cls, array: AnyArray, shape: tuple[int, ...] | None = None, raw: bool | None = None
-    ) -> "Layout":
-        """The layout of ``array``, or of a piece of it of ``shape`` elements.
+    @staticmethod
+    @lru_cache(maxsize=512)
+    def of(source: Source, shape: tuple[int, ...], raw: bool | None = None) -> "Layout":
+        """The layout of an array, or of a piece of it, of ``shape`` elements.
 
         ``raw`` prescribes the choice that is otherwise made by the array's density.
         """
-        shape = array.shape if shape is None else shape
-        return _layout(shape, array.strides, array.itemsize, is_device_order(array), raw)
+        array_strides, itemsize, device_order = source
+        span = distinct = itemsize
+        first = 0
+        aligned = True
+        for count, stride in zip(shape, array_strides, strict=True):
+            if count == 1 or stride == 0:
+                continue
+            distinct *= count
+            span += abs(stride) * (count - 1)
+            first -= min(0, stride) * (count - 1)
+            aligned = aligned and stride % itemsize == 0
+        if device_order and aligned and (span <= _SPREAD * distinct if raw is None else raw):
+            kept_strides = [
+                0 if count == 1 else stride
+                for count, stride in zip(shape, array_strides, strict=True)
+            ]
+            return Layout(span, first, tuple(kept_strides), True)
+        kept = tuple(
+            1 if stride == 0 else count for count, stride in zip(shape, array_strides, strict=True)
+        )
+        packed = packed_strides(kept, order_of(array_strides), itemsize)
+        strides = tuple(0 if n == 1 else stride for n, stride in zip(kept, packed, strict=True))
+        return Layout(distinct, 0, strides, False)
 
     def content(self, array: AnyArray) -> NDArray[np.uint8]:
         """The bytes to send for ``array``, whose layout this is. Copies only to pack."""
@@ -54,37 +82,6 @@ class Layout:
         target = place(packed, kept.shape, kept.itemsize, order_of(array.strides))
         np.copyto(target, kept)
         return packed
-
-
-@lru_cache(maxsize=512)
-def _layout(
-    shape: tuple[int, ...],
-    array_strides: tuple[int, ...],
-    itemsize: int,
-    device_order: bool,
-    raw: bool | None,
-) -> Layout:
-    span = distinct = itemsize
-    first = 0
-    aligned = True
-    for count, stride in zip(shape, array_strides, strict=True):
-        if count == 1 or stride == 0:
-            continue
-        distinct *= count
-        span += abs(stride) * (count - 1)
-        first -= min(0, stride) * (count - 1)
-        aligned = aligned and stride % itemsize == 0
-    if device_order and aligned and (span <= _SPREAD * distinct if raw is None else raw):
-        kept_strides = [
-            0 if count == 1 else stride for count, stride in zip(shape, array_strides, strict=True)
-        ]
-        return Layout(span, first, tuple(kept_strides), True)
-    kept = tuple(
-        1 if stride == 0 else count for count, stride in zip(shape, array_strides, strict=True)
-    )
-    packed = packed_strides(kept, order_of(array_strides), itemsize)
-    strides = tuple(0 if n == 1 else stride for n, stride in zip(kept, packed, strict=True))
-    return Layout(distinct, 0, strides, False)
 
 
 def _memory(array: AnyArray, size: int) -> NDArray[np.uint8]:
@@ -102,7 +99,7 @@ def rounded(size: int) -> int:
 
 
 def place(
-    content: NDArray[np.uint8], shape: tuple[int, ...], itemsize: int, order: list[int]
+    content: NDArray[np.uint8], shape: tuple[int, ...], itemsize: int, order: Sequence[int]
 ) -> AnyArray:
     """``content`` seen as packed elements of the device, axes in ``order``, outermost first."""
     return np.ndarray(
@@ -110,7 +107,7 @@ def place(
     )
 
 
-def store(content: NDArray[np.uint8], target: AnyArray, order: list[int]) -> None:
+def store(content: NDArray[np.uint8], target: AnyArray, order: Sequence[int]) -> None:
     """Put packed elements of the device, axes in ``order``, where ``target`` has its own."""
     if is_device_order(target) and target.strides == packed_strides(
         target.shape, order, target.itemsize

@@ -145,7 +145,9 @@ class Repack(wiring.Component):
         def count(lane: Lane, index: int) -> Value:
             """The count in lane ``index``, without the bits that are 0 in every count."""
             low = index * lane.bits
-            return i.data[low : low + lane.bits.bit_length()]
+            # In a lane as wide as the beat stands the count of a pair too, which is up to 64.
+            bits = 7 if lane.bits == self._data_width else lane.bits.bit_length()
+            return i.data[low : low + bits]
 
         counts = []
         for byte in range(size):

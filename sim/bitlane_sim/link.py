@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -10,13 +12,15 @@ from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
 from bitlane.link import BytesLike, Link
-from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
+from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration
 
 from .evaluator import SimulationError
 from .simulator import EVALUATORS, Simulator, choose_evaluator
 
 __all__ = ["SimulatorLink", "open_link"]
+
+_Code = TypeVar("_Code", bound=IntEnum)
 
 _SUFFIXES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -108,6 +112,24 @@ def _as_link_error() -> Iterator[None]:
         raise LinkError(str(error)) from error
 
 
+@contextmanager
+def _writable(file: str | None) -> Iterator[str | None]:
+    """A file that can be written, before the long build; left behind only if that succeeds."""
+    if file is None:
+        yield None
+        return
+    path = Path(file)
+    new = not path.exists()
+    with path.open("ab"):
+        pass
+    try:
+        yield file
+    except BaseException:
+        if new:
+            path.unlink(missing_ok=True)
+        raise
+
+
 def _number(text: str) -> int:
     return int(text, 0)
 
@@ -133,6 +155,29 @@ def _chance(text: str) -> float:
     return chance
 
 
+def _operations(text: str) -> frozenset[Op]:
+    return frozenset(_member(Op, name) for name in text.split(","))
+
+
+def _modes(text: str) -> frozenset[Mode]:
+    return frozenset(_member(Mode, name) for name in text.split(","))
+
+
+def _lanes(text: str) -> frozenset[Lane]:
+    return frozenset(_member(Lane, f"bits_{bits}") for bits in text.split(","))
+
+
+def _member(kind: type[_Code], name: str) -> _Code:
+    try:
+        return kind[name.upper()]
+    except KeyError:
+        raise ValueError(f"no {kind.__name__} is called {name}") from None
+
+
+def _names(kind: type[IntEnum]) -> str:
+    return ", ".join(member.name.lower() for member in kind)
+
+
 def _file(text: str) -> str:
     if not text:
         raise ValueError("expected a name")
@@ -145,6 +190,9 @@ _OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
     "memory": (_bytes, "bytes of memory, with KiB, MiB or GiB (default 1GiB)"),
     "loops": (_number, "nested loops of a command, 1 to 6 (default 4)"),
     "slots": (_number, "slots of the command ring (default 16)"),
+    "ops": (_operations, f"operations, separated by commas: {_names(Op)} (default all)"),
+    "modes": (_modes, f"ways to walk a run, dense among them: {_names(Mode)} (default all)"),
+    "lanes": (_lanes, "widths of lanes in bits, separated by commas: 8, 16, 32, 64 (default all)"),
     "latency": (_cycles, "more cycles of the memory's latency, 0 to 255 (default 0)"),
     "stall": (_chance, "chance that a channel stalls in a cycle, 0 to less than 1 (default 0)"),
     "seed": (_number, "seed of the stalls (default 0)"),
@@ -156,8 +204,8 @@ def open_link(url: str) -> SimulatorLink:
     """Open ``sim[:EVALUATOR][?OPTION=VALUE[&OPTION=VALUE...]]``.
 
     Evaluators are ``cxxrtl`` and ``pysim``; without one it is cxxrtl where its tools are found.
-    The options are ``width``, ``ports``, ``memory``, ``loops``, ``slots``, ``latency``, ``stall``,
-    ``seed`` and ``vcd``.
+    The options are ``width``, ``ports``, ``memory``, ``loops``, ``slots``, ``ops``, ``modes``,
+    ``lanes``, ``latency``, ``stall``, ``seed`` and ``vcd``.
 
     Raises ``LinkError`` for an unknown evaluator or option, a bad value, or a missing tool.
     """
@@ -179,11 +227,12 @@ def open_link(url: str) -> SimulatorLink:
                 f"device {url!r}: option {name} is {text!r}; expected {meaning}"
             ) from None
     names = {"width": "data_width", "ports": "read_ports", "memory": "memory_bytes"}
-    names |= {"loops": "loops", "slots": "slots"}
+    names |= {name: name for name in ("loops", "slots", "ops", "modes", "lanes")}
     chosen = {field: values[name] for name, field in names.items() if name in values}
     try:
         configuration = Configuration(**chosen)
-        simulator = Simulator(configuration, evaluator, vcd=values.get("vcd"))
+        with _writable(values.get("vcd")) as vcd:
+            simulator = Simulator(configuration, evaluator, vcd=vcd)
     except (ValueError, SimulationError, OSError) as error:
         raise LinkError(f"device {url!r}: {error}") from error
     simulator.set_latency(values.get("latency", 0))

@@ -11,6 +11,7 @@ from bitlane.device import Device
 from bitlane.errors import BitlaneError
 from bitlane.runtime import Runtime
 from engine_model import ModelLink
+from host_arrays import model
 
 U8 = np.zeros(4, np.uint8)
 
@@ -104,6 +105,17 @@ def test_shifts_take_integers(device: Device, dtype: type) -> None:
     refused(device, DataTypeError, "integers", lambda: device.bit_shift_right(array, array))
 
 
+@pytest.mark.parametrize("a", [[[1], [1, 2]], [[1, 2], 3], [[[1]], [[1, 2]]]])
+def test_lists_of_different_lengths_are_no_array(device: Device, a: Any) -> None:
+    refused(device, ShapeError, "a: no array can be made of this list", lambda: device.bit_not(a))
+    refused(device, ShapeError, "b: no array can", lambda: device.bit_xor(U8, a))
+
+
+@pytest.mark.parametrize("dtype", ["zz", "u99", 3.5, [1], object()])
+def test_what_is_no_type_of_counts(device: Device, dtype: Any) -> None:
+    refused(device, DataTypeError, "counts are uint8", lambda: device.bit_count(U8, dtype))
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.uint64, np.int32, np.float32, bool])
 def test_counts_are_of_two_types(device: Device, dtype: type) -> None:
     refused(
@@ -148,6 +160,60 @@ def test_outputs_must_fit(
     device: Device, out: Any, error: type[BitlaneError], message: str
 ) -> None:
     refused(device, error, message, lambda: device.bit_not(U8, out=out))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "strides"),
+    [
+        ("u1", (2, 3), (1, 1)),
+        ("u1", (3, 3), (2, 1)),
+        ("u1", (2, 3), (-2, 1)),
+        ("u1", (4, 3), (3, 4)),
+        ("u2", (3,), (1,)),
+        ("u4", (2, 2), (6, 3)),
+        ("u2", (2, 2, 2), (4, 2, 2)),
+    ],
+)
+def test_elements_of_an_output_must_not_lie_on_one_another(
+    device: Device, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> None:
+    out = strided(dtype, shape, strides)
+    a = np.zeros(shape, dtype)
+    places = [address + byte for address in addresses(out) for byte in range(out.itemsize)]
+    if len(places) == len(set(places)):
+        assert np.array_equal(model().bit_not(a, out=out), np.invert(a))
+    else:
+        refused(device, ShapeError, "lie on one another", lambda: device.bit_not(a, out=out))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_outputs_that_overlap_themselves_are_told_from_those_that_do_not(
+    device: Device, seed: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    dtype = f"u{generator.choice([1, 2, 4])}"
+    shape = tuple(generator.integers(1, 4, generator.integers(1, 4)).tolist())
+    strides = tuple(generator.integers(-12, 13, len(shape)).tolist())
+    out = strided(dtype, shape, strides)
+    places = [address + byte for address in addresses(out) for byte in range(out.itemsize)]
+    a = np.arange(out.size).reshape(shape).astype(dtype)
+    if len(set(places)) == len(places):
+        assert np.array_equal(model().bit_not(a, out=out), np.invert(a)), f"{shape} {strides}"
+    else:
+        refused(device, ShapeError, "lie on one another", lambda: device.bit_not(a, out=out))
+
+
+def strided(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """A view of the middle of some memory."""
+    memory = np.zeros(256, np.uint8)
+    return np.ndarray(shape, dtype, memory.data, 128, strides)
+
+
+def addresses(array: np.ndarray[Any, Any]) -> list[int]:
+    return [
+        sum(i * step for i, step in zip(index, array.strides, strict=True))
+        for index in np.ndindex(array.shape)
+    ]
 
 
 def test_refusals_are_what_numpy_users_catch() -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -202,7 +203,8 @@ def test_the_modules_that_see_data_have_no_bit_operators() -> None:
     """Operators call NumPy's functions past any patch, so the source must not have any."""
     folder = Path(bitlane.__file__).parent
     operators = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert, ast.LShift, ast.RShift)
-    for name in ("device", "arrays", "transfer", "tiles", "default", "runtime", "link"):
+    names = ["device", "arrays", "aliasing", "streaming", "transfer", "tiles", "default"]
+    for name in [*names, "runtime", "link"]:
         tree = ast.parse((folder / f"{name}.py").read_text())
         types = {
             id(part)
@@ -246,6 +248,13 @@ def test_a_device_that_cannot_be_used_is_closed(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(LinkError, match="IDENTITY"):
         open_device("model")
     assert link.closed
+
+
+@pytest.mark.parametrize("url", [None, 3, b"sim", Path("sim")])
+def test_what_is_no_url(url: Any) -> None:
+    with pytest.raises(LinkError, match=r"expected a URL as text, like 'sim'$") as caught:
+        bitlane.open(url)
+    assert "\n" not in str(caught.value)
 
 
 def test_functions_share_one_device(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,18 +93,19 @@ def test_pieces_fill_the_memory_and_repeated_operands_are_sent_once() -> None:
     uploads(device)
     device.bit_and(a, b)
     sizes = uploads(device)
-    # 4096 = 256 of b + 7 rows of a + 7 rows of the result; the last piece has the 2 rows left.
-    assert sizes == [7 * 256, 256, *[7 * 256] * 13, 2 * 256]
+    # 256 bytes of b, and twice 3 rows of a and of the result, one of which is on its way; with 4 it
+    # would be more than 4096. The last piece has the row that is left.
+    assert sizes == [3 * 256, 256, *[3 * 256] * 32, 256]
 
 
 def test_a_last_piece_that_is_denser_than_the_others() -> None:
     # 22 rows of 40 in 82 bytes are packed: they span more than twice their bytes. The 21 rows left
     # would not, but must fit where the 22 were.
-    device = model(memory_bytes=1856)
-    a = random((43, 82), "u1")[:, :40]
+    device = model(memory_bytes=2 * 1824)
+    a = random((2, 43, 82), "u1")[..., :40]
     uploads(device)
     assert same(device.bit_not(a), np.invert(a))
-    assert uploads(device) == [22 * 40, 21 * 40]
+    assert uploads(device) == [22 * 40, 21 * 40] * 2
 
 
 def test_files_larger_than_the_memory(tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_only_bindings_are_bound() -> None:
         lambda: bench.table.bind_inputs([[bench.at(0)]]),
         "InputTensor",
         "BindingType",
-        "list",
+        "of type list",
         "a BufferBinding",
     )
 

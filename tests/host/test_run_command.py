@@ -3,6 +3,7 @@
 import argparse
 import json
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -102,7 +103,7 @@ def test_feature_levels_are_directmls(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     ("device", "url"),
     [
-        ("sim", "sim:?vcd=w.vcd"),
+        ("sim", "sim?vcd=w.vcd"),
         ("sim:pysim", "sim:pysim?vcd=w.vcd"),
         ("sim:cxxrtl?width=32", "sim:cxxrtl?width=32&vcd=w.vcd"),
     ],
@@ -110,6 +111,13 @@ def test_feature_levels_are_directmls(terminal: Terminal) -> None:
 def test_asks_the_simulator_for_waveforms(device: str, url: str, terminal: Terminal) -> None:
     assert terminal("--device", device, "--vcd", "w.vcd") == 0
     assert terminal.urls == [url]
+
+
+@pytest.mark.parametrize("file", ["a+b.vcd", "a&width=32.vcd", "100%.vcd", "o/my wave.vcd", "é#?"])
+def test_any_name_of_a_waveform_file_reaches_the_simulator(file: str, terminal: Terminal) -> None:
+    assert terminal("--device", "sim?width=32", "--vcd", file) == 0
+    (url,) = terminal.urls
+    assert parse_qsl(url.partition("?")[2]) == [("width", "32"), ("vcd", file)]
 
 
 def test_boards_have_no_waveforms(terminal: Terminal) -> None:

@@ -1,6 +1,7 @@
 """`bitlane bench` measures in cycles what the circuit does, and says which rows are met."""
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,33 @@ import pytest
 from bitlane.cli import main
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
+from bitlane_sim.bench import command, commands
 from bitlane_sim.bench.contract import Row
 from bitlane_sim.bench.job import execute, move
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.simulator import Simulator
+
+_EXPECTED = {
+    "64 KiB NOT, first to last write": 1.0,
+    "64 KiB NOT, with start-up": 0.9985,
+    "64 KiB XOR, first to last write": 1.0,
+    "64 KiB XOR, with start-up": 0.9985,
+    "64 KiB NOT, 30 cycles of latency": 0.9913,
+    "64 KiB XOR, half of all handshakes stalled": 0.9837,
+    "64 B NOT, doorbell to last response (N = 8)": 20,
+    "idle write cycles between 64 B NOT, aligned": 0,
+    "idle write cycles between 64 B XOR, aligned": 0,
+    "idle write cycles between 64 B NOT, Y at odd bytes": 0,
+    "idle write cycles between 64 B NOT, A at odd bytes": 1,
+    "256 rows of 64 B at odd addresses": 0.9943,
+    "gather of 16-bit elements": 0.9971,
+    "scatter of 16-bit elements": 0.9971,
+    "64 KiB COUNT, 8 to 32 bits": 0.9996,
+    "64 KiB COUNT, 64 to 8 bits": 0.9985,
+    "64 KiB XOR, shared read port, with start-up": 0.4996,
+    "three streams on one single-port SRAM": 0.3332,
+}
+"""What the engine of 64 bits reaches (the last: of 32), to four digits."""
 
 
 def test_traffic_counts_from_the_doorbell() -> None:
@@ -30,23 +54,66 @@ def test_command_that_is_refused_is_an_error() -> None:
     simulator.close()
 
 
+def test_queued_commands_do_not_overlap() -> None:
+    queue = commands.queue(Op.XOR, 3, 64, a=1, y=2)
+    assert [each.y.base - commands.Y for each in queue] == [2, 130, 258]
+    assert [each.a.base - commands.A for each in queue] == [1, 129, 257]
+    assert all(each.b is not None and each.run == 64 for each in queue)
+
+
 def test_goals_bound_from_below_or_above() -> None:
-    assert not Row("w", 64, "beat/cycle", 1.0, 0.98, "-", 0.97).met
-    assert Row("w", 64, "beat/cycle", 1.0, 0.98, "-", 0.98).met
-    assert Row("w", 64, "cycles", 11, 20, "-", 20, less=True).met
-    assert not Row("w", 64, "cycles", 11, 20, "-", 21, less=True).met
-    assert Row("w", 64, "cycles", 0, 0, "-", 0, less=True).ratio is None
+    assert not Row("w", 64, "beat/cycle", 1.0, 0.98, None, 0.97).met
+    assert Row("w", 64, "beat/cycle", 1.0, 0.98, None, 0.98).met
+    assert Row("w", 64, "cycles", 11, 20, 14, 20, less=True).met
+    assert not Row("w", 64, "cycles", 11, 20, 14, 21, less=True).met
+    assert Row("w", 64, "cycles", 0, 0, 1, 0, less=True).ratio is None
+    assert Row("w", 128, "cycles", 7, None, 10, 99, less=True).met is None
 
 
 def test_table_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "bench.json"
-    assert main(["bench", "--width", "64", "--json", str(file)]) == 0
+    assert main(["bench", "--width", "64", "--check", "--json", str(file)]) == 0
     printed = capsys.readouterr().out
-    rows = json.loads(file.read_text())
-    assert len(rows) == 16
-    missed = [row["work"] for row in rows if not row["met"]]
-    assert f"{16 - len(missed)} of 16 rows met" in printed
-    assert missed == ["256 rows of 64 B at odd addresses"]
+    record = json.loads(file.read_text())
+    assert record["kind"] == "cycles"
+    assert set(record["versions"]) == {"bitlane", "Python", "amaranth"}
+    assert {row["work"]: round(row["measured"], 4) for row in record["rows"]} == _EXPECTED
+    assert "17 of 17 rows met" in printed
+    assert [row["work"] for row in record["rows"] if row["met"] is None] == [
+        "64 B NOT, doorbell to last response (N = 8)"
+    ]
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def _measures(row: Row) -> Callable[..., Iterator[Row]]:
+    def measure(*ignored: object) -> Iterator[Row]:
+        yield row
+
+    return measure
+
+
+def test_missed_goal_is_shown_and_fails_when_checked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missed = Row("slow work", 32, "beat/cycle", 1.0, 0.98, 0.9, 0.5)
+    monkeypatch.setattr(command, "measure", _measures(missed))
+    assert main(["bench", "--width", "32"]) == 0
+    shown = capsys.readouterr().out
+    assert "0.980   1.000  0.900    0.5000  0.500  NO" in shown
+    assert "0 of 1 rows met" in shown
+    assert main(["bench", "--width", "32", "--check"]) == 1
+
+
+def test_failed_run_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*ignored: object) -> Iterator[Row]:
+        raise SimulationError("bench: the engine stopped with FAULT 0x1")
+
+    monkeypatch.setattr(command, "measure", broken)
+    assert main(["bench", "--json", str(tmp_path / "bench.json")]) == 2
+    assert capsys.readouterr().err == "bitlane: bench: the engine stopped with FAULT 0x1\n"
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -54,7 +121,20 @@ def test_table_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     [
         (["--width", "48"], "invalid choice: 48"),
         (["--evaluator", "verilator"], "invalid choice: 'verilator'"),
-        (["--json", "nowhere/at/all.json"], "is no folder"),
+        (["--json", "nowhere/at/all.json"], "--json: nowhere/at is no folder"),
+        (["--json", "."], "--json: . is a folder; expected a file"),
+        (["--json", "/proc/bench.json"], "--json: /proc/bench.json cannot be written"),
+        (["--plot", "nowhere/picture.png"], "--plot: nowhere is no folder"),
+        (["--plot", "picture.tex"], "--plot: picture.tex ends in none of .png, .svg, .pdf"),
+        (["--area", "--simulators"], "not allowed with argument"),
+        (["--area", "--family", "virtex"], "invalid choice: 'virtex'"),
+        (["--area", "--seeds", "0"], "--seeds: 0 is outside 1 to 99"),
+        (["--area", "--seeds", "one"], "invalid int value: 'one'"),
+        (["--area", "--design", "copy-33"], "--design: 'copy-33' is no design; there are copy-32"),
+        (["--area", "--width", "32"], "--width: goes only without --area"),
+        (["--family", "ecp5"], "--family: goes only with --area"),
+        (["--simulators", "--paths"], "--paths: goes only with --area"),
+        (["--check", "--simulators"], "--check: goes only with cycles or --area"),
     ],
 )
 def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,4 +143,7 @@ def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture
     except SystemExit as stop:
         code = stop.code  # type: ignore[assignment]
     assert code == 2
-    assert message in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert len(shown.err.splitlines()) == 1
+    assert not shown.out

@@ -1,5 +1,6 @@
 """Both evaluators offer the same, and agree on every port in every cycle."""
 
+import gc
 import random
 import warnings
 from collections.abc import Callable, Iterator
@@ -220,6 +221,29 @@ class Clocked(wiring.Component):
 def test_port_named_like_the_clock_is_refused(make: Maker) -> None:
     with pytest.raises(SimulationError, match="port clk: the name belongs to the clock domain"):
         make(Clocked())
+
+
+def test_a_waveform_that_cannot_be_opened_fails_before_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bitlane_sim.cxxrtl.model.build", lambda *_, **__: pytest.fail("built"))
+    for vcd in (tmp_path, tmp_path / "no" / "wave.vcd"):
+        # Nothing of the evaluator stays, to complain when it is freed.
+        with pytest.raises(OSError, match=str(vcd)):
+            CxxrtlEvaluator(Comparer(), vcd=vcd)
+
+
+def test_a_waveform_that_cannot_be_finished_is_reported_once() -> None:
+    evaluator = CxxrtlEvaluator(Comparer(), vcd="/dev/full")
+    evaluator.step(10)
+    with pytest.raises(SimulationError, match="waveform file could not be written"):
+        evaluator.close()
+    evaluator.close()
+    # Freed without having been closed, it says nothing.
+    evaluator = CxxrtlEvaluator(Comparer(), vcd="/dev/full")
+    evaluator.step(10)
+    del evaluator
+    gc.collect()
 
 
 def test_waveform_shows_every_cycle(make: Maker, tmp_path: Path) -> None:

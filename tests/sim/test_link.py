@@ -8,7 +8,9 @@ import pytest
 import bitlane_sim.link
 from bitlane.errors import LinkError
 from bitlane.link import open_link as open_any
+from bitlane_rtl.abi import Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration
+from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.link import open_link
 from bitlane_sim.simulator import choose_evaluator
 
@@ -71,6 +73,30 @@ def test_options_reach_the_simulator(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("fake")
+def test_url_leaves_out_parts_of_the_circuit() -> None:
+    link = open_link("sim?ops=not,shift_left&modes=dense,repeat&lanes=8,64")
+    assert link.simulator.configuration == Configuration(
+        ops=frozenset({Op.NOT, Op.SHIFT_LEFT}),
+        modes=frozenset({Mode.DENSE, Mode.REPEAT}),
+        lanes=frozenset({Lane.BITS_8, Lane.BITS_64}),
+    )
+
+
+def test_a_waveform_file_that_cannot_be_written_fails_before_the_build(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise SimulationError("no such tool")
+
+    monkeypatch.setattr(bitlane_sim.link, "Simulator", fail)
+    with pytest.raises(LinkError, match="No such file"):
+        open_link(f"sim?vcd={tmp_path}/missing/w.vcd")
+    with pytest.raises(LinkError, match="no such tool"):
+        open_link(f"sim?vcd={tmp_path}/w.vcd")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("fake")
 @pytest.mark.parametrize(
     ("url", "message"),
     [
@@ -82,6 +108,11 @@ def test_options_reach_the_simulator(tmp_path: Path) -> None:
         ("sim?latency=256", "option latency is '256'; expected more cycles"),
         ("sim?stall=1", "option stall is '1'; expected chance"),
         ("sim?vcd", "option vcd is ''; expected file"),
+        ("sim?vcd=/nowhere/w.vcd", "No such file or directory: '/nowhere/w.vcd'"),
+        ("sim?vcd=/", "Is a directory: '/'"),
+        ("sim?ops=not,nonsense", "option ops is 'not,nonsense'; expected operations, separated"),
+        ("sim?modes=strided", "modes: DENSE is missing"),
+        ("sim?lanes=12", "option lanes is '12'; expected widths of lanes in bits"),
     ],
 )
 def test_bad_urls_are_refused_in_one_line_that_names_the_choices(url: str, message: str) -> None:

@@ -3,7 +3,7 @@
 Whatever DirectML refuses raises ``bitlane.DmlError`` before anything reaches the device.
 """
 
-from ..errors import DmlError
+from ..errors import DmlError, DmlTypeError
 from .binding import BufferBinding
 from .buffer import Buffer
 from .device import Device
@@ -50,6 +50,7 @@ __all__ = [
     "DataType",
     "Device",
     "DmlError",
+    "DmlTypeError",
     "ElementWiseBitAndOperatorDesc",
     "ElementWiseBitCountOperatorDesc",
     "ElementWiseBitNotOperatorDesc",

@@ -6,14 +6,23 @@ these methods return nothing. bitlane's device stays usable. Nothing here touche
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
-from ..errors import DmlError
+from ..errors import DmlError, DmlTypeError
 from .buffer import Buffer
 from .operators import InPlace, OperatorDesc
 from .tensor import MINIMUM_BUFFER_TENSOR_ALIGNMENT, BufferTensorDesc, element_strides
 from .types import TensorFlags
 
-__all__ = ["BufferBinding", "check_aliasing", "check_binding", "check_count", "check_presence"]
+__all__ = [
+    "BufferBinding",
+    "check_aliasing",
+    "check_binding",
+    "check_bindings",
+    "check_count",
+    "check_presence",
+    "check_type",
+]
 
 _REMOVED = "DXGI_ERROR_DEVICE_REMOVED"
 
@@ -35,6 +44,32 @@ class BufferBinding:
         if self.size_in_bytes is None:
             return self.buffer.size_in_bytes
         return self.offset + self.size_in_bytes
+
+
+def check_bindings(method: str, bindings: object) -> None:
+    """What a method binds is a list of some kind."""
+    if not isinstance(bindings, Sequence):
+        raise DmlTypeError(method, "Bindings", bindings, "a list of bindings", hresult=_REMOVED)
+
+
+def check_type(name: str, binding: object) -> None:
+    """It is nothing, or a range of a buffer in whole numbers."""
+    if binding is None:
+        return
+    if not isinstance(binding, BufferBinding):
+        raise DmlTypeError(
+            name, "BindingType", binding, "a BufferBinding or None", hresult=_REMOVED
+        )
+    if not isinstance(binding.buffer, Buffer):
+        raise DmlTypeError(
+            name, "Buffer", binding.buffer, "a buffer of Device.create_buffer", hresult=_REMOVED
+        )
+    if not isinstance(binding.offset, Integral):
+        raise DmlTypeError(name, "Offset", binding.offset, "an integer", hresult=_REMOVED)
+    if not isinstance(binding.size_in_bytes, Integral | None):
+        raise DmlTypeError(
+            name, "SizeInBytes", binding.size_in_bytes, "an integer or None", hresult=_REMOVED
+        )
 
 
 def check_count(method: str, count: int, expected: int) -> None:

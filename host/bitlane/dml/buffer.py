@@ -3,21 +3,24 @@
 Moves bytes between host and device, and checks that they stay inside the buffer. Never computes.
 """
 
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import DmlError
+from ..closing import Closing
+from ..errors import DmlError, DmlTypeError
 
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["Buffer"]
+__all__ = ["PIECE", "Buffer"]
+
+PIECE = 1 << 20
+"""Bytes that are packed, or go from buffer to buffer, at once in the host's memory."""
 
 
-class Buffer:
+class Buffer(Closing):
     """A buffer of ``Device.create_buffer``; its contents are undefined until they are written.
 
     ``size_in_bytes`` is the size asked for, rounded up to a multiple of 4: DirectML binds whole
@@ -45,11 +48,20 @@ class Buffer:
 
         Raises ``DmlError`` if they do not fit, or if the buffer has been closed.
         """
-        array = np.ascontiguousarray(data)
-        values = array.reshape(-1).view(np.uint8)
-        self._check(offset, values.size)
-        if values.size:
-            self.device.runtime.write(self.address + offset, values)
+        array = np.asarray(data)
+        if array.dtype.hasobject:
+            raise DmlTypeError("Buffer", "Data", data, "an array of numbers")
+        self._check(offset, array.nbytes)
+        if array.nbytes == 0:
+            return
+        address = self.address + offset
+        if array.flags.c_contiguous:
+            self.device.runtime.write(address, array.reshape(-1).view(np.uint8))
+            return
+        count = max(1, PIECE // array.itemsize)
+        for start in range(0, array.size, count):
+            piece = array.flat[start : start + count]
+            self.device.runtime.write(address + start * array.itemsize, piece.view(np.uint8))
 
     def read(
         self, size: int | None = None, offset: int = 0, dtype: npt.DTypeLike = np.uint8
@@ -60,7 +72,10 @@ class Buffer:
         ``DmlError`` if the bytes are not all in the buffer, or if it has been closed, and
         ``ValueError`` if ``size`` is no multiple of the element.
         """
-        itemsize = np.dtype(dtype).itemsize
+        try:
+            itemsize = np.dtype(dtype).itemsize
+        except TypeError:
+            raise DmlTypeError("Buffer", "DataType", dtype, "a NumPy type") from None
         if size is None:
             size = max(self.size_in_bytes - offset, 0) // itemsize * itemsize
         self._check(offset, size)
@@ -68,7 +83,8 @@ class Buffer:
             raise ValueError(f"{size} bytes are no whole number of {np.dtype(dtype)}")
         if size == 0:
             return np.empty(0, dtype)
-        return np.array(self.device.runtime.read(self.address + offset, size)).view(dtype)
+        data = self.device.runtime.read(self.address + offset, size)
+        return (data if data.flags.writeable else data.copy()).view(dtype)
 
     def close(self) -> None:
         """Give the memory back. Closing twice is harmless."""
@@ -76,17 +92,6 @@ class Buffer:
             self._closed = True
             self.device.forget(self)
             self.device.runtime.free(self._allocation)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _check(self, offset: int, size: int) -> None:
         if self._closed:

@@ -2,8 +2,7 @@
 
 import operator as operators
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Literal, Protocol, Self, cast, overload
+from typing import Literal, Protocol, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +10,22 @@ import numpy.typing as npt
 from bitlane_rtl.abi import Op
 
 from ..allocator import Buffer as Allocation
-from ..errors import DmlError
+from ..closing import Closing
+from ..errors import DmlError, DmlTypeError
 from ..geometry import Geometry
 from ..lowering import View
 from .buffer import Buffer
 from .operators import ALL_TYPES, SMALL_UNSIGNED_TYPES, OperatorDesc
 from .recorder import CommandList, CommandRecorder, run
 from .rules import check_operator
-from .table import BindingTable, CompiledOperator, Dispatchable, Operator, OperatorInitializer
+from .table import (
+    BindingTable,
+    CompiledOperator,
+    Dispatchable,
+    Operator,
+    OperatorInitializer,
+    expect_type,
+)
 from .types import DataType, ExecutionFlags, Feature, FeatureLevel
 
 __all__ = ["Device", "DeviceWithEngine", "Engine"]
@@ -59,7 +66,7 @@ class DeviceWithEngine(Protocol):
     def runtime(self) -> Engine: ...
 
 
-class Device:
+class Device(Closing):
     """``IDMLDevice`` on a bitlane device.
 
     ``device`` is a ``bitlane.Device`` or a ``bitlane.runtime.Runtime``; it stays the caller's to
@@ -87,17 +94,6 @@ class Device:
     def forget(self, buffer: Buffer) -> None:
         """Called by a buffer that gives its memory back."""
         self._buffers.discard(buffer)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @overload
     def check_feature_support(
@@ -139,7 +135,10 @@ class Device:
         Raises ``DmlError`` for a size below 1, and what the runtime raises when the device's
         memory is full.
         """
-        size = operators.index(size)
+        try:
+            size = operators.index(size)
+        except TypeError:
+            raise DmlTypeError("Buffer", "SizeInBytes", size, "an integer") from None
         if size < 1:
             raise DmlError("Buffer", "SizeInBytes", size, "at least 1")
         buffer = Buffer(self, size)
@@ -163,6 +162,7 @@ class Device:
         self, operator: Operator, flags: ExecutionFlags = ExecutionFlags.NONE
     ) -> CompiledOperator:
         """``CompileOperator``. A bit operator is one command: there is nothing to fuse."""
+        expect_type("CompileOperator", "Operator", operator, Operator)
         self._check_mine("CompileOperator", operator.device)
         return CompiledOperator(operator, ExecutionFlags(flags))
 
@@ -173,12 +173,15 @@ class Device:
 
         Raises ``DmlError`` if one of them has been initialised already.
         """
+        expect_type("CreateOperatorInitializer", "Operators", operators, Sequence)
         for operator in operators:
             self.check_uninitialized(operator)
         return OperatorInitializer(operators)
 
     def create_binding_table(self, dispatchable: Dispatchable) -> BindingTable:
         """``CreateBindingTable``. There are no descriptor heaps here."""
+        kinds = (CompiledOperator, OperatorInitializer)
+        expect_type("CreateBindingTable", "Dispatchable", dispatchable, *kinds)
         return BindingTable(self, dispatchable)
 
     def create_command_recorder(self) -> CommandRecorder:
@@ -197,11 +200,13 @@ class Device:
         the device fails.
         """
         for command_list in lists:
+            expect_type("Execute", "CommandList", command_list, CommandList)
             self._check_mine("Execute", command_list.device)
         run(self, lists)
 
     def check_uninitialized(self, operator: CompiledOperator) -> None:
         """Raises ``DmlError`` if ``operator`` is of another device or has been initialised."""
+        expect_type("CreateOperatorInitializer", "Operator", operator, CompiledOperator)
         self._check_mine("CreateOperatorInitializer", operator.device)
         if operator.initialized:
             raise DmlError(

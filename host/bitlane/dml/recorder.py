@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from ..errors import DmlError
 from ..lowering import View
 from .binding import BufferBinding
-from .table import BindingTable, CompiledOperator, Dispatchable, OperatorInitializer
+from .buffer import PIECE
+from .table import (
+    BindingTable,
+    CompiledOperator,
+    Dispatchable,
+    OperatorInitializer,
+    expect_type,
+)
 from .tensor import BufferTensorDesc, packed_strides
 from .types import ExecutionFlags, TensorFlags
 
@@ -76,6 +83,8 @@ class CommandRecorder:
         ``DmlError`` if a tensor is unbound, or if the output overlaps an input in a way that the
         operator does not allow.
         """
+        expect_type("RecordDispatch", "CommandList", command_list, CommandList)
+        expect_type("RecordDispatch", "BindingTable", table, BindingTable)
         if table.dispatchable is not dispatchable:
             raise DmlError(
                 "RecordDispatch",
@@ -157,7 +166,9 @@ def _initialize(device: "Device", step: _Initialization) -> None:
                 assert binding is not None
                 size = tensor.total_tensor_size_in_bytes
                 copy = device.create_buffer(size)
-                copy.write(binding.buffer.read(size, binding.offset))
+                for start in range(0, size, PIECE):
+                    count = min(PIECE, size - start)
+                    copy.write(binding.buffer.read(count, binding.offset + start), start)
                 operator.owned[name] = copy
         operator.initialized = True
 

@@ -8,13 +8,13 @@ device. Pages are named as in MicrosoftDocs: "BUFFER_TENSOR_DESC" is
 
 from math import prod
 
-from ..errors import DmlError
+from ..errors import DmlError, DmlTypeError
+from ..overlap import overlaps_itself
 from .operators import (
     SMALL_UNSIGNED_TYPES,
     ElementWiseBitCountOperatorDesc,
     OperatorDesc,
 )
-from .overlap import overlaps_itself
 from .tensor import (
     TENSOR_DIMENSION_COUNT_MAX1,
     BufferTensorDesc,
@@ -39,6 +39,8 @@ def check_operator(desc: OperatorDesc, level: FeatureLevel) -> None:
     """All rules of this module: raises ``DmlError`` at the first that ``desc`` breaks."""
     check_level(desc, level)
     tensors = (*desc.inputs, *desc.outputs)
+    for name, tensor in tensors:
+        check_tensor(name, tensor)
     for name, tensor in tensors:
         is_output = name == desc.outputs[0][0]
         check_dimension_count(name, tensor, desc, level)
@@ -94,6 +96,12 @@ def check_level(desc: OperatorDesc, level: FeatureLevel) -> None:
         )
 
 
+def check_tensor(name: str, tensor: object) -> None:
+    """There is a description: no tensor of the bit operators is optional."""
+    if not isinstance(tensor, BufferTensorDesc):
+        raise DmlTypeError(name, "Desc", tensor, "a BufferTensorDesc")
+
+
 def check_dimension_count(
     name: str, tensor: BufferTensorDesc, desc: OperatorDesc, level: FeatureLevel
 ) -> None:
@@ -147,7 +155,12 @@ def check_data_type(
 
 
 def check_flags(name: str, tensor: BufferTensorDesc, is_output: bool) -> None:
-    """Only inputs may be owned by DirectML. Source: ``ne-directml-dml_tensor_flags``."""
+    """Only inputs may be owned by DirectML, and there is no other flag.
+
+    Source: ``ne-directml-dml_tensor_flags``.
+    """
+    if tensor.flags not in (TensorFlags.NONE, TensorFlags.OWNED_BY_DML):
+        raise DmlError(name, "Flags", int(tensor.flags), "NONE or OWNED_BY_DML")
     if is_output and tensor.flags & TensorFlags.OWNED_BY_DML:
         raise DmlError(name, "Flags", "OWNED_BY_DML", "NONE: only an input may be owned by DML")
 

@@ -4,8 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..errors import DmlError
-from .binding import BufferBinding, check_aliasing, check_binding, check_count, check_presence
+from ..errors import DmlError, DmlTypeError
+from .binding import (
+    BufferBinding,
+    check_aliasing,
+    check_binding,
+    check_bindings,
+    check_count,
+    check_presence,
+    check_type,
+)
 from .operators import OperatorDesc
 from .types import ExecutionFlags, TensorFlags
 
@@ -20,7 +28,15 @@ __all__ = [
     "Dispatchable",
     "Operator",
     "OperatorInitializer",
+    "expect_type",
 ]
+
+
+def expect_type(method: str, name: str, value: object, *kinds: type) -> None:
+    """Raises ``DmlTypeError`` if an argument of ``method`` is none of ``kinds``."""
+    if not isinstance(value, kinds):
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise DmlTypeError(method, name, value, f"of type {names}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +128,7 @@ class BindingTable:
         For an initializer, for each of its operators a list with a binding for each input (None
         where it is not OWNED_BY_DML), or None if it owns none. Raises ``DmlError``.
         """
+        check_bindings("BindInputs", bindings)
         if not bindings:
             self._inputs = ()
             return
@@ -132,6 +149,8 @@ class BindingTable:
                     hresult="DXGI_ERROR_DEVICE_REMOVED",
                 )
             count = len(operator.desc.inputs)
+            group = (None,) * count if group is None else group
+            check_bindings("BindInputs", group)
             group = group or (None,) * count
             check_count("BindInputs", len(group), count)
             groups.append(self._checked(operator, group, initializing=True))
@@ -143,6 +162,7 @@ class BindingTable:
         An initializer's outputs are persistent resources, which no bit operator needs: None for
         each operator, or an empty list. Raises ``DmlError``.
         """
+        check_bindings("BindOutputs", bindings)
         if not bindings:
             self._outputs = ()
             return
@@ -154,6 +174,7 @@ class BindingTable:
             return
         check_count("BindOutputs", len(bindings), len(target.desc.outputs))
         for (name, tensor), binding in zip(target.desc.outputs, bindings, strict=True):
+            check_type(name, binding)
             if check_presence(name, tensor, binding, False) and binding is not None:
                 self._check_device(name, binding)
                 check_binding(name, tensor, binding)
@@ -202,14 +223,8 @@ class BindingTable:
     ) -> _Bindings:
         checked: list[BufferBinding | None] = []
         for (name, tensor), binding in zip(operator.desc.inputs, bindings, strict=True):
-            if binding is not None and not isinstance(binding, BufferBinding):
-                raise DmlError(
-                    name,
-                    "BindingType",
-                    type(binding).__name__,
-                    "a BufferBinding or None",
-                    hresult="DXGI_ERROR_DEVICE_REMOVED",
-                )
+            check_type(name, binding)
+            assert binding is None or isinstance(binding, BufferBinding)
             bound = check_presence(name, tensor, binding, initializing)
             if bound and binding is not None:
                 self._check_device(name, binding)

@@ -8,6 +8,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..errors import DmlTypeError
 from .types import DataType, TensorFlags
 
 __all__ = [
@@ -74,8 +75,8 @@ class BufferTensorDesc:
     ``guaranteed_base_offset_alignment`` is in bytes: 0, or a power of two that is at least as
     large as an element.
 
-    Raises ``TypeError`` for numbers that are not integers. Everything else is judged when an
-    operator is created from the description.
+    Raises ``DmlTypeError``, a ``TypeError``, for a data type that is none and for numbers that are
+    not integers. Everything else is judged when an operator is created from the description.
     """
 
     data_type: DataType
@@ -94,10 +95,13 @@ class BufferTensorDesc:
         total_tensor_size_in_bytes: int | None = None,
         guaranteed_base_offset_alignment: int = 0,
     ) -> None:
-        data_type = DataType(data_type)
-        sizes = tuple(operator.index(size) for size in sizes)
+        try:
+            data_type = DataType(data_type)
+        except ValueError:
+            raise _type_error("DataType", data_type, "a DataType") from None
+        sizes = _integers("Sizes", sizes)
         if strides is not None:
-            strides = tuple(operator.index(stride) for stride in strides)
+            strides = _integers("Strides", strides)
         if total_tensor_size_in_bytes is None:
             known = data_type is not DataType.UNKNOWN
             total_tensor_size_in_bytes = (
@@ -107,18 +111,43 @@ class BufferTensorDesc:
         set_field(self, "data_type", data_type)
         set_field(self, "sizes", sizes)
         set_field(self, "strides", strides)
-        set_field(self, "flags", TensorFlags(flags))
-        set_field(self, "total_tensor_size_in_bytes", operator.index(total_tensor_size_in_bytes))
-        set_field(
-            self,
-            "guaranteed_base_offset_alignment",
-            operator.index(guaranteed_base_offset_alignment),
-        )
+        total = _integer("TotalTensorSizeInBytes", total_tensor_size_in_bytes)
+        alignment = _integer("GuaranteedBaseOffsetAlignment", guaranteed_base_offset_alignment)
+        set_field(self, "flags", _flags(flags))
+        set_field(self, "total_tensor_size_in_bytes", total)
+        set_field(self, "guaranteed_base_offset_alignment", alignment)
 
     @property
     def dimension_count(self) -> int:
         """``DimensionCount``: the number of ``sizes``."""
         return len(self.sizes)
+
+
+def _integers(field: str, values: Sequence[int]) -> tuple[int, ...]:
+    try:
+        items = list(values)
+    except TypeError:
+        raise _type_error(field, values, "a list of integers") from None
+    return tuple(_integer(f"{field}[{k}]", item) for k, item in enumerate(items))
+
+
+def _integer(field: str, value: int) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise _type_error(field, value, "an integer") from None
+
+
+def _flags(value: int) -> TensorFlags:
+    number = _integer("Flags", value)
+    if number < 0:
+        # Python takes -1 for all the flags that there are.
+        raise _type_error("Flags", number, "TensorFlags")
+    return TensorFlags(number)
+
+
+def _type_error(field: str, value: object, expected: str) -> DmlTypeError:
+    return DmlTypeError("BufferTensorDesc", field, value, expected)
 
 
 def element_strides(desc: BufferTensorDesc) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """The commands of a model file."""
 
 import os
+import stat
 from math import prod
 from pathlib import Path
 
@@ -89,8 +90,15 @@ def _write_file(node: Node, resource_node: Node, resource: Resource) -> WriteFil
 
 def _check_target(node: Node, path: Path) -> None:
     """That the file can be created, as far as can be told without doing it."""
-    if path.is_dir():
-        raise node.error("a file, not a folder")
+    if "\0" in node.text():
+        raise node.error("a name without the character NUL")
+    try:
+        if stat.S_ISDIR(path.stat().st_mode):
+            raise node.error("a file, not a folder")
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise node.error(f"a file that can be created ({error.strerror or error})") from error
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir():
         raise node.error(f"a file in a folder; {folder} is none")

@@ -27,6 +27,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+_LONGEST_NUMBER = 4000
+
 _WORDS = frozenset({"true", "false", "null"})
 
 
@@ -56,6 +58,9 @@ def _blank(text: str, file: str) -> str:
             raise _error(text, file, token.start(), "a comment that ends with */")
         elif kind == "broken":
             raise _error(text, file, token.start(), "a string that ends on its line")
+        elif kind == "number" and len(piece) > _LONGEST_NUMBER:
+            # Python refuses to convert integers of more than 4300 digits.
+            raise _error(text, file, token.start(), f"at most {_LONGEST_NUMBER} digits")
         elif kind == "word" and piece not in _WORDS:
             raise _error(text, file, token.start(), 'true, false, null, a number or a "string"')
         elif kind == "close" and comma is not None:

@@ -1,5 +1,6 @@
 """A model file after it has been read: plain data, names resolved, DirectML's rules checked."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -17,30 +18,49 @@ __all__ = [
     "Model",
     "Print",
     "Resource",
+    "Values",
     "WriteFile",
 ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """Bytes of which only the number is known until ``data`` is called."""
+
+    size: int
+    data: Callable[[], npt.NDArray[np.uint8]]
+
+    @classmethod
+    def of(cls, data: npt.NDArray[np.uint8]) -> "Values":
+        """Bytes that are there already."""
+        return cls(data.size, lambda: data)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resource:
     """A buffer and what it starts with.
 
-    ``data`` are the initial values, which stand first; ``content`` bytes are meant to be there
+    ``values`` are the initial ones, which stand first; ``content`` bytes are meant to be there
     (``sizeInBytes``, or the initial values), ``size`` is that rounded up to a multiple of 4.
     ``data_type`` is UNKNOWN for values of several types. ``array``: they are a whole ``.npy`` file.
     """
 
     name: str
     data_type: DataType
-    data: npt.NDArray[np.uint8]
+    values: Values
     content: int
     size: int
     array: bool = False
 
     @property
+    def data(self) -> npt.NDArray[np.uint8]:
+        """The initial values."""
+        return self.values.data()
+
+    @property
     def elements(self) -> int:
         """Elements that the initial values are; a part of one at the end does not count."""
-        return self.data.size // self.data_type.itemsize
+        return self.values.size // self.data_type.itemsize
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,8 @@ def write_resource(
 
 def write_atomically(target: Path, data: bytes) -> None:
     """Replace ``target`` in one step: at any time it is the old file or the new one."""
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    # Not longer than the target's name may be.
+    temporary = target.with_name(f".{secrets.token_hex(6)}.tmp")
     try:
         with temporary.open("xb") as file:
             file.write(data)

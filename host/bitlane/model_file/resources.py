@@ -3,7 +3,10 @@
 Reads files, never writes any.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +14,7 @@ import numpy.typing as npt
 from ..dml import DataType
 from .errors import ModelFileError
 from .images import IMAGE_SUFFIXES, read_image
-from .model import Resource
+from .model import Resource, Values
 from .node import Node
 from .values import element, read_data_type
 
@@ -19,6 +22,7 @@ __all__ = ["find_file", "read_resource"]
 
 _UINT_LAST = 2**32 - 1
 _UINT64_LAST = 2**64 - 1
+_NPY = b"\x93NUMPY"
 _INITIALIZERS = (
     "an array, or an object with valueCount and value; valueCount, valueStart and valueDelta; or"
     " sourcePath"
@@ -46,21 +50,17 @@ def read_resource(name: str, node: Node, folder: Path) -> Resource:
         raise offset.error("0: the values stand first (DxDispatch ignores this field)")
     given = node.optional("initialValuesDataType")
     data_type = DataType.UNKNOWN if given is None else read_data_type(given)
-    try:
+    values = node.required("initialValues")
+    with _memory_of(values):
         data_type, data = _initial_values(node, data_type, folder)
-    except MemoryError:
-        raise node.required("initialValues").error(
-            "values that fit this computer's memory"
-        ) from None
     if data.size == 0:
-        raise node.required("initialValues").error("at least one element")
+        raise values.error("at least one element")
     content = data.size
     size = node.optional("sizeInBytes")
     if size is not None:
         content = size.integer(0, _UINT64_LAST)
         if content < data.size:
             raise size.error(f"at least {data.size}, the bytes of initialValues")
-    values = node.required("initialValues")
     array = size is None and values.has("sourcePath")
     array = array and values.required("sourcePath").text().lower().endswith(".npy")
     return Resource(name, data_type, data, content, (content + 3) // 4 * 4, array)
@@ -70,37 +70,46 @@ def find_file(node: Node, folder: Path) -> Path:
     """The file that a ``sourcePath`` names, relative to the model file or to the current folder."""
     name = node.text()
     for path in (folder / name, Path(name)):
-        if path.is_file():
-            return path
+        # Names that no file can have are none either.
+        with suppress(OSError, ValueError):
+            if path.is_file():
+                return path
     raise node.error(f"a file in {folder} or in the current folder")
 
 
-def _initial_values(node: Node, data_type: DataType, folder: Path) -> tuple[DataType, Bytes]:
+@contextmanager
+def _memory_of(values: Node) -> Iterator[None]:
+    try:
+        yield
+    except MemoryError:
+        raise values.error("values that fit this computer's memory") from None
+
+
+def _initial_values(node: Node, data_type: DataType, folder: Path) -> tuple[DataType, Values]:
     values = node.required("initialValues")
     if values.has("sourcePath"):
         if values.has("value") or values.has("valueStart"):
             raise values.error(f"one of {_INITIALIZERS}")
         values.only("a file initializer", "sourcePath")
-        return _from_file(node, values.required("sourcePath"), data_type, folder)
+        data_type, data = _from_file(node, values.required("sourcePath"), data_type, folder)
+        return data_type, Values.of(data)
     for field in ("resampleSize", "resampleMode"):
         if (unused := node.optional(field)) is not None:
             raise unused.error("an image as the initial values; there is none")
     if isinstance(values.value, list):
         if data_type is DataType.UNKNOWN:
-            return data_type, _from_list(values)
+            return data_type, Values.of(_from_list(values))
         elements = [element(item, data_type) for item in values.items()]
-        array = np.array(elements, data_type.dtype)
-    elif values.has("value"):
+        return data_type, Values.of(np.array(elements, data_type.dtype).view(np.uint8))
+    if values.has("value"):
         values.only("a constant initializer", "valueCount", "value")
-        array = _constant(values, _known(node, data_type))
-    elif values.has("valueStart"):
+        return data_type, _constant(values, _known(node, data_type))
+    if values.has("valueStart"):
         values.only("a sequence initializer", "valueCount", "valueStart", "valueDelta")
-        array = _sequence(values, _known(node, data_type))
-    elif values.value == "deferred":
+        return data_type, _sequence(values, _known(node, data_type))
+    if values.value == "deferred":
         raise values.error(f"{_INITIALIZERS} (deferred buffers belong to ONNX models)")
-    else:
-        raise values.error(_INITIALIZERS)
-    return data_type, array.view(np.uint8)
+    raise values.error(_INITIALIZERS)
 
 
 def _known(node: Node, data_type: DataType) -> DataType:
@@ -110,20 +119,41 @@ def _known(node: Node, data_type: DataType) -> DataType:
     return data_type
 
 
-def _constant(values: Node, data_type: DataType) -> npt.NDArray[np.generic]:
+def _constant(values: Node, data_type: DataType) -> Values:
     count = values.required("valueCount").integer(1, _UINT_LAST)
-    return np.full(count, element(values.required("value"), data_type), data_type.dtype)
+    value = element(values.required("value"), data_type)
+
+    def make() -> npt.NDArray[np.generic]:
+        return np.full(count, value, data_type.dtype)
+
+    return _made(values, count * data_type.itemsize, make)
 
 
-def _sequence(values: Node, data_type: DataType) -> npt.NDArray[np.generic]:
+def _sequence(values: Node, data_type: DataType) -> Values:
     """``valueStart``, ``+ valueDelta``, ...: each sum rounded (floats) or wrapped (integers)."""
     count = values.required("valueCount").integer(1, _UINT_LAST)
-    terms = np.full(count, element(values.required("valueDelta"), data_type), data_type.dtype)
-    terms[0] = element(values.required("valueStart"), data_type)
-    if data_type.dtype.kind != "f":
-        terms = terms.view(f"<u{data_type.itemsize}")  # whose overflow wraps by definition
-    with np.errstate(all="ignore"):
-        return np.add.accumulate(terms, dtype=terms.dtype)
+    delta = element(values.required("valueDelta"), data_type)
+    start = element(values.required("valueStart"), data_type)
+
+    def make() -> npt.NDArray[np.generic]:
+        terms = np.full(count, delta, data_type.dtype)
+        terms[0] = start
+        if data_type.dtype.kind != "f":
+            terms = terms.view(f"<u{data_type.itemsize}")  # whose overflow wraps by definition
+        with np.errstate(all="ignore"):
+            return np.add.accumulate(terms, dtype=terms.dtype, out=terms)
+
+    return _made(values, count * data_type.itemsize, make)
+
+
+def _made(node: Node, size: int, make: Callable[[], npt.NDArray[np.generic]]) -> Values:
+    """``size`` bytes that are not there before they are needed: a device may have less memory."""
+
+    def data() -> Bytes:
+        with _memory_of(node):
+            return make().view(np.uint8)
+
+    return Values(size, data)
 
 
 def _from_list(values: Node) -> Bytes:
@@ -161,11 +191,13 @@ def _from_file(
 
 def _from_npy(node: Node, source: Node, path: Path, data_type: DataType) -> tuple[DataType, Bytes]:
     try:
+        # NumPy takes other files, archives of arrays among them, for something else.
+        with path.open("rb") as file:
+            if file.read(len(_NPY)) != _NPY:
+                raise source.error(f"a NumPy array file; {path.name} does not start like one")
         array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
+    except (ValueError, EOFError, TypeError, SyntaxError, OverflowError, TokenError) as error:
         raise source.error(f"a NumPy array file ({error})") from error
-    if not isinstance(array, np.ndarray):
-        raise source.error("a NumPy file that holds one array")
     try:
         found = DataType.from_dtype(array.dtype)
     except ValueError as error:

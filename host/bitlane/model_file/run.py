@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from .. import dml, reference
 from ..allocator import OutOfDeviceMemory
+from ..dml.buffer import PIECE
 from ..dml.tensor import last_element
 from .dispatchables import dml_error
 from .errors import Fact, ModelFileError
-from .model import Binding, Dispatch, Dispatchable, Model, Print
+from .model import Binding, Dispatch, Dispatchable, Model, Print, Values
 from .output import write_resource
 from .values import print_flat, print_verbose
 
@@ -96,9 +97,7 @@ def run(
     """
     model, passed = prepared.model, True
     for name, resource in model.resources.items():
-        image = np.zeros(resource.size, np.uint8)
-        image[: resource.data.size] = resource.data
-        prepared.buffers[name].write(image)
+        _fill(prepared.buffers[name], resource.values)
     prepared.device.execute(prepared.initialization)
     golden = _GoldenModel(model) if check else None
     for index, command in enumerate(model.commands):
@@ -131,7 +130,7 @@ class _GoldenModel:
         self._memory = {}
         for name, resource in model.resources.items():
             self._memory[name] = np.zeros(resource.size, np.uint8)
-            self._memory[name][: resource.data.size] = resource.data
+            self._memory[name][: resource.values.size] = resource.data
         self._owned = {
             (dispatchable.name, tensor): reference.Region(
                 self._memory[binding.resource].copy(), binding.offset
@@ -182,6 +181,15 @@ def _dispatch(
     if read_cycles:
         line += f", {(read_cycles() - before) % 2**32} cycles"
     return line
+
+
+def _fill(buffer: dml.Buffer, values: Values) -> None:
+    """Write the initial values, and zeros to the end of the buffer."""
+    buffer.write(values.data())
+    rest = buffer.size_in_bytes - values.size
+    zeros = np.zeros(min(rest, PIECE), np.uint8)
+    for start in range(values.size, buffer.size_in_bytes, PIECE):
+        buffer.write(zeros[: buffer.size_in_bytes - start], start)
 
 
 def _output(model: Model, command: Dispatch) -> str:

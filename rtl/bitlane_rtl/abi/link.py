@@ -1,16 +1,29 @@
 """The contract of the serial link: frames between host and board. Plain data only.
 
-A frame goes over the line as its bytes, the CRC-32 of them (least significant byte first, the one
-of zlib and Ethernet), framed so that no byte but the delimiter, 0, is zero, and the delimiter.
-Requests are framed with COBS (Cheshire and Baker, 1999), which a circuit decodes without a buffer.
-Answers are framed with COBS run backwards, code bytes behind their blocks, which a circuit encodes
-without a buffer. Numbers are little-endian.
+A frame is its bytes and the CRC-32 of them (least significant byte first, the one of zlib and
+Ethernet), framed with COBS (Cheshire and Baker, 1999) so that no byte is zero, and a zero, the
+delimiter. Numbers are little-endian.
 
-The board executes a request if its sequence number is the expected one, and then expects the next.
-One of the 128 numbers before that is a repetition: a write is answered and not executed again, a
-read is executed again. A host therefore sends nothing that could change what a read gives until
-that read has been answered. Any other number, and a frame that is damaged, is dropped and answered
-with EXPECTED, once until the expected request comes. HELLO is taken whatever its number.
+COBS parts the bytes into blocks of up to 254 without a zero. A block's code is its length plus 1. A
+code below 255 stands for a zero behind the block, which the frame's last block does not have; code
+255 stands for none. In requests a code comes before its block, as usual, which a circuit decodes
+without a buffer; a 255 that ends the frame may be followed by a 1. In answers a code comes behind
+its block, which a circuit encodes without a buffer: 254 bytes are followed by 255 as soon as they
+are sent, and a frame's last code is always below 255.
+
+The board takes a request if its sequence number is the expected one, and then expects the next. One
+of the REPETITIONS numbers before that is a repetition: a write is answered like the first time and
+not executed again, a read is executed again. A host therefore sends nothing that could change what
+a read gives until that read has been answered, and never has more than REPETITIONS requests
+unanswered, or the board would take a request for the repetition of another. A frame that is
+damaged, or has any other number, is dropped; the first one since a request was taken, repeated ones
+included, is answered with EXPECTED, perhaps before requests that were taken earlier, and not at all
+if the expected request comes first. HELLO is taken whatever its number. Two delimiters in a row are
+nothing; a host starts with one, so that what the line carried before is no part of its first frame.
+
+Requests are executed and answered in their order. A word of the control window is read or written
+at once. The interrupt line is looked at when an answer starts: before a READ's data are read, after
+a WRITE's are written.
 
 Units: bytes unless a name says otherwise.
 """
@@ -27,6 +40,7 @@ __all__ = [
     "INTERRUPT_BIT",
     "LINK_VERSION",
     "RECEIVE_BYTES",
+    "REPETITIONS",
     "REQUEST_HEADER_BYTES",
     "SEQUENCES",
     "Answer",
@@ -44,8 +58,12 @@ DELIMITER = 0
 SEQUENCES = 256
 """Sequence numbers are counted modulo this."""
 
+REPETITIONS = SEQUENCES // 2
+"""So many numbers before the expected one are repetitions, and so many requests at most are
+unanswered at any time."""
+
 FRAME_DATA_BYTES = 512
-"""The most data that a frame carries."""
+"""The most data that a frame carries. A SIZE above it is refused, or dropped as damaged."""
 
 RECEIVE_BYTES = 2048
 """What a board buffers of requests that it has not answered yet, header and CRC of each included.
@@ -55,7 +73,9 @@ The host never has more than this on the way, so nothing is lost for want of roo
 
 REQUEST_HEADER_BYTES = 8
 """SEQUENCE (1 byte), `Request` (1), SIZE of the data to read or write (2), ADDRESS (4); a HELLO
-has a number of the host's choice in ADDRESS, and SIZE 0. A WRITE is followed by its data."""
+has a number of the host's choice in ADDRESS, and SIZE 0. A WRITE is followed by its data, any other
+kind, known or not, by none. SIZE 0 is legal at every address: a READ of it asks for the interrupt
+line alone."""
 
 ANSWER_HEADER_BYTES = 2
 """SEQUENCE of the request (of EXPECTED: the number that is expected), `Answer` and INTERRUPT_BIT.
@@ -84,7 +104,7 @@ class Answer(IntEnum):
 
     DONE = 0
     REFUSED = 1
-    """Nothing was executed: unknown kind, an address outside memory and control window, or an
-    access to the control window that is not made of whole aligned words."""
+    """Nothing was executed: unknown kind, an address outside memory and control window, an access
+    to the control window that is not made of whole aligned words, or a HELLO with a SIZE."""
     EXPECTED = 2
     """A frame was damaged or out of turn: send again from this sequence number on."""

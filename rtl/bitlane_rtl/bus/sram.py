@@ -63,18 +63,21 @@ class SramPort(wiring.Component):
     b : ``In(ReadPort(address_width, data_width))``
         Only with two read ports.
     write : ``In(WritePort(address_width, data_width))``
+    hold : ``In(1)``
+        No access in this cycle: the memory is another's.
     memory : ``Out(Sram(words, data_width))``
 
     Latency: the first word is accessed in the cycle in which its burst is requested, and its beat
     comes 1 cycle later; a write's response 1 cycle after its last beat. A request is taken together
     with its last word, so that its beats come before it is taken.
-    Throughput: an access in every cycle in which a port has work and takes its answers, whatever
-    the lengths of the bursts; so three busy streams have a third each.
+    Throughput: an access in every cycle without ``hold`` in which a port has work and takes its
+    answers, whatever the lengths of the bursts; so three busy streams have a third each.
     There are no errors. Undefined: accesses past the memory.
     Area (32 bits, two readers): ECP5 149 LUT4 and 47 flip-flops, at 176 MHz; iCE40 112 LUT4 and 47
     flip-flops, at 157 MHz on HX.
-    Paths through it: from ``valid`` of all requests, ``data.ready`` and ``response.ready`` to the
-    memory's ``address`` and ``enable`` and to ``ready`` of requests and write data.
+    Paths through it: from ``hold``, ``valid`` of all requests, ``data.ready`` and
+    ``response.ready`` to the memory's ``address`` and ``enable`` and to ``ready`` of requests and
+    write data.
 
     Raises ``ValueError`` if ``read_ports`` is neither 1 nor 2.
     """
@@ -82,6 +85,7 @@ class SramPort(wiring.Component):
     a: Any
     b: Any
     write: Any
+    hold: Signal
     memory: Any
 
     def __init__(
@@ -97,6 +101,7 @@ class SramPort(wiring.Component):
             | ({"b": In(reader)} if read_ports == 2 else {})
             | {
                 "write": In(WritePort(address_width, data_width)),
+                "hold": In(1),
                 "memory": Out(Sram(words, data_width)),
             }
         )
@@ -172,8 +177,9 @@ class SramPort(wiring.Component):
         with m.If(writes):
             m.d.sync += write_offset.eq(Mux(ends, 0, write_offset + 1))
 
-        can_read = asked & (beat_taken | ~(fresh | stashed))
-        can_write = write.request.valid & write.data.valid & (write.response.ready | ~responding)
+        can_read = asked & (beat_taken | ~(fresh | stashed)) & ~self.hold
+        answered = write.response.ready | ~responding
+        can_write = write.request.valid & write.data.valid & answered & ~self.hold
         turn = in_turn(m, can_read, can_write, 1)
         # Kept apart, or CXXRTL takes the address for a wire that depends on itself.
         word, block = address[byte_bits:][:offset_bits], address[byte_bits + offset_bits :]

@@ -11,7 +11,7 @@ from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, Lane, Mode, Op, register
 from ..evaluator import SimulationError
 from ..simulator import Simulator
 
-__all__ = ["Traffic", "dense", "execute", "move"]
+__all__ = ["Traffic", "check_fault", "dense", "execute", "move", "prepare"]
 
 _DEADLINE = 60.0
 """Seconds that a job may take."""
@@ -56,14 +56,13 @@ def move(op: Op, size: int, a: int, b: int | None, y: int) -> Command:
     return Command(op, Lane.BITS_8, Lane.BITS_8, size, dense(a, size), second, dense(y, size))
 
 
-def execute(
+def prepare(
     simulator: Simulator, commands: Sequence[Command], *, latency: int = 0, stall: float = 0.0
-) -> Traffic:
-    """Queue ``commands``, ring once, and run until the last has retired.
+) -> None:
+    """Queue ``commands``, so that only DOORBELL is missing, and forget what has been measured.
 
     There may be no more of them than slots in the ring. ``latency`` and ``stall``: as for the
-    simulator's ``set_latency`` and ``set_stalls``. Raises ``SimulationError`` if the engine refuses
-    one or does not finish within a minute.
+    simulator's ``set_latency`` and ``set_stalls``. The last command raises the interrupt.
     """
     simulator.power_on()
     simulator.set_latency(latency)
@@ -75,11 +74,25 @@ def execute(
     simulator.write_words(register("INTERRUPT").offset, np.array([enable], np.uint32))
     simulator.step(50)  # the first record is fetched ahead
     simulator.clear_monitor()
-    simulator.write_words(register("DOORBELL").offset, np.array([len(commands)], np.uint32))
-    came = simulator.wait(_DEADLINE)
+
+
+def check_fault(simulator: Simulator, *, came: bool) -> None:
+    """Raise ``SimulationError`` unless the interrupt ``came`` and no command has failed."""
     fault = simulator.read_words(register("FAULT").offset, 1).view("<u4")[0]
     if fault or not came:
         raise SimulationError(f"bench: the engine stopped with FAULT {int(fault):#x}")
+
+
+def execute(
+    simulator: Simulator, commands: Sequence[Command], *, latency: int = 0, stall: float = 0.0
+) -> Traffic:
+    """`prepare`, ring once, and run until the last command has retired.
+
+    Raises ``SimulationError`` if the engine refuses one or does not finish within a minute.
+    """
+    prepare(simulator, commands, latency=latency, stall=stall)
+    simulator.write_words(register("DOORBELL").offset, np.array([len(commands)], np.uint32))
+    check_fault(simulator, came=simulator.wait(_DEADLINE))
     report = simulator.monitor
     rung = report["doorbell"].last
     ports = [name for name in ("r", "r_b", "w") if name in report]

@@ -73,15 +73,21 @@ class Library:
 
 
 def build(
-    circuit: Circuit, storage: Sequence[StoragePort] = (), *, waveform: bool = False
+    circuit: Circuit,
+    storage: Sequence[StoragePort] = (),
+    *,
+    waveform: bool = False,
+    cells: str = "",
 ) -> Library:
     """Compile ``circuit``, or find it in the cache. ``waveform`` keeps what a VCD file needs.
+
+    ``cells`` is RTLIL text with a module for each kind of Instance in the circuit.
 
     Warns with ``FeedbackWarning``. Raises ``SimulationError`` if a tool is missing or fails, or if
     the circuit has other clock edges than the rising ones of ``sync``.
     """
     compiler = find_compiler()
-    netlist = rtlil.convert(circuit, emit_src=False)
+    netlist = rtlil.convert(circuit, emit_src=False) + cells
     flags = (*_FLAGS, *(("-DDRIVER_WAVEFORM",) if waveform else ()))
     # What the glue depends on beyond this is the netlist's.
     plain = glue(circuit.widths, CLOCK, storage)

@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ _INSTRUCTION = np.dtype(
 class CxxrtlEvaluator(Evaluator):
     """Evaluator over CXXRTL. Waveforms go to ``vcd`` if it is given; that build is slower.
 
+    ``cells`` is RTLIL text with a module for each kind of Instance in the circuit.
+
     Raises ``SimulationError`` if a tool is missing, or if storage and circuit do not fit together.
 
     Attributes
@@ -52,8 +55,13 @@ class CxxrtlEvaluator(Evaluator):
         storage: Sequence[StoragePort] = (),
         buffers: Buffers | None = None,
         vcd: str | Path | None = None,
+        cells: str = "",
     ) -> None:
         self._model: int | None = None
+        self._waveform = False
+        if vcd is not None:
+            # Before the long build, and because the model has no way to say why it cannot open it.
+            Path(vcd).write_bytes(b"")
         circuit = Circuit(component)
         self.widths = circuit.widths
         self._inputs = set(circuit.inputs)
@@ -62,7 +70,9 @@ class CxxrtlEvaluator(Evaluator):
         # The model holds pointers into these arrays; they must live as long as it does.
         self._buffers = dict(buffers or {})
         check_storage(self._storage, self._buffers, self.widths)
-        self.library: Library = build(circuit, self._storage, waveform=vcd is not None)
+        self.library: Library = build(
+            circuit, self._storage, waveform=vcd is not None, cells=cells
+        )
         self._calls = _load(self.library.path)
         self._model = self._calls.model_create()
         for number, name in enumerate(dict.fromkeys(port.buffer for port in self._storage)):
@@ -77,11 +87,9 @@ class CxxrtlEvaluator(Evaluator):
             count = -(-self.widths[name] // self._chunk)
             self._values[name] = (kind * count).from_address(pointer)
         self._stale = True
-        self._waveform = vcd is not None
         if vcd is not None:
-            # The model opens the file without a way to say why it cannot.
-            Path(vcd).write_bytes(b"")
             self._calls.model_waveform_open(self._model, str(vcd).encode())
+            self._waveform = True
 
     @property
     def cycles(self) -> int:
@@ -140,16 +148,40 @@ class CxxrtlEvaluator(Evaluator):
         self._stale = True
 
     def close(self) -> None:
-        if self._model is not None:
-            if self._waveform and not self._calls.model_waveform_close(self._model):
-                raise SimulationError("the waveform file could not be written")
-            self._values.clear()
-            self._calls.model_destroy(self._model)
-            self._model = None
+        model, self._model = self._model, None
+        if model is None:
+            return
+        written = not self._waveform or self._calls.model_waveform_close(model)
+        self._values.clear()
+        self._calls.model_destroy(model)
+        if not written:
+            raise SimulationError("the waveform file could not be written")
 
     def __del__(self) -> None:
         if getattr(self, "_model", None) is not None:
-            self.close()
+            # Nobody is there to hear of it: Python would print it and go on.
+            with suppress(SimulationError):
+                self.close()
+
+    def addresses(self) -> tuple[int, int, dict[str, int], dict[str, int]]:
+        """For compiled code that clocks the model itself: the model's address, that of the driver's
+        ``run_until``, and by name each port's number and the address of its value.
+
+        Whoever uses them must read ports by ``probe``. Good until ``close``.
+        """
+        handle = self._handle
+        function = ctypes.cast(self._calls.model_run_until, ctypes.c_void_p).value or 0
+        ports = {name: ctypes.addressof(data) for name, data in self._values.items()}
+        return handle, function, dict(self._numbers), ports
+
+    def probe(self, port: str) -> int:
+        """``get`` after others have clocked the model."""
+        self._stale = True
+        return self.get(port)
+
+    def trouble(self) -> SimulationError:
+        """Why ``run_until``, called by others, reported a broken rule."""
+        return self._trouble()
 
     @property
     def _handle(self) -> int:

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from bitlane.dml.overlap import overlaps_itself
+from bitlane.overlap import overlaps_itself
 
 
 def by_enumeration(sizes: list[int], strides: list[int]) -> bool:

@@ -1,4 +1,4 @@
-"""Decides whether two elements of a strided tensor share memory. Integer arithmetic only."""
+"""Decides whether two elements of a strided layout share memory. Integer arithmetic only."""
 
 from collections.abc import Sequence
 from math import gcd, prod
@@ -14,9 +14,9 @@ class _OutOfWork(Exception):
 
 
 def overlaps_itself(sizes: Sequence[int], strides: Sequence[int]) -> bool | None:
-    """Whether two different indices of a tensor name the same element.
+    """Whether two different indices name the same place.
 
-    ``sizes`` are at least 1 and ``strides`` non-negative, both in elements. The answer is exact;
+    ``sizes`` are at least 1, and ``strides`` non-negative, in places. The answer is exact;
     ``None`` means that it was not found within ``WORK_LIMIT`` steps (the question is a subset-sum
     problem, so that some layouts, which no program would choose, are out of reach).
     """

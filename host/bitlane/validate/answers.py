@@ -1,0 +1,151 @@
+"""Answers known beforehand: DirectML's documented examples, and figures worked out by hand.
+
+Nothing here is computed, by NumPy or otherwise, so that an error of the model's would show too.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from bitlane_rtl.abi import Op
+
+from .. import dml
+from ..dml.operators import OPERATOR_DESCS
+from ..lowering import View
+from .session import CheckFailed, Session, plural
+
+__all__ = ["check_answers"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    op: Op
+    itemsize: int
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+    y: tuple[int, ...]
+    out: int = 0
+    """Bytes of an element of the result, if not those of the operands."""
+    saturate: bool = False
+    arithmetic: bool = False
+    documented: bool = False
+
+
+_ANSWERS: Final = (
+    # ns-directml-dml_element_wise_bit_not_operator_desc and ..._bit_count_..., "Example".
+    _Answer(Op.NOT, 1, (0, 128, 42, 255), (), (255, 127, 213, 0), documented=True),
+    _Answer(Op.COUNT, 4, (0, 123, 456, 789), (), (0, 6, 4, 5), documented=True),
+    _Answer(Op.COUNT, 4, (0, 123, 456, 2**32 - 1), (), (0, 6, 4, 32), out=1),
+    _Answer(Op.COUNT, 8, (2**64 - 1, 2**63, 0x0F), (), (64, 1, 4), out=1),
+    _Answer(Op.COUNT, 2, (0xFFFF, 0x8001, 0), (), (16, 2, 0), out=4),
+    _Answer(Op.AND, 1, (0, 128, 42, 255), (255, 129, 15, 85), (0, 128, 10, 85)),
+    _Answer(Op.OR, 1, (0, 128, 42, 255), (255, 1, 15, 85), (255, 129, 47, 255)),
+    _Answer(Op.XOR, 1, (0, 128, 42, 255), (255, 128, 15, 1), (255, 0, 37, 254)),
+    _Answer(Op.COPY, 1, (0, 128, 42, 255), (), (0, 128, 42, 255)),
+    _Answer(Op.NAND, 1, (0, 128, 42, 255), (255, 129, 15, 85), (255, 127, 245, 170)),
+    _Answer(Op.NOR, 1, (0, 128, 42, 255), (255, 1, 15, 85), (0, 126, 208, 0)),
+    _Answer(Op.XNOR, 1, (0, 128, 42, 255), (255, 128, 15, 1), (0, 255, 218, 1)),
+    # Counts of the width and more: modulo the width as DirectML, or saturated as NumPy.
+    _Answer(Op.SHIFT_LEFT, 1, (1, 1, 129, 255), (0, 7, 1, 9), (1, 128, 2, 254)),
+    _Answer(Op.SHIFT_LEFT, 1, (1, 1, 129, 255), (0, 7, 1, 9), (1, 128, 2, 0), saturate=True),
+    _Answer(Op.SHIFT_RIGHT, 2, (0x8000, 0xFFFF, 1, 3), (15, 16, 17, 65535), (1, 0xFFFF, 0, 0)),
+    _Answer(
+        Op.SHIFT_RIGHT,
+        4,
+        (0x8000_0000, 0x8000_0000, 0x4000_0000, 7),
+        (31, 32, 32, 1),
+        (2**32 - 1, 2**32 - 1, 0, 3),
+        saturate=True,
+        arithmetic=True,
+    ),
+    _Answer(Op.SHIFT_LEFT, 8, (1, 3, 1), (63, 63, 32), (2**63, 2**63, 2**32)),
+)
+
+_DESCS: Final[dict[Op, Any]] = {desc.op: desc for desc in OPERATOR_DESCS.values()}
+
+
+def check_answers(session: Session) -> str:
+    """Every answer that this circuit can give; those of DirectML through ``bitlane.dml``."""
+    lanes = {lane.bytes for lane in session.geometry.lanes}
+    done = documented = 0
+    for answer in _ANSWERS:
+        split = answer.op.splits_lanes and answer.itemsize not in lanes
+        if answer.op not in session.geometry.ops or split:
+            continue
+        got = _dml(session, answer) if _is_directml(answer) else _raw(session, answer)
+        if got != list(answer.y):
+            raise CheckFailed(f"{_show(answer)} gave {got}; expected {list(answer.y)}")
+        done += 1
+        documented += answer.documented
+    if not done:
+        return "none for these operations"
+    return f"{plural(done, 'answer')}, {documented} of them DirectML's documented examples"
+
+
+def _is_directml(answer: _Answer) -> bool:
+    return answer.op in _DESCS and not answer.saturate and not answer.arithmetic
+
+
+def _show(answer: _Answer) -> str:
+    flags = "".join(f", {name}" for name in ("saturate", "arithmetic") if getattr(answer, name))
+    operands = f"{list(answer.a)}" + (f" and {list(answer.b)}" if answer.b else "")
+    return f"{answer.op.name} of {operands} in {8 * answer.itemsize} bits{flags}"
+
+
+def _arrays(answer: _Answer) -> tuple[list[np.ndarray], np.dtype[np.unsignedinteger]]:
+    dtype = np.dtype(f"<u{answer.itemsize}")
+    operands = [np.array(x, dtype) for x in (answer.a, answer.b) if x]
+    return operands, np.dtype(f"<u{answer.out or answer.itemsize}")
+
+
+def _dml(session: Session, answer: _Answer) -> list[int]:
+    operands, out = _arrays(answer)
+    sizes = [len(answer.a)]
+    tensor = dml.BufferTensorDesc(dml.DataType.from_dtype(operands[0].dtype), sizes)
+    target = dml.BufferTensorDesc(dml.DataType.from_dtype(out), sizes)
+    desc = _DESCS[answer.op](*[tensor] * len(operands), target)
+    with dml.Device(session.runtime) as device:
+        compiled = device.compile_operator(device.create_operator(desc))
+        recorder, commands = device.create_command_recorder(), device.create_command_list()
+        initializer = device.create_operator_initializer([compiled])
+        table = device.create_binding_table(initializer)
+        recorder.record_dispatch(commands, initializer, table)
+        buffers = [device.create_buffer(operand.nbytes) for operand in operands]
+        for buffer, operand in zip(buffers, operands, strict=True):
+            buffer.write(operand)
+        result = device.create_buffer(sizes[0] * out.itemsize)
+        table = device.create_binding_table(compiled)
+        table.bind_inputs([dml.BufferBinding(buffer) for buffer in buffers])
+        table.bind_outputs([dml.BufferBinding(result)])
+        recorder.record_dispatch(commands, compiled, table)
+        device.execute(commands)
+        got: list[int] = result.read(sizes[0] * out.itemsize, 0, out).tolist()
+        return got
+
+
+def _raw(session: Session, answer: _Answer) -> list[int]:
+    runtime = session.runtime
+    operands, out = _arrays(answer)
+    count = len(answer.a)
+    buffer = runtime.allocate(3 * 64)
+    try:
+        views = []
+        for number, operand in enumerate(operands):
+            runtime.write(buffer.address + 64 * number, operand.view(np.uint8))
+            place = buffer.address + 64 * number
+            views.append(View(place, (operand.itemsize,), operand.itemsize))
+        target = buffer.address + 128
+        runtime.execute(
+            answer.op,
+            (count,),
+            views[0],
+            views[1] if len(views) > 1 else None,
+            View(target, (out.itemsize,), out.itemsize),
+            saturate=answer.saturate,
+            arithmetic=answer.arithmetic,
+        )
+        got: list[int] = runtime.read(target, count * out.itemsize).view(out).tolist()
+        return got
+    finally:
+        runtime.free(buffer)

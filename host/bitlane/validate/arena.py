@@ -1,0 +1,156 @@
+"""A piece of the device's memory full of noise, and operations on it beside the NumPy model.
+
+All bytes of the piece are compared in the end, so that one written beside a tensor is found too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane_rtl.abi import Op
+
+from .. import reference
+from ..lowering import View
+from .session import CheckFailed, Session
+
+__all__ = ["Arena", "Place", "Tensor"]
+
+_GUARD = 16
+"""Bytes that are left alone between two tensors, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A tensor in the arena: ``offset`` of element 0, ``strides`` in bytes."""
+
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+
+    def of(self, memory: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:
+        """Its elements in a copy of the arena."""
+        return np.ndarray(self.shape, f"<u{self.itemsize}", memory, self.offset, self.strides)
+
+    def first_and_last(self) -> tuple[int, int]:
+        """The lowest and the highest byte."""
+        spans = [(n - 1) * step for n, step in zip(self.shape, self.strides, strict=True)]
+        low = self.offset + sum(min(0, span) for span in spans)
+        high = self.offset + sum(max(0, span) for span in spans) + self.itemsize - 1
+        return low, high
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """What to make room for: strides in bytes, ``align`` of element 0, ``skip`` bytes further."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+    align: int = 1
+    skip: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    op: Op
+    a: Place
+    b: Place | None
+    y: Place
+    saturate: bool
+    arithmetic: bool
+    name: str
+
+
+class Arena:
+    """Jobs are added, then ``run`` executes and compares them."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._base = session.place_region()
+        self.memory = session.random.integers(0, 256, session.region_bytes, np.uint8)
+        """What the device's memory holds before the first job; inputs may be set in it."""
+        self._end = 0
+        self._jobs: list[_Job] = []
+
+    def place(self, tensors: Sequence[Tensor]) -> list[Place] | None:
+        """Room for all of ``tensors``, one behind the other; None if it is not there."""
+        end = self._end
+        places = []
+        for tensor in tensors:
+            local = Place(0, tensor.shape, tensor.strides, tensor.itemsize)
+            low, high = local.first_and_last()
+            start = end + _GUARD - low
+            # Aligned in the device's memory: the base is a multiple of all that matters.
+            start += -start % tensor.align + tensor.skip
+            places.append(Place(start, tensor.shape, tensor.strides, tensor.itemsize))
+            end = start + high + 1
+        if end + _GUARD > self.memory.size:
+            return None
+        self._end = end
+        return places
+
+    def add(
+        self,
+        op: Op,
+        a: Place,
+        b: Place | None,
+        y: Place,
+        name: str,
+        *,
+        saturate: bool = False,
+        arithmetic: bool = False,
+    ) -> None:
+        """Have ``y`` computed; ``name`` tells people which job it is."""
+        self._jobs.append(_Job(op, a, b, y, saturate, arithmetic, name))
+
+    def run(self) -> int:
+        """Execute all jobs; how many. Raises ``CheckFailed``, and what the runtime raises."""
+        runtime = self._session.runtime
+        want = self.memory.copy()
+        runtime.write(self._base, self.memory)
+        for job in self._jobs:
+            runtime.execute(
+                job.op,
+                job.y.shape,
+                self._view(job.a),
+                None if job.b is None else self._view(job.b),
+                self._view(job.y),
+                saturate=job.saturate,
+                arithmetic=job.arithmetic,
+            )
+            target = job.y.of(want)
+            target[...] = reference.compute(
+                job.op,
+                job.a.of(want),
+                None if job.b is None else job.b.of(want),
+                saturate=job.saturate,
+                arithmetic=job.arithmetic,
+                count_dtype=target.dtype,
+            ).view(target.dtype)
+        got = runtime.read(self._base, self.memory.size)
+        different = np.flatnonzero(got != want)
+        if different.size:
+            raise CheckFailed(self._describe(int(different[0]), different.size, got, want))
+        return len(self._jobs)
+
+    def _view(self, place: Place) -> View:
+        return View(self._base + place.offset, place.strides, place.itemsize)
+
+    def _describe(
+        self, first: int, count: int, got: NDArray[np.uint8], want: NDArray[np.uint8]
+    ) -> str:
+        where = f"beside the output of {self._jobs[0].name}" if self._jobs else "in the memory"
+        for job in self._jobs:
+            low, high = job.y.first_and_last()
+            if low - _GUARD <= first <= high + _GUARD:
+                inside = low <= first <= high
+                where = f"{'in' if inside else 'beside'} the output of {job.name}"
+                if inside:
+                    break
+        return (
+            f"{count} of {want.size} bytes are wrong, first at {self._base + first:#x}, {where}:"
+            f" {got[first]:#04x}, expected {want[first]:#04x}"
+        )

@@ -1,0 +1,59 @@
+"""The steps that ask the device what it is."""
+
+from statistics import median
+from time import perf_counter
+
+from bitlane_rtl.abi import ABI_VERSION, IDENTITY, REGISTERS, Access
+from bitlane_rtl.abi import register as find_register
+
+from .session import CheckFailed, Session, plural
+
+__all__ = ["check_link", "describe_circuit"]
+
+_TRIALS = 16
+_PATTERNS = (0, 0xFFFF_FFFF, 0x5555_5555, 0xAAAA_AAAA, 0x0123_4567)
+
+
+def check_link(session: Session) -> str:
+    """Identity and version, read often; a register that keeps what is written to it."""
+    runtime = session.runtime
+    seconds = []
+    for _ in range(_TRIALS):
+        start = perf_counter()
+        identity = runtime.read_register("IDENTITY")
+        seconds.append(perf_counter() - start)
+        if identity != IDENTITY:
+            raise CheckFailed(f"IDENTITY is {identity:#010x}; expected {IDENTITY:#010x}")
+    fixed = [x.name for x in REGISTERS if x.offset < find_register("STATUS").offset]
+    first, second = ([runtime.read_register(name) for name in fixed] for _ in range(2))
+    for name, one, two in zip(fixed, first, second, strict=True):
+        if one != two:
+            raise CheckFailed(f"{name} is {one:#010x}, and then {two:#010x}")
+    before = runtime.read_register("TIMEOUT")
+    try:
+        for pattern in _PATTERNS:
+            runtime.write_register("TIMEOUT", pattern)
+            if (got := runtime.read_register("TIMEOUT")) != pattern:
+                raise CheckFailed(f"TIMEOUT is {got:#010x}; {pattern:#010x} was written")
+    finally:
+        runtime.write_register("TIMEOUT", before)
+    readable = sum(x.access is not Access.WRITE for x in REGISTERS)
+    letters = IDENTITY.to_bytes(4, "big").decode()
+    return (
+        f"{letters}, ABI version {ABI_VERSION}, {readable} registers,"
+        f" {1e3 * median(seconds):.3g} ms to read one"
+    )
+
+
+def describe_circuit(session: Session) -> list[str]:
+    """What the circuit was built with, in lines."""
+    has = session.geometry
+    lanes = ", ".join(str(lane.bits) for lane in sorted(has.lanes)) or "no"
+    modes = ", ".join(mode.name for mode in sorted(has.modes))
+    ports, loops = plural(has.read_ports, "read port"), plural(has.loops, "loop")
+    return [
+        f"operations {', '.join(op.name for op in sorted(has.ops))}",
+        f"lanes of {lanes} bits; runs {modes}",
+        f"{8 * has.data_bytes}-bit beats, {ports}, {loops}, {plural(has.slots, 'slot')}",
+        f"memory {has.memory_bytes:,} bytes, {has.memory_base:#x} to {has.memory_last:#x}",
+    ]

@@ -1,0 +1,130 @@
+"""A march over the device's memory: what is written anywhere must be there, and only there."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .session import CheckFailed, Session
+
+__all__ = ["check_memory"]
+
+Words: TypeAlias = NDArray[np.uint32]
+
+_CHUNKS: Final = 64
+_SMALLEST_CHUNK: Final = 1 << 10
+_LARGEST_CHUNK: Final = 1 << 20
+_QUICK_BYTES: Final = 1 << 16
+
+_GOLDEN: Final = np.uint32(0x9E3779B1)
+
+
+def check_memory(session: Session) -> str:
+    """All patterns over all memory, or over as much of both ends as the session says.
+
+    One pattern is read and the next one written in the same pass, up or down in turn, as march
+    tests do: a location that answers to two addresses, or a bit that changes with another, shows.
+    """
+    spans = _spans(session)
+    total = sum(size for _, size in spans)
+    chunks = list(_cut(spans))
+    patterns = _patterns(session)
+    done, work = 0, total * (len(patterns) + 1)
+    previous: tuple[str, Callable[[Words], Words]] | None = None
+    for number, pattern in enumerate([*patterns, None]):
+        written: tuple[int, NDArray[np.uint8]] | None = None
+        order = chunks if number % 3 != 2 else chunks[::-1]
+        for chunk in [*order, None]:
+            # The chunk that has just been read is overwritten while the next one is read.
+            writes = [] if written is None else [written]
+            reads = [] if previous is None or chunk is None else [chunk]
+            written = None
+            if writes or reads:
+                results = session.runtime.exchange(writes, reads)
+                if reads and previous is not None:
+                    _compare(results[0], reads[0], previous)
+            if chunk is not None and pattern is not None:
+                written = (chunk[0], _content(chunk, pattern[1]))
+            if chunk is not None:
+                done += chunk[1]
+                session.progress(done / work)
+        previous = pattern
+    names = ", ".join(name for name, _ in patterns)
+    return f"{total:,} of {session.geometry.memory_bytes:,} bytes; {names}"
+
+
+def _spans(session: Session) -> list[tuple[int, int]]:
+    """First address and size of what is tested."""
+    geometry = session.geometry
+    base, size = geometry.memory_base, geometry.memory_bytes
+    limit = session.memory_bytes
+    if limit is None:
+        limit = _QUICK_BYTES if session.quick else size
+    if limit >= size:
+        return [(base, size)]
+    # Both ends, so that no address line is left out.
+    low = max(4, limit // 2 // 4 * 4)
+    high = max(4, (limit - low) // 4 * 4)
+    return [(base, low), (base + size - high, high)]
+
+
+def _cut(spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    total = sum(size for _, size in spans)
+    chunk = min(max(total // _CHUNKS // 4 * 4, _SMALLEST_CHUNK), _LARGEST_CHUNK)
+    for first, size in spans:
+        for start in range(0, size, chunk):
+            yield first + start, min(chunk, size - start)
+
+
+def _patterns(session: Session) -> list[tuple[str, Callable[[Words], Words]]]:
+    """Name of each pattern, and the words that belong at given addresses."""
+    salt = np.uint32(session.random.integers(0, 1 << 32))
+
+    def constant(value: int) -> Callable[[Words], Words]:
+        return lambda addresses: np.full(addresses.size, value, "<u4")
+
+    def noise(addresses: Words) -> Words:
+        mixed = (addresses ^ salt) * _GOLDEN
+        mixed ^= mixed >> np.uint32(15)
+        mixed *= _GOLDEN
+        mixed ^= mixed >> np.uint32(13)
+        return mixed
+
+    patterns: list[tuple[str, Callable[[Words], Words]]] = [
+        ("address in address", lambda addresses: addresses),
+        ("its complement", lambda addresses: ~addresses),
+        ("noise", noise),
+    ]
+    if session.quick:
+        return patterns
+    return [
+        ("zeros", constant(0)),
+        ("ones", constant(0xFFFF_FFFF)),
+        ("0x55", constant(0x5555_5555)),
+        ("0xAA", constant(0xAAAA_AAAA)),
+        *patterns,
+    ]
+
+
+def _content(chunk: tuple[int, int], words: Callable[[Words], Words]) -> NDArray[np.uint8]:
+    first, size = chunk
+    addresses = np.arange(first, first + size, 4, dtype="<u4")
+    return words(addresses).astype("<u4", copy=False).view(np.uint8)
+
+
+def _compare(
+    got: NDArray[np.uint8],
+    chunk: tuple[int, int],
+    pattern: tuple[str, Callable[[Words], Words]],
+) -> None:
+    want = _content(chunk, pattern[1])
+    if np.array_equal(got, want):
+        return
+    different = np.flatnonzero(got != want)
+    first = int(different[0])
+    raise CheckFailed(
+        f"{different.size} of {got.size} bytes from {chunk[0]:#x} on are wrong, first at"
+        f" {chunk[0] + first:#x}: {got[first]:#04x}, expected {want[first]:#04x} of the pattern"
+        f" {pattern[0]}"
+    )

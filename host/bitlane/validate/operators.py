@@ -1,0 +1,157 @@
+"""Every operation of the circuit, on every width of elements, in every kind of layout."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from bitlane_rtl.abi import SHIFT_OPS, Lane, Mode, Op
+
+from .arena import Arena, Place, Tensor
+from .session import Session, plural
+
+__all__ = ["check_operation"]
+
+_SIZES: Final = tuple(lane.bytes for lane in Lane)
+
+_Layout = tuple[str, tuple[Tensor, ...]]
+"""Its name, and the tensors A, B (if the operation has one) and Y."""
+
+_KINDS: Final = {
+    "gathered": "strided",
+    "scattered": "strided",
+    "turned": "strided",
+    "broadcast": "repeated",
+    "rows with gaps": "dense",
+    "4 dimensions": "strided",
+}
+"""What a layout is for the summary, if that is not its name."""
+
+
+def check_operation(session: Session, op: Op) -> str:
+    """Random tensors against the NumPy model, all bytes around them included."""
+    lanes = {lane.bytes for lane in session.geometry.lanes}
+    sizes = [size for size in _SIZES if not op.splits_lanes or size in lanes]
+    done = 0
+    names: dict[str, None] = {}
+    for number, size in enumerate(sizes):
+        for out in (1, 4) if op is Op.COUNT else (size,):
+            done += _check_width(session, op, size, out, names)
+        session.progress((number + 1) / len(sizes))
+    widths = ", ".join(str(8 * size) for size in sizes)
+    return f"{plural(done, 'tensor')} of {widths} bits: {', '.join(names)}"
+
+
+def _check_width(session: Session, op: Op, size: int, out: int, names: dict[str, None]) -> int:
+    """Arenas with all layouts, as many to an arena as fit."""
+    arena = Arena(session)
+    done = waiting = 0
+    inputs = 2 if op.reads_b else 1
+    for name, tensors in _layouts(session, op, size, out):
+        places = arena.place(tensors)
+        if places is None and waiting:
+            done += arena.run()
+            arena, waiting = Arena(session), 0
+            places = arena.place(tensors)
+        if places is None:
+            continue
+        waiting += 1
+        names[_KINDS.get(name, name)] = None
+        a, b, y = places[0], places[1] if op.reads_b else None, places[-1]
+        if name == "in place":
+            y = a
+        for x in places[:inputs]:
+            _set_edges(session, x, arena)
+        saturate, arithmetic = (bool(x) for x in session.random.integers(0, 2, 2))
+        if op in SHIFT_OPS and b is not None:
+            _set_counts(session, b, arena)
+        text = f"{op.name} of {8 * size} bits, {name}, shape {list(a.shape)}"
+        if op in SHIFT_OPS:
+            text += f"{', saturating' * saturate}{', arithmetic' * arithmetic}"
+        arena.add(op, a, b, y, text, saturate=saturate, arithmetic=arithmetic)
+    return done + arena.run()
+
+
+def _set_edges(session: Session, x: Place, arena: Arena) -> None:
+    """All bits, none, and the ones at the ends, which noise has too seldom."""
+    ones = (1 << 8 * x.itemsize) - 1
+    edges = (ones, 0, 1, ones // 2 + 1)
+    elements = x.of(arena.memory)
+    for index in np.ndindex(elements.shape):
+        if session.random.random() < 0.2:
+            elements[index] = edges[session.random.integers(0, len(edges))]
+
+
+def _set_counts(session: Session, b: Place, arena: Arena) -> None:
+    """Counts from 0 to twice the width, and a few of any size."""
+    counts = b.of(arena.memory)
+    for index in np.ndindex(counts.shape):
+        if session.random.random() < 0.9:
+            counts[index] = session.random.integers(0, 16 * b.itemsize + 1)
+
+
+def _layouts(session: Session, op: Op, size: int, out: int) -> Iterator[_Layout]:
+    """Layouts of A, B and Y; those that the circuit has a mode for, and what needs none."""
+    random, modes = session.random, session.geometry.modes
+    # Results of shifts and counts stand at multiples of the element; all else anywhere.
+    align = out if op.splits_lanes else 1
+    inputs = 2 if op.reads_b else 1
+
+    def all_of(a: Tensor, b: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return (a, b, y) if inputs == 2 else (a, y)
+
+    def packed(shape: tuple[int, ...], item: int, *, fixed: int = 1, off: int = -1) -> Tensor:
+        strides = [item]
+        for count in shape[:0:-1]:
+            strides.insert(0, strides[0] * count)
+        # Off by less than a beat, as far as that is allowed.
+        skip = int(random.integers(0, session.geometry.data_bytes)) if off < 0 else off
+        return Tensor(shape, tuple(strides), item, 64, skip - skip % fixed)
+
+    def stepped(shape: tuple[int, ...], steps: tuple[int, ...], item: int) -> Tensor:
+        """Steps in elements, so that runs can be strided; aligned."""
+        return Tensor(shape, tuple(step * item for step in steps), item, 64, 0)
+
+    quick = session.quick
+    line = (int(random.integers(1, 24 if quick else 60)),)
+    yield "dense", all_of(packed(line, size), packed(line, size), packed(line, out, fixed=align))
+    if not quick:
+        line = (int(random.integers(8, 32)),)
+        aligned = packed(line, size, off=0)
+        yield "dense", all_of(aligned, aligned, packed(line, out, off=0))
+    if Mode.STRIDED in modes:
+        line = (int(random.integers(2, 20)),)
+        gather = stepped(line, (int(random.integers(2, 5)),), size)
+        back = stepped(line, (-int(random.integers(1, 4)),), size)
+        scatter = stepped(line, (int(random.integers(2, 5)),), out)
+        if not quick:
+            yield "gathered", all_of(back, gather, packed(line, out, off=0))
+        yield "scattered", all_of(gather, back, scatter)
+    if Mode.REPEAT in modes:
+        shape = (int(random.integers(2, 5)), int(random.integers(2, 12)))
+        one = stepped(shape, (1, 0), size)
+        row = stepped(shape, (0, 1), size)
+        whole = packed(shape, size, off=0)
+        if not quick:
+            yield "repeated", all_of(one, whole, packed(shape, out, off=0))
+        first = one if inputs == 1 else whole
+        yield "broadcast", all_of(first, row if quick else one, packed(shape, out, off=0))
+    if quick:
+        return
+    shape = (int(random.integers(2, 5)), int(random.integers(2, 9)))
+    gap = shape[1] * size + int(random.integers(0, 7))
+    rows = Tensor(shape, (gap, size), size, 64, 0)
+    yield "rows with gaps", all_of(rows, rows, packed(shape, out, fixed=align))
+    turned = stepped(shape, (1, shape[0]), size)
+    yield "turned", all_of(turned, packed(shape, size), packed(shape, out, off=0))
+    box = tuple(int(x) for x in random.integers(1, 4, 4))
+    steps, step = [0] * len(box), 1
+    for axis in random.permutation(len(box)):
+        steps[axis] = step
+        step *= box[axis]
+    mixed = stepped(box, tuple(steps), size)
+    yield "4 dimensions", all_of(mixed, packed(box, size), stepped(box, tuple(steps), out))
+    if size == out and op is not Op.COUNT:
+        line = (int(random.integers(1, 40)),)
+        here = packed(line, size, fixed=align)
+        yield "in place", all_of(here, packed(line, size), here)

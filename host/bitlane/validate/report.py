@@ -1,0 +1,110 @@
+"""Runs the steps of a validation one after the other, a line of text for each."""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+
+from ..errors import BitlaneError, DeviceTimeout, LinkError
+from .answers import check_answers
+from .bandwidth import check_bandwidth
+from .dma import check_dma
+from .identity import check_link, describe_circuit
+from .memory import check_memory
+from .operators import check_operation
+from .recovery import check_recovery
+from .session import CheckFailed, Session, plural
+
+__all__ = ["validate"]
+
+_NAME = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    name: str
+    check: Callable[[Session], str]
+
+
+def validate(session: Session, write_line: Callable[[str], object]) -> bool:
+    """Run all steps; whether all passed. A step that fails does not keep the next from running.
+
+    Only a device that does not answer any more ends it: then the last line says so.
+    """
+    started = perf_counter()
+    steps = list(_steps(session))
+    failed: list[str] = []
+    for number, step in enumerate(steps):
+        session.restart(step.name)
+        session.progress = _Progress(step.name)
+        gone = False
+        try:
+            line = f"{step.name:{_NAME}}pass  {step.check(session)}"
+        except (CheckFailed, BitlaneError) as error:
+            failed.append(step.name)
+            line = f"{step.name:{_NAME}}FAIL  {error}"
+            gone = isinstance(error, LinkError) or (
+                isinstance(error, DeviceTimeout) and not _answers(session)
+            )
+        _clear_progress()
+        write_line(line)
+        if number == 0:
+            for text in describe_circuit(session):
+                write_line(f"{'':{_NAME}}      {text}")
+        if gone:
+            left = len(steps) - number - 1
+            write_line(
+                f"Stopped: the device does not answer any more; {plural(left, 'check')} not run"
+            )
+            return False
+    seconds = perf_counter() - started
+    if failed:
+        write_line(
+            f"{len(failed)} of {plural(len(steps), 'check')} FAILED in {seconds:.1f} s:"
+            f" {', '.join(failed)}"
+        )
+        return False
+    write_line(f"All {plural(len(steps), 'check')} passed in {seconds:.1f} s.")
+    return True
+
+
+def _steps(session: Session) -> Iterator[_Step]:
+    yield _Step("link", check_link)
+    yield _Step("known answers", check_answers)
+    yield _Step("memory", check_memory)
+    for op in sorted(session.geometry.ops):
+        yield _Step(op.name, partial(check_operation, op=op))
+    yield _Step("DMA", check_dma)
+    yield _Step("error recovery", check_recovery)
+    yield _Step("bandwidth", check_bandwidth)
+
+
+def _answers(session: Session) -> bool:
+    """Whether a device that took too long works again, so that it pays to go on."""
+    try:
+        check_link(session)
+        # Nothing to do, but for getting a device going again that was given up.
+        session.runtime.run(())
+    except (CheckFailed, BitlaneError):
+        return False
+    return True
+
+
+class _Progress:
+    """A percentage on standard error, if that is a terminal."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._shown = -1
+
+    def __call__(self, fraction: float) -> None:
+        percent = int(100 * fraction)
+        if percent != self._shown and sys.stderr.isatty():
+            self._shown = percent
+            print(f"\r\033[K{self._name:{_NAME}}{percent:3} %", end="", file=sys.stderr, flush=True)
+
+
+def _clear_progress() -> None:
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr, flush=True)

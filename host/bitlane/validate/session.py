@@ -1,0 +1,60 @@
+"""What the steps of a validation share: the device, the seed, and how thorough to be."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..geometry import Geometry
+from ..runtime import Runtime
+
+__all__ = ["CheckFailed", "Session", "plural"]
+
+_REGION: int = 4096
+"""Bytes of the device's memory that a small test uses; less if it has less than twice as many."""
+
+
+class CheckFailed(Exception):
+    """The device did something else than it should; the message says what, in one line."""
+
+
+@dataclass
+class Session:
+    """A validation of the device behind ``runtime``."""
+
+    runtime: Runtime
+    seed: int = 0
+    quick: bool = False
+    memory_bytes: int | None = None
+    """How much memory to march over; None: all of it, or with ``quick`` a part."""
+    progress: Callable[[float], object] = lambda fraction: None
+    """Is told how much of a step is done, 0 to 1."""
+    random: np.random.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.random = np.random.default_rng(self.seed)
+
+    @property
+    def geometry(self) -> Geometry:
+        return self.runtime.geometry
+
+    @property
+    def region_bytes(self) -> int:
+        """Bytes of a region of ``place_region``."""
+        half = self.geometry.memory_bytes // 2
+        return min(_REGION, half - half % 64)
+
+    def place_region(self) -> int:
+        """Where a small test is to work: anywhere in memory, at a multiple of 64."""
+        first = -(-self.geometry.memory_base // 64)
+        last = (self.geometry.memory_last + 1 - self.region_bytes) // 64
+        return 64 * int(self.random.integers(first, last + 1))
+
+    def restart(self, step: str) -> None:
+        """Make what is random from here on depend on the seed and the step alone."""
+        self.random = np.random.default_rng([self.seed, *step.encode()])
+
+
+def plural(count: int, thing: str) -> str:
+    """``1 byte``, ``2 bytes``."""
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"

@@ -1,0 +1,264 @@
+"""Block RAM in banks behind the engine's memory ports: reads and writes go on side by side."""
+
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In
+
+from ..abi import BEATS_PER_BLOCK
+from ..byte_access import ByteAccess
+from ..memory_port import ReadPort, WritePort
+from .shared_sram import word_byte
+
+__all__ = ["BankedMemory"]
+
+
+class _Place:
+    """Where an address lies: in which bank, and in which row of it."""
+
+    def __init__(self, address: Value, byte_bits: int, bank_bits: int) -> None:
+        block = byte_bits + (BEATS_PER_BLOCK - 1).bit_length()
+        self.byte = address[:byte_bits]
+        self.beat = address[byte_bits:block]
+        self.bank = address[block : block + bank_bits]
+        self._above = address[block + bank_bits :]
+
+    def row(self, beat: Value) -> Value:
+        """The row of a beat of the block that the address lies in."""
+        return Cat(beat, self._above)
+
+
+class _Reader:
+    """A read port: where its next beat lies, and the beat that stands at a bank's output."""
+
+    def __init__(self, m: Module, port: Any, place: _Place, name: str) -> None:
+        offset = Signal.like(place.beat, name=f"{name}_offset", init=0)
+        beat = Signal.like(place.beat, name=f"{name}_beat")
+        full = Signal(name=f"{name}_full")
+        last = Signal(name=f"{name}_last", reset_less=True)
+        self.data = port.data.payload.data
+        self.bank = place.bank
+        self.row = place.row(beat)
+        self.of_bank = Signal.like(place.bank, name=f"{name}_of_bank", reset_less=True)
+        self.asks = Signal(name=f"{name}_asks")
+        self.goes = Signal(name=f"{name}_goes")
+        self.stands = Signal(name=f"{name}_stands")
+        """The beat is not taken in this cycle; its bank must not be read."""
+        self.ends = Signal(name=f"{name}_ends")
+        m.d.comb += [
+            # A burst does not leave its block, so nothing is carried into the address above it.
+            beat.eq(place.beat + offset),
+            self.stands.eq(full & ~port.data.ready),
+            self.asks.eq(port.request.valid & ~self.stands),
+            self.ends.eq(self.goes & (offset == port.request.payload.length)),
+            port.request.ready.eq(self.ends),
+            port.data.valid.eq(full),
+            port.data.payload.last.eq(last),
+            port.data.payload.error.eq(0),
+        ]
+        m.d.sync += full.eq(self.goes | self.stands)
+        with m.If(self.goes):
+            m.d.sync += [
+                self.of_bank.eq(place.bank),
+                last.eq(self.ends),
+                offset.eq(Mux(self.ends, 0, offset + 1)),
+            ]
+
+
+class BankedMemory(wiring.Component):
+    """A memory that reads two beats and writes one in a cycle, unless both reads meet in a bank.
+
+    Each bank can read and write a beat in a cycle. Blocks of ``abi.BEATS_PER_BLOCK`` beats go to
+    the banks in turn. When two readers want the same bank, the one that did not end a burst last
+    goes on, and the other waits; with streams from one end of a tensor to the other that happens
+    once, and then they stay a block apart.
+
+    Parameters
+    ----------
+    address_width, data_width
+        Of the ports, in bits.
+    words
+        Beats that it holds, a power of two, at least ``16 * banks``.
+    banks
+        A power of two. Two readers need two.
+    read_ports
+        1 or 2.
+
+    Members
+    -------
+    a, b : ``In(ReadPort(address_width, data_width))``
+        ``b`` only with two read ports.
+    write : ``In(WritePort(address_width, data_width))``
+    host : ``In(ByteAccess(address_width))``
+        Ready unless a reader leaves a beat standing. Each access takes a cycle from all ports.
+
+    Address bits above the memory's size are ignored. Words are 0 at power-up.
+    Latency: a beat comes 1 cycle after it is asked for, a response 1 cycle after its last beat. A
+    request is taken together with its last beat. ``host`` reads in 1 cycle.
+    Throughput: a beat a cycle on every port; two readers that stay in one bank share it.
+    Undefined: a read of a word in the cycle in which it is written.
+    Each reader must take its beats without waiting for the other's: one that is not taken holds up
+    the bank that it came from.
+    Area (64 bits, two readers, 2 banks of 128 KiB): ECP5 XX LUT4, XX flip-flops and 128 block RAMs.
+    Paths through it: from ``valid`` of the requests, ``data.ready`` and ``host.enable`` to the
+    RAMs' addresses and enables, and to ``ready`` of requests, write data and host.
+
+    Raises ``ValueError`` on other parameters.
+    """
+
+    a: Any
+    b: Any
+    write: Any
+    host: Any
+
+    def __init__(
+        self,
+        address_width: int,
+        data_width: int,
+        words: int,
+        *,
+        banks: int = 2,
+        read_ports: int = 2,
+    ) -> None:
+        if read_ports not in (1, 2):
+            raise ValueError(f"read_ports: {read_ports} is neither 1 nor 2")
+        if banks < 1 or banks & (banks - 1):
+            raise ValueError(f"banks: {banks} is no power of two")
+        if words < BEATS_PER_BLOCK * banks or words & (words - 1):
+            raise ValueError(
+                f"words: {words} is no power of two, {BEATS_PER_BLOCK * banks} or more"
+            )
+        self._data_width = data_width
+        self._rows = words // banks
+        self._banks = banks
+        self._read_ports = read_ports
+        reader = ReadPort(address_width, data_width)
+        super().__init__(
+            {"a": In(reader)}
+            | ({"b": In(reader)} if read_ports == 2 else {})
+            | {
+                "write": In(WritePort(address_width, data_width)),
+                "host": In(ByteAccess(address_width)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        bank_bits = (self._banks - 1).bit_length()
+        byte_bits = (self._data_width // 8 - 1).bit_length()
+        ports = {"a": self.a, "b": self.b} if self._read_ports == 2 else {"a": self.a}
+        readers = [
+            _Reader(m, port, _Place(port.request.payload.address, byte_bits, bank_bits), name)
+            for name, port in ports.items()
+        ]
+        host = self.host
+        place = _Place(host.address, byte_bits, bank_bits)
+        host_goes = Signal()
+        m.d.comb += [
+            host.ready.eq(~Cat(reader.stands for reader in readers).any()),
+            host_goes.eq(host.enable & host.ready),
+        ]
+        wins = self._choose(m, readers, host_goes)
+        write_place, strobe, write_data = self._write(m, place, host_goes, byte_bits, bank_bits)
+
+        words = []
+        for bank in range(self._banks):
+            # For the asynchronous port see `queue.Queue`.
+            storage: Memory = Memory(
+                shape=self._data_width, depth=self._rows, init=[], attrs={"no_rw_check": "1"}
+            )
+            m.submodules[f"bank_{bank}"] = storage
+            write = storage.write_port(granularity=8)
+            read = storage.read_port(domain="comb")
+            ram_output = Signal(self._data_width, reset_less=True, name=f"ram_output_{bank}")
+            words.append(ram_output)
+            goes: Value = host_goes & (place.bank == bank)
+            row = readers[0].row
+            for reader, wins_it in zip(readers, wins, strict=True):
+                goes |= reader.goes & (reader.bank == bank)
+                if reader is not readers[0]:
+                    row = Mux(wins_it & (reader.bank == bank), reader.row, row)
+            written = (write_place[0] == bank).replicate(len(strobe))
+            m.d.comb += [
+                read.addr.eq(Mux(host_goes, place.row(place.beat), row)),
+                write.addr.eq(write_place[1]),
+                write.data.eq(write_data),
+                write.en.eq(strobe & written),
+            ]
+            with m.If(goes):
+                m.d.sync += ram_output.eq(read.data)
+
+        host_bank = Signal.like(place.bank, name="host_bank", reset_less=True)
+        with m.If(host_goes):
+            m.d.sync += host_bank.eq(place.bank)
+        outputs = Array(words)
+        m.d.comb += [reader.data.eq(outputs[reader.of_bank]) for reader in readers]
+        m.d.comb += host.read_data.eq(word_byte(m, outputs[host_bank], place.byte, host_goes))
+        return m
+
+    def _choose(self, m: Module, readers: list[_Reader], host_goes: Signal) -> list[Value]:
+        """Let the readers go that can. Returns which of them would be served by its bank."""
+        if len(readers) == 1:
+            m.d.comb += readers[0].goes.eq(readers[0].asks & ~host_goes)
+            return [readers[0].asks]
+        a, b = readers
+        meet = a.asks & b.asks & (a.bank == b.bank)
+        b_first = Signal()
+        with m.If(a.ends | b.ends):
+            m.d.sync += b_first.eq(a.ends)
+        wins = []
+        for reader, other, late in ((a, b, b_first), (b, a, ~b_first)):
+            wins_it = Signal(name="a_wins" if reader is a else "b_wins")
+            m.d.comb += [
+                wins_it.eq(reader.asks & ~(meet & late)),
+                reader.goes.eq(
+                    wins_it & ~host_goes & ~(other.stands & (other.of_bank == reader.bank))
+                ),
+            ]
+            wins.append(wins_it)
+        return wins
+
+    def _write(
+        self, m: Module, place: _Place, host_goes: Signal, byte_bits: int, bank_bits: int
+    ) -> tuple[tuple[Value, Value], Signal, Signal]:
+        """Take what is written. Returns bank and row, strobes, and data."""
+        host, port = self.host, self.write
+        engine = _Place(port.request.payload.address, byte_bits, bank_bits)
+        lanes = self._data_width // 8
+        offset = Signal.like(engine.beat, name="write_offset", init=0)
+        beat = Signal.like(engine.beat, name="write_beat")
+        goes = Signal()
+        ends = Signal()
+        responding = Signal()
+        strobe = Signal(lanes)
+        write_data = Signal(self._data_width)
+        m.d.comb += [
+            beat.eq(engine.beat + offset),
+            goes.eq(
+                port.request.valid
+                & port.data.valid
+                & (port.response.ready | ~responding)
+                & ~host_goes
+            ),
+            ends.eq(goes & port.data.payload.last),
+            port.data.ready.eq(goes),
+            port.request.ready.eq(ends),
+            port.response.valid.eq(responding),
+            port.response.payload.eq(0),
+            strobe.eq(
+                Mux(
+                    host_goes,
+                    host.write << place.byte,
+                    port.data.payload.strobe & goes.replicate(lanes),
+                )
+            ),
+            write_data.eq(Mux(host_goes, host.write_data.replicate(lanes), port.data.payload.data)),
+        ]
+        m.d.sync += responding.eq(ends | (responding & ~port.response.ready))
+        with m.If(goes):
+            m.d.sync += offset.eq(Mux(ends, 0, offset + 1))
+        bank = Mux(host_goes, place.bank, engine.bank)
+        row = Mux(host_goes, place.row(place.beat), engine.row(beat))
+        return (bank, row), strobe, write_data

@@ -1,0 +1,94 @@
+"""A single-port memory shared by the engine and the host. It stores nothing itself."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..byte_access import ByteAccess
+from ..memory_port import ReadPort, WritePort
+from .sram import Sram, SramPort
+
+__all__ = ["SharedSram", "word_byte"]
+
+
+def word_byte(m: Module, word: Value, byte: Value, accessed: Value) -> Value:
+    """The byte of ``word``, which was read in the cycle before, that ``byte`` then named.
+
+    ``accessed`` says whether ``byte`` names one in this cycle.
+    """
+    selected = Signal(len(byte), reset_less=True)
+    with m.If(accessed):
+        m.d.sync += selected.eq(byte)
+    return word.word_select(selected, 8)
+
+
+class SharedSram(wiring.Component):
+    """Serves an engine's ports, and the host byte by byte, from one memory with one port.
+
+    Parameters
+    ----------
+    address_width, data_width, words, read_ports
+        As for `SramPort`.
+
+    Members
+    -------
+    a, b : ``In(ReadPort(address_width, data_width))``
+        ``b`` only with two read ports.
+    write : ``In(WritePort(address_width, data_width))``
+    host : ``In(ByteAccess(address_width))``
+        Always ready. Address bits above the memory's size are ignored.
+    memory : ``Out(Sram(words, data_width))``
+
+    Latency: that of `SramPort`; ``host`` reads in 1 cycle. Throughput: an access a cycle. Each
+    access of the host takes a cycle from the engine.
+    Area (32 bits, one reader): iCE40 XX LUT4 and XX flip-flops.
+    Path through it: from ``host.enable`` to the memory's ``address``.
+    """
+
+    a: Any
+    b: Any
+    write: Any
+    host: Any
+    memory: Any
+
+    def __init__(
+        self, address_width: int, data_width: int, words: int, *, read_ports: int = 2
+    ) -> None:
+        self._port = SramPort(address_width, data_width, words, read_ports=read_ports)
+        self._byte_bits = (data_width // 8 - 1).bit_length()
+        reader = ReadPort(address_width, data_width)
+        super().__init__(
+            {"a": In(reader)}
+            | ({"b": In(reader)} if read_ports == 2 else {})
+            | {
+                "write": In(WritePort(address_width, data_width)),
+                "host": In(ByteAccess(address_width)),
+                "memory": Out(Sram(words, data_width)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.port = port = self._port
+        for name in port.signature.members:
+            if name in ("a", "b", "write"):
+                wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(port, name))
+
+        host, engine, memory = self.host, port.memory, self.memory
+        byte, word = host.address[: self._byte_bits], host.address[self._byte_bits :]
+        lanes = len(memory.strobe)
+        m.d.comb += [
+            host.ready.eq(1),
+            host.read_data.eq(word_byte(m, memory.read_data, byte, host.enable)),
+            port.hold.eq(host.enable),
+            engine.read_data.eq(memory.read_data),
+            memory.enable.eq(host.enable | engine.enable),
+            memory.address.eq(Mux(host.enable, word, engine.address)),
+            memory.strobe.eq(Mux(host.enable, host.write << byte, engine.strobe)),
+            memory.write_data.eq(
+                Mux(host.enable, host.write_data.replicate(lanes), engine.write_data)
+            ),
+        ]
+        return m

@@ -1,0 +1,122 @@
+"""Storage of a board's memory behind one port: block RAM, or the single-port RAM of iCE40 UP."""
+
+from typing import Any
+
+from amaranth.hdl import Array, Cat, ClockSignal, Const, Instance, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In
+
+from .sram import Sram
+
+__all__ = ["BlockRam", "SinglePortRam"]
+
+_SPRAM_WORDS = 1 << 14
+_SPRAM_BITS = 16
+
+
+class BlockRam(wiring.Component):
+    """A memory of block RAM.
+
+    Parameters
+    ----------
+    words, data_width
+        Its size; bits in a word, a multiple of 8.
+
+    Members
+    -------
+    memory : ``In(Sram(words, data_width))``
+
+    Latency: 1 cycle. Throughput: an access a cycle. Words are 0 at power-up.
+    """
+
+    memory: Any
+
+    def __init__(self, words: int, data_width: int) -> None:
+        self._words = words
+        super().__init__({"memory": In(Sram(words, data_width))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        memory = self.memory
+        # Reads and writes never fall into one cycle; for the asynchronous port see `queue.Queue`.
+        storage: Memory = Memory(
+            shape=len(memory.read_data),
+            depth=self._words,
+            init=[],
+            attrs={"no_rw_check": "1"},
+        )
+        m.submodules.storage = storage
+        write = storage.write_port(granularity=8)
+        read = storage.read_port(domain="comb")
+        ram_output = Signal(len(read.data), reset_less=True)
+        with m.If(memory.enable):
+            m.d.sync += ram_output.eq(read.data)
+        m.d.comb += [
+            read.addr.eq(memory.address),
+            write.addr.eq(memory.address),
+            write.data.eq(memory.write_data),
+            write.en.eq(memory.strobe & memory.enable.replicate(len(memory.strobe))),
+            memory.read_data.eq(ram_output),
+        ]
+        return m
+
+
+class SinglePortRam(wiring.Component):
+    """A memory of the large single-port RAMs of iCE40 UP: 2 for every 64 KiB.
+
+    Parameters
+    ----------
+    words
+        Words of 32 bits: ``2**14`` or ``2**15``, all that an UP5K has.
+
+    Members
+    -------
+    memory : ``In(Sram(words, 32))``
+
+    Latency: 1 cycle. Throughput: an access a cycle. Undefined: words that were never written.
+    An Amaranth simulator cannot run it: the RAMs are instances of ``SB_SPRAM256KA``.
+    Source: Lattice FPGA-TN-02022, section 3 and table 3.1: MASKWREN enables groups of 4 bits.
+
+    Raises ``ValueError`` for other sizes.
+    """
+
+    memory: Any
+
+    def __init__(self, words: int) -> None:
+        if words not in (_SPRAM_WORDS, 2 * _SPRAM_WORDS):
+            raise ValueError(f"words: {words} is neither {_SPRAM_WORDS} nor {2 * _SPRAM_WORDS}")
+        self._rows = words // _SPRAM_WORDS
+        super().__init__({"memory": In(Sram(words, 2 * _SPRAM_BITS))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        memory = self.memory
+        address, row = memory.address[:14], memory.address[14:]
+        outputs = []
+        for number in range(self._rows):
+            selected = Signal(name=f"selected_{number}")
+            m.d.comb += selected.eq(memory.enable & (row == number))
+            word = Signal(2 * _SPRAM_BITS, name=f"word_{number}")
+            outputs.append(word)
+            for half in range(2):
+                bits = slice(_SPRAM_BITS * half, _SPRAM_BITS * (half + 1))
+                strobe = memory.strobe[2 * half : 2 * half + 2]
+                m.submodules[f"ram_{number}_{half}"] = Instance(
+                    "SB_SPRAM256KA",
+                    i_CLOCK=ClockSignal(),
+                    i_ADDRESS=address,
+                    i_DATAIN=memory.write_data[bits],
+                    i_MASKWREN=Cat(strobe[0].replicate(2), strobe[1].replicate(2)),
+                    i_WREN=strobe.any(),
+                    i_CHIPSELECT=selected,
+                    i_STANDBY=Const(0),
+                    i_SLEEP=Const(0),
+                    i_POWEROFF=Const(1),
+                    o_DATAOUT=word[bits],
+                )
+        of = Signal(range(self._rows), reset_less=True)
+        with m.If(memory.enable):
+            m.d.sync += of.eq(row)
+        m.d.comb += memory.read_data.eq(Array(outputs)[of])
+        return m

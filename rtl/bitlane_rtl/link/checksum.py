@@ -1,0 +1,82 @@
+"""The CRC-32 of a frame's bytes, a bit a cycle: a byte takes at least 80 cycles on the line."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
+from amaranth.lib import wiring
+from amaranth.lib.crc.catalog import CRC32_ISO_HDLC  # type: ignore[import-untyped]
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["Checksum"]
+
+
+class Checksum(wiring.Component):
+    """Takes bytes into a CRC-32, the one of `zlib.crc32`, and then gives it out or compares it.
+
+    Members
+    -------
+    clear : ``In(1)``
+        A new frame starts behind this cycle.
+    start : ``In(1)``
+        Take ``data``, or with ``closing`` a byte of the CRC.
+    data : ``In(8)``
+    closing : ``In(1)``
+        The data are complete. Looked at in the 8 cycles after ``start``.
+    byte : ``Out(8)``
+        In the cycle after ``start``: ``data``. From the 9th cycle after it on: ``data``, or with
+        ``closing`` the CRC's next byte.
+    busy : ``Out(1)``
+        1 in the 8 cycles after ``start``, in which ``start`` and ``clear`` must be 0.
+    differs : ``Out(1)``
+        1 in one of those cycles or more if ``closing`` and ``data`` was not the CRC's next byte.
+
+    Throughput: a byte every 9 cycles. Undefined: ``byte`` in the 7 cycles before the 9th.
+    Area: 33 LUT4 and 44 flip-flops on iCE40.
+    """
+
+    clear: Signal
+    start: Signal
+    data: Signal
+    closing: Signal
+    byte: Signal
+    busy: Signal
+    differs: Signal
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "clear": In(1),
+                "start": In(1),
+                "data": In(8),
+                "closing": In(1),
+                "byte": Out(8),
+                "busy": Out(1),
+                "differs": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        processor: Any = CRC32_ISO_HDLC(data_width=1).create()
+        # By its reset, because `processor.start` would cost a LUT a bit.
+        m.submodules.processor = ResetInserter(self.clear)(processor)
+
+        byte = Signal(8, reset_less=True)
+        step = Signal(4)
+        expected: Any = processor.crc[0]
+        m.d.comb += [
+            self.byte.eq(byte),
+            self.busy.eq(step[3]),
+            self.differs.eq(self.busy & self.closing & (byte[0] != expected)),
+            processor.valid.eq(self.busy),
+            # What cancels the highest bit makes it shift: the next bit of the CRC comes up.
+            processor.data.eq(Mux(self.closing, ~expected, byte[0])),
+        ]
+        with m.If(self.start):
+            m.d.sync += [byte.eq(self.data), step.eq(8)]
+        with m.Elif(self.busy):
+            m.d.sync += [
+                byte.eq(Cat(byte[1:], Mux(self.closing, expected, byte[0]))),
+                step.eq(step + 1),
+            ]
+        return m

@@ -1,0 +1,98 @@
+"""A UART's two pins on one side, memory and control window on the other. Wires parts together."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..byte_access import ByteAccess
+from ..configuration import Configuration
+from ..control_port import ControlPort
+from .bridge import Bridge
+from .receiver import RequestReceiver
+from .transmitter import AnswerTransmitter
+from .uart import LINE_IN, LINE_OUT, UartReceiver, UartTransmitter
+
+__all__ = ["SerialLink"]
+
+
+class SerialLink(wiring.Component):
+    """The board's side of the serial link, whose contract is `abi.link`.
+
+    Parameters
+    ----------
+    configuration
+        Its ``memory_base`` and ``memory_bytes`` bound what a host may access.
+    divider
+        Clocks per bit, 8 or more.
+
+    Members
+    -------
+    rx : ``In(1)``
+        From the host, 1 when idle. Asynchronous.
+    tx : ``Out(1)``
+        To the host, 1 when idle.
+    memory : ``Out(ByteAccess(address_width))``
+    control : ``In(ControlPort())``
+        The circuit that is controlled.
+    interrupt : ``In(1)``
+        Level of its interrupt line.
+
+    Latency: the first start bit of the answer to a READ or a HELLO begins
+    ``9 * divider + (divider + 1) // 2 + 31`` cycles after that of the request's delimiter, of the
+    answer to a WRITE of ``n`` bytes ``1 + 2 * n`` cycles later; so if the link is idle and the
+    memory always ready.
+    Throughput: the line's. Answers to requests that wait follow each other without a gap, but for
+    what a WRITE of more than 200 bytes takes in between; of 64 KiB at 8 clocks per bit 97.1 % of
+    the line carry data upwards, 98.3 % downwards, 94.6 % each way at once.
+    Area (128 KiB of memory): iCE40 487 LUT4, 309 flip-flops (580 logic cells) and 4 RAMs, at 38 MHz
+    on UP5K and 107 MHz on HX8K; ECP5 419 LUT4, 53 CCU2C, 308 flip-flops and a block RAM, at 111 MHz
+    on ECP5-6. The check of the address bounds the clock.
+    No combinational path leads through it.
+
+    Raises ``ValueError`` if ``divider`` is less than 8.
+    """
+
+    rx: Signal
+    tx: Signal
+    memory: Any
+    control: Any
+    interrupt: Signal
+
+    def __init__(self, configuration: Configuration, divider: int) -> None:
+        self._bridge = Bridge(configuration)
+        self._line_in = UartReceiver(divider)
+        self._line_out = UartTransmitter(divider)
+        super().__init__(
+            {
+                "rx": LINE_IN,
+                "tx": LINE_OUT,
+                "memory": Out(ByteAccess(configuration.address_width)),
+                "control": In(ControlPort()),
+                "interrupt": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.line_in = line_in = self._line_in
+        m.submodules.line_out = line_out = self._line_out
+        m.submodules.bridge = bridge = self._bridge
+        m.submodules.receiver = receiver = RequestReceiver()
+        m.submodules.transmitter = transmitter = AnswerTransmitter()
+        wiring.connect(m, line_in.o, receiver.i)
+        wiring.connect(m, receiver.o, bridge.i)
+        wiring.connect(m, bridge.o, transmitter.i)
+        wiring.connect(m, transmitter.o, line_out.i)
+        wiring.connect(m, bridge.memory, wiring.flipped(self.memory))
+        wiring.connect(m, bridge.control, wiring.flipped(self.control))
+        m.d.comb += [
+            line_in.rx.eq(self.rx),
+            self.tx.eq(line_out.tx),
+            bridge.interrupt.eq(self.interrupt),
+            bridge.expected.eq(receiver.expected),
+            bridge.complaint.eq(receiver.complaint),
+            receiver.answered.eq(bridge.answered),
+        ]
+        return m

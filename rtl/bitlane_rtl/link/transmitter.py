@@ -1,0 +1,98 @@
+"""Answers to the line: adds the CRC and the framing, without holding a frame."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..abi.link import CRC_BYTES, DELIMITER
+from .checksum import Checksum
+
+__all__ = ["AnswerByte", "AnswerTransmitter"]
+
+_FULL = 0xFF
+"""The code of a block that has no zero behind it."""
+
+
+class AnswerByte(data.Struct):
+    """A byte of an answer."""
+
+    byte: 8
+    last: 1
+    """It is the answer's last."""
+
+
+class AnswerTransmitter(wiring.Component):
+    """Frames answers, as `abi.link` says.
+
+    Members
+    -------
+    i : ``In(stream.Signature(AnswerByte))``
+        Answers without their CRCs. ``ready`` stays 1 until a byte is transferred.
+    o : ``Out(stream.Signature(8))``
+        The line.
+
+    Latency: 9 cycles from ``i`` to ``o``. Throughput: a byte every 11 cycles, with a code that is
+    no zero's place 13; so a line that takes a byte every 80 cycles is never idle within an answer
+    whose bytes wait, nor before the next answer, if that begins within 70 cycles after ``ready``.
+    Area: 74 LUT4 and 61 flip-flops on iCE40.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self) -> None:
+        super().__init__({"i": In(stream.Signature(AnswerByte)), "o": Out(stream.Signature(8))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.checksum = checksum = Checksum()
+        code = Signal(8, init=1)  # of the block up to here
+        crc_bytes = Signal(range(CRC_BYTES + 1))
+        ends = Signal()
+        zero: Any = checksum.byte == 0
+        m.d.comb += [
+            checksum.data.eq(self.i.payload.byte),
+            checksum.closing.eq(crc_bytes != 0),
+        ]
+
+        # States, of which one is 1.
+        take = Signal(init=1)
+        send = Signal()  # a byte, or where it is zero the code
+        choose = Signal()
+        send_code = Signal()  # of a full block, or of the last one
+        delimit = Signal()
+
+        plain = Signal()
+        full = Signal()
+        crc_complete = crc_bytes[-1]
+        sent = Signal()
+        m.d.comb += [
+            plain.eq(send & ~zero),
+            full.eq(code == _FULL),
+            sent.eq(self.o.valid & self.o.ready),
+            self.i.ready.eq(take),
+            self.o.valid.eq((send & ~checksum.busy) | send_code | delimit),
+            self.o.payload.eq(Mux(plain, checksum.byte, Mux(delimit, DELIMITER, code))),
+            checksum.start.eq((take & self.i.valid) | (choose & ~full & ends & ~crc_complete)),
+            checksum.clear.eq(delimit),
+        ]
+        with m.If(take):
+            m.d.sync += ends.eq(self.i.payload.last)
+        with m.If(choose & ~full & ends):
+            m.d.sync += crc_bytes.eq(crc_bytes + 1)
+        with m.If(delimit):
+            m.d.sync += crc_bytes.eq(0)
+        with m.If(sent):
+            m.d.sync += code.eq(code + 1)
+        with m.If(sent & ~plain):
+            m.d.sync += code.eq(1)
+        m.d.sync += [
+            take.eq((take & ~self.i.valid) | (choose & ~full & ~ends) | (delimit & sent)),
+            send.eq(checksum.start | (send & ~sent)),
+            choose.eq((send & sent) | (send_code & sent & full)),
+            send_code.eq((choose & (full | crc_complete)) | (send_code & ~sent)),
+            delimit.eq((send_code & sent & ~full) | (delimit & ~sent)),
+        ]
+        return m

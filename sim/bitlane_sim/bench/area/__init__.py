@@ -1,0 +1,1 @@
+"""`bitlane bench --area`: LUTs and clock of the circuit, placed and routed out of context."""

@@ -1,0 +1,120 @@
+"""The data path with the ports of a plain DMA, to measure it beside one. Built for nothing else.
+
+Must have all that such a peer has, and no less of bitlane's fault handling than `Engine` gives.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Module, ResetInserter, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from bitlane_rtl.abi import Op
+from bitlane_rtl.bus.axi4 import Axi4, Axi4ReadManager, Axi4WriteManager, join_channels
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.mover import Mover
+
+__all__ = ["Copier", "Descriptor"]
+
+
+class Descriptor(data.StructLayout):
+    """``extent + 1`` bytes from byte address ``source`` to byte address ``target``."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        width = configuration.address_width
+        super().__init__({"source": width, "target": width, "extent": configuration.length_bits})
+
+
+class Copier(wiring.Component):
+    """A `Mover` of dense runs behind a descriptor stream and one AXI4 manager.
+
+    Faults are handled as in `Engine`: the first is latched, nothing is written after it, and
+    ``clear`` brings the mover back once the bus is drained. There is neither ring nor register.
+
+    Parameters
+    ----------
+    configuration
+        With one loop, dense runs and the one operation NOT.
+
+    Members
+    -------
+    i : ``In(stream.Signature(Descriptor(configuration)))``
+    m_axi : ``Out(Axi4(address_width, data_width))``
+    timeout : ``In(32)``
+        See `Mover`.
+    clear : ``In(1)``
+        Held until ``fault`` is 0: forget the fault and all descriptors.
+    retire : ``Out(1)``
+        A descriptor ended well, in this cycle.
+    fault : ``Out(1)``; code, fault_port, fault_address
+        The first fault since ``clear``, from registers.
+
+    Latency and throughput: those of `Mover`.
+    """
+
+    i: stream.Interface
+    m_axi: Any
+    timeout: Signal
+    clear: Signal
+    retire: Signal
+    fault: Signal
+    code: Signal
+    fault_port: Signal
+    fault_address: Signal
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        width = configuration.address_width
+        super().__init__(
+            {
+                "i": In(stream.Signature(Descriptor(configuration))),
+                "m_axi": Out(Axi4(width, configuration.data_width)),
+                "timeout": In(32),
+                "clear": In(1),
+                "retire": Out(1),
+                "fault": Out(1),
+                "code": Out(8),
+                "fault_port": Out(2),
+                "fault_address": Out(width),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self._configuration
+        widths = config.address_width, config.data_width
+        mover = Mover(config)
+        flush = Signal()
+        m.submodules.mover = ResetInserter(flush)(mover)
+        m.submodules.read = read = Axi4ReadManager(*widths)
+        m.submodules.write = write = Axi4WriteManager(*widths)
+        wiring.connect(m, mover.read_a, read.port)
+        wiring.connect(m, mover.write, write.port)
+        join_channels(m, read.axi, self.m_axi)
+        join_channels(m, write.axi, self.m_axi)
+        order, start = self.i.p, mover.i.p
+        m.d.comb += [
+            start.a.address.eq(order.source),
+            start.a.offset.eq(order.target),
+            start.a.extent.eq(order.extent),
+            start.y.address.eq(order.target),
+            start.y.offset.eq(order.target),
+            start.y.extent.eq(order.extent),
+            start.operation.op.eq(Op.NOT),
+            mover.i.valid.eq(self.i.valid),
+            self.i.ready.eq(mover.i.ready),
+            mover.timeout.eq(self.timeout),
+            mover.stop.eq(self.fault | self.clear),
+            flush.eq(self.clear & mover.drained),
+            self.retire.eq(mover.retire & ~self.fault),
+        ]
+        with m.If(mover.fault & ~self.fault):
+            m.d.sync += [
+                self.fault.eq(1),
+                self.code.eq(mover.code),
+                self.fault_port.eq(mover.fault_port),
+                self.fault_address.eq(mover.fault_address),
+            ]
+        with m.If(flush):
+            m.d.sync += self.fault.eq(0)
+        return m

@@ -1,0 +1,72 @@
+"""A circuit placed out of context: flip-flops around it, so that no pin bounds its clock.
+
+Adds nothing to the circuit and takes nothing from it: the circuit stays a module of its own until
+it has been mapped to cells.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
+
+__all__ = ["CORE", "OutOfContext"]
+
+CORE = "core"
+"""Name of the submodule that is the circuit itself."""
+
+
+class OutOfContext(Elaboratable):
+    """``component`` with all inputs, its reset too, from one shift register, and all outputs
+    captured in flip-flops, which a pipelined tree of XOR gates reduces to one bit.
+
+    Every path thus runs from flip-flop to flip-flop, but for the two data pins.
+
+    Attributes
+    ----------
+    clk, i, o
+        The pins.
+    inputs, outputs
+        Bits of the component on each side.
+    """
+
+    def __init__(self, component: wiring.Component) -> None:
+        self._component: Any = component
+        self.clk = Signal()
+        self.i = Signal()
+        self.o = Signal()
+        # Amaranth's stubs do not know what flatten() yields.
+        flat: Any = component.signature.flatten(component)
+        ports = [(member.flow, Value.cast(port)) for _, member, port in flat]
+        self.inputs = [port for flow, port in ports if flow == In]
+        self.outputs = [port for flow, port in ports if flow != In]
+
+    @property
+    def ports(self) -> list[Signal]:
+        return [self.clk, self.i, self.o]
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        around: Any = ClockDomain("around", reset_less=True)
+        sync: Any = ClockDomain("sync")
+        m.domains += [around, sync]
+        m.submodules[CORE] = self._component
+        shift = Signal(1 + sum(map(len, self.inputs)), reset_less=True)
+        m.d.comb += [
+            around.clk.eq(self.clk),
+            sync.clk.eq(self.clk),
+            sync.rst.eq(shift[-1]),
+            Cat(self.inputs).eq(shift[:-1]),
+        ]
+        m.d.around += shift.eq(Cat(self.i, shift))
+        bits = Value.cast(Cat(self.outputs))
+        level = 0
+        while True:
+            held = Signal(len(bits), name=f"captured_{level}", reset_less=True)
+            m.d.around += held.eq(bits)
+            if len(held) == 1:
+                break
+            bits = Cat(held[at : at + 4].xor() for at in range(0, len(held), 4))
+            level += 1
+        m.d.comb += self.o.eq(held)
+        return m

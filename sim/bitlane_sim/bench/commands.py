@@ -1,0 +1,74 @@
+"""The work that is measured: commands on fixed addresses. Runs nothing."""
+
+from bitlane.commands import Command, Walk
+from bitlane_rtl.abi import Lane, Mode, Op
+
+from .job import dense, move
+
+__all__ = ["MEMORY", "ROW", "A", "B", "Y", "count", "gather", "logic", "queue", "rows", "scatter"]
+
+MEMORY = 1 << 24
+A, B, Y = 0, 1 << 20, 1 << 21
+"""Where the operands and the output start."""
+
+ROW = 64
+"""Bytes in a row."""
+
+_A_STEP, _Y_STEP = 65, 67
+"""Bytes from row to row, so that every byte offset occurs."""
+
+_ELEMENT_STEP = 6
+
+
+def logic(op: Op, size: int) -> Command:
+    """``op`` on ``size`` bytes, from and to the start of a block."""
+    return move(op, size, A, B if op.reads_b else None, Y)
+
+
+def queue(op: Op, number: int, size: int, *, a: int = 0, y: int = 0) -> list[Command]:
+    """``number`` independent commands of ``size`` bytes, ``a`` and ``y`` bytes past a beat."""
+    apart = 2 * size
+    return [
+        move(op, size, A + a + apart * k, B + apart * k if op.reads_b else None, Y + y + apart * k)
+        for k in range(number)
+    ]
+
+
+def rows(number: int) -> Command:
+    """NOT of rows of `ROW` bytes whose addresses have every offset in a beat."""
+    return Command(
+        Op.NOT,
+        Lane.BITS_8,
+        Lane.BITS_8,
+        ROW,
+        dense(A + 1, ROW, (_A_STEP,), _A_STEP * (number - 1)),
+        None,
+        dense(Y + 3, ROW, (_Y_STEP,), _Y_STEP * (number - 1)),
+        (number,),
+    )
+
+
+def _strided(base: int, number: int, lane: Lane) -> Walk:
+    last = base + _ELEMENT_STEP * (number - 1) + lane.bytes - 1
+    return Walk(base, last, Mode.STRIDED, _ELEMENT_STEP)
+
+
+def gather(number: int) -> Command:
+    """NOT of ``number`` 16-bit elements, 6 bytes apart in memory, to consecutive ones."""
+    lane = Lane.BITS_16
+    a = _strided(A + 2, number, lane)
+    return Command(Op.NOT, lane, lane, number, a, None, dense(Y, lane.bytes * number))
+
+
+def scatter(number: int) -> Command:
+    """The reverse of `gather`."""
+    lane = Lane.BITS_16
+    y = _strided(Y + 2, number, lane)
+    return Command(Op.NOT, lane, lane, number, dense(A, lane.bytes * number), None, y)
+
+
+def count(lane: Lane, out_lane: Lane, size: int) -> Command:
+    """COUNT of ``size`` bytes of ``lane`` elements, to ``out_lane`` elements."""
+    number = size // lane.bytes
+    a, y = dense(A, size), dense(Y, number * out_lane.bytes)
+    return Command(Op.COUNT, lane, out_lane, number, a, None, y)

@@ -1,0 +1,220 @@
+"""Writes the performance page from the files of `bitlane bench --json`. Measures nothing.
+
+    python -m bitlane_sim.bench.page cycles.json area.json -o docs/performance.md
+
+The figures are those in the files, to the last digit shown; what was not measured is said so.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bitlane.cli import DONE, UNUSABLE
+
+from .record import BenchError, check_writable, replace
+
+__all__ = ["main", "page"]
+
+Record = Mapping[str, Any]
+"""A file of `bitlane bench --json`: ``kind``, ``date``, ``machine``, ``versions``, ``rows``."""
+
+_KINDS = ("cycles", "area", "simulators", "verilator")
+
+_COMMANDS = {
+    "cycles": "bitlane bench --plot FILE.png --json FILE",
+    "area": "bitlane bench --area --json FILE",
+    "simulators": "bitlane bench --simulators --json FILE",
+    "verilator": "bitlane bench --verilator --json FILE",
+}
+
+_HEAD = """<!-- Written by `make performance` from what `bitlane bench` measured. Do not edit. -->
+
+Nothing here was run on hardware: cycles are those of the simulated circuit, areas and clocks those
+of the place-and-route tools."""
+
+_CYCLES = """On a memory that takes every request and beat at once and answers in the next cycle
+(or as said), with bursts of 16 beats. *bound*: what the buses allow. *peer*: the best that another
+open core was measured to reach on such a memory, recorded. *ratio*: measured to bound."""
+
+_AREA = """Synthesised by Yosys, placed and routed by nextpnr, out of context: all inputs come from
+one shift register and all outputs go to flip-flops, so that no pin bounds the clock; these cells do
+not count. MHz is the median of the seeds; GB/s is width x MHz / 8, one port with a beat in every
+cycle. The peers' figures were taken by the same method with the same tools; their features differ.
+axi_cdma copies bytes behind a descriptor port, without registers, and computes nothing; so `copy-N`
+is the data path behind such a port, with all fault handling, and `copy-N-core` shows what command
+ring, checks and registers add."""
+
+
+def page(records: Sequence[Record], picture: str | None) -> str:
+    """The page in Markdown; ``picture``: where its picture lies, seen from the page.
+
+    Of several records of one kind the rows are joined, in their order.
+    """
+    text = ["# Performance", "", _HEAD, ""]
+    text += _cycles(_of(records, "cycles"), picture)
+    text += _area(_of(records, "area"))
+    text += _seconds(_of(records, "verilator"), "Fast evaluator and Verilator", "verilator")
+    text += _seconds(_of(records, "simulators"), "Simulators", "simulators")
+    return "\n".join(text).rstrip() + "\n"
+
+
+def _of(records: Iterable[Record], kind: str) -> list[Record]:
+    return [record for record in records if record["kind"] == kind]
+
+
+def _missing(title: str, kind: str) -> list[str]:
+    return [f"## {title}", "", f"Not measured here: `{_COMMANDS[kind]}`.", ""]
+
+
+def _origin(record: Record) -> list[str]:
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    return [f"Measured {record['date']} on {record['machine']}; {versions}.", ""]
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> list[str]:
+    """A table whose first ``left`` columns are text and whose others are numbers."""
+    rule = ["---" if column < left else "---:" for column in range(len(heads))]
+    return ["| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows)] + [""]
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _met(met: bool | None) -> str:
+    return {None: "-", True: "yes", False: "**no**"}[met]
+
+
+def _cycles(records: Sequence[Record], picture: str | None) -> list[str]:
+    if not records:
+        return _missing("Clock cycles", "cycles")
+    text = ["## Clock cycles", "", _CYCLES, ""]
+    for record in records:
+        text += _origin(record)
+        text += _table(
+            ("work", "unit", "bits", "goal", "bound", "peer", "measured", "ratio", "met"),
+            (_cycle_row(row) for row in record["rows"]),
+            left=2,
+        )
+    if picture:
+        text += [f"![Rate over transfer size, and where cycles went]({picture})", ""]
+    return text
+
+
+def _cycle_row(row: Record) -> list[str]:
+    whole = row["unit"] == "cycles"
+
+    def number(value: float | None, digits: int = 3) -> str:
+        return f"{value:g}" if whole and value is not None else _number(value, digits)
+
+    return [
+        row["work"],
+        row["unit"],
+        str(row["width"]),
+        number(row["goal"]),
+        number(row["bound"]),
+        number(row["peer"]),
+        number(row["measured"], 4),
+        _number(row["ratio"]),
+        _met(row["met"]),
+    ]
+
+
+def _area(records: Sequence[Record]) -> list[str]:
+    if not records:
+        return _missing("Area and clock", "area")
+    text = ["## Area and clock", "", _AREA, ""]
+    for record in records:
+        text += _origin(record)
+        rows = record["rows"]
+        for family in dict.fromkeys(row["family"] for row in rows):
+            here = [row for row in rows if row["family"] == family]
+            text += [f"### {here[0]['chip']}", ""]
+            text += _table(
+                ("design", "LUT4", "carry", "FF", "RAM", "MHz", "of seeds", "GB/s", "goal", "met"),
+                (line for row in here for line in _area_rows(row)),
+            )
+            text += [f"- `{row['design']}`: {row['scope']}." for row in here] + [""]
+    return text
+
+
+def _area_rows(row: Record) -> list[list[str]]:
+    name = f"`{row['design']}`"
+    goals = [f"<= {row['most_lut4']} LUT4"] if row["most_lut4"] is not None else []
+    goals += [f">= {row['least_mhz']:g} MHz"] if row["least_mhz"] is not None else []
+    goal = ", ".join(goals) or "-"
+    cells = row["cells"]
+    if row["failure"] or cells is None:
+        reason = row["failure"].replace("|", "\\|")
+        return [[name, *["-"] * 7, goal, f"**not placed**: {reason}"]]
+    ram = ", ".join(f"{count} {kind}" for kind, count in cells["ram"].items()) or "-"
+    clocks = sorted(row["mhz_by_seed"].values())
+    own = [name, *(str(cells[kind]) for kind in ("lut4", "carry", "ff")), ram]
+    own += [_number(row["mhz"], 1), f"{clocks[0]:.1f} to {clocks[-1]:.1f}"]
+    own += [_number(row["gigabytes_per_second"], 2), goal, _met(row["met"])]
+    peers = [
+        [
+            f"{peer['name']} (peer)",
+            str(peer["lut4"]),
+            "-" if peer["carry"] is None else str(peer["carry"]),
+            str(peer["ff"]),
+            str(peer["ram"]),
+            _number(peer["mhz"], 1),
+            "-",
+            _number(peer["gigabytes_per_second"], 2),
+            "-",
+            "-",
+        ]
+        for peer in row["peers"]
+    ]
+    return [own, *peers]
+
+
+def _seconds(records: Sequence[Record], title: str, kind: str) -> list[str]:
+    if not records:
+        return _missing(title, kind)
+    text = [f"## {title}", "", "Seconds belong to the machine; ratios travel.", ""]
+    for record in records:
+        text += _origin(record)
+        figures = record["rows"].items()
+        rows = (
+            [name, f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"] for name, value in figures
+        )
+        text += _table(("what", "figure"), rows)
+    return text
+
+
+def _read(file: Path) -> Record:
+    try:
+        record = json.loads(file.read_text())
+    except OSError as error:
+        raise BenchError(f"{file}: {error.strerror}") from error
+    except ValueError as error:
+        raise BenchError(f"{file}: no JSON: {error}") from error
+    if not isinstance(record, dict) or record.get("kind") not in _KINDS:
+        raise BenchError(f"{file}: no file of bitlane bench --json")
+    return record
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the page that the command line ``arguments`` ask for, and return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m bitlane_sim.bench.page", description=__doc__)
+    parser.add_argument("files", type=Path, nargs="+", metavar="JSON", help="measured figures")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.md")
+    parser.add_argument("--picture", metavar="PATH", help="a picture, seen from the page")
+    namespace = parser.parse_args(arguments)
+    try:
+        check_writable("--output", namespace.output)
+        text = page([_read(file) for file in namespace.files], namespace.picture)
+        replace(namespace.output, lambda unfinished: unfinished.write_text(text))
+    except BenchError as error:
+        print(f"bitlane_sim.bench.page: {error}", file=sys.stderr)
+        return UNUSABLE
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

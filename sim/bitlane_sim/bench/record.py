@@ -1,0 +1,76 @@
+"""What goes into the files of `bitlane bench`: figures, and where and when they were taken."""
+
+import importlib.metadata
+import json
+import os
+import platform
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bitlane.errors import BitlaneError
+from bitlane.version import __version__
+
+__all__ = ["BenchError", "check_writable", "record", "replace", "write_json"]
+
+
+class BenchError(BitlaneError):
+    """The bench could not be run."""
+
+
+def record(kind: str, rows: object, packages: tuple[str, ...] = ()) -> dict[str, object]:
+    """``rows`` of ``kind`` with the machine, the date, and the versions of bitlane, Python and
+    ``packages``."""
+    versions = {"bitlane": __version__, "Python": platform.python_version()}
+    versions |= {name: importlib.metadata.version(name) for name in ("amaranth", *packages)}
+    return {
+        "kind": kind,
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "machine": f"{_processor()}, {os.cpu_count()} cores, {platform.system()}",
+        "versions": versions,
+        "rows": rows,
+    }
+
+
+def _processor() -> str:
+    """The processor's name where the system tells it, else its architecture."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def check_writable(option: str, file: Path) -> None:
+    """Raise `BenchError` unless ``file`` can be written; leaves nothing behind."""
+    if not file.parent.is_dir():
+        raise BenchError(f"{option}: {file.parent} is no folder; make it first")
+    if file.is_dir():
+        raise BenchError(f"{option}: {file} is a folder; expected a file")
+    try:
+        unfinished = _unfinished(file)
+        unfinished.touch()
+        unfinished.unlink()
+    except OSError as error:
+        raise BenchError(f"{option}: {file} cannot be written: {error.strerror}") from error
+
+
+def replace(file: Path, write: Callable[[Path], object]) -> None:
+    """Let ``write`` write a new file, and put it in the place of ``file`` once it is whole."""
+    unfinished = _unfinished(file)
+    try:
+        write(unfinished)
+        unfinished.replace(file)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def write_json(file: Path, figures: object) -> None:
+    """Write ``figures`` to ``file``, whole or not at all."""
+    text = json.dumps(figures, indent=2) + "\n"
+    replace(file, lambda unfinished: unfinished.write_text(text))
+
+
+def _unfinished(file: Path) -> Path:
+    return file.with_name(f".{file.name}.new{file.suffix}")

@@ -1,0 +1,126 @@
+"""What goes with an exported core: the comment at its head, and the page beside it. Text only."""
+
+from collections.abc import Iterable, Sequence
+
+from bitlane import abi_page
+from bitlane.version import __version__
+from bitlane_rtl import abi
+from bitlane_rtl.configuration import Configuration
+
+from ..netlist.yosys import Port
+
+__all__ = ["header", "page"]
+
+_WIDTH = 100
+
+_GROUPS = {
+    "m_axi_b_": "AXI4 manager, reads of B",
+    "m_axi_": "AXI4 manager",
+    "s_axil_": "AXI4-Lite subordinate, the control window",
+}
+"""What a port belongs to, by its prefix; the longest comes first."""
+
+_ALONE = {
+    "clk": "clock; everything happens at its rising edge",
+    "rst": "synchronous reset, active high: `~aresetn`",
+    "interrupt": "high while an enabled interrupt is pending",
+}
+
+
+def _names(members: Iterable[abi.Op | abi.Mode]) -> str:
+    return ", ".join(member.name for member in sorted(members))
+
+
+def _parameters(configuration: Configuration) -> list[tuple[str, str]]:
+    first, last = configuration.memory_base, configuration.memory_last
+    two = configuration.has_b and configuration.read_ports == 2
+    return [
+        ("Data width", f"{configuration.data_width} bits"),
+        ("Read managers", "2: m_axi reads A, m_axi_b reads B" if two else "1: m_axi"),
+        ("Operations", _names(configuration.ops)),
+        ("Lanes", ", ".join(str(lane.bits) for lane in sorted(configuration.lanes)) + " bits"),
+        ("Runs", _names(configuration.modes)),
+        ("Nested loops", str(configuration.loops)),
+        ("Command ring", f"{configuration.slots} slots of {abi.RECORD_BYTES} bytes"),
+        ("Memory", f"{configuration.memory_bytes} bytes, {first:#010x} to {last:#010x}"),
+        ("Control window", f"{abi.CONTROL_SIZE} bytes"),
+    ]
+
+
+def header(configuration: Configuration, name: str, command: str) -> str:
+    """The comment at the head of the module ``name``, which ``command`` wrote. Ends in a line."""
+    parameters = _parameters(configuration)
+    width = max(len(key) for key, _ in parameters)
+    lines = [
+        f"{name}: the core of bitlane {__version__}, ABI version {abi.ABI_VERSION}.",
+        "SPDX-License-Identifier: MIT",
+        "",
+        f"Written by: {command}",
+        f"{name}.md beside this file has the ports and all fields of registers and records.",
+        "",
+        *(f"{key:{width}}  {value}" for key, value in parameters),
+        "",
+        "Clock clk, rising edges; reset rst, synchronous, active high. Ports beginning with m_axi",
+        "are AXI4 managers (bursts INCR of up to 16 beats, never across 4 KiB, one identifier);",
+        "s_axil is an AXI4-Lite subordinate of 32 bits. No combinational path leads from an input",
+        "of s_axil to an output of it.",
+        "",
+        "Registers, as offsets in the control window:",
+        *(
+            f"  {entry.offset:#06x}  {entry.access.name.replace('_', '/').lower():10}  {entry.name}"
+            for entry in abi.REGISTERS
+        ),
+        f"  {abi.COMPLETION_OFFSET:#06x}  read        completions, a word a slot",
+        f"  {abi.RING_OFFSET:#06x}  write       command ring, {abi.RECORD_BYTES} bytes a slot",
+    ]
+    return "".join(f"// {line}".rstrip() + "\n" for line in lines)
+
+
+def page(configuration: Configuration, name: str, command: str, ports: Sequence[Port]) -> str:
+    """The Markdown page for the module ``name``: parameters, ports, instance, registers."""
+    lines = [
+        f"# {name}",
+        "",
+        f"The core of bitlane {__version__}, ABI version {abi.ABI_VERSION}, written by",
+        "",
+        f"    {command}",
+        "",
+        "| Parameter | Value |",
+        "| --- | --- |",
+        *(f"| {key} | {value} |" for key, value in _parameters(configuration)),
+        "",
+        "## Ports",
+        "",
+        "| Port | Direction | Bits | What |",
+        "| --- | --- | --- | --- |",
+        *(
+            f"| `{x.name}` | {'out' if x.output else 'in'} | {len(x.bits)} | {_meaning(x.name)} |"
+            for x in ports
+        ),
+        "",
+        "## Instance",
+        "",
+        "```verilog",
+        f"{name} {name}_i (",
+        ",\n".join(f"  .{port.name}({port.name})" for port in ports),
+        ");",
+        "```",
+        "",
+        "AxLOCK, AxQOS, AxREGION and the identifiers are constant 0; identifiers that come back are",
+        "ignored, as AWPROT and ARPROT of the control window are.",
+        "",
+    ]
+    return "\n".join(lines) + "\n" + _registers()
+
+
+def _meaning(port: str) -> str:
+    if port in _ALONE:
+        return _ALONE[port]
+    return next(text for prefix, text in _GROUPS.items() if port.startswith(prefix))
+
+
+def _registers() -> str:
+    """The page of the project on registers, a level further down, without its first comment."""
+    lines = [line for line in abi_page.page().splitlines() if not line.startswith("<!--")]
+    text = "\n".join(f"#{line}" if line.startswith("#") else line for line in lines) + "\n"
+    return text.replace("\n\n\n", "\n\n")

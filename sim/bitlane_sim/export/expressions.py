@@ -1,0 +1,73 @@
+"""Verilog expressions for the nodes of a design. Every part has the width that its user expects.
+
+Verilog widens operands to their context (IEEE 1364-2005, 5.4); here they always fit, so an
+expression can stand inside another one and means the same.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from ..netlist.design import Node, Op
+from ..netlist.yosys import Bits
+
+__all__ = ["constant", "expression", "joined"]
+
+_INFIX = {
+    Op.AND: "&",
+    Op.OR: "|",
+    Op.XOR: "^",
+    Op.ADD: "+",
+    Op.SUBTRACT: "-",
+    Op.MULTIPLY: "*",
+    Op.EQUAL: "==",
+    Op.UNEQUAL: "!=",
+    Op.LESS: "<",
+    Op.LESS_EQUAL: "<=",
+    Op.LESS_SIGNED: "<",
+    Op.LESS_EQUAL_SIGNED: "<=",
+    Op.LEFT: "<<",
+    Op.RIGHT: ">>",
+    Op.RIGHT_SIGNED: ">>>",
+}
+_PREFIX = {Op.NOT: "~", Op.NEGATE: "-", Op.ALL: "&", Op.ANY: "|", Op.ODD: "^"}
+_SIGNED = frozenset({Op.LESS_SIGNED, Op.LESS_EQUAL_SIGNED, Op.RIGHT_SIGNED})
+
+Text = Callable[[Bits], str]
+"""Gives the text of an operand, in parentheses where it is an operation."""
+
+
+def constant(bits: Sequence[int]) -> str:
+    """A number, sized."""
+    value = sum(bit << place for place, bit in enumerate(bits))
+    width = len(bits)
+    return f"{width}'b{value}" if width == 1 else f"{width}'h{value:0{-(-width // 4)}x}"
+
+
+def joined(parts: Sequence[str]) -> str:
+    """A concatenation of ``parts``, most significant first; repeated ones are counted."""
+    texts = []
+    for part, group in groupby(parts):
+        count = len(list(group))
+        texts.append(part if count == 1 else f"{{{count}{{{part}}}}}")
+    if len(texts) == 1:
+        return texts[0]
+    return "{" + ", ".join(texts) + "}"
+
+
+def expression(node: Node, text: Text) -> str:
+    """The operation of ``node``."""
+    if node.op is Op.MUX:
+        default, *rest = node.operands
+        branches = [
+            f"{text(condition)} ? {text(value)} : "
+            for condition, value in zip(rest[::2], rest[1::2], strict=True)
+        ]
+        return "".join(branches) + text(default)
+    operands = [text(bits) for bits in node.operands]
+    if node.op in _SIGNED:
+        # The amount of a shift stays what it is: unsigned.
+        signed = 1 if node.op is Op.RIGHT_SIGNED else 2
+        operands[:signed] = [f"$signed({operand})" for operand in operands[:signed]]
+    if node.op in _PREFIX:
+        return _PREFIX[node.op] + operands[0]
+    return f" {_INFIX[node.op]} ".join(operands)

@@ -1,0 +1,268 @@
+"""Write a design as one Verilog-2005 module that linters have nothing to say about.
+
+Yosys' own `write_verilog` writes it too, but Verilator objects to a thousand of its lines: operands
+narrower than their results, registers with a value in their declaration, bits that nothing reads.
+"""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from ..netlist.design import Design, Memory, MemoryRead, MemoryWrite, Node, Register, Start
+from ..netlist.plain import CLOCK
+from ..netlist.tidy import in_order
+from ..netlist.yosys import Bits
+from .expressions import constant, expression, joined
+from .signals import Piece, Signals, declared
+
+__all__ = ["verilog"]
+
+_WIDTH = 100
+
+
+def verilog(design: Design, name: str) -> str:
+    """The module ``name``, with a line break at its end. Checks of the design are left out.
+
+    Raises ``SimulationError`` if the design has a combinational loop.
+    """
+    return _Writer(design, name).text()
+
+
+class _Writer:
+    def __init__(self, design: Design, name: str) -> None:
+        self._design = design
+        self._name = name
+        self._signals = Signals(design, [name, *(port.name for port in design.ports)])
+        self._lines: list[str] = []
+        for port in design.ports:
+            if not port.output:
+                self._signals.define(port.name, port.bits)
+        self._registers = [
+            (name, part) for x in design.registers for name, part in self._split(x)
+        ]
+        self._memories = [(self._signals.unique(x.name), x) for x in design.memories]
+        self._clocked = {
+            id(read): self._signals.name(read.result)
+            for memory in design.memories
+            for read in memory.reads
+            if read.clocked
+        }
+
+    def text(self) -> str:
+        self._head()
+        self._state()
+        names = {id(memory): name for name, memory in self._memories}
+        for step in in_order(self._design):
+            if isinstance(step, Node):
+                self._node(step)
+            else:
+                memory, read = step
+                row = f"{names[id(memory)]}[{self._signals.text(read.address)}]"
+                self._assign(read.result, row)
+        self._line()
+        self._clock_registers()
+        for name, memory in self._memories:
+            self._clock_memory(name, memory)
+        for port in self._design.ports:
+            if port.output:
+                self._line(f"assign {port.name} = {self._signals.text(port.bits)};")
+        self._ignore_inputs()
+        return "\n".join([*self._lines, "endmodule"]) + "\n"
+
+    def _line(self, line: str = "", depth: int = 1) -> None:
+        indent = "  " * depth
+        self._lines += textwrap.wrap(
+            line,
+            _WIDTH,
+            initial_indent=indent,
+            subsequent_indent=indent + "    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [""]
+
+    def _split(self, register: Register) -> Iterator[tuple[str, Register]]:
+        """A register for each name that its bits have."""
+        place = 0
+        for name, part in self._signals.name(register.result):
+            piece = slice(place, place + len(part))
+            place += len(part)
+            yield (
+                name,
+                Register(
+                    result=part,
+                    following=register.following[piece],
+                    start=register.start[piece],
+                    enable=register.enable,
+                    reset=register.reset,
+                    reset_value=register.reset_value[piece],
+                    gated=register.gated,
+                ),
+            )
+
+    def _head(self) -> None:
+        ports = [
+            f"  {'output' if port.output else 'input'} wire {declared(port.name, len(port.bits))}"
+            for port in self._design.ports
+        ]
+        self._lines += [f"module {self._name} (", ",\n".join(ports), ");", ""]
+
+    def _state(self) -> None:
+        starts: list[str] = []
+        for name, register in self._registers:
+            self._line(f"reg {declared(name, len(register.result))};")
+            starts += _start(name, register.start)
+        for name, memory in self._memories:
+            self._line(f"reg {declared(name, memory.width)} [0:{len(memory.rows) - 1}];")
+            starts += _rows(name, memory)
+            for read, pieces in self._clocked_reads(memory):
+                for part, places in _places(pieces):
+                    self._line(f"reg {declared(part, len(places))};")
+                    starts += _start(part, tuple(read.start[place] for place in places))
+        if any(line.startswith("for ") for line in starts):
+            self._line("integer row;")
+        if starts:
+            self._line()
+            self._line("initial begin")
+            for line in starts:
+                self._line(line, 2)
+            self._line("end")
+        self._line()
+
+    def _clocked_reads(self, memory: Memory) -> Iterator[tuple[MemoryRead, list[Piece]]]:
+        for read in memory.reads:
+            if read.clocked:
+                yield read, self._clocked[id(read)]
+
+    def _node(self, node: Node) -> None:
+        text = expression(node, lambda bits: self._signals.text(bits, inside=True))
+        if not self._signals.stands_inside(node, text):
+            self._assign(node.result, text)
+
+    def _assign(self, result: Bits, text: str) -> None:
+        pieces = self._signals.name(result)
+        if len(pieces) == 1:
+            self._line(f"wire {declared(pieces[0][0], len(result))} = {text};")
+            return
+        for name, part in pieces:
+            self._line(f"wire {declared(name, len(part))};")
+        target = ", ".join(name for name, _ in reversed(pieces))
+        self._line(f"assign {{{target}}} = {text};")
+
+    def _clock_registers(self) -> None:
+        groups: dict[object, list[tuple[str, Register]]] = {}
+        for name, register in self._registers:
+            key = (register.enable, register.reset, register.gated)
+            groups.setdefault(key, []).append((name, register))
+        for group in groups.values():
+            first = group[0][1]
+            loads = [f"{name} <= {self._signals.text(x.following)};" for name, x in group]
+            resets = [f"{name} <= {constant(x.reset_value)};" for name, x in group if x.reset]
+            enable = self._signals.level(first.enable) if first.enable else ""
+            reset = self._signals.level(first.reset) if first.reset else ""
+            self._line(f"always @(posedge {CLOCK})")
+            if first.gated:
+                self._line(f"if ({enable}) begin", 2)
+                self._branches([(reset, resets), ("", loads)], 3)
+                self._line("end", 2)
+            else:
+                self._branches([*([(reset, resets)] if reset else []), (enable, loads)], 2)
+            self._line()
+
+    def _branches(self, branches: Sequence[tuple[str, list[str]]], depth: int) -> None:
+        word = ""
+        for condition, lines in branches:
+            test = f"if ({condition}) " if condition else ""
+            self._line(f"{word}{test}begin", depth)
+            for line in lines:
+                self._line(line, depth + 1)
+            word = "end else "
+        self._line("end", depth)
+
+    def _clock_memory(self, name: str, memory: Memory) -> None:
+        if memory.writes:
+            self._line(f"always @(posedge {CLOCK}) begin")
+            for write in memory.writes:
+                row = f"{name}[{self._signals.text(write.address)}]"
+                for line in self._store(row, write, range(memory.width)):
+                    self._line(line, 2)
+            self._line("end")
+            self._line()
+        for read, pieces in self._clocked_reads(memory):
+            for part, places in _places(pieces):
+                self._clock_read(name, memory, read, part, places)
+
+    def _store(self, target: str, write: MemoryWrite, places: range) -> Iterator[str]:
+        """Statements that store the bits of ``write`` at ``places`` in all bits of ``target``."""
+        for enable, group in groupby(places, lambda place: write.enable[place]):
+            run = list(group)
+            low, high = run[0] - places[0], run[-1] - places[0]
+            part = "" if len(run) == len(places) else _selected(low, high)
+            data = self._signals.text(write.data[run[0] : run[-1] + 1])
+            yield f"if ({self._signals.text((enable,))}) {target}{part} <= {data};"
+
+    def _clock_read(
+        self, name: str, memory: Memory, read: MemoryRead, target: str, places: range
+    ) -> None:
+        address = self._signals.text(read.address, inside=True)
+        part = "" if len(places) == memory.width else _selected(places[0], places[-1])
+        self._line(f"always @(posedge {CLOCK})")
+        self._line(f"if ({self._signals.text((read.enable,))}) begin", 2)
+        self._line(f"{target} <= {name}[{address}]{part};", 3)
+        for number in read.transparent:
+            write = memory.writes[number]
+            written = self._signals.text(write.address, inside=True)
+            self._line(f"if ({written} == {address}) begin", 3)
+            for line in self._store(target, write, places):
+                self._line(line, 4)
+            self._line("end", 3)
+        self._line("end", 2)
+        self._line()
+
+    def _ignore_inputs(self) -> None:
+        ignored = tuple(
+            bit
+            for port in self._design.ports
+            if not port.output and port.name != CLOCK
+            for bit in port.bits
+            if not self._signals.uses[bit]
+        )
+        if ignored:
+            self._line()
+            self._line("// Inputs that the buses have and this circuit has no use for.")
+            parts = ["1'b0", *self._signals.parts(ignored)]
+            self._line(f"wire unused_inputs = &{joined(parts)};")
+
+
+def _selected(low: int, high: int) -> str:
+    return f"[{high}]" if low == high else f"[{high}:{low}]"
+
+
+def _places(pieces: Sequence[Piece]) -> Iterator[tuple[str, range]]:
+    """Where the bits of each piece are in the whole."""
+    place = 0
+    for name, part in pieces:
+        yield name, range(place, place + len(part))
+        place += len(part)
+
+
+def _start(name: str, start: Start) -> Iterator[str]:
+    """What sets a register at power-on, if anything does."""
+    for known, group in groupby(range(len(start)), lambda place: start[place] is not None):
+        if known:
+            run = list(group)
+            part = "" if len(run) == len(start) else _selected(run[0], run[-1])
+            yield f"{name}{part} = {constant([start[place] or 0 for place in run])};"
+
+
+def _rows(name: str, memory: Memory) -> Iterator[str]:
+    """What sets the rows of a memory at power-on."""
+
+    def row(value: int) -> str:
+        return constant([value >> place & 1 for place in range(memory.width)])
+
+    if len(set(memory.rows)) == 1:
+        count = len(memory.rows)
+        yield f"for (row = 0; row < {count}; row = row + 1) {name}[row] = {row(memory.rows[0])};"
+    else:
+        for number, value in enumerate(memory.rows):
+            yield f"{name}[{number}] = {row(value)};"

@@ -1,0 +1,148 @@
+"""The plain form of a netlist: operations whose operands fit their results, bit for bit.
+
+Data only. Every operand has exactly the width that its operation works at, so that a back end needs
+no rule of any language about how widths or signs extend.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from .yosys import Bits, Port
+
+__all__ = [
+    "Check",
+    "Design",
+    "Level",
+    "Memory",
+    "MemoryRead",
+    "MemoryWrite",
+    "Node",
+    "Op",
+    "Register",
+    "Start",
+]
+
+Level = tuple[int, bool]
+"""A bit, and the level at which it acts."""
+
+Start = tuple[int | None, ...]
+"""Bits at power-on; None where nobody said."""
+
+
+class Op(Enum):
+    """What a node computes. *w* is the width of its result."""
+
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+    NOT = "not"
+    """Those take operands of w bits."""
+    MUX = "mux"
+    """A default of w bits, then pairs: a condition of one bit, and the w bits if it is 1. The first
+    condition that is 1 counts; where a circuit has more than one, any would do."""
+    ADD = "add"
+    SUBTRACT = "subtract"
+    MULTIPLY = "multiply"
+    NEGATE = "negate"
+    """Modulo 2**w, on operands of w bits."""
+    EQUAL = "equal"
+    UNEQUAL = "unequal"
+    LESS = "less"
+    LESS_EQUAL = "less or equal"
+    LESS_SIGNED = "less, signed"
+    LESS_EQUAL_SIGNED = "less or equal, signed"
+    """One bit, from two operands of the same width."""
+    ALL = "all"
+    ANY = "any"
+    ODD = "odd"
+    """One bit, from one operand of two bits or more."""
+    LEFT = "left"
+    RIGHT = "right"
+    RIGHT_SIGNED = "right, signed"
+    """w bits shifted by an unsigned amount of any width; what is shifted out is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Combinational logic."""
+
+    op: Op
+    operands: tuple[Bits, ...]
+    result: Bits
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """Takes ``following`` at a rising edge of the clock.
+
+    With ``enable`` and ``reset``, the reset acts without the enable, unless ``gated``.
+    """
+
+    result: Bits
+    following: Bits
+    start: Start
+    enable: Level | None
+    reset: Level | None
+    reset_value: Bits
+    gated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWrite:
+    """Stores ``data`` at a rising edge where ``enable``, a bit for each bit of the row, is 1."""
+
+    address: Bits
+    data: Bits
+    enable: Bits
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRead:
+    """Shows the row at ``address`` now, or if ``clocked`` that of the last edge with ``enable``.
+
+    A clocked read shows what the row was before that edge, except for the bits that the writes in
+    ``transparent`` stored there.
+    """
+
+    address: Bits
+    result: Bits
+    clocked: bool
+    enable: int
+    start: Start
+    transparent: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Rows of ``width`` bits, listed as they are at power-on. Of writes at one edge the last wins."""
+
+    name: str
+    width: int
+    rows: tuple[int, ...]
+    reads: tuple[MemoryRead, ...]
+    writes: tuple[MemoryWrite, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A condition that must be 1 at every rising edge at which ``enable`` is 1."""
+
+    condition: int
+    enable: int
+    message: str
+
+
+@dataclass(slots=True)
+class Design:
+    """A circuit with one clock, ``clk``. Bits that nothing drives are inputs of the circuit.
+
+    ``unused`` holds the bits of results that nothing reads.
+    """
+
+    ports: list[Port] = field(default_factory=list)
+    names: dict[str, Bits] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    registers: list[Register] = field(default_factory=list)
+    memories: list[Memory] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    unused: set[int] = field(default_factory=set)

@@ -1,0 +1,232 @@
+"""Changes to a plain design that no output shows: other names for bits, fewer bits, an order."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from ..evaluator import SimulationError
+from .design import Check, Design, Level, Memory, MemoryRead, MemoryWrite, Node, Op, Register
+from .yosys import Bits
+
+__all__ = ["Step", "in_order", "rewrite", "trim"]
+
+_POINTWISE = frozenset({Op.AND, Op.OR, Op.XOR, Op.NOT})
+_CARRYING = frozenset({Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.NEGATE, Op.LEFT})
+"""Bits of the result depend on bits of the first operands up to their own place."""
+
+Step = Node | tuple[Memory, MemoryRead]
+"""Something to evaluate: a node, or a read that is not clocked."""
+
+_Source = tuple[Node | Register | Memory, int]
+"""What drives a bit, and at which place of its result or row."""
+
+
+def rewrite(design: Design, change: Callable[[Bits], Bits]) -> None:
+    """Apply ``change`` to all bits that are read, those of output ports and names included."""
+
+    def level(pair: Level | None) -> Level | None:
+        return None if pair is None else (change((pair[0],))[0], pair[1])
+
+    def bit(number: int) -> int:
+        return change((number,))[0]
+
+    design.ports = [replace(x, bits=change(x.bits)) for x in design.ports]
+    design.names = {name: change(bits) for name, bits in design.names.items()}
+    design.nodes = [replace(x, operands=tuple(map(change, x.operands))) for x in design.nodes]
+    design.registers = [
+        replace(x, following=change(x.following), enable=level(x.enable), reset=level(x.reset))
+        for x in design.registers
+    ]
+    design.memories = [
+        replace(
+            x,
+            reads=tuple(
+                replace(y, address=change(y.address), enable=bit(y.enable)) for y in x.reads
+            ),
+            writes=tuple(
+                MemoryWrite(change(y.address), change(y.data), change(y.enable)) for y in x.writes
+            ),
+        )
+        for x in design.memories
+    ]
+    design.checks = [
+        Check(bit(x.condition), bit(x.enable), x.message) for x in design.checks
+    ]
+
+
+def trim(design: Design) -> None:
+    """Drop every bit that no output port and no check depends on."""
+    live = _live(design)
+    design.nodes = [node for x in design.nodes if (node := _trim_node(x, live))]
+    design.registers = [
+        register for x in design.registers if (register := _trim_register(x, live))
+    ]
+    design.memories = [memory for x in design.memories if (memory := _trim_memory(x, live))]
+    results = [node.result for node in design.nodes]
+    results += [read.result for memory in design.memories for read in memory.reads]
+    design.unused = {bit for bits in results for bit in bits} - live
+
+
+def _live(design: Design) -> set[int]:
+    sources: dict[int, _Source] = {}
+    for item in (*design.nodes, *design.registers):
+        sources |= {bit: (item, place) for place, bit in enumerate(item.result)}
+    for memory in design.memories:
+        for read in memory.reads:
+            sources |= {bit: (memory, place) for place, bit in enumerate(read.result)}
+    left = [bit for port in design.ports if port.output for bit in port.bits]
+    left += [bit for check in design.checks for bit in (check.condition, check.enable)]
+    live: set[int] = set()
+    while left:
+        bit = left.pop()
+        if bit not in live:
+            live.add(bit)
+            if bit in sources:
+                left += _needs(*sources[bit])
+    return live
+
+
+def _needs(source: Node | Register | Memory, place: int) -> Iterator[int]:
+    """The bits that a bit depends on."""
+    match source:
+        case Node(op, operands, _):
+            for number, operand in enumerate(operands):
+                whole = op is Op.LEFT and number == 1
+                if op in _POINTWISE or (op is Op.MUX and not number % 2):
+                    yield operand[place]
+                elif op in _CARRYING and not whole:
+                    yield from operand[: place + 1]
+                else:
+                    yield from operand
+        case Register():
+            yield source.following[place]
+            yield from (level[0] for level in (source.enable, source.reset) if level)
+        case Memory():
+            for read in source.reads:
+                yield from (*read.address, read.enable)
+            for write in source.writes:
+                yield from (*write.address, write.data[place], write.enable[place])
+
+
+def _trim_node(node: Node, live: set[int]) -> Node | None:
+    places = [place for place, bit in enumerate(node.result) if bit in live]
+    if not places:
+        return None
+    if node.op in _POINTWISE:
+        operands = tuple(_pick(x, places) for x in node.operands)
+    elif node.op is Op.MUX:
+        operands = tuple(
+            x if number % 2 else _pick(x, places) for number, x in enumerate(node.operands)
+        )
+    elif node.op in _CARRYING:
+        places = list(range(places[-1] + 1))
+        amount = node.operands[1:] if node.op is Op.LEFT else ()
+        cut = node.operands[: len(node.operands) - len(amount)]
+        operands = (*(_pick(x, places) for x in cut), *amount)
+    else:
+        return node
+    return Node(node.op, operands, _pick(node.result, places))
+
+
+def _trim_register(register: Register, live: set[int]) -> Register | None:
+    places = [place for place, bit in enumerate(register.result) if bit in live]
+    if not places:
+        return None
+    return replace(
+        register,
+        result=_pick(register.result, places),
+        following=_pick(register.following, places),
+        start=tuple(register.start[place] for place in places),
+        reset_value=_pick(register.reset_value, places) if register.reset else (),
+    )
+
+
+def _trim_memory(memory: Memory, live: set[int]) -> Memory | None:
+    reads = [read for read in memory.reads if not live.isdisjoint(read.result)]
+    places = [
+        place for place in range(memory.width) if any(x.result[place] in live for x in reads)
+    ]
+    if not places:
+        return None
+    return Memory(
+        name=memory.name,
+        width=len(places),
+        rows=tuple(
+            sum((row >> place & 1) << number for number, place in enumerate(places))
+            for row in memory.rows
+        ),
+        reads=tuple(
+            replace(
+                x,
+                result=_pick(x.result, places),
+                start=tuple(x.start[place] for place in places),
+            )
+            for x in reads
+        ),
+        writes=tuple(
+            MemoryWrite(x.address, _pick(x.data, places), _pick(x.enable, places))
+            for x in memory.writes
+        ),
+    )
+
+
+def _pick(bits: Bits, places: Sequence[int]) -> Bits:
+    return tuple(bits[place] for place in places)
+
+
+def in_order(design: Design) -> list[Step]:
+    """Nodes and reads that are not clocked, each after all that it depends on, near its first use.
+
+    Raises ``SimulationError`` if an operation on whole words depends on its own result.
+    """
+    steps: list[Step] = list(design.nodes)
+    steps += [(x, read) for x in design.memories for read in x.reads if not read.clocked]
+    drivers = {
+        bit: number
+        for number, step in enumerate(steps)
+        for bit in (step.result if isinstance(step, Node) else step[1].result)
+    }
+    done: dict[int, bool] = {}
+    ordered: list[Step] = []
+    for root in _roots(design):
+        # A number below 0 ends the step of which it is the complement.
+        left = [drivers[root]] if root in drivers else []
+        while left:
+            number = left.pop()
+            if number < 0:
+                done[~number] = True
+                ordered.append(steps[~number])
+            elif number not in done:
+                done[number] = False
+                left.append(~number)
+                step = steps[number]
+                operands = step.operands if isinstance(step, Node) else (step[1].address,)
+                for operand in reversed(operands):
+                    for bit in reversed(operand):
+                        other = drivers.get(bit)
+                        if other is not None and not done.get(other, False):
+                            if other in done:
+                                raise SimulationError(_loop(design, steps[other]))
+                            left.append(other)
+    return ordered
+
+
+def _roots(design: Design) -> Iterator[int]:
+    for register in design.registers:
+        yield from (level[0] for level in (register.enable, register.reset) if level)
+        yield from register.following
+    for memory in design.memories:
+        for read in memory.reads:
+            yield from (*read.address, read.enable)
+        for write in memory.writes:
+            yield from (*write.enable, *write.address, *write.data)
+    for check in design.checks:
+        yield from (check.condition, check.enable)
+    for port in design.ports:
+        if port.output:
+            yield from port.bits
+
+
+def _loop(design: Design, step: Step) -> str:
+    result = step.result if isinstance(step, Node) else step[1].result
+    names = (name for name, bits in design.names.items() if not set(bits).isdisjoint(result))
+    return f"combinational loop through {min(names, default='a signal without a name')}"

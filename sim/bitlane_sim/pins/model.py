@@ -1,0 +1,118 @@
+"""What a pin simulation clocks: a model with pins, however it is evaluated."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from amaranth.hdl import Elaboratable
+from amaranth.lib import wiring
+
+from ..evaluator import SimulationError
+
+if TYPE_CHECKING:
+    from ..cxxrtl.model import CxxrtlEvaluator
+
+__all__ = ["CircuitModel", "Entry", "PinModel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Addresses for compiled code that clocks a model without Python.
+
+    Attributes
+    ----------
+    model
+        What ``run_until`` takes first.
+    run_until
+        ``int (void *model, size_t port, uint64_t limit, int *came)``: clocks the model until an
+        edge at which ``port`` is high, at most ``limit`` times; 0 if the model broke a rule.
+    numbers
+        Numbers of ports, by name.
+    addresses
+        Where the lowest byte of a port's value lies, by name.
+    """
+
+    model: int
+    run_until: int
+    numbers: Mapping[str, int]
+    addresses: Mapping[str, int]
+
+
+class PinModel(ABC):
+    """A circuit with one clock, at the state of power-on, and ports of which some are pins."""
+
+    description: str
+    """What is simulated, in a few words."""
+
+    hidden: tuple[str, ...]
+    """What the real thing has and this model does not show, a sentence each."""
+
+    @property
+    @abstractmethod
+    def ports(self) -> Mapping[str, int]:
+        """Bits of every port, by name."""
+
+    @abstractmethod
+    def get(self, port: str) -> int:
+        """Value of a port now. Raises ``KeyError`` for an unknown port."""
+
+    @abstractmethod
+    def set(self, port: str, value: int) -> None:
+        """Drive an input, seen by the next edge. Raises ``KeyError`` or ``ValueError``."""
+
+    @abstractmethod
+    def entry(self) -> Entry:
+        """For compiled code; good until ``close``."""
+
+    @abstractmethod
+    def trouble(self) -> SimulationError:
+        """Why the last ``run_until`` returned 0."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free what the model holds. May be called twice."""
+
+
+class CircuitModel(PinModel):
+    """An Amaranth component, compiled by CXXRTL.
+
+    ``cells`` is RTLIL text of modules for the Instances that the component contains.
+
+    Raises ``SimulationError`` if a tool is missing, or for an Instance without a module.
+    """
+
+    def __init__(
+        self, component: wiring.Component | Elaboratable, *, cells: str = "", description: str = ""
+    ) -> None:
+        self.description = description or f"RTL of {type(component).__name__}"
+        self.hidden = ("the clock is driven directly: no PLL, no delays",)
+        # Netlists of gates do without the tools that this one needs.
+        from ..cxxrtl.model import CxxrtlEvaluator
+
+        self._evaluator = CxxrtlEvaluator(component, cells=cells)
+
+    @property
+    def evaluator(self) -> "CxxrtlEvaluator":
+        """What runs the circuit."""
+        return self._evaluator
+
+    @property
+    def ports(self) -> Mapping[str, int]:
+        return self._evaluator.widths
+
+    def get(self, port: str) -> int:
+        # Somebody else clocks the model, so that the evaluator cannot know what is stale.
+        return self._evaluator.probe(port)
+
+    def set(self, port: str, value: int) -> None:
+        self._evaluator.set(port, value)
+
+    def entry(self) -> Entry:
+        return Entry(*self._evaluator.addresses())
+
+    def trouble(self) -> SimulationError:
+        return self._evaluator.trouble()
+
+    def close(self) -> None:
+        self._evaluator.close()

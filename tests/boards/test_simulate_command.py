@@ -1,0 +1,103 @@
+"""`bitlane simulate`: what it refuses, in one line that says what to do."""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bitlane.errors import BitlaneError
+from bitlane_boards import boards, netlist
+from bitlane_boards.netlist import bitstream_model
+from bitlane_boards.netlist_pins import BoardPin
+from bitlane_boards.simulate_command import add_simulate
+from bitlane_sim.pins import PinSimulation
+from boards.small_builds import DIVIDER, PLACES, ecp5, ice40
+from sim.pins.answerer import Store, answers
+
+
+def run(*words: str) -> int:
+    parser = argparse.ArgumentParser()
+    add_simulate(parser.add_subparsers())
+    arguments = parser.parse_args(["simulate", *words])
+    code: int = arguments.run(arguments)
+    return code
+
+
+def refused(*words: str) -> str:
+    with pytest.raises((BitlaneError, OSError)) as caught:
+        run(*words)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_an_unknown_board_is_refused_with_those_there_are() -> None:
+    message = refused("hx9k", "--pty")
+    assert "no board 'hx9k': expected one of" in message
+    assert "hx8k" in message
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("hx8k",),
+        ("--pty",),
+        ("hx8k", "--pty", "--bitstream", "a", "--netlist", "b"),
+        ("hx8k", "--pty", "--deadline", "0"),
+        ("hx8k", "--pty", "--deadline", "soon"),
+    ],
+)
+def test_arguments_that_make_no_sense_end_with_code_2(words: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(*words)
+    assert caught.value.code == 2
+
+
+def test_files_of_the_wrong_kind_are_refused(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    assert "missing" in refused("hx8k", "--pty", "--bitstream", missing)
+    assert "missing" in refused("ulx3s", "--pty", "--netlist", missing)
+    text = tmp_path / "text"
+    text.write_text("nothing of the sort")
+    assert "no bitstream of an iCE40" in refused("hx8k", "--pty", "--bitstream", str(text))
+    assert "no netlist of one top module" in refused("ulx3s", "--pty", "--netlist", str(text))
+    wide = refused("ulx3s", "--pty", "--bitstream", str(text))
+    assert "expected --netlist with the routed netlist" in wide
+    assert "expected --bitstream" in refused("hx8k", "--pty", "--netlist", str(text))
+
+
+def test_a_file_of_another_board_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "top.bin"
+    file.write_bytes(ice40("up5k", Store.SINGLE_PORT))
+    assert "for an iCE40 5k; expected one for Lattice iCE40-HX8K-B-EVN" in refused(
+        "hx8k", "--pty", "--bitstream", str(file)
+    )
+    file.write_bytes(ice40("hx8k"))
+    assert "runs at 12 MHz; expected 48 MHz" in refused("hx8k", "--pty", "--bitstream", str(file))
+    message = refused("ulx3s", "--pty", "--netlist", str(ecp5()))
+    assert "is it one of this board? it has" in message
+
+
+@pytest.mark.parametrize("invert", [(), ("tx",), ("rx", "busy")], ids=" ".join)
+def test_pins_that_are_active_low_are_turned_round(
+    invert: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once by what the board says, and once more here, where it is not true."""
+    file = tmp_path / "top.bin"
+    file.write_bytes(ice40("hx8k"))
+    board = replace(boards()["hx8k"], clock_hz=12_000_000, baud=12_000_000 // DIVIDER)
+    pins = {role: BoardPin(role, place, role in invert) for role, place in PLACES["hx8k"].items()}
+    monkeypatch.setattr(netlist, "board_pins", lambda _: pins)
+    model = bitstream_model(board, file)
+    assert "pin J3, driven directly" in model.hidden[0]
+    right: Callable[[str], int] = {"tx": 0, "busy": 1, "rx": 1}.__getitem__
+    if "tx" in invert:
+        assert model.get("tx") == right("tx")
+    elif "rx" in invert:
+        assert model.get("busy") == right("busy")
+    else:
+        simulation = PinSimulation(model, DIVIDER)
+        simulation.send(b"abc")
+        assert simulation.wait(3, 10_000)
+        assert simulation.receive() == bytes(answers(b"abc"))

@@ -1,0 +1,115 @@
+"""An iCE40's bitstream, unpacked to gates: every byte and every cycle as the RTL has them."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from bitlane_boards.netlist_asc import Bits, BitstreamError
+from bitlane_boards.netlist_ice40 import LUT_BITS, Ice40Netlist, extract
+from bitlane_sim.pins import CircuitModel, GateModel, PinSimulation
+from bitlane_sim.pins.cells import spram_cells
+from boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
+from sim.pins.answerer import Answerer, Store, answers
+
+CASES = [("hx8k", Store.BLOCK), ("hx8k", Store.TALL), ("up5k", Store.SINGLE_PORT)]
+
+
+_TEXTS: dict[tuple[str, Store], str] = {}
+
+
+def unpacked(tmp_path: Path, device: str, store: Store) -> Bits:
+    """The bits of the bitstream, which is unpacked once."""
+    if (device, store) not in _TEXTS:
+        file = tmp_path / "top.bin"
+        file.write_bytes(ice40(device, store))
+        _TEXTS[device, store] = Bits.read(file).text()
+    return Bits.parse(_TEXTS[device, store])
+
+
+def netlist(bits: Bits, device: str = "hx8k") -> Ice40Netlist:
+    return extract(bits, PACKAGES[device], PLACES[device])
+
+
+def talk(simulation: PinSimulation, data: bytes) -> tuple[bytes, list[int]]:
+    simulation.send(data)
+    simulation.wait(len(data), 10 * DIVIDER * (len(data) + 10))
+    got, cycles = simulation.receive_timed()
+    return got.tobytes(), cycles.tolist()
+
+
+@pytest.mark.parametrize(("device", "store"), CASES)
+def test_bitstream_answers_like_the_rtl_in_every_cycle(
+    device: str, store: Store, tmp_path: Path
+) -> None:
+    found = netlist(unpacked(tmp_path, device, store), device)
+    assert found.clock == "clk"
+    assert not found.pll
+    gates = PinSimulation(GateModel(found.netlist, device), DIVIDER)
+    rtl = PinSimulation(CircuitModel(Answerer(DIVIDER, store), cells=spram_cells()), DIVIDER)
+    data = random.Random(3).randbytes(2000)
+    got, cycles = talk(gates, data)
+    assert got == bytes(answers(data, store))
+    assert (got, cycles) == talk(rtl, data)
+    for port in ("busy", "tx"):
+        assert gates.get(port) == rtl.get(port)
+
+
+def test_bits_survive_being_written_and_read(tmp_path: Path) -> None:
+    file = tmp_path / "again.bin"
+    bits = unpacked(tmp_path, "hx8k", Store.BLOCK)
+    bits.write(file)
+    assert file.read_bytes() == ice40("hx8k")
+    again = Bits.parse(bits.text())
+    assert again.text() == bits.text()
+    assert again.extra == bits.extra
+
+
+def test_a_flipped_bit_of_a_lut_shows(tmp_path: Path) -> None:
+    """Of a carry's LUT: the sum is wrong from then on, or the line is."""
+    bits = unpacked(tmp_path, "hx8k", Store.BLOCK)
+    data = random.Random(3).randbytes(200)
+    right = bytes(answers(data))
+    caught = 0
+    cells = netlist(bits).cells
+    choose = random.Random(1)
+    for cell in choose.sample(cells, 12):
+        tile = bits.tiles[cell.x, cell.y]
+        place = cell.places[choose.choice(LUT_BITS)]
+        tile[place] ^= 1
+        simulation = PinSimulation(GateModel(netlist(bits).netlist, "flipped"), DIVIDER)
+        caught += talk(simulation, data)[0] != right
+        tile[place] ^= 1
+    assert caught >= 3, f"{caught} of 12"
+    simulation = PinSimulation(GateModel(netlist(bits).netlist, "as it was"), DIVIDER)
+    assert talk(simulation, data)[0] == right
+
+
+def test_contents_of_the_memory_are_those_of_the_file(tmp_path: Path) -> None:
+    bits = unpacked(tmp_path, "hx8k", Store.BLOCK)
+    ((place, contents),) = [(at, c) for at, c in bits.contents.items() if c.any()]
+    contents = contents.copy()
+    contents[0] ^= 1
+    bits.contents[place] = contents
+    simulation = PinSimulation(GateModel(netlist(bits).netlist, "flipped"), DIVIDER)
+    data = bytes(range(256))
+    right = bytes(answers(data))
+    got, _ = talk(simulation, data)
+    assert sum(a != b for a, b in zip(got, right, strict=True)) == 1
+
+
+def test_what_is_no_bitstream_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "top.bin"
+    file.write_bytes(b"no bitstream")
+    with pytest.raises(BitstreamError, match=r"top\.bin: no bitstream of an iCE40"):
+        Bits.read(file)
+    with pytest.raises(FileNotFoundError):
+        Bits.read(tmp_path / "nothing")
+
+
+def test_pins_and_packages_that_are_unknown_are_refused(tmp_path: Path) -> None:
+    bits = unpacked(tmp_path, "hx8k", Store.BLOCK)
+    with pytest.raises(BitstreamError, match="port rx: package ct256 has no pin 'Z9'"):
+        extract(bits, "ct256", {"rx": "Z9"})
+    with pytest.raises(Exception, match="has no package 'dip40'; expected"):
+        extract(bits, "dip40", {})

@@ -1,0 +1,118 @@
+"""Routed netlists of ECP5 and synthesised ones of Gowin: bytes and cycles as the RTL has them."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bitlane_boards import netlist_ecp5, netlist_gowin
+from bitlane_boards.netlist_json import JsonNetlist, NetlistError
+from bitlane_sim.pins import GateModel, PinSimulation
+from bitlane_sim.pins.netlist import Netlist
+from boards.small_builds import DIVIDER, ECP5_PINS, GOWIN_PINS, ecp5, gowin
+from sim.pins.answerer import Answerer, Store, answers
+
+
+def from_ecp5(path: Path) -> Netlist:
+    return netlist_ecp5.convert(JsonNetlist.read(path), ECP5_PINS)
+
+
+def from_gowin(path: Path) -> Netlist:
+    return netlist_gowin.convert(JsonNetlist.read(path), GOWIN_PINS)
+
+
+FAMILIES = [(ecp5, from_ecp5), (gowin, from_gowin)]
+
+
+def talk(simulation: PinSimulation, data: bytes) -> tuple[bytes, list[int]]:
+    simulation.send(data)
+    simulation.wait(len(data), 10 * DIVIDER * (len(data) + 10))
+    got, cycles = simulation.receive_timed()
+    return got.tobytes(), cycles.tolist()
+
+
+@pytest.mark.parametrize("store", [Store.BLOCK, Store.TALL])
+@pytest.mark.parametrize(("build", "convert"), FAMILIES, ids=["ecp5", "gowin"])
+def test_netlist_answers_like_the_rtl_in_every_cycle(
+    build: Callable[[Store], Path], convert: Callable[[Path], Netlist], store: Store
+) -> None:
+    gates = PinSimulation(GateModel(convert(build(store)), "netlist"), DIVIDER)
+    rtl = PinSimulation(Answerer(DIVIDER, store), DIVIDER)
+    data = random.Random(4).randbytes(1500)
+    got, cycles = talk(gates, data)
+    assert got == bytes(answers(data, store))
+    assert (got, cycles) == talk(rtl, data)
+
+
+def changed(path: Path, folder: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    """A copy of the netlist with one cell's entry, for which ``change`` gives true, changed."""
+    content = json.loads(path.read_text())
+    cells = content["modules"]["top"]["cells"]
+    assert any(change(cell) for cell in cells.values())
+    copy = folder / "changed.json"
+    copy.write_text(json.dumps(content))
+    return copy
+
+
+def test_a_changed_lut_of_the_netlist_shows(tmp_path: Path) -> None:
+    def flip(cell: dict[str, Any]) -> bool:
+        if cell["type"] != "TRELLIS_COMB" or cell["parameters"].get("MODE") != "CCU2":
+            return False
+        table = cell["parameters"]["INITVAL"]
+        cell["parameters"]["INITVAL"] = "".join("10"[int(bit)] for bit in table)
+        return True
+
+    data = random.Random(4).randbytes(100)
+    path = changed(ecp5(), tmp_path, flip)
+    simulation = PinSimulation(GateModel(from_ecp5(path), "flipped"), DIVIDER)
+    assert talk(simulation, data)[0] != bytes(answers(data))
+
+
+def test_cells_that_are_not_understood_are_refused(tmp_path: Path) -> None:
+    def strange(cell: dict[str, Any]) -> bool:
+        known = cell["type"] == "TRELLIS_FF"
+        cell["type"] = "MULT18X18D" if known else cell["type"]
+        return known
+
+    with pytest.raises(NetlistError, match=r"MULT18X18D \S+: a kind of cell"):
+        from_ecp5(changed(ecp5(), tmp_path, strange))
+
+    def falling(cell: dict[str, Any]) -> bool:
+        known = cell["type"] == "TRELLIS_FF"
+        cell["parameters"] |= {"CLKMUX": "INV"} if known else {}
+        return known
+
+    with pytest.raises(NetlistError, match="falling edges"):
+        from_ecp5(changed(ecp5(), tmp_path, falling))
+
+    def falling_gowin(cell: dict[str, Any]) -> bool:
+        known = cell["type"] == "DFF"
+        cell["type"] = "DFFN" if known else cell["type"]
+        return known
+
+    with pytest.raises(NetlistError, match="falling edges"):
+        from_gowin(changed(gowin(), tmp_path, falling_gowin))
+
+
+def test_another_clock_is_refused(tmp_path: Path) -> None:
+    def rewire(cell: dict[str, Any]) -> bool:
+        known = cell["type"] == "DFF"
+        if known:
+            cell["connections"]["CLK"] = cell["connections"]["D"]
+        return known
+
+    with pytest.raises(NetlistError, match="clocked by neither the PLL nor pin clk"):
+        from_gowin(changed(gowin(), tmp_path, rewire))
+
+
+def test_what_is_no_netlist_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "top.json"
+    for text in ("", "[]", "{}", '{"modules": {}}', '{"modules": {"a": {}}}'):
+        path.write_text(text)
+        with pytest.raises(NetlistError, match=r"top\.json: no netlist of one top module"):
+            JsonNetlist.read(path)
+    with pytest.raises(FileNotFoundError):
+        JsonNetlist.read(tmp_path / "nothing")

@@ -1,0 +1,23 @@
+"""Exported cores on Icarus Verilog, between the bus models of cocotbext-axi."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cocotb_runs import run_suite
+from cocotb_simulators import icarus
+
+TESTS = 20
+
+
+@pytest.mark.parametrize(("width", "ports"), [(32, 1), (64, 2), (128, 2)])
+def test_core(
+    width: int, ports: int, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    simulator = icarus()
+    outcome = run_suite(simulator, tmp_path, width=width, ports=ports)
+    assert (len(outcome.passed), list(outcome.failed)) == (TESTS, []), str(outcome)
+    record_property(
+        "report", f"cocotb, {simulator.version}, {width} bits, {ports} read ports: {TESTS} passed"
+    )

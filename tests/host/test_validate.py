@@ -1,0 +1,431 @@
+"""`bitlane validate`: passes on what obeys the contract, and finds each planted fault."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bitlane.validate_command
+from bitlane import reference
+from bitlane.cli import main
+from bitlane.errors import LinkError
+from bitlane.link import BytesLike
+from bitlane.runtime import Runtime
+from bitlane.validate.report import validate
+from bitlane.validate.session import Session
+from bitlane_rtl.abi import CONTROL_BASE, MAX_LOOPS, Lane, Mode, Op, Status, register
+from engine_model import ModelLink
+from record_model import Bytes, Fault, Record
+
+KIB = 1 << 10
+
+
+def lines_of(link: ModelLink, **options: Any) -> tuple[bool, list[str]]:
+    """Whether the device behind ``link`` passes, and what is printed."""
+    lines: list[str] = []
+    session = Session(Runtime(link, timeout=0.1), **{"quick": True, "seed": 3} | options)
+    passed = validate(session, lines.append)
+    assert session.runtime.allocator.pieces == 0
+    for line in lines:
+        assert "\n" not in line
+    return passed, lines
+
+
+def failures(link: ModelLink, **options: Any) -> dict[str, str]:
+    """The checks that fail, and what is said of them."""
+    passed, lines = lines_of(link, **options)
+    found = {line[:16].strip(): line[22:] for line in lines if line[16:20] == "FAIL"}
+    assert passed is (not found)
+    for name in found:
+        assert name in lines[-1] or lines[-1].startswith("Stopped")
+    return found
+
+
+# --- what passes ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_device_that_obeys_the_contract_passes(quick: bool) -> None:
+    passed, lines = lines_of(ModelLink(memory_bytes=64 * KIB), quick=quick)
+    assert passed, lines
+    steps = [line[:16].strip() for line in lines if line[16:20] == "pass"]
+    operations = [op.name for op in Op]
+    assert steps == [
+        *["link", "known answers", "memory"],
+        *operations,
+        *["DMA", "error recovery", "bandwidth"],
+    ]
+    assert lines[-1].startswith("All 17 checks passed in ")
+    text = "\n".join(lines)
+    for status in Status:
+        provoked = Status.OK < status < Status.READ_ERROR
+        assert (status.name in text) is provoked or status is Status.OK
+    for part in ("65,536 of 65,536 bytes", "lanes of 8, 16, 32, 64 bits", "64-bit beats"):
+        assert part in text
+
+
+LEAN: list[dict[str, Any]] = [
+    {"memory_bytes": 8 * KIB, "data_bytes": 4, "read_ports": 1, "loops": 1, "slots": 2},
+    {"memory_bytes": 8 * KIB, "data_bytes": 4, "loops": 2, "memory_base": 0x4004},
+    {"ops": frozenset({Op.NOT}), "modes": frozenset({Mode.DENSE}), "lanes": frozenset[Lane]()},
+    {"ops": frozenset({Op.COUNT}), "lanes": frozenset({Lane.BITS_64})},
+    {"ops": frozenset({Op.SHIFT_LEFT, Op.SHIFT_RIGHT}), "modes": frozenset({Mode.DENSE})},
+    {"ops": frozenset({Op.XOR, Op.COUNT}), "lanes": frozenset({Lane.BITS_8, Lane.BITS_32})},
+    {"data_bytes": 64, "loops": MAX_LOOPS, "memory_bytes": 16 * KIB},
+    {"length_bits": 12, "count_bits": 1, "memory_bytes": 4 * KIB},
+]
+
+
+@pytest.mark.parametrize("circuit", LEAN, ids=str)
+def test_circuits_of_all_sizes_pass(circuit: dict[str, Any]) -> None:
+    for seed in range(3):
+        passed, lines = lines_of(
+            ModelLink(**{"memory_bytes": 16 * KIB} | circuit), seed=seed, quick=seed > 0
+        )
+        assert passed, (seed, lines)
+
+
+def test_it_may_be_repeated_and_repeats_itself() -> None:
+    link = ModelLink(memory_bytes=16 * KIB)
+    first, second = ([x for x in lines_of(link)[1] if "bytes/s" not in x] for _ in range(2))
+    assert first[2:-1] == second[2:-1]
+
+
+@pytest.mark.parametrize(("size", "tested"), [(4096, 4096), (9, 8), (1 << 30, 16384)])
+def test_the_march_covers_as_much_as_is_asked_for(size: int, tested: int) -> None:
+    link = ModelLink(memory_bytes=16 * KIB)
+    _, lines = lines_of(link, memory_bytes=size)
+    assert any(f"{tested:,} of 16,384 bytes" in line for line in lines)
+
+
+# --- what does not ----------------------------------------------------------------------------
+
+
+class FlippingLink(ModelLink):
+    """A bit of the byte at ``WEAK`` is always 1."""
+
+    WEAK = 0x2345
+
+    def write(self, address: int, data: BytesLike) -> None:
+        super().write(address, data)
+        self.memory[self.WEAK] |= 0x10
+
+
+class AliasingLink(ModelLink):
+    """Address line 12 is not connected."""
+
+    def read(self, address: int, size: int) -> Bytes:
+        return super().read(self._meant(address), size)
+
+    def write(self, address: int, data: BytesLike) -> None:
+        super().write(self._meant(address), data)
+
+    @staticmethod
+    def _meant(address: int) -> int:
+        return address if address >= CONTROL_BASE else address & ~0x1000
+
+
+class CoupledLink(ModelLink):
+    """Writing a byte of 0xFF to ``AGGRESSOR`` clears the one at ``VICTIM``."""
+
+    AGGRESSOR, VICTIM = 0x1000, 0x3000
+
+    def write(self, address: int, data: BytesLike) -> None:
+        super().write(address, data)
+        hit = address <= self.AGGRESSOR < address + np.frombuffer(data, np.uint8).size
+        if hit and self.memory[self.AGGRESSOR] == 0xFF:
+            self.memory[self.VICTIM] = 0
+
+
+@pytest.mark.parametrize(
+    ("link", "address", "options"),
+    [
+        (FlippingLink, "0x2345: 0x", {}),
+        (AliasingLink, "first at 0x", {}),
+        (CoupledLink, "0x3000: 0x00, expected 0xff", {"quick": False}),
+    ],
+)
+def test_memory_that_does_not_keep_its_bytes(
+    link: type[ModelLink], address: str, options: dict[str, Any]
+) -> None:
+    found = failures(link(memory_bytes=16 * KIB), **options)
+    assert address in found["memory"]
+
+
+class WrongLink(ModelLink):
+    """Does something else than ``op`` where ``wrong`` says so."""
+
+    def __init__(self, op: Op, wrong: Callable[[Record, Bytes], None], **changes: Any) -> None:
+        super().__init__(**{"memory_bytes": 16 * KIB} | changes)
+        self.op, self.wrong = op, wrong
+
+    def execute(self, record: Record) -> None:
+        super().execute(record)
+        if record.op == self.op:
+            self.wrong(record, self.memory)
+
+
+def spoil_first_byte(record: Record, memory: Bytes) -> None:
+    memory[record.word("Y_BASE")] ^= 1
+
+
+def spoil_byte_behind(record: Record, memory: Bytes) -> None:
+    memory[record.word("Y_LAST") + 1] ^= 0x80
+
+
+def spoil_byte_before(record: Record, memory: Bytes) -> None:
+    memory[record.word("Y_BASE") - 1] ^= 1
+
+
+def forget_full_counts(record: Record, memory: Bytes) -> None:
+    """64 as a byte comes out as 0: what a counter of six bits does."""
+    if record.control["LANE"] == Lane.BITS_64 and record.control["OUT_LANE"] == Lane.BITS_8:
+        y = memory[record.word("Y_BASE") : record.word("Y_LAST") + 1]
+        y[y == 64] = 0
+
+
+@pytest.mark.parametrize("op", Op)
+def test_a_wrong_operation_fails_alone(op: Op) -> None:
+    found = failures(WrongLink(op, spoil_first_byte))
+    # Others may lean on it: DMA and error recovery take the first that the circuit has.
+    assert {op.name, "known answers"} <= set(found)
+    assert set(found) <= {op.name, "known answers", "DMA", "error recovery"}
+    assert f"output of {op.name} of " in found[op.name]
+
+
+@pytest.mark.parametrize("wrong", [spoil_byte_behind, spoil_byte_before])
+def test_a_byte_beside_the_tensor(wrong: Callable[[Record, Bytes], None]) -> None:
+    found = failures(WrongLink(Op.COPY, wrong))
+    assert "beside the output of COPY" in found["DMA"]
+    assert "beside the output of COPY" in found["COPY"]
+
+
+def test_a_count_that_noise_never_shows() -> None:
+    found = failures(WrongLink(Op.COUNT, forget_full_counts))
+    assert "gave [0, 1, 4]; expected [64, 1, 4]" in found["known answers"]
+    assert "COUNT" in found
+
+
+@pytest.mark.parametrize("op", [Op.SHIFT_RIGHT, Op.XNOR, Op.COUNT])
+def test_a_model_that_disagrees_is_noticed(op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
+    compute = reference.compute
+
+    def wrong(of: Op, *operands: Any, **options: Any) -> Any:
+        result = compute(of, *operands, **options)
+        return result + result.dtype.type(1) if of is op else result
+
+    monkeypatch.setattr(reference, "compute", wrong)
+    assert set(failures(ModelLink(memory_bytes=16 * KIB))) == {op.name}
+
+
+class LaxLink(ModelLink):
+    """Refuses with ``code`` what it ought to refuse with ``status``; None: does not refuse it."""
+
+    def __init__(self, status: Status, code: Status | None) -> None:
+        super().__init__(memory_bytes=16 * KIB)
+        self.status, self.code = status, code
+
+    def execute(self, record: Record) -> None:
+        try:
+            super().execute(record)
+        except Fault as fault:
+            if fault.status is not self.status:
+                raise
+            if self.code is not None:
+                raise Fault(self.code) from fault
+
+
+@pytest.mark.parametrize("code", [None, Status.TIMEOUT])
+@pytest.mark.parametrize("status", [x for x in Status if 0 < x < Status.READ_ERROR])
+def test_bad_records_that_are_not_refused_right(status: Status, code: Status | None) -> None:
+    (text,) = failures(LaxLink(status, code)).values()
+    assert f"expected {status.name}" in text or f"command 1 and {status.name}" in text
+    assert "was executed" in text or "refused with TIMEOUT" in text
+
+
+def test_work_after_a_refused_record() -> None:
+    class Eager(ModelLink):
+        """Goes on with the command behind one that it has refused."""
+
+        def execute(self, record: Record) -> None:
+            try:
+                super().execute(record)
+            except Fault:
+                self.memory[record.word("Y_BASE") + 256] ^= 1
+                raise
+
+    assert set(failures(Eager(memory_bytes=16 * KIB))) == {"error recovery"}
+
+
+class ForgetfulLink(ModelLink):
+    """A register loses a bit."""
+
+    def write(self, address: int, data: BytesLike) -> None:
+        if address == CONTROL_BASE + register("TIMEOUT").offset:
+            data = np.frombuffer(data, "<u4") & np.uint32(0x7FFF_FFFF)
+        super().write(address, data)
+
+
+def test_registers_that_do_not_keep_what_is_written() -> None:
+    found = failures(ForgetfulLink(memory_bytes=16 * KIB))
+    assert found == {"link": "TIMEOUT is 0x7fffffff; 0xffffffff was written"}
+
+
+class LossyLink(ModelLink):
+    """Long reads end with zeros, as if the last frame were lost."""
+
+    def read(self, address: int, size: int) -> Bytes:
+        data = super().read(address, size)
+        if size > 6000:
+            data[-100:] = 0
+        return data
+
+
+def test_long_transfers_that_lose_bytes() -> None:
+    found = failures(LossyLink(memory_bytes=16 * KIB))
+    assert set(found) == {"bandwidth"}
+    assert "100 of 8192 bytes came back wrong" in found["bandwidth"] or "bytes came" in str(found)
+
+
+# --- devices that stop ------------------------------------------------------------------------
+
+
+class MortalLink(ModelLink):
+    """Answers so many calls, and then no more."""
+
+    life: int = 1 << 30
+
+    def exchange(
+        self, writes: Sequence[tuple[int, BytesLike]], reads: Sequence[tuple[int, int]]
+    ) -> list[Bytes]:
+        self._live()
+        return super().exchange(writes, reads)
+
+    def read(self, address: int, size: int) -> Bytes:
+        self._live()
+        return super().read(address, size)
+
+    def _live(self) -> None:
+        self.life -= 1
+        if self.life < 0:
+            raise LinkError("serial:/dev/x: no answer for 10 s; check cable and power")
+
+
+@pytest.mark.parametrize("life", [1, 40, 60, 150, 300, 500])
+def test_a_device_that_stops_answering_ends_it(life: int) -> None:
+    link = MortalLink(memory_bytes=16 * KIB)
+    session = Session(Runtime(link), quick=True)
+    link.life = life
+    lines: list[str] = []
+    assert not validate(session, lines.append)
+    (failed,) = [line for line in lines if line[16:20] == "FAIL"]
+    assert "no answer for 10 s" in failed
+    assert lines[-1].startswith("Stopped: the device does not answer any more; ")
+    run = sum(line[16:20] in ("pass", "FAIL") for line in lines)
+    assert f"; {17 - run} check" in lines[-1]
+
+
+class HangingLink(ModelLink):
+    """Never finishes an operation."""
+
+    def __init__(self, op: Op, **changes: Any) -> None:
+        super().__init__(memory_bytes=16 * KIB, **changes)
+        self.op = op
+
+    def _progress(self) -> bool:
+        slot = self.total_retired % self.slots
+        record = Record(self.window[0x2000 + 128 * slot :][:128].view("<u4").tolist())
+        if self.doorbell != self.retired and record.op == self.op and self.dead is not True:
+            return False
+        return super()._progress()
+
+    dead: bool = False
+
+
+def test_an_operation_that_hangs_fails_and_the_next_ones_are_tried() -> None:
+    found = failures(HangingLink(Op.XOR))
+    assert set(found) == {"known answers", "XOR"}
+    assert "has not retired within 0.1 s" in found["XOR"]
+
+
+def test_a_device_that_does_not_recover_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bitlane.ring._CLEAR_SECONDS", 0.05)
+    passed, lines = lines_of(HangingLink(Op.NOT, deaf=True))
+    assert not passed
+    assert "CLEAR has had no effect" in "".join(lines)
+    assert lines[-1].startswith("Stopped: the device does not answer any more; 15 checks not run")
+
+
+# --- the command ------------------------------------------------------------------------------
+
+
+def command(*arguments: str) -> int:
+    parser = argparse.ArgumentParser(prog="bitlane")
+    bitlane.validate_command.add_validate(parser.add_subparsers())
+    namespace = parser.parse_args(["validate", *arguments])
+    code: int = namespace.run(namespace)
+    return code
+
+
+@pytest.fixture
+def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    opened: list[str] = []
+
+    def opener(url: str) -> ModelLink:
+        opened.append(url)
+        return (FlippingLink if "bad" in url else ModelLink)(memory_bytes=16 * KIB)
+
+    monkeypatch.setattr(bitlane.validate_command, "open_link", opener)
+    return opened
+
+
+def test_exit_codes_and_lines(urls: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("model:1", "--quick", "--seed", "9") == 0
+    output = capsys.readouterr()
+    lines = output.out.splitlines()
+    assert lines[0] == "Validating 'model of the contract', seed 9"
+    assert lines[-1].startswith("All 17 checks passed")
+    assert output.err == ""
+    assert command("model:bad", "--quick", "--memory", "8KiB") == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert " of 17 checks FAILED in " in lines[-1]
+    assert urls == ["model:1", "model:bad"]
+
+
+def test_progress_is_shown_on_a_terminal_alone(
+    urls: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    assert command(f"model:{len(urls)}", "--quick") == 0
+    errors = capsys.readouterr().err
+    assert "memory          100 %" in errors
+    assert errors.endswith("\r\033[K")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--memory", "4"), "'4' is no size; expected 8 bytes or more"),
+        (("--memory", "many"), "'many' is no size"),
+        (("--seed", "x"), "invalid int value"),
+        (("--seed", "-1"), "--seed: -1; expected 0 or more"),
+    ],
+)
+def test_bad_options(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code: object = 2
+    with suppress(SystemExit):
+        code = main(["validate", "none:", *arguments])
+    assert code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_a_device_that_cannot_be_used(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", "none:x"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no link has the scheme 'none'" in line

@@ -1,0 +1,87 @@
+"""How much of the line carries data in long transfers, exact to the cycle."""
+
+import random
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from bitlane_rtl.abi.link import FRAME_DATA_BYTES, Answer
+from rtl_link import lines, read, replies, uart_bytes, uart_levels, write
+from rtl_link_bench import DIVIDER, LinkBench, start
+
+FRAMES = 128
+"""64 KiB."""
+
+BYTE_CYCLES = 10 * DIVIDER
+
+Record = Callable[[str, object], None]
+
+
+@pytest.fixture(scope="module")
+def bench() -> LinkBench:
+    return LinkBench()
+
+
+def blocks(reads: bool, writes: bool) -> list[bytes]:
+    """Requests for 64 KiB each way."""
+    rng = random.Random(1)
+    requests: list[bytes] = []
+    for n in range(FRAMES):
+        address = FRAME_DATA_BYTES * (n % 64)
+        if reads:
+            requests.append(read(len(requests), address, FRAME_DATA_BYTES))
+        if writes:
+            data = rng.randbytes(FRAME_DATA_BYTES)
+            requests.append(write(len(requests), 0x8000 + address, data))
+    return requests
+
+
+def transfer(bench: LinkBench, requests: Sequence[bytes]) -> tuple[int, int, list[int]]:
+    """Send all requests without waiting for answers.
+
+    Returns the cycles from the first bit of the first request to the last bit of the last answer,
+    those that the requests take, and the cycles at which the bytes of answers begin.
+    """
+    start(bench)
+    levels = uart_levels(lines(requests), DIVIDER)
+    data, begins = uart_bytes(bench.play(levels), DIVIDER)
+    answers = replies(data)
+    assert [answer.number for answer in answers] == [n % 256 for n in range(len(requests))]
+    assert {answer.answer for answer in answers} == {Answer.DONE}
+    # What comes back lags by the cycles that the player takes.
+    return begins[-1] + BYTE_CYCLES - 8, len(levels), begins
+
+
+def share(cycles: int) -> float:
+    return FRAMES * FRAME_DATA_BYTES * BYTE_CYCLES / cycles
+
+
+def report(record: Record, name: str, cycles: int) -> None:
+    record(
+        "report",
+        f"serial link, 64 KiB {name}: {cycles} cycles at {DIVIDER} a bit,"
+        f" {share(cycles):.1%} of the line",
+    )
+
+
+def test_writes_alone(bench: LinkBench, record_property: Record) -> None:
+    """The requests' last bit is followed by the last answer alone."""
+    cycles, sending, _ = transfer(bench, blocks(reads=False, writes=True))
+    report(record_property, "up", cycles)
+    assert cycles - sending < 2 * FRAME_DATA_BYTES + 10 * BYTE_CYCLES
+    assert share(cycles) >= 0.95
+
+
+def test_reads_alone(bench: LinkBench, record_property: Record) -> None:
+    """The answers' bytes follow each other without a gap, all 64 KiB of them."""
+    cycles, _, begins = transfer(bench, blocks(reads=True, writes=False))
+    report(record_property, "down", cycles)
+    assert np.diff(begins).tolist() == [BYTE_CYCLES] * (len(begins) - 1)
+    assert share(cycles) >= 0.95
+
+
+def test_both_at_once(bench: LinkBench, record_property: Record) -> None:
+    cycles, _, _ = transfer(bench, blocks(reads=True, writes=True))
+    report(record_property, "up and 64 KiB down at once", cycles)
+    assert share(cycles) >= 0.90

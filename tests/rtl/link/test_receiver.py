@@ -1,0 +1,331 @@
+"""Requests come out of the receiver whole and in their turn, or not at all."""
+
+import random
+from collections.abc import Iterable
+
+import pytest
+
+from bitlane_rtl.abi.link import RECEIVE_BYTES, Request
+from bitlane_rtl.link.receiver import RequestReceiver
+from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from rtl_link import cobs_encode, frame, given_out, hello, read, request, with_crc, write
+
+SPACING = 9
+"""Cycles from byte to byte: the fewest."""
+
+FIRST = 255
+"""The number that is expected after reset."""
+
+ERROR = -1
+"""In place of a byte: one without a stop bit."""
+
+
+class Bench:
+    """Feeds a receiver and pops its bytes. Compiled, because much has to come over the line."""
+
+    def __init__(self) -> None:
+        self.evaluator = CxxrtlEvaluator(RequestReceiver())
+
+    def get(self, port: str) -> int:
+        return self.evaluator.get(port)
+
+    @property
+    def expected(self) -> int:
+        return self.get("expected")
+
+    @property
+    def complaint(self) -> bool:
+        return bool(self.get("complaint"))
+
+    def put(self, byte: int) -> None:
+        """Offer a byte in this cycle."""
+        self.evaluator.set("i__byte", byte & 0xFF)
+        self.evaluator.set("i__error", byte == ERROR)
+        self.evaluator.set("i__valid", 1)
+
+    def step(self, cycles: int = 1) -> None:
+        """Let cycles pass, of which the first has what was put."""
+        self.evaluator.step()
+        self.evaluator.set("i__valid", 0)
+        if cycles > 1:
+            self.evaluator.step(cycles - 1)
+
+    def feed(self, line: Iterable[int]) -> None:
+        for byte in line:
+            self.put(byte)
+            self.step(SPACING)
+
+    def pop(self) -> bytes:
+        """All bytes that there are; one every 2 cycles."""
+        data = bytearray()
+        self.evaluator.set("o__ready", 1)
+        while self.get("o__valid"):
+            data.append(self.get("o__payload"))
+            self.evaluator.step()
+            assert not self.get("o__valid")
+            self.evaluator.step()
+        self.evaluator.set("o__ready", 0)
+        return bytes(data)
+
+    def taken(self, line: Iterable[int]) -> bytes:
+        self.feed(line)
+        return self.pop()
+
+    def answer(self) -> None:
+        self.evaluator.set("answered", 1)
+        self.evaluator.step()
+        self.evaluator.set("answered", 0)
+
+    def expect_dropped(self, line: Iterable[int], what: object = None) -> None:
+        """``line`` is dropped with a complaint, and the frame after it is taken."""
+        number = self.expected
+        self.feed(line)
+        assert self.complaint, what
+        assert not self.get("o__valid"), what
+        assert self.expected == number, what
+        following = read(number, 0, 1)
+        assert self.taken(frame(following)) == given_out(following), what
+        assert not self.complaint, what
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Bench:
+    return Bench()
+
+
+@pytest.fixture
+def bench(compiled: Bench) -> Bench:
+    compiled.evaluator.reset()
+    compiled.evaluator.step(4)
+    return compiled
+
+
+SIZES = (0, 1, 2, 7, 8, 245, 246, 247, 255, 256, 500, 501, 511, 512)
+
+
+def test_requests_come_out_without_their_crcs(bench: Bench) -> None:
+    rng = random.Random(1)
+    contents = [write(0, rng.getrandbits(32), rng.randbytes(size)) for size in SIZES]
+    contents += [write(0, 0, fill * size) for fill in (b"\0", b"\xff") for size in (245, 246, 512)]
+    contents += [read(0, rng.getrandbits(32), size) for size in (0, 1, 4, 511, 512, 513, 65535)]
+    contents += [request(0, kind, rng.getrandbits(32), 20) for kind in (3, 4, 5, 0x81, 255)]
+    rng.shuffle(contents)
+
+    for place, content in enumerate(contents):
+        numbered = bytes([(FIRST + place) % 256]) + content[1:]
+        out = bench.taken(frame(numbered, shortest=place % 2 == 0))
+        assert out == given_out(numbered), numbered[:8].hex()
+        assert bench.expected == (FIRST + place + 1) % 256
+        assert not bench.complaint
+
+
+def test_cycles(bench: Bench) -> None:
+    """From the delimiter to what follows from it; and each byte takes 2 cycles."""
+    for line, port, cycles in (
+        (frame(read(FIRST, 0, 0)), "o__valid", 2),
+        (frame(read(7, 0, 0)), "complaint", 1),
+    ):
+        bench.feed(line[:-1])
+        bench.put(0)
+        for _ in range(cycles):
+            assert not bench.get(port)
+            bench.step()
+        assert bench.get(port)
+        bench.pop()
+
+
+@pytest.mark.parametrize("expected", [0, 100, 255])
+def test_which_numbers_are_taken(bench: Bench, expected: int) -> None:
+    """Before each, a HELLO makes the same number the expected one."""
+    for ahead in range(256):
+        bench.taken(frame(hello(expected - 1, ahead)))
+        content = write((expected + ahead) % 256, 0, b"x")
+        out = bench.taken(frame(content))
+        if ahead == 0:
+            assert out == given_out(content)
+        elif ahead < 128:
+            assert out == b"", ahead
+        else:
+            assert out == given_out(content, repeated=True), ahead
+        assert bench.expected == (expected + (ahead == 0)) % 256
+        assert bench.complaint == (0 < ahead < 128)
+
+
+def test_a_hello_is_taken_whatever_its_number(bench: Bench) -> None:
+    for number in (FIRST, 3, 3, 130, 131, 2, 255, 128, 0):
+        bench.feed(frame(hello(number, 0x01020304)))
+        out = bench.pop()
+        assert out[0] == number
+        assert out[1] & 7 == 2
+        assert out[2:] == bytes([0, 0, 4, 3, 2, 1])
+        assert bench.expected == (number + 1) % 256
+        assert not bench.complaint
+
+
+def test_every_flipped_bit_drops_the_frame(bench: Bench) -> None:
+    line = frame(hello(9, 0x8000_0001))
+    for bit in range(8 * len(line)):
+        damaged = bytearray(line)
+        damaged[bit // 8] ^= 1 << bit % 8
+        bench.expect_dropped([*damaged, 0], bit)
+
+
+def test_every_lost_doubled_or_inserted_byte_drops_the_frame(bench: Bench) -> None:
+    rng = random.Random(2)
+    line = frame(hello(9, 0x0080_FF00))
+
+    for place in range(len(line) - 1):
+        for middle in (b"", line[place : place + 1] * 2, bytes([line[place], ERROR & 0xFF])):
+            damaged = line[:place] + middle + line[place + 1 :]
+            bench.expect_dropped(damaged, (place, middle))
+        inserted = [*line[:place], rng.randrange(1, 256), *line[place:]]
+        bench.expect_dropped(inserted, inserted)
+        lost_stop = [*line[:place], ERROR, *line[place + 1 :]]
+        bench.expect_dropped(lost_stop, lost_stop)
+
+
+def test_a_lost_delimiter_drops_both_frames(bench: Bench) -> None:
+    both = frame(read(FIRST, 0, 4))[:-1] + frame(read(0, 0, 4))
+    bench.expect_dropped(both, "both")
+
+
+@pytest.mark.parametrize(
+    ("size", "length"),
+    [(5, 4), (5, 6), (0, 1), (1, 0), (512, 511), (12, 8), (8, 12), (256, 0), (4, 260), (260, 4)],
+)
+def test_a_write_is_as_long_as_it_says(bench: Bench, size: int, length: int) -> None:
+    content = request(FIRST, Request.WRITE, 0, size, b"\x07" * length)
+    bench.expect_dropped(frame(content), (size, length))
+
+
+@pytest.mark.parametrize(
+    ("size", "length"),
+    [(size, size) for size in (760, 1000, *range(1012, 1026))]
+    + [(size, size + 1024) for size in (0, 1, 4)]
+    + [(size + 1024, size) for size in (1016, 1023)],
+)
+def test_a_write_of_more_than_a_frame_carries(bench: Bench, size: int, length: int) -> None:
+    """Lengths that a counter of 10 bits takes for short ones."""
+    content = request(FIRST, Request.WRITE, 0, size, b"\x07" * length)
+    bench.expect_dropped(frame(content), (size, length))
+
+
+@pytest.mark.parametrize("kind", [0, 2, 3, 7, 255])
+@pytest.mark.parametrize("size", [0, 1, 4])
+def test_only_a_write_has_data(bench: Bench, kind: int, size: int) -> None:
+    content = request(FIRST, kind, 0, size, b"abcd")
+    bench.expect_dropped(frame(content), content)
+    bench.expect_dropped(frame(content[:7]), content)
+    bench.expect_dropped(frame(content[:1]), content)
+
+
+@pytest.mark.parametrize("line", [b"\x01\0", b"\x02\x05\0", b"\x05\0", frame(b""), frame(b"\xff")])
+def test_less_than_a_header(bench: Bench, line: bytes) -> None:
+    bench.expect_dropped(line, line)
+
+
+def test_delimiters_alone_are_nothing(bench: Bench) -> None:
+    bench.feed(b"\0\0\0")
+    content = read(FIRST, 1, 2)
+    assert bench.taken(frame(content) + b"\0\0") == given_out(content)
+    assert not bench.complaint
+
+
+def test_one_complaint_until_a_frame_is_good(bench: Bench) -> None:
+    bad = frame(read(100, 0, 0))
+    good = frame(read(FIRST, 0, 0))
+
+    bench.feed(bad)
+    assert bench.complaint
+    bench.answer()
+    assert not bench.complaint
+    bench.feed(bad + good[:-2] + b"\0" + bad)
+    assert not bench.complaint, "a second complaint"
+    bench.feed(good + bad)
+    assert bench.complaint, "no complaint after a good frame"
+    bench.feed(good)
+    assert bench.complaint, "a repetition took the complaint back"
+    bench.answer()
+    bench.feed(bad)
+    assert bench.complaint, "no complaint after a repetition"
+    bench.feed(frame(read(0, 0, 0)))
+    assert not bench.complaint, "the expected request came"
+
+
+def fills(first: int, total: int) -> list[bytes]:
+    """Writes from number ``first`` on whose headers and data are ``total`` bytes."""
+    rng = random.Random(total)
+    contents: list[bytes] = []
+    while total:
+        part = total if total <= 520 else 520 if total >= 528 else 500
+        contents.append(write(first + len(contents), rng.getrandbits(32), rng.randbytes(part - 8)))
+        total -= part
+    return contents
+
+
+@pytest.mark.parametrize("start", [0, 8, 700, 2039, 2040])
+def test_the_ring_holds_2047_bytes_and_no_more(bench: Bench, start: int) -> None:
+    for content in fills(FIRST, start):
+        assert bench.taken(frame(content)) == given_out(content)
+
+    contents = fills(bench.expected, 2047)
+    for content in contents:
+        bench.feed(frame(content))
+        assert not bench.complaint
+    bench.feed(frame(read(bench.expected, 0, 0)))
+    assert bench.complaint, "taken although there was no room"
+    assert bench.pop() == b"".join(map(given_out, contents))
+    bench.answer()
+
+    contents = fills(bench.expected, 2048)
+    for content in contents:
+        bench.feed(frame(content))
+    assert bench.complaint, "2048 bytes taken"
+    assert bench.pop() == b"".join(map(given_out, contents[:-1]))
+    assert bench.taken(frame(contents[-1])) == given_out(contents[-1])
+
+
+@pytest.mark.parametrize("sizes", [[512] * 3 + [464], [0] * 170, [1, 500] * 3 + [400]])
+def test_what_a_host_may_send_unanswered_has_room(bench: Bench, sizes: list[int]) -> None:
+    contents = [write(FIRST + n, n, b"\x11" * size) for n, size in enumerate(sizes)]
+    assert sum(len(with_crc(content)) for content in contents) <= RECEIVE_BYTES
+    for content in contents:
+        bench.feed(frame(content))
+        assert not bench.complaint
+    assert bench.pop() == b"".join(map(given_out, contents))
+
+
+@pytest.mark.parametrize("haste", [1.0, 0.5, 0.2])
+def test_bytes_are_popped_while_others_come(bench: Bench, haste: float) -> None:
+    """With damaged frames in between; the ring goes round several times."""
+    rng = random.Random(f"{haste}")
+    line = bytearray()
+    expected = bytearray()
+    number = FIRST
+    for _ in range(100):
+        content = write(number, rng.getrandbits(32), rng.randbytes(rng.randrange(120)))
+        if rng.random() < 0.3:
+            line += cobs_encode(with_crc(content)[:-1] + b"\x00") + b"\0"
+            line += rng.randbytes(rng.choice([5, 500])).replace(b"\0", b"\1") + b"\0"
+        line += frame(content)
+        expected += given_out(content)
+        number += 1
+    popped = bytearray()
+    waiting = 0
+    for place in range(len(line) + 1000):
+        if place < len(line):
+            bench.put(line[place])
+        for _ in range(SPACING):
+            ready = rng.random() < haste
+            bench.evaluator.set("o__ready", ready)
+            if bench.get("o__valid"):
+                byte = bench.get("o__payload")
+                assert waiting in (0, 256 + byte), "a byte changed that had not been popped"
+                waiting = 0 if ready else 256 + byte
+                popped += bytes([byte]) * ready
+            else:
+                assert not waiting, "a byte was taken back"
+            bench.step()
+    bench.evaluator.set("o__ready", 0)
+    popped += bench.pop()
+    assert popped == expected

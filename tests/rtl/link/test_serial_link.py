@@ -1,0 +1,238 @@
+"""The serial link at its pins: requests come in at ``rx``, answers go out at ``tx``."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitlane_rtl.abi import CONTROL_BASE
+from bitlane_rtl.abi.link import REPETITIONS, Answer
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.link.serial_link import SerialLink
+from rtl_link import (
+    Reply,
+    frame,
+    hello,
+    lines,
+    random_request,
+    read,
+    replies,
+    uart_bytes,
+    uart_levels,
+    write,
+)
+from rtl_link_bench import CONFIGURATION, LinkBench, assert_same_storage, start
+from rtl_link_ports import Memory, Window
+from rtl_streams import simulate
+
+
+@pytest.fixture(scope="module")
+def bench() -> LinkBench:
+    return LinkBench()
+
+
+@pytest.mark.parametrize("divider", [8, 13])
+def test_an_answer_begins_after_its_latency(divider: int) -> None:
+    """Without the compiled model: a HELLO, a WRITE and a READ of what it wrote."""
+    dut = SerialLink(CONFIGURATION, divider)
+    memory = Memory(dut.memory, dict.fromkeys(range(8), 0))
+    window = Window(dut.control, {})
+    contents = [hello(7, 0x0A0B_0C0D), write(8, 2, b"\x00\xff"), read(9, 1, 4)]
+    answers = [
+        Reply(7, Answer.DONE, bytes([1, 0, 0, 8, 0x0D, 0x0C, 0x0B, 0x0A])),
+        Reply(8, Answer.DONE),
+        Reply(9, Answer.DONE, b"\x00\x00\xff\x00"),
+    ]
+    pause = 180 * divider
+
+    async def line(ctx: Any) -> None:
+        for content, answer in zip(contents, answers, strict=True):
+            levels = uart_levels(frame(content), divider).tolist() + [1] * pause
+            record = []
+            for level in levels:
+                ctx.set(dut.rx, level)
+                _, _, tx = await ctx.tick().sample(dut.tx)
+                record.append(tx)
+            data, begins = uart_bytes(np.array(record, np.uint8), divider)
+            assert replies(data) == [answer]
+            delimiter = len(levels) - pause - 10 * divider
+            writing = 1 + 2 * 2 if content[1] == 1 else 0
+            assert begins[0] - delimiter == 9 * divider + (divider + 1) // 2 + 31 + writing
+            assert np.diff(begins).tolist() == [10 * divider] * (len(data) - 1)
+
+    simulate(dut, line, background=[memory, window], deadline=20_000)
+
+
+def test_requests_one_after_the_other(bench: LinkBench) -> None:
+    rules = start(bench)
+    rng = random.Random(1)
+    for _ in range(150):
+        line = frame(random_request(rng, rules.expected, 512), shortest=rng.random() < 0.5)
+        bench.interrupt(level := rng.random() < 0.3)
+        rules.interrupt = level
+        assert replies(bench.exchange(line)) == rules.take(line), line.hex()
+    bench.interrupt(False)
+    assert_same_storage(bench, rules)
+
+
+@pytest.mark.parametrize("stalls", [False, True])
+@pytest.mark.parametrize("gap", [0, 5, 200])
+def test_windows_of_requests(bench: LinkBench, gap: int, stalls: bool) -> None:
+    """As many as the board buffers, back to back."""
+    bench.stall(stalls)
+    rules = start(bench, 200)
+    rng = random.Random(f"{gap} {stalls}")
+    for _ in range(15):
+        contents: list[bytes] = []
+        for _ in range(REPETITIONS):
+            if sum(len(content) + 4 for content in contents) < 1900:
+                contents.append(random_request(rng, rules.expected + len(contents)))
+        line = lines(contents)
+        assert replies(bench.exchange(line, gap)) == rules.take(line)
+    assert_same_storage(bench, rules)
+    bench.stall(False)
+
+
+CONTENTS = [bytes, lambda size: b"\xff" * size, random.Random(3).randbytes]
+
+
+@pytest.mark.parametrize("fill", CONTENTS, ids=["zeros", "ones", "random"])
+def test_sizes_at_which_blocks_are_full(bench: LinkBench, fill: Any) -> None:
+    rules = start(bench)
+    for size in (1, 240, *range(243, 258), 498, *range(500, 513)):
+        line = frame(write(rules.expected, 77, fill(size)))
+        line += frame(read(rules.expected + 1, 77, size))
+        assert replies(bench.exchange(line)) == rules.take(line), size
+    assert_same_storage(bench, rules)
+
+
+def test_numbers_go_round(bench: LinkBench) -> None:
+    rules = start(bench, 3)
+    for _ in range(6):
+        contents = [read(rules.expected + n, 0, 0) for n in range(REPETITIONS)]
+        line = lines(contents)
+        expected = rules.take(line)
+        assert len(expected) == REPETITIONS
+        assert replies(bench.exchange(line)) == expected
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2, 126, 127, 128, 129, 200, 254, 255])
+@pytest.mark.parametrize("expected", [0, 1, 128, 255])
+def test_sequence_rules(bench: LinkBench, expected: int, ahead: int) -> None:
+    """Taken, a gap, or a repetition; and the expected request is taken after it."""
+    rules = start(bench, expected)
+    for number in (expected + ahead, expected + ahead, expected, expected + 1):
+        line = frame(write(number, number % 256, b"\x01\x02"))
+        assert replies(bench.exchange(line)) == rules.take(line), number
+    written = sum(len(data) for _, data in rules.written)
+    assert len(bench.events()) == written
+    assert_same_storage(bench, rules)
+
+
+def test_a_write_that_is_repeated_is_executed_once(bench: LinkBench) -> None:
+    start(bench)
+    contents = [write(n, 8 * n, bytes([n] * 8)) for n in range(20)]
+    answers = [Reply(n, Answer.DONE) for n in range(20)]
+    for _ in range(3):
+        assert replies(bench.exchange(lines(contents))) == answers
+    assert [(event.address, event.data) for event in bench.events()] == [
+        (8 * n + place, n) for n in range(20) for place in range(8)
+    ]
+
+
+def test_a_register_that_is_written_again_is_written_once(bench: LinkBench) -> None:
+    start(bench)
+    line = frame(write(0, CONTROL_BASE + 0x1C, b"\x01\x00\x00\x00"))
+    for _ in range(3):
+        assert replies(bench.exchange(line)) == [Reply(0, Answer.DONE)]
+    assert [(event.address, event.data) for event in bench.events()] == [(CONTROL_BASE + 0x1C, 1)]
+
+
+@pytest.mark.parametrize(
+    ("address", "size", "answer"),
+    [
+        (0xFFFF, 1, Answer.DONE),
+        (0xFFFF, 2, Answer.REFUSED),
+        (0x1_0000, 1, Answer.REFUSED),
+        (0xFE00, 512, Answer.DONE),
+        (0xFE01, 512, Answer.REFUSED),
+        (0xFFFF_FFFF, 1, Answer.REFUSED),
+        (0xFFFF_FFFF, 2, Answer.REFUSED),
+        (0xFFFF_FF00, 512, Answer.REFUSED),
+        (CONTROL_BASE - 1, 1, Answer.REFUSED),
+        (CONTROL_BASE - 4, 8, Answer.REFUSED),
+        (CONTROL_BASE, 4, Answer.DONE),
+        (CONTROL_BASE, 3, Answer.REFUSED),
+        (CONTROL_BASE + 2, 4, Answer.REFUSED),
+        (CONTROL_BASE + 0x3FFC, 4, Answer.DONE),
+        (CONTROL_BASE + 0x3FFC, 8, Answer.REFUSED),
+        (CONTROL_BASE + 0x4000, 4, Answer.REFUSED),
+        (CONTROL_BASE + 0x4000, 0, Answer.DONE),
+    ],
+)
+def test_addresses_that_are_refused(
+    bench: LinkBench, address: int, size: int, answer: Answer
+) -> None:
+    rules = start(bench)
+    data = random.Random(address).randbytes(size)
+    for content in (write(0, address, data), read(1, address, size), read(2, 0, 4)):
+        line = frame(content)
+        found = replies(bench.exchange(line))
+        assert found == rules.take(line)
+        assert found[0].answer == (answer if content[0] < 2 else Answer.DONE)
+    units = size if address < CONTROL_BASE else size // 4
+    assert len(bench.events()) == (units if answer == Answer.DONE else 0)
+    assert_same_storage(bench, rules)
+
+
+def test_a_ping_tells_the_interrupt_line(bench: LinkBench) -> None:
+    start(bench)
+    for number, level in enumerate([False, True, True, False]):
+        bench.interrupt(level)
+        answers = replies(bench.exchange(frame(read(number, 0, 0))))
+        assert answers == [Reply(number, Answer.DONE, interrupt=level)]
+
+
+def test_more_than_the_board_buffers_is_dropped_and_asked_for_again(bench: LinkBench) -> None:
+    """Six long answers hold the bridge up while six long writes come in."""
+    rules = start(bench)
+    reads = [read(n, 512 * n, 512) for n in range(6)]
+    writes = [write(6 + n, 0x8000 + 512 * n, bytes([n]) * 512) for n in range(6)]
+    answers = replies(bench.exchange(lines(reads + writes)))
+    [complaint] = [answer for answer in answers if answer.answer == Answer.EXPECTED]
+    first_lost = complaint.number
+    assert 6 < first_lost < 12
+    answers.remove(complaint)
+    assert answers == rules.take(lines(reads + writes[: first_lost - 6]))
+    again = lines(writes[first_lost - 6 :])
+    assert replies(bench.exchange(again)) == rules.take(again)
+    assert len(bench.events()) == 6 * 512
+    assert_same_storage(bench, rules)
+
+
+def test_the_line_before_a_session_is_no_part_of_it(bench: LinkBench) -> None:
+    start(bench)
+    for junk in (b"\x55" * 7, frame(hello(3, 9))[:-3], bytes(range(1, 256)) * 3):
+        assert bench.exchange(junk) == b""
+        complaint, answer = replies(bench.exchange(b"\0" + frame(hello(99, 1))))
+        assert complaint.answer == Answer.EXPECTED
+        assert (answer.number, answer.answer) == (99, Answer.DONE)
+
+
+def test_another_memory_and_divider() -> None:
+    """A memory that is no power of two, and that does not start at 0; it is also slow."""
+    configuration = Configuration(
+        data_width=32, address_width=16, memory_base=0x1000, memory_bytes=0x3000
+    )
+    bench = LinkBench(configuration, 11, stalls=True)
+    rules = start(bench)
+    rng = random.Random(8)
+    for _ in range(100):
+        content = random_request(rng, rules.expected)
+        address = rng.choice([0xFF0, 0x3FF0, rng.randrange(0x5000)]) + rng.randrange(32)
+        if content[4:8] < CONTROL_BASE.to_bytes(4, "big"):
+            content = content[:4] + address.to_bytes(4, "little") + content[8:]
+        line = frame(content)
+        assert replies(bench.exchange(line)) == rules.take(line), content[:8].hex()
+    assert_same_storage(bench, rules)

@@ -1,0 +1,114 @@
+"""Answers are framed as the contract says, and fast enough for the line never to wait."""
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from bitlane_rtl.link.transmitter import AnswerByte, AnswerTransmitter
+from bitlane_rtl.link.uart import UartTransmitter
+from rtl_link import answer_content, answer_line, uart_bytes
+from rtl_streams import STALLS, Sink, Source, Stalls, simulate
+
+
+def payloads(contents: Sequence[bytes]) -> list[dict[str, int]]:
+    return [
+        {"byte": byte, "last": place == len(content) - 1}
+        for content in contents
+        for place, byte in enumerate(content)
+    ]
+
+
+def transmit(
+    contents: Sequence[bytes], stalls: Stalls = STALLS[0], deadline: int = 20_000
+) -> tuple[Source, Sink]:
+    dut = AnswerTransmitter()
+    expected = b"".join(map(answer_line, contents))
+    source = Source(dut.i, payloads(contents), stalls)
+    sink = Sink(dut.o, len(expected), stalls, idle=40)
+    simulate(dut, source, sink, deadline=deadline)
+    assert bytes(sink.bits) == expected
+    return source, sink
+
+
+SHORT = [b"\x00", b"\x01", b"\x00\x00", b"\x07\x80", b"\xff\x00\xff", bytes(9), b"\xff" * 9]
+
+
+@pytest.mark.parametrize("stalls", STALLS, ids=["full", "halves", "long"])
+def test_short_answers(stalls: Stalls) -> None:
+    transmit(SHORT + [random.Random(n).randbytes(n + 1) for n in range(8)], stalls)
+
+
+@pytest.mark.parametrize("size", [246, 250, 253, 254, 255, 508, 514])
+def test_blocks_that_are_full(size: int) -> None:
+    transmit([b"\xff" * size, b"\x01" * (size - 1) + b"\x00"])
+
+
+def test_a_full_block_that_ends_with_the_frame() -> None:
+    """Its 255 is followed by the code of the empty block behind it."""
+    content = next(
+        content
+        for content in (b"\x01" * 249 + bytes([n]) for n in range(1, 256))
+        if 0 not in answer_line(content)[:-1] and len(answer_line(content)) == 254 + 3
+    )
+    line = answer_line(content)
+    assert line[-3:] == b"\xff\x01\x00"
+    assert answer_content(line[:-1]) == content
+    transmit([content, b"\x05"])
+
+
+def test_a_full_block_within_the_crc() -> None:
+    for size in range(251, 255):
+        transmit([b"\x02" * size])
+
+
+def test_cycles() -> None:
+    source, sink = transmit([b"\x01\x02\x00\x03"])
+    # Each byte takes 11 cycles; the code and the delimiter are told at once.
+    assert source.cycles == [0, 11, 22, 33]
+    assert sink.cycles[:4] == [9, 20, 31, 42]
+    assert np.diff(sink.cycles).tolist() == [11, 11, 11, 10, 10, 10, 10, 2, 1]
+    # The code of a full block takes 2 more.
+    source, _ = transmit([b"\x01" * 256])
+    assert np.diff(source.cycles).tolist() == [11] * 253 + [13, 11]
+
+
+class _Line(wiring.Component):
+    """The transmitter on its line."""
+
+    i: stream.Interface
+
+    def __init__(self) -> None:
+        super().__init__({"i": In(stream.Signature(AnswerByte)), "tx": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.transmitter = transmitter = AnswerTransmitter()
+        m.submodules.uart = uart = UartTransmitter(8)
+        wiring.connect(m, wiring.flipped(self.i), transmitter.i)
+        wiring.connect(m, transmitter.o, uart.i)
+        m.d.comb += self.tx.eq(uart.tx)  # type: ignore[attr-defined]
+        return m
+
+
+def test_the_line_is_never_idle() -> None:
+    """Neither where codes come in between, nor from one answer to the next."""
+    contents = [b"\xff" * 260, b"\x00" * 4, b"\x01\x02", b"\x01" * 250]
+    dut = _Line()
+    source = Source(dut.i, payloads(contents))
+    levels: list[int] = []
+    expected = b"".join(map(answer_line, contents))
+
+    async def line(ctx: object) -> None:
+        for _ in range(80 * len(expected) + 200):
+            _, _, level = await ctx.tick().sample(dut.tx)  # type: ignore[attr-defined]
+            levels.append(level)
+
+    simulate(dut, source, line, deadline=60_000)
+    data, begins = uart_bytes(np.array(levels, np.uint8), 8)
+    assert data == expected
+    assert np.diff(begins).tolist() == [80] * (len(expected) - 1)

@@ -1,0 +1,298 @@
+"""The host's side of the serial link, byte by byte, as `abi.link` describes it.
+
+Written apart from both the circuit and the driver, so that neither checks itself. Slow and plain.
+"""
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
+from bitlane_rtl.abi.link import (
+    INTERRUPT_BIT,
+    LINK_VERSION,
+    RECEIVE_BYTES,
+    REPETITIONS,
+    Answer,
+    Request,
+)
+
+__all__ = [
+    "BoardRules",
+    "Levels",
+    "Reply",
+    "answer_line",
+    "cobs_decode",
+    "cobs_encode",
+    "frame",
+    "given_out",
+    "hello",
+    "lines",
+    "random_request",
+    "read",
+    "replies",
+    "request",
+    "uart_bytes",
+    "uart_levels",
+    "with_crc",
+    "write",
+]
+
+DELIMITER = b"\0"
+
+Levels = NDArray[np.uint8]
+"""The line in every cycle, 0 or 1."""
+
+
+def uart_levels(data: bytes, divider: int, gap: int = 0) -> Levels:
+    """The line while bytes follow each other, with ``gap`` idle cycles before each."""
+    octets = np.frombuffer(data, np.uint8)
+    bits = np.ones((len(octets), 10), np.uint8)
+    bits[:, 0] = 0
+    bits[:, 1:9] = np.unpackbits(octets[:, None], axis=1, bitorder="little")
+    frames = np.repeat(bits, divider, axis=1)
+    idle = np.ones((len(octets), gap), np.uint8)
+    return np.concatenate([idle, frames], axis=1).ravel()
+
+
+def uart_bytes(levels: Levels, divider: int) -> tuple[bytes, list[int]]:
+    """Bytes on a line that is well-formed to the cycle, and the cycles in which they began."""
+    data = bytearray()
+    begins = []
+    low = np.flatnonzero(levels == 0)
+    cycle = 0
+    while (place := np.searchsorted(low, cycle)) < len(low):
+        cycle = int(low[place])
+        bits = levels[cycle : cycle + 10 * divider].reshape(10, divider)
+        assert (bits == bits[:, :1]).all(), f"a bit changes in its middle, near cycle {cycle}"
+        assert bits[0, 0] == 0, f"no start bit in cycle {cycle}"
+        assert bits[9, 0] == 1, f"no stop bit near cycle {cycle}"
+        data.append(int(np.packbits(bits[1:9, 0], bitorder="little")[0]))
+        begins.append(cycle)
+        cycle += 10 * divider
+    return bytes(data), begins
+
+
+def with_crc(content: bytes) -> bytes:
+    return content + crc32(content).to_bytes(4, "little")
+
+
+def _blocks(data: bytes) -> Iterator[tuple[bytes, int]]:
+    """Blocks and their codes; the last code is below 255."""
+    block = bytearray()
+    for byte in data:
+        if byte:
+            block.append(byte)
+        if not byte or len(block) == 254:
+            yield bytes(block), len(block) + 1
+            block.clear()
+    yield bytes(block), len(block) + 1
+
+
+def cobs_encode(data: bytes, *, shortest: bool = False) -> bytes:
+    """COBS as it is known: codes before their blocks.
+
+    With ``shortest`` a last block of 254 bytes is not followed by an empty one.
+    """
+    blocks = list(_blocks(data))
+    if shortest and len(blocks) > 1 and blocks[-1] == (b"", 1) and blocks[-2][1] == 255:
+        del blocks[-1]
+    return b"".join(bytes([code]) + block for block, code in blocks)
+
+
+def cobs_decode(line: bytes) -> bytes | None:
+    """What ``line``, without its delimiter, holds, or ``None`` if a block is cut short."""
+    data = bytearray()
+    place = 0
+    while place < len(line):
+        code = line[place]
+        data += line[place + 1 : place + code]
+        place += code
+        if code < 255 and place < len(line):
+            data.append(0)
+    return bytes(data) if place == len(line) else None
+
+
+def frame(content: bytes, *, shortest: bool = False) -> bytes:
+    """A request on the line, delimiter included."""
+    return cobs_encode(with_crc(content), shortest=shortest) + DELIMITER
+
+
+def request(number: int, kind: int, address: int, size: int, data: bytes = b"") -> bytes:
+    """A request's header and data."""
+    header = (
+        bytes([number % 256, kind]) + size.to_bytes(2, "little") + address.to_bytes(4, "little")
+    )
+    return header + data
+
+
+def read(number: int, address: int, size: int) -> bytes:
+    return request(number, Request.READ, address, size)
+
+
+def write(number: int, address: int, data: bytes) -> bytes:
+    return request(number, Request.WRITE, address, len(data), data)
+
+
+def hello(number: int, nonce: int) -> bytes:
+    return request(number, Request.HELLO, nonce, 0)
+
+
+def given_out(content: bytes, *, repeated: bool = False) -> bytes:
+    """What the receiver gives out for a request."""
+    kind = content[1]
+    code = (kind == Request.WRITE) | (kind == Request.HELLO) << 1 | (kind > 2) << 2 | repeated << 3
+    return bytes([content[0], code | kind & 0xF0]) + content[2:]
+
+
+def lines(contents: Iterable[bytes]) -> bytes:
+    return b"".join(map(frame, contents))
+
+
+def random_request(rng: random.Random, number: int, longest: int = 100) -> bytes:
+    """A read or a write of memory or control window, mostly legal."""
+    size = rng.choice([0, 1, 4, 8, rng.randrange(longest + 1)])
+    if rng.random() < 0.3:
+        size -= size % 4
+        address = CONTROL_BASE + rng.randrange(0, 0x4010 - size, 4)
+    else:
+        address = rng.randrange(0x1_0004 - size)
+    if rng.random() < 0.5:
+        return read(number, address, size)
+    return write(number, address, rng.choice([rng.randbytes(size), bytes(size), b"\xff" * size]))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer."""
+
+    number: int
+    answer: Answer
+    data: bytes = b""
+    interrupt: bool = False
+
+    @property
+    def content(self) -> bytes:
+        return bytes([self.number % 256, self.answer | self.interrupt << INTERRUPT_BIT]) + self.data
+
+
+def answer_line(content: bytes) -> bytes:
+    """An answer on the line, delimiter included: codes behind their blocks."""
+    blocks = _blocks(with_crc(content))
+    return b"".join(block + bytes([code]) for block, code in blocks) + DELIMITER
+
+
+def answer_content(line: bytes) -> bytes:
+    """What an answer, without its delimiter, holds. Raises ``AssertionError`` if it is damaged."""
+    parts: list[bytes] = []
+    end = len(line)
+    while end:
+        code = line[end - 1]
+        start = end - code
+        assert start >= 0, f"code {code} at {end - 1} of {line.hex()}"
+        if parts and code < 255:
+            parts.append(DELIMITER)
+        parts.append(line[start : end - 1])
+        end = start
+    content = b"".join(reversed(parts))
+    assert len(content) >= 6, f"short answer: {line.hex()}"
+    assert with_crc(content[:-4]) == content, f"CRC of {content.hex()}"
+    return content[:-4]
+
+
+def replies(line: bytes) -> list[Reply]:
+    """All answers of ``line``. Raises ``AssertionError`` if one is damaged or cut short."""
+    *frames, rest = line.split(DELIMITER)
+    assert not rest, f"cut short: {rest.hex()}"
+    found = []
+    for entry in frames:
+        content = answer_content(entry)
+        assert answer_line(content) == entry + DELIMITER, "not the way that the contract says"
+        code = content[1]
+        found.append(
+            Reply(content[0], Answer(code & 0x7F), content[2:], bool(code >> INTERRUPT_BIT))
+        )
+    return found
+
+
+@dataclass
+class BoardRules:
+    """What a board does with what comes over the line, if it answers each frame at once."""
+
+    memory_base: int
+    memory_bytes: int
+    memory: bytearray
+    window: bytearray = field(default_factory=lambda: bytearray(CONTROL_SIZE))
+    expected: int = 0
+    complained: bool = False
+    interrupt: bool = False
+    written: list[tuple[int, bytes]] = field(default_factory=list)
+    """Addresses and data of all writes that were executed."""
+
+    def take(self, line: bytes) -> list[Reply]:
+        """Answers to ``line``, whole frames; what is behind the last delimiter is ignored."""
+        answers = (self._take_frame(entry) for entry in line.split(DELIMITER)[:-1] if entry)
+        return [answer for answer in answers if answer]
+
+    def _take_frame(self, line: bytes) -> Reply | None:
+        content = cobs_decode(line)
+        if content is None or len(content) < 12 or with_crc(content[:-4]) != content:
+            return self._complaint()
+        number, kind = content[0], content[1]
+        size, address = (
+            int.from_bytes(content[2:4], "little"),
+            int.from_bytes(content[4:8], "little"),
+        )
+        data = content[8:-4]
+        if len(data) != (size if kind == Request.WRITE else 0):
+            return self._complaint()
+        ahead = 0 if kind == Request.HELLO else (number - self.expected) % 256
+        if 0 < ahead < 256 - REPETITIONS:
+            return self._complaint()
+        self.complained = False
+        if ahead == 0:
+            self.expected = (number + 1) % 256
+        return self._execute(kind, number, address, size, data, ahead == 0)
+
+    def _complaint(self) -> Reply | None:
+        if self.complained:
+            return None
+        self.complained = True
+        return Reply(self.expected, Answer.EXPECTED, interrupt=self.interrupt)
+
+    def _execute(
+        self, kind: int, number: int, address: int, size: int, data: bytes, fresh: bool
+    ) -> Reply:
+        if kind == Request.HELLO and size == 0:
+            identity = bytes([LINK_VERSION, 0]) + RECEIVE_BYTES.to_bytes(2, "little")
+            data = identity + address.to_bytes(4, "little")
+            return Reply(number, Answer.DONE, data, interrupt=self.interrupt)
+        found = self._storage(address, size)
+        if found is None or kind not in (Request.READ, Request.WRITE):
+            return Reply(number, Answer.REFUSED, interrupt=self.interrupt)
+        storage, offset = found
+        if kind == Request.READ:
+            data = bytes(storage[offset : offset + size])
+            return Reply(number, Answer.DONE, data, interrupt=self.interrupt)
+        if fresh:
+            storage[offset : offset + size] = data
+            self.written.append((address, data))
+        return Reply(number, Answer.DONE, interrupt=self.interrupt)
+
+    def _storage(self, address: int, size: int) -> tuple[bytearray, int] | None:
+        if size == 0:
+            return self.memory, 0
+        if size > 512:
+            return None
+        offset = address - self.memory_base
+        if offset >= 0 and offset + size <= self.memory_bytes:
+            return self.memory, offset
+        offset = address - CONTROL_BASE
+        whole = offset % 4 == 0 and size % 4 == 0
+        if whole and offset >= 0 and offset + size <= CONTROL_SIZE:
+            return self.window, offset
+        return None

@@ -1,0 +1,112 @@
+"""What the bridge of the serial link stands between, for tests: storage, and a patient sink."""
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["AnswerSink", "Memory", "Window"]
+
+
+@dataclass
+class Memory:
+    """Bytes behind a `ByteAccess`, ready in a cycle with probability ``haste``.
+
+    Fails where its user changes an access that has not taken place.
+    """
+
+    port: Any
+    content: dict[int, int]
+    haste: float = 1.0
+    seed: int = 0
+    reads: list[int] = field(default_factory=list)
+    writes: list[tuple[int, int]] = field(default_factory=list)
+    """Addresses and data, in order."""
+
+    async def run(self, ctx: Any) -> None:
+        rng = random.Random(self.seed)
+        port = self.port
+        waiting: tuple[int, ...] | None = None
+        while True:
+            ready = rng.random() < self.haste
+            ctx.set(port.ready, ready)
+            _, _, enable, *access = await ctx.tick().sample(
+                port.enable, port.write, port.address, port.write_data
+            )
+            assert waiting is None or enable, "an access was taken back"
+            if enable:
+                write, address, data = access
+                now = (write, address, data if write else 0)
+                assert waiting in (None, now), "an access changed that had not taken place"
+                waiting = None if ready else now
+            ctx.set(port.read_data, rng.randrange(256))
+            if enable and ready and write:
+                self.writes.append((address, data))
+                self.content[address] = data
+            elif enable and ready:
+                self.reads.append(address)
+                ctx.set(port.read_data, self.content[address])
+
+
+@dataclass
+class Window:
+    """Words behind a `ControlPort`, by offset."""
+
+    port: Any
+    content: dict[int, int]
+    reads: list[int] = field(default_factory=list)
+    writes: list[tuple[int, int]] = field(default_factory=list)
+
+    async def run(self, ctx: Any) -> None:
+        rng = random.Random(0)
+        port = self.port
+        while True:
+            _, _, read, write, offset, data = await ctx.tick().sample(
+                port.read, port.write, port.address, port.write_data
+            )
+            assert not (read and write)
+            assert not ((read or write) and offset % 4)
+            ctx.set(port.read_data, rng.getrandbits(32))
+            if write:
+                self.writes.append((offset, data))
+                self.content[offset] = data
+            if read:
+                self.reads.append(offset)
+                ctx.set(port.read_data, self.content[offset])
+
+
+@dataclass
+class AnswerSink:
+    """Takes ``count`` answers. Once ready it stays so until a byte comes."""
+
+    port: Any
+    count: int
+    haste: float = 1.0
+    idle: int = 40
+    answers: list[bytes] = field(default_factory=list)
+    cycles: list[int] = field(default_factory=list)
+    """Of each byte."""
+
+    async def run(self, ctx: Any) -> None:
+        rng = random.Random(7)
+        port = self.port
+        answer = bytearray()
+        cycle = 0
+        end: int | None = None if self.count else self.idle
+        ready = False
+        while end is None or cycle < end:
+            ready |= rng.random() < self.haste
+            ctx.set(port.ready, ready)
+            _, _, valid, byte, last = await ctx.tick().sample(
+                port.valid, port.payload.byte, port.payload.last
+            )
+            if valid and ready:
+                ready = False
+                answer.append(byte)
+                self.cycles.append(cycle)
+                if last:
+                    assert len(self.answers) < self.count, f"too many answers: {answer.hex()}"
+                    self.answers.append(bytes(answer))
+                    answer.clear()
+                    end = cycle + self.idle if len(self.answers) == self.count else None
+            cycle += 1
+        assert not answer, f"an answer without an end: {answer.hex()}"

@@ -1,0 +1,146 @@
+"""A small design behind two UART pins, and the same in plain Python: what the pin tests run.
+
+Every received byte is looked up in a memory, its cell is rewritten with the byte and a running sum,
+and the sum of all that was received goes into the answer: one byte for each. A lost, doubled or
+reordered byte, a wrong memory cell and a wrong carry all change the answers that follow.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+
+from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, Signal, ValueLike
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["Answerer", "Store", "answers"]
+
+
+class Store(Enum):
+    """What the memory is made of: how many cells, and whether they begin with something."""
+
+    BLOCK = 256, True
+    TALL = 2048, False
+    SINGLE_PORT = 1 << 14, False
+    """An instance of iCE40's large RAM."""
+
+
+def start(store: Store) -> list[int]:
+    """The cells at power-on."""
+    depth, filled = store.value
+    return [(index * 37 + 11) % 256 if filled else 0 for index in range(depth)]
+
+
+def answers(received: Iterable[int], store: Store = Store.BLOCK) -> Iterator[int]:
+    """What an ``Answerer`` sends for the bytes ``received`` since power-on."""
+    memory, total = start(store), 0
+    for byte in received:
+        # The sum reaches the memory's upper cells, and few of them, so that it finds some again.
+        cell = (byte + (total >> 12 << 8)) % len(memory)
+        total = (total + byte) % 65536
+        yield memory[cell] ^ (total >> 8)
+        memory[cell] = (byte ^ total) % 256
+
+
+class Answerer(wiring.Component):
+    """A UART of ``divider`` clocks a bit; for every byte that comes, ``answers`` says what goes.
+
+    An answer goes out while the next byte comes in, so that bytes may follow each other without a
+    gap. ``busy`` is high from a byte's arrival to the end of its answer.
+    """
+
+    rx: In(1, init=1)
+    tx: Out(1, init=1)
+    busy: Out(1)
+
+    def __init__(self, divider: int, store: Store = Store.BLOCK) -> None:
+        self._divider = divider
+        self._store = store
+        super().__init__()
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        line = Signal(2, init=3)
+        m.d.sync += line.eq(Cat(self.rx, line[0]))
+        clock = Signal(range(2 * self._divider))
+        left = Signal(range(11))
+        shift = Signal(8)
+        came = Signal()
+        m.d.sync += came.eq(0)
+        with m.If(left == 0):
+            with m.If(~line[1]):
+                # Half a bit on is the middle of the start bit.
+                m.d.sync += [clock.eq(self._divider // 2), left.eq(10)]
+        with m.Elif(clock != 0):
+            m.d.sync += clock.eq(clock - 1)
+        with m.Else():
+            m.d.sync += [clock.eq(self._divider - 1), left.eq(left - 1)]
+            with m.If(left != 1):
+                m.d.sync += shift.eq(Cat(shift[1:], line[1]))
+            m.d.sync += came.eq(left == 2)
+
+        total = Signal(16)
+        looked_up = Signal()
+        m.d.sync += looked_up.eq(came)
+        with m.If(came):
+            m.d.sync += total.eq(total + shift)
+        byte = Signal(8)
+        cell = Signal(14)
+        m.d.comb += cell.eq(Cat(shift, total[12:]))
+        last = Signal(14)
+        m.d.sync += [byte.eq(shift), last.eq(cell)]
+        found = Signal(8)
+        self._memory(m, came, cell, found, looked_up, last, byte ^ total[:8])
+
+        sending = Signal(10, init=0x3FF)
+        bits = Signal(range(11))
+        pause = Signal(range(self._divider))
+        m.d.comb += [self.tx.eq(sending[0]), self.busy.eq(came | looked_up | (bits != 0))]
+        with m.If(looked_up):
+            m.d.sync += [
+                sending.eq(Cat(0, found ^ total[8:], 1)),
+                bits.eq(10),
+                pause.eq(self._divider - 1),
+            ]
+        with m.Elif(pause != 0):
+            m.d.sync += pause.eq(pause - 1)
+        with m.Elif(bits != 0):
+            m.d.sync += [
+                sending.eq(Cat(sending[1:], 1)),
+                bits.eq(bits - 1),
+                pause.eq(self._divider - 1),
+            ]
+        return m
+
+    def _memory(
+        self,
+        m: Module,
+        read: Signal,
+        cell: Signal,
+        found: Signal,
+        write: Signal,
+        last: Signal,
+        data: ValueLike,
+    ) -> None:
+        if self._store is Store.SINGLE_PORT:
+            out = Signal(16)
+            m.submodules.memory = Instance(
+                "SB_SPRAM256KA",
+                i_CLOCK=ClockSignal(),
+                i_ADDRESS=Mux(write, last, cell),
+                i_DATAIN=Cat(data, data),
+                i_MASKWREN=Const(0b0011),
+                i_WREN=write,
+                i_CHIPSELECT=read | write,
+                i_STANDBY=Const(0),
+                i_SLEEP=Const(0),
+                i_POWEROFF=Const(1),
+                o_DATAOUT=out,
+            )
+            m.d.comb += found.eq(out[:8])
+            return
+        depth, _ = self._store.value
+        m.submodules.memory = memory = Memory(shape=8, depth=depth, init=start(self._store))
+        read_port, write_port = memory.read_port(), memory.write_port()
+        m.d.comb += [read_port.addr.eq(cell), read_port.en.eq(read), found.eq(read_port.data)]
+        m.d.comb += [write_port.addr.eq(last), write_port.data.eq(data), write_port.en.eq(write)]

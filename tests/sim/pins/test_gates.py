@@ -1,0 +1,196 @@
+"""Netlists of gates: evaluated as their parts say, in every cycle, whatever order they come in."""
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from bitlane_sim.evaluator import SimulationError
+from bitlane_sim.pins import GateModel, PinSimulation
+from bitlane_sim.pins.netlist import HIGH, LOW, NetlistBuilder
+from bitlane_sim.pins.peer import Peer, Pins
+
+
+class Plain:
+    """The same netlist in plain Python: slow, and with nothing clever about it."""
+
+    def __init__(self, builder: NetlistBuilder, contents: list[np.ndarray]) -> None:
+        self.parts = builder
+        self.memories = [list(map(int, memory)) for memory in contents]
+        self.level = {LOW: 0, HIGH: 1}
+        for _, _, _, q, _, first in builder._flip_flops:
+            self.level[q] = first
+
+    def value(self, signal: int) -> int:
+        return self.level.get(signal, 0)
+
+    def settle(self, inputs: dict[int, int]) -> None:
+        self.level |= inputs
+        changed = True
+        while changed:
+            changed = False
+            for signals, table, output in self.parts._luts:
+                row = sum(self.value(signal) << bit for bit, signal in enumerate(signals))
+                if self.value(output) != table >> row & 1:
+                    self.level[output] = table >> row & 1
+                    changed = True
+
+    def edge(self) -> None:
+        new: dict[int, int] = {}
+        stores: list[tuple[int, int, int]] = []
+        for d, enable, clear, q, value, _ in self.parts._flip_flops:
+            if self.value(clear):
+                new[q] = value
+            elif self.value(enable):
+                new[q] = self.value(d)
+        rows: list[tuple[int, int, int]] = []
+        for memory, kind, enable, address, bits, data, count in self.parts._ports:
+            if not self.value(enable):
+                continue
+            wires = self.parts._wires
+            at = sum(
+                place for signal, place, _ in wires[address : address + bits] if self.value(signal)
+            )
+            for signal, place, mask in wires[data : data + count]:
+                if kind == 0:
+                    new[signal] = self.memories[memory][at + place]
+                elif kind == 2:
+                    rows.append((memory, at, self.value(signal)))
+                elif self.value(mask):
+                    stores.append((memory, at + place, self.value(signal)))
+        for memory, place, value in stores:
+            self.memories[memory][place] = value
+        for lut, row, value in rows:
+            inputs, table, output = self.parts._luts[lut]
+            self.parts._luts[lut] = inputs, table & ~(1 << row) | value << row, output
+        self.level |= new
+
+
+def at_random(seed: int) -> tuple[NetlistBuilder, list[np.ndarray], list[int]]:
+    """A netlist whose signals all end in flip-flops and memories, or nowhere."""
+    choose = random.Random(seed)
+    builder = NetlistBuilder()
+    inputs = [builder.signal() for _ in range(3)]
+    builder.inputs = {f"i{number}": (signal,) for number, signal in enumerate(inputs)}
+    states = [builder.signal() for _ in range(12)]
+    out = [builder.signal() for _ in range(4)]
+    signals = [LOW, HIGH, *inputs, *states, *out]
+    watched = list(signals)
+    made = [builder.signal() for _ in range(30)]
+    order = list(range(30))
+    # Parts may come in any order.
+    choose.shuffle(order)
+    for number in order:
+        picked = [choose.choice(signals + made[:number]) for _ in range(choose.randint(0, 4))]
+        builder.lut(choose.getrandbits(1 << len(picked)), picked, made[number])
+    signals += made
+    for q in states:
+        d, enable, clear = (choose.choice(signals) for _ in range(3))
+        builder.flip_flop(
+            d,
+            q,
+            enable=choose.choice([HIGH, enable]),
+            clear=choose.choice([LOW, LOW, clear]),
+            value=choose.getrandbits(1),
+            first=choose.getrandbits(1),
+        )
+    contents = np.array([choose.getrandbits(1) for _ in range(64)], np.uint8)
+    memory = builder.memory(contents)
+    address = [(choose.choice(signals), 4 << bit) for bit in range(4)]
+    read = choose.choice([HIGH, choose.choice(signals)])
+    builder.read_port(memory, read, address, [(signal, bit) for bit, signal in enumerate(out)])
+    # The other port sees the same bits as 32 words of 2.
+    address = [(choose.choice(signals), 2 << bit) for bit in range(5)]
+    data = [
+        (choose.choice(signals), bit, choose.choice([HIGH, choose.choice(signals)]))
+        for bit in range(2)
+    ]
+    builder.write_port(memory, choose.choice(signals), address, data)
+    address = [(choose.choice(signals), 1 << bit) for bit in range(4)]
+    picked = [choose.choice(signals) for _ in range(4)]
+    rewritten = builder.lut_ram(
+        choose.getrandbits(16), picked, choose.choice(signals), address, choose.choice(signals)
+    )
+    watched.append(rewritten)
+    watched = [signal for signal in watched if signal > HIGH and signal not in inputs]
+    builder.outputs = {f"o{number}": (signal,) for number, signal in enumerate(watched)}
+    return builder, [contents], inputs
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_netlists_do_what_their_parts_say(seed: int) -> None:
+    builder, contents, inputs = at_random(seed)
+    plain = Plain(builder, contents)
+    model = GateModel(builder.build(), f"random netlist {seed}")
+    entry = model.entry()
+    choose = random.Random(seed)
+    step = stepper(model)
+    for cycle in range(200):
+        driven = {signal: choose.getrandbits(1) for signal in inputs}
+        for name, (signal,) in builder.inputs.items():
+            model.set(name, driven[signal])
+        plain.settle(driven)
+        shown = {name: model.get(name) for name in builder.outputs}
+        expected = {name: plain.value(signal) for name, (signal,) in builder.outputs.items()}
+        assert shown == expected, f"seed {seed}, cycle {cycle}"
+        step()
+        plain.edge()
+    assert entry.numbers.keys() == model.ports.keys()
+    model.close()
+    model.close()
+
+
+def stepper(model: GateModel) -> Callable[[], None]:
+    """Clocks a model without pins of a UART once."""
+    import ctypes
+
+    entry = model.entry()
+    kind = ctypes.CFUNCTYPE(
+        ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_void_p
+    )
+    run_until = kind(entry.run_until)
+    came = ctypes.c_int()
+    return lambda: assert_legal(run_until(entry.model, LOW, 1, ctypes.addressof(came)))
+
+
+def assert_legal(legal: int) -> None:
+    assert legal == 1
+
+
+def test_a_lut_may_hang_on_itself_only_where_that_makes_no_difference() -> None:
+    builder = NetlistBuilder()
+    harmless = builder.signal()
+    builder.lut(0b0101, [LOW, harmless], harmless)
+    builder.outputs["tx"] = (harmless,)
+    assert GateModel(builder.build(), "constant").get("tx") == 1
+
+    looped = builder.signal()
+    builder.lut(0b01, [looped], looped)
+    with pytest.raises(SimulationError, match="1 LUTs of the netlist depend on a loop"):
+        builder.build()
+
+
+def test_a_signal_with_two_drivers_is_refused() -> None:
+    builder = NetlistBuilder()
+    signal = builder.lut(0b10, [HIGH])
+    builder.flip_flop(HIGH, signal)
+    with pytest.raises(SimulationError, match="two drivers"):
+        builder.build()
+
+
+def test_gates_can_be_run_at_their_pins() -> None:
+    builder = NetlistBuilder()
+    rx, tx = builder.signal(), builder.signal()
+    builder.inputs["rx"] = (rx,)
+    builder.flip_flop(rx, tx, first=1)
+    builder.outputs["tx"] = (tx,)
+    simulation = PinSimulation(GateModel(builder.build(), "a flip-flop"), 4)
+    simulation.send(b"echo")
+    assert simulation.wait(4, 1000)
+    data, cycles = simulation.receive_timed()
+    assert data.tobytes() == b"echo"
+    # One cycle late, in the middle of the stop bit.
+    assert cycles.tolist() == [39 + 40 * index for index in range(4)]
+    assert isinstance(simulation._peer, Peer)
+    assert Pins().rx == "rx"

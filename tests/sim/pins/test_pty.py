@@ -1,0 +1,130 @@
+"""Pins behind a pseudo-terminal: pyserial talks to them, and not a byte is lost."""
+
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from serial import Serial
+
+from bitlane_sim.pins import PinSimulation
+from bitlane_sim.pins.pty import PtyServer
+from sim.pins.answerer import Answerer, answers
+
+DIVIDER = 8
+BAUD = 1_000_000
+
+
+@contextmanager
+def serving(server: PtyServer) -> Iterator[None]:
+    """Serve in the background."""
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def serve() -> None:
+        try:
+            while not stop.is_set():
+                server.serve(0.02)
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    assert not failures
+
+
+@pytest.fixture
+def server() -> Iterator[PtyServer]:
+    simulation = PinSimulation(Answerer(DIVIDER), DIVIDER)
+    server = PtyServer(simulation)
+    server.warm_up()
+    yield server
+    server.close()
+    server.close()
+    simulation.close()
+
+
+def exchange(port: Serial, data: bytes) -> bytes:
+    """Write from a thread of its own: answers come while the terminal takes no more."""
+    writer = threading.Thread(target=port.write, args=(data,))
+    writer.start()
+    got = port.read(len(data))
+    writer.join()
+    return bytes(got)
+
+
+def test_bytes_go_through_both_ways_and_none_is_lost(server: PtyServer) -> None:
+    data = random.Random(5).randbytes(60_000)
+    with serving(server), Serial(server.name, BAUD, timeout=20) as port:
+        assert exchange(port, data) == bytes(answers(data))
+    assert server.sent == server.received == len(data)
+    assert server.simulation.framing_errors == 0
+
+
+def test_single_bytes_are_answered_before_the_next_one(server: PtyServer) -> None:
+    data = random.Random(6).randbytes(100)
+    with serving(server), Serial(server.name, BAUD, timeout=20) as port:
+        for byte, answer in zip(data, answers(data), strict=True):
+            port.write(bytes([byte]))
+            assert port.read(1) == bytes([answer])
+
+
+def test_every_byte_value_passes_as_it_is(server: PtyServer) -> None:
+    """A terminal that is not raw would eat or change control characters."""
+    data = bytes(range(256))
+    with serving(server), Serial(server.name, BAUD, timeout=20) as port:
+        assert exchange(port, data) == bytes(answers(data))
+
+
+def test_clients_come_and_go(server: PtyServer) -> None:
+    data = random.Random(7).randbytes(4000)
+    right = bytes(answers(data))
+    with serving(server):
+        for start in range(0, 4000, 1000):
+            with Serial(server.name, BAUD, timeout=20) as port:
+                part = slice(start, start + 1000)
+                assert exchange(port, data[part]) == right[part]
+
+
+def test_answers_that_nobody_reads_are_kept(server: PtyServer) -> None:
+    """More than the kernel holds: the clock waits for the reader, and nothing is dropped."""
+    data = random.Random(8).randbytes(150_000)
+    with serving(server), Serial(server.name, BAUD, timeout=20, write_timeout=20) as port:
+        writer = threading.Thread(target=port.write, args=(data,))
+        writer.start()
+        writer.join(1)
+        got = port.read(len(data))
+        writer.join()
+    assert got == bytes(answers(data))
+
+
+def test_the_clock_stands_while_nothing_is_to_be_done(server: PtyServer) -> None:
+    assert server.resting
+    start = server.simulation.cycle
+    with serving(server), Serial(server.name, BAUD, timeout=20) as port:
+        port.write(b"x")
+        assert port.read(1)
+    for _ in range(1000):
+        if server.resting:
+            break
+        server.serve(0.01)
+    assert server.resting
+    before = server.simulation.cycle
+    # A byte each way, and 64 byte times of rest.
+    assert before - start <= (2 + 64 + 1) * 10 * DIVIDER
+    server.serve(0.05)
+    assert server.simulation.cycle == before
+
+
+def test_a_terminal_that_is_closed_is_gone(server: PtyServer) -> None:
+    with Serial(server.name, BAUD, timeout=0.1) as port:
+        server.close()
+        with pytest.raises(OSError, match=r"Input/output error|disconnected|readiness"):
+            port.write(b"x")

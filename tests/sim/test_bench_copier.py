@@ -1,0 +1,187 @@
+"""What `bench --area` places beside other DMA cores works: it copies, faults and recovers."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from numpy.typing import NDArray
+
+from bitlane_rtl.abi import Port, Status
+from bitlane_sim.bench.area.copier import Copier, Descriptor
+from bitlane_sim.bench.area.designs import copy_like
+from bitlane_sim.evaluator import Access, Get, RunUntil, Set, Step, StoragePort
+from bitlane_sim.memory.control import MemoryControl, Response
+from bitlane_sim.memory.memory import Memory, ReadStorage, WriteStorage
+from bitlane_sim.memory.place import Place
+from bitlane_sim.pysim import PysimEvaluator
+
+_BYTES = 1 << 14
+_CONFIGURATION = copy_like(32, "ecp5")
+_PLACE = Place(_CONFIGURATION.address_width, 32, 0, _BYTES)
+_STORAGE = [
+    StoragePort(
+        buffer="memory",
+        access=access,
+        enable=f"{name}__enable",
+        address=f"{name}__address",
+        data=f"{name}__data",
+        mask="write__mask" if access is Access.WRITE else "",
+    )
+    for name, access in (("read", Access.READ), ("write", Access.WRITE))
+]
+
+
+class _System(wiring.Component):
+    """A `Copier` at a memory."""
+
+    i: stream.Interface
+    clear: Signal
+    retired: Signal
+    responses: Signal
+    fault: Signal
+    code: Signal
+    fault_port: Signal
+    fault_address: Signal
+    memory: Any
+    read: Any
+    write: Any
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "i": In(stream.Signature(Descriptor(_CONFIGURATION))),
+                "clear": In(1),
+                "retired": Out(16),
+                "fault": Out(1),
+                "code": Out(8),
+                "fault_port": Out(2),
+                "fault_address": Out(32),
+                "memory": In(MemoryControl(32)),
+                "read": Out(ReadStorage(_PLACE)),
+                "write": Out(WriteStorage(_PLACE)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.copier = copier = Copier(_CONFIGURATION)
+        m.submodules.ram = ram = Memory(_PLACE, two=False)
+        wiring.connect(m, copier.m_axi, ram.axi)
+        wiring.connect(m, wiring.flipped(self.i), copier.i)
+        wiring.connect(m, wiring.flipped(self.memory), ram.control)
+        wiring.connect(m, ram.read, wiring.flipped(self.read))
+        wiring.connect(m, ram.write, wiring.flipped(self.write))
+        m.d.comb += copier.clear.eq(self.clear)
+        for name in ("fault", "code", "fault_port", "fault_address"):
+            m.d.comb += getattr(self, name).eq(getattr(copier, name))
+        m.d.sync += self.retired.eq(self.retired + copier.retire)
+        return m
+
+
+class _Bench:
+    def __init__(self) -> None:
+        rng = np.random.default_rng(1)
+        self.memory: NDArray[np.uint8] = rng.integers(0, 256, _BYTES, np.uint8)
+        self.expected = self.memory.copy()
+        self._run = PysimEvaluator(_System(), storage=_STORAGE, buffers={"memory": self.memory})
+
+    def close(self) -> None:
+        self._run.close()
+
+    def set(self, **values: int) -> None:
+        self._run.run([Set(name, value) for name, value in values.items()])
+
+    def order(self, source: int, target: int, size: int) -> None:
+        """Give a descriptor, once it is taken."""
+        payload = source | target << 32 | (size - 1) << 64
+        self._run.run(
+            [
+                Set("i__payload", payload),
+                Set("i__valid", 1),
+                RunUntil("i__ready", 2000),
+                Set("i__valid", 0),
+            ]
+        )
+        self.expected[target : target + size] = ~self.memory[source : source + size]
+
+    def get(self, name: str) -> int:
+        return self._run.run([Get(name)])[0]
+
+    def step(self, cycles: int) -> None:
+        self._run.run([Step(cycles)])
+
+    def until_retired(self, number: int) -> int:
+        """Cycles until so many descriptors have retired."""
+        began = self._run.cycles
+        while self.get("retired") < number:
+            assert self._run.cycles - began < 10_000, "it hangs"
+            self.step(1)
+        return self._run.cycles - began
+
+
+@pytest.fixture
+def bench() -> Iterator[_Bench]:
+    with closing(_Bench()) as bench:
+        yield bench
+
+
+@pytest.mark.parametrize(("latency", "stall"), [(0, 0), (30, 0), (3, 128)])
+def test_bytes_are_copied_and_no_others_change(bench: _Bench, latency: int, stall: int) -> None:
+    channels = ("ar", "r", "aw", "w", "b")
+    bench.set(memory__latency=latency, **{f"memory__stall_{name}": stall for name in channels})
+    bench.set(memory__seed=7, memory__seed_load=1)
+    bench.step(1)
+    bench.set(memory__seed_load=0)
+    rng = np.random.default_rng(2)
+    sizes = [1, 2, 3, 4, 5, 63, 64, 65, 300, *rng.integers(1, 200, 10).tolist()]
+    target = _BYTES // 2
+    for size in sizes:
+        source = int(rng.integers(0, _BYTES // 2 - size))
+        target += int(rng.integers(1, 9))
+        bench.order(source, target, size)
+        target += size
+    bench.until_retired(len(sizes))
+    np.testing.assert_array_equal(bench.memory, bench.expected)
+    assert not bench.get("fault")
+
+
+def test_error_is_latched_and_cleared(bench: _Bench) -> None:
+    before = bench.memory.copy()
+    bench.set(
+        memory__error_read=1,
+        memory__error_first=0x104,
+        memory__error_last=0x104,
+        memory__error_response=Response.SLVERR,
+    )
+    bench.order(0x100, 0x1000, 64)
+    bench.order(0x400, 0x2000, 64)
+    bench.step(100)
+    assert bench.get("fault")
+    assert bench.get("code") == Status.READ_ERROR
+    assert bench.get("fault_port") == Port.READ_A
+    assert bench.get("fault_address") == 0x104
+    assert bench.get("retired") == 0
+    np.testing.assert_array_equal(bench.memory[0x1004:], before[0x1004:])
+    assert not bench.get("i__ready"), "a descriptor would be taken after the fault"
+
+    bench.set(memory__error_read=0, clear=1)
+    bench.step(20)
+    bench.set(clear=0)
+    assert not bench.get("fault")
+    np.copyto(bench.expected, bench.memory)
+    bench.order(0x400, 0x2000, 64)
+    bench.until_retired(1)
+    np.testing.assert_array_equal(bench.memory, bench.expected)
+
+
+def test_cycles_of_a_short_copy(bench: _Bench) -> None:
+    """From the descriptor taken to its retirement, of N = 16 beats; axi_cdma's last response comes
+    after N + 6."""
+    bench.order(0x100, 0x1000, 64)
+    beats = 16
+    assert bench.until_retired(1) == beats + 6

@@ -1,0 +1,131 @@
+"""The performance page says what the files say, and what is missing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bitlane_sim.bench.page import main, page
+
+_CYCLES: dict[str, Any] = {
+    "kind": "cycles",
+    "date": "2026-11-21",
+    "machine": "A machine, 2 cores",
+    "versions": {"bitlane": "1.2", "amaranth": "0.5"},
+    "rows": [
+        {
+            "work": "64 KiB NOT",
+            "unit": "beat/cycle",
+            "width": 64,
+            "goal": 0.998,
+            "bound": 1.0,
+            "peer": None,
+            "measured": 0.99854,
+            "ratio": 0.99854,
+            "met": True,
+        },
+        {
+            "work": "64 B NOT",
+            "unit": "cycles",
+            "width": 32,
+            "goal": 28,
+            "bound": 19,
+            "peer": 22,
+            "measured": 29,
+            "ratio": 29 / 19,
+            "met": False,
+        },
+    ],
+}
+_AREA_ROW: dict[str, Any] = {
+    "design": "copy-32",
+    "family": "ecp5",
+    "chip": "LFE5U-25F",
+    "width": 32,
+    "scope": "the data path",
+    "cells": {"lut4": 500, "carry": 80, "ff": 400, "ram": {"DP16KD": 2}},
+    "mhz": 150.4,
+    "mhz_by_seed": {"1": 150.4, "2": 149.0, "3": 160.25},
+    "gigabytes_per_second": 0.6016,
+    "most_lut4": 522,
+    "least_mhz": 150.0,
+    "met": True,
+    "failure": "",
+    "peers": [
+        {
+            "name": "axi_cdma",
+            "lut4": 522,
+            "carry": None,
+            "ff": 446,
+            "ram": 28,
+            "mhz": 76.3,
+            "gigabytes_per_second": 0.3052,
+        }
+    ],
+}
+_AREA = {**_CYCLES, "kind": "area", "rows": [_AREA_ROW]}
+
+
+def test_figures_of_the_files_are_on_the_page() -> None:
+    text = page([_CYCLES, _AREA], "performance.png")
+    assert "Measured 2026-11-21 on A machine, 2 cores; bitlane 1.2, amaranth 0.5." in text
+    assert "| 64 KiB NOT | beat/cycle | 64 | 0.998 | 1.000 | - | 0.9985 | 0.999 | yes |\n" in text
+    assert "| 64 B NOT | cycles | 32 | 28 | 19 | 22 | 29 | 1.526 | **no** |\n" in text
+    assert (
+        "| `copy-32` | 500 | 80 | 400 | 2 DP16KD | 150.4 | 149.0 to 160.2 | 0.60 |"
+        " <= 522 LUT4, >= 150 MHz | yes |\n" in text
+    )
+    assert "| axi_cdma (peer) | 522 | - | 446 | 28 | 76.3 | - | 0.31 | - | - |\n" in text
+    assert "- `copy-32`: the data path." in text
+    assert "](performance.png)" in text
+
+
+def test_placement_that_failed_is_said() -> None:
+    failed = {**_AREA_ROW, "failure": "ERROR: no room", "met": False, "mhz": None}
+    text = page([{**_AREA, "rows": [failed]}], None)
+    assert "**not placed**: ERROR: no room" in text
+    assert "150.4" not in text
+
+
+def test_what_was_not_measured_is_said() -> None:
+    text = page([_CYCLES], None)
+    assert "Not measured here: `bitlane bench --area --json FILE`." in text
+    assert "Not measured here: `bitlane bench --verilator --json FILE`." in text
+    assert "![" not in text
+
+
+def test_seconds_are_shown() -> None:
+    figures = {"cxxrtl, cycles/s": 1_234_567.0, "ratio": 1.5}
+    text = page([{**_CYCLES, "kind": "verilator", "rows": figures}], None)
+    assert "| cxxrtl, cycles/s | 1,234,567 |\n| ratio | 1.50 |" in text
+
+
+def test_command_line(tmp_path: Path) -> None:
+    file, output = tmp_path / "cycles.json", tmp_path / "performance.md"
+    file.write_text(json.dumps(_CYCLES))
+    assert main([str(file), "-o", str(output), "--picture", "p.png"]) == 0
+    assert output.read_text() == page([_CYCLES], "p.png")
+    assert set(tmp_path.iterdir()) == {file, output}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "No such file"),
+        ("{", "no JSON"),
+        ("[1]", "no file of bitlane bench --json"),
+        ('{"kind": "x"}', "no file of bitlane bench --json"),
+    ],
+)
+def test_bad_files(
+    content: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, output = tmp_path / "figures.json", tmp_path / "performance.md"
+    if content is not None:
+        file.write_text(content)
+    assert main([str(file), "-o", str(output)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+    assert not output.exists()

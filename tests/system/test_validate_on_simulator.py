@@ -1,0 +1,111 @@
+"""`bitlane validate` on simulated circuits: whole ones, lean ones, and ones that fail."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bitlane.link import open_link
+from bitlane.lowering import lower
+from bitlane.runtime import Runtime
+from bitlane.validate.report import validate
+from bitlane.validate.session import Session
+from bitlane_rtl.abi import Op
+from bitlane_sim.memory.control import Hang
+from system_devices import DEVICES, NARROW, simulator_of
+
+LEAN = [
+    "sim:pysim?memory=8KiB&width=32&ports=1&loops=1&slots=2&ops=not&modes=dense",
+    "sim:pysim?memory=8KiB&width=32&loops=2&ops=count,shift_right&lanes=16,64",
+]
+
+
+def validated(url: str, prepare: Any = None, **options: Any) -> tuple[bool, list[str]]:
+    lines: list[str] = []
+    with open_link(url) as link, Runtime(link, timeout=5.0) as runtime:
+        if prepare is not None:
+            prepare(runtime)
+        session = Session(runtime, **{"seed": 1, "memory_bytes": 1 << 20} | options)
+        passed = validate(session, lines.append)
+    return passed, lines
+
+
+def failures(lines: list[str]) -> dict[str, str]:
+    return {line[:16].strip(): line[22:] for line in lines if line[16:20] == "FAIL"}
+
+
+@pytest.mark.parametrize("url", DEVICES)
+def test_the_circuit_passes(url: str) -> None:
+    for seed in range(3):
+        passed, lines = validated(url, seed=seed)
+        assert passed, (seed, lines)
+        assert lines[-1].startswith("All 17 checks passed")
+
+
+@pytest.mark.parametrize("url", LEAN)
+def test_lean_circuits_pass(url: str) -> None:
+    passed, lines = validated(url, quick=True)
+    assert passed, lines
+
+
+def test_a_bus_error_fails_what_meets_it_and_nothing_else() -> None:
+    def prepare(runtime: Runtime) -> None:
+        simulator_of(runtime).inject_error(0, 1 << 17, write=True)
+
+    passed, lines = validated(NARROW, prepare, quick=True)
+    found = failures(lines)
+    assert not passed
+    assert "memory" not in found
+    assert "bandwidth" not in found
+    assert "WRITE_ERROR on port WRITE" in found["known answers"]
+    assert lines[-1].split(" of ")[0] == str(len(found))
+
+
+def test_a_memory_that_hangs_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bitlane.ring._CLEAR_SECONDS", 0.2)
+
+    def prepare(runtime: Runtime) -> None:
+        runtime.timeout = 0.3
+        runtime.write_register("TIMEOUT", 0)
+        simulator_of(runtime).inject_hang(read=Hang.NO_ANSWER)
+
+    passed, lines = validated(NARROW, prepare, quick=True)
+    assert not passed
+    assert list(failures(lines)) == ["known answers"]
+    assert lines[-1].startswith("Stopped: the device does not answer any more; 15 checks not run")
+
+
+def test_a_byte_of_memory_that_cannot_be_changed_is_found() -> None:
+    def prepare(runtime: Runtime) -> None:
+        simulator = simulator_of(runtime)
+        memory = simulator.memory
+
+        class Stuck(np.ndarray[Any, np.dtype[np.uint8]]):
+            def __getitem__(self, index: Any) -> NDArray[np.uint8]:
+                part: NDArray[np.uint8] = memory[index]
+                if index.start <= 0x1234 < index.stop:
+                    part[0x1234 - index.start] = 0x5A
+                return part
+
+        simulator.memory = memory.view(Stuck)
+
+    passed, lines = validated(NARROW, prepare, quick=True)
+    assert not passed
+    assert "first at 0x1234: 0x5a" in failures(lines)["memory"]
+
+
+@pytest.mark.parametrize(
+    ("told", "does"), [(Op.XOR, Op.OR), (Op.COUNT, Op.COPY), (Op.SHIFT_LEFT, Op.SHIFT_RIGHT)]
+)
+def test_a_circuit_that_computes_something_else(
+    told: Op, does: Op, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(op: Op, *rest: Any, **more: Any) -> Any:
+        if op is told is Op.COUNT:
+            rest = (*rest[:3], rest[1])
+        return lower(does if op is told else op, *rest, **more)
+
+    monkeypatch.setattr("bitlane.runtime.lower", wrong)
+    _, lines = validated(NARROW, quick=True)
+    assert set(failures(lines)) == {told.name, "known answers"}
