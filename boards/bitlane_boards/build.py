@@ -1,4 +1,4 @@
-"""From a board to its bitstream: the circuit's text, synthesis, placement, routing, packing, report.
+"""From a board to its bitstream: circuit, synthesis, placement, routing, packing, report.
 
 A bitstream is left behind only if the circuit fits the device and meets its clock. The same board,
 seed and tools give the same bits.
@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from .board import Board
-from .families import FLOWS, YOSYS, Flow, Step
+from .families import FLOWS, YOSYS, Step
 from .platform import BoardTop, load_platform
 from .tools import Progress, Tool, ToolError, Usage, require, run_tool
 
@@ -67,8 +67,10 @@ class Report:
         lines = [
             f"{self.board}: {self.title}, seed {self.seed}",
             *(f"  {name:20} {n:6} of {of:6}  {n / of:4.0%}" for name, (n, of) in used if of),
-            f"  {'clock':20} {self.clock_mhz:6.2f} MHz; achieves {self.achieved_mhz:.2f} MHz,"
-            f" margin {self.margin:.1%}",
+            (
+                f"  {'clock':20} {self.clock_mhz:6.2f} MHz; achieves {self.achieved_mhz:.2f} MHz,"
+                f" margin {self.margin:.1%}"
+            ),
             f"  {'memory':20} {self.memory_bytes // 1024:6} KiB",
             f"  {'link':20} {self.baud} baud",
             f"  {'bitstream':20} {self.bitstream}, {self.bitstream_bytes} bytes",

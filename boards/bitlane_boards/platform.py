@@ -6,7 +6,16 @@ Takes pins from amaranth-boards and requests none that it does not use.
 from importlib import import_module
 from typing import Any
 
-from amaranth.hdl import ClockDomain, ClockSignal, Const, Elaboratable, Module, ResetSignal, Signal, Value
+from amaranth.hdl import (
+    ClockDomain,
+    ClockSignal,
+    Const,
+    Elaboratable,
+    Module,
+    ResetSignal,
+    Signal,
+    Value,
+)
 from amaranth.lib import io
 from amaranth.lib.cdc import FFSynchronizer
 

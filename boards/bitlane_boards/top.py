@@ -73,8 +73,9 @@ class Top(wiring.Component):
             return BankedMemory(*shape, banks=board.banks, read_ports=ports)
         memory = SharedSram(*shape, read_ports=ports)
         if board.storage is Storage.SPRAM:
-            m.submodules.storage = storage = SinglePortRam(board.words)
+            storage: Any = SinglePortRam(board.words)
         else:
-            m.submodules.storage = storage = BlockRam(board.words, configuration.data_width)
+            storage = BlockRam(board.words, configuration.data_width)
+        m.submodules.storage = storage
         wiring.connect(m, memory.memory, storage.memory)
         return memory

@@ -167,8 +167,8 @@ class Queue(wiring.Component):
         # synchronous read port would cost 42 LUT4 and 80 flip-flops more (36 bits, ECP5).
         attributes = {"no_rw_check": "1"}
         if not self._block_ram and self._depth > (4 if self._registered else 16):
-            # Else Yosys makes a block RAM of it and of the register that a payload goes to next. What
-            # is less deep may be on iCE40, which has none.
+            # Else Yosys makes a block RAM of it and of the register that a payload goes to next.
+            # What is less deep may be on iCE40, which has none.
             attributes["ram_style"] = "distributed"
         storage: Memory = Memory(
             shape=Shape.cast(self._shape).width,

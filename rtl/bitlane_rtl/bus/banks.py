@@ -208,7 +208,7 @@ class BankedMemory(wiring.Component):
         b_first = Signal()
         with m.If(a.ends | b.ends):
             m.d.sync += b_first.eq(a.ends)
-        wins = []
+        wins: list[Value] = []
         for reader, other, late in ((a, b, b_first), (b, a, ~b_first)):
             wins_it = Signal(name="a_wins" if reader is a else "b_wins")
             m.d.comb += [

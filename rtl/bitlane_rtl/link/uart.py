@@ -7,7 +7,7 @@ from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.cdc import FFSynchronizer  # type: ignore[import-untyped]
+from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
 __all__ = ["LEAST_DIVIDER", "LINE_IN", "LINE_OUT", "Received", "UartReceiver", "UartTransmitter"]
