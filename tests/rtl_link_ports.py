@@ -76,7 +76,10 @@ class Window:
 
 @dataclass
 class AnswerSink:
-    """Takes ``count`` answers. Once ready it stays so until a byte comes."""
+    """Takes ``count`` answers. Once ready it stays so until a byte comes.
+
+    Fails where a byte is withdrawn or changes that has been offered.
+    """
 
     port: Any
     count: int
@@ -93,12 +96,16 @@ class AnswerSink:
         cycle = 0
         end: int | None = None if self.count else self.idle
         ready = False
+        waiting: tuple[int, int] | None = None
         while end is None or cycle < end:
             ready |= rng.random() < self.haste
             ctx.set(port.ready, ready)
             _, _, valid, byte, last = await ctx.tick().sample(
                 port.valid, port.payload.byte, port.payload.last
             )
+            assert waiting is None or valid, f"a byte of {answer.hex()}... was withdrawn"
+            assert waiting in (None, (byte, last)), f"a byte of {answer.hex()}... changed"
+            waiting = (byte, last) if valid and not ready else None
             if valid and ready:
                 ready = False
                 answer.append(byte)

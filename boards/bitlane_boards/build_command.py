@@ -105,7 +105,7 @@ def _build(board: Board, folder: Path, seed: int) -> Report:
 
 
 def _table(reports: Sequence[Report]) -> str:
-    rows = [_COLUMNS]
+    rows: list[tuple[str, ...]] = [_COLUMNS]
     for report in reports:
         used, of = next(iter(report.cells.values()))
         blocks = " ".join(f"{n}/{total}" for n, total in report.blocks.values() if total)

@@ -90,16 +90,16 @@ class BoardTop(Elaboratable):
         m.submodules.top = top = Top(self._board)
         self._clock(m, platform)
         uart = platform.request("uart", dir="-")
-        m.submodules.rx = rx = io.Buffer("i", uart.rx)
-        m.submodules.tx = tx = io.Buffer("o", uart.tx)
+        m.submodules.rx = rx = io.Buffer(io.Direction.Input, uart.rx)
+        m.submodules.tx = tx = io.Buffer(io.Direction.Output, uart.tx)
         m.d.comb += [top.rx.eq(rx.i), tx.o.eq(top.tx)]
         lamps = {"busy": self._board.busy_led, "fault": self._board.fault_led}
         for name, number in lamps.items():
-            led = io.Buffer("o", platform.request("led", number, dir="-"))
+            led = io.Buffer(io.Direction.Output, platform.request("led", number, dir="-"))
             m.submodules[f"led_{name}"] = led
             m.d.comb += led.o.eq(getattr(top, name))
         for resource, part in self._board.high:
-            pin = io.Buffer("o", getattr(platform.request(resource, dir="-"), part))
+            pin = io.Buffer(io.Direction.Output, getattr(platform.request(resource, dir="-"), part))
             m.submodules[f"{resource}_{part}"] = pin
             m.d.comb += pin.o.eq(1)
         return m
@@ -114,7 +114,7 @@ class BoardTop(Elaboratable):
         if in_hz != out_hz and board.pll_pad:
             clock, locked = ice40_pll(m, pin.io, in_hz, out_hz, pad=True)
         else:
-            m.submodules.clock = buffer = io.Buffer("i", pin)
+            m.submodules.clock = buffer = io.Buffer(io.Direction.Input, pin)
             m.d.comb += clock.eq(buffer.i)
             if in_hz != out_hz:
                 make = {

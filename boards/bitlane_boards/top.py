@@ -40,7 +40,12 @@ class Top(wiring.Component):
     def __init__(self, board: Board) -> None:
         self._board = board
         super().__init__(
-            {"rx": In(1, init=1), "tx": Out(1, init=1), "busy": Out(1), "fault": Out(1)}
+            {
+                "rx": In(1, init=1),  # pyright: ignore[reportCallIssue]
+                "tx": Out(1, init=1),  # pyright: ignore[reportCallIssue]
+                "busy": Out(1),
+                "fault": Out(1),
+            }
         )
 
     def elaborate(self, platform: object) -> Module:

@@ -391,7 +391,8 @@ def test_exit_codes_and_lines(urls: list[str], capsys: pytest.CaptureFixture[str
     assert output.err == ""
     assert command("model:bad", "--quick", "--memory", "8KiB") == 1
     lines = capsys.readouterr().out.splitlines()
-    assert " of 17 checks FAILED in " in lines[-1]
+    assert lines[-1].startswith("FAILED: ")
+    assert " of 17 checks in " in lines[-1]
     assert urls == ["model:1", "model:bad"]
 
 

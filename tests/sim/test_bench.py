@@ -33,9 +33,9 @@ _EXPECTED = {
     "64 KiB COUNT, 8 to 32 bits": 0.9996,
     "64 KiB COUNT, 64 to 8 bits": 0.9985,
     "64 KiB XOR, shared read port, with start-up": 0.4996,
-    "three streams on one single-port SRAM": 0.3332,
+    "16 KiB XOR, three streams on one single-port SRAM": 0.333,
 }
-"""What the engine of 64 bits reaches (the last: of 32), to four digits."""
+"""What the engine of 64 bits reaches, to four digits."""
 
 
 def test_traffic_counts_from_the_doorbell() -> None:

@@ -17,7 +17,7 @@ from system_devices import DEVICES, NARROW, simulator_of
 
 LEAN = [
     "sim:pysim?memory=8KiB&width=32&ports=1&loops=1&slots=2&ops=not&modes=dense",
-    "sim:pysim?memory=8KiB&width=32&loops=2&ops=count,shift_right&lanes=16,64",
+    "sim:pysim?memory=8KiB&width=32&loops=2&ops=count&lanes=64",
 ]
 
 
@@ -59,7 +59,7 @@ def test_a_bus_error_fails_what_meets_it_and_nothing_else() -> None:
     assert "memory" not in found
     assert "bandwidth" not in found
     assert "WRITE_ERROR on port WRITE" in found["known answers"]
-    assert lines[-1].split(" of ")[0] == str(len(found))
+    assert lines[-1].startswith(f"FAILED: {len(found)} of 17 checks in ")
 
 
 def test_a_memory_that_hangs_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ def validate(session: Session, write_line: Callable[[str], object]) -> bool:
     seconds = perf_counter() - started
     if failed:
         write_line(
-            f"{len(failed)} of {plural(len(steps), 'check')} FAILED in {seconds:.1f} s:"
+            f"FAILED: {len(failed)} of {plural(len(steps), 'check')} in {seconds:.1f} s:"
             f" {', '.join(failed)}"
         )
         return False

@@ -224,8 +224,6 @@ class Bridge(wiring.Component):
         )
         with m.If(decide):
             m.d.sync += refused.eq(~allowed)
-        with m.If(self.answered):
-            m.d.sync += refused.eq(0)
         with m.If(decide & ~allowed & ~kind.write):
             m.d.sync += [left.eq(0), kind.hello.eq(0)]
 

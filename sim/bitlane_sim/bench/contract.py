@@ -76,10 +76,10 @@ def measure(
             rate = job.written / job.done
             work = "64 KiB XOR, shared read port, with start-up"
             yield Row(work, width, "beat/cycle", 0.5, 0.499, None, rate)
-    progress("32 bits, on-chip memory with one port")
-    streams = three_streams(evaluator)
-    work = "three streams on one single-port SRAM"
-    yield Row(work, 32, "word/cycle", 1 / 3, 0.33, None, streams)
+        progress(f"{width} bits, on-chip memory with one port")
+        work = "16 KiB XOR, three streams on one single-port SRAM"
+        rate = three_streams(width, evaluator)
+        yield Row(work, width, "word/cycle", 1 / 3, 0.33, None, rate)
 
 
 _STARTED_PEER = {32: 0.999, 64: 0.997}

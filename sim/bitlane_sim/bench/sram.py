@@ -20,7 +20,6 @@ from .job import move
 
 __all__ = ["SramSystem", "three_streams"]
 
-_WIDTH = 32
 _MEMORY = 1 << 16
 _STORAGE = [
     StoragePort(
@@ -40,6 +39,11 @@ _STORAGE = [
 class SramSystem(wiring.Component):
     """An `Engine` and a memory with one port, whose storage the evaluator serves.
 
+    Parameters
+    ----------
+    width
+        Bits in a beat and in a word of the memory.
+
     Members
     -------
     control : ``Out(ControlPort())``
@@ -57,8 +61,9 @@ class SramSystem(wiring.Component):
     write_data: Signal
     strobe: Signal
 
-    def __init__(self) -> None:
-        words = _MEMORY * 8 // _WIDTH
+    def __init__(self, width: int) -> None:
+        self._width = width
+        words = _MEMORY * 8 // width
         super().__init__(
             {
                 "control": Out(ControlPort()),
@@ -66,18 +71,18 @@ class SramSystem(wiring.Component):
                 "read": Out(1),
                 "write": Out(1),
                 "address": Out(range(words)),
-                "read_data": In(_WIDTH),
-                "write_data": Out(_WIDTH),
-                "strobe": Out(_WIDTH // 8),
+                "read_data": In(width),
+                "write_data": Out(width),
+                "strobe": Out(width // 8),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        configuration = Configuration(data_width=_WIDTH, memory_bytes=_MEMORY)
-        words = _MEMORY * 8 // _WIDTH
+        configuration = Configuration(data_width=self._width, memory_bytes=_MEMORY)
+        words = _MEMORY * 8 // self._width
         m.submodules.engine = engine = Engine(configuration)
-        m.submodules.sram = sram = SramPort(configuration.address_width, _WIDTH, words)
+        m.submodules.sram = sram = SramPort(configuration.address_width, self._width, words)
         wiring.connect(m, wiring.flipped(self.control), engine.control)
         wiring.connect(m, engine.read_a, sram.a)
         wiring.connect(m, engine.read_b, sram.b)
@@ -95,7 +100,7 @@ class SramSystem(wiring.Component):
         return m
 
 
-def three_streams(evaluator: str) -> float:
+def three_streams(width: int, evaluator: str) -> float:
     """Words written a cycle by a XOR of 16 KiB, from its doorbell to its interrupt.
 
     Raises ``SimulationError`` if the result is wrong or does not come.
@@ -103,7 +108,7 @@ def three_streams(evaluator: str) -> float:
     size = _MEMORY // 4
     memory = np.random.default_rng(0).integers(0, 256, _MEMORY, np.uint8)
     expected = memory[:size] ^ memory[size : 2 * size]
-    run = EVALUATORS[evaluator](SramSystem(), storage=_STORAGE, buffers={"memory": memory})
+    run = EVALUATORS[evaluator](SramSystem(width), storage=_STORAGE, buffers={"memory": memory})
     try:
         words = encode(move(Op.XOR, size, 0, size, 2 * size), interrupt=True).tolist()
         writes = [(RING_OFFSET + 4 * number, word) for number, word in enumerate(words)]
@@ -119,7 +124,7 @@ def three_streams(evaluator: str) -> float:
         run.close()
     if not came or not np.array_equal(memory[2 * size : 3 * size], expected):
         raise SimulationError("bench: XOR on the single-port memory went wrong")
-    return size / (_WIDTH // 8) / cycles
+    return size / (width // 8) / cycles
 
 
 def _write(run: Evaluator, offset: int, word: int) -> None:

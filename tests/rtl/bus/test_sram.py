@@ -9,13 +9,20 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 
 from bitlane_rtl.bus.sram import SramPort
+from rtl_bursts import (
+    BASE,
+    BYTES,
+    WORDS,
+    beats_to_write,
+    blocks,
+    bursts,
+    expected_words,
+    filled,
+    merged,
+    read_words,
+    words_of,
+)
 from rtl_streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
-
-WORDS = 256
-BYTES = 4
-BASE = 0x4000_0000
-"""Any multiple of the memory's size: the bits above it are ignored."""
-
 
 class Circuit(wiring.Component):
     """The port before a memory that starts with word ``i`` holding ``i * 0x01010101``."""
@@ -29,7 +36,7 @@ class Circuit(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.dut = self.dut
-        init = [index * 0x01010101 & 0xFFFF_FFFF for index in range(WORDS)]
+        init = [filled(index) for index in range(WORDS)]
         storage = Memory(shape=self._data_width, depth=WORDS, init=init)
         m.submodules.storage = storage
         read, write, bus = storage.read_port(), storage.write_port(granularity=8), self.dut.memory
@@ -49,55 +56,26 @@ class Circuit(wiring.Component):
         return m
 
 
-def bursts(rng: random.Random, count: int, low: int, high: int) -> list[dict[str, int]]:
-    """Bursts of words ``low`` to ``high - 1`` that stay within blocks of 16 words."""
-    result = []
-    for _ in range(count):
-        word = rng.randrange(low, high)
-        longest = min(16 - word % 16, high - word)
-        length = rng.choice([0, longest - 1, rng.randrange(longest)])
-        result.append({"address": BASE + word * BYTES, "length": length})
-    return result
+class Holder:
+    """Holds the memory at random, and fails if it is accessed meanwhile."""
+
+    def __init__(self, dut: SramPort, probability: float) -> None:
+        self._dut = dut
+        self._probability = probability
+        self._rng = random.Random(0)
+
+    async def run(self, ctx: Any) -> None:
+        while True:
+            hold = self._rng.random() < self._probability
+            ctx.set(self._dut.hold, hold)
+            _, _, enable = await ctx.tick().sample(self._dut.memory.enable)
+            assert not (hold and enable), "an access while another has the memory"
 
 
-def words_of(requests: list[dict[str, int]]) -> list[int]:
-    return [
-        (entry["address"] - BASE) // BYTES + beat
-        for entry in requests
-        for beat in range(entry["length"] + 1)
-    ]
-
-
-def lasts_of(requests: list[dict[str, int]]) -> list[int]:
-    return [int(i == entry["length"]) for entry in requests for i in range(entry["length"] + 1)]
-
-
-def blocks(count: int, first: int) -> list[dict[str, int]]:
-    """``count`` bursts of 16 words, one after the other."""
-    return [{"address": BASE + 64 * (first + index), "length": 15} for index in range(count)]
-
-
-def beats_to_write(requests: list[dict[str, int]], rng: random.Random) -> list[dict[str, int]]:
-    return [
-        {"data": rng.getrandbits(32), "strobe": rng.randrange(16), "last": last}
-        for last in lasts_of(requests)
-    ]
-
-
-def read_words(sink: Sink) -> list[tuple[int, int, int]]:
-    return [(beat.data, beat.last, beat.error) for beat in sink.payloads]
-
-
-def expected_words(requests: list[dict[str, int]]) -> list[tuple[int, int, int]]:
-    return [
-        (word * 0x01010101 & 0xFFFF_FFFF, last, 0)
-        for word, last in zip(words_of(requests), lasts_of(requests), strict=True)
-    ]
-
-
+@pytest.mark.parametrize("holds", [0, 0.3], ids=["alone", "held"])
 @pytest.mark.parametrize("read_ports", [1, 2])
 @pytest.mark.parametrize("stalls", STALLS, ids=str)
-def test_reads_and_writes_reach_the_right_bytes(stalls: Stalls, read_ports: int) -> None:
+def test_reads_and_writes_reach_the_right_bytes(stalls: Stalls, read_ports: int, holds: float) -> None:
     rng = random.Random(stalls.seed)
     circuit = Circuit(read_ports)
     dut = circuit.dut
@@ -105,10 +83,9 @@ def test_reads_and_writes_reach_the_right_bytes(stalls: Stalls, read_ports: int)
     asked = [bursts(rng, 25, 0, half) for _ in range(read_ports)]
     written = bursts(rng, 25, half, WORDS)
     beats = beats_to_write(written, rng)
-    memory = [index * 0x01010101 & 0xFFFF_FFFF for index in range(WORDS)]
+    memory = [filled(index) for index in range(WORDS)]
     for word, beat in zip(words_of(written), beats, strict=True):
-        mask = sum(0xFF << 8 * byte for byte in range(4) if beat["strobe"] >> byte & 1)
-        memory[word] = memory[word] & ~mask | beat["data"] & mask
+        memory[word] = merged(memory[word], beat)
 
     ports = [dut.a, dut.b] if read_ports == 2 else [dut.a]
     sinks = []
@@ -136,13 +113,15 @@ def test_reads_and_writes_reach_the_right_bytes(stalls: Stalls, read_ports: int)
             ctx.set(dut.a.request.payload.address, BASE + BYTES * word)
             ctx.set(dut.a.request.payload.length, 0)
             ctx.set(dut.a.request.valid, 1)
-            await ctx.tick()
+            taken = False
+            while not taken:
+                _, _, taken = await ctx.tick().sample(dut.a.request.ready)
             ctx.set(dut.a.request.valid, 0)
             assert ctx.get(dut.a.data.valid)
             upper.append(ctx.get(dut.a.data.payload.data))
             await ctx.tick()
 
-    simulate(circuit, *benches, read_back)
+    simulate(circuit, *benches, read_back, background=[Holder(dut, holds)])
     for sink, requests in zip(sinks, asked, strict=True):
         assert read_words(sink) == expected_words(requests), stalls
     assert responses.bits == [0] * len(written), stalls
@@ -267,6 +246,21 @@ def test_a_beat_that_is_not_taken_does_not_hold_up_writes() -> None:
     )
     assert beats.cycles == [*range(1, 33)]
     assert seen == [(1, 0x07070707)] * 40
+
+
+def test_a_cycle_that_is_held_is_lost_and_no_more() -> None:
+    circuit = Circuit()
+    dut = circuit.dut
+    a = Sink(dut.a.data, 32)
+
+    async def hold(ctx: Any) -> None:
+        await ctx.tick().repeat(10)
+        ctx.set(dut.hold, 1)
+        await ctx.tick()
+        ctx.set(dut.hold, 0)
+
+    simulate(circuit, Source(dut.a.request, blocks(2, 0)), a, hold)
+    assert a.cycles == [*range(1, 11), *range(12, 34)]
 
 
 def test_read_ports_other_than_1_or_2_are_refused() -> None:

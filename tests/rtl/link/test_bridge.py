@@ -293,6 +293,20 @@ def test_the_interrupt_line_counts_when_the_answer_starts(
     assert [answer[1] for answer in sink.answers] == [seen << 7]
 
 
+def test_an_interrupt_line_that_never_rests() -> None:
+    """The sink sees to it that no answer changes while it waits."""
+    bench = Bench(haste=0.2)
+
+    async def toggle(ctx: Any) -> None:
+        rng = random.Random(1)
+        while True:
+            ctx.set(bench.dut.interrupt, rng.getrandbits(1))
+            await ctx.tick()
+
+    _, sink = bench.execute([given_out(read(n, 0x1_0000, n % 3)) for n in range(30)], toggle)
+    assert {answer[1] for answer in sink.answers} == {0x00, 0x80}
+
+
 @pytest.mark.parametrize("stalls", STALLS, ids=["full", "halves", "long"])
 @pytest.mark.parametrize("haste", [1.0, 0.5, 0.1])
 def test_all_sides_may_wait(stalls: Stalls, haste: float) -> None:

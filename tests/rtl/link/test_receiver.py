@@ -184,6 +184,18 @@ def test_every_lost_doubled_or_inserted_byte_drops_the_frame(bench: Bench) -> No
         bench.expect_dropped(lost_stop, lost_stop)
 
 
+@pytest.mark.parametrize("extra", [b"\xff", b"\x00", b"\xff" * 4, b"\xff" * 8, b"\x00" * 4])
+@pytest.mark.parametrize("content", [read(FIRST, 0, 0), write(FIRST, 0, b"abc")])
+def test_nothing_may_follow_the_crc(bench: Bench, content: bytes, extra: bytes) -> None:
+    bench.expect_dropped(cobs_encode(with_crc(content) + extra) + b"\0")
+
+
+@pytest.mark.parametrize("missing", [1, 2, 3, 4])
+@pytest.mark.parametrize("content", [read(FIRST, 0, 0), write(FIRST, 0, b"abc")])
+def test_none_of_the_crc_may_be_missing(bench: Bench, content: bytes, missing: int) -> None:
+    bench.expect_dropped(cobs_encode(with_crc(content)[:-missing]) + b"\0")
+
+
 def test_a_lost_delimiter_drops_both_frames(bench: Bench) -> None:
     both = frame(read(FIRST, 0, 4))[:-1] + frame(read(0, 0, 4))
     bench.expect_dropped(both, "both")

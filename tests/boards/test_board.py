@@ -1,0 +1,51 @@
+"""Every board is sound data, and small enough to be read."""
+
+from pathlib import Path
+
+import pytest
+
+import bitlane_boards
+from bitlane_boards import boards
+from bitlane_boards.board import Storage
+from bitlane_boards.families import FLOWS
+from bitlane_rtl.abi import Mode, Op
+
+FOLDER = Path(bitlane_boards.__file__).parent
+
+
+@pytest.mark.parametrize("name", sorted(boards()))
+def test_link_rate_and_memory_are_what_the_clock_and_the_words_give(name: str) -> None:
+    board = boards()[name]
+    assert board.name == name
+    assert board.family in FLOWS
+    assert board.divider >= 8
+    assert abs(board.clock_hz / board.divider / board.baud - 1) <= 0.015
+    assert board.words * board.configuration.data_width // 8 == board.configuration.memory_bytes
+
+
+@pytest.mark.parametrize("name", sorted(boards()))
+def test_every_board_executes_the_three_operators_of_the_project(name: str) -> None:
+    configuration = boards()[name].configuration
+    assert {Op.NOT, Op.XOR, Op.COUNT} <= configuration.ops
+    assert Mode.DENSE in configuration.modes
+
+
+def test_a_board_is_a_file_of_under_eighty_lines() -> None:
+    for module in bitlane_boards._MODULES:
+        lines = (FOLDER / f"{module}.py").read_text().count("\n")
+        assert lines < 80, f"{module}.py has {lines} lines"
+
+
+def test_what_the_boards_are_asked_for() -> None:
+    known = boards()
+    assert {"icebreaker", "hx8k", "ulx3s", "tangnano9k"} < set(known)
+    assert known["icebreaker"].storage is Storage.SPRAM
+    assert known["ulx3s"].configuration.memory_bytes >= 1 << 18
+    assert known["ulx3s"].storage is Storage.BANKS
+
+
+def test_a_rate_that_the_clock_cannot_make_is_refused() -> None:
+    from dataclasses import replace
+
+    with pytest.raises(ValueError, match="baud: 3000000 from 10000000 Hz"):
+        replace(boards()["hx8k"], clock_hz=10_000_000)

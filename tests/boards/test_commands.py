@@ -1,0 +1,145 @@
+"""The commands about boards: what they print, refuse and leave behind."""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bitlane.cli import CHECK_FAILED, DONE, UNUSABLE, main
+from bitlane_boards import boards
+from bitlane_boards.devices_command import connected, url_of
+
+
+@dataclass(frozen=True)
+class Port:
+    """A serial port as pyserial lists it."""
+
+    device: str
+    vid: int | None = None
+    pid: int | None = None
+    serial_number: str | None = None
+    location: str | None = None
+    description: str = "a bridge"
+
+
+def complaint(capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line on standard error."""
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1, captured.err
+    return captured.err
+
+
+@pytest.mark.parametrize("command", ["build", "flash"])
+def test_an_unknown_board_is_named_with_those_there_are(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "icebraker"]) == UNUSABLE
+    line = complaint(capsys)
+    assert "'icebraker'" in line
+    assert "icebreaker, " in line
+
+
+@pytest.mark.parametrize("arguments", [["build"], ["build", "hx8k", "--all"]])
+def test_build_wants_a_board_or_all(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == UNUSABLE
+    assert "--all" in complaint(capsys)
+
+
+@pytest.mark.parametrize("seed", ["-1", "x", "2147483648"])
+def test_build_refuses_a_seed_that_is_none(seed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["build", "hx8k", f"--seed={seed}"])
+    assert ended.value.code == UNUSABLE
+    assert seed in capsys.readouterr().err
+
+
+def test_build_in_a_folder_that_cannot_be_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["build", "hx8k", "-o", str(tmp_path / "file" / "folder")]) == UNUSABLE
+    error = capsys.readouterr().err
+    assert "choose another folder with -o" in error
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_flash_without_a_bitstream_says_how_to_make_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["flash", "hx8k"]) == UNUSABLE
+    assert "bitlane build hx8k makes it" in complaint(capsys)
+
+
+def test_flash_refuses_another_familys_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "top.fs"
+    file.write_bytes(b"")
+    assert main(["flash", "hx8k", str(file)]) == UNUSABLE
+    assert "expected a file .bin" in complaint(capsys)
+
+
+def test_flash_without_the_loader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "top.bin"
+    file.write_bytes(b"")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["flash", "hx8k", str(file)]) == UNUSABLE
+    assert "openFPGALoader is not on PATH" in complaint(capsys)
+
+
+@pytest.mark.parametrize(("status", "code"), [(0, DONE), (1, CHECK_FAILED)])
+def test_flash_calls_the_loader_and_believes_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    status: int,
+    code: int,
+) -> None:
+    file = tmp_path / "top.bin"
+    file.write_bytes(b"")
+    loader = tmp_path / "openFPGALoader"
+    loader.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/called\nexit {status}\n')
+    loader.chmod(loader.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert main(["flash", "hx8k", str(file), "--permanent"]) == code
+    assert (tmp_path / "called").read_text() == f"-b ice40_generic -f {file}\n"
+    captured = capsys.readouterr()
+    assert ("bitlane validate" in captured.out) == (code == DONE)
+    assert ("exit code 1" in captured.err) == (code == CHECK_FAILED)
+
+
+def test_devices_finds_the_port_of_a_bridge_that_has_the_link() -> None:
+    ports = [
+        Port("/dev/ttyS0"),
+        Port("/dev/ttyUSB0", 0x0403, 0x6010, "A1", "1-2:1.0"),
+        Port("/dev/ttyUSB1", 0x0403, 0x6010, "A1", "1-2:1.1"),
+        Port("/dev/ttyUSB2", 0x1234, 0x5678, "B", "1-3:1.0"),
+    ]
+    found = connected(ports)
+    assert [path for path, _, _ in found] == ["/dev/ttyUSB1"]
+    assert {"icebreaker", "hx8k"} <= {board.name for board in found[0][2]}
+
+
+def test_devices_with_nothing_connected(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("serial.tools.list_ports.comports", lambda: [Port("/dev/ttyS0")])
+    assert main(["devices"]) == DONE
+    assert "no board found: none of 1 serial ports" in complaint(capsys)
+
+
+def test_the_url_says_the_rate_only_where_it_is_not_the_usual() -> None:
+    from dataclasses import replace
+
+    board = boards()["hx8k"]
+    assert url_of("/dev/ttyUSB1", board) == "serial:/dev/ttyUSB1"
+    slow = replace(board, baud=1_000_000)
+    assert url_of("/dev/ttyUSB1", slow) == "serial:/dev/ttyUSB1?baud=1000000"

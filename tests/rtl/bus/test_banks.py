@@ -1,0 +1,156 @@
+"""Banks let two reads and a write go on in one cycle, and the host reach every byte."""
+
+import random
+from typing import Any
+
+import pytest
+
+from bitlane_rtl.bus.banks import BankedMemory
+from rtl_bursts import (
+    BASE,
+    BYTES,
+    WORDS,
+    Host,
+    beats_to_write,
+    blocks,
+    check_at_random,
+)
+from rtl_streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
+
+
+def memory(banks: int = 2, read_ports: int = 2) -> Any:
+    return BankedMemory(32, 8 * BYTES, WORDS, banks=banks, read_ports=read_ports)
+
+
+@pytest.mark.parametrize(("banks", "read_ports"), [(1, 1), (1, 2), (2, 1), (2, 2), (4, 2)])
+@pytest.mark.parametrize("stalls", STALLS, ids=str)
+def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, banks: int, read_ports: int) -> None:
+    dut = memory(banks, read_ports)
+    check_at_random(dut, dut, read_ports, stalls)
+
+
+def test_a_beat_comes_a_cycle_after_it_is_asked_for() -> None:
+    dut = memory()
+    ask = Source(dut.b.request, [{"address": BASE + 40, "length": 1}])
+    data = Sink(dut.b.data, 2)
+    simulate(dut, ask, data)
+    assert ask.cycles == [1], "the request is taken with its last beat"
+    assert data.cycles == [1, 2]
+
+
+def test_a_read_and_a_write_have_every_cycle() -> None:
+    dut = memory(banks=1, read_ports=1)
+    data = Sink(dut.a.data, 64)
+    beats = Source(dut.write.data, beats_to_write(blocks(4, 8), random.Random(0)))
+    response = Sink(dut.write.response, 4)
+    simulate(
+        dut,
+        Source(dut.a.request, blocks(4, 0)),
+        Source(dut.write.request, blocks(4, 8)),
+        data,
+        beats,
+        response,
+    )
+    assert data.cycles == list(range(1, 65))
+    assert beats.cycles == list(range(64))
+    assert response.cycles == [16, 32, 48, 64]
+
+
+@pytest.mark.parametrize("banks", [2, 4])
+@pytest.mark.parametrize("distance", [0, 4, 7, 8])
+def test_two_readers_stagger_themselves_and_then_have_every_cycle(
+    banks: int, distance: int
+) -> None:
+    dut = memory(banks)
+    a, b = Sink(dut.a.data, 64), Sink(dut.b.data, 64)
+    simulate(
+        dut,
+        Source(dut.a.request, blocks(4, 0)),
+        Source(dut.b.request, blocks(4, distance)),
+        a,
+        b,
+    )
+    late = 0 if distance % banks else 16
+    assert a.cycles == list(range(1, 65))
+    assert b.cycles == list(range(1 + late, 65 + late))
+
+
+def test_one_bank_is_shared_burst_by_burst() -> None:
+    dut = memory(banks=1)
+    a, b = Sink(dut.a.data, 64), Sink(dut.b.data, 64)
+    simulate(
+        dut, Source(dut.a.request, blocks(4, 0)), Source(dut.b.request, blocks(4, 4)), a, b
+    )
+    assert a.cycles == [block + beat for block in range(1, 129, 32) for beat in range(16)]
+    assert b.cycles == [block + beat for block in range(17, 129, 32) for beat in range(16)]
+
+
+def test_the_host_takes_a_cycle_from_all_and_no_more() -> None:
+    dut = memory()
+    a, b = Sink(dut.a.data, 48), Sink(dut.b.data, 48)
+    beats = Source(dut.write.data, beats_to_write(blocks(3, 8), random.Random(0)))
+    host = Host(dut.host, [(0, None), (WORDS * BYTES - 1, 7), (1, None)], wait=20)
+    simulate(
+        dut,
+        Source(dut.a.request, blocks(3, 0)),
+        Source(dut.b.request, blocks(3, 1)),
+        Source(dut.write.request, blocks(3, 8)),
+        Sink(dut.write.response, 3),
+        a,
+        b,
+        beats,
+        host,
+    )
+    assert host.cycles == [20, 21, 22]
+    assert a.cycles == b.cycles == [*range(1, 21), *range(24, 52)]
+    assert beats.cycles == [*range(20), *range(23, 51)]
+
+
+def test_a_beat_that_is_not_taken_stays_and_holds_up_its_bank_only() -> None:
+    dut = memory()
+    b = Sink(dut.b.data, 48, NO_STALLS)
+    seen: list[tuple[int, int]] = []
+
+    async def stuck(ctx: Any) -> None:
+        ctx.set(dut.a.request.payload.address, BASE)
+        ctx.set(dut.a.request.payload.length, 3)
+        ctx.set(dut.a.request.valid, 1)
+        for _ in range(100):
+            await ctx.tick()
+            seen.append((ctx.get(dut.a.data.valid), ctx.get(dut.a.data.payload.data)))
+        ctx.set(dut.a.data.ready, 1)
+        await ctx.tick()
+        ctx.set(dut.a.request.valid, 0)
+        for _ in range(16):
+            await ctx.tick()
+
+    # Banks 1, 1, 0: the last waits for what stands in bank 0.
+    requests = [*blocks(1, 1), *blocks(1, 3), *blocks(1, 2)]
+    simulate(dut, Source(dut.b.request, requests), b, stuck)
+    assert seen == [(1, 0)] * 100
+    assert b.cycles[:32] == list(range(1, 33))
+    assert b.cycles[32] > 100
+
+
+def test_the_host_waits_for_a_beat_that_is_not_taken() -> None:
+    dut = memory(read_ports=1)
+    data = Sink(dut.a.data, 1, Stalls(seed=4, probability=0.9, longest=30))
+    host = Host(dut.host, [(0, None)], wait=1)
+    simulate(dut, Source(dut.a.request, [{"address": BASE, "length": 0}]), data, host)
+    assert data.cycles[0] > 2, "the seed makes the reader late"
+    assert host.cycles == data.cycles
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"read_ports": 3}, "read_ports: 3 is neither 1 nor 2"),
+        ({"banks": 3}, "banks: 3 is no power of two"),
+        ({"words": 48}, "words: 48 is no power of two, 32 or more"),
+        ({"words": 16}, "words: 16 is no power of two, 32 or more"),
+    ],
+)
+def test_other_parameters_are_refused(arguments: dict[str, int], message: str) -> None:
+    words = arguments.pop("words", WORDS)
+    with pytest.raises(ValueError, match=message):
+        BankedMemory(32, 32, words, **arguments)
