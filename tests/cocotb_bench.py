@@ -205,9 +205,7 @@ class Bench:
             assert port is model.fault.port, f"{port.name}: {shown}"
             assert await self.read("FAULT", "INDEX") == model.retired + already
             whole = expected(self.configuration, tasks, before).memory
-            wrong = np.flatnonzero(
-                (self.memory.data != model.memory) & (self.memory.data != whole)
-            )
+            wrong = np.flatnonzero((self.memory.data != model.memory) & (self.memory.data != whole))
         assert not wrong.size, f"{wrong.size} bytes differ, first {wrong[0]:#x}: {shown}"
         await self.write("INTERRUPT", 0b10)
         await ClockCycles(self.dut.clk, 2)

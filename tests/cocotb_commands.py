@@ -46,10 +46,7 @@ def random_commands(
     """Commands of any kind; A, B and each Y have a region of their own, with guards around it."""
     room = configuration.memory_bytes - (count + 3) * _GUARD
     share = room // (count + 2) // 16 * 16
-    tasks = []
-    for number in range(count):
-        tasks.append(_random_command(generator, configuration, share, number))
-    return tasks
+    return [_random_command(generator, configuration, share, number) for number in range(count)]
 
 
 def _base(share: int, region: int) -> int:
@@ -77,7 +74,13 @@ def _random_command(
 
     def walk(region: int, mode: Mode, which: Lane, **options: bool) -> Walk:
         found = random_walk(
-            generator, configuration, counts, mode, which, size=share, **{"aligned": False} | options
+            generator,
+            configuration,
+            counts,
+            mode,
+            which,
+            size=share,
+            **{"aligned": False} | options,
         )
         base = _base(share, region)
         found.base += base - base % 16

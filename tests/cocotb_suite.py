@@ -86,9 +86,7 @@ async def test_read_error_stops_the_core_and_clear_starts_it(
     bench = await started(dut, f"read error {response} {chance}")
     bench.pause(chance)
     op = sorted(bench.configuration.ops)[0]
-    tasks = [
-        copy(op, _A + k, _B if op.reads_b else None, _Y + 256 * k, 200) for k in range(3)
-    ]
+    tasks = [copy(op, _A + k, _B if op.reads_b else None, _Y + 256 * k, 200) for k in range(3)]
     streams = [_A + 1 + 150] + ([_B + 170] if op.reads_b else [])
     for address in streams:
         bad = _beat(bench, address)
@@ -114,9 +112,7 @@ async def test_write_error_stops_the_core_and_clear_starts_it(
     bench = await started(dut, f"write error {response} {chance}")
     bench.pause(chance)
     op = sorted(bench.configuration.ops)[0]
-    tasks = [
-        copy(op, _A + k, _B if op.reads_b else None, _Y + 256 * k, 200) for k in range(3)
-    ]
+    tasks = [copy(op, _A + k, _B if op.reads_b else None, _Y + 256 * k, 200) for k in range(3)]
     bad = _beat(bench, _Y + 256 + 100)
     with bench.memory.failing(bad, response):
         model = await bench.check(tasks, bad_writes=bad)

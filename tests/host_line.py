@@ -1,5 +1,6 @@
 """A modelled device at the end of a modelled line, for tests of what transfers take."""
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,11 +10,11 @@ import numpy as np
 from bitlane.device import Device
 from bitlane.link import BytesLike
 from bitlane.runtime import Runtime
-from bitlane_rtl.abi import CONTROL_BASE
+from bitlane_rtl.abi import CONTROL_BASE, Mode, Op
 from engine_model import ModelLink
-from record_model import Bytes
+from record_model import Bytes, Record
 
-__all__ = ["LineLink", "line"]
+__all__ = ["LeanLink", "LineLink", "line"]
 
 
 @dataclass(kw_only=True)
@@ -90,6 +91,32 @@ class LineLink(ModelLink):
         self.up += up
         self.down += down
         self.seconds += max(up, down) / self.rate + self.turnaround
+
+
+class LeanLink(LineLink):
+    """Keeps nothing and takes no memory, so that what is measured is the driver's."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.traffic = deque(maxlen=0)  # type: ignore[assignment]
+        self.log = deque(maxlen=0)  # type: ignore[assignment]
+
+    def forget_flights(self) -> None:
+        """Nothing is kept of what is in flight."""
+
+    def execute(self, record: Record) -> None:
+        assert record.loops == 1, "expected one run"
+        a, b, y = (self._run(record, name) for name in "ABY")
+        if record.op == Op.NOT:
+            np.invert(a, out=y)
+        else:
+            np.bitwise_xor(a, b, out=y)
+
+    def _run(self, record: Record, name: str) -> Bytes:
+        base = record.word(f"{name}_BASE")
+        strided = record.control[f"{name}_MODE"] == Mode.STRIDED
+        step = record.signed(f"{name}_STRIDE") if strided else 1
+        return self.memory[base : base + record.run * step : step]
 
 
 def line(**changes: Any) -> tuple[Device, LineLink]:

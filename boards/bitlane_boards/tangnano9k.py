@@ -1,5 +1,6 @@
 """Tang Nano 9K."""
 
+from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 
 from .board import Board, Family, Storage
@@ -17,8 +18,11 @@ BOARDS = (
             data_width=32,
             address_width=16,
             memory_bytes=1 << 15,
+            ops=frozenset(Op) - {Op.SHIFT_LEFT, Op.SHIFT_RIGHT},
+            loops=2,
             length_bits=16,
             count_bits=15,
+            counters=False,
             slots=8,
             fifo_beats=32,
             bursts=4,

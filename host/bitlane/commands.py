@@ -3,7 +3,8 @@
 Everything about the layout comes from ``bitlane_rtl.abi``. Nothing here touches tensors.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -61,12 +62,19 @@ class Command:
 
     def moved(self, a: int, b: int, y: int, *, fence: bool) -> "Command":
         """The same work on other places: each stream's addresses grow by so many bytes."""
-        return replace(
-            self,
-            a=self.a.moved(a),
-            b=None if self.b is None else self.b.moved(b),
-            y=self.y.moved(y),
-            fence=fence,
+        # As dataclasses.replace does it, in a third of the time.
+        return Command(
+            self.op,
+            self.lane,
+            self.out_lane,
+            self.run,
+            self.a.moved(a),
+            None if self.b is None else self.b.moved(b),
+            self.y.moved(y),
+            self.counts,
+            self.saturate,
+            self.arithmetic,
+            fence,
         )
 
 
@@ -93,25 +101,55 @@ def encode(command: Command, *, interrupt: bool = False) -> NDArray[np.uint32]:
     for loop, count in enumerate(command.counts, 1):
         words[_WORD[f"COUNT_{loop}"]] = count
 
-    control = {
-        "OP": command.op,
-        "LANE": command.lane,
-        "OUT_LANE": command.out_lane,
-        "A_MODE": a.mode,
-        "B_MODE": b_mode,
-        "Y_MODE": y.mode,
-        "LOOPS": command.loops,
-        "SATURATE": command.saturate,
-        "ARITHMETIC": command.arithmetic,
-        "FENCE": command.fence,
-        "INTERRUPT": interrupt,
-    }
-    words[_WORD["CONTROL"]] = sum(_CONTROL[name].insert(value) for name, value in control.items())
+    words[_WORD["CONTROL"]] = _control(
+        command.op,
+        command.lane,
+        command.out_lane,
+        a.mode,
+        b_mode,
+        y.mode,
+        command.loops,
+        command.saturate,
+        command.arithmetic,
+        command.fence,
+        interrupt,
+    )
     words[_WORD["CONTROL"]] |= _CONTROL["SEAL"].insert(_seal(words))
     try:
         return np.array(words, dtype="<u4")
     except OverflowError as error:
         raise ValueError(f"command: a word is outside 0 to {_MODULUS - 1}: {command}") from error
+
+
+@lru_cache(maxsize=512)
+def _control(
+    op: Op,
+    lane: Lane,
+    out_lane: Lane,
+    a_mode: Mode,
+    b_mode: Mode,
+    y_mode: Mode,
+    loops: int,
+    saturate: bool,
+    arithmetic: bool,
+    fence: bool,
+    interrupt: bool,
+) -> int:
+    """The word CONTROL without its seal."""
+    fields = {
+        "OP": op,
+        "LANE": lane,
+        "OUT_LANE": out_lane,
+        "A_MODE": a_mode,
+        "B_MODE": b_mode,
+        "Y_MODE": y_mode,
+        "LOOPS": loops,
+        "SATURATE": saturate,
+        "ARITHMETIC": arithmetic,
+        "FENCE": fence,
+        "INTERRUPT": interrupt,
+    }
+    return sum(_CONTROL[name].insert(value) for name, value in fields.items())
 
 
 def _seal(words: list[int]) -> int:

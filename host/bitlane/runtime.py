@@ -3,10 +3,11 @@
 Knows addresses and views. It never sees a data type, and never computes on data.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from threading import RLock
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,29 +187,17 @@ class Runtime(Closing):
 
         Raises ``DeviceFault`` or ``DeviceTimeout``.
         """
-        with self._identified():
-            self._ring.run(commands, self.timeout)
-
-    @contextmanager
-    def pipeline(self) -> Iterator["Pipeline"]:
-        """Jobs one behind the other, with transfers meanwhile; other threads wait until the end."""
-        with self._identified():
-            self._ring.recover()
-            try:
-                yield Pipeline(self, self._ring)
-            except BaseException as error:
-                self._ring.drop(error)
-                raise
-
-    @contextmanager
-    def _identified(self) -> Iterator[None]:
         with self._lock:
             try:
-                yield
+                self._ring.run(commands, self.timeout)
             except DeviceError:
                 # A board may have been given another bitstream meanwhile.
                 self._identify()
                 raise
+
+    def pipeline(self) -> "Pipeline":
+        """Jobs one behind the other, with transfers meanwhile, for a ``with`` statement."""
+        return Pipeline(self, self._ring, self._lock, self._identify)
 
     def read_register(self, name: str) -> int:
         """A register by its name in ``abi.REGISTERS``. Raises ``KeyError``."""
@@ -241,12 +230,47 @@ class Runtime(Closing):
 
 
 class Pipeline:
-    """A device that computes, receives and sends at the same time. Of ``Runtime.pipeline``."""
+    """A device that computes, receives and sends at the same time. Of ``Runtime.pipeline``.
 
-    def __init__(self, runtime: Runtime, ring: Ring) -> None:
+    From the beginning of the ``with`` statement to its end other threads wait.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        ring: Ring,
+        lock: AbstractContextManager[object],
+        identify: Callable[[], None],
+    ) -> None:
         self._runtime = runtime
         self._ring = ring
+        self._lock = lock
+        self._identify = identify
         self._staged = False
+
+    def __enter__(self) -> Self:
+        self._lock.__enter__()
+        try:
+            self._ring.recover()
+        except BaseException as failure:
+            self.__exit__(type(failure), failure, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if error is not None:
+                self._ring.drop(error)
+                if isinstance(error, DeviceError):
+                    # A board may have been given another bitstream meanwhile.
+                    self._identify()
+        finally:
+            self._lock.__exit__(kind, error, trace)
 
     def step(
         self,

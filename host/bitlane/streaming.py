@@ -197,7 +197,7 @@ class _Operand:
         self._addresses = addresses
         self._held: list[tuple[Layout, int] | None] = [None] * len(addresses)
         self._last = 0
-        self.shape: tuple[int, ...] = ()
+        self.shape = array.shape
         """Of the latest piece."""
 
     def piece(self, index: Index, writes: list[Write]) -> View:
@@ -205,6 +205,10 @@ class _Operand:
 
         The buffer of the piece before is left alone.
         """
+        if index is _WHOLE:
+            layout = Layout.of(source_of(self._array), self.shape, self._raw)
+            writes.append((self._addresses[0], layout.content(self._array)))
+            return View(self._addresses[0] + layout.first, layout.strides, self._array.itemsize)
         part = self._array[index]
         self.shape = part.shape
         layout = Layout.of(source_of(part), part.shape, self._raw)

@@ -1,7 +1,6 @@
 """Tensors past the device's memory: both directions of the line busy, the host's memory bounded."""
 
 import tracemalloc
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,10 @@ from bitlane.device import Device
 from bitlane.errors import LinkError
 from bitlane.ring import DeviceFault
 from bitlane.runtime import Runtime
-from bitlane_rtl.abi import Mode, Op
+from bitlane_rtl.abi import Mode
 from host_arrays import random, same
-from host_line import LineLink, line
-from record_model import Bytes, Record
+from host_line import LeanLink, line
+from record_model import Bytes
 
 KIB = 1 << 10
 LINES = [(8 * KIB, 0.0001, 256 * KIB), (64 * KIB, 0.0005, 1024 * KIB)]
@@ -175,29 +174,6 @@ def memmaps(folder: Path, count: int, size: int) -> list[NDArray[Any]]:
     for number, array in enumerate(arrays):
         array[...] = random(size, "u1", number)
     return list(arrays)
-
-
-class LeanLink(LineLink):
-    """Keeps nothing and takes no memory, so that what is measured is the driver's."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.traffic = deque(maxlen=0)  # type: ignore[assignment]
-        self.log = deque(maxlen=0)  # type: ignore[assignment]
-
-    def execute(self, record: Record) -> None:
-        assert record.loops == 1, "expected one run"
-        a, b, y = (self._run(record, name) for name in "ABY")
-        if record.op == Op.NOT:
-            np.invert(a, out=y)
-        else:
-            np.bitwise_xor(a, b, out=y)
-
-    def _run(self, record: Record, name: str) -> Bytes:
-        base = record.word(f"{name}_BASE")
-        strided = record.control[f"{name}_MODE"] == Mode.STRIDED
-        step = record.signed(f"{name}_STRIDE") if strided else 1
-        return self.memory[base : base + record.run * step : step]
 
 
 @pytest.mark.parametrize("remote", [True, False], ids=["remote", "near"])

@@ -37,10 +37,9 @@ def failures(lines: list[str]) -> dict[str, str]:
 
 @pytest.mark.parametrize("url", DEVICES)
 def test_the_circuit_passes(url: str) -> None:
-    for seed in range(3):
-        passed, lines = validated(url, seed=seed)
-        assert passed, (seed, lines)
-        assert lines[-1].startswith("All 17 checks passed")
+    passed, lines = validated(url)
+    assert passed, lines
+    assert lines[-1].startswith("All 17 checks passed")
 
 
 @pytest.mark.parametrize("url", LEAN)

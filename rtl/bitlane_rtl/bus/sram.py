@@ -75,8 +75,8 @@ class SramPort(wiring.Component):
     There are no errors. Undefined: accesses past the memory.
     Area (32 bits, two readers): ECP5 149 LUT4 and 47 flip-flops, at 176 MHz; iCE40 112 LUT4 and 47
     flip-flops, at 157 MHz on HX.
-    Paths through it: from ``hold``, ``valid`` of all requests, ``data.ready`` and
-    ``response.ready`` to the memory's ``address`` and ``enable`` and to ``ready`` of requests and
+    Paths through it: from ``valid`` of all requests, ``data.ready`` and ``response.ready`` to the
+    memory's ``address``; from these and ``hold`` to ``enable`` and to ``ready`` of requests and
     write data.
 
     Raises ``ValueError`` if ``read_ports`` is neither 1 nor 2.
@@ -177,10 +177,10 @@ class SramPort(wiring.Component):
         with m.If(writes):
             m.d.sync += write_offset.eq(Mux(ends, 0, write_offset + 1))
 
-        can_read = asked & (beat_taken | ~(fresh | stashed)) & ~self.hold
-        answered = write.response.ready | ~responding
-        can_write = write.request.valid & write.data.valid & answered & ~self.hold
-        turn = in_turn(m, can_read, can_write, 1)
+        can_read = asked & (beat_taken | ~(fresh | stashed))
+        can_write = write.request.valid & write.data.valid & (write.response.ready | ~responding)
+        # Whose turn it is, and so the address, does not depend on `hold`, which comes late.
+        turn = in_turn(m, can_read, can_write, ~self.hold)
         # Kept apart, or CXXRTL takes the address for a wire that depends on itself.
         word, block = address[byte_bits:][:offset_bits], address[byte_bits + offset_bits :]
         write_address = write.request.payload.address[byte_bits:]
@@ -188,9 +188,9 @@ class SramPort(wiring.Component):
         in_block = Signal(offset_bits)
         m.d.comb += in_block.eq(low + Mux(turn, write_offset, read_offset))
         m.d.comb += [
-            reads.eq(can_read & ~turn),
-            writes.eq(turn),
-            memory.enable.eq(can_read | can_write),
+            reads.eq(can_read & ~turn & ~self.hold),
+            writes.eq(turn & ~self.hold),
+            memory.enable.eq((can_read | can_write) & ~self.hold),
             memory.address.eq(Cat(in_block, Mux(turn, write_address[offset_bits:], block))),
             memory.strobe.eq(write.data.payload.strobe & turn.replicate(self._data_width // 8)),
             memory.write_data.eq(write.data.payload.data),

@@ -87,7 +87,7 @@ class Bridge(wiring.Component):
     takes a cycle more when it is read. A memory that is not ready, and ``i`` and ``o`` that are
     not, add their waits.
     Path through it: from ``memory.ready`` to ``i.ready``.
-    Area (128 KiB of memory): 181 LUT4 and 93 flip-flops on iCE40.
+    Area (128 KiB of memory): 180 LUT4 and 93 flip-flops on iCE40.
 
     The numbers in ``left`` and ``count``, and where constants are assigned last, are chosen for
     iCE40: its adders can select between sum and another value, but not negate; its flip-flops can

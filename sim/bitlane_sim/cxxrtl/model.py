@@ -70,9 +70,7 @@ class CxxrtlEvaluator(Evaluator):
         # The model holds pointers into these arrays; they must live as long as it does.
         self._buffers = dict(buffers or {})
         check_storage(self._storage, self._buffers, self.widths)
-        self.library: Library = build(
-            circuit, self._storage, waveform=vcd is not None, cells=cells
-        )
+        self.library: Library = build(circuit, self._storage, waveform=vcd is not None, cells=cells)
         self._calls = _load(self.library.path)
         self._model = self._calls.model_create()
         for number, name in enumerate(dict.fromkeys(port.buffer for port in self._storage)):

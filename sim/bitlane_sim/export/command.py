@@ -1,4 +1,4 @@
-"""`bitlane export`: write the AXI4 core as Verilog, with a page of its registers. Nothing is run."""
+"""`bitlane export`: write the AXI4 core as Verilog, with a page of its registers. Runs nothing."""
 
 import argparse
 import os
@@ -246,7 +246,7 @@ def _write(files: Mapping[Path, str]) -> None:
         for path in files:
             unfinished[path].replace(path)
     except OSError as error:
-        raise ExportError(f"--output: {path}: {error.strerror}") from error
+        raise ExportError(f"--output: {error.filename}: {error.strerror}") from error
     finally:
         for path in unfinished.values():
             path.unlink(missing_ok=True)

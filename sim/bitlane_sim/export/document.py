@@ -106,8 +106,8 @@ def page(configuration: Configuration, name: str, command: str, ports: Sequence[
         ");",
         "```",
         "",
-        "AxLOCK, AxQOS, AxREGION and the identifiers are constant 0; identifiers that come back are",
-        "ignored, as AWPROT and ARPROT of the control window are.",
+        "AxLOCK, AxQOS, AxREGION and the identifiers are constant 0; identifiers that come back",
+        "are ignored, as AWPROT and ARPROT of the control window are.",
         "",
     ]
     return "\n".join(lines) + "\n" + _registers()

@@ -6,7 +6,7 @@ A node with a single reader need have no name: its expression stands where it is
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ..netlist.design import Design, Level, MemoryRead, Node, Op
+from ..netlist.design import Design, Level, Node, Op
 from ..netlist.yosys import Bits
 from .expressions import constant, joined
 from .names import Names

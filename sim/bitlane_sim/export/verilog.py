@@ -37,9 +37,7 @@ class _Writer:
         for port in design.ports:
             if not port.output:
                 self._signals.define(port.name, port.bits)
-        self._registers = [
-            (name, part) for x in design.registers for name, part in self._split(x)
-        ]
+        self._registers = [(name, part) for x in design.registers for name, part in self._split(x)]
         self._memories = [(self._signals.unique(x.name), x) for x in design.memories]
         self._clocked = {
             id(read): self._signals.name(read.result)

@@ -114,7 +114,7 @@ class MemoryRead:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Rows of ``width`` bits, listed as they are at power-on. Of writes at one edge the last wins."""
+    """Rows of ``width`` bits, listed as at power-on. Of writes at one edge the last wins."""
 
     name: str
     width: int

@@ -1,4 +1,4 @@
-"""Cut a design into words: what can be done in parts of so many bits is, and nothing else changes."""
+"""Cut a design into words: what can be done in parts of so many bits is. Changes nothing else."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -48,5 +48,3 @@ def _split(node: Node, width: int, free: Iterator[int]) -> Iterator[Node]:
 
 def _parts(size: int, width: int) -> Iterator[slice]:
     return (slice(low, min(low + width, size)) for low in range(0, size, width))
-
-

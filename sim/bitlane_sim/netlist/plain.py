@@ -4,8 +4,6 @@ It never changes what an output shows in any cycle. Conditions that do not matte
 have become 0 on the way.
 """
 
-from dataclasses import replace
-
 from ..evaluator import SimulationError
 from .design import Check, Design, Level, Memory, MemoryRead, MemoryWrite, Node, Op, Register, Start
 from .tidy import rewrite, trim
@@ -163,7 +161,9 @@ class _Builder:
         signed = cell.flag("A_SIGNED") and cell.flag("B_SIGNED")
         width = max(len(cell.ports["A"]), len(cell.ports["B"]))
         a, b = (_fit(cell.ports[x], width, signed=signed) for x in ("BA" if swapped else "AB"))
-        self._equate(cell.ports["Y"], (self._compared(_SIGNED.get(op, op) if signed else op, a, b),))
+        self._equate(
+            cell.ports["Y"], (self._compared(_SIGNED.get(op, op) if signed else op, a, b),)
+        )
 
     def _compared(self, op: Op, a: Bits, b: Bits) -> int:
         """The bit of a comparison; those with the least or most there is, as what they come to."""

@@ -48,18 +48,14 @@ def rewrite(design: Design, change: Callable[[Bits], Bits]) -> None:
         )
         for x in design.memories
     ]
-    design.checks = [
-        Check(bit(x.condition), bit(x.enable), x.message) for x in design.checks
-    ]
+    design.checks = [Check(bit(x.condition), bit(x.enable), x.message) for x in design.checks]
 
 
 def trim(design: Design) -> None:
     """Drop every bit that no output port and no check depends on."""
     live = _live(design)
     design.nodes = [node for x in design.nodes if (node := _trim_node(x, live))]
-    design.registers = [
-        register for x in design.registers if (register := _trim_register(x, live))
-    ]
+    design.registers = [register for x in design.registers if (register := _trim_register(x, live))]
     design.memories = [memory for x in design.memories if (memory := _trim_memory(x, live))]
     results = [node.result for node in design.nodes]
     results += [read.result for memory in design.memories for read in memory.reads]
@@ -68,7 +64,8 @@ def trim(design: Design) -> None:
 
 def _live(design: Design) -> set[int]:
     sources: dict[int, _Source] = {}
-    for item in (*design.nodes, *design.registers):
+    items: list[Node | Register] = [*design.nodes, *design.registers]
+    for item in items:
         sources |= {bit: (item, place) for place, bit in enumerate(item.result)}
     for memory in design.memories:
         for read in memory.reads:
@@ -142,9 +139,7 @@ def _trim_register(register: Register, live: set[int]) -> Register | None:
 
 def _trim_memory(memory: Memory, live: set[int]) -> Memory | None:
     reads = [read for read in memory.reads if not live.isdisjoint(read.result)]
-    places = [
-        place for place in range(memory.width) if any(x.result[place] in live for x in reads)
-    ]
+    places = [place for place in range(memory.width) if any(x.result[place] in live for x in reads)]
     if not places:
         return None
     return Memory(

@@ -78,9 +78,7 @@ def test_two_readers_stagger_themselves_and_then_have_every_cycle(
 def test_one_bank_is_shared_burst_by_burst() -> None:
     dut = memory(banks=1)
     a, b = Sink(dut.a.data, 64), Sink(dut.b.data, 64)
-    simulate(
-        dut, Source(dut.a.request, blocks(4, 0)), Source(dut.b.request, blocks(4, 4)), a, b
-    )
+    simulate(dut, Source(dut.a.request, blocks(4, 0)), Source(dut.b.request, blocks(4, 4)), a, b)
     assert a.cycles == [block + beat for block in range(1, 129, 32) for beat in range(16)]
     assert b.cycles == [block + beat for block in range(17, 129, 32) for beat in range(16)]
 

@@ -24,6 +24,7 @@ from rtl_bursts import (
 )
 from rtl_streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
 
+
 class Circuit(wiring.Component):
     """The port before a memory that starts with word ``i`` holding ``i * 0x01010101``."""
 
@@ -75,7 +76,9 @@ class Holder:
 @pytest.mark.parametrize("holds", [0, 0.3], ids=["alone", "held"])
 @pytest.mark.parametrize("read_ports", [1, 2])
 @pytest.mark.parametrize("stalls", STALLS, ids=str)
-def test_reads_and_writes_reach_the_right_bytes(stalls: Stalls, read_ports: int, holds: float) -> None:
+def test_reads_and_writes_reach_the_right_bytes(
+    stalls: Stalls, read_ports: int, holds: float
+) -> None:
     rng = random.Random(stalls.seed)
     circuit = Circuit(read_ports)
     dut = circuit.dut

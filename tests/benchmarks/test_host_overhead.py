@@ -1,0 +1,173 @@
+"""What a call costs the host beside the device: printed, and bounded by ratios alone.
+
+Not part of `make test`, as another test at the same time makes any figure worse.
+"""
+
+import tracemalloc
+from collections.abc import Callable, Iterator
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+import bitlane
+from bitlane import dml
+from bitlane.device import Device
+from bitlane.link import Link
+from bitlane.runtime import Runtime
+from host_line import LeanLink
+
+MIB = 1 << 20
+LARGE = 64 * MIB
+YARDSTICKS = 22
+"""How many times the work of ``yardstick`` a call of small arrays may take: 150 us on a machine
+that needs 7 us for it, as those of 2024 do."""
+
+
+class Stopwatch:
+    """The time, without what passes inside the calls of links it has been put on."""
+
+    def __init__(self) -> None:
+        self.inside = 0.0
+        self._depth = 0
+
+    def put_on(self, link: Link) -> None:
+        for name in ("read", "write", "wait", "exchange"):
+            setattr(link, name, self._timed(getattr(link, name)))
+
+    def _timed(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*arguments: Any) -> Any:
+            self._depth += 1
+            started = perf_counter()
+            try:
+                return call(*arguments)
+            finally:
+                self._depth -= 1
+                if not self._depth:
+                    self.inside += perf_counter() - started
+
+        return timed
+
+    def __call__(self) -> float:
+        return perf_counter() - self.inside
+
+
+watch = Stopwatch()
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[bitlane.Device]:
+    with bitlane.open("sim") as device:
+        watch.put_on(device.runtime.link)
+        yield device
+
+
+def yardstick() -> int:
+    """Work of the interpreter to compare with."""
+    total = 0
+    for number in range(300):
+        total += number
+    return total
+
+
+def fastest(call: Callable[[], object], timer: Callable[[], float], rounds: int) -> float:
+    """Seconds of the fastest call: noise only adds."""
+    best = float("inf")
+    for _ in range(rounds):
+        started = timer()
+        call()
+        best = min(best, timer() - started)
+    return best
+
+
+OUT = np.zeros(64, np.uint8)
+
+SMALL: dict[str, Callable[[bitlane.Device, Any, Any], object]] = {
+    "bit_xor": lambda device, a, b: device.bit_xor(a, b),
+    "bit_not": lambda device, a, b: device.bit_not(a),
+    "bit_count": lambda device, a, b: device.bit_count(a),
+    "bit_xor into out": lambda device, a, b: device.bit_xor(a, b, out=OUT),
+    "bit_and with a number": lambda device, a, b: device.bit_and(a, 15),
+    "bit_or of every other": lambda device, a, b: device.bit_or(a[::2], b[1::2]),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.benchmark(timer=watch)
+def test_small_arrays(device: bitlane.Device, benchmark: BenchmarkFixture, name: str) -> None:
+    a, b = np.arange(64, dtype=np.uint8), np.arange(64, dtype=np.uint8)[::-1].copy()
+    call = partial(SMALL[name], device, a, b)
+    benchmark.pedantic(call, rounds=300, warmup_rounds=100)
+    unit = fastest(yardstick, perf_counter, 300)
+    taken = fastest(call, watch, 300)
+    benchmark.extra_info["microseconds"] = round(1e6 * taken, 1)
+    benchmark.extra_info["yardsticks"] = round(taken / unit, 2)
+    print(f"\n{name}: {1e6 * taken:.1f} us of host time, {taken / unit:.1f} yardsticks")
+    assert taken <= YARDSTICKS * unit
+
+
+@pytest.mark.benchmark(timer=watch)
+def test_directml_dispatch(device: bitlane.Device, benchmark: BenchmarkFixture) -> None:
+    tensor = dml.BufferTensorDesc(dml.DataType.UINT8, [64])
+    with dml.Device(device) as face:
+        desc = dml.ElementWiseBitNotOperatorDesc(tensor, tensor)
+        operator = face.compile_operator(face.create_operator(desc))
+        recorder, commands = face.create_command_recorder(), face.create_command_list()
+        initializer = face.create_operator_initializer([operator])
+        table = face.create_binding_table(initializer)
+        recorder.record_dispatch(commands, initializer, table)
+        face.execute(commands)
+        commands.reset()
+        table = face.create_binding_table(operator)
+        table.bind_inputs([dml.BufferBinding(face.create_buffer(64))])
+        table.bind_outputs([dml.BufferBinding(face.create_buffer(64))])
+        recorder.record_dispatch(commands, operator, table)
+        benchmark.pedantic(lambda: face.execute(commands), rounds=300, warmup_rounds=100)
+        unit = fastest(yardstick, perf_counter, 300)
+        taken = fastest(lambda: face.execute(commands), watch, 300)
+    assert taken <= YARDSTICKS * unit
+
+
+@pytest.fixture(scope="module")
+def memory() -> Device:
+    """A device whose circuit takes no longer than NumPy, and whose memory holds all of it."""
+    return Device(Runtime(LeanLink(memory_bytes=4 * LARGE, length_bits=32, remote=False)))
+
+
+def test_large_arrays_are_copied_up_and_down_and_no_more(
+    memory: Device, benchmark: BenchmarkFixture
+) -> None:
+    a = np.random.default_rng(1).integers(0, 256, LARGE, np.uint8)
+    b = a[::-1].copy()
+    link = memory.runtime.link
+    assert isinstance(link, LeanLink)
+    store = link.memory
+
+    def least() -> np.ndarray[Any, Any]:
+        """Up, compute, down, and nothing else."""
+        first, second, third = (store[k * LARGE : (k + 1) * LARGE] for k in range(3))
+        first[:] = a
+        second[:] = b
+        np.bitwise_xor(first, second, out=third)
+        return third.copy()
+
+    result = benchmark.pedantic(memory.bit_xor, (a, b), rounds=3, warmup_rounds=1)
+    assert np.array_equal(result, a ^ b)
+    del result
+    tracemalloc.start()
+    try:
+        memory.bit_xor(a, b)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    bare = fastest(least, perf_counter, 3)
+    taken = fastest(lambda: memory.bit_xor(a, b), perf_counter, 3)
+    benchmark.extra_info["ratio to bare copies"] = round(taken / bare, 2)
+    print(f"\n64 MiB: {taken / bare:.2f} times the bare copies, peak {peak / MIB:.1f} MiB")
+    # The result, and not a second one.
+    assert peak < 1.05 * LARGE
+    # A copy more would be at least a seventh: it reads and writes as the other seven passes do.
+    assert taken < 1.5 * bare

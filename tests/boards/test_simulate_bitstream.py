@@ -1,0 +1,106 @@
+"""A board's bitstream file, run at its pins: the driver and what would be flashed work together.
+
+One board is built here from its source to the file; the others in tests/verify.
+"""
+
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bitlane_boards import boards
+from bitlane_boards.build import build
+from bitlane_boards.netlist import bitstream_model
+from bitlane_boards.netlist_asc import Bits
+from bitlane_boards.netlist_ice40 import extract
+from bitlane_boards.netlist_pins import board_pins
+from bitlane_sim.pins import GateModel
+from verify.netlists.flips import flipped, random_flips
+from verify.netlists.session import validated
+
+NAME = "hx8k"
+BOARD = boards()[NAME]
+PACKAGE = "ct256"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+DEADLINE = 300
+"""Seconds after which a program that should have ended is given up."""
+
+MAIN = "import sys; from bitlane.cli import main; sys.exit(main())"
+
+
+@pytest.fixture(scope="module")
+def bitstream(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp(NAME)
+    return Path(build(BOARD, folder, lambda _: None).bitstream)
+
+
+class Simulated:
+    """`bitlane simulate` as a process of its own; ``name`` is the terminal's."""
+
+    def __init__(self, *arguments: str) -> None:
+        words = [sys.executable, "-c", MAIN, "simulate", *arguments]
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert self.process.stdout
+        ready, _, _ = select.select([self.process.stdout], [], [], DEADLINE)
+        self.name = os.read(self.process.stdout.fileno(), 100).decode().strip() if ready else ""
+
+    def stop(self) -> tuple[int, str]:
+        """Ends it like a service is ended; its exit code, and what it said."""
+        self.process.terminate()
+        _, said = self.process.communicate(timeout=DEADLINE)
+        return self.process.returncode, said.decode()
+
+
+@pytest.fixture
+def simulated(bitstream: Path) -> Iterator[Simulated]:
+    run = Simulated(NAME, "--pty", "--bitstream", str(bitstream))
+    yield run
+    if run.process.poll() is None:
+        run.process.kill()
+        run.process.communicate()
+
+
+def bitlane(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", MAIN, *words], capture_output=True, text=True, timeout=DEADLINE
+    )
+
+
+def test_driver_and_bitstream_work_together(simulated: Simulated) -> None:
+    assert simulated.name.startswith("/dev/"), simulated.stop()
+    device = f"serial:{simulated.name}"
+    for model in ("bit_not", "bit_xor", "bit_count", "hamming", "in_place", "strided"):
+        ran = bitlane("run", str(EXAMPLES / f"{model}.json"), "--device", device)
+        assert ran.returncode == 0, (model, ran.stdout, ran.stderr)
+        assert "equal" in ran.stdout
+    ran = bitlane("validate", device, "--quick", "--memory", "1KiB")
+    assert ran.returncode == 0, (ran.stdout, ran.stderr)
+    code, said = simulated.stop()
+    assert code == 0, said
+    assert "the PLL, set for 48 MHz" in said
+    assert "0 framing errors" in said
+
+
+def test_a_flipped_bit_in_the_file_is_caught(bitstream: Path, tmp_path: Path) -> None:
+    """Some flip does no harm that a short test could see; of a dozen, one does."""
+    bits = Bits.read(bitstream)
+    pins = {role: pin.place for role, pin in board_pins(BOARD).items()}
+    cells = extract(bits, PACKAGE, pins).cells
+    file = tmp_path / "flipped.bin"
+    for flip in random_flips(cells, 12, seed=1):
+        with flipped(bits, flip):
+            model = GateModel(extract(bits, PACKAGE, pins).netlist, "flipped")
+            caught = validated(model, BOARD, memory_bytes=1024)
+            if not caught:
+                continue
+            # The same by way of the file.
+            bits.write(file)
+        assert sum(a != b for a, b in zip(file.read_bytes(), bitstream.read_bytes(), strict=True))
+        assert validated(bitstream_model(BOARD, file), BOARD, memory_bytes=1024) == caught
+        return
+    pytest.fail("none of 12 flipped bits was caught")
