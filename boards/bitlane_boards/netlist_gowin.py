@@ -24,19 +24,8 @@ _CLEARS = {"S": ("SET", 1), "R": ("RESET", 0), "P": ("PRESET", 1), "C": ("CLEAR"
 _ROWS = 64
 """A block RAM's first contents are so many parameters."""
 
-_ALU: dict[int, tuple[Callable[..., int], Callable[..., int]]] = {
-    0: (lambda a, b, c: a ^ b, lambda a, b, c: a),
-    1: (lambda a, b, c: a ^ b ^ 1, lambda a, b, c: a),
-    2: (lambda a, b, c: a ^ b ^ c ^ 1, lambda a, b, c: a),
-    3: (lambda a, b, c: a ^ b ^ 1, lambda a, b, c: 1),
-    4: (lambda a, b, c: a ^ b ^ 1, lambda a, b, c: a),
-    5: (lambda a, b, c: a ^ b ^ 1, lambda a, b, c: b),
-    6: (lambda a, b, c: a, lambda a, b, c: 0),
-    7: (lambda a, b, c: a ^ 1, lambda a, b, c: 1),
-    8: (lambda a, b, c: a ^ c ^ 1, lambda a, b, c: a),
-    9: (lambda a, b, c: (a & b) ^ c, lambda a, b, c: a & b),
-}
-"""By ALU_MODE: what the carry is added to, and the carry that is generated, of I0, I1 and I3."""
+_ADD_OR_SUBTRACT = 2
+"""The ALU_MODE that Yosys uses: I3 chooses between I0 + I1 and I0 - I1."""
 
 
 def convert(
@@ -90,14 +79,14 @@ def _mux(t: Translation, cell: Cell) -> None:
 
 def _alu(t: Translation, cell: Cell) -> None:
     mode = cell.number("ALU_MODE")
-    if mode not in _ALU:
+    if mode != _ADD_OR_SUBTRACT:
         raise NetlistError(f"{cell}: ALU_MODE {mode} is not simulated")
-    half, generate = _ALU[mode]
     total = carry = 0
     for row in range(16):
-        a, b, c, carried = (row >> bit & 1 for bit in range(4))
-        total |= (half(a, b, c) ^ carried) << row
-        carry |= (carried if half(a, b, c) else generate(a, b, c)) << row
+        a, b, add, carried = (row >> bit & 1 for bit in range(4))
+        half = a ^ b ^ add ^ 1
+        total |= (half ^ carried) << row
+        carry |= (carried if half else a) << row
     inputs = [t.of(cell.bit(port)) for port in ("I0", "I1", "I3", "CIN")]
     t.builder.lut(total, inputs, t.drive(cell.bit("SUM")))
     t.builder.lut(carry, inputs, t.drive(cell.bit("COUT")))

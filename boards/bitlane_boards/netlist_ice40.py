@@ -34,12 +34,17 @@ _NO_OUTPUT, _OUTPUT, _TRISTATE = 0b0000, 0b0110, 0b1010
 
 @dataclass(frozen=True, slots=True)
 class LogicCell:
-    """A logic cell in use: its tile, its number there, and the places of its 20 bits."""
+    """A logic cell whose LUT is in use: its tile, its number there, the places of its 20 bits.
+
+    ``rows`` are those of the LUT's table that its inputs can make, some of which may be wired to
+    nothing.
+    """
 
     x: int
     y: int
     number: int
     places: tuple[tuple[int, int], ...]
+    rows: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,7 @@ class Ice40Netlist:
     pll
         Settings of the PLL by Lattice's names, if it is in use.
     cells
-        The logic cells that reach a pin.
+        The logic cells whose LUTs reach a pin.
     """
 
     netlist: Netlist
@@ -89,7 +94,7 @@ class _Extraction:
         self._signals: dict[object, int] = {}
         self._todo: list[Callable[[], None]] = []
         self._clocks: set[str] = set()
-        self._cells: dict[int, LogicCell] = {}
+        self._cells: list[LogicCell] = []
         if self._pll:
             cell = self._pll[0]
             wire = self._chip.pins(cell)[PllPin.LOCK]
@@ -120,7 +125,7 @@ class _Extraction:
             netlist=builder.build(),
             clock=next(iter(self._clocks), "none"),
             pll=self._pll[1] if self._pll else {},
-            cells=tuple(self._cells.values()),
+            cells=tuple(self._cells),
         )
 
     def level(self, wire: int, otherwise: int = LOW) -> int:
@@ -198,13 +203,6 @@ class _Extraction:
     def _bits(self, cell: int) -> list[int]:
         return self.routing.setting(cell, Tile.LOGIC, f"LC_{self.routing.place(cell)[2]}")
 
-    def _use(self, cell: int) -> dict[int, int]:
-        """The pins of a logic cell, which is now among those in use."""
-        x, y, number = self.routing.place(cell)
-        places = tuple(lut_places(self.routing, number))
-        self._cells.setdefault(cell, LogicCell(x, y, number, places))
-        return self._chip.pins(cell)
-
     def _inputs(self, cell: int) -> list[int]:
         """The wires at the inputs of a logic cell."""
         wires = self._chip.pins(cell)
@@ -223,12 +221,16 @@ class _Extraction:
         return None if left else (LOW, HIGH)[table]
 
     def _define_lut(self, cell: int, output: int) -> None:
-        self._use(cell)
         inputs = [self.level(wire) for wire in self._inputs(cell)]
         self.builder.lut(self._table(cell), inputs, output)
+        x, y, number = self.routing.place(cell)
+        fixed = {bit: signal for bit, signal in enumerate(inputs) if signal in (LOW, HIGH)}
+        rows = [row for row in range(16) if all(row >> bit & 1 == fixed[bit] for bit in fixed)]
+        places = tuple(lut_places(self.routing, number))
+        self._cells.append(LogicCell(x, y, number, places, tuple(rows)))
 
     def _define_carry(self, cell: int, output: int) -> None:
-        wires = self._use(cell)
+        wires = self._chip.pins(cell)
         if self._bits(cell)[_CARRY_ENABLE]:
             _, first, second, _ = self._inputs(cell)
             inputs = [self.level(wire) for wire in (first, second, wires[LogicPin.CIN])]
@@ -237,7 +239,7 @@ class _Extraction:
             self.builder.lut(0, [], output)
 
     def _define_flip_flop(self, cell: int, q: int) -> None:
-        wires, bits = self._use(cell), self._bits(cell)
+        wires, bits = self._chip.pins(cell), self._bits(cell)
         clear = self.level(wires[LogicPin.RESET])
         where = f"flip-flop {self.routing.describe(wires[LogicPin.OUT])}"
         if bits[_ASYNCHRONOUS] and clear != LOW:

@@ -135,7 +135,8 @@ class Memories:
         where = f"memory {routing.chip.bel_names[cell]}"
         if not self._enabled(cell):
             raise BitstreamError(f"{where} is in use and not enabled")
-        levels = {name: signals.level(wire) for name, wire in wires.items() if "OUT" not in name}
+        inputs = [name for name in wires if name != "CLOCK" and "OUT" not in name]
+        levels = {name: signals.level(wires[name]) for name in inputs}
         for name, expected in (("STANDBY", LOW), ("SLEEP", LOW), ("POWEROFF", HIGH)):
             if levels[name] != expected:
                 raise BitstreamError(f"{where}: {name} is in use, which is not simulated")

@@ -78,7 +78,7 @@ def _run(arguments: argparse.Namespace) -> int:
         open_things.callback(model.close)
         try:
             simulation = PinSimulation(model, board.clock_hz / board.baud)
-            server = PtyServer(simulation)
+            server = PtyServer(simulation, board.clock_hz)
             open_things.callback(server.close)
             _say(f"simulating {model.description}")
             for sentence in model.hidden:

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from bitlane_boards import boards
-from bitlane_boards.build import build
 from bitlane_boards.netlist import bitstream_model
 from bitlane_boards.netlist_asc import Bits
 from bitlane_boards.netlist_ice40 import extract
 from bitlane_boards.netlist_pins import board_pins
 from bitlane_sim.pins import GateModel
+from boards.board_builds import built
 from verify.netlists.flips import flipped, random_flips
 from verify.netlists.session import validated
 
@@ -34,9 +34,8 @@ MAIN = "import sys; from bitlane.cli import main; sys.exit(main())"
 
 
 @pytest.fixture(scope="module")
-def bitstream(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp(NAME)
-    return Path(build(BOARD, folder, lambda _: None).bitstream)
+def bitstream() -> Path:
+    return built(BOARD) / f"{NAME}.bin"
 
 
 class Simulated:
@@ -83,8 +82,7 @@ def test_driver_and_bitstream_work_together(simulated: Simulated) -> None:
     code, said = simulated.stop()
     assert code == 0, said
     assert "the PLL, set for 48 MHz" in said
-    # At power-up, before its reset, the line may be low for less than a bit.
-    assert said.endswith((", 0 framing errors\n", ", 1 framing errors\n")), said
+    assert "0 framing errors" in said
 
 
 def test_a_flipped_bit_in_the_file_is_caught(bitstream: Path, tmp_path: Path) -> None:

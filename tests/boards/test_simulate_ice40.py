@@ -12,7 +12,12 @@ from bitlane_sim.pins.cells import spram_cells
 from boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
 from sim.pins.answerer import Answerer, Store, answers
 
-CASES = [("hx8k", Store.BLOCK), ("hx8k", Store.TALL), ("up5k", Store.SINGLE_PORT)]
+CASES = [
+    ("hx8k", Store.BLOCK),
+    ("hx8k", Store.TALL),
+    ("hx8k", Store.WIDE),
+    ("up5k", Store.SINGLE_PORT),
+]
 
 
 _TEXTS: dict[tuple[str, Store], str] = {}
@@ -75,7 +80,7 @@ def test_a_flipped_bit_of_a_lut_shows(tmp_path: Path) -> None:
     choose = random.Random(1)
     for cell in choose.sample(cells, 12):
         tile = bits.tiles[cell.x, cell.y]
-        place = cell.places[choose.choice(LUT_BITS)]
+        place = cell.places[LUT_BITS[choose.choice(cell.rows)]]
         tile[place] ^= 1
         simulation = PinSimulation(GateModel(netlist(bits).netlist, "flipped"), DIVIDER)
         caught += talk(simulation, data)[0] != right

@@ -34,7 +34,7 @@ def talk(simulation: PinSimulation, data: bytes) -> tuple[bytes, list[int]]:
     return got.tobytes(), cycles.tolist()
 
 
-@pytest.mark.parametrize("store", [Store.BLOCK, Store.TALL])
+@pytest.mark.parametrize("store", [Store.BLOCK, Store.TALL, Store.WIDE])
 @pytest.mark.parametrize(("build", "convert"), FAMILIES, ids=["ecp5", "gowin"])
 def test_netlist_answers_like_the_rtl_in_every_cycle(
     build: Callable[[Store], Path], convert: Callable[[Path], Netlist], store: Store
