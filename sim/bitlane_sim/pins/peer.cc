@@ -36,7 +36,7 @@ struct Received {
 
 class Peer {
 public:
-  Peer(const Model &model, double bit) : model(model), bit(bit) { *model.rx = 1; }
+  Peer(const Model &model, double bit) : bit(bit), model(model) { *model.rx = 1; }
 
   int run(uint64_t cycles, uint64_t received, uint64_t quiet) {
     for (; cycles; cycles--) {
@@ -62,7 +62,8 @@ public:
   std::deque<uint8_t> unsent;
   std::deque<Received> arrived;
   uint64_t cycle = 0;
-  uint64_t framing_errors = 0;
+  uint64_t framing_errors = 0, glitches = 0;
+  double bit; // its length in cycles
 
 private:
   // The pin's level for the next edge. Bits begin at whole cycles, on average `bit` apart.
@@ -100,7 +101,7 @@ private:
     if (double(cycle - heard_from) + 0.5 < (heard_bits + 0.5) * bit) return;
     heard |= uint32_t(level) << heard_bits++;
     if (heard_bits == 1 && level) {
-      framing_errors++;
+      glitches++;
       listening = false;
     } else if (heard_bits == 10) {
       if (level)
@@ -112,7 +113,6 @@ private:
   }
 
   Model model;
-  const double bit;
   bool sending = false, listening = false, before = true;
   uint32_t frame = 0, heard = 0;
   int sent_bits = 0, heard_bits = 0;
@@ -135,10 +135,12 @@ EXPORT void peer_take(void *peer, size_t count, uint8_t *bytes, uint64_t *cycles
     arrived.pop_front();
   }
 }
+EXPORT void peer_set_bit(void *peer, double bit) { static_cast<Peer *>(peer)->bit = bit; }
 EXPORT uint64_t peer_cycle(void *peer) { return static_cast<Peer *>(peer)->cycle; }
 EXPORT uint64_t peer_framing_errors(void *peer) {
   return static_cast<Peer *>(peer)->framing_errors;
 }
+EXPORT uint64_t peer_glitches(void *peer) { return static_cast<Peer *>(peer)->glitches; }
 EXPORT int peer_run(void *peer, uint64_t cycles, uint64_t received, uint64_t quiet) {
   return static_cast<Peer *>(peer)->run(cycles, received, quiet);
 }

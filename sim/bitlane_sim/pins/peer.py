@@ -83,8 +83,17 @@ class Peer:
 
     @property
     def framing_errors(self) -> int:
-        """Start bits that were too short and stop bits that were low, so far."""
+        """Stop bits that were low, so far."""
         return int(self._calls.peer_framing_errors(self._peer))
+
+    @property
+    def glitches(self) -> int:
+        """Times that the line was low for less than half a bit, so far."""
+        return int(self._calls.peer_glitches(self._peer))
+
+    def set_bit(self, bit: float) -> None:
+        """Let bits be ``bit`` cycles long from now on."""
+        self._calls.peer_set_bit(self._peer, bit)
 
     def send(self, data: bytes) -> None:
         """Queue bytes to be sent one right behind the other."""
@@ -130,12 +139,14 @@ def _load() -> ctypes.CDLL:
     signatures: dict[str, tuple[object, list[object]]] = {
         "peer_create": (pointer, [pointer, ctypes.c_double]),
         "peer_destroy": (None, [pointer]),
+        "peer_set_bit": (None, [pointer, ctypes.c_double]),
         "peer_send": (None, [pointer, ctypes.c_char_p, size]),
         "peer_unsent": (size, [pointer]),
         "peer_arrived": (size, [pointer]),
         "peer_take": (None, [pointer, size, pointer, pointer]),
         "peer_cycle": (number, [pointer]),
         "peer_framing_errors": (number, [pointer]),
+        "peer_glitches": (number, [pointer]),
         "peer_run": (ctypes.c_int, [pointer, number, number, number]),
     }
     for name, (result, arguments) in signatures.items():

@@ -9,6 +9,7 @@ import time
 import tty
 
 from .simulation import PinSimulation
+from .speed import set_speed, speed_of
 
 __all__ = ["PtyServer"]
 
@@ -35,6 +36,9 @@ class PtyServer:
     more; then it stands until a client writes. Clients may come and go: what one has left unread
     the next one finds, as on a port that is not flushed.
 
+    ``clock_hz`` is the circuit's. The line has the speed to which a client sets the terminal, as
+    on a port; the one that nobody has set is that of the simulation.
+
     Attributes
     ----------
     name
@@ -45,12 +49,15 @@ class PtyServer:
     Raises ``OSError`` if there is no pseudo-terminal to be had.
     """
 
-    def __init__(self, simulation: PinSimulation) -> None:
+    def __init__(self, simulation: PinSimulation, clock_hz: float) -> None:
         self.simulation = simulation
         # Kept open, so that the terminal outlives its clients and keeps being raw.
         self._ours, self._theirs = os.openpty()
         tty.setraw(self._theirs)
         os.set_blocking(self._ours, False)
+        self._clock_hz = clock_hz
+        self._speed: int | None = round(clock_hz / simulation.divider)
+        set_speed(self._theirs, self._speed)
         self.name = os.ttyname(self._theirs)
         self.sent = self.received = 0
         self._outgoing = bytearray()
@@ -100,6 +107,8 @@ class PtyServer:
             patience,
         )
         if readable:
+            if not self.simulation.unsent:
+                self._follow_speed()
             data = os.read(self._ours, room)
             self.simulation.send(data)
             self.sent += len(data)
@@ -108,6 +117,12 @@ class PtyServer:
             self._run()
         if writable or self._outgoing:
             self._pass_on()
+
+    def _follow_speed(self) -> None:
+        speed = speed_of(self._theirs)
+        if speed != self._speed and speed:
+            self._speed = speed
+            self.simulation.divider = max(2.0, self._clock_hz / speed)
 
     def _run(self) -> None:
         """Run the clock for one turn, and take what has arrived when the answer pauses."""

@@ -40,8 +40,7 @@ class PinSimulation:
         tx: str = "tx",
         busy: str = "busy",
     ) -> None:
-        if not divider >= 2:
-            raise SimulationError(f"divider {divider}: expected 2 or more cycles of a bit")
+        _expect_bit(divider)
         self.model = what if isinstance(what, PinModel) else CircuitModel(what)
         ports = self.model.ports
         pins = Pins(rx, tx, busy if busy != "busy" or busy in ports else "")
@@ -49,8 +48,19 @@ class PinSimulation:
             if ports.get(name) != 1:
                 found = f"{ports[name]} bits" if name in ports else f"only {', '.join(ports)}"
                 raise SimulationError(f"{self.model.description}: no pin {name!r}, {found}")
-        self.divider = divider
+        self._divider = divider
         self._peer = Peer(self.model.entry(), pins, divider)
+
+    @property
+    def divider(self) -> float:
+        """Cycles of a bit of the UART at the other end. To be set while the lines are idle."""
+        return self._divider
+
+    @divider.setter
+    def divider(self, divider: float) -> None:
+        _expect_bit(divider)
+        self._divider = divider
+        self._peer.set_bit(divider)
 
     @property
     def cycle(self) -> int:
@@ -69,8 +79,13 @@ class PinSimulation:
 
     @property
     def framing_errors(self) -> int:
-        """Start bits that were too short, and stop bits that were low, sent by the circuit."""
+        """Stop bits that were low, sent by the circuit; their bytes are dropped."""
         return self._peer.framing_errors
+
+    @property
+    def glitches(self) -> int:
+        """Times that the circuit's line was low for less than half a bit, which UARTs ignore."""
+        return self._peer.glitches
 
     def send(self, data: bytes) -> None:
         """Queue bytes; they go out one right behind the other while the clock runs."""
@@ -129,3 +144,8 @@ class PinSimulation:
         if stop is Stop.BROKEN:
             raise self.model.trouble()
         return stop
+
+
+def _expect_bit(divider: float) -> None:
+    if not divider >= 2:
+        raise SimulationError(f"divider {divider}: expected 2 or more cycles of a bit")

@@ -21,6 +21,8 @@ class Store(Enum):
 
     BLOCK = 256, True
     TALL = 2048, False
+    WIDE = 512, False
+    """Words of two cells, which are written one by one."""
     SINGLE_PORT = 1 << 14, False
     """An instance of iCE40's large RAM."""
 
@@ -140,6 +142,18 @@ class Answerer(wiring.Component):
             m.d.comb += found.eq(out[:8])
             return
         depth, _ = self._store.value
+        if self._store is Store.WIDE:
+            words = Memory(shape=16, depth=depth // 2, init=[])
+            m.submodules.memory = words
+            load, save = words.read_port(), words.write_port(granularity=8)
+            upper = Signal()
+            with m.If(read):
+                m.d.sync += upper.eq(cell[0])
+            m.d.comb += [load.addr.eq(cell[1:]), load.en.eq(read)]
+            m.d.comb += [found.eq(load.data.word_select(upper, 8))]
+            m.d.comb += [save.addr.eq(last[1:]), save.data.eq(Cat(data, data))]
+            m.d.comb += [save.en.eq(Cat(write & ~last[0], write & last[0]))]
+            return
         m.submodules.memory = memory = Memory(shape=8, depth=depth, init=start(self._store))
         read_port, write_port = memory.read_port(), memory.write_port()
         m.d.comb += [read_port.addr.eq(cell), read_port.en.eq(read), found.eq(read_port.data)]

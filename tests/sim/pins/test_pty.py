@@ -1,19 +1,23 @@
 """Pins behind a pseudo-terminal: pyserial talks to them, and not a byte is lost."""
 
+import os
 import random
+import select
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from serial import Serial
 
-from bitlane_sim.pins import PinSimulation
+from bitlane_sim.pins import PinSimulation, pty
 from bitlane_sim.pins.pty import PtyServer
 from sim.pins.answerer import Answerer, answers
 
 DIVIDER = 8
-BAUD = 1_000_000
+CLOCK_HZ = 8_000_000
+BAUD = CLOCK_HZ // DIVIDER
 
 
 @contextmanager
@@ -43,7 +47,7 @@ def serving(server: PtyServer) -> Iterator[None]:
 @pytest.fixture
 def server() -> Iterator[PtyServer]:
     simulation = PinSimulation(Answerer(DIVIDER), DIVIDER)
-    server = PtyServer(simulation)
+    server = PtyServer(simulation, CLOCK_HZ)
     server.warm_up()
     yield server
     server.close()
@@ -76,11 +80,36 @@ def test_single_bytes_are_answered_before_the_next_one(server: PtyServer) -> Non
             assert port.read(1) == bytes([answer])
 
 
-def test_every_byte_value_passes_as_it_is(server: PtyServer) -> None:
-    """A terminal that is not raw would eat or change control characters."""
+def test_clients_that_know_nothing_of_terminals_get_every_byte_as_it_is(server: PtyServer) -> None:
+    """A terminal that is not raw would eat or change control characters, and echo."""
     data = bytes(range(256))
-    with serving(server), Serial(server.name, BAUD, timeout=20) as port:
-        assert exchange(port, data) == bytes(answers(data))
+    right = bytes(answers(data))
+    with serving(server):
+        client = os.open(server.name, os.O_RDWR | os.O_NOCTTY)
+        assert os.write(client, data) == len(data)
+        got = b""
+        while len(got) < len(right) and select.select([client], [], [], 20)[0]:
+            got += os.read(client, 1000)
+        os.close(client)
+    assert got == right
+
+
+@pytest.mark.parametrize("baud", [115_200, BAUD // 2, 2 * BAUD])
+def test_a_client_at_another_speed_gets_nothing_right(server: PtyServer, baud: int) -> None:
+    data = random.Random(9).randbytes(20)
+    with serving(server):
+        with Serial(server.name, baud, timeout=0.5) as port:
+            port.write(data)
+            assert port.read(len(data)) != bytes(answers(data))
+    assert server.simulation.divider == pytest.approx(CLOCK_HZ / baud)
+
+
+@pytest.mark.parametrize("baud", [BAUD - 12_345, BAUD + 12_345])
+def test_a_speed_without_a_name_that_is_close_will_do(server: PtyServer, baud: int) -> None:
+    with serving(server), Serial(server.name, baud, timeout=20) as port:
+        port.write(b"x")
+        assert port.read(1) == bytes(answers(b"x"))
+    assert server.simulation.divider == pytest.approx(CLOCK_HZ / baud)
 
 
 def test_clients_come_and_go(server: PtyServer) -> None:
@@ -105,7 +134,9 @@ def test_answers_that_nobody_reads_are_kept(server: PtyServer) -> None:
     assert got == bytes(answers(data))
 
 
-def test_the_clock_stands_while_nothing_is_to_be_done(server: PtyServer) -> None:
+def test_the_clock_stands_while_nothing_is_to_be_done(
+    server: PtyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert server.resting
     start = server.simulation.cycle
     with serving(server), Serial(server.name, BAUD, timeout=20) as port:
@@ -119,8 +150,19 @@ def test_the_clock_stands_while_nothing_is_to_be_done(server: PtyServer) -> None
     before = server.simulation.cycle
     # A byte each way, and 64 byte times of rest.
     assert before - start <= (2 + 64 + 1) * 10 * DIVIDER
+    turns = 0
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal turns
+        turns += 1
+        return wait(*arguments)
+
+    wait = select.select
+    monkeypatch.setattr(pty.select, "select", counted)
     server.serve(0.05)
     assert server.simulation.cycle == before
+    # Once until the end; twice if that is a bit early.
+    assert turns <= 3
 
 
 def test_a_terminal_that_is_closed_is_gone(server: PtyServer) -> None:
