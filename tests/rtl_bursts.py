@@ -216,11 +216,15 @@ def check_at_random(circuit: Any, dut: Any, read_ports: int, stalls: Stalls) -> 
             ctx.set(dut.a.request.payload.address, BASE + BYTES * word)
             ctx.set(dut.a.request.payload.length, 0)
             ctx.set(dut.a.request.valid, 1)
-            await ctx.tick()
+            taken = False
+            while not taken:
+                _, _, taken = await ctx.tick().sample(dut.a.request.ready)
             ctx.set(dut.a.request.valid, 0)
-            assert ctx.get(dut.a.data.valid)
-            found.append(ctx.get(dut.a.data.payload.data))
-            await ctx.tick()
+            valid = False
+            while not valid:
+                data = dut.a.data.payload.data
+                _, _, valid, word_read = await ctx.tick().sample(dut.a.data.valid, data)
+            found.append(word_read)
 
     simulate(circuit, fill, *(after_fill(bench) for bench in benches), read_back)
     for sink, requests in zip(sinks, asked, strict=True):

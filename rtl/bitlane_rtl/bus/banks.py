@@ -10,7 +10,6 @@ from amaranth.lib.wiring import In
 from ..abi import BEATS_PER_BLOCK
 from ..byte_access import ByteAccess
 from ..memory_port import ReadPort, WritePort
-from .shared_sram import word_byte
 
 __all__ = ["BankedMemory"]
 
@@ -31,39 +30,84 @@ class _Place:
 
 
 class _Reader:
-    """A read port: where its next beat lies, and the beat that stands at a bank's output."""
+    """A read port: where its next beat lies, the one at a bank's output, and the one after that.
+
+    The last is in a register, because a RAM's output comes late.
+    """
 
     def __init__(self, m: Module, port: Any, place: _Place, name: str) -> None:
         offset = Signal.like(place.beat, name=f"{name}_offset", init=0)
         beat = Signal.like(place.beat, name=f"{name}_beat")
+        fetched = Signal(name=f"{name}_fetched")
+        fetched_last = Signal(name=f"{name}_fetched_last", reset_less=True)
         full = Signal(name=f"{name}_full")
+        data = Signal.like(port.data.payload.data, name=f"{name}_data", reset_less=True)
         last = Signal(name=f"{name}_last", reset_less=True)
-        self.data = port.data.payload.data
+        moves = Signal(name=f"{name}_moves")
+        self.fetched_data = Signal.like(data, name=f"{name}_fetched_data")
         self.bank = place.bank
         self.row = place.row(beat)
         self.of_bank = Signal.like(place.bank, name=f"{name}_of_bank", reset_less=True)
-        self.asks = Signal(name=f"{name}_asks")
+        self.asks = port.request.valid
         self.goes = Signal(name=f"{name}_goes")
         self.stands = Signal(name=f"{name}_stands")
-        """The beat is not taken in this cycle; its bank must not be read."""
+        """What is at the bank's output must stay there for a cycle more."""
         self.ends = Signal(name=f"{name}_ends")
         m.d.comb += [
             # A burst does not leave its block, so nothing is carried into the address above it.
             beat.eq(place.beat + offset),
-            self.stands.eq(full & ~port.data.ready),
-            self.asks.eq(port.request.valid & ~self.stands),
+            moves.eq(~full | port.data.ready),
+            self.stands.eq(fetched & ~moves),
             self.ends.eq(self.goes & (offset == port.request.payload.length)),
             port.request.ready.eq(self.ends),
             port.data.valid.eq(full),
+            port.data.payload.data.eq(data),
             port.data.payload.last.eq(last),
             port.data.payload.error.eq(0),
         ]
-        m.d.sync += full.eq(self.goes | self.stands)
+        m.d.sync += fetched.eq(self.goes | self.stands)
         with m.If(self.goes):
             m.d.sync += [
                 self.of_bank.eq(place.bank),
-                last.eq(self.ends),
+                fetched_last.eq(self.ends),
                 offset.eq(Mux(self.ends, 0, offset + 1)),
+            ]
+        with m.If(moves):
+            m.d.sync += [full.eq(fetched), data.eq(self.fetched_data), last.eq(fetched_last)]
+
+
+class _Host:
+    """The host's port. Its accesses are kept in registers before and after the banks.
+
+    ``asked``: an access waits for ``may_go``, and nobody else may go; ``goes``: it takes place.
+    """
+
+    def __init__(self, m: Module, port: Any) -> None:
+        self.address = Signal.like(port.address, name="host_address", reset_less=True)
+        self.write = Signal(name="host_write", reset_less=True)
+        self.write_data = Signal(8, name="host_write_data", reset_less=True)
+        self.fetched_byte = Signal(8, name="host_fetched_byte")
+        self.may_go = Signal(name="host_may_go")
+        self.goes = Signal(name="host_goes")
+        self.asked = asked = Signal(name="host_asked")
+        fetched = Signal(name="host_fetched")
+        byte = Signal(8, name="host_byte", reset_less=True)
+        idle = ~asked & ~fetched
+        m.d.comb += [
+            self.goes.eq(asked & self.may_go),
+            port.ready.eq(Mux(port.write, idle, fetched)),
+            port.read_data.eq(byte),
+        ]
+        m.d.sync += [
+            asked.eq((port.enable & idle) | (asked & ~self.goes)),
+            fetched.eq(self.goes & ~self.write),
+            byte.eq(self.fetched_byte),
+        ]
+        with m.If(idle):
+            m.d.sync += [
+                self.address.eq(port.address),
+                self.write.eq(port.write),
+                self.write_data.eq(port.write_data),
             ]
 
 
@@ -92,18 +136,21 @@ class BankedMemory(wiring.Component):
         ``b`` only with two read ports.
     write : ``In(WritePort(address_width, data_width))``
     host : ``In(ByteAccess(address_width))``
-        Ready unless a reader leaves a beat standing. Each access takes a cycle from all ports.
+        Each access takes a cycle from all ports, and waits for beats that readers leave standing.
 
     Address bits above the memory's size are ignored. Words are 0 at power-up.
-    Latency: a beat comes 1 cycle after it is asked for, a response 1 cycle after its last beat. A
-    request is taken together with its last beat. ``host`` reads in 1 cycle.
-    Throughput: a beat a cycle on every port; two readers that stay in one bank share it.
+    Latency: a beat comes 2 cycles after it is asked for, a response 1 cycle after its last beat. A
+    request is taken together with its last beat. ``host`` is ready at once for a write, which takes
+    place a cycle later, and after 2 cycles for a read.
+    Throughput: a beat a cycle on every port; two readers that stay in one bank share it. The host
+    writes a byte in 2 cycles and reads one in 3.
     Undefined: a read of a word in the cycle in which it is written.
-    Each reader must take its beats without waiting for the other's: one that is not taken holds up
-    the bank that it came from.
+    Each reader must take its beats without waiting for the other's or the host's: two that are not
+    taken hold up the bank that the second came from, and the host.
     Area (64 bits, two readers, 2 banks of 128 KiB): ECP5 XX LUT4, XX flip-flops and 128 block RAMs.
-    Paths through it: from ``valid`` of the requests, ``data.ready`` and ``host.enable`` to the
-    RAMs' addresses and enables, and to ``ready`` of requests, write data and host.
+    Paths through it: from ``valid`` and ``payload`` of the requests to the RAMs' addresses; from
+    these and ``data.ready`` to the RAMs' enables and ``ready`` of requests; from ``valid`` of
+    request and data, and ``response.ready``, to write enables and ``ready`` of both.
 
     Raises ``ValueError`` on other parameters.
     """
@@ -153,15 +200,11 @@ class BankedMemory(wiring.Component):
             _Reader(m, port, _Place(port.request.payload.address, byte_bits, bank_bits), name)
             for name, port in ports.items()
         ]
-        host = self.host
+        host = _Host(m, self.host)
         place = _Place(host.address, byte_bits, bank_bits)
-        host_goes = Signal()
-        m.d.comb += [
-            host.ready.eq(~Cat(reader.stands for reader in readers).any()),
-            host_goes.eq(host.enable & host.ready),
-        ]
-        wins = self._choose(m, readers, host_goes)
-        write_place, strobe, write_data = self._write(m, place, host_goes, byte_bits, bank_bits)
+        m.d.comb += host.may_go.eq(~Cat(reader.stands for reader in readers).any())
+        wins = self._choose(m, readers, host.asked)
+        write_place, strobe, write_data = self._write(m, host, place, byte_bits, bank_bits)
 
         words = []
         for bank in range(self._banks):
@@ -174,7 +217,7 @@ class BankedMemory(wiring.Component):
             read = storage.read_port(domain="comb")
             ram_output = Signal(self._data_width, reset_less=True, name=f"ram_output_{bank}")
             words.append(ram_output)
-            goes: Value = host_goes & (place.bank == bank)
+            goes: Value = host.goes & (place.bank == bank)
             row = readers[0].row
             for reader, wins_it in zip(readers, wins, strict=True):
                 goes |= reader.goes & (reader.bank == bank)
@@ -182,7 +225,7 @@ class BankedMemory(wiring.Component):
                     row = Mux(wins_it & (reader.bank == bank), reader.row, row)
             written = (write_place[0] == bank).replicate(len(strobe))
             m.d.comb += [
-                read.addr.eq(Mux(host_goes, place.row(place.beat), row)),
+                read.addr.eq(Mux(host.asked, place.row(place.beat), row)),
                 write.addr.eq(write_place[1]),
                 write.data.eq(write_data),
                 write.en.eq(strobe & written),
@@ -190,19 +233,22 @@ class BankedMemory(wiring.Component):
             with m.If(goes):
                 m.d.sync += ram_output.eq(read.data)
 
-        host_bank = Signal.like(place.bank, name="host_bank", reset_less=True)
-        with m.If(host_goes):
-            m.d.sync += host_bank.eq(place.bank)
         outputs = Array(words)
-        m.d.comb += [reader.data.eq(outputs[reader.of_bank]) for reader in readers]
-        m.d.comb += host.read_data.eq(word_byte(m, outputs[host_bank], place.byte, host_goes))
+        m.d.comb += [reader.fetched_data.eq(outputs[reader.of_bank]) for reader in readers]
+        # The host's registers still hold the address.
+        m.d.comb += host.fetched_byte.eq(outputs[place.bank].word_select(place.byte, 8))
         return m
 
-    def _choose(self, m: Module, readers: list[_Reader], host_goes: Signal) -> list[Value]:
-        """Let the readers go that can. Returns which of them would be served by its bank."""
+    def _choose(self, m: Module, readers: list[_Reader], hold: Signal) -> list[Value]:
+        """Let the readers go that can. Returns which of them has its bank.
+
+        Who has it, and so the bank's address, does not depend on what comes late: whether beats
+        are taken.
+        """
         if len(readers) == 1:
-            m.d.comb += readers[0].goes.eq(readers[0].asks & ~host_goes)
-            return [readers[0].asks]
+            only = readers[0]
+            m.d.comb += only.goes.eq(only.asks & ~only.stands & ~hold)
+            return [only.asks]
         a, b = readers
         meet = a.asks & b.asks & (a.bank == b.bank)
         b_first = Signal()
@@ -211,20 +257,19 @@ class BankedMemory(wiring.Component):
         wins: list[Value] = []
         for reader, other, late in ((a, b, b_first), (b, a, ~b_first)):
             wins_it = Signal(name="a_wins" if reader is a else "b_wins")
+            blocked = reader.stands | (other.stands & (other.of_bank == reader.bank))
             m.d.comb += [
                 wins_it.eq(reader.asks & ~(meet & late)),
-                reader.goes.eq(
-                    wins_it & ~host_goes & ~(other.stands & (other.of_bank == reader.bank))
-                ),
+                reader.goes.eq(wins_it & ~hold & ~blocked),
             ]
             wins.append(wins_it)
         return wins
 
     def _write(
-        self, m: Module, place: _Place, host_goes: Signal, byte_bits: int, bank_bits: int
+        self, m: Module, host: _Host, place: _Place, byte_bits: int, bank_bits: int
     ) -> tuple[tuple[Value, Value], Signal, Signal]:
         """Take what is written. Returns bank and row, strobes, and data."""
-        host, port = self.host, self.write
+        port = self.write
         engine = _Place(port.request.payload.address, byte_bits, bank_bits)
         lanes = self._data_width // 8
         offset = Signal.like(engine.beat, name="write_offset", init=0)
@@ -240,7 +285,7 @@ class BankedMemory(wiring.Component):
                 port.request.valid
                 & port.data.valid
                 & (port.response.ready | ~responding)
-                & ~host_goes
+                & ~host.asked
             ),
             ends.eq(goes & port.data.payload.last),
             port.data.ready.eq(goes),
@@ -249,16 +294,18 @@ class BankedMemory(wiring.Component):
             port.response.payload.eq(0),
             strobe.eq(
                 Mux(
-                    host_goes,
-                    host.write << place.byte,
+                    host.asked,
+                    (host.goes & host.write) << place.byte,
                     port.data.payload.strobe & goes.replicate(lanes),
                 )
             ),
-            write_data.eq(Mux(host_goes, host.write_data.replicate(lanes), port.data.payload.data)),
+            write_data.eq(
+                Mux(host.asked, host.write_data.replicate(lanes), port.data.payload.data)
+            ),
         ]
         m.d.sync += responding.eq(ends | (responding & ~port.response.ready))
         with m.If(goes):
             m.d.sync += offset.eq(Mux(ends, 0, offset + 1))
-        bank = Mux(host_goes, place.bank, engine.bank)
-        row = Mux(host_goes, place.row(place.beat), engine.row(beat))
+        bank = Mux(host.asked, place.bank, engine.bank)
+        row = Mux(host.asked, place.row(place.beat), engine.row(beat))
         return (bank, row), strobe, write_data

@@ -1,0 +1,141 @@
+"""What a board's memory lets the engine do in a cycle, with the host at work at the same time."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from bitlane.commands import encode
+from bitlane_rtl.abi import RING_OFFSET, Op, register
+from bitlane_rtl.bus.banks import BankedMemory
+from bitlane_rtl.bus.shared_sram import SharedSram
+from bitlane_rtl.bus.storage import BlockRam
+from bitlane_rtl.byte_access import ByteAccess
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.control_port import ControlPort
+from bitlane_rtl.engine import Engine
+from bitlane_sim.bench.job import move
+from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from bitlane_sim.evaluator import Get, RunUntil, Set, Step
+
+MEMORY = 1 << 14
+SIZE = MEMORY // 4
+STARTED_BY = 60
+"""Cycles that start-up, the readers' stagger and the last response may take together."""
+READY = RunUntil("host__ready", 100)
+
+
+class System(wiring.Component):
+    """An engine on a board's memory. ``banks`` 0: a memory with a single port."""
+
+    control: Any
+    host: Any
+    interrupt: Signal
+
+    def __init__(self, data_width: int, banks: int) -> None:
+        self._configuration = Configuration(
+            data_width=data_width, address_width=16, memory_bytes=MEMORY
+        )
+        self._banks = banks
+        super().__init__(
+            {"control": Out(ControlPort()), "host": In(ByteAccess(16)), "interrupt": Out(1)}
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        width = self._configuration.data_width
+        words = MEMORY * 8 // width
+        m.submodules.engine = engine = Engine(self._configuration)
+        if self._banks:
+            memory: Any = BankedMemory(16, width, words, banks=self._banks)
+        else:
+            memory = SharedSram(16, width, words)
+            m.submodules.storage = storage = BlockRam(words, width)
+            wiring.connect(m, memory.memory, storage.memory)
+        m.submodules.memory = memory
+        wiring.connect(m, wiring.flipped(self.control), engine.control)
+        wiring.connect(m, wiring.flipped(self.host), memory.host)
+        wiring.connect(m, engine.read_a, memory.a)
+        wiring.connect(m, engine.read_b, memory.b)
+        wiring.connect(m, engine.write, memory.write)
+        m.d.comb += self.interrupt.eq(engine.interrupt)
+        return m
+
+
+def write_register(run: CxxrtlEvaluator, offset: int, word: int) -> None:
+    run.run(
+        [
+            Set("control__address", offset),
+            Set("control__write_data", word),
+            Set("control__write", 1),
+            Step(),
+            Set("control__write", 0),
+        ]
+    )
+
+
+def store(run: CxxrtlEvaluator, address: int, data: bytes) -> None:
+    batch: list[Any] = [Set("host__enable", 1), Set("host__write", 1)]
+    for step, byte in enumerate(data):
+        batch += [Set("host__address", address + step), Set("host__write_data", byte), READY]
+    run.run([*batch, Set("host__enable", 0), Set("host__write", 0)])
+
+
+def load(run: CxxrtlEvaluator, address: int, size: int) -> bytes:
+    batch: list[Any] = [Set("host__enable", 1)]
+    for step in range(size):
+        batch += [Set("host__address", address + step), READY, Get("host__read_data")]
+    return bytes(run.run([*batch, Set("host__enable", 0)]))
+
+
+@pytest.mark.parametrize(
+    ("banks", "op", "cycles_a_beat"),
+    [
+        (2, Op.NOT, 1),
+        (2, Op.XOR, 1),
+        (1, Op.NOT, 1),
+        (1, Op.XOR, 2),
+        (0, Op.NOT, 2),
+        (0, Op.XOR, 3),
+    ],
+)
+@pytest.mark.parametrize("host_works", [False, True], ids=["alone", "host"])
+def test_cycles_a_beat(banks: int, op: Op, cycles_a_beat: int, host_works: bool) -> None:
+    width = 64 if banks == 2 else 32
+    run = CxxrtlEvaluator(System(width, banks))
+    try:
+        data = np.random.default_rng(0).integers(0, 256, 3 * SIZE, np.uint8)
+        store(run, 0, data.tobytes())
+        b = SIZE if op.reads_b else None
+        words = encode(move(op, SIZE, 0, b, 2 * SIZE), interrupt=True).tolist()
+        for number, word in enumerate(words):
+            write_register(run, RING_OFFSET + 4 * number, word)
+        entry = register("INTERRUPT")
+        write_register(run, entry.offset, entry["ENABLE"].insert(1))
+        run.step(50)
+        rng = random.Random(0)
+        start = run.cycles
+        write_register(run, register("DOORBELL").offset, 1)
+        accesses = 0
+        while host_works and not run.get("interrupt") and run.cycles < start + 8 * SIZE:
+            # As often as the link's bridge at its fastest.
+            place = 3 * SIZE + rng.randrange(SIZE)
+            value = rng.randrange(256)
+            store(run, place, bytes([value]))
+            assert load(run, place, 1) == bytes([value])
+            run.step(2)
+            accesses += 2
+        assert host_works or run.run_until("interrupt", 8 * SIZE)
+        cycles = run.cycles - start
+        expected = ~data[:SIZE] if op is Op.NOT else data[:SIZE] ^ data[SIZE : 2 * SIZE]
+        assert load(run, 2 * SIZE, SIZE) == expected.tobytes()
+    finally:
+        run.close()
+    beats = SIZE * 8 // width
+    longest = cycles_a_beat * beats + accesses + STARTED_BY
+    assert cycles_a_beat * beats <= cycles <= longest, f"{cycles} cycles for {beats} beats"
+    print(f"{op.name}, {banks} banks: {beats} beats in {cycles} cycles")
