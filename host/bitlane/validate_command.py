@@ -35,13 +35,13 @@ def add_validate(subparsers: Subparsers) -> None:
         "--seed", type=int, default=1, metavar="N", help="of all that is random (default 1)"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="fewer layouts, and 64 KiB of the memory"
+        "--quick", action="store_true", help="fewer layouts, and 16 KiB of the memory"
     )
     parser.add_argument(
         "--memory",
         type=_size,
         metavar="SIZE",
-        help="bytes of memory to march over, with KiB, MiB or GiB (default: all, 64KiB if --quick)",
+        help="bytes of memory to march over, with KiB, MiB or GiB (default: all, 16KiB if --quick)",
     )
     parser.set_defaults(run=_run)
 

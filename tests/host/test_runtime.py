@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bitlane.allocator import Buffer, OutOfDeviceMemory
+from bitlane.commands import encode
 from bitlane.errors import DeviceError, DeviceTimeout, LinkError
 from bitlane.lowering import View
 from bitlane.ring import DeviceFault
@@ -25,6 +26,7 @@ from bitlane_rtl.abi import (
     register,
 )
 from engine_model import ModelLink
+from host_line import LineLink
 
 ROWS = 100
 
@@ -114,6 +116,23 @@ def test_memory_is_written_and_read() -> None:
         runtime.allocate(1 << 21)
 
 
+def test_exchanges_are_checked_like_reads_and_writes() -> None:
+    runtime = Runtime(ModelLink(memory_base=0x1000, memory_bytes=0x1000))
+    content = np.arange(64, dtype=np.uint8)
+    status = CONTROL_BASE + register("STATUS").offset
+    assert runtime.exchange([(0x1000, content)], []) == []
+    first, second = runtime.exchange([(0x1100, b"abcd")], [(0x1000, 64), (status, 4)])
+    assert first.tolist() == content.tolist()
+    assert second.size == 4
+    for writes, reads in (
+        ([(0xFFF, b"a")], []),
+        ([(0x1FFF, b"ab")], []),
+        ([], [(0x1FF0, 17)]),
+    ):
+        with pytest.raises(ValueError, match="outside"):
+            runtime.exchange(writes, reads)
+
+
 @pytest.mark.parametrize(("address", "size"), [(0xFFF, 1), (0x1FFF, 2), (CONTROL_BASE, 4)])
 def test_memory_ends_where_the_device_says(address: int, size: int) -> None:
     runtime = Runtime(ModelLink(memory_base=0x1000, memory_bytes=0x1000))
@@ -174,6 +193,29 @@ def test_one_small_command_takes_five_calls() -> None:
         ("write", CONTROL_BASE + register("INTERRUPT").offset, 4),
         ("read", CONTROL_BASE + register("STATUS").offset, 16),
     ]
+
+
+@pytest.mark.parametrize(("rows", "trips"), [(1, 1), (8, 1), (9, 2), (64, 8)])
+def test_on_a_line_a_batch_of_commands_is_one_round_trip(rows: int, trips: int) -> None:
+    link = LineLink(loops=1, modes=frozenset({Mode.DENSE}), seed=1)
+    runtime = Runtime(link)
+    link.reset_meter()
+    invert_rows(runtime, rows, 0, 0x400)
+    assert link.memory[0x400 : 0x400 + 2 * rows].tolist() == [255, 0] * rows
+    # The state may be read before the doorbell rings: then it is waited for.
+    assert link.exchanges == trips
+
+
+def test_records_are_submitted_as_they_are() -> None:
+    link = ModelLink()
+    runtime = Runtime(link)
+    views = View(0, (1,), 1), None, View(64, (1,), 1)
+    (command,) = runtime.commands(Op.NOT, (5,), *views, saturate=False)
+    words = encode(command, interrupt=True)
+    runtime.run([words])
+    assert link.memory[64:70].tolist() == [255] * 5 + [0]
+    with pytest.raises(DeviceFault, match="BAD_SEAL"):
+        runtime.run([words ^ np.array([0, 1, 0, 0, 0, 0], "<u4")])
 
 
 def test_slots_follow_each_other_and_wrap() -> None:

@@ -15,7 +15,7 @@ Words: TypeAlias = NDArray[np.uint32]
 _CHUNKS: Final = 64
 _SMALLEST_CHUNK: Final = 1 << 10
 _LARGEST_CHUNK: Final = 1 << 20
-_QUICK_BYTES: Final = 1 << 16
+_QUICK_BYTES: Final = 1 << 14
 
 _GOLDEN: Final = np.uint32(0x9E3779B1)
 

@@ -32,44 +32,38 @@ def check_operation(session: Session, op: Op) -> str:
     """Random tensors against the NumPy model, all bytes around them included."""
     lanes = {lane.bytes for lane in session.geometry.lanes}
     sizes = [size for size in _SIZES if not op.splits_lanes or size in lanes]
-    done = 0
-    names: dict[str, None] = {}
+    kinds: dict[str, None] = {}
+    arena, done, waiting = Arena(session), 0, 0
     for number, size in enumerate(sizes):
         for out in (1, 4) if op is Op.COUNT else (size,):
-            done += _check_width(session, op, size, out, names)
+            for name, tensors in _layouts(session, op, size, out):
+                places = arena.place(tensors)
+                if places is None and waiting:
+                    done += arena.run()
+                    arena, waiting = Arena(session), 0
+                    places = arena.place(tensors)
+                if places is not None:
+                    _add(session, arena, op, name, places)
+                    kinds[_KINDS.get(name, name)] = None
+                    waiting += 1
         session.progress((number + 1) / len(sizes))
+    done += arena.run()
     widths = ", ".join(str(8 * size) for size in sizes)
-    return f"{plural(done, 'tensor')} of {widths} bits: {', '.join(names)}"
+    return f"{plural(done, 'tensor')} of {widths} bits: {', '.join(kinds)}"
 
 
-def _check_width(session: Session, op: Op, size: int, out: int, names: dict[str, None]) -> int:
-    """Arenas with all layouts, as many to an arena as fit."""
-    arena = Arena(session)
-    done = waiting = 0
-    inputs = 2 if op.reads_b else 1
-    for name, tensors in _layouts(session, op, size, out):
-        places = arena.place(tensors)
-        if places is None and waiting:
-            done += arena.run()
-            arena, waiting = Arena(session), 0
-            places = arena.place(tensors)
-        if places is None:
-            continue
-        waiting += 1
-        names[_KINDS.get(name, name)] = None
-        a, b, y = places[0], places[1] if op.reads_b else None, places[-1]
-        if name == "in place":
-            y = a
-        for x in places[:inputs]:
-            _set_edges(session, x, arena)
-        saturate, arithmetic = (bool(x) for x in session.random.integers(0, 2, 2))
-        if op in SHIFT_OPS and b is not None:
-            _set_counts(session, b, arena)
-        text = f"{op.name} of {8 * size} bits, {name}, shape {list(a.shape)}"
-        if op in SHIFT_OPS:
-            text += f"{', saturating' * saturate}{', arithmetic' * arithmetic}"
-        arena.add(op, a, b, y, text, saturate=saturate, arithmetic=arithmetic)
-    return done + arena.run()
+def _add(session: Session, arena: Arena, op: Op, name: str, places: list[Place]) -> None:
+    a, b, y = places[0], places[1] if op.reads_b else None, places[-1]
+    if name == "in place":
+        y = a
+    for x in places[:-1]:
+        _set_edges(session, x, arena)
+    saturate, arithmetic = (bool(x) for x in session.random.integers(0, 2, 2))
+    text = f"{op.name} of {8 * a.itemsize} bits, {name}, shape {list(a.shape)}"
+    if op in SHIFT_OPS and b is not None:
+        _set_counts(session, b, arena)
+        text += f"{', saturating' * saturate}{', arithmetic' * arithmetic}"
+    arena.add(op, a, b, y, text, saturate=saturate, arithmetic=arithmetic)
 
 
 def _set_edges(session: Session, x: Place, arena: Arena) -> None:

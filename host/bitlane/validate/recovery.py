@@ -28,9 +28,9 @@ from .session import CheckFailed, Session, plural
 
 __all__ = ["check_recovery"]
 
-_COUNT: Final = 16
+_COUNT: Final = 5
 """Elements of a job."""
-_SLOT: Final = 256
+_SLOT: Final = 64
 """Bytes from one tensor of a job to the next."""
 
 _DENSE: Final = (Mode.DENSE, Mode.DENSE, Mode.DENSE)
