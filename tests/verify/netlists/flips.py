@@ -29,9 +29,13 @@ class Flip:
 
 
 def random_flips(cells: Sequence[LogicCell], count: int, seed: int) -> list[Flip]:
-    """``count`` different bits of the LUTs of ``cells``, all equally likely."""
-    picks = random.Random(seed).sample(range(16 * len(cells)), count)
-    return [Flip(cells[pick // 16], pick % 16) for pick in picks]
+    """``count`` different bits of the LUTs of ``cells``, all equally likely.
+
+    Of those that their inputs can choose: what a row says that needs an input which is wired to
+    nothing cannot matter.
+    """
+    flips = [Flip(cell, row) for cell in cells for row in cell.rows]
+    return random.Random(seed).sample(flips, count)
 
 
 @contextmanager
