@@ -7,7 +7,10 @@ from enum import Enum
 from bitlane_rtl.abi.link import DEFAULT_BAUD
 from bitlane_rtl.configuration import Configuration
 
-__all__ = ["Board", "Family", "Storage"]
+__all__ = ["CHOICES", "Board", "Family", "Storage"]
+
+CHOICES = ("clock", "data width", "operators", "memory", "link")
+"""What a board has to give reasons for."""
 
 WORST_BAUD_ERROR = 0.015
 """What two ends may differ by: half a bit after ten, less the sampling of a slow clock."""
@@ -80,7 +83,7 @@ class Board:
     """What openFPGALoader needs to be told of it."""
 
     why: Mapping[str, str] = field(default_factory=dict)
-    """The reason for each choice."""
+    """The reason for each of `CHOICES`."""
 
     def __post_init__(self) -> None:
         if abs(self.baud_error) > WORST_BAUD_ERROR:

@@ -42,6 +42,8 @@ class Report:
     baud: int
     bitstream: str
     bitstream_bytes: int
+    why: dict[str, str]
+    """The reasons for what the board gets."""
     ports: dict[str, str]
     """Pins of the package by the ports of the netlist."""
     steps: dict[str, Usage]
@@ -76,6 +78,7 @@ class Report:
             f"  {'bitstream':20} {self.bitstream}, {self.bitstream_bytes} bytes",
             f"  {'took':20} {self.seconds:6.1f} s, {self.peak_bytes / 2**20:.0f} MiB at most",
             *(f"  {name:20} {number}" for name, number in self.versions.items()),
+            *(f"  why this {choice:11} {reason}" for choice, reason in self.why.items()),
         ]
         return "\n".join(lines)
 
@@ -145,6 +148,7 @@ def build(board: Board, folder: Path, progress: Progress, *, seed: int = 1) -> R
         baud=board.baud,
         bitstream=str(bitstream),
         bitstream_bytes=bitstream.stat().st_size,
+        why=dict(board.why),
         ports={port: pin for port, pin, _ in platform.iter_port_constraints_bits()},
         steps=steps,
         versions=versions,

@@ -67,20 +67,22 @@ def _run(arguments: argparse.Namespace) -> int:
         raise BitlaneError("build: expected either the name of a board or --all")
     chosen = list(boards().values()) if arguments.all else [board_named(arguments.board)]
     reports: list[Report] = []
-    failed = False
+    failures: list[str] = []
     for board in chosen:
         folder = _folder(arguments.output, board, arguments.all)
         try:
             reports.append(_build(board, folder, arguments.seed))
         except BuildError as error:
             print(f"bitlane build: {error}", file=sys.stderr)
-            failed = True
+            failures.append(str(error))
     if arguments.all:
         print(_table(reports))
+        for failure in failures:
+            print(f"FAILED  {failure}")
     else:
         for report in reports:
             print(report.text())
-    return CHECK_FAILED if failed else DONE
+    return CHECK_FAILED if failures else DONE
 
 
 def _folder(output: Path | None, board: Board, several: bool) -> Path:

@@ -39,6 +39,13 @@ ICEBREAKER = Board(
     usb_ids=((0x0403, 0x6010),),
     usb_interface=1,
     loader=("-b", "ice40_generic"),
+    why={
+        "clock": "8 clocks a bit of the link; the UP5K is slow, and placement reaches about 30 MHz",
+        "data width": "32 bits: two single-port RAMs of 16 bits side by side",
+        "operators": "all but the shifts, dense runs only and two loops, to fit the 5,280 cells",
+        "memory": "128 KiB: all four single-port RAMs, so reads and writes take turns",
+        "link": "3 Mbaud, which the FT2232H makes exactly and Linux allows",
+    },
 )
 
 BOARDS = (
@@ -47,6 +54,10 @@ BOARDS = (
         ICEBREAKER,
         name="icebreaker-bram",
         storage=Storage.BLOCK,
+        why={
+            **ICEBREAKER.why,
+            "memory": "8 KiB of block RAM, which a bitstream can be read back with",
+        },
         configuration=replace(ICEBREAKER.configuration, memory_bytes=1 << 13),
     ),
 )

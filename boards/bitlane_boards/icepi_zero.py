@@ -24,5 +24,12 @@ BOARDS = (
         banks=2,
         usb_ids=((0x0403, 0x6015),),
         loader=("-b", "icepi-zero"),
+        why={
+            "clock": "25 clocks a bit of the link",
+            "data width": "64 bits: the widest lane in one beat",
+            "operators": "all of them, with all runs and loops: there is room",
+            "memory": "64 KiB in two banks: 32 of the 56 block RAMs",
+            "link": "3 Mbaud, the most that the FT231X makes",
+        },
     ),
 )

@@ -27,5 +27,12 @@ BOARDS = (
         high=(("esp32", "gpio0"),),
         usb_ids=((0x0403, 0x6015),),
         loader=("-b", "ulx3s"),
+        why={
+            "clock": "25 clocks a bit of the link, and a multiple of the board's 25 MHz",
+            "data width": "64 bits: the widest lane in one beat",
+            "operators": "all of them, with all runs and loops: there is room",
+            "memory": "256 KiB of block RAM in two banks, so that reads and writes overlap",
+            "link": "3 Mbaud, the most that the FT231X makes",
+        },
     ),
 )

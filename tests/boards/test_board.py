@@ -6,7 +6,7 @@ import pytest
 
 import bitlane_boards
 from bitlane_boards import boards
-from bitlane_boards.board import Storage
+from bitlane_boards.board import CHOICES, Storage
 from bitlane_boards.families import FLOWS
 from bitlane_rtl.abi import Mode, Op
 
@@ -28,6 +28,11 @@ def test_every_board_executes_the_three_operators_of_the_project(name: str) -> N
     configuration = boards()[name].configuration
     assert {Op.NOT, Op.XOR, Op.COUNT} <= configuration.ops
     assert Mode.DENSE in configuration.modes
+
+
+@pytest.mark.parametrize("name", sorted(boards()))
+def test_every_choice_has_its_reason(name: str) -> None:
+    assert tuple(boards()[name].why) == CHOICES
 
 
 def test_a_board_is_a_file_of_under_eighty_lines() -> None:

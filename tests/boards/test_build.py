@@ -165,6 +165,8 @@ def test_all_prints_a_row_for_every_board(
     monkeypatch.setattr("bitlane_boards.build_command.build", fake)
     assert main(["build", "--all", "--seed", "7", "-o", str(tmp_path)]) == CHECK_FAILED
     captured = capsys.readouterr()
-    rows = [line.split()[:2] for line in captured.out.splitlines()[1:]]
+    *table, failure = captured.out.splitlines()
+    assert failure == "FAILED  ulx3s: timing not met"
+    rows = [line.split()[:2] for line in table[1:]]
     assert rows == [[name, "7"] for name in boards() if name != "ulx3s"]
     assert "ulx3s: timing not met" in captured.err
