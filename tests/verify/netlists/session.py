@@ -10,10 +10,10 @@ from bitlane.validate.session import Session
 from bitlane_boards.board import Board
 from bitlane_sim.pins import PinModel, PinSimulation, SimulatedPort
 
-__all__ = ["Recorder", "opened", "validated"]
+__all__ = ["SILENCE", "Recorder", "connect", "opened", "validated"]
 
-SILENCE = 0.5
-"""Seconds that a board may be silent: simulated ones, in which a sound one is never."""
+SILENCE = 0.05
+"""Simulated seconds that a board may be silent; a sound one never is for a tenth of them."""
 
 
 class Recorder(SimulatedPort):
@@ -33,6 +33,11 @@ def opened(model: PinModel, board: Board) -> Recorder:
     return Recorder(simulation, board.clock_hz)
 
 
+def connect(port: SimulatedPort, name: str) -> SerialLink:
+    """A link whose deadlines are in simulated time, however slow the simulation is."""
+    return SerialLink(port, description=name, timeout=SILENCE, clock=lambda: port.seconds)
+
+
 class _Failed(Exception):
     """A step of the validation failed; one is enough."""
 
@@ -46,8 +51,7 @@ def validated(model: PinModel, board: Board, memory_bytes: int | None = None) ->
 
     port = opened(model, board)
     try:
-        link = SerialLink(port, description=board.name, timeout=SILENCE)
-        with link, Runtime(link, timeout=SILENCE) as runtime:
+        with connect(port, board.name) as link, Runtime(link, timeout=SILENCE) as runtime:
             session = Session(runtime, seed=1, quick=True, memory_bytes=memory_bytes)
             assert validate(session, expect_pass)
     except (BitlaneError, _Failed) as error:

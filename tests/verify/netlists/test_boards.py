@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from bitlane.device import Device
-from bitlane.links.serial_link import SerialLink
 from bitlane.runtime import Runtime
 from bitlane_boards import boards
 from bitlane_boards.netlist import rtl_model
 from bitlane_sim.pins import PinModel, PinSimulation
 from boards.board_builds import readback
-from verify.netlists.session import SILENCE, opened, validated
+from verify.netlists.session import SILENCE, connect, opened, validated
 
 BOARDS = sorted(set(boards()) - {"icebreaker-bram"})
 
@@ -34,7 +33,7 @@ def traffic(model: PinModel, name: str) -> list[bytes]:
     port = opened(model, board)
     random = np.random.default_rng(2)
     a, b = (random.integers(0, 1 << 32, 100, np.uint32) for _ in range(2))
-    link = SerialLink(port, description=name, timeout=SILENCE)
+    link = connect(port, name)
     with link, Runtime(link, timeout=SILENCE) as runtime, Device(runtime) as device:
         assert (device.bit_xor(a, b) == a ^ b).all()
         assert (device.bit_count(a) == np.bitwise_count(a)).all()
@@ -67,3 +66,8 @@ def test_board_answers_like_its_rtl_in_every_cycle(name: str) -> None:
     assert sum(len(answer) for answer, _ in built) > 1000
     for number, (one, other) in enumerate(zip(built, written, strict=True)):
         assert one == other, f"write {number}: {writes[number].hex()}"
+
+
+@pytest.mark.parametrize("name", sorted(boards()))
+def test_board_passes_validation_before_it_is_built(name: str) -> None:
+    assert validated(rtl_model(boards()[name]), boards()[name]) == ""
