@@ -77,31 +77,37 @@ class _Reader:
 
 
 class _Host:
-    """The host's port. Its accesses are kept in registers before and after the banks.
+    """The host's port. Its accesses are kept in registers before and after the banks: the word
+    that a bank gave, which comes late, and then the byte of it.
 
     ``asked``: an access waits for ``may_go``, and nobody else may go; ``goes``: it takes place.
     """
 
-    def __init__(self, m: Module, port: Any) -> None:
+    def __init__(self, m: Module, port: Any, data_width: int) -> None:
         self.address = Signal.like(port.address, name="host_address", reset_less=True)
         self.write = Signal(name="host_write", reset_less=True)
         self.write_data = Signal(8, name="host_write_data", reset_less=True)
-        self.fetched_byte = Signal(8, name="host_fetched_byte")
+        self.fetched_word = Signal(data_width, name="host_fetched_word")
+        self.byte_of_word = Signal(range(data_width // 8), name="host_byte_of_word")
         self.may_go = Signal(name="host_may_go")
         self.goes = Signal(name="host_goes")
         self.asked = asked = Signal(name="host_asked")
         fetched = Signal(name="host_fetched")
+        kept = Signal(name="host_kept")
+        word = Signal(data_width, name="host_word", reset_less=True)
         byte = Signal(8, name="host_byte", reset_less=True)
-        idle = ~asked & ~fetched
+        idle = ~(asked | fetched | kept)
         m.d.comb += [
             self.goes.eq(asked & self.may_go),
-            port.ready.eq(Mux(port.write, idle, fetched)),
+            port.ready.eq(Mux(port.write, idle, kept)),
             port.read_data.eq(byte),
         ]
         m.d.sync += [
             asked.eq((port.enable & idle) | (asked & ~self.goes)),
             fetched.eq(self.goes & ~self.write),
-            byte.eq(self.fetched_byte),
+            kept.eq(fetched),
+            word.eq(self.fetched_word),
+            byte.eq(word.word_select(self.byte_of_word, 8)),
         ]
         with m.If(idle):
             m.d.sync += [
@@ -141,9 +147,9 @@ class BankedMemory(wiring.Component):
     Address bits above the memory's size are ignored. Words are 0 at power-up.
     Latency: a beat comes 2 cycles after it is asked for, a response 1 cycle after its last beat. A
     request is taken together with its last beat. ``host`` is ready at once for a write, which takes
-    place a cycle later, and after 2 cycles for a read.
+    place a cycle later, and after 3 cycles for a read.
     Throughput: a beat a cycle on every port; two readers that stay in one bank share it. The host
-    writes a byte in 2 cycles and reads one in 3.
+    writes a byte in 2 cycles and reads one in 4.
     Undefined: a read of a word in the cycle in which it is written.
     Each reader must take its beats without waiting for the other's or the host's: two that are not
     taken hold up the bank that the second came from, and the host.
@@ -200,7 +206,7 @@ class BankedMemory(wiring.Component):
             _Reader(m, port, _Place(port.request.payload.address, byte_bits, bank_bits), name)
             for name, port in ports.items()
         ]
-        host = _Host(m, self.host)
+        host = _Host(m, self.host, self._data_width)
         place = _Place(host.address, byte_bits, bank_bits)
         m.d.comb += host.may_go.eq(~Cat(reader.stands for reader in readers).any())
         wins = self._choose(m, readers, host.asked)
@@ -236,7 +242,10 @@ class BankedMemory(wiring.Component):
         outputs = Array(words)
         m.d.comb += [reader.fetched_data.eq(outputs[reader.of_bank]) for reader in readers]
         # The host's registers still hold the address.
-        m.d.comb += host.fetched_byte.eq(outputs[place.bank].word_select(place.byte, 8))
+        m.d.comb += [
+            host.fetched_word.eq(outputs[place.bank]),
+            host.byte_of_word.eq(place.byte),
+        ]
         return m
 
     def _choose(self, m: Module, readers: list[_Reader], hold: Signal) -> list[Value]:

@@ -99,10 +99,10 @@ def test_the_host_takes_a_cycle_from_all_and_no_more() -> None:
         beats,
         host,
     )
-    # A read takes place a cycle after it is asked for, and is ready in the next; a write is ready
-    # at once and takes place in the next.
-    assert host.cycles == [22, 23, 27]
-    lost = {21, 24, 26}
+    # A read takes place a cycle after it is asked for, and is ready in the second after; a write
+    # is ready at once and takes place in the next.
+    assert host.cycles == [23, 24, 29]
+    lost = {21, 25, 27}
     goes = [cycle for cycle in range(51) if cycle not in lost]
     assert a.cycles == b.cycles == [cycle + 2 for cycle in goes]
     assert beats.cycles == goes
@@ -140,7 +140,7 @@ def test_the_host_waits_for_a_beat_that_stands_in_a_bank() -> None:
     host = Host(dut.host, [(0, None)], wait=3)
     simulate(dut, Source(dut.a.request, [{"address": BASE, "length": 1}]), data, host)
     assert data.cycles[0] > 10, "the seed makes the reader late"
-    assert host.cycles == [data.cycles[0] + 1]
+    assert host.cycles == [data.cycles[0] + 2]
 
 
 @pytest.mark.parametrize(
