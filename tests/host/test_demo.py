@@ -276,3 +276,33 @@ def test_without_examples_nothing_runs(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["demo", "--examples", str(tmp_path), "-o", str(output)]) == UNUSABLE
     assert "no model files (*.json) there" in capsys.readouterr().err
     assert not output.exists()
+
+
+def test_parts_can_be_chosen_and_queries_be_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    link = ModelLink(memory_bytes=1 << 24)
+    monkeypatch.setattr(bitlane, "open", lambda url: bitlane.Device(Runtime(link)))
+    output = tmp_path / "out"
+    assert main(["demo", "digits", "--queries", "3", "-o", str(output)]) == DONE
+    assert [x.name for x in output.iterdir()] == ["digits.png"]
+    said = capsys.readouterr().out
+    assert "4,500 distances by BIT_XOR and BIT_COUNT: all identical to NumPy's" in said
+    assert "Parity" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["digit"], "no part 'digit'; expected examples, digits, parity"),
+        (["--queries", "0"], "--queries 0: expected 1 to 297"),
+        (["--queries", "298"], "--queries 298: expected 1 to 297"),
+    ],
+)
+def test_parts_and_numbers_that_there_are_not(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    assert main(["demo", *words, "-o", str(output)]) == UNUSABLE
+    assert message in capsys.readouterr().err
+    assert not output.exists()

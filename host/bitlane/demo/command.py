@@ -5,7 +5,7 @@ Judging and printing only; the parts do the work, and the device computes.
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,8 @@ from .traffic import Meter, MeteredDevice, table
 
 __all__ = ["add_demo", "show"]
 
+_PARTS = ("examples", "digits", "parity")
+
 _CHECKOUT = Path(__file__).parents[3]
 
 Print = Callable[[str], None]
@@ -35,7 +37,20 @@ def add_demo(subparsers: Subparsers) -> None:
         description="Runs every example model, searches handwritten digits by Hamming distance, and"
         " rebuilds a photo from disks with parity; the device computes, NumPy checks.",
     )
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"of {', '.join(_PARTS)}; default: all, in this order",
+    )
     parser.add_argument("--device", default="sim", metavar="URL", help="default: %(default)s")
+    parser.add_argument(
+        "--queries",
+        type=int,
+        default=digits.HELD_OUT,
+        metavar="N",
+        help=f"images to search for, 1 to {digits.HELD_OUT} (default): slow lines want few",
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -55,6 +70,14 @@ def add_demo(subparsers: Subparsers) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    parts = arguments.parts or list(_PARTS)
+    unknown = [part for part in parts if part not in _PARTS]
+    if unknown:
+        raise BitlaneError(f"demo: no part {unknown[0]!r}; expected {', '.join(_PARTS)}")
+    if not 1 <= arguments.queries <= digits.HELD_OUT:
+        raise BitlaneError(
+            f"--queries {arguments.queries}: expected 1 to {digits.HELD_OUT} images to search for"
+        )
     models = sorted(arguments.examples.resolve().glob("*.json"))
     if not models:
         raise BitlaneError(
@@ -66,30 +89,45 @@ def _run(arguments: argparse.Namespace) -> int:
     )
     sys.stdout.flush()
     with bitlane.open(arguments.device) as device:
-        return DONE if show(device, models, arguments.output) else CHECK_FAILED
+        right = show(device, models, arguments.output, parts=parts, queries=arguments.queries)
+        return DONE if right else CHECK_FAILED
 
 
 def _verdict(right: bool) -> str:
     return "identical" if right else "DIFFERENT"
 
 
-def show(device: Device, models: list[Path], output: Path, say: Print = print) -> bool:
-    """Run all parts on ``device``, write pictures into ``output``; whether every check held."""
+def show(
+    device: Device,
+    models: list[Path],
+    output: Path,
+    say: Print = print,
+    *,
+    parts: Collection[str] = _PARTS,
+    queries: int = digits.HELD_OUT,
+) -> bool:
+    """Run ``parts`` on ``device``, write pictures into ``output``; whether every check held."""
     output.mkdir(parents=True, exist_ok=True)
     meter = Meter(device.runtime.read_register)
     metered = MeteredDevice(device, meter)
     say(f"bitlane {bitlane.__version__} on {device.description}")
     results = []
-    with meter.part("examples"):
-        say("")
-        say("Examples: model files, every dispatch compared with the NumPy model")
-        results.append(run_examples(device, models, output, say, meter.lap))
-    with meter.part("digits"):
-        results.append(_digits(metered, output, say))
-    with meter.part("parity"):
-        results.append(_parity(metered, output, say))
+    if "examples" in parts:
+        with meter.part("examples"):
+            say("")
+            say("Examples: model files, every dispatch compared with the NumPy model")
+            results.append(run_examples(device, models, output, say, meter.lap))
+    if "digits" in parts:
+        with meter.part("digits"):
+            results.append(_digits(metered, output, say, queries))
+    if "parity" in parts:
+        with meter.part("parity"):
+            results.append(_parity(metered, output, say))
     say("")
-    say("Summary: the circuit's own counters; beats a cycle on the busiest port, 1 at most")
+    if device.runtime.geometry.counters:
+        say("Summary: the circuit's own counters; beats a cycle on the busiest port, 1 at most")
+    else:
+        say("Summary: this circuit was built without counters, so only seconds count")
     for line in table([*meter.costs, meter.total], device.runtime.geometry.data_bytes):
         say(line)
     say(f"  computed by {device.description}")
@@ -97,23 +135,23 @@ def show(device: Device, models: list[Path], output: Path, say: Print = print) -
     return all(results)
 
 
-def _digits(device: MeteredDevice, output: Path, say: Print) -> bool:
+def _digits(device: MeteredDevice, output: Path, say: Print, queries: int) -> bool:
     from . import picture  # Pillow is there only where the extra is installed
 
     images = digits.load()
-    held_out, database = digits.HELD_OUT, len(images.words) - digits.HELD_OUT
+    database = len(images.words) - digits.HELD_OUT
     say("")
-    say(f"Digits: {held_out} held-out images against {database:,}, one 64-bit word each")
+    say(f"Digits: {queries} held-out images against {database:,}, one 64-bit word each")
 
     def bar(calls: range) -> Iterator[int]:
         return progress(calls, "digits")
 
-    found = digits.search(device, images, bar)
+    found = digits.search(device, images, bar, queries)
     total, wrong = found.distances.size, found.wrong_distances
     agreement = "all identical to NumPy's" if wrong == 0 else f"{wrong:,} DIFFER from NumPy's"
     say(f"  {total:,} distances by BIT_XOR and BIT_COUNT: {agreement}")
     correct = int(np.count_nonzero(found.correct))
-    share = f"{correct} of {held_out} ({correct / held_out:.1%})"
+    share = f"{correct} of {queries} ({correct / queries:.1%})"
     say(f"  nearest neighbour of the right label: {share}")
     path = output / "digits.png"
     picture.save(picture.digits_picture(found), path)

@@ -96,13 +96,14 @@ def search(
     device: HammingDevice,
     digits: Digits,
     progress: Callable[[range], Iterable[int]] = iter,
+    count: int = HELD_OUT,
 ) -> Search:
-    """Distances of the held-out images to all others: BIT_XOR, then BIT_COUNT, on ``device``.
+    """Distances of ``count`` held-out images to the database: BIT_XOR and BIT_COUNT on ``device``.
 
     The words are broadcast against each other, so that neither side is copied out. ``progress``
     wraps the loop over calls.
     """
-    database, queries = digits[:-HELD_OUT], digits[-HELD_OUT:]
+    database, queries = digits[:-HELD_OUT], digits[-HELD_OUT:][:count]
     distances = np.empty((len(queries.words), len(database.words)), np.uint8)
     for start in progress(range(0, len(queries.words), QUERIES_PER_CALL)):
         rows = slice(start, start + QUERIES_PER_CALL)

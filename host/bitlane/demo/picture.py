@@ -21,6 +21,8 @@ WRONG = (200, 48, 48)
 _FRAME = (120, 128, 142)
 
 _NEIGHBOURS = 5
+_NARROWEST = 1000
+"""Pixels that the heading takes."""
 _MISSES = 2
 _CELL = 64
 _GAP = 20
@@ -44,7 +46,7 @@ def _bits(distance: int) -> str:
 
 def _shown_queries(search: Search) -> list[int]:
     """The first query of each digit, then the first misses that are not among them."""
-    firsts = [int(np.flatnonzero(search.queries.labels == label)[0]) for label in range(10)]
+    firsts = [int(row) for row in np.unique(search.queries.labels, return_index=True)[1]]
     misses = [int(row) for row in np.flatnonzero(~search.correct) if row not in firsts]
     return firsts + misses[:_MISSES]
 
@@ -55,7 +57,7 @@ def digits_picture(search: Search) -> Image.Image:
     neighbours = search.neighbours(_NEIGHBOURS)
     pitch_x, pitch_y = _CELL + _GAP, _CELL + 34
     left, top = _MARGIN + 96, _MARGIN + 64
-    width = left + len(shown) * pitch_x - _GAP + _MARGIN
+    width = max(_NARROWEST, left + len(shown) * pitch_x - _GAP + _MARGIN)
     height = top + (1 + _NEIGHBOURS) * pitch_y + 14
     picture = Image.new("RGB", (width, height), _WHITE)
     draw = ImageDraw.Draw(picture)
