@@ -95,6 +95,7 @@ class _Extraction:
         self._todo: list[Callable[[], None]] = []
         self._clocks: set[str] = set()
         self._cells: list[LogicCell] = []
+        self._constants: dict[int, int | None] = {}
         if self._pll:
             cell = self._pll[0]
             wire = self._chip.pins(cell)[PllPin.LOCK]
@@ -213,12 +214,29 @@ class _Extraction:
         return sum(bits[place] << row for row, place in enumerate(LUT_BITS))
 
     def _constant(self, cell: int) -> int | None:
-        """The level of a LUT to which nothing makes a difference: where constants come from."""
-        roots = [self.routing.root(wire) for wire in self._inputs(cell)]
-        # A signal of no part stands for those that may change.
-        inputs = tuple(-1 if root in self.routing.sources else LOW for root in roots)
-        left, table = needed_inputs(inputs, self._table(cell))
-        return None if left else (LOW, HIGH)[table]
+        """The level of a LUT to which nothing makes a difference: where constants come from.
+
+        Some go through further LUTs on their way.
+        """
+        if cell not in self._constants:
+            # Of LUTs in a loop none is constant.
+            self._constants[cell] = None
+            # A negative number for every input that may change: no signal has one.
+            roots = [self.routing.root(wire) for wire in self._inputs(cell)]
+            inputs = tuple(~root if root in self.routing.sources else LOW for root in roots)
+            left, table = needed_inputs(inputs, self._table(cell))
+            fixed = tuple(self._fixed(~root, root) for root in left)
+            left, table = needed_inputs(fixed, table)
+            self._constants[cell] = None if left else (LOW, HIGH)[table]
+        return self._constants[cell]
+
+    def _fixed(self, root: int, otherwise: int) -> int:
+        """The constant level of the wire ``root``, or ``otherwise``."""
+        kind, cell, pin = self.routing.sources[root]
+        if kind != "lc" or pin != LogicPin.OUT or self._bits(cell)[_FLIP_FLOP]:
+            return otherwise
+        constant = self._constant(cell)
+        return otherwise if constant is None else constant
 
     def _define_lut(self, cell: int, output: int) -> None:
         inputs = [self.level(wire) for wire in self._inputs(cell)]

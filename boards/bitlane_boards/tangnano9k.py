@@ -37,7 +37,7 @@ BOARDS = (
         why={
             "clock": "the board's own oscillator: no PLL, and 9 clocks a bit of the link",
             "data width": "32 bits: a 64-bit engine takes more than the 8,640 LUTs",
-            "operators": "all but the shifts, two loops, no counters: more does not route",
+            "operators": "all but the shifts, two loops, no counters: routed in minutes",
             "memory": "32 KiB in two banks: 16 of the 26 block RAMs",
             "link": "3 Mbaud, which the bridge on the board makes",
         },

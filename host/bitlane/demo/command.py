@@ -84,9 +84,9 @@ def _run(arguments: argparse.Namespace) -> int:
             f"--examples {arguments.examples}: no model files (*.json) there;"
             " expected the folder examples of bitlane's source"
         )
-    print(
-        f"Opening {arguments.device} (a simulated circuit is compiled once, before its first run)"
-    )
+    simulated = arguments.device.startswith("sim")
+    note = " (a simulated circuit is compiled once, before its first run)" if simulated else ""
+    print(f"Opening {arguments.device}{note}")
     sys.stdout.flush()
     with bitlane.open(arguments.device) as device:
         right = show(device, models, arguments.output, parts=parts, queries=arguments.queries)
