@@ -1,0 +1,119 @@
+"""A noisy line, and a cable that is pulled, between the driver and a board's own top level.
+
+Every job is right or ends with a clear error within its deadline; the next job on the same board
+is right.
+"""
+
+from collections.abc import Callable, Iterator
+from random import Random
+
+import numpy as np
+import pytest
+
+from bitlane.device import Device
+from bitlane.errors import BitlaneError
+from bitlane.links import serial_link
+from bitlane.links.serial_link import SerialLink
+from bitlane.runtime import Runtime
+from bitlane_boards import boards
+from bitlane_boards.netlist import rtl_model
+from bitlane_sim.pins import PinSimulation, SimulatedPort
+from host_board_line import Noise
+
+BOARD = boards()["hx8k"]
+SILENCE = 0.25
+"""Simulated seconds until the link gives up: room for many repetitions."""
+
+RATES = [1 / 500, 1 / 200]
+DIRECTIONS = ["up", "down", "both"]
+SEEDS = range(3)
+
+
+class FaultyPort(SimulatedPort):
+    """A port that damages bytes, or is pulled after a number of bytes sent."""
+
+    up = Noise(0, 0)
+    down = Noise(0, 0)
+    sent = 0
+    pulled_after: int | None = None
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:
+        self.sent += len(data)
+        if self.pulled_after is not None and self.sent > self.pulled_after:
+            super().write(bytes(data)[: self.pulled_after - self.sent])
+            raise OSError(5, "Input/output error")
+        super().write(self.up(bytes(data)))
+        return len(data)
+
+    def read(self, size: int = 1) -> bytes:
+        if self.pulled_after is not None and self.sent > self.pulled_after:
+            raise OSError(5, "Input/output error")
+        return self.down(super().read(size))
+
+    def close(self) -> None:
+        """The board is used on."""
+
+    def mend(self) -> None:
+        self.up = self.down = Noise(0, 0)
+        self.pulled_after = None
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[FaultyPort]:
+    simulation = PinSimulation(rtl_model(BOARD), BOARD.clock_hz / BOARD.baud)
+    simulation.run(round(100e-6 * BOARD.clock_hz))
+    yield FaultyPort(simulation, BOARD.clock_hz)
+    simulation.close()
+
+
+@pytest.fixture(autouse=True)
+def repeatable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serial_link, "randbits", Random(1).getrandbits)
+
+
+def job(port: FaultyPort, seed: int) -> None:
+    """A job of two operators. Raises ``BitlaneError``; a wrong bit fails the test."""
+    random = np.random.default_rng(seed)
+    a, b = (random.integers(0, 256, 700, np.uint8) for _ in range(2))
+    link = SerialLink(port, timeout=SILENCE, clock=lambda: port.seconds)
+    with link, Runtime(link, timeout=SILENCE) as runtime, Device(runtime) as device:
+        assert (device.bit_xor(a[1:], b[:-1]) == a[1:] ^ b[:-1]).all()
+        assert (device.bit_count(a) == np.bitwise_count(a)).all()
+
+
+def attempt(port: FaultyPort, seed: int) -> str:
+    """What is wrong with a job; nothing if it was right. Either within its deadline."""
+    started = port.seconds
+    try:
+        job(port, seed)
+    except BitlaneError as error:
+        return str(error)
+    finally:
+        assert port.seconds - started < 20 * SILENCE
+    return ""
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("rate", RATES)
+def test_noise(
+    port: FaultyPort, rate: float, direction: str, record_property: Callable[[str, object], None]
+) -> None:
+    right = hits = 0
+    for seed in SEEDS:
+        port.up = Noise(rate if direction != "down" else 0, seed)
+        port.down = Noise(rate if direction != "up" else 0, seed + 1000)
+        right += not attempt(port, seed)
+        hits += port.up.hits + port.down.hits
+        port.mend()
+        assert attempt(port, seed + 1) == "", "the next job on the same board"
+    assert hits
+    text = f"1 in {1 / rate:.0f} {direction}: {right} of {len(SEEDS)} jobs right, {hits} bytes hit"
+    record_property("report", text)
+
+
+@pytest.mark.parametrize("after", [5, 100, 1000, 1900])
+def test_a_cable_that_is_pulled(port: FaultyPort, after: int) -> None:
+    port.sent, port.pulled_after = 0, after
+    assert "Input/output error" in attempt(port, after)
+    port.mend()
+    assert attempt(port, after) == "", "the next job on the same board"
