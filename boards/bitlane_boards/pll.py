@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Const, Instance, IOValue, Module, Signal, Value
 
+from bitlane.errors import BitlaneError
+
 __all__ = ["Pll", "PllError", "ecp5_pll", "gowin_pll", "ice40_pll", "settings"]
 
 _MHZ = 1_000_000
 
 
-class PllError(ValueError):
+class PllError(BitlaneError):
     """No setting of the PLL gives the frequency exactly."""
 
 

@@ -12,7 +12,7 @@ BOARDS = (
         title="Radiona ULX3S 85F",
         family=Family.ECP5,
         platform="amaranth_boards.ulx3s:ULX3S_85F_Platform",
-        clock_hz=60_000_000,
+        clock_hz=62_500_000,
         configuration=Configuration(
             data_width=64,
             address_width=18,
@@ -28,7 +28,7 @@ BOARDS = (
         usb_ids=((0x0403, 0x6015),),
         loader=("-b", "ulx3s"),
         why={
-            "clock": "20 clocks a bit of the link; block RAM all over the die bounds it at 70 MHz",
+            "clock": "21 clocks a bit of the link; block RAM all over the die bounds it at 70 MHz",
             "data width": "64 bits: the widest lane in one beat",
             "operators": "all of them, with all runs and loops: there is room",
             "memory": "256 KiB of block RAM in two banks, so that reads and writes overlap",

@@ -6,8 +6,10 @@ import pytest
 
 import bitlane_boards
 from bitlane_boards import boards
-from bitlane_boards.board import CHOICES, Storage
+from bitlane_boards.board import CHOICES, Family, Storage
 from bitlane_boards.families import FLOWS
+from bitlane_boards.platform import load_platform
+from bitlane_boards.pll import ECP5, GW1N_9C, ICE40, settings
 from bitlane_rtl.abi import Mode, Op
 
 FOLDER = Path(bitlane_boards.__file__).parent
@@ -28,6 +30,15 @@ def test_every_board_executes_the_three_operators_of_the_project(name: str) -> N
     configuration = boards()[name].configuration
     assert {Op.NOT, Op.XOR, Op.COUNT} <= configuration.ops
     assert Mode.DENSE in configuration.modes
+
+
+@pytest.mark.parametrize("name", sorted(boards()))
+def test_a_plls_settings_or_the_oscillator_make_the_clock(name: str) -> None:
+    board = boards()[name]
+    oscillator = int(load_platform(board).default_clk_frequency)
+    if board.clock_hz != oscillator:
+        pll = {Family.ICE40: ICE40, Family.ECP5: ECP5, Family.GOWIN: GW1N_9C}[board.family]
+        assert settings(pll, oscillator, board.clock_hz)
 
 
 @pytest.mark.parametrize("name", sorted(boards()))
