@@ -27,7 +27,7 @@ from .transfer import Layout, Source, rounded, source_of, store
 
 __all__ = ["Target", "compute"]
 
-_EXCHANGE_BYTES: Final = 256
+_EXCHANGE_BYTES: Final = 128
 """What a line could carry in the time that an exchange takes beside its data, about."""
 
 _SMALLEST_PIECE: Final = 1024

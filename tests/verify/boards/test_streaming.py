@@ -1,0 +1,32 @@
+"""A tensor larger than the board's memory takes the time of the line, at the board's own pins."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bitlane.device import Device
+from bitlane.runtime import Runtime
+from bitlane_boards import boards
+from bitlane_boards.netlist import rtl_model
+from verify.netlists.session import SILENCE, connect, opened
+
+BOARD = boards()["icebreaker"]
+SIZE = 1 << 20
+
+
+def test_a_unary_operator_takes_the_time_of_the_line(
+    record_property: Callable[[str, object], None],
+) -> None:
+    assert SIZE >= 8 * BOARD.configuration.memory_bytes
+    x = np.random.default_rng(1).integers(0, 256, SIZE, np.uint8)
+    port = opened(rtl_model(BOARD), BOARD)
+    link = connect(port, BOARD.name)
+    with link, Runtime(link, timeout=SILENCE) as runtime, Device(runtime) as device:
+        started = port.seconds
+        y = device.bit_not(x)
+        took = port.seconds - started
+    port.close()
+    assert (y == ~x).all()
+    line = SIZE * 10 / BOARD.baud
+    record_property("report", f"{SIZE} bytes NOT: {took / line:.3f} of the line's time")
+    assert took <= 1.1 * line
