@@ -115,6 +115,11 @@ class Evaluator(ABC):
     """Bits of every top-level port, by name."""
 
     @property
+    def description(self) -> str:
+        """``name``, and what is not as usual about it, for people."""
+        return self.name
+
+    @property
     @abstractmethod
     def cycles(self) -> int:
         """Clock edges since the beginning or the last ``reset``."""

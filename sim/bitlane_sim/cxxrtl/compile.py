@@ -1,4 +1,8 @@
-"""Turn a circuit into a shared library: Amaranth, Yosys, C++ compiler, cached by content."""
+"""Turn a circuit into a shared library: Amaranth, Yosys, C++ compiler, cached by content.
+
+The C++ is written here, from Yosys' netlist. Where a netlist has what that writer does not know,
+and for waveforms, Yosys' own backend CXXRTL writes it; such models are slower.
+"""
 
 import hashlib
 import json
@@ -15,25 +19,26 @@ from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
 
 from ..circuit import CLOCK, Circuit
 from ..evaluator import SimulationError, StoragePort
+from ..netlist.design import NotPlain
+from ..netlist.plain import plain
+from ..netlist.yosys import flat_netlist
 from .cache import cached
-from .source import glue, mangle
-from .split import split_wires
-from .toolchain import Compiler, cxxrtl_headers, find_compiler, run_yosys, yosys_version
-from .tune import state_of, tune_model, wide_headers
+from .program import program
+from .source import cxxrtl_glue, mangle, program_glue
+from .toolchain import cxxrtl_headers, find_compiler, run_yosys, yosys_version
 
 __all__ = ["FeedbackWarning", "Library", "build"]
 
-_PACKAGE = "bitlane_sim.cxxrtl"
+_PACKAGE = "bitlane_sim"
 _KIND = "cxxrtl"
 _LIBRARY = "model.so"
 _ABOUT = "about.json"
 
-# What is built depends on how it is built.
-_OWN_SOURCES = ("compile.py", "split.py", "tune.py", "source.py", "driver.h")
-
 _FLAGS = (
     "-std=c++17",
     "-O2",
+    # Stores of neighbouring words joined into vectors cost more than they save.
+    "-fno-tree-vectorize",
     "-shared",
     "-fPIC",
     "-fvisibility=hidden",
@@ -47,7 +52,7 @@ _FLAGS = (
 class FeedbackWarning(UserWarning):
     """Combinational feedback between slices of one wire: every cycle takes several passes.
 
-    ``wires`` names them. A circuit that gives rise to it is correct, and several times slower to
+    ``wires`` names them. A circuit that gives rise to it is correct, and many times slower to
     simulate than it could be.
     """
 
@@ -62,13 +67,15 @@ class Library:
     """A compiled circuit.
 
     ``seconds`` is what Yosys and the compiler took when it was built; ``fresh`` says that this was
-    just now. ``feedback`` names the wires of ``FeedbackWarning``.
+    just now. ``fallback`` says why Yosys' CXXRTL wrote the C++, and is empty where it did not.
+    ``feedback`` names the wires of ``FeedbackWarning``.
     """
 
     path: Path
     compiler: str
     seconds: float
     fresh: bool
+    fallback: str
     feedback: tuple[str, ...]
 
 
@@ -89,13 +96,10 @@ def build(
     compiler = find_compiler()
     netlist = rtlil.convert(circuit, emit_src=False) + cells
     flags = (*_FLAGS, *(("-DDRIVER_WAVEFORM",) if waveform else ()))
-    # What the glue depends on beyond this is the netlist's.
-    plain = glue(circuit.widths, CLOCK, storage)
     key = _key(
         netlist,
-        *_recipe(waveform),
-        plain,
-        *(files(_PACKAGE).joinpath(name).read_text() for name in _OWN_SOURCES),
+        str(storage),
+        *_own_sources(),
         *compiler.command,
         compiler.version,
         *flags,
@@ -107,7 +111,27 @@ def build(
     def fill(folder: Path) -> None:
         nonlocal fresh
         fresh = True
-        _fill(folder, circuit, storage, netlist, waveform, compiler, flags)
+        started = time.monotonic()
+        work = folder / "work"
+        work.mkdir()
+        fallback, slow = _write(work, circuit, storage, netlist, waveform)
+        here = Path(str(files(_PACKAGE))) / "cxxrtl"
+        compiler.run(
+            [
+                *flags,
+                f"-I{work}",
+                f"-I{cxxrtl_headers()}",
+                f"-I{here}",
+                "-o",
+                str(folder / _LIBRARY),
+                str(work / "library.cc"),
+            ]
+        )
+        seconds = round(time.monotonic() - started, 3)
+        about = {"seconds": seconds, "fallback": fallback, "feedback": slow}
+        (folder / _ABOUT).write_text(json.dumps(about))
+        # Twenty times the size of the library.
+        shutil.rmtree(work)
 
     folder = cached(_KIND, key, fill)
     about = json.loads((folder / _ABOUT).read_text())
@@ -116,6 +140,7 @@ def build(
         compiler=compiler.name,
         seconds=about["seconds"],
         fresh=fresh,
+        fallback=about["fallback"],
         feedback=tuple(about["feedback"]),
     )
     if library.feedback:
@@ -123,13 +148,11 @@ def build(
     return library
 
 
-def _recipe(waveform: bool) -> tuple[str, str]:
-    """Yosys's passes, and its backend."""
-    if waveform:
-        return "proc; flatten; clean", "write_cxxrtl"
-    # Neither `opt -fine` nor `opt -full`: they drive parts of one wire from different cells or join
-    # unrelated signals in one, which makes combinational feedback where the circuit has none.
-    return "proc; flatten; opt; clean -purge", "write_cxxrtl -g0"
+def _own_sources() -> list[str]:
+    """What is built depends on how it is built."""
+    folders = [Path(str(files(_PACKAGE))) / name for name in ("cxxrtl", "netlist")]
+    paths = [path for folder in folders for path in folder.iterdir()]
+    return [path.read_text() for path in sorted(paths) if path.suffix in (".py", ".h")]
 
 
 def _key(*parts: str) -> str:
@@ -139,52 +162,38 @@ def _key(*parts: str) -> str:
     return digest.hexdigest()[:32]
 
 
-def _fill(
-    folder: Path,
-    circuit: Circuit,
-    storage: Sequence[StoragePort],
-    netlist: str,
-    waveform: bool,
-    compiler: Compiler,
-    flags: Sequence[str],
-) -> None:
-    started = time.monotonic()
-    passes, backend = _recipe(waveform)
-    work = folder / "work"
-    work.mkdir()
-    (work / "design.il").write_text(netlist)
-    run_yosys(f"read_rtlil design.il; {passes}; write_rtlil flat.il\n", work)
-    slow = _generate(work, backend, split=not waveform)
-    model = (work / "model.cc").read_text()
-    clocked = _check_edges(model)
-    state = None
-    if not waveform and "bool converged = true;" in model:
-        state = state_of(model)
-        (work / "model.cc").write_text(tune_model(model))
-        (work / "cxxrtl" / "capi").mkdir(parents=True)
-        for name, text in wide_headers(cxxrtl_headers()).items():
-            (work / name).write_text(text)
-    source = glue(circuit.widths, CLOCK, storage, state=state, clocked=clocked)
-    (work / "library.cc").write_text(source)
-    here = Path(str(files(_PACKAGE)))
-    compiler.run(
-        [
-            *flags,
-            f"-I{work}",
-            f"-I{cxxrtl_headers()}",
-            f"-I{here}",
-            "-o",
-            str(folder / _LIBRARY),
-            str(work / "library.cc"),
-        ]
+def _write(
+    folder: Path, circuit: Circuit, storage: Sequence[StoragePort], netlist: str, waveform: bool
+) -> tuple[str, list[str]]:
+    """Write ``library.cc`` and what it includes.
+
+    Returns why CXXRTL had to, empty if not, and the wires that make its model slow.
+    """
+    fallback = "waveforms"
+    if not waveform:
+        try:
+            (folder / "library.cc").write_text(_program(circuit, storage, netlist))
+        except NotPlain as error:
+            fallback = str(error)
+        else:
+            return "", []
+    (folder / "design.il").write_text(netlist)
+    # Waveforms show the circuit as it was written.
+    passes, backend = ("clean", "") if waveform else ("opt; clean -purge", "-g0")
+    log = run_yosys(
+        f"read_rtlil design.il; proc; flatten; {passes}; write_cxxrtl {backend} model.cc\n", folder
     )
-    about = {
-        "feedback": [] if waveform else slow,
-        "seconds": round(time.monotonic() - started, 3),
-    }
-    (folder / _ABOUT).write_text(json.dumps(about))
-    # Twenty times the size of the library.
-    shutil.rmtree(work)
+    clocked = _check_edges((folder / "model.cc").read_text())
+    (folder / "library.cc").write_text(cxxrtl_glue(circuit.widths, CLOCK, storage, clocked=clocked))
+    return fallback, [] if waveform else _slow_wires(log)
+
+
+def _program(circuit: Circuit, storage: Sequence[StoragePort], netlist: str) -> str:
+    """The source of a library without CXXRTL. Raises ``NotPlain`` if that cannot be."""
+    design = plain(flat_netlist(netlist))
+    messages = [check.message for check in design.checks]
+    text, variables = program(design, storage)
+    return program_glue(text, variables, circuit.widths, circuit.outputs, storage, messages)
 
 
 def _check_edges(model: str) -> bool:
@@ -194,23 +203,6 @@ def _check_edges(model: str) -> bool:
     if others:
         raise SimulationError(f"only rising edges of the domain sync are simulated; found {others}")
     return bool(edges)
-
-
-def _generate(folder: Path, backend: str, *, split: bool) -> list[str]:
-    """Write ``model.cc`` from ``flat.il``; returns the wires that slow it down.
-
-    What can be split so that it does not is split, unless ``split`` is off.
-    """
-    before: list[str] = []
-    while True:
-        log = run_yosys(f"read_rtlil flat.il; {backend} model.cc\n", folder)
-        slow = _slow_wires(log)
-        if not slow or not split or slow == before:
-            return slow
-        flat = (folder / "flat.il").read_text()
-        names = {name if name.startswith("$") else f"\\{name}" for name in slow}
-        (folder / "flat.il").write_text(split_wires(flat, names))
-        before = slow
 
 
 def _slow_wires(log: str) -> list[str]:

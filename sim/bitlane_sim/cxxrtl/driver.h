@@ -1,25 +1,24 @@
-// Clocks a CXXRTL model until an event, and serves its storage. Knows nothing of the circuit:
-// the generated file that includes this one describes it in `struct Circuit`:
-//   using Top                                     the model
-//   static constexpr bool single_pass           whether one eval() settles everything; it then always
-//                                               sees a rising edge, else it looks at the clock
-//   static constexpr size_t buffers             how many storage buffers there are
-//   static Chunk *port(Top &, size_t)           a port's value, least significant chunk first
-//   static size_t width(size_t)                 its bits
-//   static void clock(Top &, bool, bool)        the clock's level before, and now
-//   static void commit(Top &), rollback(Top &)  make registers take their next values, or keep theirs
-//   static size_t serve(Top &, const Buffer *)  serve the storage; 0, or a faulty port's number + 1
+// Clocks a model until an event. Knows neither the circuit nor who wrote the model: the file that
+// includes this one says all that in `struct Circuit`:
+//   using Top, Chunk, Checks     the model; what values are arrays of; what hears of failed checks:
+//                                it has a `std::string failure`, empty while none has failed
+//   static constexpr size_t buffers              how many storage buffers there are
+//   static Chunk *port(Top &, size_t)            a port's value, least significant chunk first
+//   static size_t width(size_t)                  its bits
+//   static bool kept(size_t)                     whether a port shows after an edge what it was
+//                                                before; others do between settle() and the edge
+//   static void settle(Top &)                    lets outputs follow from state and inputs
+//   static size_t edge(Top &, const driver::Buffer *, Checks &)
+//                                                a rising edge, with the storage served; 0, or the
+//                                                number of the storage port at fault, from 1
+// With DRIVER_WAVEFORM it has `Waveform` too: open(path, top), sample(top, time), close().
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <string>
-
-#ifdef DRIVER_WAVEFORM
-#include <cxxrtl/cxxrtl_vcd.h>
-#include <fstream>
-#endif
 
 #if defined(_WIN32)
 #define EXPORT extern "C" __declspec(dllexport)
@@ -28,104 +27,6 @@
 #endif
 
 namespace driver {
-
-struct Buffer {
-  uint8_t *bytes;
-  uint64_t size;
-};
-
-// Values are arrays of these.
-using Chunk = cxxrtl::chunk_t;
-constexpr size_t chunk_bits = 8 * sizeof(Chunk);
-
-template <size_t Bits> inline Chunk *chunks(cxxrtl::value<Bits> &port) { return port.data; }
-template <size_t Bits> inline Chunk *chunks(cxxrtl::wire<Bits> &port) { return port.curr.data; }
-
-// The lowest 64 bits of a value of `bits`.
-inline uint64_t number(const Chunk *data, size_t bits) {
-  uint64_t low = data[0];
-  return bits > chunk_bits && chunk_bits < 64 ? low | uint64_t(data[1]) << chunk_bits % 64 : low;
-}
-
-// Bytes: of a word of the storage.
-template <size_t Bytes, size_t AddressBits>
-inline bool read(const Buffer &buffer, Chunk enable, const Chunk *address, Chunk *data) {
-  if (!enable) return true;
-  uint64_t word = number(address, AddressBits);
-  if (word >= buffer.size / Bytes) return false;
-  std::memcpy(data, buffer.bytes + word * Bytes, Bytes);
-  return true;
-}
-
-template <size_t Bytes, size_t AddressBits>
-inline bool write(const Buffer &buffer, Chunk enable, const Chunk *address, const Chunk *data,
-                  const Chunk *mask) {
-  if (!enable) return true;
-  uint64_t word = number(address, AddressBits);
-  if (word >= buffer.size / Bytes) return false;
-  uint8_t *to = buffer.bytes + word * Bytes;
-  const uint8_t *from = reinterpret_cast<const uint8_t *>(data);
-  bool all = true;
-  for (size_t i = 0; i < Bytes; i += chunk_bits)
-    all &= mask[i / chunk_bits] ==
-           (Bytes - i >= chunk_bits ? ~Chunk(0) : (Chunk(1) << (Bytes - i) % chunk_bits) - 1);
-  if (all) {
-    std::memcpy(to, from, Bytes);
-  } else {
-    for (size_t i = 0; i < Bytes; i++)
-      if (mask[i / chunk_bits] >> i % chunk_bits & 1) to[i] = from[i];
-  }
-  return true;
-}
-
-// Remembers the first failed check of the circuit instead of ending the process.
-struct Checks : cxxrtl::performer {
-  std::string failure;
-
-  void on_check(cxxrtl::flavor flavor, bool condition, const cxxrtl::lazy_fmt &formatter,
-                const cxxrtl::metadata_map &) override {
-    bool must_hold = flavor == cxxrtl::flavor::ASSERT || flavor == cxxrtl::flavor::ASSUME;
-    if (!must_hold || condition || !failure.empty()) return;
-    failure = formatter();
-    if (failure.empty()) failure = "an assertion failed";
-  }
-};
-
-// Ignores what happens while the circuit settles between two edges.
-struct Silence : cxxrtl::performer {
-  void on_print(const cxxrtl::lazy_fmt &, const cxxrtl::metadata_map &) override {}
-  void on_check(cxxrtl::flavor, bool, const cxxrtl::lazy_fmt &,
-                const cxxrtl::metadata_map &) override {}
-};
-
-#ifdef DRIVER_WAVEFORM
-class Waveform {
-public:
-  void open(const char *path, cxxrtl::module &top) {
-    file.open(path, std::ios::binary);
-    cxxrtl::debug_items items;
-    top.debug_info(&items, nullptr, "");
-    writer.timescale(1, "ns");
-    writer.add_without_memories(items);
-  }
-
-  void sample(uint64_t time) {
-    if (!file.is_open()) return;
-    writer.sample(time);
-    file.write(writer.buffer.data(), std::streamsize(writer.buffer.size()));
-    writer.buffer.clear();
-  }
-
-  bool close() {
-    file.close();
-    return bool(file);
-  }
-
-private:
-  cxxrtl::vcd_writer writer;
-  std::ofstream file;
-};
-#endif
 
 enum Code : uint32_t { SET, GET, STEP, UNTIL };
 
@@ -138,6 +39,9 @@ struct Instruction {
 
 template <class Circuit> class Model {
 public:
+  using Chunk = typename Circuit::Chunk;
+  static constexpr size_t chunk_bits = 8 * sizeof(Chunk);
+
   Model() { new (memory) typename Circuit::Top(); }
   ~Model() { std::destroy_at(&top()); }
   Model(const Model &) = delete;
@@ -154,53 +58,40 @@ public:
     checks.failure.clear();
   }
 
-  // Between two edges: carries inputs through to outputs.
-  void settle() {
-    Silence silence;
-    if (Circuit::single_pass) {
-      top().eval(&silence);
-      Circuit::rollback(top());
-    } else {
-      Circuit::clock(top(), false, false);
-      while (!top().eval(&silence) && top().commit()) {}
-    }
-  }
+  void settle() { Circuit::settle(top()); }
 
-  // A clock edge. The ports show the values before it until commit(): the storage takes its
-  // addresses from them, and `condition` is read there. With combinational feedback the inputs
-  // must settle first; else one eval() does both. Returns false when a rule was broken.
-  bool edge(const Chunk *condition, size_t length, bool &high) {
-    if (!Circuit::single_pass) {
-      settle();
-      Circuit::clock(top(), false, true);
-    }
-    top().eval(&checks);
-    for (size_t i = 0; i < length; i++) high |= condition[i] != 0;
-    storage_fault = Circuit::serve(top(), buffers);
-    Circuit::commit(top());
+  // Returns false when a rule was broken.
+  bool edge() {
+    storage_fault = Circuit::edge(top(), buffers, checks);
     cycles++;
 #ifdef DRIVER_WAVEFORM
-    settle();
-    Circuit::clock(top(), true, true);
-    waveform.sample(1000 * cycles - 500);
-    Circuit::clock(top(), false, false);
-    waveform.sample(1000 * cycles);
+    waveform.sample(top(), cycles);
 #endif
     return !storage_fault && checks.failure.empty();
   }
 
   bool step(uint64_t count) {
-    bool high = false;
     while (count--)
-      if (!edge(nullptr, 0, high)) return false;
+      if (!edge()) return false;
     return true;
   }
 
   bool run_until(size_t port, uint64_t limit, bool &high) {
     const Chunk *condition = Circuit::port(top(), port);
     const size_t length = (Circuit::width(port) + chunk_bits - 1) / chunk_bits;
-    while (limit-- && !high)
-      if (!edge(condition, length, high)) return false;
+    if (Circuit::kept(port)) {
+      while (limit-- && !high) {
+        const bool legal = edge();
+        high = *condition != 0;
+        if (!legal) return false;
+      }
+      return true;
+    }
+    while (limit-- && !high) {
+      settle();
+      for (size_t i = 0; i < length; i++) high |= condition[i] != 0;
+      if (!edge()) return false;
+    }
     return true;
   }
 
@@ -211,16 +102,16 @@ public:
       const Instruction &item = program[i];
       // A port's value has no more chunks than it needs: 64 bits may be one or two of them.
       Chunk *low = Circuit::port(top(), item.port) + item.word * 64 / chunk_bits;
-      const size_t bits = Circuit::width(item.port) - 64 * item.word;
+      const bool two = Circuit::width(item.port) - 64 * item.word > chunk_bits && chunk_bits < 64;
       bool high = false;
       switch (item.code) {
       case SET:
         low[0] = Chunk(item.value);
-        if (bits > chunk_bits && chunk_bits < 64) low[1] = Chunk(item.value >> chunk_bits % 64);
+        if (two) low[1] = Chunk(item.value >> chunk_bits % 64);
         break;
       case GET:
         if (stale) settle();
-        *results++ = number(low, bits);
+        *results++ = two ? low[0] | uint64_t(low[1]) << chunk_bits % 64 : low[0];
         break;
       case STEP:
         if (!step(item.value)) return i;
@@ -237,9 +128,9 @@ public:
   Buffer buffers[Circuit::buffers + 1] = {};
   uint64_t cycles = 0;
   size_t storage_fault = 0;
-  Checks checks;
+  typename Circuit::Checks checks;
 #ifdef DRIVER_WAVEFORM
-  Waveform waveform;
+  typename Circuit::Waveform waveform;
 #endif
 
 private:
@@ -254,8 +145,8 @@ private:
   EXPORT void *model_create() { return new Model(); }                                              \
   EXPORT void model_destroy(void *model) { delete static_cast<Model *>(model); }                   \
   EXPORT void model_reset(void *model) { static_cast<Model *>(model)->reset(); }                   \
-  EXPORT size_t model_chunk_bits() { return driver::chunk_bits; }                                  \
-  EXPORT driver::Chunk *model_port(void *model, size_t port) {                                     \
+  EXPORT size_t model_chunk_bits() { return Model::chunk_bits; }                                   \
+  EXPORT void *model_port(void *model, size_t port) {                                              \
     return Circuit::port(static_cast<Model *>(model)->top(), port);                                \
   }                                                                                                \
   EXPORT void model_buffer(void *model, size_t index, uint8_t *bytes, uint64_t size) {             \
@@ -288,8 +179,6 @@ private:
   EXPORT void model_waveform_open(void *model, const char *path) {                                 \
     Model *self = static_cast<Model *>(model);                                                     \
     self->waveform.open(path, self->top());                                                        \
-    self->settle();                                                                                \
-    self->waveform.sample(0);                                                                      \
   }                                                                                                \
   EXPORT int model_waveform_close(void *model) {                                                   \
     return static_cast<Model *>(model)->waveform.close();                                          \

@@ -34,7 +34,10 @@ _INSTRUCTION = np.dtype(
 
 
 class CxxrtlEvaluator(Evaluator):
-    """Evaluator over CXXRTL. Waveforms go to ``vcd`` if it is given; that build is slower.
+    """Evaluator over compiled C++. Waveforms go to ``vcd`` if it is given; that build is slower.
+
+    The C++ comes from a writer of our own, or from Yosys' CXXRTL where that one cannot do it:
+    ``description`` says so.
 
     ``cells`` is RTLIL text with a module for each kind of Instance in the circuit.
 
@@ -88,6 +91,11 @@ class CxxrtlEvaluator(Evaluator):
         if vcd is not None:
             self._calls.model_waveform_open(self._model, str(vcd).encode())
             self._waveform = True
+
+    @property
+    def description(self) -> str:
+        reason = self.library.fallback
+        return f"{self.name} by Yosys ({reason})" if reason else self.name
 
     @property
     def cycles(self) -> int:

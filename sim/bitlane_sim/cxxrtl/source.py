@@ -1,24 +1,72 @@
-"""Write the C++ that tells the driver about one circuit: its ports, its clock, its storage."""
+"""Write the C++ around a model that tells the driver about it: its ports, its edges, its checks."""
 
 from collections.abc import Mapping, Sequence
 
 from ..evaluator import Access, StoragePort
-from .tune import State
 
-__all__ = ["glue", "mangle"]
+__all__ = ["cxxrtl_glue", "mangle", "program_glue"]
 
-_TEMPLATE = """\
-#include "model.cc"
+_PROGRAM = """\
+#include "words.h"
+#include "storage.h"
 #include "driver.h"
 
 namespace {{
 
+{program}
 struct Circuit {{
-  using Top = cxxrtl_design::p_top;
-  static constexpr bool single_pass = {single_pass};
+  using Top = ::Top;
+  using Chunk = uint64_t;
   static constexpr size_t buffers = {buffers};
 
-  static driver::Chunk *port(Top &top, size_t index) {{
+  struct Checks {{
+    std::string failure;
+    void fail(size_t number) {{
+      static const char *const messages[] = {{{messages}}};
+      if (failure.empty()) failure = messages[number];
+    }}
+  }};
+
+  static Chunk *port(Top &top, size_t index) {{
+    Chunk *const table[] = {{{ports}}};
+    return table[index];
+  }}
+
+  static size_t width(size_t index) {{
+    static constexpr size_t table[] = {{{widths}}};
+    return table[index];
+  }}
+
+  static bool kept(size_t index) {{
+    static constexpr bool table[] = {{{kept}}};
+    return table[index];
+  }}
+
+  static void settle(Top &top) {{ top.settle(); }}
+
+  static size_t edge(Top &top, const driver::Buffer *buffers, Checks &checks) {{
+    return top.cycle(buffers, checks);
+  }}
+}};
+
+}} // namespace
+
+DRIVER_INTERFACE(Circuit)
+"""
+
+_CXXRTL = """\
+#include "model.cc"
+#include "storage.h"
+#include "cxxrtl.h"
+#include "driver.h"
+
+namespace {{
+
+struct Circuit : cxxrtl_driver::Circuit {{
+  using Top = cxxrtl_design::p_top;
+  static constexpr size_t buffers = {buffers};
+
+  static Chunk *port(Top &top, size_t index) {{
     switch (index) {{
 {ports}
     default: return nullptr;
@@ -30,27 +78,28 @@ struct Circuit {{
     return table[index];
   }}
 
+  // A commit carries registers on to what they are after the edge.
+  static bool kept(size_t) {{ return false; }}
+
   static void clock(Top &top, bool before, bool now) {{
     (void)top; (void)before; (void)now;
 {clock}
   }}
 
-  static void commit(Top &top) {{
-    (void)top;
-{commit}
-  }}
+  static void settle(Top &top) {{ settled<Circuit>(top); }}
 
-  static void rollback(Top &top) {{
-    (void)top;
-{rollback}
-  }}
-
-  static size_t serve(Top &top, const driver::Buffer *buffers) {{
+  static size_t edge(Top &top, const driver::Buffer *buffers, Checks &checks) {{
+    (void)buffers;
+    evaluated<Circuit>(top, checks);
     size_t fault = 0;
-    (void)top; (void)buffers;
 {serve}
+    top.commit();
     return fault;
   }}
+
+#ifdef DRIVER_WAVEFORM
+  using Waveform = cxxrtl_driver::Waveform<Circuit>;
+#endif
 }};
 
 }} // namespace
@@ -71,46 +120,62 @@ def mangle(name: str) -> str:
     return "p_" + "".join(parts)
 
 
-def glue(
+def program_glue(
+    program: str,
+    variables: Mapping[str, str],
+    widths: Mapping[str, int],
+    outputs: Mapping[str, object],
+    storage: Sequence[StoragePort],
+    messages: Sequence[str],
+) -> str:
+    """The C++ source of a library for ``program``, which has its ports in ``variables``.
+
+    Ports are numbered in the order of ``widths``, buffers in the order in which ``storage`` first
+    names them, checks in the order of their ``messages``.
+    """
+    return _PROGRAM.format(
+        program=program,
+        buffers=len({port.buffer for port in storage}),
+        messages=", ".join([*map(_quoted, messages), "nullptr"]),
+        ports=", ".join(f"top.{variables[name]}" for name in widths),
+        widths=", ".join(map(str, widths.values())),
+        kept=", ".join(
+            str(name in outputs and width == 1).lower() for name, width in widths.items()
+        ),
+    )
+
+
+def _quoted(text: str) -> str:
+    """A string literal of C++."""
+    plain = set(range(0x20, 0x7F)) - set(b'"\\?')
+    return '"' + "".join(chr(x) if x in plain else f"\\{x:03o}" for x in text.encode()) + '"'
+
+
+def cxxrtl_glue(
     widths: Mapping[str, int],
     clock: str,
     storage: Sequence[StoragePort],
     *,
-    state: State | None = None,
     clocked: bool = True,
 ) -> str:
-    """The C++ source of a library for the model in ``model.cc``.
+    """The C++ source of a library for CXXRTL's model in ``model.cc``.
 
-    Ports are numbered in the order of ``widths``, buffers in the order in which ``storage`` first
-    names them. ``state`` is that of a tuned model, which settles in one pass. Without ``clocked``
-    the model has no rising edges to see.
+    Numbers are as in `program_glue`. Without ``clocked`` the model has no rising edges to see.
     """
     buffers = list(dict.fromkeys(port.buffer for port in storage))
-    ports = [
-        f"    case {index}: return driver::chunks(top.{mangle(name)});"
-        for index, name in enumerate(widths)
-    ]
     level = mangle(clock)
     edges = [f"    top.{level}.data[0] = now;"]
     if clocked:
         edges.append(f"    top.prev_{level}.data[0] = before;")
-    if state is None:
-        commit, rollback = ["    top.commit();"], []
-    else:
-        commit = [f"    top.{name}.curr = top.{name}.next;" for name in state.registers]
-        commit += ["    cxxrtl::observer observer;"]
-        commit += [f"    top.{name}.commit(observer);" for name in state.memories]
-        rollback = [f"    top.{name}.next = top.{name}.curr;" for name in state.registers]
-        rollback += [f"    top.{name}.write_queue.clear();" for name in state.memories]
     # All reads come first: a word that is written at the same edge reads as before.
     order = sorted(range(len(storage)), key=lambda index: storage[index].access is Access.WRITE)
-    return _TEMPLATE.format(
-        single_pass=str(state is not None).lower(),
+    return _CXXRTL.format(
         buffers=len(buffers),
-        ports="\n".join(ports),
+        ports="\n".join(
+            f"    case {index}: return chunks(top.{mangle(name)});"
+            for index, name in enumerate(widths)
+        ),
         widths=", ".join(map(str, widths.values())),
-        commit="\n".join(commit),
-        rollback="\n".join(rollback),
         clock="\n".join(edges),
         serve="\n".join(_serve(index, storage[index], buffers, widths) for index in order),
     )
@@ -118,16 +183,7 @@ def glue(
 
 def _serve(index: int, port: StoragePort, buffers: Sequence[str], widths: Mapping[str, int]) -> str:
     size = widths[port.data] // 8
-    pointers = [f"driver::chunks(top.{mangle(name)})" for name in port.ports[1:]]
-    arguments = ", ".join(
-        [
-            f"buffers[{buffers.index(port.buffer)}]",
-            f"driver::chunks(top.{mangle(port.enable)})[0]",
-            *pointers,
-        ]
-    )
-    if port.access is Access.READ:
-        call = f"driver::read<{size}, {widths[port.address]}>"
-    else:
-        call = f"driver::write<{size}, {widths[port.address]}>"
-    return f"    if (!{call}({arguments}) && !fault) fault = {index + 1};"
+    values = [f"chunks(top.{mangle(name)})" for name in port.ports]
+    arguments = ", ".join([f"buffers[{buffers.index(port.buffer)}]", *values])
+    call = f"storage::{port.access.value}<{size}, {widths[port.address]}>({arguments})"
+    return f"    if (!{call} && !fault) fault = {index + 1};"

@@ -202,7 +202,7 @@ def export(configuration: Configuration, name: str, *, id_width: int = 1) -> tup
     Raises ``ValueError`` for a bad ``id_width`` and ``SimulationError`` if Yosys is missing.
     """
     core = Core(configuration)
-    design = plain(flat_netlist(rtlil.convert(core, name="top", emit_src=False)))
+    design = plain(flat_netlist(rtlil.convert(core, name="top", emit_src=False)), checks=False)
     flat: Any = core.signature.flatten(core)
     order = ["__".join(map(str, path)) for path, _, _ in flat]
     design.ports = conventional_ports(design, order, id_width)

@@ -7,6 +7,7 @@ no rule of any language about how widths or signs extend.
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ..evaluator import SimulationError
 from .yosys import Bits, Port
 
 __all__ = [
@@ -17,10 +18,16 @@ __all__ = [
     "MemoryRead",
     "MemoryWrite",
     "Node",
+    "NotPlain",
     "Op",
     "Register",
     "Start",
 ]
+
+
+class NotPlain(SimulationError):
+    """A netlist has something for which there is no plain form."""
+
 
 Level = tuple[int, bool]
 """A bit, and the level at which it acts."""

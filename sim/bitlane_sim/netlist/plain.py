@@ -4,8 +4,21 @@ It never changes what an output shows in any cycle. Conditions that do not matte
 have become 0 on the way.
 """
 
-from ..evaluator import SimulationError
-from .design import Check, Design, Level, Memory, MemoryRead, MemoryWrite, Node, Op, Register, Start
+import re
+
+from .design import (
+    Check,
+    Design,
+    Level,
+    Memory,
+    MemoryRead,
+    MemoryWrite,
+    Node,
+    NotPlain,
+    Op,
+    Register,
+    Start,
+)
 from .tidy import rewrite, trim
 from .yosys import Bits, Cell, Netlist
 
@@ -35,18 +48,22 @@ _REDUCTIONS = {
 _NEGATED = ("$reduce_xnor", "$logic_not")
 _SHIFTS = ("$shl", "$sshl", "$shr", "$sshr", "$shift", "$shiftx")
 _REGISTERS = ("$dff", "$dffe", "$sdff", "$sdffe", "$sdffce")
-_IGNORED = ("$print", "$scopeinfo")
+_SCOPE = "$scopeinfo"
+_ARGUMENT = re.compile(r"(?<!\{)(?:\{\{)*\{(?!\{)")
+"""Where a message has a value in it."""
 
 
-def plain(netlist: Netlist) -> Design:
+def plain(netlist: Netlist, *, checks: bool = True) -> Design:
     """The plain form of ``netlist``, without what no output and no check depends on.
 
-    Raises ``SimulationError`` for a cell that is not known here, and for any clock but the rising
-    edges of ``clk``.
+    Without ``checks`` all that only a simulation shows is left out. Raises ``NotPlain`` for a cell
+    that is not known here, for any clock but the rising edges of ``clk``, and for messages with
+    values in them.
     """
     builder = _Builder(netlist)
     for cell in netlist.cells:
-        builder.take(cell)
+        if checks or cell.kind not in ("$check", "$print"):
+            builder.take(cell)
     return builder.finish()
 
 
@@ -58,8 +75,10 @@ def _fit(bits: Bits, width: int, *, signed: bool = False) -> Bits:
 def _text(parameter: str) -> str:
     """A string that Yosys gives as such, or as the bits of its characters."""
     if set(parameter) <= {"0", "1"} and len(parameter) % 8 == 0:
-        return int(parameter or "0", 2).to_bytes(len(parameter) // 8, "big").decode("latin-1")
-    return parameter
+        return (
+            int(parameter or "0", 2).to_bytes(len(parameter) // 8, "big").decode(errors="replace")
+        )
+    return parameter.encode("latin-1").decode(errors="replace")
 
 
 class _Builder:
@@ -103,8 +122,8 @@ class _Builder:
             self._memory(cell)
         elif kind == "$check":
             self._check(cell)
-        elif kind not in _IGNORED:
-            raise SimulationError(f"cell {cell.name}: {kind} is not known here")
+        elif kind != _SCOPE:
+            raise NotPlain(f"cell {cell.name}: {kind} is not known here")
 
     def _new(self, width: int) -> Bits:
         self._next += width
@@ -200,7 +219,7 @@ class _Builder:
     def _shift(self, cell: Cell) -> None:
         ports, left = cell.ports, cell.kind in ("$shl", "$sshl")
         if cell.flag("B_SIGNED"):
-            raise SimulationError(f"cell {cell.name}: a shift by a signed amount is not known here")
+            raise NotPlain(f"cell {cell.name}: a shift by a signed amount is not known here")
         signed = cell.flag("A_SIGNED")
         width = len(ports["Y"]) if left else max(len(ports["Y"]), len(ports["A"]))
         if left:
@@ -215,7 +234,7 @@ class _Builder:
 
     def _expect_clock(self, cell: Cell, clock: Bits, rising: bool) -> None:
         if clock not in self._clocks or not rising:
-            raise SimulationError(f"cell {cell.name}: only rising edges of {CLOCK} are known here")
+            raise NotPlain(f"cell {cell.name}: only rising edges of {CLOCK} are known here")
 
     def _starts(self, result: Bits) -> Start:
         return tuple(self._netlist.initial.get(bit) for bit in result)
@@ -241,7 +260,7 @@ class _Builder:
 
     def _memory(self, cell: Cell) -> None:
         if cell.number("OFFSET") or cell.flag("RD_WIDE_CONTINUATION"):
-            raise SimulationError(f"memory {cell.name}: ports of several rows are not known here")
+            raise NotPlain(f"memory {cell.name}: ports of several rows are not known here")
         width, content = cell.number("WIDTH"), cell.number("INIT")
         rows = (content >> width * row & (1 << width) - 1 for row in range(cell.number("SIZE")))
         self._design.memories.append(
@@ -275,7 +294,7 @@ class _Builder:
             rising = bool(cell.number("RD_CLK_POLARITY") >> number & 1)
             self._expect_clock(cell, cell.ports["RD_CLK"][number : number + 1], rising)
             if cell.ports["RD_SRST"][number] or cell.ports["RD_ARST"][number]:
-                raise SimulationError(f"memory {cell.name}: a read with a reset is not known here")
+                raise NotPlain(f"memory {cell.name}: a read with a reset is not known here")
         width, writes = cell.number("WIDTH"), cell.number("WR_PORTS")
         through = cell.number("RD_TRANSPARENCY_MASK") >> number * writes
         start = cell.parameters["RD_INIT_VALUE"][::-1][number * width : (number + 1) * width]
@@ -290,6 +309,8 @@ class _Builder:
 
     def _check(self, cell: Cell) -> None:
         if _text(cell.parameters["FLAVOR"]) in ("assert", "assume"):
-            message = _text(cell.parameters.get("FORMAT", "")).strip() or "an assertion failed"
-            check = Check(cell.ports["A"][0], cell.ports["EN"][0], message)
-            self._design.checks.append(check)
+            message = _text(cell.parameters.get("FORMAT", "")).strip()
+            if _ARGUMENT.search(message):
+                raise NotPlain(f"check {cell.name}: a message with values is not known here")
+            message = message.replace("{{", "{").replace("}}", "}") or "an assertion failed"
+            self._design.checks.append(Check(cell.ports["A"][0], cell.ports["EN"][0], message))

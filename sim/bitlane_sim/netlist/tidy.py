@@ -3,8 +3,18 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from ..evaluator import SimulationError
-from .design import Check, Design, Level, Memory, MemoryRead, MemoryWrite, Node, Op, Register
+from .design import (
+    Check,
+    Design,
+    Level,
+    Memory,
+    MemoryRead,
+    MemoryWrite,
+    Node,
+    NotPlain,
+    Op,
+    Register,
+)
 from .yosys import Bits
 
 __all__ = ["Step", "in_order", "rewrite", "trim"]
@@ -171,7 +181,7 @@ def _pick(bits: Bits, places: Sequence[int]) -> Bits:
 def in_order(design: Design) -> list[Step]:
     """Nodes and reads that are not clocked, each after all that it depends on, near its first use.
 
-    Raises ``SimulationError`` if an operation on whole words depends on its own result.
+    Raises ``NotPlain`` if an operation on whole words depends on its own result.
     """
     steps: list[Step] = list(design.nodes)
     steps += [(x, read) for x in design.memories for read in x.reads if not read.clocked]
@@ -200,7 +210,7 @@ def in_order(design: Design) -> list[Step]:
                         other = drivers.get(bit)
                         if other is not None and not done.get(other, False):
                             if other in done:
-                                raise SimulationError(_loop(design, steps[other]))
+                                raise NotPlain(_loop(design, steps[other]))
                             left.append(other)
     return ordered
 

@@ -4,6 +4,7 @@ Only one clock domain is taken, and only what Amaranth emits; anything else is r
 """
 
 import json
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -71,8 +72,10 @@ def flat_netlist(text: str) -> Netlist:
         work = Path(folder)
         (work / "design.il").write_text(text)
         run_yosys(f"read_rtlil design.il; {_PASSES}; write_json flat.json\n", work)
-        modules = json.loads((work / "flat.json").read_text())["modules"]
-    return _read(modules["top"])
+        flat = (work / "flat.json").read_text()
+    # Yosys takes the bytes of strings as signed: for 0xC3 it writes \uFFFFFFC3.
+    flat = re.sub(r"\\uFFFFFF([0-9A-F]{2})", r"\\u00\1", flat)
+    return _read(json.loads(flat)["modules"]["top"])
 
 
 def _bits(entries: list[int | str]) -> Bits:

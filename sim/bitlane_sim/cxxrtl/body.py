@@ -1,0 +1,124 @@
+"""C++ statements for the combinational part of a design, each in the block that needs it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..netlist.design import Memory, MemoryRead, Node
+from ..netlist.tidy import Step
+from ..netlist.yosys import Bits
+from .blocks import Block, place
+from .words import WORD, Words, operation, words_of
+
+__all__ = ["Body"]
+
+
+class Body:
+    """The steps that some uses need.
+
+    ``uses`` are bits that are read at the end of a block within ``root``. ``memories`` names the
+    arrays. Memories are not read in the blocks ``dry``, nor in blocks within them.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        words: Words,
+        memories: Mapping[int, str],
+        uses: Sequence[tuple[Bits, Block]],
+        root: Block,
+        dry: frozenset[Block] = frozenset(),
+    ) -> None:
+        self._steps = steps
+        self._words = words
+        self._memories = memories
+        for number, step in enumerate(steps):
+            result = step.result if isinstance(step, Node) else step[1].result
+            for k, word in enumerate(words_of(result)):
+                words.define(_local(number, k), word)
+        self._arms = place(steps, uses, root, [self._cost(step) for step in steps], dry)
+
+    def _cost(self, step: Step) -> int:
+        """About how many instructions a step takes."""
+        if not isinstance(step, Node):
+            return 2 + len(words_of(step[1].result))
+        return 1 + sum(max(0, self._words.runs(bits) - 1) * 2 for bits in step.operands)
+
+    def reads(self, block: Block) -> tuple[set[int], set[int]]:
+        """The bits that the statements of ``block`` read, and the memories, by their identity."""
+        bits: set[int] = set()
+        memories: set[int] = set()
+        for number in block.steps:
+            step = self._steps[number]
+            if isinstance(step, Node):
+                bits.update(*step.operands)
+            else:
+                bits.update(step[1].address)
+                memories.add(id(step[0]))
+            for arm in self._arms.get(number, []):
+                inner_bits, inner_memories = self.reads(arm)
+                bits |= inner_bits
+                memories |= inner_memories
+        return bits, memories
+
+    def block(self, block: Block) -> Iterator[str]:
+        """The statements of ``block`` and of those within it that belong to multiplexers."""
+        for number in block.steps:
+            step = self._steps[number]
+            arms = self._arms.get(number)
+            if not isinstance(step, Node):
+                for k, text in enumerate(self.row(*step)):
+                    yield f"const uint64_t {_local(number, k)} = {text};"
+            elif arms is None:
+                yield from self._node(number, step)
+            else:
+                yield from self._branch(number, step, arms)
+
+    def row(self, memory: Memory, read: MemoryRead) -> list[str]:
+        """Expressions for the words of the row that ``read`` reads."""
+        name, at = self._memories[id(memory)], self._words.text(read.address)
+        count = -(-memory.width // WORD)
+        texts = [f"{name}[{at}]" + (f"[{k}]" if count > 1 else "") for k in range(count)]
+        if len(memory.rows) < 1 << len(read.address):
+            texts = [f"{at} < {len(memory.rows)} ? {text} : 0" for text in texts]
+        return texts
+
+    def _branch(self, number: int, node: Node, arms: Sequence[Block]) -> Iterator[str]:
+        text = self._words.text
+        yield f"uint64_t n{number};"
+        word = "if"
+        for condition, value, arm in zip(
+            node.operands[1::2], node.operands[2::2], arms[1:], strict=True
+        ):
+            yield f"{word} ({text(condition)}) {{"
+            yield from (f"  {line}" for line in self.block(arm))
+            yield f"  n{number} = {text(value)};"
+            word = "} else if"
+        yield "} else {"
+        yield from (f"  {line}" for line in self.block(arms[0]))
+        yield f"  n{number} = {text(node.operands[0])};"
+        yield "}"
+
+    def _node(self, number: int, node: Node) -> Iterator[str]:
+        """A node; of one that is wider than a word, `wide` in words.h does the work."""
+        text = self._words.text
+        if max(len(node.result), *(len(bits) for bits in node.operands)) <= WORD:
+            yield f"const uint64_t n{number} = {operation(node, self._words)};"
+            return
+        operands = [f"a{number}_{k}" for k in range(len(node.operands))]
+        for name, bits in zip(operands, node.operands, strict=True):
+            yield f"const uint64_t {name}[] = {{{', '.join(map(text, words_of(bits)))}}};"
+        width = len(node.operands[0])
+        function, arguments = f"wide::{node.op.name.lower()}<{width}>", ", ".join(operands)
+        if len(node.operands) > 1 and len(node.operands[1]) != width:
+            # An amount has a width of its own.
+            function = f"wide::{node.op.name.lower()}<{width}, {len(node.operands[1])}>"
+        if len(node.result) == 1:
+            yield f"const uint64_t n{number} = {function}({arguments});"
+            return
+        yield f"uint64_t w{number}[{len(words_of(node.result))}];"
+        yield f"{function}(w{number}, {arguments});"
+        for k in range(len(words_of(node.result))):
+            yield f"const uint64_t {_local(number, k)} = w{number}[{k}];"
+
+
+def _local(number: int, word: int) -> str:
+    return f"n{number}_{word}" if word else f"n{number}"

@@ -1,0 +1,230 @@
+"""What happens at a rising edge, in C++: registers load, memories are written and read.
+
+All of it happens at once in the circuit, and one after the other here. Whoever reads something goes
+before whoever changes it; where that is impossible, the old value is kept under another name.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ..netlist.design import Level, Memory, MemoryRead, MemoryWrite, Register
+from ..netlist.yosys import Bits
+from .blocks import Block
+from .body import Body
+from .words import WORD, Words, literal
+
+__all__ = ["Clocked", "Group", "Load", "Store", "in_turn", "resets"]
+
+Uses = Iterator[tuple[Bits, Block]]
+
+
+@dataclass(eq=False)
+class Clocked:
+    """Something that changes at an edge, with a block for what only it needs."""
+
+    block: Block = field(default_factory=Block)
+    variables: dict[str, Bits] = field(default_factory=dict)
+    """What it changes."""
+
+    def uses(self, root: Block) -> Uses:
+        """What it reads, and where."""
+        raise NotImplementedError
+
+    def lines(self, body: Body, words: Words) -> Iterator[str]:
+        """Its statements."""
+        raise NotImplementedError
+
+    def memory(self) -> tuple[int, bool]:
+        """The memory that it touches, by its identity, or 0, and whether it changes it."""
+        return 0, False
+
+
+@dataclass(eq=False)
+class Group(Clocked):
+    """Registers that load together. A reset that acts with the enable alone is ``gated``."""
+
+    enable: Level | None = None
+    gated: Level | None = None
+    registers: list[tuple[str, Register]] = field(default_factory=list)
+
+    def add(self, name: str, register: Register) -> None:
+        self.registers.append((name, register))
+        self.variables[name] = register.result
+
+    def uses(self, root: Block) -> Uses:
+        yield tuple(level[0] for level in (self.enable, self.gated) if level), root
+        for _, register in self.registers:
+            yield register.following, self.block if self.enable else root
+
+    def lines(self, body: Body, words: Words) -> Iterator[str]:
+        loads, stores = [], []
+        later: set[int] = set()
+        for name, register in reversed(self.registers):
+            value = words.text(register.following)
+            if self.gated is not None:
+                value = f"{_level(words, self.gated)} ? {_number(register.reset_value)} : {value}"
+            if later.isdisjoint(register.result):
+                loads.append(f"{name} = {value};")
+            else:
+                # Another one still loads what this one was.
+                loads.append(f"const uint64_t next_{name} = {value};")
+                stores.append(f"{name} = next_{name};")
+            later.update(register.following)
+        loads.reverse()
+        if self.enable is None:
+            yield from (*loads, *stores)
+            return
+        yield f"if ({_level(words, self.enable)}) {{"
+        yield from (f"  {line}" for line in (*body.block(self.block), *loads, *stores))
+        yield "}"
+
+
+@dataclass(eq=False, kw_only=True)
+class Load(Clocked):
+    """A clocked read of a memory, into ``variables``."""
+
+    source: Memory
+    read: MemoryRead
+
+    def uses(self, root: Block) -> Uses:
+        yield (self.read.enable,), root
+        yield self.read.address, self.block
+        for number in self.read.transparent:
+            write = self.source.writes[number]
+            yield from ((bits, self.block) for bits in (write.address, write.data, write.enable))
+
+    def lines(self, body: Body, words: Words) -> Iterator[str]:
+        yield f"if ({words.text((self.read.enable,))}) {{"
+        yield from (f"  {line}" for line in body.block(self.block))
+        rows = body.row(self.source, self.read)
+        for name, row in zip(self.variables, rows, strict=True):
+            yield f"  uint64_t next_{name} = {row};"
+        for number in self.read.transparent:
+            write = self.source.writes[number]
+            yield f"  if ({words.text(write.address)} == {words.text(self.read.address)}) {{"
+            low = 0
+            for name, bits in self.variables.items():
+                part = slice(low, low + len(bits))
+                low += len(bits)
+                mask = words.text(write.enable[part])
+                merged = _merge(f"next_{name}", words.text(write.data[part]), mask)
+                yield f"    {merged}"
+            yield "  }"
+        yield from (f"  {name} = next_{name};" for name in self.variables)
+        yield "}"
+
+    def memory(self) -> tuple[int, bool]:
+        return id(self.source), False
+
+
+@dataclass(eq=False, kw_only=True)
+class Store(Clocked):
+    """A write of the memory in the array ``array``."""
+
+    target: Memory
+    write: MemoryWrite
+    array: str
+
+    def uses(self, root: Block) -> Uses:
+        yield self.write.enable, root
+        yield self.write.address, self.block
+        yield self.write.data, self.block
+
+    def lines(self, body: Body, words: Words) -> Iterator[str]:
+        enables = tuple(dict.fromkeys(self.write.enable))
+        yield f"if ({' | '.join(words.text((bit,)) for bit in enables)}) {{"
+        yield from (f"  {line}" for line in body.block(self.block))
+        yield f"  const uint64_t at = {words.text(self.write.address)};"
+        rows, width = len(self.target.rows), self.target.width
+        guard = f"if (at < {rows}) " if rows < 1 << len(self.write.address) else ""
+        for k, low in enumerate(range(0, width, WORD)):
+            part = slice(low, low + WORD)
+            row = f"{self.array}[at]" + (f"[{k}]" if width > WORD else "")
+            data = words.text(self.write.data[part])
+            if len(enables) == 1:
+                yield f"  {guard}{row} = {data};"
+            else:
+                yield f"  {guard}{_merge(row, data, words.text(self.write.enable[part]))}"
+        yield "}"
+
+    def memory(self) -> tuple[int, bool]:
+        return id(self.target), True
+
+
+def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Block) -> Iterator[str]:
+    """The statements of all of ``clocked``, none of which sees what another one has done.
+
+    Those that change a memory read no other in their blocks, so that an order always exists.
+    """
+    owners = {bit: x for x in clocked for bits in x.variables.values() for bit in bits}
+    reads: dict[Clocked, set[int]] = {}
+    before: dict[Clocked, set[Clocked]] = {x: set() for x in clocked}
+    """Who has to go first, if that can be: those that read what it changes."""
+    must: dict[Clocked, set[Clocked]] = {x: set() for x in clocked}
+    """Who has to go first in any case: those that read the memory that it changes."""
+    touched: dict[Clocked, set[int]] = {}
+    for x in clocked:
+        read, touched[x] = body.reads(x.block)
+        for bits, _ in x.uses(root):
+            read.update(bits)
+        reads[x] = read & owners.keys()
+        for bit in reads[x]:
+            if owners[bit] is not x:
+                before[owners[bit]].add(x)
+        memory, changes = x.memory()
+        if memory and not changes:
+            touched[x].add(memory)
+    for x in clocked:
+        memory, changes = x.memory()
+        if changes:
+            must[x] = {y for y in clocked if memory in touched[y] and y is not x}
+            # Of several writes of one memory the last one wins.
+            must[x] |= {y for y in clocked[: clocked.index(x)] if y.memory() == (memory, True)}
+
+    order: list[Clocked] = []
+    kept: dict[str, str] = {}
+    left = dict.fromkeys(clocked)
+    while left:
+        free = [x for x in left if not must[x] & left.keys()]
+        x = min(free, key=lambda x: len(before[x] & left.keys()))
+        del left[x]
+        order.append(x)
+        late = {bit for y in before[x] & left.keys() for bit in reads[y]}
+        for name, bits in x.variables.items():
+            if not late.isdisjoint(bits):
+                kept[name] = f"old_{name}"
+    yield from (f"const uint64_t {old} = {name};" for name, old in kept.items())
+    gone: dict[str, str] = {}
+    for x in order:
+        with words.renamed(gone):
+            yield from list(x.lines(body, words))
+        gone |= {name: kept[name] for name in x.variables if name in kept}
+
+
+def resets(groups: Iterable[Group], words: Words) -> tuple[list[str], list[str]]:
+    """Statements that keep what resets registers, and at the end of the edge those that do it."""
+    resetting: dict[Level, list[tuple[str, Register]]] = {}
+    for group in groups:
+        for name, register in group.registers:
+            if register.reset and not register.gated:
+                resetting.setdefault(register.reset, []).append((name, register))
+    before, after = [], []
+    for number, (level, registers) in enumerate(resetting.items()):
+        before.append(f"const uint64_t reset{number} = {_level(words, level)};")
+        after.append(f"if (reset{number}) {{")
+        after += [f"  {name} = {_number(x.reset_value)};" for name, x in registers]
+        after.append("}")
+    return before, after
+
+
+def _level(words: Words, level: Level) -> str:
+    text = words.text((level[0],))
+    return text if level[1] else f"!{text}"
+
+
+def _number(bits: Bits) -> str:
+    return literal(sum(bit << place for place, bit in enumerate(bits)))
+
+
+def _merge(target: str, data: str, mask: str) -> str:
+    return f"{target} = ({target} & ~{mask}) | ({data} & {mask});"

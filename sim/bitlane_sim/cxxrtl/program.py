@@ -1,0 +1,202 @@
+"""Write a design as a C++ structure that clocks itself: its state, ``cycle`` and ``settle``.
+
+``cycle`` is one rising edge and all that leads up to it, each thing evaluated once at most. What
+serves storage ports, and what hears of failed checks, is the including file's.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from ..evaluator import Access, StoragePort
+from ..netlist.design import Design, Memory, Register, Start
+from ..netlist.narrow import narrow
+from ..netlist.tidy import in_order
+from ..netlist.yosys import Bits
+from .blocks import Block
+from .body import Body
+from .edge import Clocked, Group, Load, Store, in_turn, resets
+from .words import WORD, Words, literal, words_of
+
+__all__ = ["program"]
+
+
+def program(design: Design, storage: Sequence[StoragePort]) -> tuple[str, dict[str, str]]:
+    """C++ text of ``struct Top``, for behind words.h and storage.h, and its variables by port.
+
+    Cuts ``design`` into words. Raises ``SimulationError`` if an operation on whole words depends on
+    its own result.
+    """
+    narrow(design, WORD)
+    written = _Program(design, storage)
+    return written.text(), written.names
+
+
+class _Program:
+    def __init__(self, design: Design, storage: Sequence[StoragePort]) -> None:
+        self._design = design
+        self._storage = storage
+        self._words = Words()
+        self._state: list[str] = []
+        self.names: dict[str, str] = {}
+        self._bits: dict[str, Bits] = {port.name: port.bits for port in design.ports}
+        self._memories: dict[int, str] = {}
+        self._clocked: list[Clocked] = []
+        self._root = Block()
+        self._steps = in_order(design)
+        self._declare()
+
+    def text(self) -> str:
+        return "\n".join(
+            [
+                "struct Top {",
+                *(f"  {line}" for line in self._state),
+                "",
+                "  // A rising edge. Returns the number of a storage port at fault, from 1, or 0.",
+                "  template <class Checks>",
+                "  size_t cycle(const driver::Buffer *buffers, Checks &checks) {",
+                "    size_t fault = 0;",
+                "    (void)buffers; (void)checks;",
+                *(f"    {line}" for line in self._cycle()),
+                "    return fault;",
+                "  }",
+                "",
+                "  // Lets the outputs show what follows from state and inputs.",
+                "  void settle() {",
+                *(f"    {line}" for line in self._settle()),
+                "  }",
+                "};",
+                "",
+            ]
+        )
+
+    # --- state --------------------------------------------------------------------------------
+
+    def _declare(self) -> None:
+        for number, port in enumerate(self._design.ports):
+            name = self.names[port.name] = f"port{number}"
+            words = words_of(port.bits)
+            self._state.append(f"uint64_t {name}[{len(words)}] = {{}}; // {port.name}")
+            if not port.output:
+                for k, word in enumerate(words):
+                    self._words.define(f"{name}[{k}]", word)
+        groups: dict[object, Group] = {}
+        for number, register in enumerate(self._design.registers):
+            enable, gated = register.enable, register.reset if register.gated else None
+            # Those that load at every edge need not wait for one another.
+            key = (enable, gated) if enable else number
+            group = groups.setdefault(key, Group(self._root.inner(), {}, enable, gated))
+            for low in range(0, len(register.result), WORD):
+                piece = _piece(register, slice(low, low + WORD))
+                group.add(self._variable(piece.result, piece.start), piece)
+        self._clocked += groups.values()
+        for memory in self._design.memories:
+            self._declare_memory(memory)
+
+    def _variable(self, bits: Bits, start: Start) -> str:
+        name = f"r{len(self._state)}"
+        value = sum((bit or 0) << place for place, bit in enumerate(start))
+        self._state.append(f"uint64_t {name} = {literal(value)};")
+        self._words.define(name, bits)
+        return name
+
+    def _declare_memory(self, memory: Memory) -> None:
+        name = self._memories[id(memory)] = f"m{len(self._state)}"
+        count = -(-memory.width // WORD)
+        size = f"[{len(memory.rows)}]" + (f"[{count}]" if count > 1 else "")
+        rows = (
+            [literal(row >> WORD * k & (1 << WORD) - 1) for k in range(count)]
+            for row in memory.rows
+        )
+        texts = (words[0] if count == 1 else f"{{{', '.join(words)}}}" for words in rows)
+        content = ", ".join(texts) if any(memory.rows) else ""
+        self._state.append(f"{_element(memory.width)} {name}{size} = {{{content}}};")
+        for read in memory.reads:
+            if read.clocked:
+                load = Load(self._root.inner(), source=memory, read=read)
+                for low in range(0, memory.width, WORD):
+                    part = slice(low, low + WORD)
+                    variable = self._variable(read.result[part], read.start[part])
+                    load.variables[variable] = read.result[part]
+                self._clocked.append(load)
+        self._clocked += [
+            Store(self._root.inner(), target=memory, write=write, array=name)
+            for write in memory.writes
+        ]
+
+    # --- one edge -----------------------------------------------------------------------------
+
+    def _cycle(self) -> list[str]:
+        shown = [port for port in self._design.ports if port.output and len(port.bits) == 1]
+        groups = [x for x in self._clocked if isinstance(x, Group)]
+        uses = [use for x in self._clocked for use in x.uses(self._root)]
+        uses += [
+            ((x.reset[0],), self._root) for group in groups for _, x in group.registers if x.reset
+        ]
+        uses += [(self._bits[x], self._root) for port in self._storage for x in _asked(port)]
+        uses += [(port.bits, self._root) for port in shown]
+        uses += [((x.condition, x.enable), self._root) for x in self._design.checks]
+        dry = frozenset(x.block for x in self._clocked if x.memory()[1])
+        body = Body(self._steps, self._words, self._memories, uses, self._root, dry)
+        lines = list(body.block(self._root))
+        for number, check in enumerate(self._design.checks):
+            enable, condition = self._text((check.enable,)), self._text((check.condition,))
+            lines.append(f"if ({enable} && !{condition}) checks.fail({number});")
+        lines += [f"{self.names[x.name]}[0] = {self._text(x.bits)};" for x in shown]
+        calls = []
+        for index, access in enumerate(self._storage):
+            asked = [f"asked{index}_{k}" for k in range(len(_asked(access)))]
+            for name, whole in zip(asked, _asked(access), strict=True):
+                words = ", ".join(map(self._text, words_of(self._bits[whole])))
+                lines.append(f"const uint64_t {name}[] = {{{words}}};")
+            calls.append(self._call(index, access, asked))
+        before, after = resets(groups, self._words)
+        lines += before
+        lines += in_turn(self._clocked, body, self._words, self._root)
+        lines += after
+        # A word that is written at the same edge reads as before.
+        kinds = zip(calls, self._storage, strict=True)
+        return lines + [x for x, _ in sorted(kinds, key=lambda x: x[1].access is Access.WRITE)]
+
+    def _text(self, bits: Bits) -> str:
+        return self._words.text(bits)
+
+    def _call(self, index: int, port: StoragePort, asked: Sequence[str]) -> str:
+        buffers = list(dict.fromkeys(x.buffer for x in self._storage))
+        arguments = [f"buffers[{buffers.index(port.buffer)}]", *asked]
+        if port.access is Access.READ:
+            arguments.append(self.names[port.data])
+        sizes = f"{len(self._bits[port.data]) // 8}, {len(self._bits[port.address])}"
+        call = f"storage::{port.access.value}<{sizes}>({', '.join(arguments)})"
+        return f"if (!{call} && !fault) fault = {index + 1};"
+
+    # --- between edges ------------------------------------------------------------------------
+
+    def _settle(self) -> Iterator[str]:
+        root = Block()
+        outputs = [port for port in self._design.ports if port.output]
+        uses = [(port.bits, root) for port in outputs]
+        yield from Body(self._steps, self._words, self._memories, uses, root).block(root)
+        for port in outputs:
+            for k, word in enumerate(words_of(port.bits)):
+                yield f"{self.names[port.name]}[{k}] = {self._text(word)};"
+
+
+def _piece(register: Register, part: slice) -> Register:
+    return Register(
+        result=register.result[part],
+        following=register.following[part],
+        start=register.start[part],
+        enable=register.enable,
+        reset=register.reset,
+        reset_value=register.reset_value[part],
+        gated=register.gated,
+    )
+
+
+def _asked(port: StoragePort) -> tuple[str, ...]:
+    """The ports by which the circuit asks for an access: its outputs."""
+    read = (port.enable, port.address)
+    return read if port.access is Access.READ else (*read, port.data, port.mask)
+
+
+def _element(width: int) -> str:
+    return next((f"uint{size}_t" for size in (8, 16, 32) if width <= size), "uint64_t")

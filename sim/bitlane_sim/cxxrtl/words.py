@@ -1,0 +1,249 @@
+"""C++ expressions for the bits of a design, in unsigned words of 64 bits.
+
+A variable holds up to 64 bits and zeros above them; every expression here keeps that.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import pairwise
+
+from ..netlist.design import Node, Op
+from ..netlist.yosys import Bits
+
+__all__ = ["WORD", "Words", "literal", "operation", "words_of"]
+
+WORD = 64
+
+_MASK = (1 << WORD) - 1
+
+_INFIX = {Op.AND: "&", Op.OR: "|", Op.XOR: "^", Op.ADD: "+", Op.SUBTRACT: "-", Op.MULTIPLY: "*"}
+_COMPARISONS = {
+    Op.EQUAL: "==",
+    Op.UNEQUAL: "!=",
+    Op.LESS: "<",
+    Op.LESS_EQUAL: "<=",
+    Op.LESS_SIGNED: "<",
+    Op.LESS_EQUAL_SIGNED: "<=",
+}
+_SIGNED = frozenset({Op.LESS_SIGNED, Op.LESS_EQUAL_SIGNED})
+
+
+def literal(value: int) -> str:
+    return f"{value}u" if value < 10 else f"{value:#x}u" if value < 1 << 32 else f"{value:#x}ull"
+
+
+def words_of(bits: Bits) -> list[Bits]:
+    """``bits`` in words, the least significant first."""
+    return [bits[low : low + WORD] for low in range(0, len(bits), WORD)]
+
+
+class Words:
+    """Where each bit is: a variable, its place there, and how many bits the variable has."""
+
+    def __init__(self) -> None:
+        self.places: dict[int, tuple[str, int, int]] = {}
+
+    def define(self, name: str, bits: Bits) -> None:
+        """``name`` is a variable that holds ``bits``, up to 64."""
+        self.places |= {bit: (name, place, len(bits)) for place, bit in enumerate(bits)}
+
+    @contextmanager
+    def renamed(self, names: Mapping[str, str]) -> Iterator[None]:
+        """Meanwhile, what the variables in ``names`` held is where ``names`` says."""
+        changed = {bit: place for bit, place in self.places.items() if place[0] in names}
+        self.places |= {bit: (names[x], low, width) for bit, (x, low, width) in changed.items()}
+        yield
+        self.places |= changed
+
+    def text(self, bits: Bits) -> str:
+        """An expression of up to 64 bits, in parentheses if it is more than a name."""
+        constant, parts, place = 0, [], 0
+        while place < len(bits):
+            if bits[place] < 2:
+                constant |= bits[place] << place
+                place += 1
+                continue
+            count = self._same(bits, place)
+            if count > 1:
+                parts.append(self._repeated(bits[place], count, place))
+            else:
+                count = self._run(bits, place)
+                parts.append(self._part(bits[place], count, place))
+            place += count
+        if constant or not parts:
+            parts.append(literal(constant))
+        return parts[0] if len(parts) == 1 else "(" + " | ".join(parts) + ")"
+
+    def raw(self, bits: Bits) -> str:
+        """An expression that is 0 if all of ``bits``, which are one run, are 0."""
+        if bits[0] < 2 or self._same(bits, 0) == len(bits):
+            return self.text(bits)
+        name, low, width = self.places[bits[0]]
+        if len(bits) == 1 or len(bits) == width:
+            return self.text(bits)
+        if low + len(bits) == width:
+            return f"({name} >> {low})"
+        return f"({name} & {literal(((1 << len(bits)) - 1) << low)})"
+
+    def cuts(self, bits: Bits) -> set[int]:
+        """Where one part ends and the next begins, in what ``text`` would put together."""
+        found, place = set(), 0
+        while place < len(bits):
+            found.add(place)
+            if bits[place] < 2:
+                while place < len(bits) and bits[place] < 2:
+                    place += 1
+            else:
+                place += max(self._same(bits, place), self._run(bits, place))
+        return found
+
+    def runs(self, bits: Bits) -> int:
+        """How many parts ``text`` would put together."""
+        count = place = 0
+        while place < len(bits):
+            if bits[place] < 2:
+                place += 1
+            else:
+                place += max(self._same(bits, place), self._run(bits, place))
+                count += 1
+        return count
+
+    def _same(self, bits: Bits, place: int) -> int:
+        end = place + 1
+        while end < len(bits) and bits[end] == bits[place]:
+            end += 1
+        return end - place
+
+    def _run(self, bits: Bits, place: int) -> int:
+        name, low, width = self.places[bits[place]]
+        end = place + 1
+        while end < len(bits) and self.places.get(bits[end]) == (name, low + end - place, width):
+            end += 1
+        return end - place
+
+    def _part(self, first: int, count: int, place: int) -> str:
+        """``count`` bits of a variable from ``first`` on, moved to ``place``."""
+        name, low, width = self.places[first]
+        text = name
+        if low > place:
+            text = f"({name} >> {low - place})"
+        elif place > low:
+            text = f"({name} << {place - low})"
+        clean_below = not (low and place)
+        clean_above = low + count == width or place + count == WORD
+        if clean_below and clean_above:
+            return text
+        return f"({text} & {literal(((1 << count) - 1) << place)})"
+
+    def _repeated(self, bit: int, count: int, place: int) -> str:
+        mask = ((1 << count) - 1) << place
+        text = f"-{self.text((bit,))}"
+        return f"({text})" if mask == _MASK else f"({text} & {literal(mask)})"
+
+
+def _segments(words: Words, *operands: Bits) -> list[tuple[Bits, ...]]:
+    """Operands of the same width cut where any of them changes from one variable to another."""
+    cuts = sorted({0, len(operands[0])}.union(*(words.cuts(bits) for bits in operands)))
+    return [tuple(bits[low:high] for bits in operands) for low, high in pairwise(cuts)]
+
+
+def _truth(words: Words, node: Node) -> str | None:
+    """The answer of a reduction or an equality of bits from here and there, each where it is.
+
+    None for other nodes, and where nothing would have to be put together.
+    """
+    if node.op not in (Op.ANY, Op.ALL, Op.EQUAL, Op.UNEQUAL):
+        return None
+    segments = _segments(words, *node.operands)
+    if len(segments) == 1:
+        return None
+    single: list[str] = []
+    wide: list[str] = []
+    for segment in segments:
+        bits = segment[0]
+        if node.op in (Op.EQUAL, Op.UNEQUAL):
+            different = _different(words, *segment)
+            if different:
+                (single if len(bits) == 1 else wide).append(different)
+        elif node.op is Op.ANY:
+            if set(bits) != {0}:
+                (single if len(bits) == 1 else wide).append(words.raw(bits))
+        elif set(bits) != {1}:
+            whole = literal((1 << len(bits)) - 1)
+            single.append(
+                words.text(bits) if len(bits) == 1 else f"({words.text(bits)} == {whole})"
+            )
+    if node.op is Op.ALL:
+        return " & ".join(single) or "1u"
+    if wide:
+        return f"({' | '.join([*wide, *single])}) {'==' if node.op is Op.EQUAL else '!='} 0"
+    answer = " | ".join(single) or "0u"
+    return f"({answer}) ^ 1u" if node.op is Op.EQUAL else answer
+
+
+def _different(words: Words, a: Bits, b: Bits) -> str:
+    """Not 0 where ``a`` and ``b`` differ; empty if they cannot."""
+    if a == b:
+        return ""
+    for one, other in ((a, b), (b, a)):
+        if set(other) == {0}:
+            return words.raw(one)
+    return f"({words.text(a)} ^ {words.text(b)})"
+
+
+def operation(node: Node, words: Words) -> str:
+    """The expression of a node no wider than a word."""
+    truth = _truth(words, node)
+    return truth if truth is not None else _operation(node, words.text)
+
+
+def _operation(node: Node, text: Callable[[Bits], str]) -> str:
+    width = len(node.result)
+    operands = node.operands
+    mask = literal((1 << width) - 1)
+
+    def cut(expression: str) -> str:
+        return expression if width == WORD else f"({expression}) & {mask}"
+
+    match node.op:
+        case Op.AND | Op.OR | Op.XOR:
+            return f"{text(operands[0])} {_INFIX[node.op]} {text(operands[1])}"
+        case Op.NOT:
+            return f"{text(operands[0])} ^ {mask}"
+        case Op.ADD | Op.SUBTRACT | Op.MULTIPLY:
+            return cut(f"{text(operands[0])} {_INFIX[node.op]} {text(operands[1])}")
+        case Op.NEGATE:
+            return cut(f"-{text(operands[0])}")
+        case Op.MUX:
+            default, *rest = operands
+            pairs = zip(rest[::2], rest[1::2], strict=True)
+            return "".join(f"{text(c)} ? {text(v)} : " for c, v in pairs) + text(default)
+        case Op.ALL:
+            return f"{text(operands[0])} == {literal((1 << len(operands[0])) - 1)}"
+        case Op.ANY:
+            return f"{text(operands[0])} != 0"
+        case Op.ODD:
+            return f"uint64_t(__builtin_parityll({text(operands[0])}))"
+        case Op.LEFT:
+            return cut(_shifted(text(operands[0]), "<<", operands[1], text))
+        case Op.RIGHT:
+            return _shifted(text(operands[0]), ">>", operands[1], text)
+        case Op.RIGHT_SIGNED:
+            amount = text(operands[1])
+            if len(operands[1]) > 6:
+                amount = f"std::min<uint64_t>({amount}, 63)"
+            return cut(f"uint64_t({_sign_extended(text(operands[0]), width)} >> {amount})")
+    sides = [_sign_extended(text(x), len(x)) if node.op in _SIGNED else text(x) for x in operands]
+    return f"{sides[0]} {_COMPARISONS[node.op]} {sides[1]}"
+
+
+def _shifted(operand: str, operator: str, amount: Bits, text: Callable[[Bits], str]) -> str:
+    shifted = f"{operand} {operator} {text(amount)}"
+    # C++ leaves shifts by a word or more undefined.
+    return shifted if len(amount) <= 6 else f"({text(amount)} < 64 ? {shifted} : 0)"
+
+
+def _sign_extended(operand: str, width: int) -> str:
+    if width == WORD:
+        return f"int64_t({operand})"
+    return f"(int64_t({operand} << {WORD - width}) >> {WORD - width})"

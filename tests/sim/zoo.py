@@ -1,0 +1,210 @@
+"""Circuits that have one of everything, for tests of what translates netlists. No tests here."""
+
+import random
+from collections.abc import Callable
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["Calculator", "Memories", "Registers", "stimuli"]
+
+_UNARY: dict[str, Callable[[Value], Value]] = {
+    "invert": lambda a: ~a,
+    "negate": lambda a: -a,
+    "any": lambda a: a.any(),
+    "all": lambda a: a.all(),
+    "xor": lambda a: a.xor(),
+    "bool": lambda a: ~a.bool(),
+}
+_BINARY: dict[str, Callable[[Value, Value], Value]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "exclusive": lambda a, b: a ^ b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
+
+
+class Calculator(wiring.Component):
+    """Every operator on two operands of ``width`` bits, unsigned and signed; no register."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        members: dict[str, wiring.Member] = {"a": In(width), "b": In(width), "by": In(8)}
+        for sign in "us":
+            members |= {f"{sign}_{name}": Out(2 * width + 2) for name in (*_UNARY, *_BINARY)}
+            members |= {f"{sign}_{name}": Out(width + 3) for name in ("left", "right", "far")}
+        members |= {"chosen": Out(width), "picked": Out(width), "swapped": Out(width)}
+        members |= {"high": Out(1), "edge": Out(4), "fixed": Out(width)}
+        super().__init__(members)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        for sign, shape in (("u", unsigned(self._width)), ("s", signed(self._width))):
+            a, b = Signal(shape), Signal(shape)
+            m.d.comb += [a.eq(self.a), b.eq(self.b)]
+            for name, unary in _UNARY.items():
+                m.d.comb += getattr(self, f"{sign}_{name}").eq(unary(a))
+            for name, binary in _BINARY.items():
+                m.d.comb += getattr(self, f"{sign}_{name}").eq(binary(a, b))
+            m.d.comb += [
+                getattr(self, f"{sign}_left").eq(a << self.by[:3]),
+                getattr(self, f"{sign}_right").eq(a >> self.by[:3]),
+                getattr(self, f"{sign}_far").eq(a >> self.by),
+            ]
+        third = self._width // 3
+        choice = Array([self.a, self.b, self.a ^ self.b, ~self.a, self.a + self.b])
+        with m.Switch(self.by[:3]):
+            with m.Case(0, 3):
+                m.d.comb += self.picked.eq(self.a)
+            with m.Case("1-1"):
+                m.d.comb += self.picked.eq(self.b)
+            with m.Default():
+                m.d.comb += self.picked.eq(Cat(self.b[third:], self.a[:third]))
+        m.d.comb += [
+            self.chosen.eq(choice[self.by[:3]]),
+            self.swapped.eq(Mux(self.by[0], Cat(*reversed(list(self.a))), self.a)),
+            # Only the carry out of it is used.
+            self.high.eq((self.a + self.b)[self._width]),
+            self.edge.eq(
+                Cat(self.a <= 0, self.a >= 0, self.a < 1, self.a > (1 << self._width) - 2)
+            ),
+            self.fixed.eq(0b1011 << (self._width // 2)),
+        ]
+        return m
+
+
+class Registers(wiring.Component):
+    """Registers with and without enable, reset and power-on value."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        super().__init__(
+            {
+                "data": In(width),
+                "go": In(1),
+                "clear": In(1),
+                "step": In(2),
+                "swapping": Out(width),
+                "swapped": Out(width),
+                "kept": Out(width),
+                "counted": Out(7, init=5),
+                "gated": Out(3),
+                "moved": Out(4, init=1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        # Two that load each other, and one that lives on without a reset.
+        kept = Signal(self._width, reset_less=True)
+        m.d.sync += [
+            self.swapping.eq(self.swapped ^ self.data),
+            self.swapped.eq(self.swapping),
+            self.moved.eq(self.moved.rotate_left(1)),
+        ]
+        m.d.comb += self.kept.eq(kept)
+        with m.If(self.go):
+            m.d.sync += [kept.eq(self.data), self.counted.eq(self.counted + 3)]
+            with m.If(self.clear):
+                m.d.sync += self.gated.eq(1)
+            with m.Else():
+                m.d.sync += self.gated.eq(self.gated + self.step)
+        with m.Elif(self.clear):
+            m.d.sync += self.counted.eq(0)
+        return m
+
+
+class Memories(wiring.Component):
+    """Memories with ports of every kind, rows that do not fill their address, and a queue."""
+
+    def __init__(self, width: int, rows: int) -> None:
+        self._width = width
+        self._rows = rows
+        super().__init__(
+            {
+                "data": In(width),
+                "address": In(range(rows)),
+                "other": In(range(rows)),
+                "go": In(1),
+                "again": In(1),
+                "mask": In(2),
+                "now": Out(width),
+                "later": Out(width),
+                "through": Out(width),
+                "listed": Out(8),
+                "taken": Out(width),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        counted = Signal(4)
+        with m.If(self.go):
+            m.d.sync += counted.eq(counted + 1)
+
+        plain = Memory(shape=self._width, depth=self._rows, init=range(3, 3 + self._rows))
+        m.submodules.plain = plain
+        write = plain.write_port(granularity=self._width // 2)
+        second = plain.write_port()
+        now = plain.read_port(domain="comb")
+        later = plain.read_port()
+        through = plain.read_port(transparent_for=(write, second))
+        m.d.comb += [
+            write.addr.eq(self.address),
+            write.data.eq(self.data),
+            write.en.eq(Mux(self.go, self.mask, 0)),
+            second.addr.eq(self.other),
+            second.data.eq(~self.data),
+            second.en.eq(self.again & self.mask[0]),
+            now.addr.eq(self.other),
+            later.addr.eq(self.other),
+            later.en.eq(self.mask[1]),
+            through.addr.eq(self.address),
+            self.now.eq(now.data),
+            self.later.eq(later.data),
+            self.through.eq(through.data),
+        ]
+        table = Memory(shape=8, depth=16, init=[3 * k % 256 for k in range(16)])
+        m.submodules.table = table
+        listed = table.read_port(domain="comb")
+        m.d.comb += [listed.addr.eq(counted), self.listed.eq(listed.data)]
+        # Its rows are written from what another memory shows.
+        queue = Memory(shape=self._width, depth=4, init=[])
+        m.submodules.queue = queue
+        put, get = queue.write_port(), queue.read_port(domain="comb")
+        m.d.comb += [
+            put.addr.eq(counted[:2]),
+            put.data.eq(now.data + later.data),
+            put.en.eq(self.go),
+            get.addr.eq(counted[2:]),
+            self.taken.eq(get.data),
+        ]
+        return m
+
+
+def stimuli(component: wiring.Component, count: int, seed: int = 0) -> list[dict[str, int]]:
+    """Values for all inputs, ``count`` times: random ones, and runs of zeros and ones."""
+    generator = random.Random(seed)
+    inputs = {
+        name: len(getattr(component, name))
+        for name, member in component.signature.members.items()
+        if member.flow == In
+    }
+
+    def value(width: int) -> int:
+        kind = generator.random()
+        if kind < 0.2:
+            return generator.choice([0, 1, (1 << width) - 1, 1 << width - 1])
+        return generator.getrandbits(width) & (generator.getrandbits(width) if kind < 0.4 else -1)
+
+    return [{name: value(width) for name, width in inputs.items()} for _ in range(count)]
