@@ -60,8 +60,8 @@ class Simulator:
     Parameters
     ----------
     configuration : Configuration
-    evaluator : str
-        A name in ``EVALUATORS``.
+    evaluator : str or callable
+        A name in ``EVALUATORS``, or what is called like those.
     vcd : path or None
         Where waveforms go.
 
@@ -77,7 +77,7 @@ class Simulator:
     def __init__(
         self,
         configuration: Configuration,
-        evaluator: str = "cxxrtl",
+        evaluator: str | Callable[..., Evaluator] = "cxxrtl",
         *,
         vcd: str | Path | None = None,
     ) -> None:
@@ -85,7 +85,8 @@ class Simulator:
         self.memory: NDArray[np.uint8] = np.zeros(configuration.memory_bytes, np.uint8)
         system = System(configuration)
         self.channels = list(system.channels)
-        self.evaluator = EVALUATORS[evaluator](
+        make = EVALUATORS[evaluator] if isinstance(evaluator, str) else evaluator
+        self.evaluator = make(
             system, storage=system.storage, buffers={STORAGE_BUFFER: self.memory}, vcd=vcd
         )
         # How many cycles fit in a slice; found while running.

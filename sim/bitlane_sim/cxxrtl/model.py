@@ -1,7 +1,7 @@
 """Evaluate a circuit as a compiled library: the clock loop never returns to Python on its own."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,8 @@ class CxxrtlEvaluator(Evaluator):
     The C++ comes from a writer of our own, or from Yosys' CXXRTL where that one cannot do it:
     ``description`` says so.
 
-    ``cells`` is RTLIL text with a module for each kind of Instance in the circuit.
+    ``cells`` is RTLIL text with a module for each kind of Instance in the circuit. ``build_with``
+    is called in place of ``build``, for a library that somebody else writes.
 
     Raises ``SimulationError`` if a tool is missing, or if storage and circuit do not fit together.
 
@@ -59,6 +60,7 @@ class CxxrtlEvaluator(Evaluator):
         buffers: Buffers | None = None,
         vcd: str | Path | None = None,
         cells: str = "",
+        build_with: Callable[..., Library] | None = None,
     ) -> None:
         self._model: int | None = None
         self._waveform = False
@@ -73,7 +75,9 @@ class CxxrtlEvaluator(Evaluator):
         # The model holds pointers into these arrays; they must live as long as it does.
         self._buffers = dict(buffers or {})
         check_storage(self._storage, self._buffers, self.widths)
-        self.library: Library = build(circuit, self._storage, waveform=vcd is not None, cells=cells)
+        self.library: Library = (build_with or build)(
+            circuit, self._storage, waveform=vcd is not None, cells=cells
+        )
         self._calls = _load(self.library.path)
         self._model = self._calls.model_create()
         for number, name in enumerate(dict.fromkeys(port.buffer for port in self._storage)):

