@@ -7,11 +7,12 @@ INSTALL := $(PIP) install --quiet --progress-bar off --require-hashes
 DEMO_READY := $(VENV)/.demo-ready
 TEST_READY := $(VENV)/.test-ready
 TESTS := tests
+FIGURES := docs/performance
 WORKERS := 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test verify lint bench docs drawing wheel pins venv clean distclean moved
+.PHONY: help demo test verify lint bench figures performance docs drawing wheel pins venv clean distclean moved
 
 help: ## List the targets
 	@echo "bitlane: DirectML's bit operators on an FPGA. Targets:"
@@ -42,6 +43,20 @@ lint: $(TEST_READY) ## Check style, types and imports
 
 bench: $(DEMO_READY) ## Measure the circuit against its speed contract
 	@$(BIN)/bitlane bench
+
+figures: $(TEST_READY) ## Measure all that docs/performance.md shows, and write it; takes an hour
+	@mkdir -p $(FIGURES)
+	@$(BIN)/bitlane bench --json $(FIGURES)/cycles.json --plot $(FIGURES)/cycles.png
+	@$(BIN)/bitlane bench --verilator --json $(FIGURES)/verilator.json
+	@$(BIN)/bitlane bench --simulators --json $(FIGURES)/simulators.json
+	@$(BIN)/python -m pytest --quiet tests/benchmarks --benchmark-json $(FIGURES)/host.json
+	@$(BIN)/bitlane bench --area --json $(FIGURES)/area.json
+	@$(MAKE) --no-print-directory performance
+
+performance: $(DEMO_READY) ## Write docs/performance.md from the figures in docs/performance
+	@$(BIN)/python -m bitlane_sim.bench.page $(wildcard $(FIGURES)/*.json) \
+		--picture performance/cycles.png --output docs/performance.md
+	@echo "wrote docs/performance.md"
 
 docs: $(DEMO_READY) ## Write docs/registers.md from the contract between circuit and driver
 	@$(BIN)/python -m bitlane.abi_page > docs/registers.md.new

@@ -101,6 +101,13 @@ def test_seconds_are_shown() -> None:
     assert "| cxxrtl, cycles/s | 1,234,567 |\n| ratio | 1.50 |" in text
 
 
+def test_the_page_in_docs_says_what_the_files_beside_it_say() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    files = sorted((docs / "performance").glob("*.json"))
+    records = [json.loads(file.read_text()) for file in files]
+    assert (docs / "performance.md").read_text() == page(records, "performance/cycles.png")
+
+
 def test_command_line(tmp_path: Path) -> None:
     file, output = tmp_path / "cycles.json", tmp_path / "performance.md"
     file.write_text(json.dumps(_CYCLES))

@@ -94,22 +94,34 @@ class Registers(wiring.Component):
                 "go": In(1),
                 "clear": In(1),
                 "step": In(2),
-                "swapping": Out(width),
-                "swapped": Out(width),
+                "mixing": Out(width),
+                "mixed": Out(width),
+                "left": Out(width, init=1),
+                "right": Out(width),
+                "black": Out(width, init=1),
+                "white": Out(width),
                 "kept": Out(width),
                 "counted": Out(7, init=5),
                 "gated": Out(3),
                 "moved": Out(4, init=1),
+                "held": Out(width),
+                "streak": Out(5),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # Two that load each other, and one that lives on without a reset.
         kept = Signal(self._width, reset_less=True)
+        # Those that load each other: always, each with an enable of its own, and both with one.
+        m.d.sync += [self.mixing.eq(self.mixed ^ self.data), self.mixed.eq(self.mixing)]
+        with m.If(self.go):
+            m.d.sync += [self.left.eq(self.right), self.black.eq(self.white)]
+            m.d.sync += self.white.eq(self.black)
+        with m.If(self.clear):
+            m.d.sync += self.right.eq(self.data)
+        with m.Elif(self.step[0]):
+            m.d.sync += self.right.eq(self.left)
         m.d.sync += [
-            self.swapping.eq(self.swapped ^ self.data),
-            self.swapped.eq(self.swapping),
             self.moved.eq(self.moved.rotate_left(1)),
         ]
         m.d.comb += self.kept.eq(kept)
@@ -121,6 +133,11 @@ class Registers(wiring.Component):
                 m.d.sync += self.gated.eq(self.gated + self.step)
         with m.Elif(self.clear):
             m.d.sync += self.counted.eq(0)
+        # Enable and reset act where a signal is 0.
+        with m.If(self.clear):
+            m.d.sync += self.streak.eq(self.streak + 1)
+        with m.Else():
+            m.d.sync += [self.held.eq(self.data), self.streak.eq(0)]
         return m
 
 
