@@ -83,17 +83,33 @@ class Splitter(wiring.Component):
         m.d.comb += finish.eq(self.i.p.address[:block_low] + self.i.p.extent)
 
         entering = self.i.p.address[beat_low:block_low]
+        extent = self.i.p.extent
+        # From what carries out of a few bits, beside the long sum and not behind it.
+        in_beat = Signal(beat_low + 1)
+        in_block = Signal(block_low + 1)
+        long = Signal()
         ends_here = Signal()
-        m.d.comb += ends_here.eq(finish[block_low:] == 0)
+        lone = Signal()
+        m.d.comb += [
+            in_beat.eq(self.i.p.address[:beat_low] + extent[:beat_low]),
+            in_block.eq(self.i.p.address[:block_low] + extent[:block_low]),
+            long.eq(extent[block_low:].any()),
+            ends_here.eq(~(long | in_block[-1])),
+            lone.eq(~(long | extent[beat_low:block_low].any() | in_beat[-1])),
+        ]
 
         valid = Signal()
         first = Signal(reset_less=True)
         final = Signal(reset_less=True)
         single = Signal(reset_less=True)
         block = Signal(self._configuration.address_width - block_low, reset_less=True)
+        # Counters that start at a constant need no multiplexer to be loaded, as a copy of the
+        # address or of `blocks` would; `following` is one ahead, so that no sum is compared.
+        index = Signal(len(finish) - block_low, reset_less=True)
+        following = Signal(len(index), reset_less=True)
         start = Signal(block_low - beat_low, reset_less=True)
         stop = Signal(block_low - beat_low, reset_less=True)
-        blocks = Signal(len(finish) - block_low, reset_less=True)
+        blocks = Signal(len(index), reset_less=True)
         tag = Signal(self._tag, reset_less=True)
         begin = Signal(beat_low, reset_less=True)
         end = Signal(beat_low, reset_less=True)
@@ -101,7 +117,7 @@ class Splitter(wiring.Component):
         m.d.comb += [
             self.o.valid.eq(valid),
             self.o.p.address[beat_low:block_low].eq(start),
-            self.o.p.address[block_low:].eq(block),
+            self.o.p.address[block_low:].eq(block + index),
             self.o.p.length.eq(Mux(final, stop, last_beat) - start),
             self.o.p.begin.eq(begin),
             self.o.p.finish.eq(end),
@@ -116,10 +132,10 @@ class Splitter(wiring.Component):
                 valid.eq(self.i.valid),
                 first.eq(1),
                 final.eq(ends_here),
-                single.eq(
-                    Mux(ends_here, entering == finish[beat_low:block_low], entering == last_beat)
-                ),
+                single.eq(lone | (entering == last_beat)),
                 block.eq(self.i.p.address[block_low:]),
+                index.eq(0),
+                following.eq(1),
                 start.eq(entering),
                 stop.eq(finish[beat_low:block_low]),
                 blocks.eq(finish[block_low:]),
@@ -130,10 +146,10 @@ class Splitter(wiring.Component):
         with m.Elif(self.o.ready):
             m.d.sync += [
                 first.eq(0),
-                final.eq(blocks == 1),
-                single.eq((blocks == 1) & (stop == 0)),
-                block.eq(block + 1),
+                final.eq(following == blocks),
+                single.eq((following == blocks) & (stop == 0)),
+                index.eq(following),
+                following.eq(following + 1),
                 start.eq(0),
-                blocks.eq(blocks - 1),
             ]
         return m

@@ -122,6 +122,16 @@ class Configuration:
         return 2 if self.block_ram else 16
 
     @property
+    def single_runs(self) -> bool:
+        """Whether every command is one dense run, and so a stream's bursts have many beats."""
+        return self.loops == 1 and self.modes == {Mode.DENSE}
+
+    @property
+    def single_op(self) -> Op | None:
+        """The operation of every beat, if there is one and the lane does not matter."""
+        return None if len(self.ops) > 1 or self.splits_lanes else next(iter(self.ops))
+
+    @property
     def memory_last(self) -> int:
         """Last byte that commands may touch."""
         return self.memory_base + self.memory_bytes - 1

@@ -141,6 +141,7 @@ class Engine(wiring.Component):
         started = Signal(16)
         running = Signal(16)
         idle = Signal(init=1)
+        stop = Signal()
         starts = Signal()
         fault = Signal()
         code = Signal(8)
@@ -156,7 +157,7 @@ class Engine(wiring.Component):
             sequencer.idle.eq(idle),
             faults.eq(~fault & (mover.fault | sequencer.refused)),
             retires.eq(mover.retire & ~fault),
-            mover.stop.eq(fault | registers.clear),
+            mover.stop.eq(stop),
             registers.flush.eq(flush),
             registers.busy.eq(registers.doorbell != retired),
             registers.fault.eq(fault),
@@ -174,8 +175,11 @@ class Engine(wiring.Component):
                 Mux(mover.fault, mover.code, Mux(sequencer.refused, sequencer.code, Status.OK))
             ),
         ]
-        # A cycle late, for it reaches every flip-flop; a stopped mover starts nothing meanwhile.
-        m.d.sync += flush.eq(registers.clear & mover.drained & ~flush)
+        m.d.sync += [
+            stop.eq(fault | faults | registers.clear),
+            # A cycle late, for it reaches every flip-flop; a stopped mover starts nothing then.
+            flush.eq(stop & registers.clear & mover.drained & ~flush),
+        ]
         with m.If(starts ^ retires):
             m.d.sync += [
                 running.eq(running + Cat(1, retires.replicate(len(running) - 1))),
@@ -189,7 +193,9 @@ class Engine(wiring.Component):
         with m.If(retires):
             m.d.sync += retired.eq(retired + 1)
         with m.If(faults):
-            m.d.sync += [fault.eq(1), code.eq(completions.status)]
+            m.d.sync += fault.eq(1)
+        with m.If(~fault):  # and not only when there is one: that is known late in the cycle
+            m.d.sync += code.eq(completions.status)
             with m.If(mover.fault):
                 m.d.sync += [port.eq(mover.fault_port), address.eq(mover.fault_address)]
             with m.Else():

@@ -5,7 +5,7 @@ A command that was started either retires or faults, in order. Nothing is writte
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value, ValueLike
+from amaranth.hdl import Const, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -112,8 +112,10 @@ class Mover(wiring.Component):
         m.submodules.bit_unit = bit_unit = BitUnit(config.data_width, config.ops, lanes)
         m.submodules.repack = repack = Repack(config.data_width, lanes, config.ops)
         m.submodules.writer = writer = Writer(config)
-        # The operation steers every bit of the first stage.
-        m.submodules.work = work = Queue(_Work(), 2 * config.ahead, registered=True)
+        work = None
+        if config.single_op is None:
+            # The operation steers every bit of the first stage.
+            m.submodules.work = work = Queue(_Work(), 2 * config.ahead, registered=True)
         readers = [(reader_a, self.i.p.a, self.read_a, self.loops.a)]
         if config.has_b:
             m.submodules.reader_b = reader_b = Reader(config)
@@ -125,15 +127,25 @@ class Mover(wiring.Component):
             wiring.connect(m, counted.o, repack.i)
         else:
             wiring.connect(m, bit_unit.o, repack.i)
-        # Else the writer's ready would reach the readers' FIFOs in one cycle.
-        m.submodules.slack = slack = Slack(ToWrite(config.data_width))
-        wiring.connect(m, repack.o, slack.i)
-        wiring.connect(m, slack.o, writer.i)
+        if config.single_runs and config.single_op is not None:
+            wiring.connect(m, repack.o, writer.i)
+        else:
+            # Else the writer's ready would reach the readers' FIFOs in one cycle.
+            m.submodules.slack = slack = Slack(ToWrite(config.data_width))
+            wiring.connect(m, repack.o, slack.i)
+            wiring.connect(m, slack.o, writer.i)
         wiring.connect(m, writer.port, wiring.flipped(self.write))
 
         # Every unit takes the command in one cycle: each can hold the next while it finishes one.
         go = Signal()
-        ready = writer.start.ready & work.i.ready
+        ready: Value = writer.start.ready
+        if work:
+            ready &= work.i.ready
+            m.d.comb += [
+                work.i.p.operation.eq(self.i.p.operation),
+                work.i.p.reads_b.eq(self.i.p.reads_b),
+                work.i.valid.eq(go),
+            ]
         walking: Value = writer.walking
         drained: Value = writer.drained
         for number, (reader, start, port, track) in enumerate(readers):
@@ -155,9 +167,6 @@ class Mover(wiring.Component):
             go.eq(self.i.valid & self.i.ready),
             writer.start.payload.eq(self.i.p.y),
             writer.start.valid.eq(go),
-            work.i.p.operation.eq(self.i.p.operation),
-            work.i.p.reads_b.eq(self.i.p.reads_b),
-            work.i.valid.eq(go),
             writer.loops.eq(self.loops),
             writer.track.eq(self.loops.y),
             writer.stop.eq(self.stop),
@@ -169,15 +178,26 @@ class Mover(wiring.Component):
         self._faults(m, [reader for reader, *_ in readers], writer, bad_port)
         return m
 
-    def _pair(self, m: Module, readers: list[Reader], work: Queue, bit_unit: BitUnit) -> Signal:
+    def _pair(
+        self, m: Module, readers: list[Reader], work: Queue | None, bit_unit: BitUnit
+    ) -> Signal:
         """Bring the operands together. Returns the port of the first beat in error."""
         operands = bit_unit.i
         first, *rest = readers
         error = first.o.p.edge.error
-        present = first.o.valid & work.o.valid
+        present: Value = first.o.valid
+        needed: Value = Const(1)
+        if work:
+            present &= work.o.valid
+            needed = work.o.p.reads_b
+            m.d.comb += [
+                operands.p.operation.eq(work.o.p.operation),
+                work.o.ready.eq(operands.ready & operands.valid & first.o.p.edge.end),
+            ]
+        else:
+            m.d.comb += operands.p.operation.op.eq(self._configuration.single_op)
         if rest:
             second = rest[0]
-            needed = work.o.p.reads_b
             error |= second.o.p.edge.error & needed
             present &= second.o.valid | ~needed
             m.d.comb += [
@@ -187,11 +207,9 @@ class Mover(wiring.Component):
         m.d.comb += [
             operands.valid.eq(present),
             operands.p.a.eq(first.o.p.data),
-            operands.p.operation.eq(work.o.p.operation),
             operands.p.edge.eq(first.o.p.edge),
             operands.p.edge.error.eq(error),
             first.o.ready.eq(operands.ready & operands.valid),
-            work.o.ready.eq(operands.ready & operands.valid & first.o.p.edge.end),
         ]
         seen = Signal()
         bad_port = Signal(Port)
@@ -219,34 +237,23 @@ class Mover(wiring.Component):
             self.retire.eq(writer.retire),
         ]
         # An unreadable beat is a fault only when all before it has been written and answered.
+        unreadable = Signal()
+        m.d.comb += [
+            unreadable.eq(writer.spoiled & writer.drained),
+            self.fault.eq(writer.failed | unreadable | watchdog.expired),
+            self.fault_port.eq(Port.WRITE),
+            self.fault_address.eq(writer.address),
+        ]
         with m.If(writer.failed):
-            m.d.comb += [
-                self.fault.eq(1),
-                self.code.eq(Status.WRITE_ERROR),
-                self.fault_port.eq(Port.WRITE),
-                self.fault_address.eq(writer.address),
-            ]
-        with m.Elif(writer.spoiled & writer.drained):
-            m.d.comb += [
-                self.fault.eq(1),
-                self.code.eq(Status.READ_ERROR),
-                self.fault_port.eq(bad_port),
-                self.fault_address.eq(readers[0].address),
-            ]
-            if len(readers) > 1:
-                with m.If(bad_port == Port.READ_B):
-                    m.d.comb += self.fault_address.eq(readers[1].address)
-        with m.Elif(watchdog.expired):
-            m.d.comb += [
-                self.fault.eq(1),
-                self.code.eq(Status.TIMEOUT),
-                self.fault_port.eq(Port.WRITE),
-                self.fault_address.eq(writer.address),
-            ]
+            m.d.comb += self.code.eq(Status.WRITE_ERROR)
+        with m.Elif(unreadable):
+            m.d.comb += [self.code.eq(Status.READ_ERROR), self.fault_port.eq(bad_port)]
+        with m.Else():
+            m.d.comb += self.code.eq(Status.TIMEOUT)
             ports = (Port.READ_A, Port.READ_B)[: len(readers)]
             for reader, port in reversed(list(zip(readers, ports, strict=True))):
                 with m.If(reader.waiting):
-                    m.d.comb += [
-                        self.fault_port.eq(port),
-                        self.fault_address.eq(reader.address),
-                    ]
+                    m.d.comb += self.fault_port.eq(port)
+        for reader, port in zip(readers, (Port.READ_A, Port.READ_B), strict=False):
+            with m.If(self.fault_port == port):
+                m.d.comb += self.fault_address.eq(reader.address)

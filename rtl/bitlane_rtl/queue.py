@@ -9,7 +9,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Queue", "Skid", "Slack"]
+__all__ = ["Hold", "Queue", "Skid", "Slack"]
 
 
 class Skid(wiring.Component):
@@ -55,6 +55,40 @@ class Skid(wiring.Component):
             ]
         with m.Else():
             m.d.sync += spare_full.eq(spare_full | self.i.valid)
+        return m
+
+
+class Hold(wiring.Component):
+    """One entry of registers that cuts every path between its two sides, at half the rate.
+
+    Members
+    -------
+    i : ``In(stream.Signature(shape))``
+        ``ready`` comes straight from a register.
+    o : ``Out(stream.Signature(shape))``
+        ``valid`` and ``payload`` come straight from registers.
+
+    Latency: 1 cycle. Throughput: a payload every 2 cycles. Holds 1 payload.
+    Undefined: ``o.payload`` while ``o.valid`` is 0.
+    Area: ``width + 1`` flip-flops and 2 LUT4.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, shape: ShapeLike) -> None:
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        entering, leaving = Value.cast(self.i.payload), Value.cast(self.o.payload)
+        held = Signal(len(leaving), reset_less=True)
+        full = Signal()
+        m.d.comb += [self.i.ready.eq(~full), self.o.valid.eq(full), leaving.eq(held)]
+        with m.If(~full):
+            m.d.sync += [full.eq(self.i.valid), held.eq(entering)]
+        with m.Elif(self.o.ready):
+            m.d.sync += full.eq(0)
         return m
 
 

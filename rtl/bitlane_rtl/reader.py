@@ -5,7 +5,7 @@ Never requests a beat that it has no room for, and so never holds up a port that
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,7 +14,7 @@ from .bursts import Burst, Splitter
 from .configuration import Configuration
 from .loops import Loops, Track
 from .memory_port import ReadPort, request
-from .queue import Queue, Skid, Slack
+from .queue import Hold, Queue, Skid, Slack
 from .realign import Aligned, Joiner, Word, replicate, rotate
 from .runs import Start, Walker
 
@@ -235,7 +235,9 @@ class Reader(wiring.Component):
         """From bursts to requests, and from the beats that come to tagged words."""
         config = self._configuration
         depth = config.fifo_beats
-        m.submodules.requests = requests = Skid(request(config.address_width))
+        # Bursts of a dense run have many beats, and the memory is asked well ahead of them.
+        register = Hold if config.single_runs else Skid
+        m.submodules.requests = requests = register(request(config.address_width))
         m.submodules.open = opened = Queue(
             Burst(config, _Tag(config)),
             config.bursts,
@@ -263,10 +265,11 @@ class Reader(wiring.Component):
         ]
         # A cycle late: the FIFO's ready comes from the far end of the data path.
         m.d.sync += left.eq(words.o.valid & words.o.ready)
+        # One adder: ``-length - 1`` is the complement of ``length``, and ``left`` its carry.
+        taken = Signal(len(free))
         with m.If(opened.i.valid):
-            m.d.comb += free_next.eq(free - burst.length - 1 + left)
-        with m.Else():
-            m.d.comb += free_next.eq(free + left)
+            m.d.comb += taken.eq(~Cat(burst.length, Const(0, len(free) - len(burst.length))))
+        m.d.comb += free_next.eq((Cat(1, free) + Cat(left, taken))[1:])
         m.d.sync += [
             free.eq(free_next),
             # Room for a whole block: cheaper than a comparison, and the FIFO holds several.
@@ -307,12 +310,21 @@ class Reader(wiring.Component):
                 m.d.comb += word.data.eq(filled)
 
         failed = Signal()
-        failure = Signal(config.address_width, reset_less=True)
-        at = Signal(config.address_width)
+        at = Signal(config.address_width, reset_less=True)
         m.d.comb += [
-            at.eq(descriptor.address + (count << config.data_bytes_log2)),
-            self.address.eq(Mux(failed, failure, at)),
-            self.waiting.eq(opened.level.any() | requests.o.valid),
+            self.address.eq(at),
+            # A burst that `opened` does not offer yet is still among the requests.
+            self.waiting.eq(opened.o.valid | requests.o.valid),
         ]
-        with m.If(words.i.valid & ~failed):
-            m.d.sync += [failed.eq(beat.error), failure.eq(at)]
+        with m.If(words.i.valid & beat.error):
+            m.d.sync += failed.eq(1)
+        # A cycle late, as is the watchdog, the only one to ask before a beat has failed.
+        with m.If(~failed):
+            low = config.data_bytes_log2
+            high = low + len(count)
+            address = descriptor.address
+            m.d.sync += [
+                at[:low].eq(0),
+                at[low:high].eq(address[low:high] + count),  # a burst stays in its block
+                at[high:].eq(address[high:]),
+            ]

@@ -89,7 +89,7 @@ class Joiner(wiring.Component):
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
-        self.staged = configuration.loops > 1 or configuration.modes != {Mode.DENSE}
+        self.staged = not configuration.single_runs
         """Whether a command can have runs that need more than a look at the FIFO's output."""
         super().__init__(
             {

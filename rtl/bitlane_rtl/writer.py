@@ -132,7 +132,8 @@ class Writer(wiring.Component):
         self._send(m, splitter, requests, beats, opened, torn)
         self._respond(m, opened, torn)
         m.d.comb += [
-            self.drained.eq(~(requests.o.valid | beats.o.valid | opened.level.any())),
+            # A burst that `opened` does not offer yet is still among the requests.
+            self.drained.eq(~(requests.o.valid | beats.o.valid | opened.o.valid)),
             self.waiting.eq(~self.drained),
         ]
         return m
@@ -182,33 +183,38 @@ class Writer(wiring.Component):
         inside = Signal()
         left = Signal(range(BEATS_PER_BLOCK), reset_less=True)
         more = Signal(reset_less=True)
+        halted = Signal()
         empty = Signal()
         ends = Signal()
         begins = Signal()
+        may = Signal()
         go = Signal()
         spoils = Signal()
         m.d.comb += [
             spoils.eq(self.i.valid & self.i.p.error),
-            empty.eq(self.stop | self.spoiled | spoils),
+            halted.eq(self.stop | self.spoiled),
+            empty.eq(halted | spoils),
             begins.eq(~inside),
             ends.eq(Mux(inside, ~more, burst.single)),
-            # An open burst goes on without data once nothing may be written.
-            go.eq(
+            # All that comes from registers apart from what comes with the beat.
+            may.eq(
                 splitter.o.valid
-                & Mux(inside, self.i.valid | empty, self.i.valid & ~empty)
-                & (inside | (requests.i.ready & opened.i.ready))
+                & beats.i.ready
+                & Mux(inside, 1, ~halted & requests.i.ready & opened.i.ready)
             ),
+            # An open burst goes on without data once nothing may be written.
+            go.eq(may & Mux(inside, self.i.valid | halted, self.i.valid & ~self.i.p.error)),
             beats.i.valid.eq(go),
             entering.last.eq(ends),
-            requests.i.valid.eq(go & begins & beats.i.ready),
+            requests.i.valid.eq(go & begins),
             requests.i.p.address.eq(burst.address),
             requests.i.p.length.eq(burst.length),
             opened.i.valid.eq(requests.i.valid),
             opened.i.p.address.eq(burst.address),
             opened.i.p.end.eq(burst.final & burst.tag.end),
-            splitter.o.ready.eq(go & beats.i.ready & ends),
+            splitter.o.ready.eq(go & ends),
         ]
-        with m.If(go & beats.i.ready):
+        with m.If(go):
             m.d.sync += inside.eq(~ends)
             with m.If(inside):
                 m.d.sync += [left.eq(left - 1), more.eq(left != 1)]
@@ -231,7 +237,7 @@ class Writer(wiring.Component):
         else:
             m.d.comb += [
                 entering.data.eq(self.i.p.data),
-                self.i.ready.eq(go & beats.i.ready & ~empty),
+                self.i.ready.eq(go & ~empty),
             ]
 
     def _scatter(self, m: Module, splitter: Splitter, beats: Skid, go: Signal) -> None:
@@ -255,12 +261,11 @@ class Writer(wiring.Component):
             beats.i.p.data.eq(element),
             self.i.ready.eq(
                 go
-                & beats.i.ready
                 & ~(self.stop | self.spoiled | self.i.p.error)
                 & (~tag.scatter | tag.last | following[-1])
             ),
         ]
-        with m.If(go & beats.i.ready & tag.scatter):
+        with m.If(go & tag.scatter):
             m.d.sync += place.eq(Mux(tag.last, 0, following))
 
     def _respond(self, m: Module, opened: Queue, torn: Signal) -> None:

@@ -47,7 +47,7 @@ class Copier(wiring.Component):
     retire : ``Out(1)``
         A descriptor ended well, in this cycle.
     fault : ``Out(1)``; code, fault_port, fault_address
-        The first fault since ``clear``, from registers.
+        The first fault since ``clear``, from registers; undefined while ``fault`` is 0.
 
     Latency and throughput: those of `Mover`.
     """
@@ -85,6 +85,7 @@ class Copier(wiring.Component):
         widths = config.address_width, config.data_width
         mover = Mover(config)
         flush = Signal()
+        stop = Signal()
         m.submodules.mover = ResetInserter(flush)(mover)
         m.submodules.read = read = Axi4ReadManager(*widths)
         m.submodules.write = write = Axi4WriteManager(*widths)
@@ -104,17 +105,21 @@ class Copier(wiring.Component):
             mover.i.valid.eq(self.i.valid),
             self.i.ready.eq(mover.i.ready),
             mover.timeout.eq(self.timeout),
-            mover.stop.eq(self.fault | self.clear),
-            flush.eq(self.clear & mover.drained),
+            mover.stop.eq(stop),
             self.retire.eq(mover.retire & ~self.fault),
         ]
-        with m.If(mover.fault & ~self.fault):
+        with m.If(~self.fault):
             m.d.sync += [
-                self.fault.eq(1),
+                self.fault.eq(mover.fault),
                 self.code.eq(mover.code),
                 self.fault_port.eq(mover.fault_port),
                 self.fault_address.eq(mover.fault_address),
             ]
+        # As in `Engine`.
+        m.d.sync += [
+            stop.eq(self.fault | mover.fault | self.clear),
+            flush.eq(stop & self.clear & mover.drained & ~flush),
+        ]
         with m.If(flush):
             m.d.sync += self.fault.eq(0)
         return m
