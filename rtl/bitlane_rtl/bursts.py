@@ -51,21 +51,30 @@ class Splitter(wiring.Component):
     A block never crosses 4 KiB, so neither does a burst (AXI4 A3.4.1), and no address needs to be
     compared: a burst's length is a difference of four bits.
 
+    Parameters
+    ----------
+    configuration, tag
+        As for `Span`.
+    gap
+        Whether ``i.ready`` comes from a register, at the price of a cycle between spans.
+
     Members
     -------
     i : ``In(stream.Signature(Span(configuration, tag)))``
     o : ``Out(stream.Signature(Burst(configuration, tag)))``
 
-    Latency: 1 cycle. Throughput: a burst a cycle; the next span follows without a gap.
+    Latency: 1 cycle. Throughput: a burst a cycle; the next span follows without a gap, or after a
+    cycle with ``gap``.
     Bound of the clock: the adder of ``extent``, into the count of blocks.
     """
 
     i: stream.Interface
     o: stream.Interface
 
-    def __init__(self, configuration: Configuration, tag: ShapeLike) -> None:
+    def __init__(self, configuration: Configuration, tag: ShapeLike, *, gap: bool = False) -> None:
         self._configuration = configuration
         self._tag = tag
+        self._gap = gap
         super().__init__(
             {
                 "i": In(stream.Signature(Span(configuration, tag))),
@@ -90,7 +99,9 @@ class Splitter(wiring.Component):
         long = Signal()
         ends_here = Signal()
         lone = Signal()
+        beats = Signal(block_low + 1)
         m.d.comb += [
+            beats.eq(self.i.p.address[:beat_low] + extent[:block_low]),
             in_beat.eq(self.i.p.address[:beat_low] + extent[:beat_low]),
             in_block.eq(self.i.p.address[:block_low] + extent[:block_low]),
             long.eq(extent[block_low:].any()),
@@ -108,7 +119,8 @@ class Splitter(wiring.Component):
         index = Signal(len(finish) - block_low, reset_less=True)
         following = Signal(len(index), reset_less=True)
         start = Signal(block_low - beat_low, reset_less=True)
-        stop = Signal(block_low - beat_low, reset_less=True)
+        # Length of the final burst. Any other one ends its block.
+        rest = Signal(len(start), reset_less=True)
         blocks = Signal(len(index), reset_less=True)
         tag = Signal(self._tag, reset_less=True)
         begin = Signal(beat_low, reset_less=True)
@@ -118,14 +130,14 @@ class Splitter(wiring.Component):
             self.o.valid.eq(valid),
             self.o.p.address[beat_low:block_low].eq(start),
             self.o.p.address[block_low:].eq(block + index),
-            self.o.p.length.eq(Mux(final, stop, last_beat) - start),
+            self.o.p.length.eq(Mux(final, rest, ~start)),
             self.o.p.begin.eq(begin),
             self.o.p.finish.eq(end),
             self.o.p.first.eq(first),
             self.o.p.final.eq(final),
             self.o.p.single.eq(single),
             self.o.p.tag.eq(tag),
-            self.i.ready.eq(~valid | (self.o.ready & final)),
+            self.i.ready.eq(~valid if self._gap else ~valid | (self.o.ready & final)),
         ]
         with m.If(self.i.ready):
             m.d.sync += [
@@ -137,7 +149,7 @@ class Splitter(wiring.Component):
                 index.eq(0),
                 following.eq(1),
                 start.eq(entering),
-                stop.eq(finish[beat_low:block_low]),
+                rest.eq(Mux(ends_here, beats, finish)[beat_low:block_low]),
                 blocks.eq(finish[block_low:]),
                 tag.eq(self.i.p.tag),
                 begin.eq(self.i.p.address[:beat_low]),
@@ -145,9 +157,10 @@ class Splitter(wiring.Component):
             ]
         with m.Elif(self.o.ready):
             m.d.sync += [
+                valid.eq(~final),
                 first.eq(0),
                 final.eq(following == blocks),
-                single.eq((following == blocks) & (stop == 0)),
+                single.eq((following == blocks) & (rest == 0)),
                 index.eq(following),
                 following.eq(following + 1),
                 start.eq(0),

@@ -144,15 +144,20 @@ class Queue(wiring.Component):
     registered
         Whether ``o.payload`` comes from a register too, where what follows leaves no time for a
         RAM's output. Always so with ``block_ram``.
+    credit
+        Whether the owner sees to it that there is always room: ``i.ready`` is 1, and nothing is
+        counted. Depth 4 or more.
 
     Members
     -------
     i : ``In(stream.Signature(shape))``
-        ``ready`` is 0 only while ``level == depth``, and comes from a register.
+        ``ready`` is 0 only while ``level == depth``, and comes from a register. With ``credit``
+        what comes then is lost, and so is all that the queue holds.
     o : ``Out(stream.Signature(shape))``
         ``valid`` comes from a register.
     level : ``Out(range(depth + 1))``
-        Payloads held, whether ``o`` offers them yet or not. Registered, except at depth 2.
+        Payloads held, whether ``o`` offers them yet or not. Registered, except at depth 2; 0 with
+        ``credit``.
 
     Latency: 1 cycle from ``i`` to ``o``; 2 if ``registered`` or ``block_ram`` at depth 4 or more.
     Throughput: 1 payload a cycle. A full queue takes a payload in the cycle after one left.
@@ -163,7 +168,7 @@ class Queue(wiring.Component):
     Clock: ECP5-6 LUT RAM 211 MHz (297 at depth 16), block RAM 145 MHz; iCE40 HX 204 MHz.
     Path that bounds the clock: the RAM's output; at LUT RAM its address and the multiplexer behind.
 
-    Raises ``ValueError`` if ``depth`` is no power of two.
+    Raises ``ValueError`` if ``depth`` is no power of two, or 2 with ``credit``.
     """
 
     i: stream.Interface
@@ -171,10 +176,18 @@ class Queue(wiring.Component):
     level: Signal
 
     def __init__(
-        self, shape: ShapeLike, depth: int, *, block_ram: bool = False, registered: bool = False
+        self,
+        shape: ShapeLike,
+        depth: int,
+        *,
+        block_ram: bool = False,
+        registered: bool = False,
+        credit: bool = False,
     ) -> None:
-        if depth < 2 or depth & (depth - 1):
-            raise ValueError(f"depth: {depth} is no power of two, 2 or more")
+        least = 4 if credit else 2
+        if depth < least or depth & (depth - 1):
+            raise ValueError(f"depth: {depth} is no power of two, {least} or more")
+        self._credit = credit
         self._shape = shape
         self._depth = depth
         self._block_ram = block_ram
@@ -218,35 +231,43 @@ class Queue(wiring.Component):
         m.d.comb += [
             enter.eq(self.i.valid & self.i.ready),
             leave.eq(self.o.valid & self.o.ready),
-            self.i.ready.eq(~self.level[-1]),
+            self.i.ready.eq(1 if self._credit else ~self.level[-1]),
             write.data.eq(Value.cast(self.i.payload)),
             write.en.eq(enter),
         ]
         with m.If(enter):
             m.d.sync += write.addr.eq(write.addr + 1)
-        with m.If(enter ^ leave):  # one adder for both: plus 1, or plus -1
-            m.d.sync += self.level.eq(self.level + Cat(1, leave.replicate(len(self.level) - 1)))
+        if not self._credit:
+            with m.If(enter ^ leave):  # one adder for both: plus 1, or plus -1
+                change = Cat(1, leave.replicate(len(self.level) - 1))
+                m.d.sync += self.level.eq(self.level + change)
 
+        # `more`: a payload follows the one on `o`. Early in the cycle, for `leave` comes late.
+        more = Signal()
         valid = Signal()
         m.d.comb += self.o.valid.eq(valid)
         if self._registered:
             # Of the payloads held, `ram_output` shows one while `valid`; the rest wait in storage.
-            waiting = Signal()
             ram_output = Signal(len(read.data), reset_less=True)
+            stored = self.level[1:].any() | (self.level[0] & ~valid)
             m.d.comb += [
-                waiting.eq(self.level[1:].any() | (self.level[0] & ~valid)),
+                more.eq(read.addr != write.addr if self._credit else stored),
                 Value.cast(self.o.payload).eq(ram_output),
             ]
             with m.If(~valid | self.o.ready):
-                m.d.sync += valid.eq(waiting)
-                with m.If(waiting):
+                m.d.sync += valid.eq(more)
+                with m.If(more):
                     m.d.sync += [ram_output.eq(read.data), read.addr.eq(read.addr + 1)]
         else:
-            m.d.comb += Value.cast(self.o.payload).eq(read.data)
+            following = Signal(len(read.addr), init=1)  # unused unless compared
+            m.d.comb += [
+                more.eq(following != write.addr if self._credit else self.level != 1),
+                Value.cast(self.o.payload).eq(read.data),
+            ]
             with m.If(leave):
-                m.d.sync += read.addr.eq(read.addr + 1)
+                m.d.sync += [read.addr.eq(read.addr + 1), following.eq(following + 1)]
             with m.If(enter):
                 m.d.sync += valid.eq(1)
             with m.Elif(leave):
-                m.d.sync += valid.eq(self.level != 1)
+                m.d.sync += valid.eq(more)
         return m

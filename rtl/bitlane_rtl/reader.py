@@ -121,7 +121,8 @@ class Reader(wiring.Component):
         config = self._configuration
         log2 = config.data_bytes_log2
         m.submodules.walker = walker = Walker(config, has_offset=True)
-        m.submodules.splitter = splitter = Splitter(config, _Tag(config))
+        # With single runs a burst takes two cycles at `Hold`, which hide the gap.
+        m.submodules.splitter = splitter = Splitter(config, _Tag(config), gap=config.single_runs)
         m.d.comb += [
             walker.i.payload.eq(self.i.payload),
             walker.loops.eq(self.loops),
@@ -244,7 +245,9 @@ class Reader(wiring.Component):
             block_ram=config.block_ram,
             registered=True,  # it steers the rotator
         )
-        m.submodules.words = words = Queue(Word(config), depth, block_ram=config.block_ram)
+        m.submodules.words = words = Queue(
+            Word(config), depth, block_ram=config.block_ram, credit=True
+        )
         wiring.connect(m, requests.o, wiring.flipped(self.port.request))
         wiring.connect(m, words.o, joiner.i)
 

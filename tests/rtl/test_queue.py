@@ -8,7 +8,8 @@ from amaranth.hdl import Module
 from amaranth.lib import data
 from amaranth.sim import Simulator, SimulatorContext
 
-from bitlane_rtl.queue import Queue, Skid, Slack
+from bitlane_rtl.queue import Hold, Queue, Skid, Slack
+from rtl_streams import Stalls, transfer
 
 KINDS: dict[str, tuple[Callable[[], Skid | Slack | Queue], int, int]] = {
     # name: constructor of an 8-bit queue, payloads held, latency in cycles
@@ -175,3 +176,59 @@ def test_a_payload_may_be_a_layout() -> None:
 def test_a_depth_that_is_no_power_of_two_is_refused(depth: int) -> None:
     with pytest.raises(ValueError, match=f"depth: {depth} is no power of two"):
         Queue(8, depth)
+
+
+@pytest.mark.parametrize(("registered", "latency"), [(False, 1), (True, 2)])
+@pytest.mark.parametrize("depth", [4, 16])
+def test_with_credit_it_keeps_what_fits(depth: int, registered: bool, latency: int) -> None:
+    """Filled to its depth and emptied without a gap, again and again, and half full besides."""
+    payloads = iter(range(1 << 8))
+    received: list[int] = []
+    counts: list[int] = []
+    schedule: list[tuple[int, int]] = []
+    for filled in (depth, depth, 1, depth - 1, depth // 2) * 2:
+        schedule += [(1, 0)] * filled + [(0, 0)] * (latency - 1) + [(0, 1)] * filled + [(1, 1)] * 3
+        schedule += [(0, 1)] * (latency + 1)
+    feed = iter(schedule)
+    sent: list[int] = []
+    taking = 0
+
+    def inputs() -> tuple[int, int, int]:
+        nonlocal taking
+        valid, taking = next(feed)
+        if valid:
+            sent.append(next(payloads))
+        return valid, sent[-1] if valid else 0xEE, taking
+
+    def outputs(ready: int, valid: int, payload: int, level: int | None) -> None:
+        assert ready
+        if valid and taking:
+            received.append(payload)
+        counts.append(len(sent) - len(received))
+
+    queue = Queue(8, depth, registered=registered, credit=True)
+    run(queue, len(schedule), inputs, outputs)
+    assert received == sent
+    assert max(counts) == depth
+
+
+def test_credit_needs_a_depth_of_4() -> None:
+    with pytest.raises(ValueError, match="depth: 2 is no power of two, 4 or more"):
+        Queue(8, 2, credit=True)
+
+
+def test_hold_passes_a_payload_every_second_cycle() -> None:
+    hold = Hold(8)
+    source, sink = transfer(hold, hold.i, hold.o, range(20), 20)
+    assert sink.payloads == list(range(20))
+    assert sink.cycles == [cycle + 1 for cycle in source.cycles]
+    assert sink.cycles == list(range(1, 41, 2))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hold_loses_doubles_and_reorders_nothing(seed: int) -> None:
+    hold = Hold(8)
+    _, sink = transfer(
+        hold, hold.i, hold.o, range(200), 200, Stalls(seed=seed, probability=0.5, longest=3)
+    )
+    assert sink.payloads == list(range(200))
