@@ -43,7 +43,12 @@ class Calculator(wiring.Component):
         for sign in "us":
             members |= {f"{sign}_{name}": Out(2 * width + 2) for name in (*_UNARY, *_BINARY)}
             members |= {f"{sign}_{name}": Out(width + 3) for name in ("left", "right", "far")}
-        members |= {"chosen": Out(width), "picked": Out(width), "swapped": Out(width)}
+        members |= {
+            "chosen": Out(width),
+            "picked": Out(width),
+            "branched": Out(width),
+            "swapped": Out(width),
+        }
         members |= {"high": Out(1), "edge": Out(4), "fixed": Out(width)}
         super().__init__(members)
 
@@ -70,6 +75,16 @@ class Calculator(wiring.Component):
                 m.d.comb += self.picked.eq(self.b)
             with m.Default():
                 m.d.comb += self.picked.eq(Cat(self.b[third:], self.a[:third]))
+        # Each of them is worth a branch.
+        with m.Switch(self.by[:2]):
+            with m.Case(0):
+                m.d.comb += self.branched.eq((self.a + 3) ^ (self.b - self.a))
+            with m.Case(1):
+                m.d.comb += self.branched.eq((self.b + 5) & (self.a - 1))
+            with m.Case(2):
+                m.d.comb += self.branched.eq((self.a - self.b) | (self.b + 7))
+            with m.Default():
+                m.d.comb += self.branched.eq((self.a + 9) ^ (self.b + 11))
         m.d.comb += [
             self.chosen.eq(choice[self.by[:3]]),
             self.swapped.eq(Mux(self.by[0], Cat(*reversed(list(self.a))), self.a)),
@@ -112,6 +127,7 @@ class Registers(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         kept = Signal(self._width, reset_less=True)
+        gated = Signal(3, reset_less=True)
         # Those that load each other: always, each with an enable of its own, and both with one.
         m.d.sync += [self.mixing.eq(self.mixed ^ self.data), self.mixed.eq(self.mixing)]
         with m.If(self.go):
@@ -124,13 +140,13 @@ class Registers(wiring.Component):
         m.d.sync += [
             self.moved.eq(self.moved.rotate_left(1)),
         ]
-        m.d.comb += self.kept.eq(kept)
+        m.d.comb += [self.kept.eq(kept), self.gated.eq(gated)]
         with m.If(self.go):
             m.d.sync += [kept.eq(self.data), self.counted.eq(self.counted + 3)]
             with m.If(self.clear):
-                m.d.sync += self.gated.eq(1)
+                m.d.sync += gated.eq(1)
             with m.Else():
-                m.d.sync += self.gated.eq(self.gated + self.step)
+                m.d.sync += gated.eq(gated + self.step)
         with m.Elif(self.clear):
             m.d.sync += self.counted.eq(0)
         # Enable and reset act where a signal is 0.

@@ -47,9 +47,9 @@ def _roofline(axes: Axes, profile: Profile) -> None:
     for bound in sorted({point.bound for point in profile.points}):
         text = "limit: 1 beat a cycle" if bound == 1 else "limit of one read port for A and B"
         axes.axhline(bound, color="black", linewidth=1, linestyle=":")
-        axes.annotate(
-            text, (sizes[-1], bound), xytext=(0, 4), textcoords="offset points", ha="right"
-        )
+        # In the middle, where no curve and no peer is just above a limit.
+        place = sizes[len(sizes) // 2], bound
+        axes.annotate(text, place, xytext=(0, 4), textcoords="offset points", ha="center")
     for width in sorted({point.width for point in profile.points}):
         for ports, style in ((2, "-"), (1, "--")):
             line = [p for p in profile.points if (p.width, p.ports) == (width, ports)]
