@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bitlane.cli import CHECK_FAILED, DONE, Subparsers
 
+from ..cxxrtl.toolchain import find_compiler
 from ..evaluator import SimulationError
 from ..simulator import EVALUATORS, choose_evaluator
 from . import cycles
@@ -242,7 +243,8 @@ def _seconds(
     for name, value in figures.items():
         print(f"  {name:36} {value:>14,.2f}" if value < 1000 else f"  {name:36} {value:>14,.0f}")
     if arguments.json:
-        write_json(arguments.json, record(kind, dict(figures), packages))
+        compiler = {"compiler": find_compiler().version.splitlines()[0]}
+        write_json(arguments.json, record(kind, dict(figures), packages, compiler))
     return DONE
 
 

@@ -114,11 +114,13 @@ def _cycles(records: Sequence[Record], picture: str | None) -> list[str]:
     text = ["## Clock cycles", "", _CYCLES, ""]
     for record in records:
         text += _origin(record)
-        text += _table(
-            ("work", "unit", "bits", "goal", "bound", "peer", "measured", "ratio", "met"),
-            (_cycle_row(row) for row in record["rows"]),
-            left=2,
-        )
+        for width in dict.fromkeys(row["width"] for row in record["rows"]):
+            text += [f"### {width} bits", ""]
+            text += _table(
+                ("work", "unit", "goal", "bound", "peer", "measured", "ratio", "met"),
+                (_cycle_row(row) for row in record["rows"] if row["width"] == width),
+                left=2,
+            )
     if picture:
         text += [f"![Rate over transfer size, and where cycles went]({picture})", ""]
     return text
@@ -133,7 +135,6 @@ def _cycle_row(row: Record) -> list[str]:
     return [
         row["work"],
         row["unit"],
-        str(row["width"]),
         number(row["goal"]),
         number(row["bound"]),
         number(row["peer"]),

@@ -4,7 +4,7 @@ import importlib.metadata
 import json
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,11 +18,17 @@ class BenchError(BitlaneError):
     """The bench could not be run."""
 
 
-def record(kind: str, rows: object, packages: tuple[str, ...] = ()) -> dict[str, object]:
+def record(
+    kind: str,
+    rows: object,
+    packages: tuple[str, ...] = (),
+    tools: Mapping[str, str] | None = None,
+) -> dict[str, object]:
     """``rows`` of ``kind`` with the machine, the date, and the versions of bitlane, Python and
-    ``packages``."""
+    ``packages``, and of ``tools``, which are given."""
     versions = {"bitlane": __version__, "Python": platform.python_version()}
     versions |= {name: importlib.metadata.version(name) for name in ("amaranth", *packages)}
+    versions |= tools or {}
     return {
         "kind": kind,
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),

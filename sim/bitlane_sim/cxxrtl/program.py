@@ -22,8 +22,7 @@ __all__ = ["program"]
 def program(design: Design, storage: Sequence[StoragePort]) -> tuple[str, dict[str, str]]:
     """C++ text of ``struct Top``, for behind words.h and storage.h, and its variables by port.
 
-    Cuts ``design`` into words. Raises ``NotPlain`` if an operation on whole words depends on its own
-    result.
+    Cuts ``design`` into words. Raises ``NotPlain`` if an operation on words depends on its result.
     """
     narrow(design, WORD)
     written = _Program(design, storage)
