@@ -15,7 +15,7 @@ from .bit_unit import BitUnit
 from .configuration import Configuration
 from .loops import Loops
 from .memory_port import ReadPort, WritePort
-from .queue import Queue, Slack
+from .queue import Queue, Skid, Slack
 from .reader import Reader
 from .repack import Repack
 from .runs import Start
@@ -112,10 +112,13 @@ class Mover(wiring.Component):
         m.submodules.bit_unit = bit_unit = BitUnit(config.data_width, config.ops, lanes)
         m.submodules.repack = repack = Repack(config.data_width, lanes, config.ops)
         m.submodules.writer = writer = Writer(config)
-        work = None
+        work = current = None
         if config.single_op is None:
-            # The operation steers every bit of the first stage.
-            m.submodules.work = work = Queue(_Work(), 2 * config.ahead, registered=True)
+            m.submodules.work = work = Queue(_Work(), 2 * config.ahead)
+            # The operation steers every bit of the first stage, and it is known late in a cycle
+            # that a command's last beat moves on: no time for a RAM before, or a count after.
+            m.submodules.current = current = Skid(_Work())
+            wiring.connect(m, work.o, current.i)
         readers = [(reader_a, self.i.p.a, self.read_a, self.loops.a)]
         if config.has_b:
             m.submodules.reader_b = reader_b = Reader(config)
@@ -174,12 +177,12 @@ class Mover(wiring.Component):
             self.drained.eq(drained),
         ]
 
-        bad_port = self._pair(m, [reader for reader, *_ in readers], work, bit_unit)
+        bad_port = self._pair(m, [reader for reader, *_ in readers], current, bit_unit)
         self._faults(m, [reader for reader, *_ in readers], writer, bad_port)
         return m
 
     def _pair(
-        self, m: Module, readers: list[Reader], work: Queue | None, bit_unit: BitUnit
+        self, m: Module, readers: list[Reader], work: Skid | None, bit_unit: BitUnit
     ) -> Signal:
         """Bring the operands together. Returns the port of the first beat in error."""
         operands = bit_unit.i

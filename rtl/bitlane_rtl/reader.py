@@ -132,7 +132,10 @@ class Reader(wiring.Component):
         ]
         if Mode.REPEAT in config.modes:
             m.submodules.extents = extents = Queue(config.length_bits, config.ahead)
-            wiring.connect(m, extents.o, joiner.extents)
+            # It is known late in a cycle that a command's last word moves on: time for this alone.
+            m.submodules.extent = extent = Skid(config.length_bits)
+            wiring.connect(m, extents.o, extent.i)
+            wiring.connect(m, extent.o, joiner.extents)
             m.d.comb += [
                 extents.i.payload.eq(self.i.p.extent),
                 extents.i.valid.eq(self.i.valid & walker.i.ready),

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from .abi import BEATS_PER_BLOCK, Lane, Mode
 from .beats import ToWrite
-from .bursts import Span, Splitter
+from .bursts import Burst, Span, Splitter
 from .configuration import Configuration
 from .loops import Loops, Track
 from .memory_port import WritePort, request, write_data
@@ -78,7 +78,8 @@ class Writer(wiring.Component):
     address : ``Out(address_width)``
         The burst whose response is due next.
 
-    Latency: 1 cycle from a beat to the port, 4 from a start to its first beat. Throughput: a beat a
+    Latency: 1 cycle from a beat to the port; from a start to its first beat 5, or 4 if every command
+    is one dense run. Throughput: a beat a
     cycle; scattered, an element a cycle; no cycle between bursts, runs or commands.
     Bound of the clock: beat -> position in the burst -> strobes.
     """
@@ -126,10 +127,10 @@ class Writer(wiring.Component):
         m.submodules.open = opened = Queue(_Open(config), config.bursts, block_ram=config.block_ram)
         wiring.connect(m, requests.o, wiring.flipped(self.port.request))
         wiring.connect(m, beats.o, wiring.flipped(self.port.data))
-        splitter = self._bursts(m)
+        bursts = self._bursts(m)
         # The newest burst ends with empty strobes, so its command must not retire.
         torn = Signal()
-        self._send(m, splitter, requests, beats, opened, torn)
+        self._send(m, bursts, requests, beats, opened, torn)
         self._respond(m, opened, torn)
         m.d.comb += [
             # A burst that `opened` does not offer yet is still among the requests.
@@ -138,7 +139,7 @@ class Writer(wiring.Component):
         ]
         return m
 
-    def _bursts(self, m: Module) -> Splitter:
+    def _bursts(self, m: Module) -> stream.Interface:
         config = self._configuration
         m.submodules.walker = walker = Walker(config, has_offset=False)
         m.submodules.splitter = splitter = Splitter(config, _Tag(config))
@@ -167,19 +168,24 @@ class Writer(wiring.Component):
             ]
             with m.If(run.start.strided):
                 m.d.comb += span.extent.eq((1 << run.start.out_lane) - 1)
-        return splitter
+        if config.single_runs:
+            return splitter.o
+        # Else whether an element was the last of its beat would reach the queue of spans.
+        m.submodules.bursts = bursts = Skid(Burst(config, _Tag(config)))
+        wiring.connect(m, splitter.o, bursts.i)
+        return bursts.o
 
     def _send(
         self,
         m: Module,
-        splitter: Splitter,
+        bursts: stream.Interface,
         requests: Skid,
         beats: Skid,
         opened: Queue,
         torn: Signal,
     ) -> None:
         config = self._configuration
-        burst, entering = splitter.o.p, beats.i.p
+        burst, entering = bursts.p, beats.i.p
         inside = Signal()
         left = Signal(range(BEATS_PER_BLOCK), reset_less=True)
         more = Signal(reset_less=True)
@@ -198,7 +204,7 @@ class Writer(wiring.Component):
             ends.eq(Mux(inside, ~more, burst.single)),
             # All that comes from registers apart from what comes with the beat.
             may.eq(
-                splitter.o.valid
+                bursts.valid
                 & beats.i.ready
                 & Mux(inside, 1, ~halted & requests.i.ready & opened.i.ready)
             ),
@@ -212,7 +218,7 @@ class Writer(wiring.Component):
             opened.i.valid.eq(requests.i.valid),
             opened.i.p.address.eq(burst.address),
             opened.i.p.end.eq(burst.final & burst.tag.end),
-            splitter.o.ready.eq(go & ends),
+            bursts.ready.eq(go & ends),
         ]
         with m.If(go):
             m.d.sync += inside.eq(~ends)
@@ -233,18 +239,17 @@ class Writer(wiring.Component):
             m.d.comb += entering.strobe[byte].eq(inside_span & ~empty)
 
         if Mode.STRIDED in config.modes:
-            self._scatter(m, splitter, beats, go)
+            self._scatter(m, burst.tag, beats, go)
         else:
             m.d.comb += [
                 entering.data.eq(self.i.p.data),
                 self.i.ready.eq(go & ~empty),
             ]
 
-    def _scatter(self, m: Module, splitter: Splitter, beats: Skid, go: Signal) -> None:
+    def _scatter(self, m: Module, tag: Any, beats: Skid, go: Signal) -> None:
         """Send one element of a beat at a time, copied to every place that it could go to."""
         config = self._configuration
         log2 = config.data_bytes_log2
-        tag = splitter.o.p.tag
         place = Signal(log2)
         following = Signal(log2 + 1)
         element = Signal(config.data_width)
