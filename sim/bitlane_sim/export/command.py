@@ -152,16 +152,19 @@ def _list(known: Mapping[str, Iterable[_Member]]) -> Callable[[str], frozenset[_
 
 
 def _size(text: str) -> int:
+    number, scale = text, 1
     for suffix, factor in _SUFFIXES.items():
         if text.endswith(suffix):
-            text, scale = text.removesuffix(suffix), factor
-            break
-    else:
-        scale = 1
+            number, scale = text.removesuffix(suffix), factor
     try:
-        return int(text, 0) * scale
+        size = int(number, 0) * scale
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes") from None
+        size = -1
+    if size < 0:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of bytes; expected one like 4096, 0x1000, 64KiB, 1GiB"
+        )
+    return size
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -170,10 +173,16 @@ def _run(arguments: argparse.Namespace) -> int:
         raise ExportError(f"--output: {output} has no ending .v")
     name = output.stem if arguments.prefix is None else arguments.prefix
     if not is_identifier(name):
-        raise ExportError(f"--prefix: {name!r} is no identifier of Verilog; choose another name")
+        option = "--output" if arguments.prefix is None else "--prefix"
+        raise ExportError(
+            f"{option}: a module cannot be called {name!r}: expected letters, digits and _, and no"
+            " keyword of Verilog; choose another --prefix"
+        )
+    if not output.parent.is_dir():
+        raise ExportError(f"--output: {output.parent} is no folder; make it first")
     for path in (output, output.with_suffix(".md")):
-        if path.is_dir() or not path.parent.is_dir():
-            raise ExportError(f"--output: {path} cannot be a file; choose another place")
+        if path.is_dir():
+            raise ExportError(f"--output: {path} is a folder; expected a file")
     try:
         configuration = Configuration(
             data_width=arguments.data_width,
@@ -186,18 +195,27 @@ def _run(arguments: argparse.Namespace) -> int:
             memory_bytes=arguments.memory_bytes,
             block_ram=arguments.block_ram,
         )
-        text, beside = export(configuration, name, id_width=arguments.id_width)
-    except (ValueError, SimulationError) as error:
+        text, beside = export(configuration, name, id_width=arguments.id_width, file=output.name)
+    except ValueError as error:
+        raise ExportError(_in_options(str(error))) from error
+    except SimulationError as error:
         raise ExportError(str(error)) from error
-    if output.stem != name:
-        text = _OTHER_NAME + text
     _write({output: text, output.with_suffix(".md"): beside})
     print(f"wrote {output} and {output.with_suffix('.md')}")
     return DONE
 
 
-def export(configuration: Configuration, name: str, *, id_width: int = 1) -> tuple[str, str]:
-    """The module ``name`` as Verilog, and its page as Markdown.
+def _in_options(complaint: str) -> str:
+    """``complaint`` of a configuration, which begins with names of it, with the options' names."""
+    names, colon, rest = complaint.partition(":")
+    options = [f"--{name.removeprefix('read_').replace('_', '-')}" for name in names.split(", ")]
+    return ", ".join(options) + colon + rest
+
+
+def export(
+    configuration: Configuration, name: str, *, id_width: int = 1, file: str = ""
+) -> tuple[str, str]:
+    """The module ``name`` as Verilog for ``file`` (default: NAME.v), and its page as Markdown.
 
     Raises ``ValueError`` for a bad ``id_width`` and ``SimulationError`` if Yosys is missing.
     """
@@ -206,13 +224,17 @@ def export(configuration: Configuration, name: str, *, id_width: int = 1) -> tup
     flat: Any = core.signature.flatten(core)
     order = ["__".join(map(str, path)) for path, _, _ in flat]
     design.ports = conventional_ports(design, order, id_width)
-    command = _command(configuration, name, id_width)
-    text = header(configuration, name, command) + _INTERRUPT + verilog(design, name)
+    path = Path(file or f"{name}.v")
+    command = _command(configuration, name, id_width, path)
+    text = header(configuration, name, command, path.with_suffix(".md").name)
+    text += _INTERRUPT + verilog(design, name)
+    if path.stem != name:
+        text = _OTHER_NAME + text
     return text, page(configuration, name, command, design.ports)
 
 
-def _command(configuration: Configuration, name: str, id_width: int) -> str:
-    """The command that writes the module ``name`` again."""
+def _command(configuration: Configuration, name: str, id_width: int, path: Path) -> str:
+    """The command that writes the module ``name`` to ``path`` again."""
     words = ["bitlane", "export"]
     for option, value, default in (
         ("--data-width", configuration.data_width, _DEFAULTS.data_width),
@@ -229,7 +251,9 @@ def _command(configuration: Configuration, name: str, id_width: int) -> str:
             words += [option, str(value)]
     if configuration.block_ram:
         words.append("--block-ram")
-    return shlex.join([*words, "-o", f"{name}.v"])
+    if name != path.stem:
+        words += ["--prefix", name]
+    return shlex.join([*words, "-o", path.name])
 
 
 def _listed(known: Mapping[str, Iterable[object]], chosen: frozenset[object]) -> str:
@@ -246,7 +270,8 @@ def _write(files: Mapping[Path, str]) -> None:
         for path in files:
             unfinished[path].replace(path)
     except OSError as error:
-        raise ExportError(f"--output: {error.filename}: {error.strerror}") from error
+        place = next(iter(files))
+        raise ExportError(f"--output: {place} cannot be written: {error.strerror}") from error
     finally:
         for path in unfinished.values():
             path.unlink(missing_ok=True)

@@ -47,8 +47,11 @@ def _parameters(configuration: Configuration) -> list[tuple[str, str]]:
     ]
 
 
-def header(configuration: Configuration, name: str, command: str) -> str:
-    """The comment at the head of the module ``name``, which ``command`` wrote. Ends in a line."""
+def header(configuration: Configuration, name: str, command: str, page_file: str) -> str:
+    """The comment at the head of the module ``name``, which ``command`` wrote. Ends in a line.
+
+    ``page_file`` is what the page beside the module is called.
+    """
     parameters = _parameters(configuration)
     width = max(len(key) for key, _ in parameters)
     lines = [
@@ -56,7 +59,7 @@ def header(configuration: Configuration, name: str, command: str) -> str:
         "SPDX-License-Identifier: MIT",
         "",
         f"Written by: {command}",
-        f"{name}.md beside this file has the ports and all fields of registers and records.",
+        f"{page_file} beside this file has the ports and all fields of registers and records.",
         "",
         *(f"{key:{width}}  {value}" for key, value in parameters),
         "",

@@ -1,0 +1,98 @@
+"""The command `export`: what its files say of themselves, and what it refuses."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from bitlane.cli import DONE, UNUSABLE, main
+
+SMALL = ["--data-width", "32", "--ops", "xor", "--modes", "dense", "--loops", "1"]
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def written_by(text: str) -> list[str]:
+    """The command that a header names, without the program's name."""
+    (line,) = [line for line in text.splitlines() if line.startswith("// Written by: ")]
+    return shlex.split(line.removeprefix("// Written by: "))[1:]
+
+
+def test_header_names_the_page_and_the_command_that_writes_the_same_again() -> None:
+    assert main(["export", *SMALL, "--prefix", "xorer", "-o", "my core.v"]) == DONE
+    first = Path("my core.v").read_text(encoding="utf-8")
+    page = Path("my core.md").read_text(encoding="utf-8")
+    assert "my core.md beside this file has" in first
+    command = written_by(first)
+    assert f"    {shlex.join(['bitlane', *command])}\n" in page
+    for file in ("my core.v", "my core.md"):
+        Path(file).unlink()
+    assert main(command) == DONE
+    assert Path("my core.v").read_text(encoding="utf-8") == first
+    assert Path("my core.md").read_text(encoding="utf-8") == page
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-o", "x.txt"], "--output: x.txt has no ending .v"),
+        (["-o", "no/x.v"], "--output: no is no folder; make it first"),
+        (["-o", "folder.v"], "--output: folder.v is a folder; expected a file"),
+        (["-o", "my core.v"], "--output: a module cannot be called 'my core'"),
+        (["-o", "x.v", "--prefix", "small"], "--prefix: a module cannot be called 'small'"),
+        (["-o", "x.v", "--data-width", "48"], "--data-width: 48 is none of"),
+        (["-o", "x.v", "--ports", "3"], "--ports: 3 is outside 1 to 2"),
+        (["-o", "x.v", "--loops", "7"], "--loops: 7 is outside 1 to 6"),
+        (["-o", "x.v", "--id-width", "0"], "--id-width: 0 is outside 1 to 32"),
+        (["-o", "x.v", "--memory-base", "5"], "--memory-base, --memory-bytes: 0x5"),
+        (["-o", "x.v", "--memory-bytes", "8GiB"], "--memory-bytes: the last address"),
+    ],
+)
+def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("folder.v").mkdir()
+    assert main(["export", *words]) == UNUSABLE
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"bitlane: {message}")
+    assert captured.err.count("\n") == 1
+    assert [path.name for path in Path().iterdir()] == ["folder.v"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--ops", "foo"),
+        ("--ops", ""),
+        ("--lanes", "7"),
+        ("--modes", "dense,up"),
+        ("--memory-bytes", "1GB"),
+        ("--memory-base", "-8"),
+    ],
+)
+def test_words_that_do_not_exist(
+    option: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["export", "-o", "x.v", f"{option}={value}"])
+    assert ended.value.code == UNUSABLE
+    error = capsys.readouterr().err
+    assert f"argument {option}: " in error
+    assert error.count("\n") == 1
+    assert list(Path().iterdir()) == []
+
+
+def test_a_failed_write_names_the_file_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(self: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device", str(self))
+
+    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr("bitlane_sim.export.command.export", lambda *_, **__: ("module", "page"))
+    assert main(["export", "-o", "x.v"]) == UNUSABLE
+    expected = "bitlane: --output: x.v cannot be written: No space left on device\n"
+    assert capsys.readouterr().err == expected
+    assert list(Path().iterdir()) == []
