@@ -102,7 +102,9 @@ def build(board: Board, folder: Path, progress: Progress, *, seed: int = 1) -> R
     folder.mkdir(parents=True, exist_ok=True)
     name = "top"
     bitstream = folder / f"{board.name}.{flow.bitstream}"
-    bitstream.unlink(missing_ok=True)
+    # Nothing of an earlier build may pass for this one's, should it fail.
+    for old in (bitstream, folder / "report.json", folder / "report.txt"):
+        old.unlink(missing_ok=True)
 
     progress("writing the circuit")
     with warnings.catch_warnings():
@@ -134,8 +136,11 @@ def build(board: Board, folder: Path, progress: Progress, *, seed: int = 1) -> R
     _expect_fit(board, used)
     achieved = _achieved(folder / f"{name}.timing.json", board, log)
     new = bitstream.with_suffix(f"{bitstream.suffix}.new")
-    run(flow.packs(name, board, platform, new.name))
-    new.replace(bitstream)
+    try:
+        run(flow.packs(name, board, platform, new.name))
+        new.replace(bitstream)
+    finally:
+        new.unlink(missing_ok=True)
     report = Report(
         board=board.name,
         title=board.title,

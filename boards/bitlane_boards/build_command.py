@@ -72,7 +72,9 @@ def _run(arguments: argparse.Namespace) -> int:
         folder = _folder(arguments.output, board, arguments.all)
         try:
             reports.append(_build(board, folder, arguments.seed))
-        except BuildError as error:
+        except (BuildError, BitlaneError) as error:
+            if isinstance(error, BitlaneError) and not arguments.all:
+                raise
             print(f"bitlane build: {error}", file=sys.stderr)
             failures.append(str(error))
     if arguments.all:

@@ -6,6 +6,7 @@ Never waits without a deadline, and leaves no tool running behind.
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,11 @@ _COMPILES = b"Preparing to run"
 
 
 class ToolError(BitlaneError):
-    """A tool failed; the message has its own words."""
+    """A tool failed; the message has its own words, and ``reason`` nothing else."""
+
+    def __init__(self, message: str, reason: str | None = None) -> None:
+        super().__init__(message)
+        self.reason = message if reason is None else reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +80,26 @@ def run_tool(
     (entry,) = entry_points(group="console_scripts", name=tool.command)
     code = f"import sys; from {entry.module} import {entry.attr} as main; sys.exit(main())"
     started = time.monotonic()
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, *arguments],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        status, peak = _wait(process, tool, log, started, progress)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            process.wait()
+    # YoWASP's runtime makes folders there, which it leaves behind when it is killed.
+    with tempfile.TemporaryDirectory(prefix="bitlane-") as scratch:
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-c", code, *arguments],
+                cwd=folder,
+                env={**os.environ, "TMPDIR": scratch},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            status, peak = _wait(process, tool, log, started, progress)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                process.wait()
     if status:
-        raise ToolError(f"{tool.command}: {_complaint(log)} (all of it: {log})")
+        reason = _complaint(log)
+        raise ToolError(f"{tool.command}: {reason} (all of it: {log})", reason)
     return Usage(time.monotonic() - started, peak)
 
 

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -58,8 +60,14 @@ def attempt(monkeypatch: pytest.MonkeyPatch, folder: Path, tools: Tools) -> Any:
     """Build with ``tools`` where an older bitstream is."""
     monkeypatch.setattr(build_module, "run_tool", tools.run)
     folder.mkdir(exist_ok=True)
-    (folder / f"{NAME}.bin").write_bytes(b"old")
+    for old in (f"{NAME}.bin", "report.txt", "report.json"):
+        (folder / old).write_bytes(b"old")
     return build(boards()[NAME], folder, lambda line: None)
+
+
+def left_of_the_older_build(folder: Path) -> list[str]:
+    """Names of bitstreams and reports, whole or not."""
+    return sorted(x.name for x in folder.iterdir() if x.name.startswith((NAME, "report")))
 
 
 def test_a_build_leaves_bitstream_netlists_and_report() -> None:
@@ -100,7 +108,7 @@ def test_a_missed_clock_is_an_error_and_leaves_no_bitstream(
 ) -> None:
     with pytest.raises(BuildError, match=r"timing not met: 11\.50 MHz of .* MHz"):
         attempt(monkeypatch, tmp_path, Tools(achieved=11.5))
-    assert not (tmp_path / f"{NAME}.bin").exists()
+    assert left_of_the_older_build(tmp_path) == []
 
 
 def test_a_full_device_is_an_error_and_leaves_no_bitstream(
@@ -108,7 +116,22 @@ def test_a_full_device_is_an_error_and_leaves_no_bitstream(
 ) -> None:
     with pytest.raises(BuildError, match="over-full: ICESTORM_LC 8000 of 7680"):
         attempt(monkeypatch, tmp_path, Tools(cells=8000))
-    assert not (tmp_path / f"{NAME}.bin").exists()
+    assert left_of_the_older_build(tmp_path) == []
+
+
+def test_a_packer_that_fails_leaves_no_half_of_a_bitstream(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Broken(Tools):
+        def run(self, tool: Tool, *others: Any) -> Usage:
+            usage = super().run(tool, *others)
+            if "pack" in tool.command:
+                raise ToolError(f"{tool.command}: Error: no")
+            return usage
+
+    with pytest.raises(ToolError, match="Error: no"):
+        attempt(monkeypatch, tmp_path, Broken())
+    assert left_of_the_older_build(tmp_path) == []
 
 
 def test_a_clock_that_nextpnr_was_not_told_of_is_an_error(
@@ -151,6 +174,26 @@ def test_a_tool_that_fails_is_quoted(tmp_path: Path) -> None:
         run_tool(YOSYS, ["-p", "read_rtlil nothing.il"], tmp_path, tmp_path / "log", print)
 
 
+def test_a_tool_that_is_stopped_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bitlane_boards import tools
+    from bitlane_boards.families import YOSYS
+
+    def interrupted(process: Any, tool: Tool, log: Path, *_: object) -> Any:
+        while not list(tmp_path.glob("bitlane-*/yowasp_*")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tools, "_wait", interrupted)
+    script = "; ".join(["help synth_ecp5"] * 1000)
+    with pytest.raises(KeyboardInterrupt):
+        tools.run_tool(YOSYS, ["-p", script], tmp_path, tmp_path / "log", print)
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+
 def test_all_prints_a_row_for_every_board(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,13 +203,16 @@ def test_all_prints_a_row_for_every_board(
         progress("working")
         if board.name == "ulx3s":
             raise BuildError("ulx3s: timing not met")
+        if board.name == "tangnano9k":
+            raise ToolError("gowin_pack: Error: no")
         return dataclasses.replace(report, board=board.name, seed=seed)
 
     monkeypatch.setattr("bitlane_boards.build_command.build", fake)
     assert main(["build", "--all", "--seed", "7", "-o", str(tmp_path)]) == CHECK_FAILED
     captured = capsys.readouterr()
-    *table, failure = captured.out.splitlines()
-    assert failure == "FAILED  ulx3s: timing not met"
+    *table, missed, broken = captured.out.splitlines()
+    assert missed == "FAILED  ulx3s: timing not met"
+    assert broken == "FAILED  gowin_pack: Error: no"
     rows = [line.split()[:2] for line in table[1:]]
-    assert rows == [[name, "7"] for name in boards() if name != "ulx3s"]
+    assert rows == [[name, "7"] for name in boards() if name not in ("ulx3s", "tangnano9k")]
     assert "ulx3s: timing not met" in captured.err

@@ -5,6 +5,7 @@ Must never take a failed run for a result.
 
 import importlib.metadata
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -78,7 +79,14 @@ def _run(command: Sequence[str], folder: Path, log: str) -> None:
     """Run ``command``, which writes ``log``, in ``folder``. Raises `ToolError` with its words."""
     try:
         done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=_DEADLINE, errors="replace"
+            command,
+            cwd=folder,
+            # YoWASP's runtime makes folders there, which it leaves behind when it is killed.
+            env={**os.environ, "TMPDIR": str(folder)},
+            capture_output=True,
+            text=True,
+            timeout=_DEADLINE,
+            errors="replace",
         )
     except subprocess.TimeoutExpired as error:
         raise ToolError(f"did not finish within {_DEADLINE:.0f} s") from error
