@@ -12,9 +12,9 @@ from bitlane_sim.pins import CircuitModel, GateModel, PinModel
 from bitlane_sim.pins.cells import spram_cells
 
 from .board import Board, Family, Storage
-from .netlist_asc import Bits
+from .netlist_asc import Bits, BitstreamError
 from .netlist_ice40 import extract
-from .netlist_json import JsonNetlist
+from .netlist_json import JsonNetlist, NetlistError
 from .netlist_pins import board_pins
 from .platform import load_platform
 from .top import Top
@@ -55,7 +55,10 @@ def bitstream_model(board: Board, path: Path) -> PinModel:
         raise BitlaneError(f"{path}: for an iCE40 {bits.device}; expected one for {board.title}")
     places = {role: pin.place for role, pin in pins.items()}
     inverted = frozenset(role for role, pin in pins.items() if pin.invert)
-    found = extract(bits, package, places, inverted)
+    try:
+        found = extract(bits, package, places, inverted)
+    except BitstreamError as error:
+        raise BitlaneError(f"{path}: {error}; is it one for {board.name}?") from error
     clock_hz = float(platform.default_clk_frequency)
     if found.clock == "PLL":
         clock_hz *= found.pll_ratio()
@@ -95,7 +98,12 @@ def netlist_model(board: Board, path: Path) -> PinModel:
 
         stage = "placement, routing, and the bits of the file that is loaded"
     ratio = board.clock_hz / float(load_platform(board).default_clk_frequency)
-    found = convert(netlist, pins, ratio)
+    try:
+        found = convert(netlist, pins, ratio)
+    except NetlistError as error:
+        raise BitlaneError(
+            f"{path}: {error}; expected {_EXPECTED[board.family]} for {board.name}"
+        ) from error
     return GateModel(
         found,
         f"{board.name}: netlist {path}, {found.size}",

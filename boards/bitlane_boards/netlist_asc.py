@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bitlane.errors import BitlaneError
 
-from .tools import Tool, require, run_tool
+from .tools import Tool, ToolError, require, run_tool
 
 __all__ = ["Bits", "BitstreamError"]
 
@@ -60,7 +60,13 @@ class Bits:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             (folder / "in.bin").write_bytes(data)
-            run_tool(_UNPACK, ("in.bin", "out.asc"), folder, folder / "log", _say_nothing)
+            try:
+                run_tool(_UNPACK, ("in.bin", "out.asc"), folder, folder / "log", _say_nothing)
+            except ToolError as error:
+                # Its log goes with the folder.
+                raise BitstreamError(
+                    f"{path}: no whole bitstream of an iCE40: {_UNPACK.command}: {error.reason}"
+                ) from error
             return cls.parse((folder / "out.asc").read_text())
 
     def write(self, path: Path) -> None:

@@ -83,9 +83,10 @@ class JsonNetlist:
                 Cell(name, cell["type"], *(cell.get(key, {}) for key in _PARTS))
                 for name, cell in top["cells"].items()
             ]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise NetlistError(
-                f"{path}: no netlist of one top module in the JSON of Yosys or nextpnr ({error!r})"
+                f"{path}: no netlist of one top module in the JSON of Yosys or nextpnr:"
+                f" {_reason(error)}"
             ) from None
         return cls(ports, tuple(cells))
 
@@ -99,6 +100,13 @@ class JsonNetlist:
         for cell in self.cells:
             users.update(bit for bits in cell.connections.values() for bit in bits)
         return users
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong with a file, in few words whatever the file holds."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start} is no text"
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 _PARTS = ("parameters", "connections", "attributes")

@@ -112,6 +112,16 @@ def test_what_is_no_bitstream_is_refused(tmp_path: Path) -> None:
         Bits.read(tmp_path / "nothing")
 
 
+def test_half_a_bitstream_is_refused_by_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "half.bin"
+    whole = ice40("hx8k")
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(BitstreamError) as caught:
+        Bits.read(file)
+    assert str(caught.value).startswith(f"{file}: no whole bitstream of an iCE40: yowasp-iceunpack")
+    assert "log" not in str(caught.value)
+
+
 def test_pins_and_packages_that_are_unknown_are_refused(tmp_path: Path) -> None:
     bits = unpacked(tmp_path, "hx8k", Store.BLOCK)
     with pytest.raises(BitstreamError, match="port rx: package ct256 has no pin 'Z9'"):

@@ -116,3 +116,12 @@ def test_what_is_no_netlist_is_refused(tmp_path: Path) -> None:
             JsonNetlist.read(path)
     with pytest.raises(FileNotFoundError):
         JsonNetlist.read(tmp_path / "nothing")
+
+
+def test_what_is_no_text_is_not_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "top.json"
+    for content in (b"\xff" * 10_000, b"[" * 100_000):
+        path.write_bytes(content)
+        with pytest.raises(NetlistError, match=r"top\.json: no netlist") as caught:
+            JsonNetlist.read(path)
+        assert len(str(caught.value)) < 300
