@@ -17,7 +17,7 @@ from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.pins import PinSimulation
 from bitlane_sim.pins.pty import PtyServer
 
-from . import boards
+from .choice import board_named, board_names
 from .netlist import model_of
 
 __all__ = ["add_simulate"]
@@ -32,9 +32,9 @@ def add_simulate(subparsers: Subparsers) -> None:
         " pseudo-terminal that any program can open like the board's serial port. The terminal's"
         " name is printed; what is simulated, and what that cannot show, goes to standard error."
         " Stops with Ctrl-C.",
-        epilog="exit codes: 0 stopped, 2 bad input or a missing tool",
+        epilog="exit codes: 0 stopped after it was ready, 2 bad input or a missing tool",
     )
-    parser.add_argument("board", metavar="BOARD", help=", ".join(sorted(boards())))
+    parser.add_argument("board", metavar="BOARD", help=board_names())
     parser.add_argument(
         "--pty", action="store_true", required=True, help="serve it on a pseudo-terminal"
     )
@@ -58,20 +58,18 @@ def add_simulate(subparsers: Subparsers) -> None:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r}: expected seconds, more than 0")
     return value
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    known = boards()
-    board = known.get(arguments.board)
-    if board is None:
-        raise BitlaneError(
-            f"no board {arguments.board!r}: expected one of {', '.join(sorted(known))}"
-        )
-    with _stoppable(), contextlib.ExitStack() as open_things:
+    board = board_named(arguments.board)
+    with _terminable(), contextlib.ExitStack() as open_things:
         if arguments.bitstream is None and arguments.netlist is None:
             _say("compiling the circuit, if nobody has yet: a minute")
         model = model_of(board, arguments.bitstream, arguments.netlist)
@@ -87,7 +85,9 @@ def _run(arguments: argparse.Namespace) -> int:
             _say(f"ready for --device serial:{server.name}?baud={board.baud}; Ctrl-C stops it")
             print(server.name, flush=True)
             try:
-                server.serve(arguments.deadline)
+                # To be stopped is what it waits for: no error.
+                with contextlib.suppress(KeyboardInterrupt):
+                    server.serve(arguments.deadline)
             finally:
                 _say(
                     f"stopped after {simulation.cycle} cycles; {server.sent} bytes to the board,"
@@ -99,8 +99,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 @contextlib.contextmanager
-def _stoppable() -> Iterator[None]:
-    """Let Ctrl-C and a termination signal end the block, as what they are: no error."""
+def _terminable() -> Iterator[None]:
+    """Let a termination signal end the block as Ctrl-C does."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -108,8 +108,6 @@ def _stoppable() -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, stop)
     try:
         yield
-    except KeyboardInterrupt:
-        pass
     finally:
         signal.signal(signal.SIGTERM, before)
 

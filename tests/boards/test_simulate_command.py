@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -34,7 +36,7 @@ def refused(*words: str) -> str:
 
 def test_an_unknown_board_is_refused_with_those_there_are() -> None:
     message = refused("hx9k", "--pty")
-    assert "no board 'hx9k': expected one of" in message
+    assert "board 'hx9k': unknown; expected one of" in message
     assert "hx8k" in message
 
 
@@ -52,6 +54,40 @@ def test_arguments_that_make_no_sense_end_with_code_2(words: tuple[str, ...]) ->
     with pytest.raises(SystemExit) as caught:
         run(*words)
     assert caught.value.code == 2
+
+
+def test_a_deadline_that_is_none_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run("hx8k", "--pty", "--deadline", "soon")
+    assert "'soon': expected seconds, more than 0" in capsys.readouterr().err
+
+
+def interrupted(*_: object) -> Any:
+    raise KeyboardInterrupt
+
+
+def test_stopped_while_it_serves_is_no_error_but_before_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = SimpleNamespace(description="hx8k", hidden=(), close=lambda: None)
+    server = SimpleNamespace(
+        name="/dev/pts/9", sent=0, received=0, warm_up=lambda: None, close=lambda: None
+    )
+    module = "bitlane_boards.simulate_command"
+    monkeypatch.setattr(f"{module}.model_of", lambda *_: model)
+    monkeypatch.setattr(
+        f"{module}.PinSimulation", lambda *_: SimpleNamespace(cycle=0, framing_errors=0)
+    )
+    monkeypatch.setattr(f"{module}.PtyServer", lambda *_: server)
+    server.serve = interrupted
+    assert run("hx8k", "--pty") == 0
+    captured = capsys.readouterr()
+    assert captured.out == "/dev/pts/9\n"
+    assert "stopped after 0 cycles" in captured.err
+    server.warm_up = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        run("hx8k", "--pty")
+    assert capsys.readouterr().out == ""
 
 
 def test_files_of_the_wrong_kind_are_refused(tmp_path: Path) -> None:
