@@ -36,6 +36,9 @@ class Flow:
     bitstream: str
     """Suffix of the file to load."""
 
+    preamble: bytes
+    """What stands in every such file before the configuration, behind comments."""
+
     nextpnr: Tool
     pack: Tool
     cells: tuple[str, ...]
@@ -118,6 +121,7 @@ FLOWS = {
     Family.ICE40: Flow(
         constraints="pcf",
         bitstream="bin",
+        preamble=b"\x7e\xaa\x99\x7e",
         nextpnr=Tool(_ICE40, _ICE40),
         pack=Tool(_ICE40, "yowasp-icepack"),
         cells=("ICESTORM_LC",),
@@ -126,6 +130,7 @@ FLOWS = {
     Family.ECP5: Flow(
         constraints="lpf",
         bitstream="bit",
+        preamble=b"\xff\xff\xbd\xb3",
         nextpnr=Tool(_ECP5, _ECP5),
         pack=Tool(_ECP5, "yowasp-ecppack"),
         cells=("TRELLIS_COMB", "TRELLIS_FF"),
@@ -134,6 +139,7 @@ FLOWS = {
     Family.GOWIN: Flow(
         constraints="cst",
         bitstream="fs",
+        preamble=b"1010010111000011",
         nextpnr=Tool(_GOWIN, _GOWIN),
         pack=Tool("apycula", "gowin_pack"),
         cells=("LUT4", "DFF", "ALU"),

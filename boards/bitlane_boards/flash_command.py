@@ -19,6 +19,9 @@ __all__ = ["add_flash"]
 LOADER = "openFPGALoader"
 _DEADLINE_SECONDS = 600.0
 
+_HEAD_BYTES = 4096
+"""Comments at the head of a bitstream are shorter."""
+
 
 def add_flash(subparsers: Subparsers) -> None:
     """Add the subcommand `flash`."""
@@ -48,12 +51,21 @@ def arguments_of(board: Board, file: Path, *, permanent: bool) -> list[str]:
 
 def _run(arguments: argparse.Namespace) -> int:
     board = board_named(arguments.board)
-    suffix = FLOWS[board.family].bitstream
+    flow = FLOWS[board.family]
+    suffix = flow.bitstream
     file: Path = arguments.file or Path("build") / board.name / f"{board.name}.{suffix}"
-    if not file.is_file():
+    if file.is_dir():
+        raise BitlaneError(f"flash: {file} is a folder; expected a file .{suffix}")
+    if not file.exists():
         raise BitlaneError(f"flash: {file}: no such file; bitlane build {board.name} makes it")
     if file.suffix != f".{suffix}":
         raise BitlaneError(f"flash: {file}: expected a file .{suffix} for {board.name}")
+    with file.open("rb") as content:
+        if flow.preamble not in content.read(_HEAD_BYTES):
+            raise BitlaneError(
+                f"flash: {file}: no bitstream of an {board.family.value};"
+                f" bitlane build {board.name} makes one"
+            )
     loader = shutil.which(LOADER)
     if loader is None:
         raise BitlaneError(

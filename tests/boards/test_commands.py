@@ -10,6 +10,7 @@ import pytest
 from bitlane.cli import CHECK_FAILED, DONE, UNUSABLE, main
 from bitlane_boards import boards
 from bitlane_boards.devices_command import connected, url_of
+from bitlane_boards.families import FLOWS
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,10 @@ class Port:
     serial_number: str | None = None
     location: str | None = None
     description: str = "a bridge"
+
+
+ICE40 = b"\xff\x00\x00\xff\x7e\xaa\x99\x7e"
+"""How a bitstream of an iCE40 begins."""
 
 
 def complaint(capsys: pytest.CaptureFixture[str]) -> str:
@@ -85,11 +90,25 @@ def test_flash_refuses_another_familys_file(
     assert "expected a file .bin" in complaint(capsys)
 
 
+@pytest.mark.parametrize("board", list(boards()))
+def test_flash_refuses_what_is_no_bitstream(
+    board: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for suffix in ("bin", "bit", "fs"):
+        (tmp_path / f"top.{suffix}").write_bytes(bytes(5000))
+    suffix = FLOWS[boards()[board].family].bitstream
+    file = tmp_path / f"top.{suffix}"
+    assert main(["flash", board, str(file)]) == UNUSABLE
+    assert f"{file}: no bitstream of an " in complaint(capsys)
+    assert main(["flash", board, str(tmp_path)]) == UNUSABLE
+    assert f"{tmp_path} is a folder; expected a file .{suffix}" in complaint(capsys)
+
+
 def test_flash_without_the_loader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "top.bin"
-    file.write_bytes(b"")
+    file.write_bytes(ICE40)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["flash", "hx8k", str(file)]) == UNUSABLE
     assert "openFPGALoader is not on PATH" in complaint(capsys)
@@ -104,7 +123,7 @@ def test_flash_calls_the_loader_and_believes_it(
     code: int,
 ) -> None:
     file = tmp_path / "top.bin"
-    file.write_bytes(b"")
+    file.write_bytes(ICE40)
     loader = tmp_path / "openFPGALoader"
     loader.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/called\nexit {status}\n')
     loader.chmod(loader.stat().st_mode | stat.S_IXUSR)
