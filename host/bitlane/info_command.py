@@ -38,7 +38,10 @@ def add_info(subparsers: Subparsers) -> None:
         " With URL: the device's identity, abilities, state and counters.",
     )
     parser.add_argument(
-        "url", nargs="?", metavar="URL", help="a device: sim, sim:pysim, sim:cxxrtl"
+        "url",
+        nargs="?",
+        metavar="URL",
+        help="a device: sim, sim:pysim, sim:cxxrtl, serial:/dev/ttyUSB1",
     )
     parser.set_defaults(run=_run)
 
@@ -108,6 +111,14 @@ def _sorted_names(members: Iterable[abi.Op | abi.Mode]) -> str:
     return ", ".join(member.name for member in sorted(members))
 
 
+def _size(count: int) -> str:
+    """``count`` bytes, exactly, in the largest unit that they are a whole number of."""
+    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count % factor == 0:
+            return f"{count // factor:,} {unit}"
+    return f"{count:,} bytes"
+
+
 def _device(link: Link) -> list[str]:
     control = Control(link)
     identity = control.read("IDENTITY")
@@ -131,7 +142,7 @@ def _device(link: Link) -> list[str]:
         _line("command ring", f"{geometry.slots} slots"),
         _line(
             "memory",
-            f"{geometry.memory_bytes / 2**20:,.6g} MiB,"
+            f"{_size(geometry.memory_bytes)},"
             f" {geometry.memory_base:#010x} to {geometry.memory_last:#010x}",
         ),
         _line("feature levels", _levels(geometry)),

@@ -98,6 +98,17 @@ def test_a_whole_device(
 
 
 @pytest.mark.parametrize(
+    ("last", "size"),
+    [(0x1000_1FFF, "8 KiB"), (0x1000_0007, "8 bytes"), (0x1018_03FF, "1,537 KiB")],
+)
+def test_a_small_memory_is_told_in_a_smaller_unit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], last: int, size: str
+) -> None:
+    lines = info(monkeypatch, capsys, Registers(MEMORY_LAST=last))
+    assert lines["memory"] == f"{size}, 0x10000000 to {last:#010x}"
+
+
+@pytest.mark.parametrize(
     ("ops", "lanes", "levels"),
     [
         (set(abi.Op), set(abi.Lane) - {abi.Lane.BITS_64}, "2_1, 3_0"),
