@@ -6,6 +6,7 @@ It must name no package above `bitlane`: subcommands come from the entry points 
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import NoReturn, TypeAlias
@@ -72,7 +73,7 @@ def _lacking(name: str, error: ModuleNotFoundError) -> BitlaneError:
         raise error
     return BitlaneError(
         f"{name} needs the Python package {package}, which is not installed:"
-        " pip install 'bitlane[demo]' brings all that the commands need"
+        " pip install 'bitlane[demo,boards]' brings all that the commands need"
     )
 
 
@@ -102,6 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "--traceback" in words:
             raise
         if isinstance(error, KeyboardInterrupt):
+            # Amaranth complains of the parts of a circuit that is half made.
+            warnings.simplefilter("ignore")
             print("bitlane: stopped", file=sys.stderr)
             return INTERRUPTED
         print(f"bitlane: {_one_line(error)}", file=sys.stderr)

@@ -4,6 +4,7 @@ import argparse
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -172,6 +173,8 @@ def test_interrupt_is_told_apart(
 ) -> None:
     install(raising(KeyboardInterrupt()))
     assert cli.main(["job"]) == cli.INTERRUPTED
+    # What is half made may complain now.
+    warnings.warn("created but never used", UserWarning, stacklevel=1)
     assert complaint(capsys) == "bitlane: stopped"
 
 
