@@ -4,6 +4,10 @@ import doctest
 import re
 from pathlib import Path
 
+from bitlane_sim.bench import cycles
+from bitlane_sim.bench.contract import measure
+from bitlane_sim.simulator import choose_evaluator
+
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 
@@ -29,3 +33,10 @@ def test_every_make_target_in_it_exists() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^(\w+):", makefile, flags=re.M))
     assert {first or second for first, second in named} <= targets
+
+
+def test_the_table_of_cycles_is_what_bench_prints() -> None:
+    text = README.read_text(encoding="utf-8")
+    (table,) = re.findall(r"^```text\n(work .*?)^```$", text, flags=re.M | re.S)
+    rows = [cycles.line(row) for row in measure([64], choose_evaluator(), lambda _: None)]
+    assert table.splitlines() == [cycles.HEADER, *rows]
