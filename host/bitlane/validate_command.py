@@ -7,12 +7,11 @@ from .cli import CHECK_FAILED, DONE, Subparsers
 from .errors import BitlaneError
 from .link import open_link
 from .runtime import Runtime
+from .sizes import parse_size
 from .validate.report import validate
 from .validate.session import Session
 
 __all__ = ["add_validate"]
-
-_SUFFIXES: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 _TIMEOUT: Final = 30.0
 """Seconds that a command may take; Amaranth's own simulator is slow."""
@@ -47,12 +46,8 @@ def add_validate(subparsers: Subparsers) -> None:
 
 
 def _size(text: str) -> int:
-    number, factor = text, 1
-    for suffix, value in _SUFFIXES.items():
-        if text.endswith(suffix):
-            number, factor = text.removesuffix(suffix), value
     try:
-        size = int(number, 0) * factor
+        size = parse_size(text)
     except ValueError:
         size = 0
     if size < 8:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
 from bitlane.link import BytesLike, Link
+from bitlane.sizes import parse_size
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration
 
@@ -21,8 +22,6 @@ from .simulator import EVALUATORS, Simulator, choose_evaluator
 __all__ = ["SimulatorLink", "open_link"]
 
 _Code = TypeVar("_Code", bound=IntEnum)
-
-_SUFFIXES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 class SimulatorLink(Link):
@@ -134,13 +133,6 @@ def _number(text: str) -> int:
     return int(text, 0)
 
 
-def _bytes(text: str) -> int:
-    for suffix, factor in _SUFFIXES.items():
-        if text.endswith(suffix):
-            return int(text.removesuffix(suffix)) * factor
-    return int(text, 0)
-
-
 def _cycles(text: str) -> int:
     cycles = int(text)
     if not 0 <= cycles <= 255:
@@ -187,7 +179,7 @@ def _file(text: str) -> str:
 _OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
     "width": (_number, "bits in a beat: 32, 64, 128, 256 or 512 (default 64)"),
     "ports": (_number, "read ports, 1 or 2 (default 2)"),
-    "memory": (_bytes, "bytes of memory, with KiB, MiB or GiB (default 1GiB)"),
+    "memory": (parse_size, "bytes of memory, with KiB, MiB or GiB (default 1GiB)"),
     "loops": (_number, "nested loops of a command, 1 to 6 (default 4)"),
     "slots": (_number, "slots of the command ring (default 16)"),
     "ops": (_operations, f"operations, separated by commas: {_names(Op)} (default all)"),

@@ -11,6 +11,7 @@ from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
 
 from bitlane.cli import DONE, Subparsers
 from bitlane.errors import BitlaneError
+from bitlane.sizes import parse_size
 from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
@@ -27,7 +28,6 @@ __all__ = ["ExportError", "add_export", "export"]
 
 _Member = TypeVar("_Member")
 
-_SUFFIXES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _ALL = "all"
 _OPS = {op.name.lower(): {op} for op in Op} | {"logic": LOGIC_OPS, "shift": SHIFT_OPS}
 _LANES = {str(lane.bits): {lane} for lane in Lane}
@@ -152,19 +152,12 @@ def _list(known: Mapping[str, Iterable[_Member]]) -> Callable[[str], frozenset[_
 
 
 def _size(text: str) -> int:
-    number, scale = text, 1
-    for suffix, factor in _SUFFIXES.items():
-        if text.endswith(suffix):
-            number, scale = text.removesuffix(suffix), factor
     try:
-        size = int(number, 0) * scale
+        return parse_size(text)
     except ValueError:
-        size = -1
-    if size < 0:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no number of bytes; expected one like 4096, 0x1000, 64KiB, 1GiB"
-        )
-    return size
+        ) from None
 
 
 def _run(arguments: argparse.Namespace) -> int:
