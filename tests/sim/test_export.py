@@ -1,11 +1,14 @@
 """The command `export`: what its files say of themselves, and what it refuses."""
 
+import re
 import shlex
 from pathlib import Path
 
 import pytest
 
 from bitlane.cli import DONE, UNUSABLE, main
+from bitlane_rtl.abi import CONTROL_BASE
+from bitlane_rtl.bus.axi4 import CACHE, PROT
 
 SMALL = ["--data-width", "32", "--ops", "xor", "--modes", "dense", "--loops", "1"]
 
@@ -33,6 +36,21 @@ def test_header_names_the_page_and_the_command_that_writes_the_same_again() -> N
     assert main(command) == DONE
     assert Path("my core.v").read_text(encoding="utf-8") == first
     assert Path("my core.md").read_text(encoding="utf-8") == page
+
+
+def test_page_tells_an_integrator_what_the_buses_carry_and_how_to_start() -> None:
+    assert main(["export", *SMALL, "-o", "core.v"]) == DONE
+    text = Path("core.v").read_text(encoding="utf-8")
+    page = Path("core.md").read_text(encoding="utf-8")
+    cache, prot = (
+        re.findall(rf"assign m_axi_\w\w{x} = \d'h(\w+);", text) for x in ("cache", "prot")
+    )
+    assert [int(value, 16) for value in cache] == [CACHE, CACHE]
+    assert [int(value, 16) for value in prot] == [PROT, PROT]
+    assert f"AxCACHE is `0b{CACHE:04b}`" in page
+    assert f"AxPROT `0b{PROT:03b}`" in page
+    assert "`0x2000` + 128 (i mod 16)" in page
+    assert f"{CONTROL_BASE:#x}" not in page
 
 
 @pytest.mark.parametrize(

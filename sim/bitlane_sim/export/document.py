@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from bitlane import abi_page
 from bitlane.version import __version__
 from bitlane_rtl import abi
+from bitlane_rtl.bus.axi4 import CACHE, PROT
 from bitlane_rtl.configuration import Configuration
 
 from ..netlist.yosys import Port
@@ -109,8 +110,33 @@ def page(configuration: Configuration, name: str, command: str, ports: Sequence[
         ");",
         "```",
         "",
+        (
+            "AxSIZE is the data width and AxBURST INCR; AxCACHE is"
+            f" `0b{CACHE:04b}` (normal, not cacheable, not bufferable) and AxPROT `0b{PROT:03b}`."
+        ),
         "AxLOCK, AxQOS, AxREGION and the identifiers are constant 0; identifiers that come back",
         "are ignored, as AWPROT and ARPROT of the control window are.",
+        "",
+        "## Running commands",
+        "",
+        "The control window is accessed in whole words of 32 bits; anything else gets SLVERR.",
+        "Commands are counted from 0 since reset or CLEAR.",
+        "",
+        (
+            "1. Write the leading words of command i's record to the ring, at"
+            f" `{abi.RING_OFFSET:#06x}` + {abi.RECORD_BYTES} (i mod {configuration.slots})."
+        ),
+        (
+            "2. Write i + 1 to DOORBELL, modulo 2^16. It may exceed RETIRED by at most"
+            f" {configuration.slots}."
+        ),
+        (
+            "3. Wait until RETIRED is i + 1; or set INTERRUPT.ENABLE, and the flag INTERRUPT in the"
+            " record,"
+        ),
+        "   and wait for `interrupt`. Write 1 to INTERRUPT.PENDING to take it back.",
+        "4. If STATUS.FAULT is set, read FAULT and FAULT_ADDRESS, write 1 to CLEAR, and wait until",
+        "   STATUS.BUSY, FAULT and DOORBELL are 0. Commands that had not retired are gone.",
         "",
     ]
     return "\n".join(lines) + "\n" + _registers()
@@ -126,4 +152,6 @@ def _registers() -> str:
     """The page of the project on registers, a level further down, without its first comment."""
     lines = [line for line in abi_page.page().splitlines() if not line.startswith("<!--")]
     text = "\n".join(f"#{line}" if line.startswith("#") else line for line in lines) + "\n"
+    # Where a board's link shows the window is nothing to others.
+    text = text.replace(f" and which a link shows at `{abi.CONTROL_BASE:#010x}`", "")
     return text.replace("\n\n\n", "\n\n")
