@@ -6,6 +6,7 @@ from enum import Enum
 
 from bitlane_rtl.abi.link import DEFAULT_BAUD
 from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.link.uart import LEAST_DIVIDER
 
 __all__ = ["CHOICES", "Board", "Family", "Storage"]
 
@@ -86,6 +87,11 @@ class Board:
     """The reason for each of `CHOICES`."""
 
     def __post_init__(self) -> None:
+        if self.divider < LEAST_DIVIDER:
+            raise ValueError(
+                f"baud: {self.baud} from {self.clock_hz} Hz is {self.clock_hz / self.baud:.1f}"
+                f" clocks a bit; expected {LEAST_DIVIDER} or more"
+            )
         if abs(self.baud_error) > WORST_BAUD_ERROR:
             raise ValueError(
                 f"baud: {self.baud} from {self.clock_hz} Hz is off by {self.baud_error:.1%};"
