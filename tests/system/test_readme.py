@@ -4,6 +4,9 @@ import doctest
 import re
 from pathlib import Path
 
+import pytest
+
+from bitlane.cli import DONE, main
 from bitlane_sim.bench import cycles
 from bitlane_sim.bench.contract import measure
 from bitlane_sim.simulator import choose_evaluator
@@ -16,6 +19,23 @@ def test_the_python_in_it_gives_what_it_says() -> None:
     failed, tried = doctest.testfile(str(README), module_relative=False, encoding="utf-8")
     assert tried > 15
     assert failed == 0
+
+
+@pytest.mark.parametrize(
+    ("page", "model"), [("README.md", "bit_xor"), ("examples/README.md", "bit_not")]
+)
+def test_what_run_is_said_to_print(
+    page: str, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    pattern = rf"bitlane run examples/{model}\.json.*?^(Running on .*?)^```$"
+    (shown,) = re.findall(pattern, text, flags=re.M | re.S)
+    assert main(["run", str(ROOT / "examples" / f"{model}.json"), "--device", "sim:cxxrtl"]) == DONE
+    # All but the host's time is the same everywhere.
+    printed, shown = (
+        re.sub(r"[0-9.]+ ms", "N ms", each) for each in (capsys.readouterr().out, shown)
+    )
+    assert printed == shown
 
 
 def test_every_link_and_folder_exists() -> None:
