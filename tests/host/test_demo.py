@@ -278,6 +278,18 @@ def test_without_examples_nothing_runs(tmp_path: Path, capsys: pytest.CaptureFix
     assert not output.exists()
 
 
+def test_an_output_that_is_a_file_is_refused_before_the_device_is_opened(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, model = tmp_path / "out", tmp_path / "model.json"
+    for each in (file, model):
+        each.write_text("{}")
+    assert main(["demo", "--examples", str(tmp_path), "-o", str(file), "digits"]) == UNUSABLE
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == f"bitlane: --output {file}: is no folder; expected one, or none yet\n"
+
+
 def test_parts_can_be_chosen_and_queries_be_few(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

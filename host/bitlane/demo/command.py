@@ -84,6 +84,8 @@ def _run(arguments: argparse.Namespace) -> int:
             f"--examples {arguments.examples}: no model files (*.json) there;"
             " expected the folder examples of bitlane's source"
         )
+    if arguments.output.exists() and not arguments.output.is_dir():
+        raise BitlaneError(f"--output {arguments.output}: is no folder; expected one, or none yet")
     simulated = arguments.device.startswith("sim")
     note = " (a simulated circuit is compiled once, before its first run)" if simulated else ""
     print(f"Opening {arguments.device}{note}")
