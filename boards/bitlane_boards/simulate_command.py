@@ -5,11 +5,8 @@ The terminal's name is all that goes to standard output.
 
 import argparse
 import contextlib
-import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 
 from bitlane.cli import DONE, Subparsers
 from bitlane.errors import BitlaneError
@@ -69,7 +66,7 @@ def _seconds(text: str) -> float:
 
 def _run(arguments: argparse.Namespace) -> int:
     board = board_named(arguments.board)
-    with _terminable(), contextlib.ExitStack() as open_things:
+    with contextlib.ExitStack() as open_things:
         if arguments.bitstream is None and arguments.netlist is None:
             _say("compiling the circuit, if nobody has yet: a minute")
         model = model_of(board, arguments.bitstream, arguments.netlist)
@@ -96,20 +93,6 @@ def _run(arguments: argparse.Namespace) -> int:
         except SimulationError as error:
             raise BitlaneError(f"{board.name}: {error}") from error
     return DONE
-
-
-@contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """Let a termination signal end the block as Ctrl-C does."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _say(line: str) -> None:

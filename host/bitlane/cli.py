@@ -5,10 +5,14 @@ It must name no package above `bitlane`: subcommands come from the entry points 
 
 import argparse
 import os
+import signal
 import sys
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
+from threading import current_thread, main_thread
+from types import FrameType
 from typing import NoReturn, TypeAlias
 
 from .errors import BitlaneError
@@ -85,6 +89,23 @@ def _one_line(error: BaseException) -> str:
     return "; ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let a termination signal end the block as Ctrl-C does: tools stop and files are cleared."""
+    if current_thread() is not main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line ``arguments`` (default: the process's own) and return its exit code.
 
@@ -93,7 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = _run(words)
+        with _terminable():
+            code = _run(words)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output has left, as in `bitlane info | head -1`: nothing to report.

@@ -2,8 +2,10 @@
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -176,6 +178,27 @@ def test_interrupt_is_told_apart(
     # What is half made may complain now.
     warnings.warn("created but never used", UserWarning, stacklevel=1)
     assert complaint(capsys) == "bitlane: stopped"
+
+
+def test_a_termination_signal_unwinds_like_an_interrupt(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cleared = []
+
+    def run(_: argparse.Namespace) -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(10)
+        finally:
+            cleared.append(True)
+        return 0
+
+    before = signal.getsignal(signal.SIGTERM)
+    install(command("job", run))
+    assert cli.main(["job"]) == cli.INTERRUPTED
+    assert cleared == [True]
+    assert complaint(capsys) == "bitlane: stopped"
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_package_that_an_extra_brings_is_named(
