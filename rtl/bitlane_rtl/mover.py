@@ -9,8 +9,8 @@ from amaranth.hdl import Const, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .abi import Op, Port, Status
-from .beats import Operation, Result, ToWrite
+from .abi import Port, Status
+from .beats import Operation, ToWrite
 from .bit_unit import BitUnit
 from .configuration import Configuration
 from .loops import Loops
@@ -123,13 +123,7 @@ class Mover(wiring.Component):
         if config.has_b:
             m.submodules.reader_b = reader_b = Reader(config)
             readers.append((reader_b, self.i.p.b, self.read_b, self.loops.b))
-        if Op.COUNT in config.ops:
-            # Else what `Repack` finds out about parts would reach the operands in one cycle.
-            m.submodules.counted = counted = Slack(Result(config.data_width))
-            wiring.connect(m, bit_unit.o, counted.i)
-            wiring.connect(m, counted.o, repack.i)
-        else:
-            wiring.connect(m, bit_unit.o, repack.i)
+        wiring.connect(m, bit_unit.o, repack.i)
         if config.single_runs and config.single_op is not None:
             wiring.connect(m, repack.o, writer.i)
         else:

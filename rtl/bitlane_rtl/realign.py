@@ -127,13 +127,16 @@ class Joiner(wiring.Component):
             self.o.p.edge.last.eq(word.edge.last & ~word.flush & ~more),
             self.o.p.edge.end.eq(word.edge.end & ~word.flush & ~more),
             self.o.p.edge.error.eq(word.edge.error | spoiled),
-            take.eq(valid & Mux(flushing | ~word.prime, self.o.ready & ~more, 1)),
+            # `o.ready`, the last to be known, enters once; while flushing `word` repeats nothing.
+            take.eq(
+                valid
+                & ((word.prime & ~flushing) | (self.o.ready & Mux(flushing, word.prime, ~more)))
+            ),
         ]
         with m.If(flushing):
             m.d.comb += [
                 self.o.p.edge.eq(held),
                 self.o.p.edge.error.eq(spoiled),
-                take.eq(valid & self.o.ready & word.prime),
             ]
         for byte in range(width // 8):
             part = slice(8 * byte, 8 * byte + 8)
@@ -183,20 +186,24 @@ class Joiner(wiring.Component):
         load = Signal()
         loads = Signal()
         past_spare = Signal()
+        absorbs = Signal()
         m.d.comb += [
             word.eq(front),
             valid.eq(full),
             load.eq(~full | take),
-            # Not the end of a command, so that a cycle never ends two.
-            absorb.eq(
-                ~front.prime
+            # Not the end of a command, so that a cycle never ends two. With these, `o.ready` is
+            # what `take` depends on.
+            absorbs.eq(
+                full
+                & ~front.prime
                 & ~front.flush
                 & ~flushing
+                & ~more
                 & spare_full
                 & spare.prime
                 & ~spare.edge.end
-                & take
             ),
+            absorb.eq(absorbs & self.o.ready),
             past_spare.eq(~spare_full | absorb),
             loads.eq((spare_full & ~absorb) | self.i.valid),
             incoming.eq(Mux(past_spare, self.i.p, spare)),

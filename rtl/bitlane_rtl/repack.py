@@ -4,18 +4,35 @@ Knows nothing of addresses: which part of an output beat a run starts with comes
 """
 
 from collections.abc import Collection
+from typing import Any
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .abi import Lane, Op
 from .beats import Result, ToWrite
+from .queue import Slack
 
 __all__ = ["Repack"]
 
 _OUT_LANES = (Lane.BITS_8, Lane.BITS_32)
 """What COUNT may give."""
+
+
+class _Decoded(data.StructLayout):
+    """A result and what its lanes say; ``last_part``: parts of the wider beat, less one."""
+
+    def __init__(self, data_width: int) -> None:
+        super().__init__(
+            {
+                "result": Result(data_width),
+                "passes": 1,
+                "narrows": 1,
+                "widens": 1,
+                "last_part": 3,
+            }
+        )
 
 
 class Repack(wiring.Component):
@@ -27,8 +44,8 @@ class Repack(wiring.Component):
 
     Latency: 0 cycles without COUNT in ``ops``, where this is a wire. Else 1 cycle; when narrowing,
     from the beat that fills the last part or ends the run; when widening, part ``k`` takes ``k``
-    more. Throughput: one beat a cycle on the side that has more of them, with no idle cycle when
-    runs or lanes change.
+    more. One beat waits inside while the parts of the one before it leave. Throughput: one beat a
+    cycle on the side that has more of them, with no idle cycle when runs or lanes change.
 
     Size and clock out of context with 64 bits and all lanes, on ECP5 speed 6: 208 LUT4 and 73 FF at
     148 MHz with ``-nowidelut``, or 329 LUT4 at 167 MHz without; with 32 bits on iCE40 HX8K 109 LUT4
@@ -74,21 +91,30 @@ class Repack(wiring.Component):
             ]
             return m
 
-        passes, narrows, widens = Signal(), Signal(), Signal()
+        # What the lanes say is found out before the spare entry that parts the two sides, which
+        # is needed anyway: else what follows from it would reach the operands in one cycle.
+        m.submodules.slack = slack = Slack(_Decoded(self._data_width))
+        decoded = slack.i.p
         m.d.comb += [
-            passes.eq(i.lane == i.out_lane),
-            narrows.eq(i.lane > i.out_lane),
-            widens.eq(i.lane < i.out_lane),
+            decoded.result.eq(i),
+            decoded.passes.eq(i.lane == i.out_lane),
+            decoded.narrows.eq(i.lane > i.out_lane),
+            decoded.widens.eq(i.lane < i.out_lane),
+            slack.i.valid.eq(self.i.valid),
+            self.i.ready.eq(slack.i.ready),
         ]
-
-        # The part of the wider beat that goes with this one, and whether it is the last needed.
-        part, parts_done, last_part, final = Signal(3), Signal(3), Signal(3), Signal(2)
-        starts, done = Signal(init=1), Signal()
         with m.Switch(Cat(i.lane, i.out_lane)):
             for lane in sorted(self._lanes):
                 for out_lane in _OUT_LANES:
                     with m.Case(lane | out_lane << 2):
-                        m.d.comb += last_part.eq((1 << abs(lane - out_lane)) - 1)
+                        m.d.comb += decoded.last_part.eq((1 << abs(lane - out_lane)) - 1)
+        i, valid, ready = slack.o.p.result, slack.o.valid, slack.o.ready
+        passes, narrows, widens = slack.o.p.passes, slack.o.p.narrows, slack.o.p.widens
+        last_part = slack.o.p.last_part
+
+        # The part of the wider beat that goes with this one, and whether it is the last needed.
+        part, parts_done, final = Signal(3), Signal(3), Signal(2)
+        starts, done = Signal(init=1), Signal()
         m.d.comb += [
             part.eq(Mux(narrows & starts, i.edge.slot, parts_done)),
             final.eq(Mux(i.lane[0], i.edge.final[1], i.edge.final)),
@@ -99,11 +125,11 @@ class Repack(wiring.Component):
         load, partial = Signal(), Signal()
         last, end, error = (Signal(name=name, reset_less=True) for name in ("last", "end", "error"))
         m.d.comb += [
-            load.eq(self.i.valid & (~self.o.valid | self.o.ready)),
-            self.i.ready.eq((~self.o.valid | self.o.ready) & (done | ~widens)),
+            load.eq(valid & (~self.o.valid | self.o.ready)),
+            ready.eq((~self.o.valid | self.o.ready) & (done | ~widens)),
         ]
         with m.If(~self.o.valid | self.o.ready):
-            m.d.sync += self.o.valid.eq(self.i.valid & (done | ~narrows))
+            m.d.sync += self.o.valid.eq(valid & (done | ~narrows))
         with m.If(load):
             m.d.sync += [
                 parts_done.eq(Mux(done, 0, part + 1)),
@@ -115,8 +141,8 @@ class Repack(wiring.Component):
             ]
 
         size = self._data_width // 8
-        data = Signal(self._data_width, reset_less=True)
-        counts = self._counts(m, part)
+        held_data = Signal(self._data_width, reset_less=True)
+        counts = self._counts(m, i, part)
         ratios = {
             lane.bytes // out_lane.bytes
             for lane in self._lanes
@@ -131,16 +157,15 @@ class Repack(wiring.Component):
                     for ratio in sorted(ratios):
                         with m.Case(ratio - 1):
                             m.d.comb += mine.eq(part == byte * ratio // size)
-            own, held = i.data.word_select(byte, 8), data.word_select(byte, 8)
+            own, held = i.data.word_select(byte, 8), held_data.word_select(byte, 8)
             with m.If(load & mine):
                 m.d.sync += held.eq(Mux(passes, own, counts[byte]))
-        m.d.comb += [o.data.eq(data), o.last.eq(last), o.end.eq(end), o.error.eq(error)]
+        m.d.comb += [o.data.eq(held_data), o.last.eq(last), o.end.eq(end), o.error.eq(error)]
         return m
 
-    def _counts(self, m: Module, part: Value) -> list[Signal]:
+    def _counts(self, m: Module, i: Any, part: Value) -> list[Signal]:
         """For each byte of the output, the count that it takes when the lanes differ."""
         size = self._data_width // 8
-        i = self.i.payload
 
         def count(lane: Lane, index: int) -> Value:
             """The count in lane ``index``, without the bits that are 0 in every count."""

@@ -78,9 +78,9 @@ class Writer(wiring.Component):
     address : ``Out(address_width)``
         The burst whose response is due next.
 
-    Latency: 1 cycle from a beat to the port; from a start to its first beat 5, or 4 if every command
-    is one dense run. Throughput: a beat a
-    cycle; scattered, an element a cycle; no cycle between bursts, runs or commands.
+    Latency: 1 cycle from a beat to the port; from a start to its first beat 5, or 4 if every
+    command is one dense run. Throughput: a beat a cycle; scattered, an element a cycle; no cycle
+    between bursts, runs or commands.
     Bound of the clock: beat -> position in the burst -> strobes.
     """
 

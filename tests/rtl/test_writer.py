@@ -128,12 +128,12 @@ def test_beat_leaves_a_cycle_after_it_came_and_the_response_retires() -> None:
     y = dense(0, 800)
     beats = beats_of(configuration, y, random.Random(1))
     bench.run([y], beats)
-    assert bench.source.cycles[0] == 4, "start at edge 0: walker, queue (2), splitter"
+    assert bench.source.cycles[0] == 5, "start at edge 0: walker, queue (2), splitter, skid"
     assert [
         beat - came for beat, came in zip(bench.server.beats, bench.source.cycles, strict=True)
     ] == [1] * 100
-    assert bench.server.beats == list(range(5, 105))
-    assert bench.retired == [105]
+    assert bench.server.beats == list(range(6, 106))
+    assert bench.retired == [106]
 
 
 def test_no_idle_cycle_between_commands() -> None:
@@ -142,7 +142,7 @@ def test_no_idle_cycle_between_commands() -> None:
     walks = [dense(64 * index, 64) for index in range(6)]
     beats = [beat for y in walks for beat in beats_of(configuration, y, random.Random(2))]
     bench.run(walks, beats)
-    assert bench.server.beats == list(range(5, 53))
+    assert bench.server.beats == list(range(6, 54))
     assert len(bench.retired) == 6
 
 
@@ -151,7 +151,7 @@ def test_scatter_takes_an_element_a_cycle() -> None:
     bench = Bench(configuration)
     y = Walk(2, [100], [6], Mode.STRIDED, Lane.BITS_16)
     bench.run([y], beats_of(configuration, y, random.Random(3)))
-    assert bench.server.beats == list(range(5, 105))
+    assert bench.server.beats == list(range(6, 106))
 
 
 def test_error_response_names_its_burst_before_its_command_could_retire() -> None:
