@@ -103,6 +103,11 @@ def run_tool(
     return Usage(time.monotonic() - started, peak)
 
 
+def _beginning(log: Path) -> bytes:
+    with log.open("rb") as file:
+        return file.read(200)
+
+
 def _wait(
     process: "subprocess.Popen[bytes]", tool: Tool, log: Path, started: float, progress: Progress
 ) -> tuple[int, int]:
@@ -117,7 +122,7 @@ def _wait(
         now = time.monotonic()
         if now - started > DEADLINE_SECONDS:
             raise ToolError(f"{tool.command}: still running after {DEADLINE_SECONDS:.0f} s")
-        if not compiles and _COMPILES in log.read_bytes()[:200]:
+        if not compiles and _COMPILES in _beginning(log):
             compiles = True
             progress(f"{tool.command}: first use, compiling it to machine code (once, a minute)")
         if now - told > _TELL_SECONDS:

@@ -85,7 +85,7 @@ class Configuration:
         if self.memory_base % beat or self.memory_bytes % beat or self.memory_bytes < beat:
             raise ValueError(
                 f"memory_base, memory_bytes: {self.memory_base:#x}, {self.memory_bytes} are no"
-                f" multiples of the beat, {beat} bytes"
+                f" multiples of the beat, {beat} bytes, or nothing; expected a beat at least"
             )
         if self.memory_last >= 1 << self.address_width:
             raise ValueError(

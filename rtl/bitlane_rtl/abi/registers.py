@@ -136,7 +136,7 @@ REGISTERS = (
         _RW,
         "the interrupt line is PENDING and ENABLE",
         (
-            Bits("ENABLE", 0, 1, ""),
+            Bits("ENABLE", 0, 1, "PENDING raises the interrupt line"),
             Bits("PENDING", 1, 1, "set by a fault or a command with INTERRUPT; writing 1 clears"),
         ),
     ),
