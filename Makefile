@@ -16,7 +16,7 @@ WORKERS := 2
 
 help: ## List the targets
 	@echo "bitlane: DirectML's bit operators on an FPGA. Targets:"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "The first run of demo or test installs what it needs into $(VENV); later runs reuse it."
 
 demo: $(DEMO_READY) ## Run the demo on the simulated circuit; pictures go to out/

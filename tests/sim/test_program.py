@@ -23,7 +23,7 @@ def expect_agreement(
 ) -> None:
     component = make(*sizes)
     slow, fast = PysimEvaluator(make(*sizes)), CxxrtlEvaluator(component)
-    assert not fast.library.fallback
+    assert not fast.library.writer
     with closing(slow), closing(fast):
         for cycle, values in enumerate(stimuli(component, cycles)):
             for evaluator in (slow, fast):

@@ -171,7 +171,14 @@ def build_verilated(
 
     folder = cached("verilator", key, fill)
     seconds = json.loads((folder / "about.json").read_text())["seconds"]
-    return Library(folder / "model.so", compiler.name, seconds, fresh, "Verilator", ())
+    return Library(
+        path=folder / "model.so",
+        compiler=compiler.name,
+        seconds=seconds,
+        fresh=fresh,
+        writer="Verilator",
+        feedback=(),
+    )
 
 
 def _verilog(netlist: str, names: list[str]) -> str:

@@ -67,7 +67,7 @@ class Library:
     """A compiled circuit.
 
     ``seconds`` is what Yosys and the compiler took when it was built; ``fresh`` says that this was
-    just now. ``fallback`` says why Yosys' CXXRTL wrote the C++, and is empty where it did not.
+    just now. ``writer`` names who else wrote the C++, and why; it is empty where this package did.
     ``feedback`` names the wires of ``FeedbackWarning``.
     """
 
@@ -75,7 +75,7 @@ class Library:
     compiler: str
     seconds: float
     fresh: bool
-    fallback: str
+    writer: str
     feedback: tuple[str, ...]
 
 
@@ -114,7 +114,7 @@ def build(
         started = time.monotonic()
         work = folder / "work"
         work.mkdir()
-        fallback, slow = _write(work, circuit, storage, netlist, waveform)
+        writer, slow = _write(work, circuit, storage, netlist, waveform)
         here = Path(str(files(_PACKAGE))) / "cxxrtl"
         compiler.run(
             [
@@ -128,7 +128,7 @@ def build(
             ]
         )
         seconds = round(time.monotonic() - started, 3)
-        about = {"seconds": seconds, "fallback": fallback, "feedback": slow}
+        about = {"seconds": seconds, "writer": writer, "feedback": slow}
         (folder / _ABOUT).write_text(json.dumps(about))
         # Twenty times the size of the library.
         shutil.rmtree(work)
@@ -140,7 +140,7 @@ def build(
         compiler=compiler.name,
         seconds=about["seconds"],
         fresh=fresh,
-        fallback=about["fallback"],
+        writer=about["writer"],
         feedback=tuple(about["feedback"]),
     )
     if library.feedback:
@@ -167,14 +167,14 @@ def _write(
 ) -> tuple[str, list[str]]:
     """Write ``library.cc`` and what it includes.
 
-    Returns why CXXRTL had to, empty if not, and the wires that make its model slow.
+    Returns who wrote it, as in ``Library``, and the wires that make the model slow.
     """
-    fallback = "waveforms"
+    reason = "waveforms"
     if not waveform:
         try:
             (folder / "library.cc").write_text(_program(circuit, storage, netlist))
         except NotPlain as error:
-            fallback = str(error)
+            reason = str(error)
         else:
             return "", []
     (folder / "design.il").write_text(netlist)
@@ -185,7 +185,7 @@ def _write(
     )
     clocked = _check_edges((folder / "model.cc").read_text())
     (folder / "library.cc").write_text(cxxrtl_glue(circuit.widths, CLOCK, storage, clocked=clocked))
-    return fallback, [] if waveform else _slow_wires(log)
+    return f"Yosys ({reason})", [] if waveform else _slow_wires(log)
 
 
 def _program(circuit: Circuit, storage: Sequence[StoragePort], netlist: str) -> str:

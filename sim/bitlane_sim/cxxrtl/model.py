@@ -98,8 +98,8 @@ class CxxrtlEvaluator(Evaluator):
 
     @property
     def description(self) -> str:
-        reason = self.library.fallback
-        return f"{self.name} by Yosys ({reason})" if reason else self.name
+        writer = self.library.writer
+        return f"{self.name} by {writer}" if writer else self.name
 
     @property
     def cycles(self) -> int:
