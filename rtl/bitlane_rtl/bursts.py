@@ -24,7 +24,7 @@ class Span(data.StructLayout):
 
 
 class Burst(data.StructLayout):
-    """A burst of ``length + 1`` beats; ``single``: of one, known before the length is.
+    """A burst of ``length + 1`` beats; ``single``: of one, known before the length is needed.
 
     ``address`` of its first beat, in bytes; ``begin`` and ``finish``: offsets in the beat of the
     span's first and last byte; ``first`` and ``final``: first and last burst of the span.
@@ -65,7 +65,7 @@ class Splitter(wiring.Component):
 
     Latency: 1 cycle. Throughput: a burst a cycle; the next span follows without a gap, or after a
     cycle with ``gap``.
-    Bound of the clock: the adder of ``extent``, into the count of blocks.
+    Bound of the clock: whether the next burst is the final one.
     """
 
     i: stream.Interface
@@ -86,7 +86,6 @@ class Splitter(wiring.Component):
         m = Module()
         beat_low = self._configuration.data_bytes_log2
         block_low = beat_low + (BEATS_PER_BLOCK - 1).bit_length()
-        last_beat = BEATS_PER_BLOCK - 1
 
         finish = Signal(max(self._configuration.length_bits, block_low) + 1)
         m.d.comb += finish.eq(self.i.p.address[:block_low] + self.i.p.extent)
@@ -94,25 +93,20 @@ class Splitter(wiring.Component):
         entering = self.i.p.address[beat_low:block_low]
         extent = self.i.p.extent
         # From what carries out of a few bits, beside the long sum and not behind it.
-        in_beat = Signal(beat_low + 1)
         in_block = Signal(block_low + 1)
         long = Signal()
         ends_here = Signal()
-        lone = Signal()
         beats = Signal(block_low + 1)
         m.d.comb += [
             beats.eq(self.i.p.address[:beat_low] + extent[:block_low]),
-            in_beat.eq(self.i.p.address[:beat_low] + extent[:beat_low]),
             in_block.eq(self.i.p.address[:block_low] + extent[:block_low]),
             long.eq(extent[block_low:].any()),
             ends_here.eq(~(long | in_block[-1])),
-            lone.eq(~(long | extent[beat_low:block_low].any() | in_beat[-1])),
         ]
 
         valid = Signal()
         first = Signal(reset_less=True)
         final = Signal(reset_less=True)
-        single = Signal(reset_less=True)
         block = Signal(self._configuration.address_width - block_low, reset_less=True)
         # Counters that start at a constant need no multiplexer to be loaded, as a copy of the
         # address or of `blocks` would; `following` is one ahead, so that no sum is compared.
@@ -135,7 +129,7 @@ class Splitter(wiring.Component):
             self.o.p.finish.eq(end),
             self.o.p.first.eq(first),
             self.o.p.final.eq(final),
-            self.o.p.single.eq(single),
+            self.o.p.single.eq(Mux(final, rest == 0, start.all())),
             self.o.p.tag.eq(tag),
             self.i.ready.eq(~valid if self._gap else ~valid | (self.o.ready & final)),
         ]
@@ -144,7 +138,6 @@ class Splitter(wiring.Component):
                 valid.eq(self.i.valid),
                 first.eq(1),
                 final.eq(ends_here),
-                single.eq(lone | (entering == last_beat)),
                 block.eq(self.i.p.address[block_low:]),
                 index.eq(0),
                 following.eq(1),
@@ -160,7 +153,6 @@ class Splitter(wiring.Component):
                 valid.eq(~final),
                 first.eq(0),
                 final.eq(following == blocks),
-                single.eq((following == blocks) & (rest == 0)),
                 index.eq(following),
                 following.eq(following + 1),
                 start.eq(0),
