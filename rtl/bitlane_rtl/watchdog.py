@@ -37,10 +37,11 @@ class Watchdog(wiring.Component):
         count = Signal(32)
         late = Signal()
         m.d.comb += self.expired.eq(late & self.waiting & ~self.progress)
+        # The count goes on when it is late, so that nothing waits for the long comparison.
+        m.d.sync += [
+            count.eq(count + 1),
+            late.eq(late | ((count >= self.bound) & (self.bound != 0))),
+        ]
         with m.If(self.progress | ~self.waiting):
             m.d.sync += [count.eq(1), late.eq(0)]
-        with m.Elif((count >= self.bound) & (self.bound != 0)):
-            m.d.sync += late.eq(1)
-        with m.Else():
-            m.d.sync += count.eq(count + 1)
         return m
