@@ -153,7 +153,7 @@ class BankedMemory(wiring.Component):
     Undefined: a read of a word in the cycle in which it is written.
     Each reader must take its beats without waiting for the other's or the host's: two that are not
     taken hold up the bank that the second came from, and the host.
-    Area (64 bits, two readers, 2 banks of 128 KiB): ECP5 XX LUT4, XX flip-flops and 128 block RAMs.
+    Area (64 bits, two readers, 2 banks of 128 KiB): ECP5 601 LUT4, 254 flip-flops, 128 block RAMs.
     Paths through it: from ``valid`` and ``payload`` of the requests to the RAMs' addresses; from
     these and ``data.ready`` to the RAMs' enables and ``ready`` of requests; from ``valid`` of
     request and data, and ``response.ready``, to write enables and ``ready`` of both.
