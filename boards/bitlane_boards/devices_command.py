@@ -21,6 +21,7 @@ def add_devices(subparsers: Subparsers) -> None:
         help="list the boards that are connected",
         description="List serial ports whose USB bridge is one that a known board has. The same"
         " bridge may sit on other things: bitlane info URL asks the device itself.",
+        epilog="exit codes: 0 listed, if only that there are none; 2 bad input",
     )
     parser.set_defaults(run=_run)
 

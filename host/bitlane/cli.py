@@ -18,7 +18,7 @@ from typing import NoReturn, TypeAlias
 from .errors import BitlaneError
 from .version import __version__
 
-__all__ = ["CHECK_FAILED", "DONE", "INTERRUPTED", "UNUSABLE", "Subparsers", "main"]
+__all__ = ["CHECK_FAILED", "DONE", "INTERRUPTED", "UNUSABLE", "Subparsers", "main", "whole_number"]
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """What the entry points `bitlane.commands` are called with."""
@@ -29,6 +29,14 @@ UNUSABLE = 2
 """Bad input, or a device that cannot do what was asked."""
 INTERRUPTED = 130
 """Ended by Ctrl-C, as shells count it: 128 + SIGINT."""
+
+
+def whole_number(text: str) -> int:
+    """The ``type`` of an argument that is a whole number; says so of any other text."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number") from None
 
 
 class _Parser(argparse.ArgumentParser):

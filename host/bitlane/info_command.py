@@ -36,6 +36,7 @@ def add_info(subparsers: Subparsers) -> None:
         help="show what is installed, or what a device is",
         description="Without URL: versions, URL schemes and commands that are installed."
         " With URL: the device's identity, abilities, state and counters.",
+        epilog="exit codes: 0 shown, 2 bad input or no usable device",
     )
     parser.add_argument(
         "url",

@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from .cli import CHECK_FAILED, DONE, Subparsers
+from .cli import CHECK_FAILED, DONE, Subparsers, whole_number
 from .errors import BitlaneError
 from .link import open_link
 from .runtime import Runtime
@@ -31,7 +31,11 @@ def add_validate(subparsers: Subparsers) -> None:
         "url", metavar="URL", help="the device: sim, sim:pysim, serial:/dev/ttyUSB1"
     )
     parser.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="of all that is random (default 1)"
+        "--seed",
+        type=whole_number,
+        default=1,
+        metavar="N",
+        help="of all that is random (default 1)",
     )
     parser.add_argument(
         "--quick", action="store_true", help="fewer layouts, and 16 KiB of the memory"

@@ -423,7 +423,7 @@ def test_progress_is_shown_on_a_terminal_alone(
     [
         (("--memory", "4"), "'4' is no size; expected 8 bytes or more"),
         (("--memory", "many"), "'many' is no size"),
-        (("--seed", "x"), "invalid int value"),
+        (("--seed", "x"), "'x': expected a whole number"),
         (("--seed", "-1"), "--seed: -1; expected 0 or more"),
     ],
 )

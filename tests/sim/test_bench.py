@@ -129,7 +129,7 @@ def test_failed_run_leaves_no_file(
         (["--area", "--simulators"], "not allowed with argument"),
         (["--area", "--family", "virtex"], "invalid choice: 'virtex'"),
         (["--area", "--seeds", "0"], "--seeds: 0 is outside 1 to 99"),
-        (["--area", "--seeds", "one"], "invalid int value: 'one'"),
+        (["--area", "--seeds", "one"], "'one': expected a whole number"),
         (["--area", "--design", "copy-33"], "--design: 'copy-33' is no design; there are copy-32"),
         (["--area", "--width", "32"], "--width: goes only without --area"),
         (["--family", "ecp5"], "--family: goes only with --area"),

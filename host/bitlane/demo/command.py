@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import bitlane
-from bitlane.cli import CHECK_FAILED, DONE, Subparsers
+from bitlane.cli import CHECK_FAILED, DONE, Subparsers, whole_number
 from bitlane.device import Device
 from bitlane.errors import BitlaneError
 
@@ -36,6 +36,7 @@ def add_demo(subparsers: Subparsers) -> None:
         help="run the examples, a digit search and a parity rebuild on real input",
         description="Runs every example model, searches handwritten digits by Hamming distance, and"
         " rebuilds a photo from disks with parity; the device computes, NumPy checks.",
+        epilog="exit codes: 0 all checks passed, 1 one failed, 2 bad input or no usable device",
     )
     parser.add_argument(
         "parts",
@@ -46,7 +47,7 @@ def add_demo(subparsers: Subparsers) -> None:
     parser.add_argument("--device", default="sim", metavar="URL", help="default: %(default)s")
     parser.add_argument(
         "--queries",
-        type=int,
+        type=whole_number,
         default=digits.HELD_OUT,
         metavar="N",
         help=f"images to search for, 1 to {digits.HELD_OUT} (default): slow lines want few",

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bitlane.cli import CHECK_FAILED, DONE, Subparsers
+from bitlane.cli import CHECK_FAILED, DONE, Subparsers, whole_number
 
 from ..cxxrtl.toolchain import find_compiler
 from ..evaluator import SimulationError
@@ -62,7 +62,7 @@ def add_bench(subparsers: Subparsers) -> None:
     group = parser.add_argument_group("cycles")
     group.add_argument(
         "--width",
-        type=int,
+        type=whole_number,
         action="append",
         choices=_WIDTHS,
         metavar="BITS",
@@ -89,7 +89,7 @@ def add_bench(subparsers: Subparsers) -> None:
     )
     group.add_argument(
         "--seeds",
-        type=int,
+        type=whole_number,
         metavar="N",
         help=f"place with seeds 1 to N and take the median, 1 to {_SEEDS} (default: 3)",
     )

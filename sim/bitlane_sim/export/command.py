@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
 
-from bitlane.cli import DONE, Subparsers
+from bitlane.cli import DONE, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.sizes import parse_size
 from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Lane, Mode, Op
@@ -72,14 +72,14 @@ def add_export(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--data-width",
-        type=int,
+        type=whole_number,
         default=_DEFAULTS.data_width,
         metavar="N",
         help="bits in a beat: 32, 64, 128, 256 or 512 (default %(default)s)",
     )
     parser.add_argument(
         "--ports",
-        type=int,
+        type=whole_number,
         default=_DEFAULTS.read_ports,
         metavar="N",
         help="read managers: 2, or 1 that A and B share (default %(default)s)",
@@ -89,7 +89,7 @@ def add_export(subparsers: Subparsers) -> None:
     _add_list(parser, "--modes", _MODES, "ways to walk a run; dense is always there")
     parser.add_argument(
         "--loops",
-        type=int,
+        type=whole_number,
         default=_DEFAULTS.loops,
         metavar="N",
         help="nested loops of a command, 1 to 6 (default %(default)s)",
@@ -113,7 +113,7 @@ def add_export(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--id-width",
-        type=int,
+        type=whole_number,
         default=1,
         metavar="N",
         help="bits of the managers' identifiers, which are 0 (default %(default)s)",
