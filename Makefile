@@ -44,13 +44,14 @@ lint: $(TEST_READY) ## Check style, types and imports
 bench: $(DEMO_READY) ## Measure the circuit against its speed contract
 	@$(BIN)/bitlane bench
 
-figures: $(TEST_READY) ## Measure all that docs/performance.md shows, and write it; takes an hour
+figures: $(TEST_READY) ## Measure all that docs/performance.md shows, and write it; takes half an hour
 	@mkdir -p $(FIGURES)
 	@$(BIN)/bitlane bench --json $(FIGURES)/cycles.json --plot $(FIGURES)/cycles.png
 	@$(BIN)/bitlane bench --verilator --json $(FIGURES)/verilator.json
 	@$(BIN)/bitlane bench --simulators --json $(FIGURES)/simulators.json
 	@$(BIN)/python -m pytest --quiet tests/benchmarks --benchmark-json $(FIGURES)/host.json
-	@$(BIN)/bitlane bench --area --json $(FIGURES)/area.json
+	@$(BIN)/bitlane bench --area --family ecp5 --design copy-32 --design full-64 --json $(FIGURES)/area_ecp5.json
+	@$(BIN)/bitlane bench --area --family ice40 --design small-32 --json $(FIGURES)/area_ice40.json
 	@$(MAKE) --no-print-directory performance
 
 performance: $(DEMO_READY) ## Write docs/performance.md from the figures in docs/performance

@@ -46,8 +46,8 @@ one shift register and all outputs go to flip-flops, so that no pin bounds the c
 not count. MHz is the median of the seeds; GB/s is width x MHz / 8, one port with a beat in every
 cycle. The peers' figures were taken by the same method with the same tools; their features differ.
 axi_cdma copies bytes behind a descriptor port, without registers, and computes nothing; so `copy-N`
-is the data path behind such a port, with all fault handling, and `copy-N-core` shows what command
-ring, checks and registers add."""
+is the data path behind such a port, with all fault handling. `bitlane bench --area --design
+copy-32-core` tells what command ring, checks and registers add."""
 
 
 _VERILATOR = """The full 64-bit system (engine, memory, monitor) from one netlist: compiled by the

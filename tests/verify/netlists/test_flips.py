@@ -6,6 +6,8 @@ the inputs never make.
 
 from collections.abc import Callable
 
+import pytest
+
 from bitlane_boards import boards
 from bitlane_boards.netlist_asc import Bits
 from bitlane_boards.netlist_ice40 import extract
@@ -20,6 +22,7 @@ NAME, PACKAGE = "hx8k", "ct256"
 COUNT = 50
 
 
+@pytest.mark.timeout(3000)
 def test_flipped_bits_are_caught(record_property: Callable[[str, object], None]) -> None:
     board = boards()[NAME]
     bits = Bits.read(built(board) / f"{NAME}.bin")
