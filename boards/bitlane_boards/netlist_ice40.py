@@ -8,6 +8,7 @@ carry that it meets as its own bits say. Nothing comes from the design. Facts: P
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from bitlane_sim.pins.netlist import HIGH, LOW, Netlist, NetlistBuilder, needed_inputs
 
@@ -83,6 +84,40 @@ def extract(
     return _Extraction(Routing(ChipDatabase(bits.device), bits), package, pins).result(inverted)
 
 
+Lut: TypeAlias = tuple[tuple[int, ...], int]
+"""Inputs and table. An input is LOW, or the inverse of its wire's number: no signal is negative."""
+
+
+class Constants:
+    """Levels of LUTs to which nothing makes a difference: constants come from such LUTs.
+
+    Some go through further LUTs on their way. ``lut_of`` gives the `Lut` that drives a wire, or
+    None if something else does.
+    """
+
+    def __init__(self, lut_of: Callable[[int], Lut | None]) -> None:
+        self._lut_of = lut_of
+        self._levels: dict[int, int | None] = {}
+
+    def level(self, wire: int) -> int | None:
+        """LOW, HIGH, or None if ``wire`` may change."""
+        if wire not in self._levels:
+            # Of LUTs in a loop none is constant.
+            self._levels[wire] = None
+            lut = self._lut_of(wire)
+            self._levels[wire] = lut and self.of(lut)
+        return self._levels[wire]
+
+    def of(self, lut: Lut) -> int | None:
+        """The same of what comes out of ``lut``."""
+        left, table = needed_inputs(*lut)
+        levels = [(signal, self.level(~signal)) for signal in left]
+        left, table = needed_inputs(
+            tuple(signal if level is None else level for signal, level in levels), table
+        )
+        return None if left else (LOW, HIGH)[table]
+
+
 class _Extraction:
     """Signals are made when they are first asked for, and defined later: there are loops."""
 
@@ -95,7 +130,7 @@ class _Extraction:
         self._todo: list[Callable[[], None]] = []
         self._clocks: set[str] = set()
         self._cells: list[LogicCell] = []
-        self._constants: dict[int, int | None] = {}
+        self._constants = Constants(self._lut_of)
         if self._pll:
             cell = self._pll[0]
             wire = self._chip.pins(cell)[PllPin.LOCK]
@@ -139,7 +174,7 @@ class _Extraction:
             case "lc" if pin == LogicPin.OUT and self._bits(cell)[_FLIP_FLOP]:
                 return self._defined("q", self._define_flip_flop, cell)
             case "lc":
-                constant = self._constant(cell)
+                constant = self._constants.level(root)
                 if constant is None:
                     return self._defined("lut", self._define_lut, cell)
                 return constant
@@ -213,30 +248,16 @@ class _Extraction:
         bits = self._bits(cell)
         return sum(bits[place] << row for row, place in enumerate(LUT_BITS))
 
-    def _constant(self, cell: int) -> int | None:
-        """The level of a LUT to which nothing makes a difference: where constants come from.
-
-        Some go through further LUTs on their way.
-        """
-        if cell not in self._constants:
-            # Of LUTs in a loop none is constant.
-            self._constants[cell] = None
-            # A negative number for every input that may change: no signal has one.
-            roots = [self.routing.root(wire) for wire in self._inputs(cell)]
-            inputs = tuple(~root if root in self.routing.sources else LOW for root in roots)
-            left, table = needed_inputs(inputs, self._table(cell))
-            fixed = tuple(self._fixed(~root, root) for root in left)
-            left, table = needed_inputs(fixed, table)
-            self._constants[cell] = None if left else (LOW, HIGH)[table]
-        return self._constants[cell]
-
-    def _fixed(self, root: int, otherwise: int) -> int:
-        """The constant level of the wire ``root``, or ``otherwise``."""
+    def _lut_of(self, root: int) -> Lut | None:
         kind, cell, pin = self.routing.sources[root]
         if kind != "lc" or pin != LogicPin.OUT or self._bits(cell)[_FLIP_FLOP]:
-            return otherwise
-        constant = self._constant(cell)
-        return otherwise if constant is None else constant
+            return None
+        return self._lut(cell)
+
+    def _lut(self, cell: int) -> Lut:
+        roots = [self.routing.root(wire) for wire in self._inputs(cell)]
+        inputs = tuple(~root if root in self.routing.sources else LOW for root in roots)
+        return inputs, self._table(cell)
 
     def _define_lut(self, cell: int, output: int) -> None:
         inputs = [self.level(wire) for wire in self._inputs(cell)]
@@ -268,7 +289,7 @@ class _Extraction:
         enable = self.level(wires[LogicPin.ENABLE], HIGH)
         # SB_DFFESR and SB_DFFESS: a synchronous set or reset waits for the enable, too.
         clear = self.builder.both(clear, enable)
-        constant = self._constant(cell)
+        constant = self._constants.of(self._lut(cell))
         d = self._defined("lut", self._define_lut, cell) if constant is None else constant
         self.builder.flip_flop(d, q, enable=enable, clear=clear, value=bits[_SET])
 

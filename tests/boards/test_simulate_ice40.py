@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from bitlane_boards.netlist_asc import Bits, BitstreamError
-from bitlane_boards.netlist_ice40 import LUT_BITS, Ice40Netlist, extract
+from bitlane_boards.netlist_ice40 import LUT_BITS, Constants, Ice40Netlist, extract
 from bitlane_sim.pins import CircuitModel, GateModel, PinSimulation
 from bitlane_sim.pins.cells import spram_cells
+from bitlane_sim.pins.netlist import HIGH
 from boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
 from sim.pins.answerer import Answerer, Store, answers
 
@@ -128,3 +129,21 @@ def test_pins_and_packages_that_are_unknown_are_refused(tmp_path: Path) -> None:
         extract(bits, "ct256", {"rx": "Z9"})
     with pytest.raises(Exception, match="has no package 'dip40'; expected"):
         extract(bits, "dip40", {})
+
+
+def test_constants_go_through_further_luts() -> None:
+    """Wires 1 to 9. A negative input is the inverse of the wire that it comes from."""
+    luts = {
+        1: ((0, 0), 0b0001),  # nothing wired to it: HIGH
+        2: ((~1,), 0b10),  # passes on 1
+        3: ((~2, ~9), 0b0111),  # not both, of a constant and of what may change
+        4: ((~2, ~9), 0b1101),  # not 2, or 9
+        5: ((~2, ~9), 0b1011),  # 2, or not 9
+        6: ((~7,), 0b10),  # a loop of two
+        7: ((~6,), 0b01),
+        8: ((~8, ~1), 0b1111),  # wired to itself where that makes no difference
+    }
+    constants = Constants(luts.get)
+    assert [constants.level(wire) for wire in range(1, 10)] == [
+        HIGH, HIGH, None, None, HIGH, None, None, HIGH, None,
+    ]  # fmt: skip

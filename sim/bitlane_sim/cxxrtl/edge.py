@@ -4,6 +4,7 @@ All of it happens at once in the circuit, and one after the other here. Whoever 
 before whoever changes it; where that is impossible, the old value is kept under another name.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -19,20 +20,20 @@ Uses = Iterator[tuple[Bits, Block]]
 
 
 @dataclass(eq=False)
-class Clocked:
+class Clocked(ABC):
     """Something that changes at an edge, with a block for what only it needs."""
 
     block: Block = field(default_factory=Block)
     variables: dict[str, Bits] = field(default_factory=dict)
     """What it changes."""
 
+    @abstractmethod
     def uses(self, root: Block) -> Uses:
         """What it reads, and where."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lines(self, body: Body, words: Words) -> Iterator[str]:
         """Its statements."""
-        raise NotImplementedError
 
     def memory(self) -> tuple[int, bool]:
         """The memory that it touches, by its identity, or 0, and whether it changes it."""

@@ -62,15 +62,20 @@ def needed_inputs(inputs: tuple[int, ...], table: int) -> tuple[tuple[int, ...],
 
     A LUT may be wired to its own output where it makes none: nextpnr gets its constants so.
     """
-    for place in reversed(range(len(inputs))):
-        rows = range(1 << len(inputs))
-        low = [row for row in rows if not row >> place & 1]
-        for_low = sum((table >> row & 1) << index for index, row in enumerate(low))
-        for_high = sum((table >> (row | 1 << place) & 1) << index for index, row in enumerate(low))
-        if inputs[place] == LOW or for_low == for_high:
-            inputs, table = inputs[:place] + inputs[place + 1 :], for_low
-        elif inputs[place] == HIGH:
-            inputs, table = inputs[:place] + inputs[place + 1 :], for_high
+    # Constants first: behind them others may make no difference.
+    for constants in (True, False):
+        for place in reversed(range(len(inputs))):
+            signal, rest = inputs[place], inputs[:place] + inputs[place + 1 :]
+            low = [row for row in range(1 << len(inputs)) if not row >> place & 1]
+            high = [row | 1 << place for row in low]
+            for_low, for_high = (
+                sum((table >> row & 1) << index for index, row in enumerate(rows))
+                for rows in (low, high)
+            )
+            if constants and signal in (LOW, HIGH):
+                inputs, table = rest, for_high if signal == HIGH else for_low
+            elif not constants and for_low == for_high:
+                inputs, table = rest, for_low
     return inputs, table
 
 
