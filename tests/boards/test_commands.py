@@ -2,7 +2,7 @@
 
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -162,3 +162,16 @@ def test_the_url_says_the_rate_only_where_it_is_not_the_usual() -> None:
     assert url_of("/dev/ttyUSB1", board) == "serial:/dev/ttyUSB1"
     slow = replace(board, baud=1_000_000)
     assert url_of("/dev/ttyUSB1", slow) == "serial:/dev/ttyUSB1?baud=1000000"
+
+
+def test_a_clock_that_no_pll_makes_is_refused_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    board = replace(boards()["ulx3s"], clock_hz=60_000_000)
+    monkeypatch.setattr("bitlane_boards.build_command.board_named", lambda name: board)
+    assert main(["build", "ulx3s", "-o", str(tmp_path / "out")]) == UNUSABLE
+    assert (
+        capsys.readouterr()
+        .err.splitlines()[-1]
+        .endswith("clock_hz: no setting of the PLL makes 60000000 Hz of 25000000 Hz")
+    )
