@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .board import Board
 from .families import FLOWS, YOSYS, Step
-from .platform import BoardTop, load_platform
+from .platform import BoardTop, expect_clock, load_platform
 from .tools import Progress, Tool, ToolError, Usage, require, run_tool
 
 __all__ = ["BuildError", "Report", "build", "tools_of"]
@@ -98,6 +98,7 @@ def build(board: Board, folder: Path, progress: Progress, *, seed: int = 1) -> R
     flow = FLOWS[board.family]
     versions = require(tools_of(board))
     platform = load_platform(board)
+    expect_clock(board, platform)
     versions |= {name: version(name) for name in ("amaranth", "amaranth-boards")}
     folder.mkdir(parents=True, exist_ok=True)
     name = "top"

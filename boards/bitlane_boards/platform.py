@@ -22,10 +22,12 @@ from amaranth.lib.cdc import FFSynchronizer
 from bitlane.errors import BitlaneError
 
 from .board import Board, Family
-from .pll import ecp5_pll, gowin_pll, ice40_pll
+from .pll import ECP5, GW1N_9C, ICE40, ecp5_pll, gowin_pll, ice40_pll, settings
 from .top import Top
 
-__all__ = ["BoardTop", "load_platform"]
+__all__ = ["BoardTop", "expect_clock", "load_platform"]
+
+_PLLS = {Family.ICE40: ICE40, Family.ECP5: ECP5, Family.GOWIN: GW1N_9C}
 
 RESET_SECONDS = 15e-6
 """iCE40's block RAM reads zeros for about 3 us after configuration (icestorm#76); five times that.
@@ -45,6 +47,13 @@ def load_platform(board: Board) -> Any:
             f"{board.name}: needs the Python package {error.name}; pip install amaranth-boards"
         ) from error
     return platform()
+
+
+def expect_clock(board: Board, platform: Any) -> None:
+    """Raises ``PllError`` if neither the oscillator nor a PLL makes the board's clock."""
+    in_hz = int(platform.default_clk_frequency)
+    if in_hz != board.clock_hz:
+        settings(_PLLS[board.family], in_hz, board.clock_hz)
 
 
 class PowerOn(Elaboratable):

@@ -118,6 +118,8 @@ def _writable(file: str | None) -> Iterator[str | None]:
         yield None
         return
     path = Path(file)
+    if not path.parent.is_dir():
+        raise ValueError(f"vcd: {path.parent} is no folder; make it first")
     new = not path.exists()
     with path.open("ab"):
         pass

@@ -1,15 +1,16 @@
 """Every board is sound data, and small enough to be read."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import bitlane_boards
 from bitlane_boards import boards
-from bitlane_boards.board import CHOICES, Family, Storage
+from bitlane_boards.board import CHOICES, Storage
 from bitlane_boards.families import FLOWS
-from bitlane_boards.platform import load_platform
-from bitlane_boards.pll import ECP5, GW1N_9C, ICE40, settings
+from bitlane_boards.platform import expect_clock, load_platform
+from bitlane_boards.pll import PllError
 from bitlane_rtl.abi import Mode, Op
 
 FOLDER = Path(bitlane_boards.__file__).parent
@@ -35,10 +36,10 @@ def test_every_board_executes_the_three_operators_of_the_project(name: str) -> N
 @pytest.mark.parametrize("name", sorted(boards()))
 def test_a_plls_settings_or_the_oscillator_make_the_clock(name: str) -> None:
     board = boards()[name]
-    oscillator = int(load_platform(board).default_clk_frequency)
-    if board.clock_hz != oscillator:
-        pll = {Family.ICE40: ICE40, Family.ECP5: ECP5, Family.GOWIN: GW1N_9C}[board.family]
-        assert settings(pll, oscillator, board.clock_hz)
+    platform = load_platform(board)
+    expect_clock(board, platform)
+    with pytest.raises(PllError, match="makes 1000003 Hz"):
+        expect_clock(replace(board, clock_hz=1_000_003, baud=100_000), platform)
 
 
 @pytest.mark.parametrize("name", sorted(boards()))
@@ -61,8 +62,6 @@ def test_what_the_boards_are_asked_for() -> None:
 
 
 def test_a_rate_that_the_clock_cannot_make_is_refused() -> None:
-    from dataclasses import replace
-
     with pytest.raises(ValueError, match="baud: 3000000 from 25500000 Hz is off by"):
         replace(boards()["hx8k"], clock_hz=25_500_000)
     with pytest.raises(ValueError, match=r"baud: 3000000 from 12000000 Hz is 4\.0 clocks a bit"):

@@ -89,7 +89,7 @@ def test_a_waveform_file_that_cannot_be_written_fails_before_the_build(
         raise SimulationError("no such tool")
 
     monkeypatch.setattr(bitlane_sim.link, "Simulator", fail)
-    with pytest.raises(LinkError, match="No such file"):
+    with pytest.raises(LinkError, match="missing is no folder; make it first"):
         open_link(f"sim?vcd={tmp_path}/missing/w.vcd")
     with pytest.raises(LinkError, match="no such tool"):
         open_link(f"sim?vcd={tmp_path}/w.vcd")
@@ -108,7 +108,7 @@ def test_a_waveform_file_that_cannot_be_written_fails_before_the_build(
         ("sim?latency=256", "option latency is '256'; expected more cycles"),
         ("sim?stall=1", "option stall is '1'; expected chance"),
         ("sim?vcd", "option vcd is ''; expected file"),
-        ("sim?vcd=/nowhere/w.vcd", "No such file or directory: '/nowhere/w.vcd'"),
+        ("sim?vcd=/nowhere/w.vcd", "vcd: /nowhere is no folder; make it first"),
         ("sim?vcd=/", "Is a directory: '/'"),
         ("sim?ops=not,nonsense", "option ops is 'not,nonsense'; expected operations, separated"),
         ("sim?modes=strided", "modes: DENSE is missing"),
