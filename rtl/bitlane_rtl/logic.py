@@ -18,7 +18,7 @@ class Logic(wiring.Component):
     operation both inverted and not, the inversion is part of ``o`` and ``negate`` is constant 0:
     AND, OR, XOR and NOT cost one LUT4 a bit, all eight another one wherever ``negate`` is applied.
 
-    Latency: 0 cycles, combinational.
+    Latency: 0 cycles, combinational. Throughput: a word a cycle.
 
     Members
     -------

@@ -21,7 +21,7 @@ class Watchdog(wiring.Component):
     expired : ``Out(1)``
         This cycle and the ``bound`` before it were all waits.
 
-    Latency: 0 cycles.
+    Latency: 0 cycles. Throughput: it looks at every cycle.
     """
 
     bound: Signal
