@@ -73,6 +73,8 @@ class Walk:
             "extent": self.counts[0] * self.lane.bytes - 1,
             "lane": self.lane,
             "out_lane": y.lane,
+            "widens": self.lane < y.lane,
+            "ratio": abs(self.lane - y.lane),
             "strided": self.mode is Mode.STRIDED,
             "repeat": self.mode is Mode.REPEAT,
             "offset_steps": y_dense,

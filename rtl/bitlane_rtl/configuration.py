@@ -127,6 +127,16 @@ class Configuration:
         return self.loops == 1 and self.modes == {Mode.DENSE}
 
     @property
+    def pipelined(self) -> bool:
+        """Whether registers part readers, bit unit, repack and writer: for the clock, and for three
+        cycles more before the first beat.
+
+        Of the 32-bit engine a command of 64 bytes is wanted within N + 12 cycles, which leaves none
+        for this; from 64 bits on a clock of 125 MHz is.
+        """
+        return self.data_width >= 64 and not self.single_runs
+
+    @property
     def single_op(self) -> Op | None:
         """The operation of every beat, if there is one and the lane does not matter."""
         return None if len(self.ops) > 1 or self.splits_lanes else next(iter(self.ops))

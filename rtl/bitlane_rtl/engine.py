@@ -92,7 +92,9 @@ class Engine(wiring.Component):
             ring.read_address.eq(sequencer.ring_address),
             sequencer.ring_words.eq(ring.read_data),
             sequencer.ring_write.eq(registers.ring_write),
-            sequencer.doorbell.eq(registers.doorbell_next),
+            sequencer.doorbell.eq(registers.doorbell),
+            sequencer.doorbell_write.eq(registers.doorbell_write),
+            sequencer.doorbell_data.eq(registers.doorbell_data),
             sequencer.walking.eq(mover.walking),
             mover.loops.eq(sequencer.loops),
             mover.timeout.eq(registers.timeout),
@@ -142,6 +144,7 @@ class Engine(wiring.Component):
         running = Signal(16)
         idle = Signal(init=1)
         stop = Signal()
+        stopped = Signal()
         starts = Signal()
         fault = Signal()
         code = Signal(8)
@@ -152,6 +155,7 @@ class Engine(wiring.Component):
 
         faults = Signal()
         retires = Signal()
+        status = Signal(8)
         m.d.comb += [
             starts.eq(sequencer.o.valid & sequencer.o.ready),
             sequencer.idle.eq(idle),
@@ -167,18 +171,33 @@ class Engine(wiring.Component):
             registers.fault_index.eq(retired),
             registers.fault_address.eq(address),
             registers.retired.eq(retired),
-            registers.interrupt_set.eq(faults | (retires & wanted[retired[:slot_bits]])),
-            completions.write.eq(faults | retires),
-            completions.write_slot.eq(retired[:slot_bits]),
-            completions.index.eq(retired),
-            completions.status.eq(
+            status.eq(
                 Mux(mover.fault, mover.code, Mux(sequencer.refused, sequencer.code, Status.OK))
             ),
         ]
+        # A cycle late, as starts and ends of commands are known late in theirs. No command ends in
+        # the cycle after its start, and no read is so quick after one of RETIRED or FAULT.
+        noted = Signal()
+        noted_slot = Signal(slot_bits)
+        interrupts = Signal()
+        with m.If(noted):
+            m.d.sync += wanted[noted_slot].eq(interrupts)
+        m.d.sync += [
+            noted.eq(starts),
+            noted_slot.eq(started),
+            interrupts.eq(sequencer.interrupt),
+            completions.write.eq(faults | retires),
+            completions.write_slot.eq(retired),
+            completions.index.eq(retired),
+            completions.status.eq(status),
+            registers.interrupt_set.eq(faults | (retires & wanted[retired[:slot_bits]])),
+        ]
         m.d.sync += [
             stop.eq(fault | faults | registers.clear),
+            # What readers ask for in the first cycle of `stop` is seen by `drained` in the next.
+            stopped.eq(stop),
             # A cycle late, for it reaches every flip-flop; a stopped mover starts nothing then.
-            flush.eq(stop & registers.clear & mover.drained & ~flush),
+            flush.eq(stopped & registers.clear & mover.drained & ~flush),
         ]
         with m.If(starts ^ retires):
             m.d.sync += [
@@ -186,16 +205,13 @@ class Engine(wiring.Component):
                 idle.eq(retires & (running == 1)),
             ]
         with m.If(starts):
-            m.d.sync += [
-                started.eq(started + 1),
-                wanted[started[:slot_bits]].eq(sequencer.interrupt),
-            ]
+            m.d.sync += started.eq(started + 1)
         with m.If(retires):
             m.d.sync += retired.eq(retired + 1)
         with m.If(faults):
             m.d.sync += fault.eq(1)
         with m.If(~fault):  # and not only when there is one: that is known late in the cycle
-            m.d.sync += code.eq(completions.status)
+            m.d.sync += code.eq(status)
             with m.If(mover.fault):
                 m.d.sync += [port.eq(mover.fault_port), address.eq(mover.fault_address)]
             with m.Else():

@@ -110,7 +110,9 @@ class Mover(wiring.Component):
         lanes = config.lanes
         m.submodules.reader_a = reader_a = Reader(config)
         m.submodules.bit_unit = bit_unit = BitUnit(config.data_width, config.ops, lanes)
-        m.submodules.repack = repack = Repack(config.data_width, lanes, config.ops)
+        m.submodules.repack = repack = Repack(
+            config.data_width, lanes, config.ops, pipelined=config.pipelined
+        )
         m.submodules.writer = writer = Writer(config)
         work = current = None
         if config.single_op is None:
@@ -128,16 +130,19 @@ class Mover(wiring.Component):
             wiring.connect(m, repack.o, writer.i)
         else:
             # Else the writer's ready would reach the readers' FIFOs in one cycle.
-            m.submodules.slack = slack = Slack(ToWrite(config.data_width))
-            wiring.connect(m, repack.o, slack.i)
-            wiring.connect(m, slack.o, writer.i)
+            register = Skid if config.pipelined else Slack
+            m.submodules.results = results = register(ToWrite(config.data_width))
+            wiring.connect(m, repack.o, results.i)
+            wiring.connect(m, results.o, writer.i)
         wiring.connect(m, writer.port, wiring.flipped(self.write))
 
         # Every unit takes the command in one cycle: each can hold the next while it finishes one.
+        # They are asked a cycle ahead: who can take a command still can in the next cycle.
         go = Signal()
-        ready: Value = writer.start.ready
+        ready = Signal()
+        free: Value = writer.start.ready
         if work:
-            ready &= work.i.ready
+            free &= work.i.ready
             m.d.comb += [
                 work.i.p.operation.eq(self.i.p.operation),
                 work.i.p.reads_b.eq(self.i.p.reads_b),
@@ -148,7 +153,7 @@ class Mover(wiring.Component):
         for number, (reader, start, port, track) in enumerate(readers):
             wiring.connect(m, reader.port, wiring.flipped(port))
             needed = self.i.p.reads_b if number else 1
-            ready &= reader.i.ready | ~needed if number else reader.i.ready
+            free &= reader.i.ready
             walking |= reader.walking
             drained &= ~reader.waiting
             m.d.comb += [
@@ -159,6 +164,7 @@ class Mover(wiring.Component):
                 reader.offsets.eq(self.loops.y),
                 reader.stop.eq(self.stop),
             ]
+        m.d.sync += ready.eq(free & ~go)
         m.d.comb += [
             self.i.ready.eq(ready & ~self.stop),
             go.eq(self.i.valid & self.i.ready),

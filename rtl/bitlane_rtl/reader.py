@@ -55,7 +55,7 @@ class Reader(wiring.Component):
     loops, track, offsets
         As for `runs.Walker`.
     stop : ``In(1)``
-        Request no more; what has been requested is still taken.
+        Request no more from the next cycle on; what has been requested is still taken.
     port : ``Out(ReadPort(address_width, data_width))``
     o : ``Out(stream.Signature(Aligned(configuration)))``
         The operand's beats. After the first with ``edge.error`` all have it.
@@ -107,9 +107,10 @@ class Reader(wiring.Component):
         m.submodules.joiner = joiner = Joiner(self._configuration)
         if joiner.staged:
             # Else the bit unit's ready would reach through the joiner into the FIFO.
-            m.submodules.slack = slack = Slack(Aligned(self._configuration))
-            wiring.connect(m, joiner.o, slack.i)
-            wiring.connect(m, slack.o, wiring.flipped(self.o))
+            register = Skid if self._configuration.pipelined else Slack
+            m.submodules.aligned = aligned = register(Aligned(self._configuration))
+            wiring.connect(m, joiner.o, aligned.i)
+            wiring.connect(m, aligned.o, wiring.flipped(self.o))
         else:
             wiring.connect(m, joiner.o, wiring.flipped(self.o))
         splitter = self._spans(m, joiner)
@@ -158,18 +159,10 @@ class Reader(wiring.Component):
 
         # Where the run's first byte goes: the output's offset, scaled to the input's lanes.
         scaled = Signal(log2 + 3)
-        wider, narrower = Signal(2), Signal(2)
         if Op.COUNT in config.ops:
+            narrowed, widened = start.offset >> start.ratio, start.offset << start.ratio
             m.d.comb += [
-                wider.eq(start.out_lane - start.lane),
-                narrower.eq(start.lane - start.out_lane),
-                scaled.eq(
-                    Mux(
-                        start.lane < start.out_lane,
-                        start.offset >> wider,
-                        start.offset << narrower,
-                    )
-                ),
+                scaled.eq(Mux(start.widens, narrowed, widened)),
                 tag.slot.eq(scaled[log2:]),
             ]
         else:
@@ -261,7 +254,7 @@ class Reader(wiring.Component):
         go = Signal()
         left = Signal()
         m.d.comb += [
-            go.eq(room & ~self.stop & opened.i.ready),
+            go.eq(room & opened.i.ready),
             requests.i.valid.eq(splitter.o.valid & go),
             requests.i.p.address.eq(burst.address),
             requests.i.p.length.eq(burst.length),
@@ -279,7 +272,7 @@ class Reader(wiring.Component):
         m.d.sync += [
             free.eq(free_next),
             # Room for a whole block: cheaper than a comparison, and the FIFO holds several.
-            room.eq(free_next[(BEATS_PER_BLOCK - 1).bit_length() :].any()),
+            room.eq(free_next[(BEATS_PER_BLOCK - 1).bit_length() :].any() & ~self.stop),
         ]
 
         descriptor, tag, beat = opened.o.p, opened.o.p.tag, self.port.data.p

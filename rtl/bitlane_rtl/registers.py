@@ -105,8 +105,8 @@ class Registers(wiring.Component):
         Its word, one cycle later (`ring.Completions`).
     doorbell : ``Out(16)``
         DOORBELL: commands submitted. Changes in the cycle after it is written.
-    doorbell_next : ``Out(16)``
-        What ``doorbell`` will be in the next cycle.
+    doorbell_write, doorbell_data : ``Out``
+        ``doorbell`` will be ``doorbell_data`` in the next cycle.
     clear : ``Out(1)``
         CLEAR was written: 1 from 2 cycles after that until the one that has ``flush``.
     flush : ``In(1)``
@@ -146,7 +146,8 @@ class Registers(wiring.Component):
                 "completion_address": Out(range(configuration.slots)),
                 "completion_data": In(32),
                 "doorbell": Out(register("DOORBELL")["COUNT"].width),
-                "doorbell_next": Out(register("DOORBELL")["COUNT"].width),
+                "doorbell_write": Out(1),
+                "doorbell_data": Out(register("DOORBELL")["COUNT"].width),
                 "clear": Out(1),
                 "flush": In(1),
                 "timeout": Out(32),
@@ -170,7 +171,8 @@ class Registers(wiring.Component):
     completion_address: Signal
     completion_data: Signal
     doorbell: Signal
-    doorbell_next: Signal
+    doorbell_write: Signal
+    doorbell_data: Signal
     clear: Signal
     flush: Signal
     timeout: Signal
@@ -206,10 +208,12 @@ class Registers(wiring.Component):
             self.ring_write_address.eq(control.address[_WORD_BITS:]),
         ]
         m.d.comb += self.ring_write_data.eq(late_data)
-        m.d.comb += self.doorbell_next.eq(self.doorbell)
-        with m.If(control.write & _at(control.address, "DOORBELL")):
-            m.d.comb += self.doorbell_next.eq(control.write_data)
-        m.d.sync += self.doorbell.eq(self.doorbell_next)
+        m.d.comb += [
+            self.doorbell_write.eq(control.write & _at(control.address, "DOORBELL")),
+            self.doorbell_data.eq(control.write_data),
+        ]
+        with m.If(self.doorbell_write):
+            m.d.sync += self.doorbell.eq(self.doorbell_data)
 
         def written(name: str) -> Value:
             """Whether ``late_data`` is to be written to a register."""

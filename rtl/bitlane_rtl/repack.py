@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from .abi import Lane, Op
 from .beats import Result, ToWrite
-from .queue import Slack
+from .queue import Skid, Slack
 
 __all__ = ["Repack"]
 
@@ -21,7 +21,11 @@ _OUT_LANES = (Lane.BITS_8, Lane.BITS_32)
 
 
 class _Decoded(data.StructLayout):
-    """A result and what its lanes say; ``last_part``: parts of the wider beat, less one."""
+    """A result and what its lanes and edge say.
+
+    ``last_part``: parts of the wider beat, less one. ``first``: the part that a run's first beat
+    goes to. ``ends``: nothing follows in the same beat; else ``end_part`` is the last one.
+    """
 
     def __init__(self, data_width: int) -> None:
         super().__init__(
@@ -31,6 +35,9 @@ class _Decoded(data.StructLayout):
                 "narrows": 1,
                 "widens": 1,
                 "last_part": 3,
+                "first": 3,
+                "ends": 1,
+                "end_part": 3,
             }
         )
 
@@ -64,7 +71,14 @@ class Repack(wiring.Component):
     i: stream.Interface
     o: stream.Interface
 
-    def __init__(self, data_width: int, lanes: Collection[Lane], ops: Collection[Op]) -> None:
+    def __init__(
+        self,
+        data_width: int,
+        lanes: Collection[Lane],
+        ops: Collection[Op],
+        *,
+        pipelined: bool = False,
+    ) -> None:
         super().__init__(
             {
                 "i": In(stream.Signature(Result(data_width))),
@@ -76,6 +90,7 @@ class Repack(wiring.Component):
         widest = Lane(min(data_width, 64).bit_length() - 4)
         self._lanes = frozenset(min(lane, widest) for lane in lanes)
         self._changes_lanes = Op.COUNT in ops
+        self._pipelined = pipelined
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -91,34 +106,39 @@ class Repack(wiring.Component):
             ]
             return m
 
-        # What the lanes say is found out before the spare entry that parts the two sides, which
-        # is needed anyway: else what follows from it would reach the operands in one cycle.
-        m.submodules.slack = slack = Slack(_Decoded(self._data_width))
-        decoded = slack.i.p
+        # What the lanes say is found out before the entry that parts the two sides, which is needed
+        # anyway: else what follows from it would reach the operands in one cycle.
+        register = Skid if self._pipelined else Slack
+        m.submodules.entry = entry = register(_Decoded(self._data_width))
+        decoded = entry.i.p
+        final = Signal(2)
+        m.d.comb += final.eq(Mux(i.lane[0], i.edge.final[1], i.edge.final))
         m.d.comb += [
             decoded.result.eq(i),
             decoded.passes.eq(i.lane == i.out_lane),
             decoded.narrows.eq(i.lane > i.out_lane),
             decoded.widens.eq(i.lane < i.out_lane),
-            slack.i.valid.eq(self.i.valid),
-            self.i.ready.eq(slack.i.ready),
+            decoded.first.eq(Mux(decoded.narrows, i.edge.slot, 0)),
+            decoded.ends.eq(i.edge.last & ~decoded.widens),
+            decoded.end_part.eq(Mux(i.edge.last, final, decoded.last_part)),
+            entry.i.valid.eq(self.i.valid),
+            self.i.ready.eq(entry.i.ready),
         ]
         with m.Switch(Cat(i.lane, i.out_lane)):
             for lane in sorted(self._lanes):
                 for out_lane in _OUT_LANES:
                     with m.Case(lane | out_lane << 2):
                         m.d.comb += decoded.last_part.eq((1 << abs(lane - out_lane)) - 1)
-        i, valid, ready = slack.o.p.result, slack.o.valid, slack.o.ready
-        passes, narrows, widens = slack.o.p.passes, slack.o.p.narrows, slack.o.p.widens
-        last_part = slack.o.p.last_part
+        i, valid, ready = entry.o.p.result, entry.o.valid, entry.o.ready
+        passes, narrows, widens = entry.o.p.passes, entry.o.p.narrows, entry.o.p.widens
+        last_part = entry.o.p.last_part
 
         # The part of the wider beat that goes with this one, and whether it is the last needed.
-        part, parts_done, final = Signal(3), Signal(3), Signal(2)
+        part, parts_done = Signal(3), Signal(3)
         starts, done = Signal(init=1), Signal()
         m.d.comb += [
-            part.eq(Mux(narrows & starts, i.edge.slot, parts_done)),
-            final.eq(Mux(i.lane[0], i.edge.final[1], i.edge.final)),
-            done.eq((part == last_part) | (i.edge.last & (~widens | (part == final)))),
+            part.eq(Mux(starts, entry.o.p.first, parts_done)),
+            done.eq(entry.o.p.ends | (part == entry.o.p.end_part)),
         ]
 
         # What stands in the register counts as a beat once it is complete.

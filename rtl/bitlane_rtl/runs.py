@@ -17,9 +17,10 @@ class Start(data.StructLayout):
     """What a stream needs to know of a command before it walks.
 
     ``address`` of the first element; ``offset`` of the output's first element in its beat, 0 if Y
-    is STRIDED; ``extent``: bytes of a dense run, less one; ``lane``, ``out_lane``; ``strided``
-    and ``repeat``: the stream's mode; ``offset_steps``: the loops move ``offset`` (Y is DENSE);
-    ``loops``: loops in use, less one.
+    is STRIDED; ``extent``: bytes of a dense run, less one; ``lane``, ``out_lane``; ``widens``: the
+    latter is wider, and ``ratio``: how often it is doubled or halved; ``strided`` and ``repeat``:
+    the stream's mode; ``offset_steps``: the loops move ``offset`` (Y is DENSE); ``loops``: loops in
+    use, less one.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -30,6 +31,8 @@ class Start(data.StructLayout):
                 "extent": configuration.length_bits,
                 "lane": 2,
                 "out_lane": 2,
+                "widens": 1,
+                "ratio": 2,
                 "strided": 1,
                 "repeat": 1,
                 "offset_steps": 1,

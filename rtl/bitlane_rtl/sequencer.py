@@ -31,7 +31,9 @@ class Sequencer(wiring.Component):
     Members
     -------
     doorbell : ``In(16)``
-        Records submitted since reset, as they will be in the next cycle.
+        Records submitted since reset.
+    doorbell_write, doorbell_data : ``In``
+        ``doorbell`` will be ``doorbell_data`` in the next cycle.
     ring_write : ``In(1)``
         The host writes to the ring in this cycle: what was fetched ahead is fetched again.
     ring_read, ring_address, ring_words
@@ -56,6 +58,8 @@ class Sequencer(wiring.Component):
     """
 
     doorbell: Signal
+    doorbell_write: Signal
+    doorbell_data: Signal
     ring_write: Signal
     ring_read: Signal
     ring_address: Signal
@@ -75,6 +79,8 @@ class Sequencer(wiring.Component):
         super().__init__(
             {
                 "doorbell": In(16),
+                "doorbell_write": In(1),
+                "doorbell_data": In(16),
                 "ring_write": In(1),
                 "ring_read": Out(1),
                 "ring_address": Out(range(configuration.slots * groups)),
@@ -95,13 +101,17 @@ class Sequencer(wiring.Component):
         m.submodules.checks = checks = Checks(config, columns)
 
         started = Signal(16)
+        following = Signal(16, init=1)
         submitted = Signal()
         started_now = Signal()
-        # Compared a cycle ahead: what waits for the doorbell is the longest path without it.
-        with m.If(started_now):
-            m.d.sync += submitted.eq(self.doorbell != (started + 1)[:16])
-        with m.Else():
-            m.d.sync += submitted.eq(self.doorbell != started)
+        # Compared a cycle ahead, and beside what chooses among the comparisons: both the doorbell
+        # and the start of a command are known late.
+        def others(count: Signal) -> Value:
+            return Mux(started_now, count != following, count != started)
+
+        m.d.sync += submitted.eq(
+            Mux(self.doorbell_write, others(self.doorbell_data), others(self.doorbell))
+        )
 
         # Fetch: address -> ring -> `words`, each stage waiting for the next.
         slot = Signal(range(config.slots))
@@ -128,12 +138,15 @@ class Sequencer(wiring.Component):
         position = Signal(range(RECORD_WORDS // columns))
         decode = Signal()
         ready = Signal()
+        # A cycle late, but long before a command that follows can bring a loop register.
+        walking = Signal()
+        m.d.sync += walking.eq(self.walking)
         control = Signal(32, reset_less=True)
         fields = {name: Signal(32, name=name.lower(), reset_less=True) for name in _KEPT}
         final, used = self._length(m, control, position)
         beyond = position >= 8 // columns
         m.d.comb += [
-            take.eq(full & ~decode & ~ready & ~(beyond & self.walking)),
+            take.eq(full & ~decode & ~ready & ~(beyond & walking)),
             checks.words.eq(words),
             checks.position.eq(position),
             checks.used.eq(used),
@@ -152,6 +165,8 @@ class Sequencer(wiring.Component):
 
         code = Signal(Status)
         good = Signal()
+        widens = Signal()
+        ratio = Signal(2)
         extent = {
             lane: Signal(config.length_bits, name=f"{lane.lower()}_extent") for lane in _LANES
         }
@@ -164,6 +179,11 @@ class Sequencer(wiring.Component):
             ]
             with m.If(_strided(control)):  # else walkers may still use it
                 m.d.sync += self.loops.run.eq(fields["RUN"] - 1)
+            lane, out_lane = (control_field(control, name) for name in _LANES)
+            m.d.sync += [
+                widens.eq(lane < out_lane),
+                ratio.eq(Mux(lane < out_lane, out_lane - lane, lane - out_lane)),
+            ]
             m.d.sync += [
                 extent[lane].eq((fields["RUN"] << control_field(control, lane)) - 1)
                 for lane in _LANES
@@ -178,7 +198,7 @@ class Sequencer(wiring.Component):
             self.interrupt.eq(control_field(control, "INTERRUPT")),
         ]
         with m.If(started_now):
-            m.d.sync += [ready.eq(0), started.eq(started + 1)]
+            m.d.sync += [ready.eq(0), started.eq(following), following.eq(following + 1)]
         m.d.comb += checks.clear.eq(restart | decode)
 
         # The host may still be writing what was fetched ahead of the doorbell.
@@ -190,33 +210,40 @@ class Sequencer(wiring.Component):
             with m.Elif((position == 0) & ~take):
                 m.d.sync += [group.eq(0), arriving.eq(0), full.eq(0)]
         self._command(m, control, fields, extent)
+        for start in (self.o.p.a, self.o.p.b, self.o.p.y):
+            m.d.comb += [start.widens.eq(widens), start.ratio.eq(ratio)]
         return m
 
     def _length(self, m: Module, control: Signal, position: Signal) -> tuple[Signal, Signal]:
         """Whether ``position`` is the record's last, and which of its words are in use."""
         columns = self._columns
+        most = min(self._configuration.loops, 6) - 1
         loops = Signal(3)
         long = Signal()
         reads_b = Signal()
-        words = Signal(range(RECORD_WORDS + 1))
-        most = min(self._configuration.loops, 6) - 1
         asked = control_field(control, "LOOPS")
         m.d.comb += [
             # A number of loops out of range is refused, whatever its record's length.
             loops.eq(Mux((asked == 0) | (asked > most + 1), 0, asked - 1)),
             long.eq((loops != 0) | _strided(control)),
             reads_b.eq(control_field(control, "OP").matches(*(op for op in Op if op.reads_b))),
-            words.eq(Mux(long, 12 + (loops << 2), Mux(reads_b, 8, 6))),
         ]
-        final = Signal()
-        used = Signal(columns)
-        end = Signal(range(RECORD_WORDS + columns))
-        m.d.comb += end.eq((position + 1) * columns)
-        # The first words hold CONTROL itself, and no record is shorter than 6 words.
-        m.d.comb += final.eq((position != 0) & (end >= words))
-        for column in range(columns):
-            m.d.comb += used[column].eq((position == 0) | (position * columns + column < words))
-        return final, used
+
+        def group_of(words: int) -> int:
+            return (words - 1) // columns
+
+        last = Signal(range(RECORD_WORDS // columns), init=group_of(6))
+        length = Mux(reads_b, group_of(8), group_of(6))
+        length = Mux(long, group_of(12) + loops * (4 // columns), length)
+        used = Signal(columns, init=-1)
+        if columns <= 2:
+            # Known a cycle late, when the words of the first two groups, which every record has,
+            # have been taken; and all words of a group are used.
+            m.d.sync += last.eq(length)
+        else:
+            both = (position != group_of(8)) | long | reads_b
+            m.d.comb += [last.eq(length), used[2:].eq(both.replicate(2))]
+        return position == last, used
 
     def _keep(
         self, m: Module, words: Signal, position: Signal, control: Signal, fields: dict[str, Signal]

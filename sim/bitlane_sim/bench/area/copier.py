@@ -86,6 +86,7 @@ class Copier(wiring.Component):
         mover = Mover(config)
         flush = Signal()
         stop = Signal()
+        stopped = Signal()
         m.submodules.mover = ResetInserter(flush)(mover)
         m.submodules.read = read = Axi4ReadManager(*widths)
         m.submodules.write = write = Axi4WriteManager(*widths)
@@ -118,7 +119,8 @@ class Copier(wiring.Component):
         # As in `Engine`.
         m.d.sync += [
             stop.eq(self.fault | mover.fault | self.clear),
-            flush.eq(stop & self.clear & mover.drained & ~flush),
+            stopped.eq(stop),
+            flush.eq(stopped & self.clear & mover.drained & ~flush),
         ]
         with m.If(flush):
             m.d.sync += self.fault.eq(0)
