@@ -5,7 +5,7 @@ Never requests a beat that it has no room for, and so never holds up a port that
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,23 +15,27 @@ from .configuration import Configuration
 from .loops import Loops, Track
 from .memory_port import ReadPort, request
 from .queue import Hold, Queue, Skid, Slack
-from .realign import Aligned, Joiner, Word, replicate, rotate
+from .realign import Aligned, Joiner, Word, as_it_is, replicate, rotate
 from .runs import Start, Walker
 
 __all__ = ["Reader"]
 
 
 class _Tag(data.StructLayout):
-    """What a span tells the words read for it; see `Word`. ``rotate``: bytes to move left."""
+    """What a span tells the words read for it; see `Word`.
+
+    ``rotate``: bytes to move left; ``fill``: the lane of the element to fill each beat with.
+    """
 
     def __init__(self, configuration: Configuration) -> None:
         word = Word(configuration)
+        repeat = Mode.REPEAT in configuration.modes
         fields = {name: field.shape for name, field in word if name not in ("data", "edge")}
         super().__init__(
             {
                 **fields,
                 "rotate": word["split"].shape,
-                "lane": 2 if Mode.REPEAT in configuration.modes else 0,
+                "fill": as_it_is(configuration.data_width).bit_length() if repeat else 0,
                 "last": 1,
                 "end": 1,
                 "slot": 3 if Op.COUNT in configuration.ops else 0,
@@ -157,6 +161,19 @@ class Reader(wiring.Component):
             tag.end.eq(run.end),
         ]
 
+        # Spans of other than dense runs are elements, cut down before the walker, as the splitter
+        # has long sums to do. Only `rest` is needed of the extent then.
+        rest: Value = start.extent[:log2]
+        if len(config.modes) > 1:
+            with m.If(self.i.p.strided | self.i.p.repeat):
+                m.d.comb += walker.i.p.extent.eq(0)
+            rest = Signal(log2, reset_less=True)
+            if walker.walks:
+                with m.If(walker.i.ready):
+                    m.d.sync += rest.eq(self.i.p.extent)
+            else:
+                m.d.comb += rest.eq(self.i.p.extent)
+
         # Where the run's first byte goes: the output's offset, scaled to the input's lanes.
         scaled = Signal(log2 + 3)
         if Op.COUNT in config.ops:
@@ -172,13 +189,13 @@ class Reader(wiring.Component):
         m.d.comb += target.eq(scaled)
 
         target_end = Signal(log2 + 1)
-        m.d.comb += target_end.eq(target + start.extent[:log2])
+        m.d.comb += target_end.eq(target + rest)
         if Op.COUNT in config.ops:
             m.d.comb += tag.final.eq(target_end[log2 - 2 : log2])
         source_end = Signal(log2 + 1)
         prime = Signal()
         m.d.comb += [
-            source_end.eq(source + start.extent[:log2]),
+            source_end.eq(source + rest),
             prime.eq(target < source),
             tag.rotate.eq(target - source),
             tag.split.eq(target - source),
@@ -191,10 +208,10 @@ class Reader(wiring.Component):
         if Mode.STRIDED in config.modes:
             self._gather(m, walker, splitter, target)
         if Mode.REPEAT in config.modes:
-            m.d.comb += tag.lane.eq(start.lane)
+            m.d.comb += [tag.fill.eq(as_it_is(config.data_width)), tag.extra.eq(target_end[-1])]
             with m.If(start.repeat):
                 m.d.comb += [
-                    span.extent.eq(0),
+                    tag.fill.eq(start.lane),
                     tag.repeat.eq(1),
                     tag.rotate.eq(-source),
                     tag.split.eq(target),
@@ -218,7 +235,6 @@ class Reader(wiring.Component):
             m.d.sync += behind.eq(following)
         with m.If(start.strided):
             m.d.comb += [
-                span.extent.eq(0),
                 span.tag.merge.eq(1),
                 span.tag.rotate.eq(place - start.address[:log2]),
                 span.tag.split.eq(place),
@@ -303,10 +319,11 @@ class Reader(wiring.Component):
         if len(word.merge):
             m.d.comb += word.merge.eq(tag.merge)
         if len(word.repeat):
-            filled = replicate(m, moved, tag.lane, config.lanes, "filled")
-            m.d.comb += word.repeat.eq(tag.repeat)
-            with m.If(tag.repeat):
-                m.d.comb += word.data.eq(filled)
+            m.d.comb += [
+                word.repeat.eq(tag.repeat),
+                word.extra.eq(tag.extra),
+                word.data.eq(replicate(m, moved, tag.fill, config.lanes, "filled")),
+            ]
 
         failed = Signal()
         at = Signal(config.address_width, reset_less=True)

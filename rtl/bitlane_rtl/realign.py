@@ -10,7 +10,7 @@ from .abi import Lane, Mode
 from .beats import Edge
 from .configuration import Configuration
 
-__all__ = ["Aligned", "Joiner", "Word", "replicate", "rotate"]
+__all__ = ["Aligned", "Joiner", "Word", "as_it_is", "replicate", "rotate"]
 
 
 class Word(data.StructLayout):
@@ -19,7 +19,8 @@ class Word(data.StructLayout):
     Without ``prime`` the word completes an output beat: bytes from ``split`` on are its own, those
     before it the previous word's. ``flush``: one more output beat holds the rest of this word.
     ``merge``: the output beat stays as the previous word of the next (gather). ``repeat``: the word
-    is the output for the whole run, whose first byte stands at ``split``.
+    is the output for the whole run, whose first byte stands at ``split``; ``extra``: which takes a
+    beat more than its bytes would from byte 0 on.
 
     Fields that the configuration has no use for are 0 bits wide.
     """
@@ -33,6 +34,7 @@ class Word(data.StructLayout):
                 "flush": 1,
                 "merge": 1 if Mode.STRIDED in configuration.modes else 0,
                 "repeat": 1 if Mode.REPEAT in configuration.modes else 0,
+                "extra": 1 if Mode.REPEAT in configuration.modes else 0,
                 "edge": Edge,
             }
         )
@@ -54,12 +56,21 @@ def rotate(m: Module, value: Value, count: Value, name: str) -> Value:
     return value
 
 
+def as_it_is(data_width: int) -> int:
+    """The lane that makes `replicate` a wire: that of a whole beat, or else one that is none."""
+    return min(data_width.bit_length() - 4, max(Lane) + 1)
+
+
 def replicate(m: Module, value: Value, lane: Value, lanes: frozenset[Lane], name: str) -> Signal:
-    """Add a multiplexer to ``m`` that fills a beat with the element in ``value``'s low bits."""
+    """Add a multiplexer to ``m`` that fills a beat with the element in ``value``'s low bits.
+
+    ``lane`` is the element's, or ``as_it_is(len(value))`` to leave ``value`` alone.
+    """
     filled = Signal(len(value), name=name)
+    m.d.comb += filled.eq(value)
     with m.Switch(lane):
         for each in sorted(lanes):
-            if each.bits <= len(value):
+            if each.bits < len(value):
                 with m.Case(each):
                     m.d.comb += filled.eq(value[: each.bits].replicate(len(value) // each.bits))
     return filled
@@ -222,31 +233,19 @@ class Joiner(wiring.Component):
 
         if Mode.REPEAT not in config.modes:
             return
-        log2 = config.data_bytes_log2
-        whole, rest = self.extents.payload[log2:], self.extents.payload[:log2]
-        several = Signal()
+        whole = self.extents.payload[config.data_bytes_log2 :]
         beats = Signal(len(whole), reset_less=True)
         extra = Signal(reset_less=True)
         left = Signal()
-
-        def carries(candidate: Any, name: str) -> Signal:
-            """Whether a run that starts at the word's ``split`` ends a beat later."""
-            carry = Signal(name=f"{name}_carries")
-            m.d.comb += carry.eq((candidate.split + rest)[-1])
-            return carry
-
-        # Both are ready before it is known which of the words comes to the front.
-        carry = Mux(past_spare, carries(self.i.p, "input"), carries(spare, "spare"))
         m.d.comb += [
-            several.eq(whole.any()),
             more.eq(left),
             self.extents.ready.eq(load & loads & incoming.edge.end),
         ]
         with m.If(load):
             m.d.sync += [
                 beats.eq(whole),
-                extra.eq(carry),
-                left.eq(incoming.repeat & (several | carry)),
+                extra.eq(incoming.extra),
+                left.eq(incoming.repeat & (whole.any() | incoming.extra)),
             ]
         with m.Elif(full & self.o.ready & left & ~flushing):
             m.d.sync += [

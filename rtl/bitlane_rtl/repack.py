@@ -23,8 +23,9 @@ _OUT_LANES = (Lane.BITS_8, Lane.BITS_32)
 class _Decoded(data.StructLayout):
     """A result and what its lanes and edge say.
 
-    ``last_part``: parts of the wider beat, less one. ``first``: the part that a run's first beat
-    goes to. ``ends``: nothing follows in the same beat; else ``end_part`` is the last one.
+    ``last_part``: parts of the wider beat, less one. ``first``: the part of a run's first beat, and
+    ``first_bytes``: those that it goes to. ``ends``: nothing more goes into the same beat; else
+    ``end_part`` is the last that does.
     """
 
     def __init__(self, data_width: int) -> None:
@@ -36,6 +37,7 @@ class _Decoded(data.StructLayout):
                 "widens": 1,
                 "last_part": 3,
                 "first": 3,
+                "first_bytes": data_width // 8,
                 "ends": 1,
                 "end_part": 3,
             }
@@ -124,11 +126,17 @@ class Repack(wiring.Component):
             entry.i.valid.eq(self.i.valid),
             self.i.ready.eq(entry.i.ready),
         ]
+        size = self._data_width // 8
+        m.d.comb += decoded.first_bytes.eq(-1)
         with m.Switch(Cat(i.lane, i.out_lane)):
             for lane in sorted(self._lanes):
                 for out_lane in _OUT_LANES:
                     with m.Case(lane | out_lane << 2):
                         m.d.comb += decoded.last_part.eq((1 << abs(lane - out_lane)) - 1)
+                        if lane > out_lane:
+                            m.d.comb += decoded.first_bytes.eq(
+                                _bytes_of(i.edge.slot, lane.bytes // out_lane.bytes, size)
+                            )
         i, valid, ready = entry.o.p.result, entry.o.valid, entry.o.ready
         passes, narrows, widens = entry.o.p.passes, entry.o.p.narrows, entry.o.p.widens
         last_part = entry.o.p.last_part
@@ -160,25 +168,26 @@ class Repack(wiring.Component):
                 error.eq(i.edge.error | (partial & error)),
             ]
 
-        size = self._data_width // 8
         held_data = Signal(self._data_width, reset_less=True)
         counts = self._counts(m, i, part)
+        # The bytes that go with `part`; found for the next part here, as there is no time for it then.
+        mine, following_bytes = Signal(size), Signal(size)
+        m.d.comb += mine.eq(Mux(starts, entry.o.p.first_bytes, following_bytes))
         ratios = {
             lane.bytes // out_lane.bytes
             for lane in self._lanes
             for out_lane in _OUT_LANES
             if lane > out_lane
         }
+        with m.If(load):
+            m.d.sync += following_bytes.eq(-1)
+            with m.Switch(last_part):
+                for ratio in sorted(ratios):
+                    with m.Case(ratio - 1):
+                        m.d.sync += following_bytes.eq(mine.rotate_left(size // ratio))
         for byte in range(size):
-            mine = Signal(name=f"mine_{byte}")
-            m.d.comb += mine.eq(1)
-            with m.If(narrows):
-                with m.Switch(last_part):
-                    for ratio in sorted(ratios):
-                        with m.Case(ratio - 1):
-                            m.d.comb += mine.eq(part == byte * ratio // size)
             own, held = i.data.word_select(byte, 8), held_data.word_select(byte, 8)
-            with m.If(load & mine):
+            with m.If(load & mine[byte]):
                 m.d.sync += held.eq(Mux(passes, own, counts[byte]))
         m.d.comb += [o.data.eq(held_data), o.last.eq(last), o.end.eq(end), o.error.eq(error)]
         return m
@@ -218,3 +227,8 @@ class Repack(wiring.Component):
                                 m.d.comb += value.eq(choice)
             counts.append(value)
         return counts
+
+
+def _bytes_of(part: Value, parts: int, size: int) -> Value:
+    """The bytes of a beat of ``size`` bytes, cut into ``parts``, that are in ``part``."""
+    return Cat(part == byte * parts // size for byte in range(size))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -87,6 +87,8 @@ class Walker(wiring.Component):
     def __init__(self, configuration: Configuration, *, has_offset: bool) -> None:
         self._configuration = configuration
         self._has_offset = has_offset
+        self.walks = configuration.loops > 1 or Mode.STRIDED in configuration.modes
+        """Whether there is anything to walk; else this is wires."""
         track = Track(configuration.address_width, configuration.loops)
         super().__init__(
             {
@@ -103,7 +105,7 @@ class Walker(wiring.Component):
         m = Module()
         strided = Mode.STRIDED in self._configuration.modes
         loops = self._configuration.loops
-        if loops == 1 and not strided:
+        if not self.walks:
             m.d.comb += [
                 self.o.valid.eq(self.i.valid),
                 self.i.ready.eq(self.o.ready),
@@ -132,15 +134,16 @@ class Walker(wiring.Component):
             self.i.ready.eq(~valid),
             self.walking.eq(valid),
         ]
+        # below[k]: every loop inside loop k stands at its last iteration, so k goes on, or begins
+        # anew. What becomes of the registers at the end of a command does not matter.
+        below = [Cat(done[:k]).all() for k in range(loops)]
         # Outside of any condition on ready: the adder must not wait for it.
-        advance = [Signal(name=f"advance_{k}") for k in range(loops)]
         step = Signal(self._configuration.address_width)
         following = Signal(self._configuration.address_width)
-        m.d.comb += following.eq(run.address + step)
-        for k in range(loops):
-            m.d.comb += advance[k].eq((Cat(done[:k]).all() if k else 1) & ~done[k])
-            with m.If(advance[k]):
-                m.d.comb += step.eq(self.track.jumps[k - 1] if k else self.track.stride)
+        m.d.comb += [step.eq(self.track.stride), following.eq(run.address + step)]
+        for k in range(1, loops):
+            with m.If(below[k]):
+                m.d.comb += step.eq(self.track.jumps[k - 1])
 
         with m.If(self.i.ready):
             m.d.sync += [valid.eq(self.i.valid), run.eq(self.i.p), first.eq(1)]
@@ -150,14 +153,16 @@ class Walker(wiring.Component):
             m.d.sync += [counter.eq(total) for counter, total in zip(left, totals, strict=True)]
         with m.Elif(self.o.ready):
             m.d.sync += [valid.eq(~end), run.address.eq(following), first.eq(done[0])]
-            for k, advances in enumerate(advance):
-                with m.If(advances):
-                    m.d.sync += [left[k].eq(left[k] - 1), done[k].eq(left[k] == 1)]
+            for k, total in enumerate(totals):
+                again: Value = total == 0
+                if not k:
+                    again = ~run.strided | again if strided else Const(1)
+                with m.If(below[k] if k else Const(1)):
+                    m.d.sync += [
+                        left[k].eq(Mux(done[k], total, left[k] - 1)),
+                        done[k].eq(Mux(done[k], again, left[k] == 1)),
+                    ]
                     if k and self._has_offset:
                         offset = run.offset + self.offsets.jumps[k - 1]
                         m.d.sync += run.offset.eq(Mux(run.offset_steps, offset, 0))
-                    for j in range(k):
-                        m.d.sync += left[j].eq(totals[j])
-                        again = totals[j] == 0
-                        m.d.sync += done[j].eq(again if j or not strided else ~run.strided | again)
         return m

@@ -17,7 +17,7 @@ from .configuration import Configuration
 from .loops import Loops, Track
 from .memory_port import WritePort, request, write_data
 from .queue import Queue, Skid
-from .realign import replicate
+from .realign import as_it_is, replicate
 from .runs import Start, Walker
 
 __all__ = ["Writer"]
@@ -26,7 +26,7 @@ __all__ = ["Writer"]
 class _Tag(data.StructLayout):
     """What a span of the output carries: how its elements are laid out, and whether it is the last.
 
-    ``last``: the last element of a scattered run; ``end``: the last span of the command.
+    ``fill``: the lane of an element to copy to every place, see `realign.as_it_is`. ``last``: the last element of a scattered run; ``end``: the last span of the command.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -35,6 +35,7 @@ class _Tag(data.StructLayout):
             {
                 "scatter": 1 if scatter else 0,
                 "lane": 2 if scatter else 0,
+                "fill": as_it_is(configuration.data_width).bit_length() if scatter else 0,
                 "last": 1 if scatter else 0,
                 "end": 1,
             }
@@ -60,7 +61,7 @@ class Writer(wiring.Component):
     i : ``In(stream.Signature(ToWrite(data_width)))``
         The beats, aligned like the output; a scattered run's from byte 0.
     stop : ``In(1)``
-        Start no burst; end the open one with empty strobes.
+        Start no burst from the next cycle on; end the open one with empty strobes.
     port : ``Out(WritePort(address_width, data_width))``
     walking : ``Out(1)``
         See `runs.Walker`.
@@ -164,10 +165,14 @@ class Writer(wiring.Component):
             m.d.comb += [
                 span.tag.scatter.eq(run.start.strided),
                 span.tag.lane.eq(run.start.out_lane),
+                span.tag.fill.eq(as_it_is(config.data_width)),
                 span.tag.last.eq(run.last),
             ]
             with m.If(run.start.strided):
-                m.d.comb += span.extent.eq((1 << run.start.out_lane) - 1)
+                m.d.comb += [
+                    span.extent.eq((1 << run.start.out_lane) - 1),
+                    span.tag.fill.eq(run.start.out_lane),
+                ]
         if config.single_runs:
             return splitter.o
         # Else whether an element was the last of its beat would reach the queue of spans.
@@ -198,7 +203,6 @@ class Writer(wiring.Component):
         spoils = Signal()
         m.d.comb += [
             spoils.eq(self.i.valid & self.i.p.error),
-            halted.eq(self.stop | self.spoiled),
             empty.eq(halted | spoils),
             begins.eq(~inside),
             ends.eq(Mux(inside, ~more, burst.single)),
@@ -226,6 +230,8 @@ class Writer(wiring.Component):
                 m.d.sync += [left.eq(left - 1), more.eq(left != 1)]
             with m.Else():
                 m.d.sync += [left.eq(burst.length - 1), more.eq(burst.length != 1)]
+        # A cycle after `stop`: what is to go on waits for little else.
+        m.d.sync += halted.eq(self.stop | self.spoiled | spoils)
         with m.If(spoils):
             m.d.sync += self.spoiled.eq(1)
         with m.If(empty & inside):
@@ -239,34 +245,30 @@ class Writer(wiring.Component):
             m.d.comb += entering.strobe[byte].eq(inside_span & ~empty)
 
         if Mode.STRIDED in config.modes:
-            self._scatter(m, burst.tag, beats, go)
+            self._scatter(m, burst.tag, beats, go, halted)
         else:
             m.d.comb += [
                 entering.data.eq(self.i.p.data),
                 self.i.ready.eq(go & ~empty),
             ]
 
-    def _scatter(self, m: Module, tag: Any, beats: Skid, go: Signal) -> None:
+    def _scatter(self, m: Module, tag: Any, beats: Skid, go: Signal, halted: Signal) -> None:
         """Send one element of a beat at a time, copied to every place that it could go to."""
         config = self._configuration
         log2 = config.data_bytes_log2
         place = Signal(log2)
         following = Signal(log2 + 1)
-        element = Signal(config.data_width)
         m.d.comb += following.eq(place + (1 << tag.lane))
-        lanes = frozenset(lane for lane in Lane if lane.bytes <= config.data_bytes)
-        selected = self.i.p.data
+        selected = self.i.p.data  # `place` is 0 where nothing is scattered
         for bit in range(log2):
             shifted = Signal(config.data_width, name=f"shifted_{bit}")
             m.d.comb += shifted.eq(Mux(place[bit], selected >> (8 << bit), selected))
             selected = shifted
-        filled = replicate(m, selected, tag.lane, lanes, "filled")
         m.d.comb += [
-            element.eq(Mux(tag.scatter, filled, self.i.p.data)),
-            beats.i.p.data.eq(element),
+            beats.i.p.data.eq(replicate(m, selected, tag.fill, frozenset(Lane), "filled")),
             self.i.ready.eq(
                 go
-                & ~(self.stop | self.spoiled | self.i.p.error)
+                & ~(halted | self.i.p.error)
                 & (~tag.scatter | tag.last | following[-1])
             ),
         ]
