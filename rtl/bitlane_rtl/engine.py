@@ -155,12 +155,13 @@ class Engine(wiring.Component):
 
         faults = Signal()
         retires = Signal()
-        status = Signal(8)
+        # The mover's fault of the cycle before; that of this cycle is known late.
+        reported = Signal()
         m.d.comb += [
             starts.eq(sequencer.o.valid & sequencer.o.ready),
             sequencer.idle.eq(idle),
-            faults.eq(~fault & (mover.fault | sequencer.refused)),
-            retires.eq(mover.retire & ~fault),
+            faults.eq(~fault & (reported | sequencer.refused)),
+            retires.eq(mover.retire & ~(fault | reported)),
             mover.stop.eq(stop),
             registers.flush.eq(flush),
             registers.busy.eq(registers.doorbell != retired),
@@ -171,9 +172,6 @@ class Engine(wiring.Component):
             registers.fault_index.eq(retired),
             registers.fault_address.eq(address),
             registers.retired.eq(retired),
-            status.eq(
-                Mux(mover.fault, mover.code, Mux(sequencer.refused, sequencer.code, Status.OK))
-            ),
         ]
         # A cycle late, as starts and ends of commands are known late in theirs. No command ends in
         # the cycle after its start, and no read is so quick after one of RETIRED or FAULT.
@@ -189,11 +187,14 @@ class Engine(wiring.Component):
             completions.write.eq(faults | retires),
             completions.write_slot.eq(retired),
             completions.index.eq(retired),
-            completions.status.eq(status),
+            completions.status.eq(
+                Mux(reported, code, Mux(sequencer.refused, sequencer.code, Status.OK))
+            ),
             registers.interrupt_set.eq(faults | (retires & wanted[retired[:slot_bits]])),
         ]
         m.d.sync += [
-            stop.eq(fault | faults | registers.clear),
+            reported.eq(mover.fault),
+            stop.eq(fault | mover.fault | faults | registers.clear),
             # What readers ask for in the first cycle of `stop` is seen by `drained` in the next.
             stopped.eq(stop),
             # A cycle late, for it reaches every flip-flop; a stopped mover starts nothing then.
@@ -210,14 +211,16 @@ class Engine(wiring.Component):
             m.d.sync += retired.eq(retired + 1)
         with m.If(faults):
             m.d.sync += fault.eq(1)
-        with m.If(~fault):  # and not only when there is one: that is known late in the cycle
-            m.d.sync += code.eq(status)
-            with m.If(mover.fault):
-                m.d.sync += [port.eq(mover.fault_port), address.eq(mover.fault_address)]
-            with m.Else():
-                m.d.sync += [port.eq(Port.NONE), address.eq(0)]
+        with m.If(~(fault | reported)):
+            m.d.sync += [
+                code.eq(mover.code),
+                port.eq(mover.fault_port),
+                address.eq(mover.fault_address),
+            ]
+        with m.If(~fault & sequencer.refused):
+            m.d.sync += [code.eq(sequencer.code), port.eq(Port.NONE), address.eq(0)]
         with m.If(flush):
-            m.d.sync += [fault.eq(0), retired.eq(0), started.eq(0), running.eq(0), idle.eq(1)]
+            m.d.sync += [fault.eq(0), reported.eq(0), retired.eq(0), started.eq(0), running.eq(0), idle.eq(1)]
 
     def _count(self, m: Module, registers: Registers) -> None:
         """Tell the counters what the ports do."""
