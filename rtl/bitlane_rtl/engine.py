@@ -220,7 +220,14 @@ class Engine(wiring.Component):
         with m.If(~fault & sequencer.refused):
             m.d.sync += [code.eq(sequencer.code), port.eq(Port.NONE), address.eq(0)]
         with m.If(flush):
-            m.d.sync += [fault.eq(0), reported.eq(0), retired.eq(0), started.eq(0), running.eq(0), idle.eq(1)]
+            m.d.sync += [
+                fault.eq(0),
+                reported.eq(0),
+                retired.eq(0),
+                started.eq(0),
+                running.eq(0),
+                idle.eq(1),
+            ]
 
     def _count(self, m: Module, registers: Registers) -> None:
         """Tell the counters what the ports do."""

@@ -30,9 +30,10 @@ def _spread(
     lanes: Collection[Lane],
     source: Callable[[int, int], int],
     join: Callable[[Value, Value, Value], Value],
+    steps: Collection[Lane] = (Lane.BITS_16, Lane.BITS_32, Lane.BITS_64),
 ) -> Value:
     size = len(word)
-    for wider in (Lane.BITS_16, Lane.BITS_32, Lane.BITS_64):
+    for wider in steps:
         half = wider.bytes // 2
         if half < size and any(built >= wider for built in lanes):
             other = Cat(word[source(byte, half)] for byte in range(size))
@@ -52,13 +53,19 @@ def from_top(m: Module, word: Value, lane: Value, lanes: Collection[Lane]) -> Va
     return _spread(m, word, lane, lanes, lambda byte, half: byte | half, Mux)
 
 
-def over_lane(m: Module, word: Value, lane: Value, lanes: Collection[Lane]) -> Value:
-    """Give each byte the OR of the bits of all bytes of its lane."""
+def over_lane(
+    m: Module, word: Value, lane: Value, lanes: Collection[Lane], steps: Collection[Lane]
+) -> Value:
+    """Give each byte the OR of the bits of all bytes of its lane.
+
+    ``steps``: the lanes of two, four and eight bytes, in this order; or a part of them, where
+    others follow in a later stage.
+    """
 
     def join(joined: Value, other: Value, own: Value) -> Value:
         return own | Mux(joined, other, 0)
 
-    return _spread(m, word, lane, lanes, lambda byte, half: byte ^ half, join)
+    return _spread(m, word, lane, lanes, lambda byte, half: byte ^ half, join, steps)
 
 
 def bottoms(m: Module, size: int, lane: Value, lanes: Collection[Lane]) -> Value:

@@ -269,8 +269,13 @@ class Reader(wiring.Component):
         room = Signal(init=1)
         go = Signal()
         left = Signal()
+        if config.bursts > 2:
+            # Room for two bursts more, as one may go in this cycle: so `room` says all.
+            opens, opens_next = Const(1), ~(opened.level[-1] | opened.level[:-1].all())
+        else:
+            opens, opens_next = opened.i.ready, Const(1)
         m.d.comb += [
-            go.eq(room & opened.i.ready),
+            go.eq(room & opens),
             requests.i.valid.eq(splitter.o.valid & go),
             requests.i.p.address.eq(burst.address),
             requests.i.p.length.eq(burst.length),
@@ -288,24 +293,32 @@ class Reader(wiring.Component):
         m.d.sync += [
             free.eq(free_next),
             # Room for a whole block: cheaper than a comparison, and the FIFO holds several.
-            room.eq(free_next[(BEATS_PER_BLOCK - 1).bit_length() :].any() & ~self.stop),
+            room.eq(
+                free_next[(BEATS_PER_BLOCK - 1).bit_length() :].any() & ~self.stop & opens_next
+            ),
         ]
 
         descriptor, tag, beat = opened.o.p, opened.o.p.tag, self.port.data.p
         head = Signal(init=1)
         count = Signal.like(burst.length)
-        word = words.i.p
+        word: Any = Signal(Word(config))
+        arrives = Signal()
         final = Signal()
+        # The rotator alone takes most of a cycle.
+        m.d["sync" if config.pipelined else "comb"] += [
+            words.i.valid.eq(arrives),
+            words.i.payload.eq(word),
+        ]
         m.d.comb += [
             self.port.data.ready.eq(opened.o.valid),
-            words.i.valid.eq(self.port.data.valid & opened.o.valid),
+            arrives.eq(self.port.data.valid & opened.o.valid),
             opened.o.ready.eq(self.port.data.valid & beat.last),
             final.eq(beat.last & descriptor.final),
             word.edge.error.eq(beat.error),
             word.edge.last.eq(final & tag.last),
             word.edge.end.eq(final & tag.end),
         ]
-        with m.If(words.i.valid):
+        with m.If(arrives):
             m.d.sync += [head.eq(beat.last), count.eq(Mux(beat.last, 0, count + 1))]
         if len(tag.slot):
             m.d.comb += [word.edge.slot.eq(tag.slot), word.edge.final.eq(tag.final)]
@@ -332,7 +345,7 @@ class Reader(wiring.Component):
             # A burst that `opened` does not offer yet is still among the requests.
             self.waiting.eq(opened.o.valid | requests.o.valid),
         ]
-        with m.If(words.i.valid & beat.error):
+        with m.If(arrives & beat.error):
             m.d.sync += failed.eq(1)
         # A cycle late, as is the watchdog, the only one to ask before a beat has failed.
         with m.If(~failed):

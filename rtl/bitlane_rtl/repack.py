@@ -170,7 +170,7 @@ class Repack(wiring.Component):
 
         held_data = Signal(self._data_width, reset_less=True)
         counts = self._counts(m, i, part)
-        # The bytes that go with `part`; found for the next part here, as there is no time for it then.
+        # The bytes that go with `part`, found a cycle ahead.
         mine, following_bytes = Signal(size), Signal(size)
         m.d.comb += mine.eq(Mux(starts, entry.o.p.first_bytes, following_bytes))
         ratios = {

@@ -1,6 +1,5 @@
 """Walks the nested loops of one stream and gives the address of every run. Reads no memory."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -135,45 +134,41 @@ class Walker(wiring.Component):
             self.i.ready.eq(~valid),
             self.walking.eq(valid),
         ]
+
         # below[k]: every loop inside loop k stands at its last iteration, so k goes on, or begins
-        # anew. What becomes of the registers at the end of a command does not matter.
-        below = [Cat(done[:k]).all() if k else Const(1) for k in range(loops)]
+        # anew. Found a cycle ahead: the address waits for it, and `o.ready` comes late.
+        below: list[Value] = [Const(1)]
+        below += [Signal(name=f"below_{k}", reset_less=True) for k in range(1, loops)]
         # nearly[k]: loop k stands at its last iteration but one.
         nearly = [Signal(name=f"nearly_{k}", reset_less=True) for k in range(loops)]
         again: list[Value] = [total == 0 for total in totals]
-        if strided:
-            first_done = [~self.i.p.strided | again[0]]
-            again[0] = ~run.strided | again[0]
-        else:
-            first_done = [Const(1)]
-            again[0] = Const(1)
-        first_done += [(self.i.p.loops < k) | again[k] for k in range(1, loops)]
-        next_done = [Signal(name=f"next_done_{k}") for k in range(loops)]
+        at_start = [(self.i.p.loops < k) | again[k] for k in range(loops)]
+        at_start[0] = ~self.i.p.strided | again[0] if strided else Const(1)
+        again[0] = ~run.strided | again[0] if strided else Const(1)
+        following_done = [Signal(name=f"following_done_{k}") for k in range(loops)]
         for k in range(loops):
             ends = Mux(done[k], again[k], nearly[k])
-            m.d.comb += next_done[k].eq(Mux(below[k], ends, done[k]))
+            m.d.comb += following_done[k].eq(Mux(below[k], ends, done[k]))
 
-        # The loop that goes on next: found a cycle ahead, for the address waits for it.
-        moves = Signal(range(loops), reset_less=True)
         step = Signal(self._configuration.address_width)
         following = Signal(self._configuration.address_width)
-        with m.Switch(moves):
-            for k in range(loops):
-                with m.Case(k):
-                    m.d.comb += step.eq(self.track.jumps[k - 1] if k else self.track.stride)
         # Outside of any condition on ready: the adder must not wait for it.
-        m.d.comb += following.eq(run.address + step)
+        m.d.comb += [step.eq(self.track.stride), following.eq(run.address + step)]
+        for k in range(1, loops):
+            with m.If(below[k]):
+                m.d.comb += step.eq(self.track.jumps[k - 1])
 
+        # What becomes of the registers at the end of a command does not matter.
         with m.If(self.i.ready):
             m.d.sync += [valid.eq(self.i.valid), run.eq(self.i.p), first.eq(1)]
-            m.d.sync += moves.eq(_first_not(first_done))
+            m.d.sync += [below[k].eq(Cat(at_start[:k]).all()) for k in range(1, loops)]
             for k, total in enumerate(totals):
-                m.d.sync += [left[k].eq(total), nearly[k].eq(total == 1), done[k].eq(first_done[k])]
+                m.d.sync += [left[k].eq(total), nearly[k].eq(total == 1), done[k].eq(at_start[k])]
         with m.Elif(self.o.ready):
             m.d.sync += [valid.eq(~end), run.address.eq(following), first.eq(done[0])]
-            m.d.sync += moves.eq(_first_not(next_done))
+            m.d.sync += [below[k].eq(Cat(following_done[:k]).all()) for k in range(1, loops)]
             for k, total in enumerate(totals):
-                m.d.sync += done[k].eq(next_done[k])
+                m.d.sync += done[k].eq(following_done[k])
                 with m.If(below[k]):
                     m.d.sync += [
                         left[k].eq(Mux(done[k], total, left[k] - 1)),
@@ -183,11 +178,3 @@ class Walker(wiring.Component):
                         offset = run.offset + self.offsets.jumps[k - 1]
                         m.d.sync += run.offset.eq(Mux(run.offset_steps, offset, 0))
         return m
-
-
-def _first_not(done: Sequence[Value]) -> Value:
-    """The number of the first that is 0, or of the last one."""
-    result: Value = Const(len(done) - 1)
-    for k in reversed(range(len(done) - 1)):
-        result = Mux(done[k], result, k)
-    return result

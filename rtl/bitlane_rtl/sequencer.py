@@ -104,6 +104,7 @@ class Sequencer(wiring.Component):
         following = Signal(16, init=1)
         submitted = Signal()
         started_now = Signal()
+
         # Compared a cycle ahead, and beside what chooses among the comparisons: both the doorbell
         # and the start of a command are known late.
         def others(count: Signal) -> Value:

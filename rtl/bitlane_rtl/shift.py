@@ -91,7 +91,7 @@ class Shifter(wiring.Component):
         return Mux(right, mirrored, word) if self._left else mirrored
 
     def _excess(self, m: Module) -> Value:
-        """Whether the counts are the width of the lane or more, for the lane of each byte."""
+        """Whether the counts are the width of the lane or more, for pairs of each lane's bytes."""
         lanes, lane = self._lanes, self.lane
         parts = Signal(self._bytes)
         bottom = bottoms(m, self._bytes, lane, lanes)
@@ -102,7 +102,7 @@ class Shifter(wiring.Component):
                 # In wider lanes, this bit of the lowest byte is part of the count.
                 part |= bits[bit] & ~(bottom[byte] & at_least(lane, wider, lanes))
             m.d.comb += parts[byte].eq(part)
-        return over_lane(m, parts, lane, lanes)
+        return over_lane(m, parts, lane, lanes, [Lane.BITS_16])
 
     def _inside(self, distance: int, lane: Value) -> Value:
         """Whether the byte ``distance`` below is of the same lane, which is wider than that."""
@@ -185,10 +185,12 @@ class Shifter(wiring.Component):
                 )
                 data = data_next
         fill, take = Signal(size), Signal(size)
+        # All of it in one stage would take longer than anything else there.
+        excess = over_lane(m, excess_1, lane_1, lanes, [Lane.BITS_32, Lane.BITS_64])
         m.d.comb += [
             fill.eq(
                 filled
-                | (self._mirror(mirrored, excess_1) & saturate_1.replicate(size))
+                | (self._mirror(mirrored, excess) & saturate_1.replicate(size))
                 | bypass_1.replicate(size)
             ),
             take.eq((fill & fill_1) | (~fill & moved)),

@@ -26,7 +26,8 @@ __all__ = ["Writer"]
 class _Tag(data.StructLayout):
     """What a span of the output carries: how its elements are laid out, and whether it is the last.
 
-    ``fill``: the lane of an element to copy to every place, see `realign.as_it_is`. ``last``: the last element of a scattered run; ``end``: the last span of the command.
+    ``fill``: the lane of an element to copy to every place, see `realign.as_it_is`. ``last``: the
+    last element of a scattered run; ``end``: the last span of the command.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -267,9 +268,7 @@ class Writer(wiring.Component):
         m.d.comb += [
             beats.i.p.data.eq(replicate(m, selected, tag.fill, frozenset(Lane), "filled")),
             self.i.ready.eq(
-                go
-                & ~(halted | self.i.p.error)
-                & (~tag.scatter | tag.last | following[-1])
+                go & ~(halted | self.i.p.error) & (~tag.scatter | tag.last | following[-1])
             ),
         ]
         with m.If(go & tag.scatter):
