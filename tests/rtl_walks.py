@@ -85,8 +85,11 @@ class Walk:
 def loop_constants(configuration: Configuration, a: Walk, b: Walk, y: Walk) -> dict[str, Any]:
     """A constant of ``Loops(configuration)``."""
     counts = [count - 1 for count in a.counts[1:]]
+    iterations = a.counts + [1] * (configuration.loops - len(a.counts))
     return {
         "run": a.counts[0] - 1,
+        "once": sum(1 << loop for loop, count in enumerate(iterations) if count == 1),
+        "twice": sum(1 << loop for loop, count in enumerate(iterations) if count == 2),
         "counts": counts + [0] * (configuration.loops - 1 - len(counts)),
         "a": a.track(configuration),
         "b": b.track(configuration),

@@ -24,7 +24,8 @@ class Loops(data.StructLayout):
     """Loop registers, shared by all walkers and steady while any of them walks.
 
     ``run`` and ``counts[k - 1]`` are iterations less one, of a STRIDED run and of loop ``k``; loops
-    that the command does not use count as one iteration.
+    that the command does not use count as one iteration. ``once[k]`` and ``twice[k]``: whether loop
+    ``k``, or for ``k = 0`` the run, has one or two iterations.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -33,6 +34,8 @@ class Loops(data.StructLayout):
             {
                 "run": configuration.length_bits,
                 "counts": data.ArrayLayout(configuration.count_bits, loops - 1),
+                "once": loops,
+                "twice": loops,
                 "a": Track(width, loops),
                 "b": Track(width, loops),
                 "y": Track(width, loops),

@@ -141,7 +141,7 @@ class Walker(wiring.Component):
         below += [Signal(name=f"below_{k}", reset_less=True) for k in range(1, loops)]
         # nearly[k]: loop k stands at its last iteration but one.
         nearly = [Signal(name=f"nearly_{k}", reset_less=True) for k in range(loops)]
-        again: list[Value] = [total == 0 for total in totals]
+        again: list[Value] = list(self.loops.once)
         at_start = [(self.i.p.loops < k) | again[k] for k in range(loops)]
         at_start[0] = ~self.i.p.strided | again[0] if strided else Const(1)
         again[0] = ~run.strided | again[0] if strided else Const(1)
@@ -163,7 +163,11 @@ class Walker(wiring.Component):
             m.d.sync += [valid.eq(self.i.valid), run.eq(self.i.p), first.eq(1)]
             m.d.sync += [below[k].eq(Cat(at_start[:k]).all()) for k in range(1, loops)]
             for k, total in enumerate(totals):
-                m.d.sync += [left[k].eq(total), nearly[k].eq(total == 1), done[k].eq(at_start[k])]
+                m.d.sync += [
+                    left[k].eq(total),
+                    nearly[k].eq(self.loops.twice[k]),
+                    done[k].eq(at_start[k]),
+                ]
         with m.Elif(self.o.ready):
             m.d.sync += [valid.eq(~end), run.address.eq(following), first.eq(done[0])]
             m.d.sync += [below[k].eq(Cat(following_done[:k]).all()) for k in range(1, loops)]
@@ -172,7 +176,7 @@ class Walker(wiring.Component):
                 with m.If(below[k]):
                     m.d.sync += [
                         left[k].eq(Mux(done[k], total, left[k] - 1)),
-                        nearly[k].eq(Mux(done[k], total == 1, left[k] == 2)),
+                        nearly[k].eq(Mux(done[k], self.loops.twice[k], left[k] == 2)),
                     ]
                     if k and self._has_offset:
                         offset = run.offset + self.offsets.jumps[k - 1]

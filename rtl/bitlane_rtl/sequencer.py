@@ -101,18 +101,18 @@ class Sequencer(wiring.Component):
         m.submodules.checks = checks = Checks(config, columns)
 
         started = Signal(16)
-        following = Signal(16, init=1)
         submitted = Signal()
         started_now = Signal()
 
-        # Compared a cycle ahead, and beside what chooses among the comparisons: both the doorbell
-        # and the start of a command are known late.
-        def others(count: Signal) -> Value:
-            return Mux(started_now, count != following, count != started)
-
-        m.d.sync += submitted.eq(
-            Mux(self.doorbell_write, others(self.doorbell_data), others(self.doorbell))
-        )
+        just_started = Signal()
+        # Compared a cycle ahead, and once for each: a write to the doorbell is known late. So is
+        # the start of a command, which `submitted` follows a cycle late; it is not needed then.
+        m.d.sync += [
+            just_started.eq(started_now),
+            submitted.eq(
+                Mux(self.doorbell_write, self.doorbell_data != started, self.doorbell != started)
+            ),
+        ]
 
         # Fetch: address -> ring -> `words`, each stage waiting for the next.
         slot = Signal(range(config.slots))
@@ -179,7 +179,11 @@ class Sequencer(wiring.Component):
                 good.eq(checks.code == Status.OK),
             ]
             with m.If(_strided(control)):  # else walkers may still use it
-                m.d.sync += self.loops.run.eq(fields["RUN"] - 1)
+                m.d.sync += [
+                    self.loops.run.eq(fields["RUN"] - 1),
+                    self.loops.once[0].eq(fields["RUN"] == 1),
+                    self.loops.twice[0].eq(fields["RUN"] == 2),
+                ]
             lane, out_lane = (control_field(control, name) for name in _LANES)
             m.d.sync += [
                 widens.eq(lane < out_lane),
@@ -199,17 +203,23 @@ class Sequencer(wiring.Component):
             self.interrupt.eq(control_field(control, "INTERRUPT")),
         ]
         with m.If(started_now):
-            m.d.sync += [ready.eq(0), started.eq(following), following.eq(following + 1)]
+            m.d.sync += [ready.eq(0), started.eq(started + 1)]
         m.d.comb += checks.clear.eq(restart | decode)
 
         # The host may still be writing what was fetched ahead of the doorbell.
         with m.If(self.ring_write):
-            with m.If(~submitted):
+            with m.If(~submitted | just_started):
                 m.d.comb += restart.eq(1)
                 m.d.sync += [position.eq(0), decode.eq(0), ready.eq(0)]
                 m.d.sync += [slot.eq(started), group.eq(0), arriving.eq(0), full.eq(0)]
             with m.Elif((position == 0) & ~take):
                 m.d.sync += [group.eq(0), arriving.eq(0), full.eq(0)]
+        for loop, count in enumerate(self.loops.counts, start=1):
+            # A cycle late, while the record is decoded.
+            m.d.sync += [
+                self.loops.once[loop].eq(count == 0),
+                self.loops.twice[loop].eq(count == 1),
+            ]
         self._command(m, control, fields, extent)
         for start in (self.o.p.a, self.o.p.b, self.o.p.y):
             m.d.comb += [start.widens.eq(widens), start.ratio.eq(ratio)]
