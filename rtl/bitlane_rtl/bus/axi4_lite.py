@@ -68,9 +68,9 @@ class Axi4LiteControl(wiring.Component):
     any strobe asks for nothing (A3.4.3) and is answered OKAY. Every address has a register, or
     reads 0.
 
-    Latency: on an idle bus ``control.write`` is 1 in the cycle that has the later of AWVALID and
-    WVALID, and BVALID comes 1 cycle later; both come a cycle later if ARVALID was in the cycle
-    before. RVALID comes 3 cycles after ARVALID.
+    Latency: AW and W are taken together, on an idle bus in the cycle after the later of AWVALID and
+    WVALID, or in the one after that if a read is taken then; ``control.write`` is 1 in that cycle,
+    and BVALID comes 1 cycle later. RVALID comes 3 cycles after ARVALID.
     Throughput: a write every 2 cycles, a read every 4; neither starves the other.
     No combinational path leads from an input of ``bus`` to an output of it (A3.1.1).
     Area: 85 LUT4 and 103 flip-flops on ECP5.
@@ -86,51 +86,29 @@ class Axi4LiteControl(wiring.Component):
         m = Module()
         bus, control = self.bus, self.control
 
-        # A write waits in these registers for its other half.
-        held_address = Signal(CONTROL_ADDRESS_WIDTH, reset_less=True)
-        held_data = Signal(32, reset_less=True)
-        held_strobe = Signal(4, reset_less=True)
-        address_held = Signal()
-        data_held = Signal()
+        # A write is taken when both halves are there (A3.3.1), so that none has to be held.
+        taken = Signal()
+        writes = Signal()
         asked = Signal()  # a read has the port
         responding = Signal()
         response = Signal(2)
-
-        address = Signal(CONTROL_ADDRESS_WIDTH)
-        strobe = Signal(4)
-        write = Signal()
+        whole = (bus.wstrb == ALL_BYTES) & (bus.awaddr[:2] == 0)
+        both = bus.awvalid & bus.wvalid & ~taken & (~responding | bus.bready)
         m.d.comb += [
-            bus.awready.eq(~address_held & ~responding),
-            bus.wready.eq(~data_held & ~responding),
+            bus.awready.eq(taken),
+            bus.wready.eq(taken),
             bus.bvalid.eq(responding),
             bus.bresp.eq(response),
-            address.eq(Mux(address_held, held_address, bus.awaddr)),
-            strobe.eq(Mux(data_held, held_strobe, bus.wstrb)),
-            write.eq(
-                (address_held | bus.awvalid) & (data_held | bus.wvalid) & ~responding & ~asked
-            ),
-            control.write.eq(write & (strobe == ALL_BYTES) & (address[:2] == 0)),
-            control.write_data.eq(Mux(data_held, held_data, bus.wdata)),
+            control.write.eq(writes),
+            control.write_data.eq(bus.wdata),
         ]
-        with m.If(~address_held):
-            m.d.sync += held_address.eq(bus.awaddr)
-        with m.If(~data_held):
-            m.d.sync += [held_data.eq(bus.wdata), held_strobe.eq(bus.wstrb)]
-        with m.If(responding):
-            m.d.sync += responding.eq(~bus.bready)
-        with m.Elif(write):
-            whole = (strobe == ALL_BYTES) & (address[:2] == 0)
-            m.d.sync += [
-                address_held.eq(0),
-                data_held.eq(0),
-                responding.eq(1),
-                response.eq(Mux(whole | (strobe == 0), OKAY, SLVERR)),
-            ]
-        with m.Else():
-            m.d.sync += [
-                address_held.eq(address_held | bus.awvalid),
-                data_held.eq(data_held | bus.wvalid),
-            ]
+        m.d.sync += [
+            taken.eq(both & ~(bus.arready & bus.arvalid)),
+            writes.eq(both & ~(bus.arready & bus.arvalid) & whole),
+            responding.eq(taken | (responding & ~bus.bready)),
+        ]
+        with m.If(taken):
+            m.d.sync += response.eq(Mux(writes | (bus.wstrb == 0), OKAY, SLVERR))
 
         # A read goes asked -> fetching (the word comes from the port) -> answering.
         read_address = Signal(CONTROL_ADDRESS_WIDTH, reset_less=True)
@@ -143,7 +121,7 @@ class Axi4LiteControl(wiring.Component):
             bus.rdata.eq(answer),
             bus.rresp.eq(Mux(read_address[:2] == 0, OKAY, SLVERR)),
             control.read.eq(asked),
-            control.address.eq(Mux(asked, read_address, address)),
+            control.address.eq(Mux(asked, read_address, bus.awaddr)),
         ]
         m.d.sync += [asked.eq(bus.arready & bus.arvalid), fetching.eq(asked)]
         with m.If(bus.arready):
