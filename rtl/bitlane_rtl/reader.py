@@ -15,7 +15,7 @@ from .configuration import Configuration
 from .loops import Loops, Track
 from .memory_port import ReadPort, request
 from .queue import Hold, Queue, Skid, Slack
-from .realign import Aligned, Joiner, Word, as_it_is, replicate, rotate
+from .realign import Aligned, Joiner, Length, Word, as_it_is, replicate, rotate
 from .runs import Start, Walker
 
 __all__ = ["Reader"]
@@ -136,16 +136,15 @@ class Reader(wiring.Component):
             self.walking.eq(walker.walking),
         ]
         if Mode.REPEAT in config.modes:
-            m.submodules.extents = extents = Queue(config.length_bits, config.ahead)
-            # It is known late in a cycle that a command's last word moves on: time for this alone.
-            m.submodules.extent = extent = Skid(config.length_bits)
-            wiring.connect(m, extents.o, extent.i)
-            wiring.connect(m, extent.o, joiner.extents)
+            m.submodules.lengths = lengths = Queue(Length(config), config.ahead)
+            wiring.connect(m, lengths.o, joiner.lengths)
+            beats = self.i.p.extent[log2:]
             m.d.comb += [
-                extents.i.payload.eq(self.i.p.extent),
-                extents.i.valid.eq(self.i.valid & walker.i.ready),
-                walker.i.valid.eq(self.i.valid & extents.i.ready),
-                self.i.ready.eq(walker.i.ready & extents.i.ready),
+                lengths.i.p.beats.eq(beats),
+                lengths.i.p.several.eq(beats.any()),
+                lengths.i.valid.eq(self.i.valid & walker.i.ready),
+                walker.i.valid.eq(self.i.valid & lengths.i.ready),
+                self.i.ready.eq(walker.i.ready & lengths.i.ready),
             ]
         else:
             m.d.comb += [walker.i.valid.eq(self.i.valid), self.i.ready.eq(walker.i.ready)]

@@ -10,7 +10,7 @@ from .abi import Lane, Mode
 from .beats import Edge
 from .configuration import Configuration
 
-__all__ = ["Aligned", "Joiner", "Word", "as_it_is", "replicate", "rotate"]
+__all__ = ["Aligned", "Joiner", "Length", "Word", "as_it_is", "replicate", "rotate"]
 
 
 class Word(data.StructLayout):
@@ -45,6 +45,14 @@ class Aligned(data.StructLayout):
 
     def __init__(self, configuration: Configuration) -> None:
         super().__init__({"data": configuration.data_width, "edge": Edge})
+
+
+class Length(data.StructLayout):
+    """How long a command's runs are: beats from byte 0 on, less one; ``several``: more than one."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        beats = configuration.length_bits - configuration.data_bytes_log2
+        super().__init__({"beats": beats, "several": 1})
 
 
 def rotate(m: Module, value: Value, count: Value, name: str) -> Value:
@@ -82,8 +90,9 @@ class Joiner(wiring.Component):
     Members
     -------
     i : ``In(stream.Signature(Word(configuration)))``
-    extents : ``In(stream.Signature(length_bits))``
-        Bytes of a run, less one, of each command in turn; ignored unless runs can REPEAT.
+    lengths : ``In(stream.Signature(Length(configuration)))``
+        One of each command in turn, 2 cycles before its first word or earlier; ignored unless runs
+        can REPEAT.
     o : ``Out(stream.Signature(Aligned(configuration)))``
 
     Latency: 0 cycles with a single DENSE run a command, else 1. Throughput: an output beat a
@@ -95,7 +104,7 @@ class Joiner(wiring.Component):
     """
 
     i: stream.Interface
-    extents: stream.Interface
+    lengths: stream.Interface
     o: stream.Interface
 
     def __init__(self, configuration: Configuration) -> None:
@@ -105,7 +114,7 @@ class Joiner(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(Word(configuration))),
-                "extents": In(stream.Signature(configuration.length_bits)),
+                "lengths": In(stream.Signature(Length(configuration))),
                 "o": Out(stream.Signature(Aligned(configuration))),
             }
         )
@@ -190,7 +199,7 @@ class Joiner(wiring.Component):
         word, which gives no output, can be absorbed beside the output of the word before it.
         """
         config = self._configuration
-        front = Signal(Word(config), reset_less=True)
+        front: Any = Signal(Word(config), reset_less=True)
         incoming: Any = Signal(Word(config))
         full = Signal()
         spare_full = Signal()
@@ -198,22 +207,16 @@ class Joiner(wiring.Component):
         loads = Signal()
         past_spare = Signal()
         absorbs = Signal()
+        # Of the words, what is needed first.
+        front_plain = Signal(reset_less=True)
+        spare_joins = Signal(reset_less=True)
         m.d.comb += [
             word.eq(front),
             valid.eq(full),
             load.eq(~full | take),
             # Not the end of a command, so that a cycle never ends two. With these, `o.ready` is
             # what `take` depends on.
-            absorbs.eq(
-                full
-                & ~front.prime
-                & ~front.flush
-                & ~flushing
-                & ~more
-                & spare_full
-                & spare.prime
-                & ~spare.edge.end
-            ),
+            absorbs.eq(full & front_plain & ~flushing & ~more & spare_full & spare_joins),
             absorb.eq(absorbs & self.o.ready),
             past_spare.eq(~spare_full | absorb),
             loads.eq((spare_full & ~absorb) | self.i.valid),
@@ -221,10 +224,11 @@ class Joiner(wiring.Component):
             self.i.ready.eq(~spare_full | load),
         ]
         with m.If(self.i.ready):
-            m.d.sync += spare.eq(self.i.p)
+            m.d.sync += [spare.eq(self.i.p), spare_joins.eq(self.i.p.prime & ~self.i.p.edge.end)]
         with m.If(load):
             m.d.sync += [
                 front.eq(incoming),
+                front_plain.eq(~incoming.prime & ~incoming.flush),
                 full.eq(loads),
                 spare_full.eq(spare_full & ~absorb & self.i.valid),
             ]
@@ -233,19 +237,29 @@ class Joiner(wiring.Component):
 
         if Mode.REPEAT not in config.modes:
             return
-        whole = self.extents.payload[config.data_bytes_log2 :]
-        beats = Signal(len(whole), reset_less=True)
+        # The length of the command that the front word is of; who follows its last one is of the
+        # next.
+        length: Any = Signal(Length(config), reset_less=True)
+        held = Signal()
+        ends = Signal()
+        m.d.comb += [
+            ends.eq(front.edge.end & take),
+            self.lengths.ready.eq(~held | ends),
+        ]
+        with m.If(self.lengths.ready):
+            m.d.sync += [length.eq(self.lengths.payload), held.eq(self.lengths.valid)]
+        coming: Any = Signal(Length(config))
+        m.d.comb += coming.eq(Mux(full & front.edge.end, self.lengths.p, length))
+
+        beats = Signal(len(length.beats), reset_less=True)
         extra = Signal(reset_less=True)
         left = Signal()
-        m.d.comb += [
-            more.eq(left),
-            self.extents.ready.eq(load & loads & incoming.edge.end),
-        ]
+        m.d.comb += more.eq(left)
         with m.If(load):
             m.d.sync += [
-                beats.eq(whole),
+                beats.eq(coming.beats),
                 extra.eq(incoming.extra),
-                left.eq(incoming.repeat & (whole.any() | incoming.extra)),
+                left.eq(incoming.repeat & (coming.several | incoming.extra)),
             ]
         with m.Elif(full & self.o.ready & left & ~flushing):
             m.d.sync += [

@@ -1,5 +1,6 @@
 """Walks the nested loops of one stream and gives the address of every run. Reads no memory."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -137,6 +138,8 @@ class Walker(wiring.Component):
 
         # below[k]: every loop inside loop k stands at its last iteration, so k goes on, or begins
         # anew. Found a cycle ahead: the address waits for it, and `o.ready` comes late.
+        # `moves` says the same as a number.
+        moves = Signal(range(loops), reset_less=True)
         below: list[Value] = [Const(1)]
         below += [Signal(name=f"below_{k}", reset_less=True) for k in range(1, loops)]
         # nearly[k]: loop k stands at its last iteration but one.
@@ -153,15 +156,17 @@ class Walker(wiring.Component):
         step = Signal(self._configuration.address_width)
         following = Signal(self._configuration.address_width)
         # Outside of any condition on ready: the adder must not wait for it.
-        m.d.comb += [step.eq(self.track.stride), following.eq(run.address + step)]
-        for k in range(1, loops):
-            with m.If(below[k]):
-                m.d.comb += step.eq(self.track.jumps[k - 1])
+        m.d.comb += following.eq(run.address + step)
+        with m.Switch(moves):
+            for k in range(loops):
+                with m.Case(k):
+                    m.d.comb += step.eq(self.track.jumps[k - 1] if k else self.track.stride)
 
         # What becomes of the registers at the end of a command does not matter.
         with m.If(self.i.ready):
             m.d.sync += [valid.eq(self.i.valid), run.eq(self.i.p), first.eq(1)]
             m.d.sync += [below[k].eq(Cat(at_start[:k]).all()) for k in range(1, loops)]
+            m.d.sync += moves.eq(_first_going_on(at_start))
             for k, total in enumerate(totals):
                 m.d.sync += [
                     left[k].eq(total),
@@ -171,6 +176,7 @@ class Walker(wiring.Component):
         with m.Elif(self.o.ready):
             m.d.sync += [valid.eq(~end), run.address.eq(following), first.eq(done[0])]
             m.d.sync += [below[k].eq(Cat(following_done[:k]).all()) for k in range(1, loops)]
+            m.d.sync += moves.eq(_first_going_on(following_done))
             for k, total in enumerate(totals):
                 m.d.sync += done[k].eq(following_done[k])
                 with m.If(below[k]):
@@ -182,3 +188,11 @@ class Walker(wiring.Component):
                         offset = run.offset + self.offsets.jumps[k - 1]
                         m.d.sync += run.offset.eq(Mux(run.offset_steps, offset, 0))
         return m
+
+
+def _first_going_on(done: Sequence[Value]) -> Value:
+    """The innermost loop that is not done, or else the outermost."""
+    result: Value = Const(len(done) - 1)
+    for k in reversed(range(len(done) - 1)):
+        result = Mux(done[k], result, k)
+    return result

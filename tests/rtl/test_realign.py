@@ -53,9 +53,9 @@ def test_repeat_behind_a_flush_gives_all_its_beats(stalls: Stalls) -> None:
         word(0x22222222, 0, last=1, end=1),
     ]
     dut = Joiner(Configuration(data_width=32))
-    extents = [7, 11, 3]
+    lengths = [{"beats": beats, "several": beats > 0} for beats in (1, 2, 0)]
     sink = Sink(dut.o, 6, stalls)
-    simulate(dut, Source(dut.i, words, stalls), Source(dut.extents, extents, stalls), sink)
+    simulate(dut, Source(dut.i, words, stalls), Source(dut.lengths, lengths), sink)
     assert [int(beat.data) for beat in sink.payloads] == [
         0x11111111,
         0x11111111,
