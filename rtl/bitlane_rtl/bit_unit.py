@@ -117,7 +117,8 @@ def _stages(data_width: int, ops: frozenset[Op], lanes: frozenset[Lane]) -> int:
 class Pipeline(wiring.Component):
     """The stages of the bit unit, without the pairing of beats.
 
-    A stage takes a beat when it is empty or is being emptied.
+    The last stage takes a beat when it is empty or is being emptied; the others move with it, or if
+    ``gathers``, do as it does.
 
     Latency: 1 to 3 cycles, see ``BitUnit``. Throughput: one beat a cycle.
 
@@ -155,13 +156,16 @@ class Pipeline(wiring.Component):
         is_logic = ~op[3] if ops - LOGIC_OPS else Const(1)
         stages = _stages(width, ops, self._lanes)
 
-        # Control: load[k] is high when stage k + 1 takes what stage k has, or the input for 0.
+        # Control: load[k] is high when stage k + 1 takes what stage k has, or the input for 0. All
+        # stages move at once, so that none waits for all that follow; but pairs come at half the
+        # rate that their halves leave at, and the gaps between them have to close.
         valid = [Signal(name=f"valid_{stage + 1}") for stage in range(stages)]
         load = [Signal(name=f"load_{stage + 1}") for stage in range(stages)]
         for stage in range(stages):
             after = load[stage + 1] if stage + 1 < stages else self.o.ready
             before = valid[stage - 1] if stage else self.i.valid
-            m.d.comb += load[stage].eq(~valid[stage] | after)
+            closes = self.gathers or stage == stages - 1
+            m.d.comb += load[stage].eq((~valid[stage] | after) if closes else after)
             with m.If(load[stage]):
                 m.d.sync += valid[stage].eq(before)
         m.d.comb += [self.i.ready.eq(load[0]), self.o.valid.eq(valid[-1])]

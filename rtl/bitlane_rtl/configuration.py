@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from .abi import BEATS_PER_BLOCK, MAX_LOOPS, Lane, Mode, Op
+from .abi import BEATS_PER_BLOCK, MAX_LOOPS, SHIFT_OPS, Lane, Mode, Op
 
 __all__ = ["Configuration"]
 
@@ -128,13 +128,20 @@ class Configuration:
 
     @property
     def pipelined(self) -> bool:
-        """Whether registers part readers, bit unit, repack and writer: for the clock, and for three
-        cycles more before the first beat.
+        """Whether registers part the readers' rotators, bit unit, repack and writer.
 
-        Of the 32-bit engine a command of 64 bytes is wanted within N + 12 cycles, which leaves none
-        for this; from 64 bits on a clock of 125 MHz is.
+        They are for the clock, and take three cycles before the first beat. The 32-bit engine has
+        none to spare: it is to be done with 64 bytes within N + 12 cycles.
         """
         return self.data_width >= 64 and not self.single_runs
+
+    @property
+    def parts_operands(self) -> bool:
+        """Whether a register parts the readers and the bit unit, which takes one cycle.
+
+        At 32 bits COUNT could do with it, and has a cycle to spare where there are no shifts.
+        """
+        return self.pipelined or (Op.COUNT in self.ops and not self.ops & SHIFT_OPS)
 
     @property
     def single_op(self) -> Op | None:

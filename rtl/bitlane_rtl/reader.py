@@ -111,7 +111,7 @@ class Reader(wiring.Component):
         m.submodules.joiner = joiner = Joiner(self._configuration)
         if joiner.staged:
             # Else the bit unit's ready would reach through the joiner into the FIFO.
-            register = Skid if self._configuration.pipelined else Slack
+            register = Skid if self._configuration.parts_operands else Slack
             m.submodules.aligned = aligned = register(Aligned(self._configuration))
             wiring.connect(m, joiner.o, aligned.i)
             wiring.connect(m, aligned.o, wiring.flipped(self.o))

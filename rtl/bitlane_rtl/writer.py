@@ -196,25 +196,26 @@ class Writer(wiring.Component):
         left = Signal(range(BEATS_PER_BLOCK), reset_less=True)
         more = Signal(reset_less=True)
         halted = Signal()
-        empty = Signal()
+        good = Signal()
         ends = Signal()
         begins = Signal()
-        may = Signal()
         go = Signal()
         spoils = Signal()
         m.d.comb += [
             spoils.eq(self.i.valid & self.i.p.error),
-            empty.eq(halted | spoils),
+            good.eq(self.i.valid & ~self.i.p.error),
             begins.eq(~inside),
             ends.eq(Mux(inside, ~more, burst.single)),
-            # All that comes from registers apart from what comes with the beat.
-            may.eq(
+            # An open burst goes on without data once nothing may be written.
+            go.eq(
                 bursts.valid
                 & beats.i.ready
-                & Mux(inside, 1, ~halted & requests.i.ready & opened.i.ready)
+                & Mux(
+                    inside,
+                    good | halted,
+                    good & ~halted & requests.i.ready & opened.i.ready,
+                )
             ),
-            # An open burst goes on without data once nothing may be written.
-            go.eq(may & Mux(inside, self.i.valid | halted, self.i.valid & ~self.i.p.error)),
             beats.i.valid.eq(go),
             entering.last.eq(ends),
             requests.i.valid.eq(go & begins),
@@ -235,7 +236,7 @@ class Writer(wiring.Component):
         m.d.sync += halted.eq(self.stop | self.spoiled | spoils)
         with m.If(spoils):
             m.d.sync += self.spoiled.eq(1)
-        with m.If(empty & inside):
+        with m.If(halted & inside):
             m.d.sync += torn.eq(1)
 
         first = Signal()
@@ -243,14 +244,14 @@ class Writer(wiring.Component):
         m.d.comb += [first.eq(burst.first & begins), final.eq(burst.final & ends)]
         for byte in range(config.data_bytes):
             inside_span = (~first | (burst.begin <= byte)) & (~final | (burst.finish >= byte))
-            m.d.comb += entering.strobe[byte].eq(inside_span & ~empty)
+            m.d.comb += entering.strobe[byte].eq(inside_span & ~halted)
 
         if Mode.STRIDED in config.modes:
             self._scatter(m, burst.tag, beats, go, halted)
         else:
             m.d.comb += [
                 entering.data.eq(self.i.p.data),
-                self.i.ready.eq(go & ~empty),
+                self.i.ready.eq(go & ~halted),
             ]
 
     def _scatter(self, m: Module, tag: Any, beats: Skid, go: Signal, halted: Signal) -> None:
@@ -267,9 +268,7 @@ class Writer(wiring.Component):
             selected = shifted
         m.d.comb += [
             beats.i.p.data.eq(replicate(m, selected, tag.fill, frozenset(Lane), "filled")),
-            self.i.ready.eq(
-                go & ~(halted | self.i.p.error) & (~tag.scatter | tag.last | following[-1])
-            ),
+            self.i.ready.eq(go & ~halted & (~tag.scatter | tag.last | following[-1])),
         ]
         with m.If(go & tag.scatter):
             m.d.sync += place.eq(Mux(tag.last, 0, following))

@@ -93,6 +93,8 @@ class Axi4LiteControl(wiring.Component):
         responding = Signal()
         response = Signal(2)
         whole = (bus.wstrb == ALL_BYTES) & (bus.awaddr[:2] == 0)
+        reads = bus.arready & bus.arvalid
+        address = Signal(CONTROL_ADDRESS_WIDTH, reset_less=True)
         both = bus.awvalid & bus.wvalid & ~taken & (~responding | bus.bready)
         m.d.comb += [
             bus.awready.eq(taken),
@@ -103,15 +105,17 @@ class Axi4LiteControl(wiring.Component):
             control.write_data.eq(bus.wdata),
         ]
         m.d.sync += [
-            taken.eq(both & ~(bus.arready & bus.arvalid)),
-            writes.eq(both & ~(bus.arready & bus.arvalid) & whole),
+            taken.eq(both & ~reads),
+            writes.eq(both & ~reads & whole),
+            # What is taken or asked in the next cycle: decoding is to begin with a register.
+            address.eq(Mux(reads, bus.araddr, bus.awaddr)),
             responding.eq(taken | (responding & ~bus.bready)),
         ]
         with m.If(taken):
             m.d.sync += response.eq(Mux(writes | (bus.wstrb == 0), OKAY, SLVERR))
 
         # A read goes asked -> fetching (the word comes from the port) -> answering.
-        read_address = Signal(CONTROL_ADDRESS_WIDTH, reset_less=True)
+        misaligned = Signal(reset_less=True)
         fetching = Signal()
         answering = Signal()
         answer = Signal(32, reset_less=True)
@@ -119,13 +123,13 @@ class Axi4LiteControl(wiring.Component):
             bus.arready.eq(~asked & ~fetching & ~answering),
             bus.rvalid.eq(answering),
             bus.rdata.eq(answer),
-            bus.rresp.eq(Mux(read_address[:2] == 0, OKAY, SLVERR)),
+            bus.rresp.eq(Mux(misaligned, SLVERR, OKAY)),
             control.read.eq(asked),
-            control.address.eq(Mux(asked, read_address, bus.awaddr)),
+            control.address.eq(address),
         ]
-        m.d.sync += [asked.eq(bus.arready & bus.arvalid), fetching.eq(asked)]
-        with m.If(bus.arready):
-            m.d.sync += read_address.eq(bus.araddr)
+        m.d.sync += [asked.eq(reads), fetching.eq(asked)]
+        with m.If(asked):
+            m.d.sync += misaligned.eq(address[:2] != 0)
         with m.If(fetching):
             m.d.sync += [answering.eq(1), answer.eq(control.read_data)]
         with m.If(answering & bus.rready):
