@@ -56,7 +56,8 @@ class Configuration:
     """Beats that each reader can buffer, and so have in flight: a power of two, 32 or more."""
 
     bursts: int = 16
-    """Bursts that each port can have in flight. A power of two, 2 or more."""
+    """Bursts that each port can have in flight, a power of two, 2 or more. Of more than 2, readers
+    use one less."""
 
     block_ram: bool = False
     """Whether FIFOs use block RAM with a registered read (iCE40) or LUT RAM (ECP5, Gowin)."""

@@ -39,8 +39,10 @@ class Engine(wiring.Component):
         The bits of STATUS, for lamps.
 
     Latency, from ``control.write`` to DOORBELL to the first beat on ``write``: 7 cycles on a memory
-    that answers in the next cycle, 1 more if runs can REPEAT, and the stages of `BitUnit` and
+    that answers in the next cycle, 1 more if runs can REPEAT, the registers of
+    `Configuration.pipelined` and `Configuration.parts_operands`, and the stages of `BitUnit` and
     `Repack`; the record must have been in the ring for as long as `Sequencer` takes to fetch it.
+    A fault stops the engine 1 cycle after it is seen, and is latched 2 cycles after.
     Throughput: see `Mover`.
     """
 

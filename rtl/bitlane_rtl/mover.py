@@ -44,7 +44,7 @@ class Mover(wiring.Component):
     Members
     -------
     i : ``In(stream.Signature(Command(configuration)))``
-        Commands, taken while earlier ones still run.
+        Commands, taken while earlier ones still run; every second cycle at most.
     loops : ``In(Loops(configuration))``
         Steady from the start of a command until ``walking`` is 0.
     read_a, read_b : ``Out(ReadPort(address_width, data_width))``

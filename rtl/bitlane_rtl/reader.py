@@ -71,9 +71,10 @@ class Reader(wiring.Component):
         The first beat that came with an error; before that, the burst that is waited for.
 
     Latency: start to request 2 to 4 cycles (walker, splitter, skid); beat to output 1 to 3 (FIFO,
-    `Joiner`). Throughput: a beat a cycle if the memory answers within ``fifo_beats`` cycles less
-    two blocks; a gathered element a cycle if within ``min(bursts, fifo_beats)``.
-    Bound of the clock: the count of free beats, into the request.
+    `Joiner`), and 1 each for `Configuration.pipelined` and `Configuration.parts_operands`.
+    Throughput: a beat a cycle if the memory answers within ``fifo_beats`` cycles less two blocks; a
+    gathered element a cycle if within ``min(bursts - 1, fifo_beats)``.
+    Bound of the clock: the walker's address into the splitter, the rotator, and the `Joiner`.
     """
 
     i: stream.Interface
@@ -268,11 +269,11 @@ class Reader(wiring.Component):
         room = Signal(init=1)
         go = Signal()
         left = Signal()
+        opens: Value = opened.i.ready
+        opens_next: Value = Const(1)
         if config.bursts > 2:
             # Room for two bursts more, as one may go in this cycle: so `room` says all.
             opens, opens_next = Const(1), ~(opened.level[-1] | opened.level[:-1].all())
-        else:
-            opens, opens_next = opened.i.ready, Const(1)
         m.d.comb += [
             go.eq(room & opens),
             requests.i.valid.eq(splitter.o.valid & go),

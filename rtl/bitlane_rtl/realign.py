@@ -99,8 +99,8 @@ class Joiner(wiring.Component):
     cycle. A ``prime`` word is taken together with the word or the ``flush`` before it, and costs a
     cycle only after a run that was not behind its words; in a gather every word but the last of a
     beat costs one.
-    Bound of the clock: front word -> ``split`` -> byte multiplexer -> bit unit; and ``o.ready``,
-    back into the FIFO.
+    Bound of the clock: front word -> ``split`` -> byte multiplexer -> what follows; and whether the
+    front word leaves, back into the FIFO.
     """
 
     i: stream.Interface

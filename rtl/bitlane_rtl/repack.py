@@ -51,14 +51,15 @@ class Repack(wiring.Component):
     lanes an ``n``-th as wide, an input beat becomes up to ``n`` output beats. A run never shares an
     output beat with another.
 
-    Latency: 0 cycles without COUNT in ``ops``, where this is a wire. Else 1 cycle; when narrowing,
+    Latency: 0 cycles without COUNT in ``ops``, where this is a wire. Else 1 cycle, or 2 if
+    ``pipelined``, where a register takes the place of the spare entry; when narrowing,
     from the beat that fills the last part or ends the run; when widening, part ``k`` takes ``k``
     more. One beat waits inside while the parts of the one before it leave. Throughput: one beat a
     cycle on the side that has more of them, with no idle cycle when runs or lanes change.
 
     Size and clock out of context with 64 bits and all lanes, on ECP5 speed 6: 208 LUT4 and 73 FF at
     148 MHz with ``-nowidelut``, or 329 LUT4 at 167 MHz without; with 32 bits on iCE40 HX8K 109 LUT4
-    and 41 FF at 134 MHz. The slowest path is from the lanes to the part to the bytes that load it.
+    and 41 FF at 134 MHz. The slowest path is from the part to whether the beat is done.
 
     Members
     -------

@@ -75,7 +75,7 @@ class Walker(wiring.Component):
 
     Latency: 1 cycle (0 where there is nothing to walk). Throughput: a run, or an element of a
     STRIDED run, a cycle, and a cycle between commands, which take longer to be decoded.
-    Bound of the clock: loop flags -> jump multiplexer -> address adder.
+    Bound of the clock: which loop goes on -> jump multiplexer -> address adder.
     """
 
     i: stream.Interface

@@ -54,7 +54,7 @@ class Sequencer(wiring.Component):
     Latency: doorbell to command 0 cycles if the record was fetched ahead; a fetch takes
     ``4 + ceil(words / columns)`` cycles. Throughput: a command of 6 (8 with B) words every
     ``2 + ceil(words / columns)`` cycles; a record with loops waits until ``walking`` is 0.
-    Bound of the clock: the ring's words, into the checks.
+    Bound of the clock: a write to DOORBELL into ``submitted``, and ``take`` into the checks.
     """
 
     doorbell: Signal
@@ -220,12 +220,10 @@ class Sequencer(wiring.Component):
                 self.loops.once[loop].eq(count == 0),
                 self.loops.twice[loop].eq(count == 1),
             ]
-        self._command(m, control, fields, extent)
-        for start in (self.o.p.a, self.o.p.b, self.o.p.y):
-            m.d.comb += [start.widens.eq(widens), start.ratio.eq(ratio)]
+        self._command(m, control, fields, extent, widens, ratio)
         return m
 
-    def _length(self, m: Module, control: Signal, position: Signal) -> tuple[Signal, Signal]:
+    def _length(self, m: Module, control: Signal, position: Signal) -> tuple[Value, Signal]:
         """Whether ``position`` is the record's last, and which of its words are in use."""
         columns = self._columns
         most = min(self._configuration.loops, 6) - 1
@@ -278,7 +276,13 @@ class Sequencer(wiring.Component):
                 m.d.sync += target.eq(word - less)
 
     def _command(
-        self, m: Module, control: Signal, fields: dict[str, Signal], extent: dict[str, Signal]
+        self,
+        m: Module,
+        control: Signal,
+        fields: dict[str, Signal],
+        extent: dict[str, Signal],
+        widens: Signal,
+        ratio: Signal,
     ) -> None:
         config, command = self._configuration, self.o.p
         y_dense = control_field(control, "Y_MODE") == Mode.DENSE
@@ -299,6 +303,8 @@ class Sequencer(wiring.Component):
                 start.extent.eq(extent["OUT_LANE" if name == "Y" else "LANE"]),
                 start.lane.eq(operation.lane),
                 start.out_lane.eq(operation.out_lane),
+                start.widens.eq(widens),
+                start.ratio.eq(ratio),
                 start.strided.eq(mode == Mode.STRIDED),
                 start.repeat.eq(mode == Mode.REPEAT),
                 start.offset_steps.eq(y_dense),

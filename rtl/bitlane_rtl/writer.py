@@ -83,7 +83,7 @@ class Writer(wiring.Component):
     Latency: 1 cycle from a beat to the port; from a start to its first beat 5, or 4 if every
     command is one dense run. Throughput: a beat a cycle; scattered, an element a cycle; no cycle
     between bursts, runs or commands.
-    Bound of the clock: beat -> position in the burst -> strobes.
+    Bound of the clock: beat -> whether it goes -> next burst.
     """
 
     start: stream.Interface
