@@ -200,7 +200,7 @@ class Engine(wiring.Component):
             # What readers ask for in the first cycle of `stop` is seen by `drained` in the next.
             stopped.eq(stop),
             # A cycle late, for it reaches every flip-flop; a stopped mover starts nothing then.
-            flush.eq(stopped & registers.clear & mover.drained & ~flush),
+            flush.eq(stop & (stopped | idle) & registers.clear & mover.drained & ~flush),
         ]
         with m.If(starts ^ retires):
             m.d.sync += [

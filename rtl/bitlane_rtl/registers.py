@@ -108,7 +108,7 @@ class Registers(wiring.Component):
     doorbell_write, doorbell_data : ``Out``
         ``doorbell`` will be ``doorbell_data`` in the next cycle.
     clear : ``Out(1)``
-        CLEAR was written: 1 from 2 cycles after that until the one that has ``flush``.
+        CLEAR was written: 1 from the cycle after that until the one that has ``flush``.
     flush : ``In(1)``
         The engine starts afresh in this cycle. DOORBELL becomes 0.
     timeout : ``Out(32)``
@@ -228,10 +228,11 @@ class Registers(wiring.Component):
         m.d.comb += self.timeout.eq(timeout)
         with m.If(written("TIMEOUT")):
             m.d.sync += timeout.eq(late_data)
+        cleared = Signal()
+        m.d.comb += self.clear.eq(cleared | (written("CLEAR") & bit("CLEAR", "CLEAR")))
+        m.d.sync += cleared.eq(self.clear & ~self.flush)
         with m.If(self.flush):
-            m.d.sync += [self.doorbell.eq(0), self.clear.eq(0)]
-        with m.If(written("CLEAR") & bit("CLEAR", "CLEAR")):
-            m.d.sync += self.clear.eq(1)
+            m.d.sync += self.doorbell.eq(0)
 
         enable = Signal()
         pending = Signal()
