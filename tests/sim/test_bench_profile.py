@@ -34,17 +34,17 @@ def test_bursts_end_where_blocks_do() -> None:
 @pytest.mark.parametrize(
     ("command", "latency", "expected"),
     [
-        (commands.logic(Op.NOT, 64), 0, Waits(busy=8, read_a=1, read_b=0, write=1, command=10)),
-        (commands.logic(Op.XOR, 512), 0, Waits(busy=64, read_a=1, read_b=0, write=1, command=10)),
+        (commands.logic(Op.NOT, 64), 0, Waits(busy=8, read_a=1, read_b=0, write=1, command=14)),
+        (commands.logic(Op.XOR, 512), 0, Waits(busy=64, read_a=1, read_b=0, write=1, command=14)),
         # The memory is late twice: with the first beat, and with the response.
         (
             commands.logic(Op.XOR, 512),
             30,
-            Waits(busy=64, read_a=31, read_b=0, write=31, command=10),
+            Waits(busy=64, read_a=31, read_b=0, write=31, command=14),
         ),
         # Four elements a beat, one element a cycle.
-        (commands.gather(64), 0, Waits(busy=16, read_a=41, read_b=0, write=1, command=18)),
-        (commands.scatter(64), 0, Waits(busy=64, read_a=1, read_b=0, write=1, command=10)),
+        (commands.gather(64), 0, Waits(busy=16, read_a=38, read_b=0, write=1, command=25)),
+        (commands.scatter(64), 0, Waits(busy=64, read_a=1, read_b=0, write=1, command=14)),
     ],
 )
 def test_cycles_by_cause(
@@ -61,7 +61,7 @@ def test_causes_sum_to_the_time_it_took(simulator: Simulator) -> None:
 
 def test_slow_second_operand_is_blamed(simulator: Simulator) -> None:
     """Stalls of the write port are its own; those of R delay whichever operand they hit."""
-    waits = spend(simulator, commands.logic(Op.XOR, 2048), stall=0.5)
+    waits = spend(simulator, commands.logic(Op.XOR, 2048), stall=0.8)
     assert waits.busy == 256
     assert min(waits.read_a, waits.read_b, waits.write) > 0
 
