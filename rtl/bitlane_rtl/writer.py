@@ -6,18 +6,17 @@ writes nothing after a beat that could not be read: an open burst ends with empt
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .abi import BEATS_PER_BLOCK, Lane, Mode
+from .abi import BEATS_PER_BLOCK, Mode
 from .beats import ToWrite
 from .bursts import Burst, Span, Splitter
 from .configuration import Configuration
 from .loops import Loops, Track
 from .memory_port import WritePort, request, write_data
 from .queue import Queue, Skid
-from .realign import as_it_is, replicate
 from .runs import Start, Walker
 
 __all__ = ["Writer"]
@@ -26,8 +25,8 @@ __all__ = ["Writer"]
 class _Tag(data.StructLayout):
     """What a span of the output carries: how its elements are laid out, and whether it is the last.
 
-    ``fill``: the lane of an element to copy to every place, see `realign.as_it_is`. ``last``: the
-    last element of a scattered run; ``end``: the last span of the command.
+    ``within``: which bits of a byte's place tell its place in the element, all if nothing is
+    scattered; ``last``: the last element of a scattered run; ``end``: the last span of the command.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -36,7 +35,7 @@ class _Tag(data.StructLayout):
             {
                 "scatter": 1 if scatter else 0,
                 "lane": 2 if scatter else 0,
-                "fill": as_it_is(configuration.data_width).bit_length() if scatter else 0,
+                "within": configuration.data_bytes_log2 if scatter else 0,
                 "last": 1 if scatter else 0,
                 "end": 1,
             }
@@ -166,13 +165,13 @@ class Writer(wiring.Component):
             m.d.comb += [
                 span.tag.scatter.eq(run.start.strided),
                 span.tag.lane.eq(run.start.out_lane),
-                span.tag.fill.eq(as_it_is(config.data_width)),
+                span.tag.within.eq(-1),
                 span.tag.last.eq(run.last),
             ]
             with m.If(run.start.strided):
                 m.d.comb += [
                     span.extent.eq((1 << run.start.out_lane) - 1),
-                    span.tag.fill.eq(run.start.out_lane),
+                    span.tag.within.eq((1 << run.start.out_lane) - 1),
                 ]
         if config.single_runs:
             return splitter.o
@@ -261,13 +260,25 @@ class Writer(wiring.Component):
         place = Signal(log2)
         following = Signal(log2 + 1)
         m.d.comb += following.eq(place + (1 << tag.lane))
-        selected = self.i.p.data  # `place` is 0 where nothing is scattered
+        # Elements stand at multiples of their size, so each bit of the index of a byte's source is
+        # the byte's own, within the element, or that of `place`, 0 where nothing is scattered.
+        moved = self.i.p.data
         for bit in range(log2):
-            shifted = Signal(config.data_width, name=f"shifted_{bit}")
-            m.d.comb += shifted.eq(Mux(place[bit], selected >> (8 << bit), selected))
-            selected = shifted
+            one, zero = tag.within[bit] | place[bit], ~tag.within[bit] & place[bit]
+            parts = [moved.word_select(byte, 8) for byte in range(config.data_bytes)]
+            moved = Signal(config.data_width, name=f"moved_{bit}")
+            m.d.comb += moved.eq(
+                Cat(
+                    Mux(
+                        one if byte >> bit & 1 else zero,
+                        parts[byte | 1 << bit],
+                        parts[byte & ~(1 << bit)],
+                    )
+                    for byte in range(config.data_bytes)
+                )
+            )
         m.d.comb += [
-            beats.i.p.data.eq(replicate(m, selected, tag.fill, frozenset(Lane), "filled")),
+            beats.i.p.data.eq(moved),
             self.i.ready.eq(go & ~halted & (~tag.scatter | tag.last | following[-1])),
         ]
         with m.If(go & tag.scatter):
