@@ -57,8 +57,8 @@ class Repack(wiring.Component):
     more. One beat waits inside while the parts of the one before it leave. Throughput: one beat a
     cycle on the side that has more of them, with no idle cycle when runs or lanes change.
 
-    Size and clock out of context with 64 bits and all lanes, on ECP5 speed 6: 488 LUT4 and 173 FF at
-    139 MHz, or with ``pipelined`` 400 LUT4 and 265 FF at 183 MHz; with 32 bits on iCE40 HX8K 185
+    Size and clock out of context with 64 bits and all lanes, on ECP5 speed 6: 488 LUT4 and 173 FF
+    at 139 MHz, or with ``pipelined`` 400 LUT4 and 265 FF at 183 MHz; with 32 bits on iCE40 HX8K 185
     LUT4 and 101 FF at 116 MHz. The slowest path is from the part to whether the beat is done.
 
     Members
