@@ -56,8 +56,8 @@ class Configuration:
     """Beats that each reader can buffer, and so have in flight: a power of two, 32 or more."""
 
     bursts: int = 16
-    """Bursts that each port can have in flight, a power of two, 2 or more. Of more than 2, readers
-    use one less."""
+    """Bursts that each stream can have in flight, a power of two, 2 or more; see also
+    ``reads_in_flight``."""
 
     block_ram: bool = False
     """Whether FIFOs use block RAM with a registered read (iCE40) or LUT RAM (ECP5, Gowin)."""
@@ -121,6 +121,11 @@ class Configuration:
         LUT RAM is 16 deep at least; without it each entry costs flip-flops.
         """
         return 2 if self.block_ram else 16
+
+    @property
+    def reads_in_flight(self) -> int:
+        """Bursts that each reader can have in flight: of more than 2 one less, for the clock."""
+        return self.bursts - 1 if self.bursts > 2 else self.bursts
 
     @property
     def single_runs(self) -> bool:

@@ -28,7 +28,8 @@ class Core(wiring.Component):
     interrupt : ``Out(1)``
         High while an enabled interrupt is pending.
 
-    Latency and throughput: those of `Engine`; the adapters add no cycle.
+    Latency and throughput: those of `Engine`; the adapters add no cycle. No combinational path
+    leads from an input to an output (A3.1.1).
     """
 
     m_axi: Any

@@ -35,6 +35,7 @@ def _names(members: Iterable[abi.Op | abi.Mode]) -> str:
 def _parameters(configuration: Configuration) -> list[tuple[str, str]]:
     first, last = configuration.memory_base, configuration.memory_last
     two = configuration.has_b and configuration.read_ports == 2
+    reads = f"{configuration.reads_in_flight} bursts and {configuration.fifo_beats} beats"
     return [
         ("Data width", f"{configuration.data_width} bits"),
         ("Read managers", "2: m_axi reads A, m_axi_b reads B" if two else "1: m_axi"),
@@ -42,6 +43,7 @@ def _parameters(configuration: Configuration) -> list[tuple[str, str]]:
         ("Lanes", ", ".join(str(lane.bits) for lane in sorted(configuration.lanes)) + " bits"),
         ("Runs", _names(configuration.modes)),
         ("Nested loops", str(configuration.loops)),
+        ("In flight", f"{reads} of each operand, {configuration.bursts} bursts of the result"),
         ("Command ring", f"{configuration.slots} slots of {abi.RECORD_BYTES} bytes"),
         ("Memory", f"{configuration.memory_bytes} bytes, {first:#010x} to {last:#010x}"),
         ("Control window", f"{abi.CONTROL_SIZE} bytes"),
@@ -67,7 +69,7 @@ def header(configuration: Configuration, name: str, command: str, page_file: str
         "Clock clk, rising edges; reset rst, synchronous, active high. Ports beginning with m_axi",
         "are AXI4 managers (bursts INCR of up to 16 beats, never across 4 KiB, one identifier);",
         "s_axil is an AXI4-Lite subordinate of 32 bits. No combinational path leads from an input",
-        "of s_axil to an output of it.",
+        "to an output.",
         "",
         "Registers, as offsets in the control window:",
         *(

@@ -1,0 +1,95 @@
+"""The core behind AXI4 has no combinational path from any input to any output (A3.1.1)."""
+
+from collections.abc import Iterator
+
+import pytest
+from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from bitlane_rtl.abi import Mode, Op
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.core import Core
+from bitlane_sim.netlist.yosys import Cell, flat_netlist
+
+CONFIGURATIONS = {
+    "64 bits, two read ports": Configuration(),
+    "32 bits, one read port": Configuration(data_width=32, read_ports=1),
+    "32 bits, NOT of dense runs": Configuration(
+        data_width=32, ops=frozenset({Op.NOT}), modes=frozenset({Mode.DENSE}), loops=1
+    ),
+    "32 bits, block RAM": Configuration(data_width=32, bursts=2, block_ram=True),
+}
+
+_BIT_BY_BIT = {"$not", "$pos", "$and", "$or", "$xor", "$xnor", "$mux"}
+
+
+def _depends(cell: Cell) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Bits that ``cell`` gives, each with those that it waits for within the cycle."""
+    if "dff" in cell.kind:
+        return
+    if cell.kind == "$mem_v2":
+        enabled = cell.parameters["RD_CLK_ENABLE"][::-1]
+        assert set(enabled) == {"0"}, "reads are asynchronous until they meet their register"
+        address, data = cell.ports["RD_ADDR"], cell.ports["RD_DATA"]
+        ports = len(enabled)
+        for port in range(ports):
+            width, bits = len(data) // ports, len(address) // ports
+            for bit in data[port * width : (port + 1) * width]:
+                yield bit, address[port * bits : (port + 1) * bits]
+        return
+    sources = [bits for name, bits in cell.ports.items() if name != "Y"]
+    for index, bit in enumerate(cell.ports["Y"]):
+        if cell.kind in _BIT_BY_BIT:
+            yield bit, tuple(bits[index] if index < len(bits) else bits[-1] for bits in sources)
+        else:
+            yield bit, tuple(each for bits in sources for each in bits)
+
+
+def paths(circuit: wiring.Component) -> set[tuple[str, str]]:
+    """Names of an input and an output for each combinational path between such."""
+    netlist = flat_netlist(rtlil.convert(circuit, name="top"))
+    waits = {bit: sources for cell in netlist.cells for bit, sources in _depends(cell)}
+    inputs = {bit: port.name for port in netlist.ports if not port.output for bit in port.bits}
+    found = set()
+    for port in netlist.ports:
+        if not port.output:
+            continue
+        seen, left = set(port.bits), list(port.bits)
+        while left:
+            bit = left.pop()
+            if bit in inputs:
+                found.add((inputs[bit], port.name))
+            for source in waits.get(bit, ()):
+                if source not in seen:
+                    seen.add(source)
+                    left.append(source)
+    return found
+
+
+class Through(wiring.Component):
+    """Has one such path, and a register beside it."""
+
+    i: Signal
+    j: Signal
+    o: Signal
+
+    def __init__(self) -> None:
+        super().__init__({"i": In(1), "j": In(1), "o": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        held = Signal()
+        m.d.sync += held.eq(self.j)
+        m.d.comb += self.o.eq(self.i ^ held)
+        return m
+
+
+def test_a_path_is_found_where_there_is_one() -> None:
+    assert paths(Through()) == {("i", "o")}
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_no_combinational_path_leads_from_an_input_to_an_output(name: str) -> None:
+    assert paths(Core(CONFIGURATIONS[name])) == set()
