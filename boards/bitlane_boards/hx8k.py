@@ -29,6 +29,7 @@ BOARDS = (
             fifo_beats=32,
             bursts=2,
             block_ram=True,
+            operand_registers=True,
             counters=False,
         ),
         storage=Storage.BANKS,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from .abi import BEATS_PER_BLOCK, MAX_LOOPS, SHIFT_OPS, Lane, Mode, Op
+from .abi import BEATS_PER_BLOCK, MAX_LOOPS, Lane, Mode, Op
 
 __all__ = ["Configuration"]
 
@@ -61,6 +61,10 @@ class Configuration:
 
     block_ram: bool = False
     """Whether FIFOs use block RAM with a registered read (iCE40) or LUT RAM (ECP5, Gowin)."""
+
+    operand_registers: bool = False
+    """Whether a register parts each reader and the bit unit: for the clock of COUNT, and for a
+    cycle more before the first beat. Wide engines have it anyway, see ``pipelined``."""
 
     counters: bool = True
     """Whether to build the performance counters."""
@@ -134,20 +138,12 @@ class Configuration:
 
     @property
     def pipelined(self) -> bool:
-        """Whether registers part the readers' rotators, bit unit, repack and writer.
+        """Whether registers part the readers' rotators, joiners, bit unit, repack and writer.
 
-        They are for the clock, and take three cycles before the first beat. The 32-bit engine has
+        They are for the clock, and take four cycles before the first beat. The 32-bit engine has
         none to spare: it is to be done with 64 bytes within N + 12 cycles.
         """
         return self.data_width >= 64 and not self.single_runs
-
-    @property
-    def parts_operands(self) -> bool:
-        """Whether a register parts the readers and the bit unit, which takes one cycle.
-
-        At 32 bits COUNT could do with it, and has a cycle to spare where there are no shifts.
-        """
-        return self.pipelined or (Op.COUNT in self.ops and not self.ops & SHIFT_OPS)
 
     @property
     def single_op(self) -> Op | None:

@@ -39,9 +39,9 @@ class Engine(wiring.Component):
         The bits of STATUS, for lamps.
 
     Latency, from ``control.write`` to DOORBELL to the first beat on ``write``: 7 cycles on a memory
-    that answers in the next cycle, 1 more if runs can REPEAT, the registers of
-    `Configuration.pipelined` and `Configuration.parts_operands`, and the stages of `BitUnit` and
-    `Repack`; the record must have been in the ring for as long as `Sequencer` takes to fetch it.
+    that answers in the next cycle, 1 more if runs can REPEAT, the registers that `Configuration`
+    tells of (``pipelined``, ``operand_registers``), and the stages of `BitUnit` and `Repack`; the
+    record must have been in the ring for as long as `Sequencer` takes to fetch it.
     A fault stops the engine 1 cycle after it is seen, and is latched 2 cycles after.
     Throughput: see `Mover`.
     """

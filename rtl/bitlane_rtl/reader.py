@@ -71,7 +71,7 @@ class Reader(wiring.Component):
         The first beat that came with an error; before that, the burst that is waited for.
 
     Latency: start to request 2 to 4 cycles (walker, splitter, skid); beat to output 1 to 3 (FIFO,
-    `Joiner`), and 1 each for `Configuration.pipelined` and `Configuration.parts_operands`.
+    `Joiner`), 2 more if `Configuration.pipelined`, or else 1 if ``operand_registers``.
     Throughput: a beat a cycle if the memory answers within ``fifo_beats`` cycles less two blocks; a
     gathered element a cycle if within ``min(reads_in_flight, fifo_beats)``.
     Bound of the clock: the walker's address into the splitter, the rotator, and the `Joiner`.
@@ -112,7 +112,8 @@ class Reader(wiring.Component):
         m.submodules.joiner = joiner = Joiner(self._configuration)
         if joiner.staged:
             # Else the bit unit's ready would reach through the joiner into the FIFO.
-            register = Skid if self._configuration.parts_operands else Slack
+            parted = self._configuration.pipelined or self._configuration.operand_registers
+            register = Skid if parted else Slack
             m.submodules.aligned = aligned = register(Aligned(self._configuration))
             wiring.connect(m, joiner.o, aligned.i)
             wiring.connect(m, aligned.o, wiring.flipped(self.o))

@@ -118,6 +118,7 @@ def _small_core(width: int, family: str, least_mhz: float) -> Design:
             bursts=2,
             length_bits=16,
             count_bits=16,
+            operand_registers=True,
             counters=False,
         )
         return Core(small)
