@@ -56,8 +56,7 @@ class Configuration:
     """Beats that each reader can buffer, and so have in flight: a power of two, 32 or more."""
 
     bursts: int = 16
-    """Bursts that each stream can have in flight, a power of two, 2 or more; see also
-    ``reads_in_flight``."""
+    """Bursts that each stream can have in flight, a power of two, 2 or more."""
 
     block_ram: bool = False
     """Whether FIFOs use block RAM with a registered read (iCE40) or LUT RAM (ECP5, Gowin)."""
@@ -127,11 +126,6 @@ class Configuration:
         return 2 if self.block_ram else 16
 
     @property
-    def reads_in_flight(self) -> int:
-        """Bursts that each reader can have in flight: of more than 2 one less, for the clock."""
-        return self.bursts - 1 if self.bursts > 2 else self.bursts
-
-    @property
     def single_runs(self) -> bool:
         """Whether every command is one dense run, and so a stream's bursts have many beats."""
         return self.loops == 1 and self.modes == {Mode.DENSE}
@@ -140,8 +134,8 @@ class Configuration:
     def pipelined(self) -> bool:
         """Whether registers part the readers' rotators, joiners, bit unit, repack and writer.
 
-        They are for the clock, and take four cycles before the first beat. The 32-bit engine has
-        none to spare: it is to be done with 64 bytes within N + 12 cycles.
+        They are for the clock, and take four cycles before the first beat, three without COUNT.
+        The 32-bit engine has none to spare: it is to be done with 64 bytes within N + 12 cycles.
         """
         return self.data_width >= 64 and not self.single_runs
 

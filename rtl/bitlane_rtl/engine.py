@@ -38,11 +38,12 @@ class Engine(wiring.Component):
     busy, fault : ``Out(1)``
         The bits of STATUS, for lamps.
 
-    Latency, from ``control.write`` to DOORBELL to the first beat on ``write``: 7 cycles on a memory
-    that answers in the next cycle, 1 more if runs can REPEAT, the registers that `Configuration`
-    tells of (``pipelined``, ``operand_registers``), and the stages of `BitUnit` and `Repack`; the
-    record must have been in the ring for as long as `Sequencer` takes to fetch it.
-    A fault stops the engine 1 cycle after it is seen, and is latched 2 cycles after.
+    Latency, from ``control.write`` to DOORBELL to the last response of a command that writes N
+    beats, on a memory that answers in the next cycle: N + 12 cycles at 32 bits with all operations,
+    N + 9 with NOT alone; N + 16 from 64 bits on, N + 12 with NOT alone; 1 more with ``block_ram``.
+    The record must have been in the ring for as long as `Sequencer` takes to fetch it.
+    A fault stops the engine 1 cycle after it is seen, and is latched 2 cycles after; a refusal 1.
+    The completion is written in the cycle in which RETIRED or FAULT changes.
     Throughput: see `Mover`.
     """
 
@@ -176,7 +177,7 @@ class Engine(wiring.Component):
             registers.retired.eq(retired),
         ]
         # A cycle late, as starts and ends of commands are known late in theirs. No command ends in
-        # the cycle after its start, and no read is so quick after one of RETIRED or FAULT.
+        # the cycle after its start.
         noted = Signal()
         noted_slot = Signal(slot_bits)
         interrupts = Signal()

@@ -53,13 +53,14 @@ class Mover(wiring.Component):
     timeout : ``In(32)``
         Cycles without a handshake before a wait for the memory is a fault; 0: no limit.
     stop : ``In(1)``
-        Open no transaction; those that are open end legally.
+        Open no transaction from the next cycle on; those that are open end legally.
     walking : ``Out(1)``
     retire : ``Out(1)``
         A command ended well, in this cycle.
     fault : ``Out(1)``; code : ``Out(Status)``; fault_port : ``Out(Port)``; fault_address : ``Out``
         In this cycle the oldest command that has not retired is known to fail. To be latched by
-        the owner, who then holds ``stop`` until ``drained`` and resets the mover.
+        the owner, who then holds ``stop`` until ``drained``, which counts from the second cycle of
+        ``stop`` on, and resets the mover.
     drained : ``Out(1)``
         No bus transaction is open.
 

@@ -73,7 +73,7 @@ class Reader(wiring.Component):
     Latency: start to request 2 to 4 cycles (walker, splitter, skid); beat to output 1 to 3 (FIFO,
     `Joiner`), 2 more if `Configuration.pipelined`, or else 1 if ``operand_registers``.
     Throughput: a beat a cycle if the memory answers within ``fifo_beats`` cycles less two blocks; a
-    gathered element a cycle if within ``min(reads_in_flight, fifo_beats)``.
+    gathered element a cycle if within ``min(bursts - 1, fifo_beats)``.
     Bound of the clock: the walker's address into the splitter, the rotator, and the `Joiner`.
     """
 
@@ -272,7 +272,7 @@ class Reader(wiring.Component):
         left = Signal()
         opens: Value = opened.i.ready
         opens_next: Value = Const(1)
-        if config.reads_in_flight < config.bursts:
+        if config.bursts > 2:
             # Room for two bursts more, as one may go in this cycle: so `room` says all.
             opens, opens_next = Const(1), ~(opened.level[-1] | opened.level[:-1].all())
         m.d.comb += [

@@ -116,8 +116,8 @@ class Registers(wiring.Component):
     interrupt : ``Out(1)``
         The interrupt line, a level.
     interrupt_set : ``In(1)``
-        A command with INTERRUPT retires or the engine stops with a fault in this cycle. Setting
-        PENDING wins over clearing it.
+        A command with INTERRUPT retired, or the engine stopped with a fault, in the cycle before.
+        Setting PENDING wins over clearing it.
     busy, fault, drained : ``In(1)``
         Bits of STATUS.
     fault_code, fault_port, fault_index, fault_address : ``In``

@@ -119,8 +119,8 @@ class Completions(wiring.Component):
 
     Latency: 1 cycle from ``read_slot`` to ``read_data``; what is written in a cycle can be read
     from the next one on. Throughput: a write and a read a cycle. Words are 0 at power-up.
-    Undefined: a read in the same cycle as a write to its slot; reading RETIRED or FAULT first tells
-    the host that the word has been written.
+    Undefined: a read in the same cycle as a write to its slot. A host that has seen RETIRED or
+    FAULT change leaves out the next cycle; neither AXI4-Lite nor the link is as quick.
     Area for 16 slots: ECP5 8 LUT RAMs and 32 flip-flops, iCE40 2 block RAMs and 32 LUT4.
     """
 

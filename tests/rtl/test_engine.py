@@ -8,7 +8,9 @@ import pytest
 
 from bitlane_rtl.abi import (
     COMPLETION_OFFSET,
+    RECORD,
     RECORD_WORDS,
+    RING_OFFSET,
     Lane,
     Mode,
     Op,
@@ -148,12 +150,20 @@ def test_in_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data_width", "ops", "latency"),
-    [(32, frozenset({Op.NOT}), 9), (32, frozenset(Op), 12), (64, frozenset(Op), 16)],
+    ("data_width", "ops", "block_ram", "latency"),
+    [
+        (32, frozenset({Op.NOT}), False, 9),
+        (32, frozenset(Op), False, 12),
+        (32, frozenset(Op), True, 13),
+        (64, frozenset({Op.NOT}), False, 12),
+        (64, frozenset(Op), False, 16),
+    ],
 )
-def test_latency_of_a_short_command(data_width: int, ops: frozenset[Op], latency: int) -> None:
+def test_latency_of_a_short_command(
+    data_width: int, ops: frozenset[Op], block_ram: bool, latency: int
+) -> None:
     """N + 12 cycles are wanted at 32 bits, and at 64 bits 0.998 of 8192 beats: N + 16."""
-    bench = EngineBench(configuration(data_width=data_width, ops=ops))
+    bench = EngineBench(configuration(data_width=data_width, ops=ops, block_ram=block_ram))
     bench.check([logic(Op.NOT, 0, None, 4096, 64)])
     beats = 64 // (data_width // 8)
     assert bench.writes.responses[-1] - bench.doorbells[0] == beats + latency
@@ -446,3 +456,118 @@ def test_ring_goes_round(stalls: Stalls) -> None:
         y = 4096 + 101 * index
         expected[y : y + 99] = ~expected[100 * index : 100 * index + 99]
     assert np.array_equal(bench.memory.data, expected)
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("wait", range(5))
+def test_a_record_written_while_the_one_before_it_starts_is_fetched_again(
+    width: int, wait: int
+) -> None:
+    """RUN of the second record, whose bytes swapped leave the seal right, is written around it."""
+    bench = EngineBench(configuration(data_width=width))
+    expected = bench.memory.data.copy()
+    expected[6000:6008] = ~expected[:8]
+    expected[4096 : 4096 + 0x102] = ~expected[:0x102]
+    stale = logic(Op.NOT, 0, None, 4096, 0x201)
+    run = RECORD["RUN"].word
+
+    async def host(ctx: Any) -> None:
+        await bench.load(ctx, pack(logic(Op.NOT, 0, None, 6000, 8)))
+        await bench.load(ctx, pack(stale), 1)
+        await ctx.tick().repeat(20)
+        await bench.ring(ctx)
+        if wait:
+            await ctx.tick().repeat(wait)
+        await bench.write(ctx, RING_OFFSET + 4 * (RECORD_WORDS + run), 0x102)
+        await ctx.tick().repeat(30)
+        await bench.ring(ctx)
+        await bench.settle(ctx)
+        assert await bench.register(ctx, "FAULT") == 0
+
+    bench.run(host)
+    assert np.array_equal(bench.memory.data, expected)
+
+
+def test_nothing_retires_in_the_cycle_after_an_error_response() -> None:
+    bench = EngineBench(configuration())
+    bench.memory.bad = lambda address: address == 4096
+    rows = Task(
+        Op.NOT,
+        Walk(0, [8, 2], [1, 64], Mode.DENSE, Lane.BITS_8),
+        None,
+        Walk(4096, [8, 2], [1, 64], Mode.DENSE, Lane.BITS_8),
+    )
+    fault, retired = bench.execute([rows])
+    assert bench.writes.responses[1] == bench.writes.responses[0] + 1, "else it shows nothing"
+    assert (fault, retired) == (Status.WRITE_ERROR | Port.WRITE << 8, 0)
+
+
+def test_no_burst_begins_two_cycles_after_an_error_response() -> None:
+    bench = EngineBench(configuration(), latency=8)
+    bench.memory.bad = lambda address: address == 4096
+    scatter = Task(
+        Op.NOT,
+        Walk(0, [100], [2], Mode.DENSE, Lane.BITS_16),
+        None,
+        Walk(4096, [100], [16], Mode.STRIDED, Lane.BITS_16),
+    )
+    bench.execute([scatter])
+    # The first cycle after the response has `stop`; what begins then is on the port in the second.
+    assert bench.writes.requests[-1][0] == bench.writes.responses[0] + 2
+
+
+@pytest.mark.parametrize("delay", range(1, 14))
+@pytest.mark.parametrize("width", [32, 64])
+def test_clear_waits_for_what_is_asked_for_as_it_comes(delay: int, width: int) -> None:
+    """No request is dropped, and none is left over, whenever CLEAR meets the first one."""
+    task = logic(Op.XOR, 1, 1026, 4099, 200)
+    bench = EngineBench(configuration(data_width=width), latency=30)
+
+    async def host(ctx: Any) -> None:
+        await bench.load(ctx, pack(task))
+        await ctx.tick().repeat(12)
+        await bench.ring(ctx)
+        await ctx.tick().repeat(delay)
+        await bench.write(ctx, register("CLEAR").offset, 1)
+        bench.submitted = 0
+        while await bench.register(ctx, "DOORBELL"):
+            pass
+        for server in bench.servers:
+            assert len(server.beats) == sum(beats for _, _, beats in server.requests)
+        await ctx.tick().repeat(100)
+        for server in bench.servers:
+            assert len(server.beats) == sum(beats for _, _, beats in server.requests)
+
+    bench.run(host)
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("counts", [[2, 2], [1, 2], [2, 1, 2]])
+def test_runs_and_loops_of_one_and_two(width: int, counts: list[int]) -> None:
+    bench = EngineBench(configuration(data_width=width))
+    steps = [[24, 64, 192], [6, 40, 100]]
+    walks = [
+        Walk(base, counts, step[: len(counts)], Mode.STRIDED, Lane.BITS_16)
+        for base, step in zip((0, 4096), steps, strict=True)
+    ]
+    bench.check([Task(Op.NOT, walks[0], None, walks[1])] * 2)
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_each_command_has_its_own_interrupt(which: int) -> None:
+    bench = EngineBench(configuration())
+    pending: list[int] = []
+
+    async def host(ctx: Any) -> None:
+        for number in range(3):
+            task = logic(Op.NOT, 0, None, 4096, 64, interrupt=number == which)
+            await bench.load(ctx, pack(task), number)
+        for _ in range(3):
+            await bench.ring(ctx)
+            await bench.settle(ctx)
+            await ctx.tick().repeat(2)
+            pending.append(await bench.register(ctx, "INTERRUPT", "PENDING"))
+            await bench.write(ctx, register("INTERRUPT").offset, 0b10)
+
+    bench.run(host)
+    assert pending == [number == which for number in range(3)]

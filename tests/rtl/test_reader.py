@@ -1,6 +1,7 @@
 """A reader gives each operand's bytes in order, aligned like the output, a beat a cycle."""
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -183,3 +184,28 @@ def test_stop_requests_no_more_and_takes_what_was_requested() -> None:
     simulate(dut, source, stop, background=[server])
     assert waiting == [0]
     assert len(server.beats) == sum(beats for _, _, beats in server.requests) < 256
+
+
+def test_a_reader_asks_for_nothing_a_cycle_after_stop() -> None:
+    """There is room for 16 single beats a while longer, and the memory takes them at once."""
+    config = Configuration(data_width=64)
+    dut = Reader(config)
+    server = ReadServer(dut.port, memory(config), latency=3)
+    a = Walk(0, [400], [8], Mode.STRIDED, Lane.BITS_16)
+    y = Walk(0, [400], [2], Mode.DENSE, Lane.BITS_16)
+    source = Source(dut.i, [a.start(config, y)])
+
+    async def stop(ctx: Any) -> None:
+        loops = loop_constants(config, a, a, y)
+        ctx.set(dut.loops, loops)
+        ctx.set(dut.track, loops["a"])
+        ctx.set(dut.offsets, loops["y"])
+        ctx.set(dut.o.ready, 1)
+        await ctx.tick().repeat(20)
+        ctx.set(dut.stop, 1)
+        await ctx.tick().repeat(60)
+
+    simulate(dut, source, stop, background=[server])
+    # Cycle 20 is the first with `stop`; what is asked for then is on the port in cycle 21.
+    assert server.requests[-1][0] == 21
+    assert len(server.beats) == len(server.requests)

@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
+from amaranth.hdl import Value
 
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.realign import Joiner
-from rtl_streams import STALLS, Sink, Source, Stalls, simulate, transfer
+from rtl_streams import STALLS, Sink, Source, Stalls, simulate, to_bits, transfer
 
 
 def word(data: int, split: int, *flags: str, **edge: int) -> dict[str, Any]:
@@ -92,3 +93,55 @@ def test_an_absorbed_prime_carries_its_flush_and_its_error(stalls: Stalls) -> No
     assert [int(beat.data) for beat in sink.payloads] == [0x11111111, 0x44332211, 0x22222222]
     assert [int(beat.edge.error) for beat in sink.payloads] == [0, 1, 1]
     assert [int(beat.edge.end) for beat in sink.payloads] == [0, 0, 1]
+
+
+@pytest.mark.parametrize("gap", range(6))
+def test_repeat_after_a_gap_has_the_length_of_its_own_command(gap: int) -> None:
+    """Nothing is in front any more when it comes, and the length of the next command waits."""
+    dut = Joiner(Configuration(data_width=32))
+    words = [
+        word(0x11111111, 0, last=1, end=1),
+        word(0xEEEEEEEE, 0, "repeat", last=1, end=1),
+        word(0x22222222, 0, last=1, end=1),
+    ]
+    lengths = [{"beats": beats, "several": beats > 0} for beats in (0, 2, 0)]
+
+    async def send(ctx: Any) -> None:
+        payload = Value.cast(dut.i.payload)
+        await ctx.tick().repeat(4)
+        for each in words:
+            ctx.set(payload, to_bits(dut.i.payload.shape(), each))
+            ctx.set(dut.i.valid, 1)
+            await ctx.tick().until(dut.i.ready)
+            ctx.set(dut.i.valid, 0)
+            if gap:
+                await ctx.tick().repeat(gap)
+
+    sink = Sink(dut.o, 5)
+    simulate(dut, send, Source(dut.lengths, lengths), sink)
+    assert [int(beat.data) for beat in sink.payloads] == [0x11111111] + 3 * [0xEEEEEEEE] + [
+        0x22222222
+    ]
+
+
+@pytest.mark.parametrize("stalls", STALLS)
+def test_a_cycle_never_ends_two_commands(stalls: Stalls) -> None:
+    """A command of a single ``prime`` word is not absorbed: its length has to be passed."""
+    dut = Joiner(Configuration(data_width=32))
+    words = [
+        word(0x11111111, 0, last=1, end=1),
+        word(0x44332211, 2, "prime", "flush", last=1, end=1),
+        word(0xEEEEEEEE, 0, "repeat", last=1, end=1),
+        word(0x22222222, 0, last=1, end=1),
+    ]
+    lengths = [{"beats": beats, "several": beats > 0} for beats in (0, 0, 2, 0)]
+
+    async def send(ctx: Any) -> None:
+        await ctx.tick().repeat(4)
+        await Source(dut.i, words, stalls).run(ctx)
+
+    sink = Sink(dut.o, 6, stalls)
+    simulate(dut, send, Source(dut.lengths, lengths), sink)
+    data = [int(beat.data) for beat in sink.payloads]
+    assert data == [0x11111111, 0x44332211] + 3 * [0xEEEEEEEE] + [0x22222222]
+    assert [int(beat.edge.end) for beat in sink.payloads] == [1, 1, 0, 0, 1, 1]

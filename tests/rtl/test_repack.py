@@ -137,7 +137,9 @@ class Traffic:
                 expected.defined |= ((1 << lane.bits) - 1) << (position * lane.bits)
         return expected
 
-    def check(self, circuit: Repack, stalls: Stalls = NO_STALLS) -> None:
+    def check(
+        self, circuit: Repack, stalls: Stalls = NO_STALLS, *, pipelined: bool = False
+    ) -> None:
         source, sink = transfer(
             circuit, circuit.i, circuit.o, self.beats, len(self.expected), stalls
         )
@@ -147,9 +149,13 @@ class Traffic:
             flags = (bool(got.last), bool(got.end), bool(got.error))
             assert flags == (want.last, want.end, want.error), where
         if stalls == NO_STALLS:
-            assert sink.cycles == self.got
-            # `put` tells when a beat is done with; it is taken as soon as the one before it is.
-            assert source.cycles == [0, *(cycle + 1 for cycle in self.put[:-1])]
+            late = int(pipelined)
+            assert sink.cycles == [cycle + late for cycle in self.got]
+            # `put` tells when a beat is done with; it is taken as soon as the one before it is, or
+            # the second before it where there are two entries.
+            ahead = 1 + late
+            taken = [*range(ahead), *(cycle + ahead for cycle in self.put[:-ahead])]
+            assert source.cycles == taken
 
 
 def lanes_of(width: int) -> list[tuple[Lane, Lane]]:
@@ -170,7 +176,8 @@ def test_runs_of_every_length_in_every_cycle(width: int, lane: Lane, out_lane: L
 
 @pytest.mark.parametrize("stalls", STALLS, ids=str)
 @pytest.mark.parametrize("width", WIDTHS)
-def test_mixed_commands_back_to_back(width: int, stalls: Stalls) -> None:
+@pytest.mark.parametrize("pipelined", [False, True])
+def test_mixed_commands_back_to_back(width: int, stalls: Stalls, pipelined: bool) -> None:
     generator = random.Random(f"{width} {stalls.seed}")
     traffic = Traffic(width, generator)
     for _ in range(40):
@@ -180,7 +187,9 @@ def test_mixed_commands_back_to_back(width: int, stalls: Stalls) -> None:
         longest = 3 * width // min(lane, out_lane).bits
         runs = [generator.randint(1, longest) for _ in range(generator.randint(1, 3))]
         traffic.command(lane, out_lane, runs)
-    traffic.check(Repack(width, ALL, frozenset(Op)), stalls)
+    traffic.check(
+        Repack(width, ALL, frozenset(Op), pipelined=pipelined), stalls, pipelined=pipelined
+    )
 
 
 @pytest.mark.parametrize("stalls", STALLS[:2], ids=str)

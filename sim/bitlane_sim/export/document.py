@@ -35,7 +35,7 @@ def _names(members: Iterable[abi.Op | abi.Mode]) -> str:
 def _parameters(configuration: Configuration) -> list[tuple[str, str]]:
     first, last = configuration.memory_base, configuration.memory_last
     two = configuration.has_b and configuration.read_ports == 2
-    reads = f"{configuration.reads_in_flight} bursts and {configuration.fifo_beats} beats"
+    reads = f"{configuration.bursts} bursts and {configuration.fifo_beats} beats"
     return [
         ("Data width", f"{configuration.data_width} bits"),
         ("Read managers", "2: m_axi reads A, m_axi_b reads B" if two else "1: m_axi"),
