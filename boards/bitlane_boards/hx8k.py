@@ -40,7 +40,7 @@ BOARDS = (
         usb_interface=1,
         loader=("-b", "ice40_generic"),
         why={
-            "clock": "16 clocks a bit of the link; placement reaches 70 to 75 MHz",
+            "clock": "16 clocks a bit of the link; placement reaches about 85 MHz",
             "data width": "32 bits: a 64-bit engine takes more than the 7,680 cells",
             "operators": "all but the shifts, which would not fit; two loops for the same reason",
             "memory": "8 KiB: half of the 32 block RAMs, in one bank; queues and ring take 14 more",
