@@ -5,14 +5,31 @@ from typing import Any
 
 import numpy as np
 
-from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Bits, Status, register
+from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Bits, Lane, Mode, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.engine import Engine
 from rtl_memory import Memory, ReadServer, WriteServer
 from rtl_records import Task, apply, pack
 from rtl_streams import NO_STALLS, Stalls, simulate
+from rtl_walks import Walk
 
-__all__ = ["EngineBench"]
+__all__ = ["SIZE", "EngineBench", "configuration", "dense", "logic"]
+
+SIZE = 1 << 13
+"""Bytes of memory of the engines that `configuration` gives."""
+
+
+def configuration(**options: Any) -> Configuration:
+    return Configuration(memory_bytes=SIZE, **options)
+
+
+def dense(base: int, size: int, lane: Lane = Lane.BITS_8) -> Walk:
+    return Walk(base, [size], [lane.bytes], Mode.DENSE, lane)
+
+
+def logic(op: Op, a: int, b: int | None, y: int, size: int, **options: Any) -> Task:
+    second = None if b is None else dense(b, size)
+    return Task(op, dense(a, size), second, dense(y, size), **options)
 
 
 class EngineBench:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
+from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
 
 from bitlane_boards.netlist_pins import BoardPin

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
+from amaranth.back import rtlil
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out

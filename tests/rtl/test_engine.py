@@ -14,31 +14,14 @@ from bitlane_rtl.abi import (
     Lane,
     Mode,
     Op,
-    Port,
     Status,
-    record_words,
     register,
 )
 from bitlane_rtl.configuration import Configuration
-from rtl_bench import EngineBench
-from rtl_records import Task, pack, reseal
+from rtl_bench import SIZE, EngineBench, configuration, logic
+from rtl_records import Task, pack
 from rtl_streams import NO_STALLS, STALLS, Stalls
 from rtl_walks import Walk, random_walk
-
-SIZE = 1 << 13
-
-
-def configuration(**options: Any) -> Configuration:
-    return Configuration(memory_bytes=SIZE, **options)
-
-
-def dense(base: int, size: int, lane: Lane = Lane.BITS_8) -> Walk:
-    return Walk(base, [size], [lane.bytes], Mode.DENSE, lane)
-
-
-def logic(op: Op, a: int, b: int | None, y: int, size: int, **options: Any) -> Task:
-    second = None if b is None else dense(b, size)
-    return Task(op, dense(a, size), second, dense(y, size), **options)
 
 
 def random_task(generator: random.Random, config: Configuration) -> Task:
@@ -150,22 +133,22 @@ def test_in_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data_width", "ops", "block_ram", "latency"),
+    ("options", "latency"),
     [
-        (32, frozenset({Op.NOT}), False, 9),
-        (32, frozenset(Op), False, 12),
-        (32, frozenset(Op), True, 13),
-        (64, frozenset({Op.NOT}), False, 12),
-        (64, frozenset(Op), False, 16),
+        ({"data_width": 32, "ops": frozenset({Op.NOT})}, 9),
+        ({"data_width": 32}, 12),
+        ({"data_width": 32, "operand_registers": True}, 13),
+        ({"data_width": 32, "block_ram": True}, 13),
+        ({"data_width": 64, "ops": frozenset({Op.NOT})}, 12),
+        ({"data_width": 64}, 16),
+        ({"data_width": 64, "operand_registers": True}, 16),
     ],
 )
-def test_latency_of_a_short_command(
-    data_width: int, ops: frozenset[Op], block_ram: bool, latency: int
-) -> None:
+def test_latency_of_a_short_command(options: dict[str, Any], latency: int) -> None:
     """N + 12 cycles are wanted at 32 bits, and at 64 bits 0.998 of 8192 beats: N + 16."""
-    bench = EngineBench(configuration(data_width=data_width, ops=ops, block_ram=block_ram))
+    bench = EngineBench(configuration(**options))
     bench.check([logic(Op.NOT, 0, None, 4096, 64)])
-    beats = 64 // (data_width // 8)
+    beats = 64 // bench.configuration.data_bytes
     assert bench.writes.responses[-1] - bench.doorbells[0] == beats + latency
 
 
@@ -185,236 +168,6 @@ def test_completions_tell_how_each_command_ended() -> None:
 
     bench.run(host)
     assert words == [0, 1 << 8, 2 << 8 | Status.BAD_OP]
-
-
-# --- Refusals -------------------------------------------------------------------------------
-
-STRIDED_COUNT = Task(
-    Op.COUNT,
-    Walk(0, [8, 2], [8, 64], Mode.STRIDED, Lane.BITS_32),
-    None,
-    Walk(4096, [8, 2], [4, 32], Mode.DENSE, Lane.BITS_32),
-)
-
-REFUSED = [
-    (Status.BAD_OP, logic(Op.NOT, 0, None, 4096, 64), {"OP": 11}),
-    (Status.BAD_LANE, logic(Op.NOT, 0, None, 4096, 64), {"OUT_LANE": 1}),
-    (Status.BAD_LANE, STRIDED_COUNT, {"OUT_LANE": 1}),
-    (Status.BAD_CONTROL, logic(Op.NOT, 0, None, 4096, 64), {"LOOPS": 0}),
-    (Status.BAD_CONTROL, logic(Op.NOT, 0, None, 4096, 64), {"LOOPS": 5}),
-    (Status.BAD_CONTROL, logic(Op.NOT, 0, None, 4096, 64), {"A_MODE": 3}),
-    (Status.BAD_CONTROL, logic(Op.NOT, 0, None, 4096, 64), {"Y_MODE": 2}),
-    (Status.BAD_CONTROL, logic(Op.NOT, 0, None, 4096, 64), {"B_MODE": 2}),
-    (Status.BAD_CONTROL, STRIDED_COUNT, {"RESERVED": 1}),
-    (Status.BAD_SIZE, logic(Op.NOT, 0, None, 4096, 64), {"RUN": 0}),
-    (Status.BAD_SIZE, logic(Op.NOT, 0, None, 4096, 64), {"RUN": 1 << 24}),
-    (Status.BAD_SIZE, logic(Op.NOT, 0, None, 4096, 64), {"RUN": 1 << 23, "LANE": 1, "OUT_LANE": 1}),
-    (Status.BAD_SIZE, STRIDED_COUNT, {"COUNT_1": 0}),
-    (Status.BAD_SIZE, STRIDED_COUNT, {"COUNT_1": 1 << 24}),
-    (Status.MISALIGNED, STRIDED_COUNT, {"Y_BASE": 4097}),
-    (Status.MISALIGNED, STRIDED_COUNT, {"A_BASE": 2}),
-    (Status.MISALIGNED, STRIDED_COUNT, {"A_STRIDE": 6}),
-    (Status.MISALIGNED, STRIDED_COUNT, {"Y_JUMP_1": 30}),
-    (Status.PAST_MEMORY, logic(Op.NOT, 0, None, 4096, 64), {"A_BASE": SIZE}),
-    (Status.PAST_MEMORY, logic(Op.NOT, 0, None, 4096, 64), {"A_LAST": SIZE}),
-    (Status.PAST_MEMORY, logic(Op.NOT, 0, None, 4096, 64), {"Y_BASE": SIZE}),
-    (Status.PAST_MEMORY, logic(Op.NOT, 0, None, 4096, 64), {"Y_LAST": 1 << 31}),
-    (Status.PAST_MEMORY, logic(Op.XOR, 0, 128, 4096, 64), {"B_BASE": SIZE}),
-    (Status.PAST_MEMORY, logic(Op.XOR, 0, 128, 4096, 64), {"B_LAST": SIZE}),
-]
-
-
-@pytest.mark.parametrize("width", [32, 64, 128])
-@pytest.mark.parametrize(("status", "task", "overrides"), REFUSED)
-def test_refusal(width: int, status: Status, task: Task, overrides: dict[str, int]) -> None:
-    """A bad command causes no traffic; the one before it is done, the one after it is not."""
-    bench = EngineBench(configuration(data_width=width))
-    before = bench.memory.data.copy()
-    bad = Task(task.op, task.a, task.b, task.y, overrides=overrides)
-    good = logic(Op.NOT, 512, None, 5000, 40)
-    fault, retired = bench.execute([good, bad, good])
-    before[5000:5040] = ~before[512:552]
-    assert (Status(fault & 0xFF), fault >> 8 & 3, fault >> 16) == (status, Port.NONE, 1)
-    assert retired == 1
-    assert np.array_equal(bench.memory.data, before)
-    assert len(bench.read_a.requests) == (41 + width // 8) // (2 * width) + 1
-
-
-@pytest.mark.parametrize("width", [32, 64, 128])
-@pytest.mark.parametrize("task", [logic(Op.XOR, 3, 1030, 4099, 50), STRIDED_COUNT])
-def test_every_flipped_bit_of_a_record_is_refused(width: int, task: Task) -> None:
-    """One engine takes the record with one bit flipped after another, cleared in between."""
-    bench = EngineBench(configuration(data_width=width))
-    before = bench.memory.data.copy()
-    words = pack(task)
-    generator = random.Random(width)
-    bits = generator.sample(range(32 * len(words)), 20)
-
-    async def host(ctx: Any) -> None:
-        for bit in bits:
-            flipped = list(words)
-            flipped[bit // 32] ^= 1 << bit % 32
-            await bench.load(ctx, flipped)
-            await bench.ring(ctx)
-            await bench.settle(ctx)
-            code = await bench.register(ctx, "FAULT", "CODE")
-            # A flip in CONTROL may change how many words are in use: refused all the same.
-            assert code != Status.OK, f"bit {bit}"
-            await bench.write(ctx, register("CLEAR").offset, 1)
-            bench.submitted = 0
-            await ctx.tick().repeat(4)
-            assert await bench.register(ctx, "FAULT") == 0
-
-    bench.run(host)
-    assert np.array_equal(bench.memory.data, before)
-
-
-def test_words_beyond_those_in_use_are_not_read() -> None:
-    bench = EngineBench(configuration(data_width=128))
-    task = logic(Op.NOT, 0, None, 4096, 64)
-    expected = bench.memory.data.copy()
-    expected[4096:4160] = ~expected[:64]
-
-    async def host(ctx: Any) -> None:
-        words = pack(task)
-        assert len(words) == record_words(Op.NOT, 1, (Mode.DENSE,) * 3) == 6
-        await bench.load(ctx, words + [0xDEADBEEF] * (RECORD_WORDS - 6))
-        await bench.ring(ctx)
-        await bench.settle(ctx)
-
-    bench.run(host)
-    assert np.array_equal(bench.memory.data, expected)
-
-
-def test_seal_covers_words_in_use() -> None:
-    words = pack(logic(Op.NOT, 0, None, 4096, 64))
-    assert reseal(words, 6) == words
-
-
-# --- Faults ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("bad", [0x0, 0x48, 0xF8])
-@pytest.mark.parametrize("which", ["a", "b"])
-@pytest.mark.parametrize("ports", [1, 2])
-def test_read_error(bad: int, which: str, ports: int) -> None:
-    """The command stops at the beat that could not be read; CLEAR makes the engine work again."""
-    bench = EngineBench(configuration(read_ports=ports))
-    before = bench.memory.data.copy()
-    base = 0 if which == "a" else 1024
-    bench.memory.bad = lambda address: address == base + bad
-    task = logic(Op.XOR, 0, 1024, 4096, 256)
-    first = logic(Op.NOT, 2048, None, 6000, 100)
-    found: dict[str, int] = {}
-
-    async def host(ctx: Any) -> None:
-        for number, each in enumerate([first, task, first]):
-            await bench.load(ctx, pack(each), number)
-        await bench.ring(ctx, 3)
-        await bench.settle(ctx)
-        for name in ("FAULT", "FAULT_ADDRESS", "RETIRED"):
-            found[name] = await bench.register(ctx, name)
-        found["traffic"] = len(bench.writes.beats)
-        await ctx.tick().repeat(200)
-        found["later"] = len(bench.writes.beats)
-        bench.memory.bad = lambda address: False
-        await bench.write(ctx, register("CLEAR").offset, 1)
-        bench.submitted = 0
-        await bench.load(ctx, pack(task))
-        await bench.ring(ctx)
-        await bench.settle(ctx)
-        found["again"] = await bench.register(ctx, "FAULT")
-
-    bench.run(host)
-    port = Port.READ_A if which == "a" else Port.READ_B
-    assert found["FAULT"] == Status.READ_ERROR | port << 8 | 1 << 16
-    assert found["FAULT_ADDRESS"] == base + bad
-    assert found["RETIRED"] == 1
-    assert found["traffic"] == found["later"], "no write follows a fault"
-    assert found["again"] == 0
-    before[6000:6100] = ~before[2048:2148]
-    before[4096:4352] = before[:256] ^ before[1024:1280]
-    assert np.array_equal(bench.memory.data, before)
-
-
-def test_write_error() -> None:
-    bench = EngineBench(configuration())
-    bench.memory.bad = lambda address: address == 4096 + 0x88
-    fault, retired = bench.execute(
-        [logic(Op.NOT, 0, None, 5000, 10), logic(Op.NOT, 0, None, 4096, 512)]
-    )
-    assert fault == Status.WRITE_ERROR | Port.WRITE << 8 | 1 << 16
-    assert retired == 1
-
-
-@pytest.mark.parametrize("which", ["read_a", "read_b", "writes"])
-def test_hung_memory_is_a_fault_and_recovers(which: str) -> None:
-    bench = EngineBench(configuration())
-    server = getattr(bench, which)
-    found: dict[str, int] = {}
-    task = logic(Op.XOR, 0, 1024, 4096, 512)
-
-    async def host(ctx: Any) -> None:
-        await bench.write(ctx, register("TIMEOUT").offset, 100)
-        await bench.load(ctx, pack(task))
-        await bench.ring(ctx)
-        await ctx.tick().repeat(12)
-        server.hang = True
-        await ctx.tick().repeat(250)
-        found["STATUS"] = await bench.register(ctx, "STATUS")
-        found["FAULT"] = await bench.register(ctx, "FAULT")
-        await bench.write(ctx, register("CLEAR").offset, 1)
-        await ctx.tick().repeat(50)
-        found["still"] = await bench.register(ctx, "FAULT")
-        server.hang = False
-        await ctx.tick().repeat(200)
-        found["cleared"] = await bench.register(ctx, "FAULT")
-        bench.submitted = 0
-        await bench.load(ctx, pack(task))
-        await bench.ring(ctx)
-        await bench.settle(ctx)
-        found["again"] = await bench.register(ctx, "FAULT")
-
-    bench.run(host)
-    port = {"read_a": Port.READ_A, "read_b": Port.READ_B, "writes": Port.WRITE}[which]
-    assert found["FAULT"] == Status.TIMEOUT | port << 8
-    assert found["STATUS"] == 0b011, "busy, fault, not drained"
-    assert found["still"] == found["FAULT"], "CLEAR waits until the bus is legal"
-    assert found["cleared"] == 0
-    assert found["again"] == 0
-    data = bench.memory.data
-    assert np.array_equal(data[4096:4608], data[:512] ^ data[1024:1536])
-
-
-def test_clear_drops_commands_at_every_cycle_of_a_short_job() -> None:
-    """Whenever CLEAR comes, the bus stays legal and the next job is right."""
-    task = logic(Op.XOR, 1, 1026, 4099, 200)
-    again = logic(Op.NOT, 300, None, 6001, 70)
-    for delay in range(2, 60, 5):
-        bench = EngineBench(configuration(), latency=5, seed=delay)
-        expected = bench.memory.data.copy()
-
-        async def host(ctx: Any, bench: EngineBench = bench, delay: int = delay) -> None:
-            await bench.load(ctx, pack(task))
-            await bench.ring(ctx)
-            await ctx.tick().repeat(delay)
-            await bench.write(ctx, register("CLEAR").offset, 1)
-            bench.submitted = 0
-            await ctx.tick().repeat(60)
-            assert await bench.register(ctx, "STATUS") & 0b11 == 0
-            await bench.load(ctx, pack(again))
-            await bench.ring(ctx)
-            await bench.settle(ctx)
-            assert await bench.register(ctx, "RETIRED") == 1
-
-        bench.run(host)
-        expected[6001:6071] = ~expected[300:370]
-        got = bench.memory.data.copy()
-        got[4099:4299] = expected[4099:4299]
-        assert np.array_equal(got, expected), f"CLEAR after {delay} cycles"
-        requested = sum(beats for _, _, beats in bench.read_a.requests)
-        assert len(bench.read_a.beats) == requested
-        assert len(bench.writes.responses) == len(bench.writes.requests)
 
 
 def test_counters() -> None:
@@ -486,59 +239,6 @@ def test_a_record_written_while_the_one_before_it_starts_is_fetched_again(
 
     bench.run(host)
     assert np.array_equal(bench.memory.data, expected)
-
-
-def test_nothing_retires_in_the_cycle_after_an_error_response() -> None:
-    bench = EngineBench(configuration())
-    bench.memory.bad = lambda address: address == 4096
-    rows = Task(
-        Op.NOT,
-        Walk(0, [8, 2], [1, 64], Mode.DENSE, Lane.BITS_8),
-        None,
-        Walk(4096, [8, 2], [1, 64], Mode.DENSE, Lane.BITS_8),
-    )
-    fault, retired = bench.execute([rows])
-    assert bench.writes.responses[1] == bench.writes.responses[0] + 1, "else it shows nothing"
-    assert (fault, retired) == (Status.WRITE_ERROR | Port.WRITE << 8, 0)
-
-
-def test_no_burst_begins_two_cycles_after_an_error_response() -> None:
-    bench = EngineBench(configuration(), latency=8)
-    bench.memory.bad = lambda address: address == 4096
-    scatter = Task(
-        Op.NOT,
-        Walk(0, [100], [2], Mode.DENSE, Lane.BITS_16),
-        None,
-        Walk(4096, [100], [16], Mode.STRIDED, Lane.BITS_16),
-    )
-    bench.execute([scatter])
-    # The first cycle after the response has `stop`; what begins then is on the port in the second.
-    assert bench.writes.requests[-1][0] == bench.writes.responses[0] + 2
-
-
-@pytest.mark.parametrize("delay", range(1, 14))
-@pytest.mark.parametrize("width", [32, 64])
-def test_clear_waits_for_what_is_asked_for_as_it_comes(delay: int, width: int) -> None:
-    """No request is dropped, and none is left over, whenever CLEAR meets the first one."""
-    task = logic(Op.XOR, 1, 1026, 4099, 200)
-    bench = EngineBench(configuration(data_width=width), latency=30)
-
-    async def host(ctx: Any) -> None:
-        await bench.load(ctx, pack(task))
-        await ctx.tick().repeat(12)
-        await bench.ring(ctx)
-        await ctx.tick().repeat(delay)
-        await bench.write(ctx, register("CLEAR").offset, 1)
-        bench.submitted = 0
-        while await bench.register(ctx, "DOORBELL"):
-            pass
-        for server in bench.servers:
-            assert len(server.beats) == sum(beats for _, _, beats in server.requests)
-        await ctx.tick().repeat(100)
-        for server in bench.servers:
-            assert len(server.beats) == sum(beats for _, _, beats in server.requests)
-
-    bench.run(host)
 
 
 @pytest.mark.parametrize("width", [32, 64, 128])
