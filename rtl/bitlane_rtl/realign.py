@@ -237,8 +237,7 @@ class Joiner(wiring.Component):
 
         if Mode.REPEAT not in config.modes:
             return
-        # The length of the command that the front word is of; who follows its last one is of the
-        # next.
+        # Of the command that the front word belongs to; what follows its last word is the next's.
         length: Any = Signal(Length(config), reset_less=True)
         held = Signal()
         ends = Signal()

@@ -61,6 +61,13 @@ class Repack(wiring.Component):
     at 139 MHz, or with ``pipelined`` 400 LUT4 and 265 FF at 183 MHz; with 32 bits on iCE40 HX8K 185
     LUT4 and 101 FF at 116 MHz. The slowest path is from the part to whether the beat is done.
 
+    Parameters
+    ----------
+    data_width, lanes, ops
+        Bits of a beat, and what the bit unit is built with.
+    pipelined
+        Whether results enter through a register, for the clock.
+
     Members
     -------
     i : ``In(stream.Signature(Result(data_width)))``

@@ -137,8 +137,8 @@ class Walker(wiring.Component):
         ]
 
         # below[k]: every loop inside loop k stands at its last iteration, so k goes on, or begins
-        # anew. Found a cycle ahead: the address waits for it, and `o.ready` comes late.
-        # `moves` says the same as a number.
+        # anew; `moves` is the highest such k. Both are found a cycle ahead: the address waits for
+        # the number, which selects its jump, and `o.ready` comes late to the registers of loop k.
         moves = Signal(range(loops), reset_less=True)
         below: list[Value] = [Const(1)]
         below += [Signal(name=f"below_{k}", reset_less=True) for k in range(1, loops)]

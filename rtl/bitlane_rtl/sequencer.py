@@ -103,7 +103,6 @@ class Sequencer(wiring.Component):
         started = Signal(16)
         submitted = Signal()
         started_now = Signal()
-
         just_started = Signal()
         # Compared a cycle ahead, and once for each: a write to the doorbell is known late. So is
         # the start of a command, which `submitted` follows a cycle late; it is not needed then.
