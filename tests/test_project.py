@@ -92,7 +92,7 @@ def test_the_host_runs_on_numpy_alone() -> None:
         ("host/bitlane/version.py", "import bitlane_sim", "boards -> sim -> host -> rtl"),
         ("host/bitlane/version.py", "import bitlane_rtl.configuration", "nothing from rtl but abi"),
         ("rtl/bitlane_rtl/abi/codes.py", "import amaranth", "abi is plain data"),
-        ("rtl/bitlane_rtl/beats.py", "import bitlane", "boards -> sim -> host -> rtl"),
+        ("rtl/bitlane_rtl/streams/beats.py", "import bitlane", "boards -> sim -> host -> rtl"),
         ("sim/bitlane_sim/__init__.py", "import bitlane_boards", "boards -> sim -> host -> rtl"),
     ],
 )

@@ -11,13 +11,13 @@ from amaranth.lib.wiring import Out
 
 from .abi import Port, Status
 from .configuration import Configuration
-from .control_port import ControlPort
-from .memory_port import ReadPort, WritePort
-from .mover import Mover
-from .read_arbiter import ReadArbiter
-from .registers import Registers
-from .ring import Completions, Ring
-from .sequencer import Sequencer, ring_columns
+from .control.registers import Registers
+from .control.ring import Completions, Ring
+from .control.sequencer import Sequencer, ring_columns
+from .datapath.datapath import Mover
+from .ports.control_port import ControlPort
+from .ports.memory_port import ReadPort, WritePort
+from .ports.read_arbiter import ReadArbiter
 
 __all__ = ["Engine"]
 

@@ -18,7 +18,7 @@ from bitlane import dml
 from bitlane.device import Device
 from bitlane.link import Link
 from bitlane.runtime import Runtime
-from host_line import LeanLink
+from support.host.line import LeanLink
 
 MIB = 1 << 20
 LARGE = 64 * MIB

@@ -17,7 +17,7 @@ from bitlane_boards import build as build_module
 from bitlane_boards.board import Board
 from bitlane_boards.build import BuildError, build
 from bitlane_boards.tools import Tool, ToolError, Usage
-from boards.board_builds import built
+from support.boards.board_builds import built
 
 NAME = "hx8k"
 
@@ -207,7 +207,7 @@ def test_all_prints_a_row_for_every_board(
             raise ToolError("gowin_pack: Error: no")
         return dataclasses.replace(report, board=board.name, seed=seed)
 
-    monkeypatch.setattr("bitlane_boards.build_command.build", fake)
+    monkeypatch.setattr("bitlane_boards.command_line.build.build", fake)
     assert main(["build", "--all", "--seed", "7", "-o", str(tmp_path)]) == CHECK_FAILED
     captured = capsys.readouterr()
     *table, missed, broken = captured.out.splitlines()

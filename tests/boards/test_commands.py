@@ -9,7 +9,7 @@ import pytest
 
 from bitlane.cli import CHECK_FAILED, DONE, UNUSABLE, main
 from bitlane_boards import boards
-from bitlane_boards.devices_command import connected, url_of
+from bitlane_boards.command_line.devices import connected, url_of
 from bitlane_boards.families import FLOWS
 
 
@@ -168,7 +168,7 @@ def test_a_clock_that_no_pll_makes_is_refused_in_a_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     board = replace(boards()["ulx3s"], clock_hz=60_000_000)
-    monkeypatch.setattr("bitlane_boards.build_command.board_named", lambda name: board)
+    monkeypatch.setattr("bitlane_boards.command_line.build.board_named", lambda name: board)
     assert main(["build", "ulx3s", "-o", str(tmp_path / "out")]) == UNUSABLE
     assert capsys.readouterr().err == (
         "bitlane: clock_hz: no setting of the PLL makes 60000000 Hz of 25000000 Hz\n"

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from bitlane_boards import boards
-from bitlane_boards.netlist import bitstream_model
-from bitlane_boards.netlist_asc import Bits
-from bitlane_boards.netlist_ice40 import extract
-from bitlane_boards.netlist_pins import board_pins
+from bitlane_boards.readback.asc import Bits
+from bitlane_boards.readback.ice40 import extract
+from bitlane_boards.readback.netlist import bitstream_model
+from bitlane_boards.readback.pins import board_pins
 from bitlane_sim.pins import GateModel
-from boards.board_builds import built
-from verify.netlists.flips import flipped, random_flips
-from verify.netlists.session import validated
+from support.boards.board_builds import built
+from support.boards.flips import flipped, random_flips
+from support.boards.session import validated
 
 NAME = "hx8k"
 BOARD = boards()[NAME]

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from bitlane.errors import BitlaneError
-from bitlane_boards import boards, netlist
-from bitlane_boards.netlist import bitstream_model
-from bitlane_boards.netlist_pins import BoardPin
-from bitlane_boards.simulate_command import add_simulate
+from bitlane_boards import boards
+from bitlane_boards.command_line.simulate import add_simulate
+from bitlane_boards.readback import netlist
+from bitlane_boards.readback.netlist import bitstream_model
+from bitlane_boards.readback.pins import BoardPin
 from bitlane_sim.pins import PinSimulation
-from boards.small_builds import DIVIDER, PLACES, ecp5, ice40
-from sim.pins.answerer import Store, answers
+from support.boards.small_builds import DIVIDER, PLACES, ecp5, ice40
+from support.sim.answerer import Store, answers
 
 
 def run(*words: str) -> int:
@@ -73,7 +74,7 @@ def test_stopped_while_it_serves_is_no_error_but_before_it_is(
     server = SimpleNamespace(
         name="/dev/pts/9", sent=0, received=0, warm_up=lambda: None, close=lambda: None
     )
-    module = "bitlane_boards.simulate_command"
+    module = "bitlane_boards.command_line.simulate"
     monkeypatch.setattr(f"{module}.model_of", lambda *_: model)
     monkeypatch.setattr(
         f"{module}.PinSimulation", lambda *_: SimpleNamespace(cycle=0, framing_errors=0)

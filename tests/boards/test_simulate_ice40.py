@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from bitlane_boards.netlist_asc import Bits, BitstreamError
-from bitlane_boards.netlist_ice40 import LUT_BITS, Constants, Ice40Netlist, extract
+from bitlane_boards.readback.asc import Bits, BitstreamError
+from bitlane_boards.readback.ice40 import LUT_BITS, Constants, Ice40Netlist, extract
 from bitlane_sim.pins import CircuitModel, GateModel, PinSimulation
 from bitlane_sim.pins.cells import spram_cells
 from bitlane_sim.pins.netlist import HIGH
-from boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
-from sim.pins.answerer import Answerer, Store, answers
+from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
+from support.sim.answerer import Answerer, Store, answers
 
 CASES = [
     ("hx8k", Store.BLOCK),

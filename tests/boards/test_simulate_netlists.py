@@ -8,20 +8,21 @@ from typing import Any
 
 import pytest
 
-from bitlane_boards import netlist_ecp5, netlist_gowin
-from bitlane_boards.netlist_json import JsonNetlist, NetlistError
+from bitlane_boards.readback import ecp5 as ecp5_readback
+from bitlane_boards.readback import gowin as gowin_readback
+from bitlane_boards.readback.json_netlist import JsonNetlist, NetlistError
 from bitlane_sim.pins import GateModel, PinSimulation
 from bitlane_sim.pins.netlist import Netlist
-from boards.small_builds import DIVIDER, ECP5_PINS, GOWIN_PINS, ecp5, gowin
-from sim.pins.answerer import Answerer, Store, answers
+from support.boards.small_builds import DIVIDER, ECP5_PINS, GOWIN_PINS, ecp5, gowin
+from support.sim.answerer import Answerer, Store, answers
 
 
 def from_ecp5(path: Path) -> Netlist:
-    return netlist_ecp5.convert(JsonNetlist.read(path), ECP5_PINS)
+    return ecp5_readback.convert(JsonNetlist.read(path), ECP5_PINS)
 
 
 def from_gowin(path: Path) -> Netlist:
-    return netlist_gowin.convert(JsonNetlist.read(path), GOWIN_PINS)
+    return gowin_readback.convert(JsonNetlist.read(path), GOWIN_PINS)
 
 
 FAMILIES = [(ecp5, from_ecp5), (gowin, from_gowin)]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cocotb_runs import run_suite
-from cocotb_simulators import verilator
+from support.cocotb.runs import run_suite
+from support.cocotb.simulators import verilator
 
 TESTS = 20
 

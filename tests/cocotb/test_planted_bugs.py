@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cocotb_runs import run_suite
-from cocotb_simulators import icarus
+from support.cocotb.runs import run_suite
+from support.cocotb.simulators import icarus
 
 WIDTH, PORTS = 64, 2
 

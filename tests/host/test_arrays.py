@@ -10,8 +10,8 @@ from bitlane.arrays import DataTypeError, OutOfRangeError, ShapeError
 from bitlane.device import Device
 from bitlane.errors import BitlaneError
 from bitlane.runtime import Runtime
-from engine_model import ModelLink
-from host_arrays import model
+from support.host.arrays import model
+from support.models.device import ModelLink
 
 U8 = np.zeros(4, np.uint8)
 

@@ -14,7 +14,7 @@ from bitlane.demo import digits, parity, picture, traffic
 from bitlane.demo.progress import progress
 from bitlane.runtime import Runtime
 from bitlane_rtl import abi
-from engine_model import ModelLink
+from support.models.device import ModelLink
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

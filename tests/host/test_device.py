@@ -18,8 +18,8 @@ from bitlane.errors import LinkError
 from bitlane.lowering import UnsupportedError
 from bitlane.runtime import Runtime
 from bitlane_rtl.abi import CONTROL_BASE, Lane, Mode, Op
-from engine_model import ModelLink
-from host_arrays import INTEGERS, TYPES, link_of, model, random, same
+from support.host.arrays import INTEGERS, TYPES, link_of, model, random, same
+from support.models.device import ModelLink
 
 
 @pytest.fixture

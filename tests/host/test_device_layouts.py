@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bitlane import reference
 from bitlane.device import Device
-from host_arrays import INTEGERS, TYPES, link_of, model, random, same, uploads
+from support.host.arrays import INTEGERS, TYPES, link_of, model, random, same, uploads
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

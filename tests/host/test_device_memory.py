@@ -14,7 +14,7 @@ from bitlane import reference
 from bitlane.allocator import Buffer, OutOfDeviceMemory
 from bitlane.device import Device
 from bitlane.ring import DeviceFault
-from host_arrays import link_of, model, random, same, uploads
+from support.host.arrays import link_of, model, random, same, uploads
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

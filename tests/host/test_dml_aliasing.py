@@ -3,7 +3,7 @@
 import pytest
 
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType
-from host_dml_bench import COUNT, NOT, SHIFT_LEFT, SHIFT_RIGHT, U8, XOR, Bench
+from support.host.dml_bench import COUNT, NOT, SHIFT_LEFT, SHIFT_RIGHT, U8, XOR, Bench
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from bitlane import dml
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType
-from host_dml_bench import NOT, U8, XOR, Bench
-from host_fake_runtime import FakeRuntime
+from support.host.dml_bench import NOT, U8, XOR, Bench
+from support.host.fake_runtime import FakeRuntime
 
 # --- Each binding by itself -------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from bitlane.dml import (
     TensorFlags,
 )
 from bitlane.dml.operators import OperatorDesc
-from host_fake_runtime import FakeRuntime
+from support.host.fake_runtime import FakeRuntime
 
 
 def execute(

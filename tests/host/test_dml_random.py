@@ -16,7 +16,7 @@ from bitlane.dml import BufferBinding, BufferTensorDesc, DataType
 from bitlane.dml.operators import OPERATOR_DESCS, InPlace, OperatorDesc
 from bitlane.dml.rules import supported_types
 from bitlane.runtime import Runtime
-from engine_model import ModelLink
+from support.models.device import ModelLink
 
 LEVEL = dml.FeatureLevel.LEVEL_4_1
 BUFFER = 8192

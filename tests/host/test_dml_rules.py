@@ -5,7 +5,7 @@ import pytest
 from bitlane import dml
 from bitlane.dml import BufferTensorDesc, DataType, TensorFlags
 from bitlane.dml.operators import OperatorDesc
-from host_dml_rules import ALL, LOGIC, SHIFTS, U8, UNARY, create, first, make, of, refuse
+from support.host.dml_rules import ALL, LOGIC, SHIFTS, U8, UNARY, create, first, make, of, refuse
 
 # --- Sizes and strides ------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Operators are created, compiled, initialised once and then executed; in no other order."""
 
 from bitlane.dml import BufferTensorDesc, DataType, ExecutionFlags, TensorFlags
-from host_dml_bench import NOT, U8, XOR, Bench
+from support.host.dml_bench import NOT, U8, XOR, Bench
 
 
 def test_operators_are_initialized_before_they_are_executed() -> None:

@@ -6,7 +6,7 @@ from bitlane import dml
 from bitlane.dml import BufferTensorDesc, DataType, FeatureLevel
 from bitlane.dml.operators import OPERATOR_DESCS, OperatorDesc
 from bitlane_rtl.abi import Lane, Op
-from host_dml_rules import (
+from support.host.dml_rules import (
     ALL,
     ALL_TYPES,
     LOGIC,
@@ -20,7 +20,7 @@ from host_dml_rules import (
     of,
     refuse,
 )
-from host_fake_runtime import FakeRuntime
+from support.host.fake_runtime import FakeRuntime
 
 
 def test_there_is_a_description_for_every_operator_type() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from bitlane import dml
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, TensorFlags
-from host_dml_bench import COUNT, NOT, U8, XOR, Bench
+from support.host.dml_bench import COUNT, NOT, U8, XOR, Bench
 
 NOTHING: Any = None
 

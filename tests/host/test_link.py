@@ -7,7 +7,7 @@ import pytest
 from bitlane import link as link_module
 from bitlane.errors import LinkError
 from bitlane.link import open_link
-from engine_model import ModelLink
+from support.models.device import ModelLink
 
 
 def fake_opener(url: str) -> ModelLink:

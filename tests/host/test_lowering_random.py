@@ -17,7 +17,7 @@ from bitlane.commands import encode
 from bitlane.geometry import Geometry
 from bitlane.lowering import LayoutError, UnsupportedError, View, lower
 from bitlane_rtl.abi import LOGIC_OPS, RECORD_WORDS, SHIFT_OPS, Lane, Mode, Op
-from record_model import Interpreter, Record
+from support.models.record import Interpreter, Record
 
 MEMORY = 1 << 13
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bitlane.model_file.model import Binding, Dispatch
-from host_model_files import DELETE, MODEL, changed, load, refuse
+from support.host.model_files import DELETE, MODEL, changed, load, refuse
 
 # --- Owned tensors ------------------------------------------------------------------------------
 

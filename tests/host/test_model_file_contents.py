@@ -11,7 +11,7 @@ from bitlane import dml
 from bitlane.device import Device
 from bitlane.model_file import ModelFileError, load_model, prepare
 from bitlane.runtime import Runtime
-from engine_model import ModelLink
+from support.models.device import ModelLink
 
 
 def attempt(folder: Path, resource: dict[str, Any]) -> None:

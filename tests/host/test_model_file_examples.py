@@ -8,8 +8,8 @@ from bitlane import dml
 from bitlane.dml.device import Engine
 from bitlane.model_file import load_model, prepare, run
 from bitlane.runtime import Runtime
-from engine_model import ModelLink
-from host_fake_runtime import FakeRuntime
+from support.host.fake_runtime import FakeRuntime
+from support.models.device import ModelLink
 
 FOLDER = Path(__file__).parents[2] / "examples"
 

@@ -12,8 +12,8 @@ import pytest
 
 from bitlane.cli import main
 from bitlane.model_file import ModelFileError, load_model
-from host_fake_runtime import FakeRuntime
-from host_model_runner import Runner, buffer, not_model
+from support.host.fake_runtime import FakeRuntime
+from support.host.model_runner import Runner, buffer, not_model
 
 LONG = "x" * 300
 DIGITS = "7" * 5000

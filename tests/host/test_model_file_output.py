@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from bitlane.model_file import ModelFileError, output
-from host_model_runner import Runner, buffer, not_model
+from support.host.model_runner import Runner, buffer, not_model
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from bitlane.dml import (
 )
 from bitlane.model_file import ModelFileError, load_model
 from bitlane.model_file.model import Binding, Dispatch, Print, WriteFile
-from host_model_files import DELETE, MODEL, changed, load, refuse
+from support.host.model_files import DELETE, MODEL, changed, load, refuse
 
 # --- The whole file -----------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ import pytest
 from bitlane import dml
 from bitlane.model_file import ModelFileError, load_model, prepare, run
 from bitlane_rtl.abi import Op
-from host_fake_runtime import FakeRuntime
-from host_model_runner import Runner, buffer, not_model, tensor
+from support.host.fake_runtime import FakeRuntime
+from support.host.model_runner import Runner, buffer, not_model, tensor
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 import bitlane.run_command
 from bitlane.errors import BitlaneError
 from bitlane.model_file import ModelFileError
-from host_fake_runtime import FakeRuntime
-from host_model_runner import not_model
+from support.host.fake_runtime import FakeRuntime
+from support.host.model_runner import not_model
 
 
 class Terminal:

@@ -25,8 +25,8 @@ from bitlane_rtl.abi import (
     Status,
     register,
 )
-from engine_model import ModelLink
-from host_line import LineLink
+from support.host.line import LineLink
+from support.models.device import ModelLink
 
 ROWS = 100
 

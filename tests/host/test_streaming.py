@@ -17,9 +17,9 @@ from bitlane.errors import LinkError
 from bitlane.ring import DeviceFault
 from bitlane.runtime import Runtime
 from bitlane_rtl.abi import Mode
-from host_arrays import random, same
-from host_line import LeanLink, line
-from record_model import Bytes
+from support.host.arrays import random, same
+from support.host.line import LeanLink, line
+from support.models.record import Bytes
 
 KIB = 1 << 10
 LINES = [(8 * KIB, 0.0001, 256 * KIB), (64 * KIB, 0.0005, 1024 * KIB)]

@@ -17,11 +17,11 @@ from bitlane.runtime import Runtime
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
 from bitlane_rtl.abi import CONTROL_BASE, MAX_LOOPS, Lane, Mode, Op, Status, register
-from engine_model import ModelLink
-from host_board_driver import DriverDevice
-from host_board_line import ModelPort, Noise, connected
-from host_board_model import BoardModel
-from record_model import Bytes, Fault, Record
+from support.board.driver import DriverDevice
+from support.board.line import ModelPort, Noise, connected
+from support.board.model import BoardModel
+from support.models.device import ModelLink
+from support.models.record import Bytes, Fault, Record
 
 KIB = 1 << 10
 

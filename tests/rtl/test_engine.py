@@ -18,10 +18,10 @@ from bitlane_rtl.abi import (
     register,
 )
 from bitlane_rtl.configuration import Configuration
-from rtl_bench import SIZE, EngineBench, configuration, logic
-from rtl_records import Task, pack
-from rtl_streams import NO_STALLS, STALLS, Stalls
-from rtl_walks import Walk, random_walk
+from support.rtl.bench import SIZE, EngineBench, configuration, logic
+from support.rtl.records import Task, pack
+from support.rtl.streams import NO_STALLS, STALLS, Stalls
+from support.rtl.walks import Walk, random_walk
 
 
 def random_task(generator: random.Random, config: Configuration) -> Task:

@@ -16,9 +16,9 @@ from bitlane_rtl.abi import (
     record_words,
     register,
 )
-from rtl_bench import SIZE, EngineBench, configuration, logic
-from rtl_records import Task, pack, reseal
-from rtl_walks import Walk
+from support.rtl.bench import SIZE, EngineBench, configuration, logic
+from support.rtl.records import Task, pack, reseal
+from support.rtl.walks import Walk
 
 STRIDED_COUNT = Task(
     Op.COUNT,

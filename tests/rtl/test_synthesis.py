@@ -6,7 +6,7 @@ import pytest
 
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
-from rtl_synthesis import SynthesisError, synthesise, synthesise_rtlil
+from support.rtl.synthesis import SynthesisError, synthesise, synthesise_rtlil
 
 
 @pytest.mark.parametrize(("family", "ports"), [("ice40", 1), ("ecp5", 2), ("gowin", 2)])

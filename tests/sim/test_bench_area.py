@@ -13,7 +13,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from bitlane.cli import main
-from bitlane_rtl.queue import Skid
+from bitlane_rtl.streams.queue import Skid
 from bitlane_sim.bench.area import table
 from bitlane_sim.bench.area.designs import BLOCKS, DESIGNS, ON_REQUEST, Design
 from bitlane_sim.bench.area.families import FAMILIES, Cells

@@ -14,7 +14,7 @@ from bitlane_sim.cxxrtl.compile import build
 from bitlane_sim.cxxrtl.source import mangle
 from bitlane_sim.cxxrtl.toolchain import find_compiler
 from bitlane_sim.evaluator import SimulationError
-from sim.evaluated import STORAGE, Inverter, Mixer
+from support.sim.evaluated import STORAGE, Inverter, Mixer
 
 
 @pytest.fixture

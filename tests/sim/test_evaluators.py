@@ -25,7 +25,7 @@ from bitlane_sim.evaluator import (
     StoragePort,
 )
 from bitlane_sim.pysim import PysimEvaluator
-from sim.evaluated import STORAGE, Chain, Comparer, Inverter, Keeper, Mixer, Ripple
+from support.sim.evaluated import STORAGE, Chain, Comparer, Inverter, Keeper, Mixer, Ripple
 
 Maker = Callable[..., Evaluator]
 

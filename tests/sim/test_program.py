@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
 from bitlane_sim.evaluator import Evaluator, SimulationError
 from bitlane_sim.pysim import PysimEvaluator
-from sim.zoo import Calculator, Memories, Registers, stimuli
+from support.sim.zoo import Calculator, Memories, Registers, stimuli
 
 
 def show(evaluator: Evaluator) -> dict[str, int]:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane_rtl.abi import Op
-from host_arrays import INTEGERS, TYPES, random, same
-from system_devices import DEVICES, NARROW, noise, opened, simulator_of
-from system_views import ViewOf, answer, shapes, views
+from support.host.arrays import INTEGERS, TYPES, random, same
+from support.system.devices import DEVICES, NARROW, noise, opened, simulator_of
+from support.system.views import ViewOf, answer, shapes, views
 
 RANDOM = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 METHODS = {

@@ -14,10 +14,10 @@ from bitlane_rtl.abi import RING_OFFSET, Op, register
 from bitlane_rtl.bus.banks import BankedMemory
 from bitlane_rtl.bus.shared_sram import SharedSram
 from bitlane_rtl.bus.storage import BlockRam
-from bitlane_rtl.byte_access import ByteAccess
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.control_port import ControlPort
 from bitlane_rtl.engine import Engine
+from bitlane_rtl.ports.byte_access import ByteAccess
+from bitlane_rtl.ports.control_port import ControlPort
 from bitlane_sim.bench.job import move
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
 from bitlane_sim.evaluator import Get, RunUntil, Set, Step

@@ -17,8 +17,8 @@ from bitlane import dml
 from bitlane.dml import FeatureLevel
 from bitlane.dml.operators import OPERATOR_DESCS
 from bitlane.dml.types import DataType
-from system_devices import DEVICES, noise, opened, simulator_of
-from system_jobs import Job, evaluate, execute, jobs
+from support.system.devices import DEVICES, noise, opened, simulator_of
+from support.system.jobs import Job, evaluate, execute, jobs
 
 GUARD = 256
 BUFFER = 160 * 1024

@@ -19,8 +19,8 @@ from bitlane import dml
 from bitlane.dml import BufferTensorDesc, DataType
 from bitlane.ring import DeviceFault
 from bitlane_sim.simulator import Report
-from system_devices import link_of, noise, opened, simulator_of
-from system_jobs import Job, evaluate, execute, jobs
+from support.system.devices import link_of, noise, opened, simulator_of
+from support.system.jobs import Job, evaluate, execute, jobs
 
 BUFFER = 8 * 1024
 

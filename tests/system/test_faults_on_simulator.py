@@ -15,7 +15,7 @@ from bitlane.lowering import View
 from bitlane.ring import DeviceFault
 from bitlane_rtl.abi import Op, Port, Status
 from bitlane_sim.memory.control import Hang, Response
-from system_devices import DEVICES, heal, noise, opened, simulator_of
+from support.system.devices import DEVICES, heal, noise, opened, simulator_of
 
 SIZE = 16 * 1024
 COUNT = 205

@@ -11,7 +11,7 @@ from bitlane import lowering
 from bitlane.commands import encode
 from bitlane.lowering import View
 from bitlane_rtl.abi import CONTROL_BASE, RING_OFFSET, Op, Status, register
-from system_devices import DEVICES, link_of, noise, opened, simulator_of
+from support.system.devices import DEVICES, link_of, noise, opened, simulator_of
 
 SIZE = 4096
 

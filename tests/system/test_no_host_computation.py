@@ -24,9 +24,9 @@ from bitlane.lowering import lower
 from bitlane.runtime import Runtime
 from bitlane.transfer import store
 from bitlane_rtl.abi import Op
-from host_arrays import random, same
-from system_devices import DEFAULT, opened
-from system_jobs import Job, evaluate, execute
+from support.host.arrays import random, same
+from support.system.devices import DEFAULT, opened
+from support.system.jobs import Job, evaluate, execute
 
 FUNCTIONS = [
     *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_invert", "invert"),

@@ -14,7 +14,7 @@ from bitlane.validate.report import validate
 from bitlane.validate.session import Session
 from bitlane_rtl.abi import Op
 from bitlane_sim.memory.control import Hang
-from system_devices import DEVICES, NARROW, simulator_of
+from support.system.devices import DEVICES, NARROW, simulator_of
 
 LEAN = [
     "sim:pysim?memory=8KiB&width=32&ports=1&loops=1&slots=2&ops=not&modes=dense",

@@ -10,7 +10,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..memory_port import ReadPort, WritePort
+from ..ports.memory_port import ReadPort, WritePort
 
 __all__ = ["Axi4", "Axi4ReadManager", "Axi4WriteManager", "join_channels"]
 

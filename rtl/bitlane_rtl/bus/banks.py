@@ -8,8 +8,8 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In
 
 from ..abi import BEATS_PER_BLOCK
-from ..byte_access import ByteAccess
-from ..memory_port import ReadPort, WritePort
+from ..ports.byte_access import ByteAccess
+from ..ports.memory_port import ReadPort, WritePort
 
 __all__ = ["BankedMemory"]
 

@@ -6,8 +6,8 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..byte_access import ByteAccess
-from ..memory_port import ReadPort, WritePort
+from ..ports.byte_access import ByteAccess
+from ..ports.memory_port import ReadPort, WritePort
 from .sram import Sram, SramPort
 
 __all__ = ["SharedSram", "word_byte"]

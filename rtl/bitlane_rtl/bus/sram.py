@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..memory_port import ReadPort, WritePort
-from ..read_arbiter import in_turn
+from ..ports.memory_port import ReadPort, WritePort
+from ..ports.read_arbiter import in_turn
 
 __all__ = ["Sram", "SramPort"]
 

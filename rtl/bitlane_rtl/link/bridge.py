@@ -19,9 +19,9 @@ from ..abi.link import (
     SEQUENCES,
     Answer,
 )
-from ..byte_access import ByteAccess
 from ..configuration import Configuration
-from ..control_port import CONTROL_ADDRESS_WIDTH, ControlPort
+from ..ports.byte_access import ByteAccess
+from ..ports.control_port import CONTROL_ADDRESS_WIDTH, ControlPort
 from .receiver import Kind
 from .transmitter import AnswerByte
 

@@ -6,9 +6,9 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..byte_access import ByteAccess
 from ..configuration import Configuration
-from ..control_port import ControlPort
+from ..ports.byte_access import ByteAccess
+from ..ports.control_port import ControlPort
 from .bridge import Bridge
 from .receiver import RequestReceiver
 from .transmitter import AnswerTransmitter

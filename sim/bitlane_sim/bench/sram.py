@@ -11,8 +11,8 @@ from bitlane.commands import encode
 from bitlane_rtl.abi import RING_OFFSET, Op, register
 from bitlane_rtl.bus.sram import SramPort
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.control_port import ControlPort
 from bitlane_rtl.engine import Engine
+from bitlane_rtl.ports.control_port import ControlPort
 
 from ..evaluator import Access, Evaluator, Set, SimulationError, Step, StoragePort
 from ..simulator import EVALUATORS

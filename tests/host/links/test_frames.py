@@ -19,7 +19,7 @@ from bitlane.links.frames import (
     request_room,
 )
 from bitlane_rtl.abi.link import Request
-from host_board_model import backward_cobs, cobs_decoded
+from support.board.model import backward_cobs, cobs_decoded
 
 # Zeros and long runs without any are what COBS is about.
 CONTENTS = st.one_of(

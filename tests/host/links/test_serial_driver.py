@@ -11,9 +11,9 @@ from bitlane.errors import BitlaneError, LinkError
 from bitlane.links import serial_link
 from bitlane.runtime import Runtime
 from bitlane_rtl.abi import CONTROL_BASE, register
-from host_board_driver import DriverDevice
-from host_board_line import ModelPort, Noise, connected
-from host_board_model import BoardModel
+from support.board.driver import DriverDevice
+from support.board.line import ModelPort, Noise, connected
+from support.board.model import BoardModel
 
 DOORBELL = CONTROL_BASE + register("DOORBELL").offset
 

@@ -12,8 +12,8 @@ from bitlane.links.frames import encode_request
 from bitlane.links.serial_link import SerialLink
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.link import Answer, Request
-from host_board_line import ModelPort, connected
-from host_board_model import BoardModel, MemoryDevice
+from support.board.line import ModelPort, connected
+from support.board.model import BoardModel, MemoryDevice
 
 BASE = 0x1000
 

@@ -12,8 +12,8 @@ from bitlane.link import BytesLike
 from bitlane.links.serial_link import SerialLink
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
 from bitlane_rtl.abi.link import Request
-from host_board_line import BYTE_SECONDS, ModelPort, connected
-from host_board_model import BoardModel, MemoryDevice, cobs_decoded
+from support.board.line import BYTE_SECONDS, ModelPort, connected
+from support.board.model import BoardModel, MemoryDevice, cobs_decoded
 
 BASE = 0x1000
 KIB = 1024

@@ -12,8 +12,8 @@ import pytest
 from bitlane.errors import LinkError
 from bitlane.links import serial_link
 from bitlane_rtl.abi import CONTROL_BASE
-from host_board_line import ModelPort, Noise, connected
-from host_board_model import BoardModel, MemoryDevice
+from support.board.line import ModelPort, Noise, connected
+from support.board.model import BoardModel, MemoryDevice
 
 BASE = 0x1000
 RATES = [1 / 2000, 1 / 500, 1 / 200]

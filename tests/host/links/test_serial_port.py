@@ -18,10 +18,10 @@ from bitlane.link import open_link as open_any_link
 from bitlane.links import serial as serial_module
 from bitlane.links.serial import open_link
 from bitlane_rtl.abi import ABI_VERSION, IDENTITY
-from host_board_driver import DriverDevice
-from host_board_line import Noise
-from host_board_model import BoardModel, MemoryDevice
-from host_board_pty import Terminal, terminal
+from support.board.driver import DriverDevice
+from support.board.line import Noise
+from support.board.model import BoardModel, MemoryDevice
+from support.board.pty import Terminal, terminal
 
 BASE = 0x1000
 

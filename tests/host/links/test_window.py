@@ -11,7 +11,7 @@ from bitlane.links.pace import Pace, Patience
 from bitlane.links.window import Counts, Window
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.link import RECEIVE_BYTES, Answer, Request
-from host_board_model import cobs_decoded
+from support.board.model import cobs_decoded
 
 Sent = tuple[int, Request, int, int]
 

@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from bitlane_rtl.bus.axi4 import Axi4, Axi4ReadManager, Axi4WriteManager, join_channels
-from rtl_streams import STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import STALLS, Sink, Source, Stalls, simulate
 
 ADDRESS_WIDTH = 32
 REQUESTS = [

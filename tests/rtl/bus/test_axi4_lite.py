@@ -10,7 +10,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 
 from bitlane_rtl.bus.axi4_lite import OKAY, SLVERR, Axi4LiteControl
-from rtl_streams import STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import STALLS, Sink, Source, Stalls, simulate
 
 WORDS = 16
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bitlane_rtl.bus.banks import BankedMemory
-from rtl_bursts import (
+from support.rtl.bursts import (
     BASE,
     BYTES,
     WORDS,
@@ -15,7 +15,7 @@ from rtl_bursts import (
     blocks,
     check_at_random,
 )
-from rtl_streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
 
 
 def memory(banks: int = 2, read_ports: int = 2) -> Any:

@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 
 from bitlane_rtl.bus.shared_sram import SharedSram
 from bitlane_rtl.bus.storage import BlockRam
-from rtl_bursts import (
+from support.rtl.bursts import (
     BYTES,
     WORDS,
     Host,
@@ -17,7 +17,7 @@ from rtl_bursts import (
     blocks,
     check_at_random,
 )
-from rtl_streams import STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import STALLS, Sink, Source, Stalls, simulate
 
 
 class Circuit(wiring.Component):

@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 
 from bitlane_rtl.bus.sram import SramPort
-from rtl_bursts import (
+from support.rtl.bursts import (
     BASE,
     BYTES,
     WORDS,
@@ -22,7 +22,7 @@ from rtl_bursts import (
     read_words,
     words_of,
 )
-from rtl_streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
 
 
 class Circuit(wiring.Component):

@@ -12,9 +12,9 @@ from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
 from bitlane_rtl.abi.link import Answer
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.link.bridge import Bridge
-from rtl_link import Reply, given_out, hello, read, request, write
-from rtl_link_ports import AnswerSink, Memory, Window
-from rtl_streams import NO_STALLS, STALLS, Source, Stalls, simulate
+from support.link.frames import Reply, given_out, hello, read, request, write
+from support.link.ports import AnswerSink, Memory, Window
+from support.rtl.streams import NO_STALLS, STALLS, Source, Stalls, simulate
 
 CONFIGURATION = Configuration(
     data_width=32, address_width=20, memory_base=0x1_0000, memory_bytes=0x1_0000

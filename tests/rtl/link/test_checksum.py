@@ -7,7 +7,7 @@ from zlib import crc32
 import pytest
 
 from bitlane_rtl.link.checksum import Checksum
-from rtl_streams import simulate
+from support.rtl.streams import simulate
 
 STEP = 9
 """Cycles from one ``start`` to the next."""

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bitlane_rtl.link.cobs import CobsDecoder
-from rtl_link import cobs_decode, cobs_encode
-from rtl_streams import simulate
+from support.link.frames import cobs_decode, cobs_encode
+from support.rtl.streams import simulate
 
 ERROR = -1
 """In place of a byte: one without a stop bit."""

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.abi.link import FRAME_DATA_BYTES, Answer
-from rtl_link import lines, read, replies, uart_bytes, uart_levels, write
-from rtl_link_bench import DIVIDER, LinkBench, start
+from support.link.bench import DIVIDER, LinkBench, start
+from support.link.frames import lines, read, replies, uart_bytes, uart_levels, write
 
 FRAMES = 128
 """64 KiB."""

@@ -8,7 +8,7 @@ import pytest
 from bitlane_rtl.abi.link import RECEIVE_BYTES, Request
 from bitlane_rtl.link.receiver import RequestReceiver
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
-from rtl_link import cobs_encode, frame, given_out, hello, read, request, with_crc, write
+from support.link.frames import cobs_encode, frame, given_out, hello, read, request, with_crc, write
 
 SPACING = 9
 """Cycles from byte to byte: the fewest."""

@@ -10,7 +10,8 @@ from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.link import REPETITIONS, Answer
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.link.serial_link import SerialLink
-from rtl_link import (
+from support.link.bench import CONFIGURATION, LinkBench, assert_same_storage, start
+from support.link.frames import (
     Reply,
     frame,
     hello,
@@ -22,9 +23,8 @@ from rtl_link import (
     uart_levels,
     write,
 )
-from rtl_link_bench import CONFIGURATION, LinkBench, assert_same_storage, start
-from rtl_link_ports import Memory, Window
-from rtl_streams import simulate
+from support.link.ports import Memory, Window
+from support.rtl.streams import simulate
 
 
 @pytest.fixture(scope="module")

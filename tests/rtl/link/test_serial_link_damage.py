@@ -6,8 +6,17 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.abi.link import Answer
-from rtl_link import Levels, frame, lines, random_request, read, replies, uart_levels, write
-from rtl_link_bench import DIVIDER, LinkBench, assert_same_storage, start
+from support.link.bench import DIVIDER, LinkBench, assert_same_storage, start
+from support.link.frames import (
+    Levels,
+    frame,
+    lines,
+    random_request,
+    read,
+    replies,
+    uart_levels,
+    write,
+)
 
 
 @pytest.fixture(scope="module")

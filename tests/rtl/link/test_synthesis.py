@@ -7,7 +7,7 @@ import pytest
 
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.link.serial_link import SerialLink
-from rtl_synthesis import synthesise
+from support.rtl.synthesis import synthesise
 
 CONFIGURATION = Configuration(data_width=32, address_width=17, memory_bytes=1 << 17, block_ram=True)
 

@@ -11,8 +11,8 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.link.transmitter import AnswerByte, AnswerTransmitter
 from bitlane_rtl.link.uart import UartTransmitter
-from rtl_link import answer_content, answer_line, uart_bytes
-from rtl_streams import STALLS, Sink, Source, Stalls, simulate
+from support.link.frames import answer_content, answer_line, uart_bytes
+from support.rtl.streams import STALLS, Sink, Source, Stalls, simulate
 
 
 def payloads(contents: Sequence[bytes]) -> list[dict[str, int]]:

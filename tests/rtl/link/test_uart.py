@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.link.uart import UartReceiver, UartTransmitter
-from rtl_link import uart_bytes, uart_levels
-from rtl_streams import STALLS, Source, Stalls, simulate
+from support.link.frames import uart_bytes, uart_levels
+from support.rtl.streams import STALLS, Source, Stalls, simulate
 
 DIVIDERS = (8, 9, 13, 255, 256)
 

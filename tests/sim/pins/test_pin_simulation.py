@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.pins import PinSimulation
-from sim.pins.answerer import Answerer, answers
+from support.sim.answerer import Answerer, answers
 
 DIVIDER = 8
 

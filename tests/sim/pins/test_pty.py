@@ -13,7 +13,7 @@ from serial import Serial
 
 from bitlane_sim.pins import PinSimulation, pty
 from bitlane_sim.pins.pty import PtyServer
-from sim.pins.answerer import Answerer, answers
+from support.sim.answerer import Answerer, answers
 
 DIVIDER = 8
 CLOCK_HZ = 8_000_000

@@ -3,7 +3,7 @@
 import pytest
 
 from bitlane_sim.pins import PinSimulation, SimulatedPort
-from sim.pins.answerer import Answerer, answers
+from support.sim.answerer import Answerer, answers
 
 DIVIDER = 8
 CLOCK_HZ = 8_000_000

@@ -16,9 +16,9 @@ from bitlane.links import serial_link
 from bitlane.links.serial_link import SerialLink
 from bitlane.runtime import Runtime
 from bitlane_boards import boards
-from bitlane_boards.netlist import rtl_model
+from bitlane_boards.readback.netlist import rtl_model
 from bitlane_sim.pins import PinSimulation, SimulatedPort
-from host_board_line import Noise
+from support.board.line import Noise
 
 BOARD = boards()["hx8k"]
 SILENCE = 0.25

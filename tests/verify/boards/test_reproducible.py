@@ -8,7 +8,7 @@ import pytest
 from bitlane_boards import boards
 from bitlane_boards.build import build
 from bitlane_boards.families import FLOWS
-from boards.board_builds import built
+from support.boards.board_builds import built
 
 
 def digest(path: Path) -> str:

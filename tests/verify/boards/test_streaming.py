@@ -7,8 +7,8 @@ import numpy as np
 from bitlane.device import Device
 from bitlane.runtime import Runtime
 from bitlane_boards import boards
-from bitlane_boards.netlist import rtl_model
-from verify.netlists.session import SILENCE, connect, opened
+from bitlane_boards.readback.netlist import rtl_model
+from support.boards.session import SILENCE, connect, opened
 
 BOARD = boards()["icebreaker"]
 SIZE = 1 << 20

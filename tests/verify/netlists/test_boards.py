@@ -12,10 +12,10 @@ import pytest
 from bitlane.device import Device
 from bitlane.runtime import Runtime
 from bitlane_boards import boards
-from bitlane_boards.netlist import rtl_model
+from bitlane_boards.readback.netlist import rtl_model
 from bitlane_sim.pins import PinModel, PinSimulation
-from boards.board_builds import readback
-from verify.netlists.session import SILENCE, connect, opened, validated
+from support.boards.board_builds import readback
+from support.boards.session import SILENCE, connect, opened, validated
 
 BOARDS = sorted(set(boards()) - {"icebreaker-bram"})
 

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.abi import Op
 from bitlane_rtl.bus.axi4 import Axi4, Axi4ReadManager, Axi4WriteManager, join_channels
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.mover import Mover
+from bitlane_rtl.datapath.datapath import Mover
 
 __all__ = ["Copier", "Descriptor"]
 

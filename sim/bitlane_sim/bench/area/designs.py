@@ -6,20 +6,20 @@ from dataclasses import dataclass, replace
 from amaranth.lib import wiring
 
 from bitlane_rtl.abi import Mode, Op
-from bitlane_rtl.bit_unit import BitUnit
+from bitlane_rtl.bit_unit.bit_unit import BitUnit
+from bitlane_rtl.bit_unit.popcount import Popcount
+from bitlane_rtl.bit_unit.shift import Shifter
 from bitlane_rtl.bus.axi4_lite import Axi4LiteControl
 from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.control.registers import Registers
+from bitlane_rtl.control.sequencer import Sequencer
 from bitlane_rtl.core import Core
-from bitlane_rtl.popcount import Popcount
-from bitlane_rtl.read_arbiter import ReadArbiter
-from bitlane_rtl.reader import Reader
-from bitlane_rtl.realign import Joiner
-from bitlane_rtl.registers import Registers
-from bitlane_rtl.repack import Repack
-from bitlane_rtl.runs import Walker
-from bitlane_rtl.sequencer import Sequencer
-from bitlane_rtl.shift import Shifter
-from bitlane_rtl.writer import Writer
+from bitlane_rtl.datapath.joiner import Joiner
+from bitlane_rtl.datapath.reader import Reader
+from bitlane_rtl.datapath.repack import Repack
+from bitlane_rtl.datapath.writer import Writer
+from bitlane_rtl.ports.read_arbiter import ReadArbiter
+from bitlane_rtl.walk.walker import Walker
 
 from .copier import Copier
 

@@ -1,0 +1,1 @@
+"""The subcommands build, flash, devices and simulate. They only read words and print answers."""

@@ -1,0 +1,134 @@
+"""`bitlane build BOARD`: the bitstream of a board, and a report of what it came to.
+
+What the tools do goes to standard error, the report to standard output.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bitlane.cli import CHECK_FAILED, DONE, Subparsers
+from bitlane.errors import BitlaneError
+
+from .. import Board, boards
+from ..build import BuildError, Report, build
+from ..choice import board_named, board_names
+
+__all__ = ["add_build"]
+
+_COLUMNS = (
+    "board",
+    "seed",
+    "logic",
+    "memory",
+    "clock",
+    "achieves",
+    "margin",
+    "size",
+    "took",
+    "RAM",
+)
+
+
+def add_build(subparsers: Subparsers) -> None:
+    """Add the subcommand `build`."""
+    parser = subparsers.add_parser(
+        "build",
+        help="make the bitstream of a board",
+        description="Synthesise, place, route and pack the circuit of a board with tools from pip."
+        " The same board and seed give the same bits.",
+        epilog="exit codes: 0 built, 1 it does not fit or misses its clock, 2 bad input or a"
+        " missing tool",
+    )
+    parser.add_argument("board", metavar="BOARD", nargs="?", help=board_names())
+    parser.add_argument("--all", action="store_true", help="build every board; print one table")
+    parser.add_argument(
+        "--seed", type=_seed, default=1, metavar="N", help="of the placement (default 1)"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        type=Path,
+        help="folder for the bitstream, the report and the netlists (default build/BOARD)",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 1 << 31:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected 0 to {(1 << 31) - 1}")
+    return int(text)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.all == (arguments.board is not None):
+        raise BitlaneError("build: expected either the name of a board or --all")
+    chosen = list(boards().values()) if arguments.all else [board_named(arguments.board)]
+    reports: list[Report] = []
+    failures: list[str] = []
+    for board in chosen:
+        folder = _folder(arguments.output, board, arguments.all)
+        try:
+            reports.append(_build(board, folder, arguments.seed))
+        except (BuildError, BitlaneError) as error:
+            if isinstance(error, BitlaneError) and not arguments.all:
+                raise
+            print(f"bitlane build: {error}", file=sys.stderr)
+            failures.append(str(error))
+    if arguments.all:
+        print(_table(reports))
+        for failure in failures:
+            print(f"FAILED  {failure}")
+    else:
+        for report in reports:
+            print(report.text())
+    return CHECK_FAILED if failures else DONE
+
+
+def _folder(output: Path | None, board: Board, several: bool) -> Path:
+    if output is None:
+        return Path("build") / board.name
+    return output / board.name if several else output
+
+
+def _build(board: Board, folder: Path, seed: int) -> Report:
+    def progress(line: str) -> None:
+        print(f"{board.name}: {line}", file=sys.stderr, flush=True)
+
+    try:
+        return build(board, folder, progress, seed=seed)
+    except OSError as error:
+        if isinstance(error, BitlaneError):
+            raise
+        where = error.filename or folder
+        raise BitlaneError(
+            f"build: {where}: {error.strerror or error}; choose another folder with -o"
+        ) from error
+
+
+def _table(reports: Sequence[Report]) -> str:
+    rows: list[tuple[str, ...]] = [_COLUMNS]
+    for report in reports:
+        used, of = next(iter(report.cells.values()))
+        blocks = " ".join(f"{n}/{total}" for n, total in report.blocks.values() if total)
+        rows.append(
+            (
+                report.board,
+                str(report.seed),
+                f"{used}/{of}",
+                blocks,
+                f"{report.clock_mhz:g} MHz",
+                f"{report.achieved_mhz:.1f} MHz",
+                f"{report.margin:.0%}",
+                f"{report.bitstream_bytes} B",
+                f"{report.seconds:.0f} s",
+                f"{report.peak_bytes / 2**20:.0f} MiB",
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )

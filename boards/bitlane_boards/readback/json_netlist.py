@@ -1,0 +1,209 @@
+"""A netlist in the JSON that Yosys and nextpnr write, cell by cell, towards a netlist of gates.
+
+Knows no cell of any vendor.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from bitlane.errors import BitlaneError
+from bitlane_sim.pins.netlist import HIGH, LOW, Netlist, NetlistBuilder
+
+from .pins import BoardPin
+
+__all__ = ["Cell", "JsonNetlist", "NetlistError", "Translation"]
+
+Bit = int | str
+
+
+class NetlistError(BitlaneError):
+    """The file is no netlist that can be read, or holds what is not understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell: its kind, its parameters, and what is at its ports, the least significant bit first.
+
+    A bit is the number of a net, or "0", "1", "x" or "z".
+    """
+
+    name: str
+    kind: str
+    parameters: Mapping[str, str]
+    connections: Mapping[str, Sequence[Bit]]
+    attributes: Mapping[str, str]
+
+    def number(self, name: str, otherwise: int = 0) -> int:
+        """A numeric parameter. Raises `NetlistError`."""
+        value: str | int = self.parameters.get(name, otherwise)
+        if isinstance(value, int):
+            return value
+        try:
+            return int(value, 2) if value else otherwise
+        except ValueError:
+            raise NetlistError(f"{self}: parameter {name} is {value!r}; expected bits") from None
+
+    def text(self, name: str, otherwise: str) -> str:
+        """A parameter of letters. Yosys marks one that looks like bits by a space behind it."""
+        return self.parameters.get(name, otherwise).strip()
+
+    def bit(self, port: str) -> Bit | None:
+        """What is at the port of one bit, or at bit N of a port if it is called PORT[N]."""
+        stem, _, index = port.partition("[")
+        bits = self.connections.get(stem, ())
+        place = int(index[:-1]) if index else 0
+        return bits[place] if place < len(bits) else None
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True)
+class JsonNetlist:
+    """The top module of a netlist."""
+
+    ports: Mapping[str, Sequence[Bit]]
+    cells: tuple[Cell, ...]
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The netlist in ``path``. Raises `NetlistError`, and ``OSError``."""
+        try:
+            content: dict[str, Any] = json.loads(path.read_text())
+            modules = content["modules"]
+            tops = [m for m in modules.values() if int(m["attributes"].get("top", "0"), 2)]
+            (top,) = tops or modules.values()
+            ports = {name: port["bits"] for name, port in top["ports"].items()}
+            cells = [
+                Cell(name, cell["type"], *(cell.get(key, {}) for key in _PARTS))
+                for name, cell in top["cells"].items()
+            ]
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise NetlistError(
+                f"{path}: no netlist of one top module in the JSON of Yosys or nextpnr:"
+                f" {_reason(error)}"
+            ) from None
+        return cls(ports, tuple(cells))
+
+    def is_read(self, bit: Bit | None) -> bool:
+        """Whether more than what drives it is at a net."""
+        return isinstance(bit, int) and self._users[bit] > 1
+
+    @cached_property
+    def _users(self) -> Counter[Bit]:
+        users = Counter(bit for bits in self.ports.values() for bit in bits)
+        for cell in self.cells:
+            users.update(bit for bits in cell.connections.values() for bit in bits)
+        return users
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong with a file, in few words whatever the file holds."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start} is no text"
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
+
+
+_PARTS = ("parameters", "connections", "attributes")
+
+
+@dataclass(slots=True)
+class Translation:
+    """A netlist of gates in the making: signals by net, and what clocks it.
+
+    Attributes
+    ----------
+    clock_nets
+        Nets that clock something; all have to come from ``clock_sources``.
+    clock_sources
+        By net: the net that drives it through a buffer of clocks.
+    """
+
+    builder: NetlistBuilder = field(default_factory=NetlistBuilder)
+    clock_nets: dict[Bit, str] = field(default_factory=dict)
+    clock_sources: dict[Bit, Bit] = field(default_factory=dict)
+    _signals: dict[Bit, int] = field(default_factory=dict)
+
+    def of(self, bit: Bit | None, otherwise: int = LOW) -> int:
+        """The signal of a net; of a constant; ``otherwise`` of what is not connected."""
+        if bit is None or bit in ("x", "z"):
+            return otherwise
+        if isinstance(bit, str):
+            return HIGH if bit == "1" else LOW
+        if bit not in self._signals:
+            self._signals[bit] = self.builder.signal()
+        return self._signals[bit]
+
+    def tie(self, bit: Bit | None, level: int) -> None:
+        """Let a net be constantly ``level``, `LOW` or `HIGH`."""
+        if isinstance(bit, int):
+            self._signals[bit] = level
+
+    def drive(self, bit: Bit | None) -> int:
+        """The signal of a net that a cell drives; a new one if nobody listens."""
+        return self.builder.signal() if bit is None or isinstance(bit, str) else self.of(bit)
+
+    def join(self, source: Bit | None, target: Bit | None) -> None:
+        """Let ``target`` follow ``source``: a buffer."""
+        if target is not None and not isinstance(target, str):
+            self.builder.lut(0b10, [self.of(source)], self.of(target))
+
+    def clocked(self, cell: Cell, port: str) -> None:
+        """Note that ``port`` of ``cell`` is a clock."""
+        bit = cell.bit(port)
+        if bit is not None:
+            self.clock_nets.setdefault(bit, f"{cell}, port {port}")
+
+    def passes_clock(self, cell: Cell, source: str, target: str) -> None:
+        """Note that a clock at one port of ``cell`` leaves it at another."""
+        before, after = cell.bit(source), cell.bit(target)
+        if before is not None and after is not None:
+            self.clock_sources[after] = before
+
+    def finish(
+        self, netlist: JsonNetlist, pins: Mapping[str, BoardPin], pll: Sequence[Bit]
+    ) -> Netlist:
+        """Give the pins their names and build the netlist.
+
+        Raises `NetlistError` if a pin is missing, or if something is clocked by anything but one
+        of the nets ``pll`` or the pin ``clk``.
+        """
+        builder = self.builder
+        for role, pin in pins.items():
+            bits = netlist.ports.get(pin.port)
+            if bits is None or len(bits) != 1:
+                raise NetlistError(
+                    f"no port {pin.port!r} of one bit in the netlist: is it one of this board?"
+                    f" it has {', '.join(netlist.ports)}"
+                )
+            signal = self.of(bits[0])
+            if role in ("clk", "rx"):
+                builder.inputs[role] = (builder.signal(),)
+                builder.lut(0b01 if pin.invert else 0b10, builder.inputs[role], signal)
+            else:
+                builder.outputs[role] = (builder.invert(signal) if pin.invert else signal,)
+        clocks = {self._source(bit): user for bit, user in self.clock_nets.items()}
+        allowed = set(pll) or {netlist.ports[pins["clk"].port][0]}
+        for bit, user in clocks.items():
+            if bit not in allowed:
+                raise NetlistError(f"{user}: clocked by neither the PLL nor pin clk")
+        if len(clocks) > 1:
+            raise NetlistError(f"{len(clocks)} clocks: {', '.join(clocks.values())}; expected one")
+        return builder.build()
+
+    def _source(self, bit: Bit) -> Bit:
+        seen: set[Bit] = set()
+        while bit in self.clock_sources and bit not in seen:
+            seen.add(bit)
+            bit = self.clock_sources[bit]
+        return bit
+
+
+def numbered(stem: str, count: int) -> Iterator[str]:
+    """Names of ``count`` ports of one bit: STEM0, STEM1, …."""
+    return (f"{stem}{index}" for index in range(count))

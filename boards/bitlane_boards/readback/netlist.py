@@ -1,0 +1,137 @@
+"""A board's circuit as a model at its pins: from its RTL, its bitstream, or its netlist.
+
+Says of each one what it cannot show. The pins are those of the board's description, by place or by
+name, never guessed from the file.
+"""
+
+from pathlib import Path
+
+from bitlane.errors import BitlaneError
+from bitlane_sim.evaluator import SimulationError
+from bitlane_sim.pins import CircuitModel, GateModel, PinModel
+from bitlane_sim.pins.cells import spram_cells
+
+from ..board import Board, Family, Storage
+from ..platform import load_platform
+from ..top import Top
+from .asc import Bits, BitstreamError
+from .ice40 import extract
+from .json_netlist import JsonNetlist, NetlistError
+from .pins import board_pins
+
+__all__ = ["bitstream_model", "model_of", "netlist_model", "rtl_model"]
+
+
+def rtl_model(board: Board) -> PinModel:
+    """The board's circuit as it is written.
+
+    Compiles it if nobody has yet, which takes a minute. Raises ``SimulationError``.
+    """
+    cells = spram_cells() if board.storage is Storage.SPRAM else ""
+    model = CircuitModel(Top(board), cells=cells, description=f"{board.name}: its RTL")
+    model.hidden = (
+        "synthesis, placement and routing",
+        f"the clock is driven directly, at {_mhz(board.clock_hz)}: no PLL, and no start-up reset",
+    )
+    return model
+
+
+def bitstream_model(board: Board, path: Path) -> PinModel:
+    """What the bitstream ``path`` makes of the board's FPGA.
+
+    Raises ``BitlaneError`` for a board of another family than iCE40, a file that is no bitstream of
+    the board, and a circuit that this cannot read; ``OSError``.
+    """
+    if board.family is not Family.ICE40:
+        raise BitlaneError(
+            f"--bitstream: {board.name} is an {board.family.value}, whose files nothing turns into"
+            f" a netlist; expected --netlist with {_EXPECTED[board.family]}"
+        )
+    platform = load_platform(board)
+    pins = board_pins(board)
+    bits = Bits.read(path)
+    device, package = platform.device.lower(), platform.package.lower()
+    if bits.device not in _DATABASES.get(device.removeprefix("ice40"), ()):
+        raise BitlaneError(f"{path}: for an iCE40 {bits.device}; expected one for {board.title}")
+    places = {role: pin.place for role, pin in pins.items()}
+    inverted = frozenset(role for role, pin in pins.items() if pin.invert)
+    try:
+        found = extract(bits, package, places, inverted)
+    except BitstreamError as error:
+        raise BitlaneError(f"{path}: {error}; is it one for {board.name}?") from error
+    clock_hz = float(platform.default_clk_frequency)
+    if found.clock == "PLL":
+        clock_hz *= found.pll_ratio()
+        clock = f"the PLL, set for {_mhz(clock_hz)}: its output is driven directly, locked at once"
+    elif found.clock == "clk":
+        clock = f"pin {pins['clk'].place}, driven directly"
+    else:
+        raise BitlaneError(f"{path}: its clock is {found.clock}; expected a PLL or pin clk")
+    if abs(clock_hz / board.clock_hz - 1) > 1e-6:
+        raise BitlaneError(
+            f"{path}: runs at {_mhz(clock_hz)}; expected {_mhz(board.clock_hz)} for {board.name}"
+        )
+    return GateModel(
+        found.netlist,
+        f"{board.name}: bitstream {path}, {found.netlist.size}",
+        (f"delays; the clock is {clock}", "levels of pins that the link does not use"),
+    )
+
+
+def netlist_model(board: Board, path: Path) -> PinModel:
+    """The circuit of the netlist ``path``: nextpnr's of an ECP5, or Yosys' of a Gowin FPGA.
+
+    Raises ``BitlaneError`` for another family, and a file that is no such netlist; ``OSError``.
+    """
+    if board.family is Family.ICE40:
+        raise BitlaneError(
+            f"--netlist: {board.name} is an iCE40; expected --bitstream, which shows more"
+        )
+    pins = board_pins(board)
+    netlist = JsonNetlist.read(path)
+    if board.family is Family.ECP5:
+        from .ecp5 import convert
+
+        stage = "the bits of the file that is loaded"
+    else:
+        from .gowin import convert
+
+        stage = "placement, routing, and the bits of the file that is loaded"
+    ratio = board.clock_hz / float(load_platform(board).default_clk_frequency)
+    try:
+        found = convert(netlist, pins, ratio)
+    except NetlistError as error:
+        raise BitlaneError(
+            f"{path}: {error}; expected {_EXPECTED[board.family]} for {board.name}"
+        ) from error
+    return GateModel(
+        found,
+        f"{board.name}: netlist {path}, {found.size}",
+        (stage, f"delays; the PLL: its output is driven directly, at {_mhz(board.clock_hz)}"),
+    )
+
+
+_EXPECTED = {
+    Family.ECP5: "the routed netlist that bitlane build writes, top.routed.json",
+    Family.GOWIN: "the synthesised netlist that bitlane build writes, top.json",
+}
+
+_DATABASES = {"hx8k": ("8k",), "hx4k": ("8k",), "lp8k": ("8k",), "hx1k": ("1k",), "lp1k": ("1k",)}
+_DATABASES |= {"up5k": ("5k",), "up3k": ("5k",)}
+"""What icepack calls the devices."""
+
+
+def _mhz(hz: float) -> str:
+    return f"{hz / 1e6:g} MHz"
+
+
+def model_of(board: Board, bitstream: Path | None, netlist: Path | None) -> PinModel:
+    """The model that the options ask for. Raises ``BitlaneError`` and ``OSError``."""
+    try:
+        if bitstream is not None:
+            return bitstream_model(board, bitstream)
+        if netlist is not None:
+            return netlist_model(board, netlist)
+        return rtl_model(board)
+    except SimulationError as error:
+        raise BitlaneError(f"{board.name}: {error}") from error

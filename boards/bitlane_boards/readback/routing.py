@@ -1,0 +1,182 @@
+"""What is connected with what in an iCE40: the switches that a bitstream turns on.
+
+Knows wires and the cells at their ends, not what cells do.
+"""
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .asc import Bits, BitstreamError
+from .chipdb import ChipDatabase, Tile
+
+__all__ = [
+    "RAM_OUT",
+    "SPRAM_OUT",
+    "SPRAM_PINS",
+    "LogicPin",
+    "PadPin",
+    "PllPin",
+    "Routing",
+    "lut_places",
+]
+
+
+class LogicPin:
+    """Pins of a logic cell, behind its 4 inputs."""
+
+    OUT, LUT_OUT, CIN, COUT, ENABLE, CLOCK, RESET = range(4, 11)
+
+
+class PadPin:
+    """Pins of a cell at the edge: its output's enable, its output and its input."""
+
+    OE, OUT, IN = 4, 5, 7
+
+
+class PllPin:
+    """Pins of a PLL: whether it is locked, and its first output."""
+
+    LOCK, OUT = 10, 11
+
+
+SPRAM_PINS = sorted(
+    [f"ADDRESS_{bit}" for bit in range(14)]
+    + [f"{name}_{bit}" for name in ("DATAIN", "DATAOUT") for bit in range(16)]
+    + [f"MASKWREN_{bit}" for bit in range(4)]
+    + ["CHIPSELECT", "CLOCK", "POWEROFF", "SLEEP", "STANDBY", "WREN"]
+)
+"""nextpnr numbers them in this order."""
+
+SPRAM_OUT = {SPRAM_PINS.index(f"DATAOUT_{bit}"): bit for bit in range(16)}
+"""Bit of the data by the pin's number."""
+
+
+RAM_OUT = {16 + bit: bit for bit in range(16)}
+
+_OUTPUTS: dict[str, tuple[int, ...]] = {
+    "lc": (LogicPin.OUT, LogicPin.LUT_OUT, LogicPin.COUT),
+    "io": (PadPin.IN, PadPin.IN + 1),
+    "gb": (1,),
+    "ram": tuple(RAM_OUT),
+    "spram": tuple(SPRAM_OUT),
+}
+
+_LUT_INPUT = 4
+"""The database's type of the wires in front of LUTs."""
+
+
+class Routing:
+    """The connections that ``bits`` make.
+
+    Attributes
+    ----------
+    sources
+        By wire: the kind of cell that drives it, the cell, and the number of its pin. "carry" is
+        the carry into a tile, a constant where no wire drives it.
+    cells
+        By tile and name: the cells.
+
+    Raises ``BitstreamError`` for a wire that is driven twice.
+    """
+
+    def __init__(self, chip: ChipDatabase, bits: Bits) -> None:
+        self.chip, self.bits = chip, bits
+        self._entries = [chip.entries(tile) for tile in range(len(chip.tiles))]
+        self._driver = self._switched_on()
+        self.sources = self._find_sources()
+        self.cells = {
+            (int(bel["x"]), int(bel["y"]), name): index
+            for index, (bel, name) in enumerate(zip(chip.bels, chip.bel_names, strict=True))
+        }
+
+    def root(self, wire: int) -> int:
+        """The wire from which ``wire`` gets its level. Raises ``BitstreamError`` for a ring."""
+        for _ in range(len(self._driver)):
+            source = int(self._driver[wire])
+            if source < 0:
+                return wire
+            wire = source
+        raise BitstreamError(f"wire {self.describe(wire)} drives itself")
+
+    def place(self, cell: int) -> tuple[int, int, int]:
+        """Tile and number of a cell."""
+        row = self.chip.bels[cell]
+        return int(row["x"]), int(row["y"]), int(row["z"])
+
+    def places(self, tile: int, name: str) -> list[tuple[int, int]]:
+        """Row and column of the bits of a setting in a kind of tile; none if there is none."""
+        return self._entries[tile].get(name, [])
+
+    def setting(self, cell: int, tile: int, name: str, up: int = 0) -> list[int]:
+        """Bits of a setting in a cell's tile, or in the one ``up`` tiles above it."""
+        x, y, _ = self.place(cell)
+        bits = self.bits.tiles[x, y + up]
+        return [int(bits[place]) for place in self._entries[tile][name]]
+
+    def lut_input(self, wire: int) -> int:
+        """The wire of the tile behind a LUT's input, which nextpnr may have permuted."""
+        row = self.chip.wires[wire]
+        name = self.chip.wire_name(wire).removesuffix("_lut")
+        return self._lut_inputs[int(row["name_x"]), int(row["name_y"]), name]
+
+    def describe(self, wire: int) -> str:
+        """A wire for people."""
+        row = self.chip.wires[wire]
+        return f"{self.chip.wire_name(wire)} at {row['name_x']},{row['name_y']}"
+
+    def _switched_on(self) -> NDArray[np.int32]:
+        """For every wire the one that drives it through a switch that is on, or -1."""
+        chip = self.chip
+        configuration = np.zeros((chip.height, chip.width, 16, 64), np.uint8)
+        for (x, y), tile in self.bits.tiles.items():
+            configuration[y, x, :, : tile.shape[1]] = tile
+        switches = chip.switches
+        values = np.zeros(len(switches), np.int32)
+        for index in range(5):
+            used = switches["bits"] > index
+            at = switches[used]
+            bit = configuration[at["y"], at["x"], at[f"row{index}"], at[f"column{index}"]]
+            values[used] = values[used] << 1 | bit
+        pips = chip.pips
+        # A switch without bits is a LUT that passes an input on; it is taken as the LUT that it is.
+        real = switches["bits"][pips["switch"]] > 0
+        on = real & (pips["mask"] == values[pips["switch"]])
+        driver = np.full(len(chip.wires), -1, np.int32)
+        driver[pips["target"][on]] = pips["source"][on]
+        targets, counts = np.unique(pips["target"][on], return_counts=True)
+        if (counts > 1).any():
+            wire = int(targets[counts > 1][0])
+            raise BitstreamError(f"wire {self.describe(wire)} has two drivers")
+        return driver
+
+    def _find_sources(self) -> dict[int, tuple[str, int, int]]:
+        sources: dict[int, tuple[str, int, int]] = {}
+        for cell, name in enumerate(self.chip.bel_names):
+            kind = name.rstrip("0123456789").rstrip("_")
+            if kind not in _OUTPUTS:
+                continue
+            wires = self.chip.pins(cell)
+            for pin in _OUTPUTS[kind]:
+                # The last logic cell of a tile passes its LUT on to none.
+                if pin in wires:
+                    sources.setdefault(wires[pin], (kind, cell, pin))
+            if name == "lc0":
+                sources[wires[LogicPin.CIN]] = ("carry", cell, LogicPin.CIN)
+        return sources
+
+    @cached_property
+    def _lut_inputs(self) -> dict[tuple[int, int, str], int]:
+        chip = self.chip
+        (inputs,) = np.nonzero(chip.wires["type"] == _LUT_INPUT)
+        rows = chip.wires[inputs]
+        return {
+            (int(row["name_x"]), int(row["name_y"]), chip.wire_name(int(wire))): int(wire)
+            for wire, row in zip(inputs, rows, strict=True)
+        }
+
+
+def lut_places(routing: Routing, number: int) -> list[tuple[int, int]]:
+    """Places of the 20 bits of logic cell ``number`` of a tile."""
+    return routing.places(Tile.LOGIC, f"LC_{number}")

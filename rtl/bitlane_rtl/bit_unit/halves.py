@@ -1,0 +1,198 @@
+"""Elements of two beats each, for circuits whose beat is half as wide as the widest lane.
+
+``Gather`` puts both beats of a pair side by side before the shifter, ``Spread`` takes the result
+apart, and ``Accumulate`` adds the counts of both beats. Must never touch a beat that is no half of
+a pair.
+"""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..abi import Lane
+from ..streams.beats import Edge, Operands, Operation, Result
+
+__all__ = ["Accumulate", "Gather", "Gathered", "Spread", "SpreadResult"]
+
+
+class Gathered(data.StructLayout):
+    """Two beats of a pair, or one beat in the upper half, with the lower half undefined."""
+
+    def __init__(self, data_width: int) -> None:
+        super().__init__(
+            {
+                "a": 2 * data_width,
+                "b": 2 * data_width,
+                "operation": Operation,
+                "edge": Edge,
+                "pair": 1,
+            }
+        )
+
+
+class SpreadResult(data.StructLayout):
+    """Two beats of results if ``pair``, else one in the upper half."""
+
+    def __init__(self, data_width: int) -> None:
+        super().__init__(
+            {"data": 2 * data_width, "lane": 2, "out_lane": 2, "edge": Edge, "pair": 1}
+        )
+
+
+class Gather(wiring.Component):
+    """Holds the first beat of a pair, which has the low half of an element, until the second.
+
+    Pairs are the beats of a shift in 64-bit lanes. A run of them starts with the first of a pair
+    and ends with the second.
+
+    Latency: 0 cycles from the second beat of a pair and from any other. Throughput: one input beat
+    a cycle.
+
+    Members
+    -------
+    i : ``In(stream.Signature(Operands(data_width)))``
+        Beats.
+    o : ``Out(stream.Signature(Gathered(data_width)))``
+        The edge of a pair is that of its second beat, but for ``error``, which is either's.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, data_width: int) -> None:
+        super().__init__(
+            {
+                "i": In(stream.Signature(Operands(data_width))),
+                "o": Out(stream.Signature(Gathered(data_width))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        i, o = self.i.payload, self.o.payload
+        second = Signal()
+        held_a, held_b = Signal(len(i.a), reset_less=True), Signal(len(i.b), reset_less=True)
+        held_error = Signal(reset_less=True)
+        # Of the operations that depend on the lane, COUNT alone has bit 1 set.
+        pair = i.operation.op[3] & ~i.operation.op[1] & (i.operation.lane == Lane.BITS_64)
+        m.d.comb += [
+            o.a.eq(Cat(held_a, i.a)),
+            o.b.eq(Cat(held_b, i.b)),
+            o.operation.eq(i.operation),
+            o.edge.eq(i.edge),
+            o.edge.error.eq(i.edge.error | (second & held_error)),
+            o.pair.eq(pair),
+            self.o.valid.eq(self.i.valid & (second | ~pair)),
+            self.i.ready.eq(self.o.ready),
+        ]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [
+                held_a.eq(i.a),
+                held_b.eq(i.b),
+                held_error.eq(i.edge.error),
+                second.eq(pair & ~second),
+            ]
+        return m
+
+
+class Spread(wiring.Component):
+    """Sends the lower half of a pair as a beat of its own before the upper half.
+
+    Latency: 0 cycles. Throughput: one output beat a cycle.
+
+    Members
+    -------
+    i : ``In(stream.Signature(SpreadResult(data_width)))``
+        Pairs and single beats.
+    o : ``Out(stream.Signature(Result(data_width)))``
+        Beats. Of a pair, both have its edge, but only the second has ``last`` and ``end``.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, data_width: int) -> None:
+        super().__init__(
+            {
+                "i": In(stream.Signature(SpreadResult(data_width))),
+                "o": Out(stream.Signature(Result(data_width))),
+            }
+        )
+        self._data_width = data_width
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        i, o = self.i.payload, self.o.payload
+        second = Signal()
+        first = Signal()
+        lower, upper = i.data[: self._data_width], i.data[self._data_width :]
+        m.d.comb += [
+            first.eq(i.pair & ~second),
+            o.data.eq(Mux(first, lower, upper)),
+            o.lane.eq(i.lane),
+            o.out_lane.eq(i.out_lane),
+            o.edge.eq(i.edge),
+            self.o.valid.eq(self.i.valid),
+            self.i.ready.eq(self.o.ready & ~first),
+        ]
+        with m.If(first):
+            m.d.comb += [o.edge.last.eq(0), o.edge.end.eq(0)]
+        with m.If(self.o.valid & self.o.ready):
+            m.d.sync += second.eq(first)
+        return m
+
+
+class Accumulate(wiring.Component):
+    """Adds the counts of both beats of a pair, and sends one beat for them, of a 32-bit lane.
+
+    Pairs are the beats of a COUNT in 64-bit lanes: those whose output lane is not their lane. A run
+    of them starts with the first of a pair and ends with the second. The edge of what is sent is
+    that of the second beat, but ``error`` is either's and ``slot`` is halved, since a run's first
+    output beat stands behind half as many input beats.
+
+    Latency: 0 cycles from the second beat of a pair and from any other. Throughput: one input beat
+    a cycle.
+
+    Members
+    -------
+    i : ``In(stream.Signature(Result(32)))``
+        Counts of single beats, and any other results.
+    o : ``Out(stream.Signature(Result(32)))``
+        The same, with one beat a pair.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "i": In(stream.Signature(Result(32))),
+                "o": Out(stream.Signature(Result(32))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        i, o = self.i.payload, self.o.payload
+        pair, first, second = Signal(), Signal(), Signal()
+        # Both stay 0 but for a pair's second beat, so that adding them changes no other beat.
+        held_count, held_error = Signal(6), Signal()
+        m.d.comb += [
+            pair.eq((i.lane == Lane.BITS_64) & (i.out_lane != Lane.BITS_64)),
+            first.eq(pair & ~second),
+            o.eq(i),
+            o.data.eq(Cat((i.data[:7] + held_count)[:7], i.data[7:])),
+            o.edge.error.eq(i.edge.error | held_error),
+            self.o.valid.eq(self.i.valid & ~first),
+            self.i.ready.eq(self.o.ready | first),
+        ]
+        with m.If(pair):
+            m.d.comb += [o.lane.eq(Lane.BITS_32), o.edge.slot.eq(i.edge.slot[1:])]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [
+                second.eq(first),
+                held_count.eq(Mux(first, i.data[:6], 0)),
+                held_error.eq(first & i.edge.error),
+            ]
+        return m

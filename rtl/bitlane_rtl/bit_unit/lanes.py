@@ -1,0 +1,82 @@
+"""What the units share about lanes: tests of the lane, values spread over its bytes.
+
+Plain functions that add combinational logic to a module, and nothing else. A byte stands for its
+lane: units keep one control bit a byte, so that the same wires serve every lane width. A word of
+such bits has byte 0 in bit 0.
+"""
+
+from collections.abc import Callable, Collection
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+
+from ..abi import Lane
+
+__all__ = ["at_least", "bottoms", "from_bottom", "from_top", "over_lane"]
+
+
+def at_least(lane: Value, minimum: Lane, lanes: Collection[Lane]) -> Value:
+    """Whether ``lane`` is ``minimum`` or wider, knowing that it is one of ``lanes``."""
+    if all(built >= minimum for built in lanes):
+        return Const(1)
+    if all(built < minimum for built in lanes):
+        return Const(0)
+    return lane >= int(minimum)
+
+
+def _spread(
+    m: Module,
+    word: Value,
+    lane: Value,
+    lanes: Collection[Lane],
+    source: Callable[[int, int], int],
+    join: Callable[[Value, Value, Value], Value],
+    steps: Collection[Lane] = (Lane.BITS_16, Lane.BITS_32, Lane.BITS_64),
+) -> Value:
+    size = len(word)
+    for wider in steps:
+        half = wider.bytes // 2
+        if half < size and any(built >= wider for built in lanes):
+            other = Cat(word[source(byte, half)] for byte in range(size))
+            joined = Signal(size, name=f"joined_{wider.bits}")
+            m.d.comb += joined.eq(join(at_least(lane, wider, lanes), other, word))
+            word = joined
+    return word
+
+
+def from_bottom(m: Module, word: Value, lane: Value, lanes: Collection[Lane]) -> Value:
+    """Give each byte the bit of the lowest byte of its lane."""
+    return _spread(m, word, lane, lanes, lambda byte, half: byte & ~half, Mux)
+
+
+def from_top(m: Module, word: Value, lane: Value, lanes: Collection[Lane]) -> Value:
+    """Give each byte the bit of the highest byte of its lane."""
+    return _spread(m, word, lane, lanes, lambda byte, half: byte | half, Mux)
+
+
+def over_lane(
+    m: Module, word: Value, lane: Value, lanes: Collection[Lane], steps: Collection[Lane]
+) -> Value:
+    """Give each byte the OR of the bits of all bytes of its lane.
+
+    ``steps``: the lanes of two, four and eight bytes, in this order; or a part of them, where
+    others follow in a later stage.
+    """
+
+    def join(joined: Value, other: Value, own: Value) -> Value:
+        return own | Mux(joined, other, 0)
+
+    return _spread(m, word, lane, lanes, lambda byte, half: byte ^ half, join, steps)
+
+
+def bottoms(m: Module, size: int, lane: Value, lanes: Collection[Lane]) -> Value:
+    """Which of ``size`` bytes are the lowest of their lane."""
+
+    def is_bottom(byte: int) -> Value:
+        for wider in (Lane.BITS_16, Lane.BITS_32, Lane.BITS_64):
+            if byte % wider.bytes:
+                return ~at_least(lane, wider, lanes)
+        return Const(1)
+
+    bottom = Signal(size)
+    m.d.comb += bottom.eq(Cat(is_bottom(byte)[0] for byte in range(size)))
+    return bottom

@@ -1,0 +1,169 @@
+"""Storage of the command ring and of the commands' completions. It knows no record and no order."""
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from ..abi import RECORD_WORDS
+
+__all__ = ["COMPLETION_INDEX_BITS", "COMPLETION_STATUS_BITS", "Completions", "Ring"]
+
+COMPLETION_STATUS_BITS = 8
+COMPLETION_INDEX_BITS = 24
+
+
+class Ring(wiring.Component):
+    """Records of commands: written as words, read as groups of words, word 0 in the low bits.
+
+    Parameters
+    ----------
+    slots
+        Records that it holds, a power of two.
+    width
+        Bits that are read at once: 32, 64 or 128. A record has ``groups = 1024 / width`` groups.
+
+    Members
+    -------
+    write : ``In(1)``
+        Write ``write_data`` in this cycle.
+    write_address : ``In(range(slots * 32))``
+        Word: ``slot * 32 + word``.
+    write_data : ``In(32)``
+    read : ``In(1)``
+        Read in this cycle.
+    read_address : ``In(range(slots * groups))``
+        Group: ``slot * groups + group``.
+    read_data : ``Out(width)``
+        What was read last; changes in the cycle after ``read`` and stays until the next one.
+
+    Latency: 1 cycle from ``read`` to ``read_data``; what is written in a cycle can be read from the
+    next one on. Throughput: a write and a read a cycle.
+    Undefined: what a read gives that falls into the same cycle as a write to its group, and a group
+    that was never written.
+    Area: block RAM, ``width / 16`` of iCE40's or ``ceil(width / 36)`` of ECP5's and Gowin's; no LUT
+    but on iCE40, which emulates the output's initial value with ``width`` LUT4.
+
+    Raises ``ValueError`` on other parameters.
+    """
+
+    write: Signal
+    write_address: Signal
+    write_data: Signal
+    read: Signal
+    read_address: Signal
+    read_data: Signal
+
+    def __init__(self, slots: int, width: int) -> None:
+        if slots < 2 or slots & (slots - 1):
+            raise ValueError(f"slots: {slots} is no power of two, 2 or more")
+        if width not in (32, 64, 128):
+            raise ValueError(f"width: {width} is none of 32, 64 and 128")
+        self._width = width
+        self._words = width // 32
+        self._depth = slots * RECORD_WORDS // self._words
+        super().__init__(
+            {
+                "write": In(1),
+                "write_address": In(range(slots * RECORD_WORDS)),
+                "write_data": In(32),
+                "read": In(1),
+                "read_address": In(range(self._depth)),
+                "read_data": Out(width),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        # As in `queue`: this way Yosys builds no logic for reads and writes that meet.
+        storage: Memory = Memory(
+            shape=self._width, depth=self._depth, init=[], attrs={"no_rw_check": "1"}
+        )
+        m.submodules.storage = storage
+        write = storage.write_port(granularity=32)
+        read = storage.read_port(domain="comb")
+        word_bits = (self._words - 1).bit_length()
+        ram_output = Signal(self._width, reset_less=True)
+        m.d.comb += [
+            write.addr.eq(self.write_address[word_bits:]),
+            write.data.eq(self.write_data.replicate(self._words)),
+            write.en.eq(self.write << self.write_address[:word_bits]),
+            read.addr.eq(self.read_address),
+            self.read_data.eq(ram_output),
+        ]
+        with m.If(self.read):
+            m.d.sync += ram_output.eq(read.data)
+        return m
+
+
+class Completions(wiring.Component):
+    """How the commands of each slot ended: one 32-bit word a slot, as `abi.COMPLETION_OFFSET` says.
+
+    Parameters
+    ----------
+    slots
+        Words that it holds, a power of two.
+
+    Members
+    -------
+    write : ``In(1)``
+        Write ``status`` and ``index`` in this cycle.
+    write_slot : ``In(range(slots))``
+    status : ``In(8)``
+        An ``abi.Status``.
+    index : ``In(24)``
+        The command's index modulo ``2**16``.
+    read_slot : ``In(range(slots))``
+    read_data : ``Out(32)``
+        Status in bits 7:0 and index above, of the ``read_slot`` of the cycle before.
+
+    Latency: 1 cycle from ``read_slot`` to ``read_data``; what is written in a cycle can be read
+    from the next one on. Throughput: a write and a read a cycle. Words are 0 at power-up.
+    Undefined: a read in the same cycle as a write to its slot. A host that has seen RETIRED or
+    FAULT change leaves out the next cycle; neither AXI4-Lite nor the link is as quick.
+    Area for 16 slots: ECP5 8 LUT RAMs and 32 flip-flops, iCE40 2 block RAMs and 32 LUT4.
+    """
+
+    write: Signal
+    write_slot: Signal
+    status: Signal
+    index: Signal
+    read_slot: Signal
+    read_data: Signal
+
+    def __init__(self, slots: int) -> None:
+        if slots < 2 or slots & (slots - 1):
+            raise ValueError(f"slots: {slots} is no power of two, 2 or more")
+        self._slots = slots
+        super().__init__(
+            {
+                "write": In(1),
+                "write_slot": In(range(slots)),
+                "status": In(COMPLETION_STATUS_BITS),
+                "index": In(COMPLETION_INDEX_BITS),
+                "read_slot": In(range(slots)),
+                "read_data": Out(32),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        storage: Memory = Memory(
+            shape=COMPLETION_STATUS_BITS + COMPLETION_INDEX_BITS,
+            depth=self._slots,
+            init=[],
+            attrs={"no_rw_check": "1"},
+        )
+        m.submodules.storage = storage
+        write = storage.write_port()
+        read = storage.read_port(domain="comb")
+        ram_output = Signal(len(read.data), reset_less=True)
+        m.d.sync += ram_output.eq(read.data)
+        m.d.comb += [
+            write.addr.eq(self.write_slot),
+            write.data.eq(Cat(self.status, self.index)),
+            write.en.eq(self.write),
+            read.addr.eq(self.read_slot),
+            self.read_data.eq(ram_output),
+        ]
+        return m

@@ -1,0 +1,1 @@
+"""The way of the data: readers, bit unit, repack, writer, and the registers between them."""

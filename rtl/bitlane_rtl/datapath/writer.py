@@ -1,0 +1,299 @@
+"""Writes the result: walks the output's runs and sends its beats with byte strobes.
+
+Never enables a byte outside the output, never starts a burst before its first beat is there, and
+writes nothing after a beat that could not be read: an open burst ends with empty strobes.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..abi import BEATS_PER_BLOCK, Mode
+from ..configuration import Configuration
+from ..ports.memory_port import WritePort, request, write_data
+from ..streams.beats import ToWrite
+from ..streams.queue import Queue, Skid
+from ..walk.bursts import Burst, Span, Splitter
+from ..walk.loops import Loops, Track
+from ..walk.walker import Start, Walker
+
+__all__ = ["Writer"]
+
+
+class _Tag(data.StructLayout):
+    """What a span of the output carries: how its elements are laid out, and whether it is the last.
+
+    ``within``: which bits of a byte's place tell its place in the element, all if nothing is
+    scattered; ``last``: the last element of a scattered run; ``end``: the last span of the command.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        scatter = Mode.STRIDED in configuration.modes
+        super().__init__(
+            {
+                "scatter": 1 if scatter else 0,
+                "lane": 2 if scatter else 0,
+                "within": configuration.data_bytes_log2 if scatter else 0,
+                "last": 1 if scatter else 0,
+                "end": 1,
+            }
+        )
+
+
+class _Open(data.StructLayout):
+    """A burst whose response is due; ``end``: the last of its command."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        super().__init__({"address": configuration.address_width, "end": 1})
+
+
+class Writer(wiring.Component):
+    """Writes the output of each command in turn.
+
+    Members
+    -------
+    start : ``In(stream.Signature(Start(configuration)))``
+        Commands; ``lane`` and ``offset`` are not used.
+    loops, track
+        As for `walker.Walker`.
+    i : ``In(stream.Signature(ToWrite(data_width)))``
+        The beats, aligned like the output; a scattered run's from byte 0.
+    stop : ``In(1)``
+        Start no burst from the next cycle on; end the open one with empty strobes.
+    port : ``Out(WritePort(address_width, data_width))``
+    walking : ``Out(1)``
+        See `walker.Walker`.
+    retire : ``Out(1)``
+        The last response of a command came and is good, and none of its beats was in error. Means
+        nothing after ``failed``.
+    failed : ``Out(1)``
+        A response is an error, in this cycle.
+    spoiled : ``Out(1)``
+        A beat with an error came; nothing is written any more.
+    drained : ``Out(1)``
+        No burst is open.
+    waiting : ``Out(1)``
+        The memory owes a response, or does not take what is offered.
+    address : ``Out(address_width)``
+        The burst whose response is due next.
+
+    Latency: 1 cycle from a beat to the port; from a start to its first beat 5, or 4 if every
+    command is one dense run. Throughput: a beat a cycle; scattered, an element a cycle; no cycle
+    between bursts, runs or commands.
+    Bound of the clock: beat -> whether it goes -> next burst.
+    """
+
+    start: stream.Interface
+    loops: Any
+    track: Any
+    i: stream.Interface
+    stop: Signal
+    port: Any
+    walking: Signal
+    retire: Signal
+    failed: Signal
+    spoiled: Signal
+    drained: Signal
+    waiting: Signal
+    address: Signal
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        width = configuration.address_width
+        super().__init__(
+            {
+                "start": In(stream.Signature(Start(configuration))),
+                "loops": In(Loops(configuration)),
+                "track": In(Track(width, configuration.loops)),
+                "i": In(stream.Signature(ToWrite(configuration.data_width))),
+                "stop": In(1),
+                "port": Out(WritePort(width, configuration.data_width)),
+                "walking": Out(1),
+                "retire": Out(1),
+                "failed": Out(1),
+                "spoiled": Out(1),
+                "drained": Out(1),
+                "waiting": Out(1),
+                "address": Out(width),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self._configuration
+        m.submodules.requests = requests = Skid(request(config.address_width))
+        m.submodules.beats = beats = Skid(write_data(config.data_width))
+        m.submodules.open = opened = Queue(_Open(config), config.bursts, block_ram=config.block_ram)
+        wiring.connect(m, requests.o, wiring.flipped(self.port.request))
+        wiring.connect(m, beats.o, wiring.flipped(self.port.data))
+        bursts = self._bursts(m)
+        # The newest burst ends with empty strobes, so its command must not retire.
+        torn = Signal()
+        self._send(m, bursts, requests, beats, opened, torn)
+        self._respond(m, opened, torn)
+        m.d.comb += [
+            # A burst that `opened` does not offer yet is still among the requests.
+            self.drained.eq(~(requests.o.valid | beats.o.valid | opened.o.valid)),
+            self.waiting.eq(~self.drained),
+        ]
+        return m
+
+    def _bursts(self, m: Module) -> stream.Interface:
+        config = self._configuration
+        m.submodules.walker = walker = Walker(config, has_offset=False)
+        m.submodules.splitter = splitter = Splitter(config, _Tag(config))
+        # The walker is ahead of the data by as much as readers and bit unit take for it.
+        m.submodules.spans = spans = Queue(
+            Span(config, _Tag(config)), config.ahead, registered=True
+        )
+        run, span = walker.o.p, spans.i.p
+        wiring.connect(m, wiring.flipped(self.start), walker.i)
+        wiring.connect(m, spans.o, splitter.i)
+        m.d.comb += [
+            walker.loops.eq(self.loops),
+            walker.track.eq(self.track),
+            self.walking.eq(walker.walking),
+            spans.i.valid.eq(walker.o.valid),
+            walker.o.ready.eq(spans.i.ready),
+            span.address.eq(run.start.address),
+            span.extent.eq(run.start.extent),
+            span.tag.end.eq(run.end),
+        ]
+        if Mode.STRIDED in config.modes:
+            m.d.comb += [
+                span.tag.scatter.eq(run.start.strided),
+                span.tag.lane.eq(run.start.out_lane),
+                span.tag.within.eq(-1),
+                span.tag.last.eq(run.last),
+            ]
+            with m.If(run.start.strided):
+                m.d.comb += [
+                    span.extent.eq((1 << run.start.out_lane) - 1),
+                    span.tag.within.eq((1 << run.start.out_lane) - 1),
+                ]
+        if config.single_runs:
+            return splitter.o
+        # Else whether an element was the last of its beat would reach the queue of spans.
+        m.submodules.bursts = bursts = Skid(Burst(config, _Tag(config)))
+        wiring.connect(m, splitter.o, bursts.i)
+        return bursts.o
+
+    def _send(
+        self,
+        m: Module,
+        bursts: stream.Interface,
+        requests: Skid,
+        beats: Skid,
+        opened: Queue,
+        torn: Signal,
+    ) -> None:
+        config = self._configuration
+        burst, entering = bursts.p, beats.i.p
+        inside = Signal()
+        left = Signal(range(BEATS_PER_BLOCK), reset_less=True)
+        more = Signal(reset_less=True)
+        halted = Signal()
+        good = Signal()
+        ends = Signal()
+        begins = Signal()
+        go = Signal()
+        spoils = Signal()
+        m.d.comb += [
+            spoils.eq(self.i.valid & self.i.p.error),
+            good.eq(self.i.valid & ~self.i.p.error),
+            begins.eq(~inside),
+            ends.eq(Mux(inside, ~more, burst.single)),
+            # An open burst goes on without data once nothing may be written.
+            go.eq(
+                bursts.valid
+                & beats.i.ready
+                & Mux(
+                    inside,
+                    good | halted,
+                    good & ~halted & requests.i.ready & opened.i.ready,
+                )
+            ),
+            beats.i.valid.eq(go),
+            entering.last.eq(ends),
+            requests.i.valid.eq(go & begins),
+            requests.i.p.address.eq(burst.address),
+            requests.i.p.length.eq(burst.length),
+            opened.i.valid.eq(requests.i.valid),
+            opened.i.p.address.eq(burst.address),
+            opened.i.p.end.eq(burst.final & burst.tag.end),
+            bursts.ready.eq(go & ends),
+        ]
+        with m.If(go):
+            m.d.sync += inside.eq(~ends)
+            with m.If(inside):
+                m.d.sync += [left.eq(left - 1), more.eq(left != 1)]
+            with m.Else():
+                m.d.sync += [left.eq(burst.length - 1), more.eq(burst.length != 1)]
+        # A cycle after `stop`: what is to go on waits for little else.
+        m.d.sync += halted.eq(self.stop | self.spoiled | spoils)
+        with m.If(spoils):
+            m.d.sync += self.spoiled.eq(1)
+        with m.If(halted & inside):
+            m.d.sync += torn.eq(1)
+
+        first = Signal()
+        final = Signal()
+        m.d.comb += [first.eq(burst.first & begins), final.eq(burst.final & ends)]
+        for byte in range(config.data_bytes):
+            inside_span = (~first | (burst.begin <= byte)) & (~final | (burst.finish >= byte))
+            m.d.comb += entering.strobe[byte].eq(inside_span & ~halted)
+
+        if Mode.STRIDED in config.modes:
+            self._scatter(m, burst.tag, beats, go, halted)
+        else:
+            m.d.comb += [
+                entering.data.eq(self.i.p.data),
+                self.i.ready.eq(go & ~halted),
+            ]
+
+    def _scatter(self, m: Module, tag: Any, beats: Skid, go: Signal, halted: Signal) -> None:
+        """Send one element of a beat at a time, copied to every place that it could go to."""
+        config = self._configuration
+        log2 = config.data_bytes_log2
+        place = Signal(log2)
+        following = Signal(log2 + 1)
+        m.d.comb += following.eq(place + (1 << tag.lane))
+        # Elements stand at multiples of their size, so each bit of the index of a byte's source is
+        # the byte's own, within the element, or that of `place`, 0 where nothing is scattered.
+        moved = self.i.p.data
+        for bit in range(log2):
+            one, zero = tag.within[bit] | place[bit], ~tag.within[bit] & place[bit]
+            parts = [moved.word_select(byte, 8) for byte in range(config.data_bytes)]
+            moved = Signal(config.data_width, name=f"moved_{bit}")
+            m.d.comb += moved.eq(
+                Cat(
+                    Mux(
+                        one if byte >> bit & 1 else zero,
+                        parts[byte | 1 << bit],
+                        parts[byte & ~(1 << bit)],
+                    )
+                    for byte in range(config.data_bytes)
+                )
+            )
+        m.d.comb += [
+            beats.i.p.data.eq(moved),
+            self.i.ready.eq(go & ~halted & (~tag.scatter | tag.last | following[-1])),
+        ]
+        with m.If(go & tag.scatter):
+            m.d.sync += place.eq(Mux(tag.last, 0, following))
+
+    def _respond(self, m: Module, opened: Queue, torn: Signal) -> None:
+        response = self.port.response
+        answered = Signal()
+        newest = Signal()
+        m.d.comb += [
+            response.ready.eq(opened.o.valid),
+            answered.eq(response.valid & opened.o.valid),
+            opened.o.ready.eq(answered),
+            self.failed.eq(answered & response.payload),
+            newest.eq(opened.level == 1),
+            self.retire.eq(answered & opened.o.p.end & ~response.payload & ~(torn & newest)),
+            self.address.eq(opened.o.p.address),
+        ]

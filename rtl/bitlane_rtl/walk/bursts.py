@@ -1,0 +1,160 @@
+"""Cuts runs of bytes into bursts of beats. Knows nothing of data or of the bus."""
+
+from amaranth.hdl import Module, Mux, ShapeLike, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..abi import BEATS_PER_BLOCK
+from ..configuration import Configuration
+
+__all__ = ["Burst", "Span", "Splitter"]
+
+
+class Span(data.StructLayout):
+    """Consecutive bytes: ``extent + 1`` of them from ``address``; ``tag`` is passed along."""
+
+    def __init__(self, configuration: Configuration, tag: ShapeLike) -> None:
+        super().__init__(
+            {
+                "address": configuration.address_width,
+                "extent": configuration.length_bits,
+                "tag": tag,
+            }
+        )
+
+
+class Burst(data.StructLayout):
+    """A burst of ``length + 1`` beats; ``single``: of one, known before the length is needed.
+
+    ``address`` of its first beat, in bytes; ``begin`` and ``finish``: offsets in the beat of the
+    span's first and last byte; ``first`` and ``final``: first and last burst of the span.
+    """
+
+    def __init__(self, configuration: Configuration, tag: ShapeLike) -> None:
+        super().__init__(
+            {
+                "address": configuration.address_width,
+                "length": (BEATS_PER_BLOCK - 1).bit_length(),
+                "begin": configuration.data_bytes_log2,
+                "finish": configuration.data_bytes_log2,
+                "first": 1,
+                "final": 1,
+                "single": 1,
+                "tag": tag,
+            }
+        )
+
+
+class Splitter(wiring.Component):
+    """Cuts spans at blocks of ``abi.BEATS_PER_BLOCK`` beats.
+
+    A block never crosses 4 KiB, so neither does a burst (AXI4 A3.4.1), and no address needs to be
+    compared: a burst's length is a difference of four bits.
+
+    Parameters
+    ----------
+    configuration, tag
+        As for `Span`.
+    gap
+        Whether ``i.ready`` comes from a register, at the price of a cycle between spans.
+
+    Members
+    -------
+    i : ``In(stream.Signature(Span(configuration, tag)))``
+    o : ``Out(stream.Signature(Burst(configuration, tag)))``
+
+    Latency: 1 cycle. Throughput: a burst a cycle; the next span follows without a gap, or after a
+    cycle with ``gap``.
+    Bound of the clock: whether the next burst is the final one.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, configuration: Configuration, tag: ShapeLike, *, gap: bool = False) -> None:
+        self._configuration = configuration
+        self._tag = tag
+        self._gap = gap
+        super().__init__(
+            {
+                "i": In(stream.Signature(Span(configuration, tag))),
+                "o": Out(stream.Signature(Burst(configuration, tag))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        beat_low = self._configuration.data_bytes_log2
+        block_low = beat_low + (BEATS_PER_BLOCK - 1).bit_length()
+
+        finish = Signal(max(self._configuration.length_bits, block_low) + 1)
+        m.d.comb += finish.eq(self.i.p.address[:block_low] + self.i.p.extent)
+
+        entering = self.i.p.address[beat_low:block_low]
+        extent = self.i.p.extent
+        # From what carries out of a few bits, beside the long sum and not behind it.
+        in_block = Signal(block_low + 1)
+        long = Signal()
+        ends_here = Signal()
+        beats = Signal(block_low + 1)
+        m.d.comb += [
+            beats.eq(self.i.p.address[:beat_low] + extent[:block_low]),
+            in_block.eq(self.i.p.address[:block_low] + extent[:block_low]),
+            long.eq(extent[block_low:].any()),
+            ends_here.eq(~(long | in_block[-1])),
+        ]
+
+        valid = Signal()
+        first = Signal(reset_less=True)
+        final = Signal(reset_less=True)
+        block = Signal(self._configuration.address_width - block_low, reset_less=True)
+        # Counters that start at a constant need no multiplexer to be loaded, as a copy of the
+        # address or of `blocks` would; `following` is one ahead, so that no sum is compared.
+        index = Signal(len(finish) - block_low, reset_less=True)
+        following = Signal(len(index), reset_less=True)
+        start = Signal(block_low - beat_low, reset_less=True)
+        # Length of the final burst. Any other one ends its block.
+        rest = Signal(len(start), reset_less=True)
+        blocks = Signal(len(index), reset_less=True)
+        tag = Signal(self._tag, reset_less=True)
+        begin = Signal(beat_low, reset_less=True)
+        end = Signal(beat_low, reset_less=True)
+
+        m.d.comb += [
+            self.o.valid.eq(valid),
+            self.o.p.address[beat_low:block_low].eq(start),
+            self.o.p.address[block_low:].eq(block + index),
+            self.o.p.length.eq(Mux(final, rest, ~start)),
+            self.o.p.begin.eq(begin),
+            self.o.p.finish.eq(end),
+            self.o.p.first.eq(first),
+            self.o.p.final.eq(final),
+            self.o.p.single.eq(Mux(final, rest == 0, start.all())),
+            self.o.p.tag.eq(tag),
+            self.i.ready.eq(~valid if self._gap else ~valid | (self.o.ready & final)),
+        ]
+        with m.If(self.i.ready):
+            m.d.sync += [
+                valid.eq(self.i.valid),
+                first.eq(1),
+                final.eq(ends_here),
+                block.eq(self.i.p.address[block_low:]),
+                index.eq(0),
+                following.eq(1),
+                start.eq(entering),
+                rest.eq(Mux(ends_here, beats, finish)[beat_low:block_low]),
+                blocks.eq(finish[block_low:]),
+                tag.eq(self.i.p.tag),
+                begin.eq(self.i.p.address[:beat_low]),
+                end.eq(finish[:beat_low]),
+            ]
+        with m.Elif(self.o.ready):
+            m.d.sync += [
+                valid.eq(~final),
+                first.eq(0),
+                final.eq(following == blocks),
+                index.eq(following),
+                following.eq(following + 1),
+                start.eq(0),
+            ]
+        return m

@@ -1,0 +1,239 @@
+"""The bit unit: every operation on a stream of beats, in order, at its exact latency."""
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Lane, Op
+from bitlane_rtl.bit_unit.bit_unit import BitUnit
+from support.rtl.results import compute, random_counts, random_word
+from support.rtl.streams import NO_STALLS, STALLS, Stalls, transfer
+
+ALL_OPS = frozenset(Op)
+ALL_LANES = frozenset(Lane)
+COUNT = frozenset({Op.COUNT})
+
+LATENCIES = [
+    # Operations; latency of units of 32 bits, and of wider ones.
+    pytest.param(LOGIC_OPS, (1, 1), id="logic"),
+    pytest.param(frozenset({Op.NOT}), (1, 1), id="not"),
+    pytest.param(LOGIC_OPS | COUNT, (2, 3), id="logic+count"),
+    pytest.param(frozenset({Op.XOR}) | COUNT, (2, 3), id="xor+count"),
+    pytest.param(COUNT, (2, 3), id="count"),
+    pytest.param(SHIFT_OPS, (3, 3), id="shift"),
+    pytest.param(frozenset({Op.SHIFT_RIGHT, Op.NOT}), (3, 3), id="right+not"),
+    pytest.param(LOGIC_OPS | SHIFT_OPS, (3, 3), id="logic+shift"),
+    pytest.param(ALL_OPS, (3, 3), id="all"),
+]
+
+
+@dataclass
+class Traffic:
+    """Beats for a unit of ``width`` bits, what they have to give, and when.
+
+    ``due[k]`` is the input beat that completes result ``k``, and the cycles from it to the result
+    beyond the unit's latency.
+    """
+
+    width: int
+    generator: random.Random
+    beats: list[dict[str, Any]] = field(default_factory=list)
+    expected: list[dict[str, Any]] = field(default_factory=list)
+    due: list[tuple[int, int]] = field(default_factory=list)
+
+    def command(self, op: Op, lane: Lane, beats: int) -> None:
+        """A run of ``beats`` beats, even if its elements take two each."""
+        generator = self.generator
+        out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32]) if op == Op.COUNT else lane
+        operation = {
+            "op": op,
+            "lane": lane,
+            "out_lane": out_lane,
+            "saturate": generator.random() < 0.5,
+            "arithmetic": generator.random() < 0.5,
+        }
+        pairs = lane.bits > self.width and op.splits_lanes
+        slot = generator.randrange(0, 8, 2) if pairs else generator.randrange(8)
+        unit = 2 if pairs else 1
+        for first in range(0, beats, unit):
+            a = random_word(generator, unit * self.width)
+            b = random_counts(generator, lane, max(unit * self.width, lane.bits))
+            result = compute(
+                op,
+                a,
+                b % (1 << (unit * self.width)),
+                lane if op.splits_lanes else Lane.BITS_8,
+                unit * self.width,
+                bool(operation["saturate"]),
+                bool(operation["arithmetic"]),
+            )
+            edges = [self._edge(first + k == beats - 1, slot) for k in range(unit)]
+            ones = (1 << self.width) - 1
+            for k in range(unit):
+                low = k * self.width
+                self.beats.append(
+                    {
+                        "a": (a >> low) & ones,
+                        "b": (b >> low) & ones,
+                        "operation": operation,
+                        "edge": edges[k],
+                    }
+                )
+            self._expect(result, operation, edges, pairs)
+
+    def _edge(self, last: bool, slot: int) -> dict[str, Any]:
+        generator = self.generator
+        return {
+            "last": last,
+            "end": last and generator.random() < 0.5,
+            "error": generator.random() < 0.1,
+            "slot": slot,
+            "final": generator.randrange(4),
+        }
+
+    def _expect(
+        self, result: int, operation: dict[str, Any], edges: list[dict[str, Any]], pairs: bool
+    ) -> None:
+        beat, ones = len(self.beats) - 1, (1 << self.width) - 1
+        lanes = {"lane": operation["lane"], "out_lane": operation["out_lane"]}
+        error = any(edge["error"] for edge in edges)
+        if pairs and operation["op"] == Op.COUNT:
+            edge = {**edges[1], "error": error, "slot": edges[1]["slot"] >> 1}
+            self.expected.append(
+                {"data": result & ones, **lanes, "lane": Lane.BITS_32, "edge": edge}
+            )
+            self.due.append((beat, 0))
+        elif pairs:
+            low = {**edges[1], "error": error, "last": False, "end": False}
+            self.expected.append({"data": result & ones, **lanes, "edge": low})
+            self.due.append((beat - 1, 1))
+            high = {**edges[1], "error": error}
+            self.expected.append({"data": result >> self.width, **lanes, "edge": high})
+            self.due.append((beat, 1))
+        else:
+            self.expected.append({"data": result, **lanes, "edge": edges[0]})
+            self.due.append((beat, 0))
+
+    def check(self, circuit: BitUnit, stalls: Stalls = NO_STALLS) -> tuple[list[int], list[int]]:
+        """Send all beats, compare all results, and return the cycles of both."""
+        source, sink = transfer(
+            circuit, circuit.i, circuit.o, self.beats, len(self.expected), stalls
+        )
+        layout = circuit.o.payload.shape()
+        for index, (bits, want) in enumerate(zip(sink.bits, self.expected, strict=True)):
+            got = layout.from_bits(bits)
+            values = {
+                "data": got.data,
+                "lane": got.lane,
+                "out_lane": got.out_lane,
+                "edge": {name: got.edge[name] for name in want["edge"]},
+            }
+            beat = self.beats[self.due[index][0]]
+            assert values == want, f"result {index} of {beat}, {stalls}"
+        return source.cycles, sink.cycles
+
+
+def lanes_of(op: Op, lanes: frozenset[Lane], width: int) -> list[Lane]:
+    """Lanes that a unit of ``lanes`` takes for ``op``: logic takes any."""
+    return sorted(lanes) if op.splits_lanes else list(Lane)
+
+
+def mixed(width: int, ops: frozenset[Op], lanes: frozenset[Lane], seed: str, runs: int) -> Traffic:
+    generator = random.Random(seed)
+    traffic = Traffic(width, generator)
+    for _ in range(runs):
+        op = generator.choice(sorted(ops))
+        beats = generator.choice([2, 4, 6])
+        traffic.command(op, generator.choice(lanes_of(op, lanes, width)), beats)
+    return traffic
+
+
+@pytest.mark.parametrize("stalls", STALLS[:2], ids=str)
+@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize(("ops", "latencies"), LATENCIES)
+def test_mixed_commands_back_to_back(
+    width: int, ops: frozenset[Op], latencies: tuple[int, int], stalls: Stalls
+) -> None:
+    latency = latencies[width > 32]
+    traffic = mixed(width, ops, ALL_LANES, f"{width} {sorted(ops)} {stalls.seed}", 40)
+    circuit = BitUnit(width, ops, ALL_LANES)
+    assert circuit.latency == latency
+    put, got = traffic.check(circuit, stalls)
+    if stalls == NO_STALLS and width >= 64:
+        assert put == list(range(len(put)))
+        assert got == [cycle + latency for cycle in put]
+
+
+@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("width", [32, 64, 128])
+def test_all_operations_in_long_streams(width: int, stalls: Stalls) -> None:
+    runs = 120 if width <= 64 else 40
+    traffic = mixed(width, ALL_OPS, ALL_LANES, f"long {width} {stalls.seed}", runs)
+    traffic.check(BitUnit(width, ALL_OPS, ALL_LANES), stalls)
+
+
+@pytest.mark.parametrize("width", [256, 512])
+def test_wide_beats(width: int) -> None:
+    put, got = mixed(width, ALL_OPS, ALL_LANES, f"{width}", 8).check(
+        BitUnit(width, ALL_OPS, ALL_LANES)
+    )
+    assert got == [cycle + 3 for cycle in put]
+
+
+@pytest.mark.parametrize(
+    ("op", "lane"),
+    [
+        (Op.XOR, Lane.BITS_64),
+        (Op.SHIFT_LEFT, Lane.BITS_8),
+        (Op.SHIFT_LEFT, Lane.BITS_64),
+        (Op.SHIFT_RIGHT, Lane.BITS_64),
+        (Op.COUNT, Lane.BITS_32),
+        (Op.COUNT, Lane.BITS_64),
+    ],
+)
+def test_beats_of_32_bits_take_a_cycle_each_whatever_the_lane(op: Op, lane: Lane) -> None:
+    traffic = Traffic(32, random.Random(f"{lane} {op}"))
+    traffic.command(op, lane, 24)
+    put, got = traffic.check(BitUnit(32, ALL_OPS, ALL_LANES))
+    assert put == list(range(24))
+    assert got == [put[beat] + 3 + extra for beat, extra in traffic.due]
+
+
+@pytest.mark.parametrize("ops", [ALL_OPS, LOGIC_OPS | COUNT], ids=["all", "logic+count"])
+@pytest.mark.parametrize("stalls", STALLS, ids=str)
+def test_half_elements_among_whole_ones(ops: frozenset[Op], stalls: Stalls) -> None:
+    generator = random.Random(f"pairs {stalls.seed}")
+    traffic = Traffic(32, generator)
+    for _ in range(80):
+        op = generator.choice(sorted(ops))
+        lane = generator.choice([Lane.BITS_64, Lane.BITS_64, Lane.BITS_32, Lane.BITS_8])
+        traffic.command(op, lane, 2 * generator.randint(1, 3))
+    put, _ = traffic.check(BitUnit(32, ops, ALL_LANES), stalls)
+    if stalls == NO_STALLS:
+        # Each change to pairs and back may cost the input a cycle, and nothing else does.
+        assert put[-1] - put[0] < len(put) + 80
+
+
+@pytest.mark.parametrize("lanes", [{Lane.BITS_8}, {Lane.BITS_32}, {Lane.BITS_8, Lane.BITS_64}])
+@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("stalls", STALLS[:2], ids=str)
+def test_some_lanes(width: int, lanes: set[Lane], stalls: Stalls) -> None:
+    built = frozenset(lanes)
+    mixed(width, ALL_OPS, built, f"{width} {sorted(built)}", 40).check(
+        BitUnit(width, ALL_OPS, built), stalls
+    )
+
+
+def test_counts_of_lanes_up_to_32_bits_take_two_cycles() -> None:
+    lanes = ALL_LANES - {Lane.BITS_64}
+    put, got = mixed(64, LOGIC_OPS | COUNT, lanes, "narrow", 20).check(
+        BitUnit(64, LOGIC_OPS | COUNT, lanes)
+    )
+    assert got == [cycle + 2 for cycle in put]
+
+
+def test_a_unit_without_operations_is_refused() -> None:
+    with pytest.raises(ValueError, match="ops: empty"):
+        BitUnit(32, frozenset(), ALL_LANES)

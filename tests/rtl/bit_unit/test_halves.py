@@ -1,0 +1,118 @@
+"""Elements of two beats: gathered for the shifter, spread again, and their counts added."""
+
+import random
+from typing import Any
+
+import pytest
+
+from bitlane_rtl.abi import Lane, Op
+from bitlane_rtl.bit_unit.halves import Accumulate, Gather, Spread
+from support.rtl.streams import NO_STALLS, STALLS, Stalls, transfer
+
+PAIR, SINGLE = "pair", "single"
+
+
+def edge(generator: random.Random, last: bool) -> dict[str, Any]:
+    return {
+        "last": last,
+        "end": last,
+        "error": generator.random() < 0.3,
+        "slot": generator.randrange(0, 8, 2),
+        "final": generator.randrange(4),
+    }
+
+
+def kinds(generator: random.Random, size: int) -> list[str]:
+    return [generator.choice([PAIR, SINGLE]) for _ in range(size)]
+
+
+def edge_of(payload: Any, names: dict[str, Any]) -> dict[str, Any]:
+    return {name: payload.edge[name] for name in names}
+
+
+@pytest.mark.parametrize("stalls", STALLS, ids=str)
+def test_gather_puts_both_beats_of_a_shift_side_by_side(stalls: Stalls) -> None:
+    generator = random.Random(f"gather {stalls.seed}")
+    sent: list[dict[str, Any]] = []
+    expected: list[tuple[bool, int, int, dict[str, Any]]] = []
+    completed: list[int] = []
+    for kind in kinds(generator, 60):
+        words = [(generator.getrandbits(32), generator.getrandbits(32)) for _ in kind[:2]]
+        last = generator.random() < 0.3
+        if kind == PAIR:
+            op, lane = generator.choice([Op.SHIFT_LEFT, Op.SHIFT_RIGHT]), Lane.BITS_64
+        else:
+            # Logic and COUNT in 64-bit lanes are no pairs, nor is a shift in narrower ones.
+            op, lane = generator.choice(
+                [(Op.XOR, Lane.BITS_64), (Op.COUNT, Lane.BITS_64), (Op.SHIFT_LEFT, Lane.BITS_32)]
+            )
+            words = words[:1]
+        edges = [edge(generator, last and k == len(words) - 1) for k in range(len(words))]
+        for (a, b), where in zip(words, edges, strict=True):
+            sent.append({"a": a, "b": b, "operation": {"op": op, "lane": lane}, "edge": where})
+        a = words[-1][0] << 32 | (words[0][0] if kind == PAIR else 0)
+        b = words[-1][1] << 32 | (words[0][1] if kind == PAIR else 0)
+        merged = {**edges[-1], "error": any(where["error"] for where in edges)}
+        expected.append((kind == PAIR, a, b, merged))
+        completed.append(len(sent) - 1)
+    circuit = Gather(32)
+    source, sink = transfer(circuit, circuit.i, circuit.o, sent, len(expected), stalls)
+    for got, (pair, a, b, where) in zip(sink.payloads, expected, strict=True):
+        low = 0 if pair else 32
+        assert (got.pair, got.a >> low, got.b >> low) == (pair, a >> low, b >> low), stalls
+        assert edge_of(got, where) == where, stalls
+    assert sink.cycles == [source.cycles[beat] for beat in completed]
+
+
+@pytest.mark.parametrize("stalls", STALLS, ids=str)
+def test_spread_sends_the_lower_half_first_and_marks_the_upper_one_as_last(stalls: Stalls) -> None:
+    generator = random.Random(f"spread {stalls.seed}")
+    sent: list[dict[str, Any]] = []
+    expected: list[tuple[int, dict[str, Any]]] = []
+    for kind in kinds(generator, 60):
+        data, where = generator.getrandbits(64), edge(generator, generator.random() < 0.5)
+        sent.append({"data": data, "lane": 3, "out_lane": 3, "edge": where, "pair": kind == PAIR})
+        if kind == PAIR:
+            expected.append((data & 0xFFFF_FFFF, {**where, "last": False, "end": False}))
+        expected.append((data >> 32, where))
+    circuit = Spread(32)
+    _, sink = transfer(circuit, circuit.i, circuit.o, sent, len(expected), stalls)
+    for got, (data, where) in zip(sink.payloads, expected, strict=True):
+        assert (got.data, got.lane, got.out_lane) == (data, 3, 3), stalls
+        assert edge_of(got, where) == where, stalls
+    if stalls == NO_STALLS:
+        assert sink.cycles == list(range(len(expected)))
+
+
+@pytest.mark.parametrize("stalls", STALLS, ids=str)
+def test_accumulate_adds_both_counts_and_leaves_all_else_alone(stalls: Stalls) -> None:
+    generator = random.Random(f"accumulate {stalls.seed}")
+    sent: list[dict[str, Any]] = []
+    expected: list[dict[str, Any]] = []
+    completed: list[int] = []
+    for kind in kinds(generator, 60):
+        if kind == PAIR:
+            counts = [generator.choice([0, 32, generator.randrange(33)]) for _ in range(2)]
+            edges = [edge(generator, False), edge(generator, generator.random() < 0.5)]
+            edges[1]["slot"] = edges[0]["slot"]
+            out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32])
+            for data, where in zip(counts, edges, strict=True):
+                sent.append({"data": data, "lane": 3, "out_lane": out_lane, "edge": where})
+            error = edges[0]["error"] or edges[1]["error"]
+            merged = {**edges[1], "error": error, "slot": edges[1]["slot"] // 2}
+            expected.append({"data": sum(counts), "lane": 2, "out_lane": out_lane, "edge": merged})
+        else:
+            where = edge(generator, generator.random() < 0.5)
+            lane, out_lane = generator.choice([(3, 3), (2, 2), (2, 0), (0, 2)])
+            data = generator.getrandbits(32)
+            sent.append({"data": data, "lane": lane, "out_lane": out_lane, "edge": where})
+            expected.append(sent[-1])
+        completed.append(len(sent) - 1)
+    circuit = Accumulate()
+    source, sink = transfer(circuit, circuit.i, circuit.o, sent, len(expected), stalls)
+    for got, want in zip(sink.payloads, expected, strict=True):
+        assert [got[name] for name in ("data", "lane", "out_lane")] == [
+            want[name] for name in ("data", "lane", "out_lane")
+        ], stalls
+        assert edge_of(got, want["edge"]) == want["edge"], stalls
+    assert sink.cycles == [source.cycles[beat] for beat in completed]

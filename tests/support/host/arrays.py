@@ -1,0 +1,52 @@
+"""Arrays and a modelled device for the tests of the NumPy face."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane.device import Device
+from bitlane.runtime import Runtime
+from bitlane_rtl.abi import CONTROL_BASE
+from support.models.device import ModelLink
+
+__all__ = ["INTEGERS", "TYPES", "link_of", "model", "random", "same", "uploads"]
+
+UNSIGNED = ["u1", "u2", "u4", "u8"]
+INTEGERS = [*UNSIGNED, "i1", "i2", "i4", "i8"]
+TYPES = [*INTEGERS, "f2", "f4", "f8"]
+
+
+def model(**changes: Any) -> Device:
+    return Device(Runtime(ModelLink(**{"memory_bytes": 1 << 15} | changes)))
+
+
+def link_of(device: Device) -> ModelLink:
+    link = device.runtime.link
+    assert isinstance(link, ModelLink)
+    return link
+
+
+def random(shape: Any, dtype: str, seed: int = 1) -> NDArray[Any]:
+    """Random encodings of ``dtype``, NaN and infinities included."""
+    kind = np.dtype(dtype)
+    count = int(np.prod(shape)) * kind.itemsize
+    content = np.random.default_rng(seed).integers(0, 256, count, np.uint8)
+    return content.view(kind).reshape(shape)
+
+
+def same(got: NDArray[Any], expected: NDArray[Any]) -> bool:
+    """Equal in type, shape and every bit."""
+    return (
+        got.dtype == expected.dtype
+        and got.shape == expected.shape
+        and np.ascontiguousarray(got).tobytes() == np.ascontiguousarray(expected).tobytes()
+    )
+
+
+def uploads(device: Device) -> list[int]:
+    """Bytes of each upload since the last call."""
+    traffic = link_of(device).traffic
+    sizes = [size for kind, at, size in traffic if kind == "write" and at < CONTROL_BASE]
+    traffic.clear()
+    return sizes

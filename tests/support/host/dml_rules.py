@@ -1,0 +1,72 @@
+"""Descriptions of every kind, and the assertion that one is refused."""
+
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from bitlane import dml
+from bitlane.dml import BufferTensorDesc, DataType, FeatureLevel
+from bitlane.dml.operators import OperatorDesc
+from support.host.fake_runtime import FakeRuntime
+
+UNARY = [dml.ElementWiseBitNotOperatorDesc, dml.ElementWiseBitCountOperatorDesc]
+LOGIC = [
+    dml.ElementWiseBitAndOperatorDesc,
+    dml.ElementWiseBitOrOperatorDesc,
+    dml.ElementWiseBitXorOperatorDesc,
+]
+SHIFTS = [dml.ElementWiseBitShiftLeftOperatorDesc, dml.ElementWiseBitShiftRightOperatorDesc]
+ALL = [*UNARY, *LOGIC, *SHIFTS]
+
+ALL_TYPES = set(list(DataType)[1:])
+UNSIGNED = {DataType.UINT64, DataType.UINT32, DataType.UINT16, DataType.UINT8}
+SMALL = UNSIGNED - {DataType.UINT64}
+
+U8 = BufferTensorDesc(DataType.UINT8, [2, 3])
+
+
+def create(desc: OperatorDesc, level: FeatureLevel = FeatureLevel.LEVEL_4_1) -> None:
+    dml.Device(FakeRuntime(), level).create_operator(desc)
+
+
+def refuse(
+    desc: OperatorDesc,
+    tensor: str,
+    field: str,
+    value: object,
+    expected: str,
+    level: FeatureLevel = FeatureLevel.LEVEL_4_1,
+    hresult: str = "E_INVALIDARG",
+    runtime: FakeRuntime | None = None,
+) -> None:
+    runtime = runtime or FakeRuntime()
+    with pytest.raises(dml.DmlError) as caught:
+        dml.Device(runtime, level).create_operator(desc)
+    error = caught.value
+    assert (error.tensor, error.field, error.value) == (tensor, field, value)
+    assert error.hresult == hresult
+    assert expected in error.expected
+    for part in (hresult, tensor, field, str(value)):
+        assert part in str(error)
+    assert runtime.calls == []
+    assert runtime.allocator.pieces == 0
+
+
+def make(kind: type[OperatorDesc], *tensors: BufferTensorDesc) -> OperatorDesc:
+    """A description of any kind, its tensors in order."""
+    return cast(Callable[..., OperatorDesc], kind)(*tensors)
+
+
+def of(kind: type[OperatorDesc], tensor: BufferTensorDesc) -> OperatorDesc:
+    """A description whose tensors are all ``tensor``, but for a UINT8 output of COUNT."""
+    if kind is dml.ElementWiseBitCountOperatorDesc:
+        output = BufferTensorDesc(DataType.UINT8, tensor.sizes)
+        return dml.ElementWiseBitCountOperatorDesc(tensor, output)
+    if kind is dml.ElementWiseBitNotOperatorDesc:
+        return dml.ElementWiseBitNotOperatorDesc(tensor, tensor)
+    return make(kind, tensor, tensor, tensor)
+
+
+def first(kind: type[OperatorDesc]) -> str:
+    return "InputTensor" if kind in UNARY else "ATensor"

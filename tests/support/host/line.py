@@ -1,0 +1,126 @@
+"""A modelled device at the end of a modelled line, for tests of what transfers take."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bitlane.device import Device
+from bitlane.link import BytesLike
+from bitlane.runtime import Runtime
+from bitlane_rtl.abi import CONTROL_BASE, Mode, Op
+from support.models.device import ModelLink
+from support.models.record import Bytes, Record
+
+__all__ = ["LeanLink", "LineLink", "line"]
+
+
+@dataclass(kw_only=True)
+class LineLink(ModelLink):
+    """A full-duplex line: what goes up and what comes down at once takes the longer's time.
+
+    Every call takes ``turnaround`` seconds beside. With ``seed`` the parts of an exchange take
+    effect in a random order, as far as the contract of links allows.
+    """
+
+    rate: float = 300_000.0
+    """Bytes a second in each direction."""
+    turnaround: float = 0.0
+    seed: int | None = None
+    remote: bool = True
+    seconds: float = 0.0
+    up: int = 0
+    down: int = 0
+    exchanges: int = 0
+    calls: int = 0
+    """All of the link's calls, exchanges included."""
+    keeps: bool = False
+    """Whether to remember the arrays that came and went."""
+    arrays: list[Bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._random = np.random.default_rng(self.seed)
+
+    def reset_meter(self) -> None:
+        self.seconds = 0.0
+        self.up = self.down = self.exchanges = self.calls = 0
+
+    def read(self, address: int, size: int) -> Bytes:
+        self._pass(0, size)
+        return super().read(address, size)
+
+    def write(self, address: int, data: BytesLike) -> None:
+        self._pass(np.frombuffer(data, np.uint8).size, 0)
+        super().write(address, data)
+
+    def wait(self, timeout: float) -> bool:
+        self._pass(0, 0)
+        return super().wait(timeout)
+
+    def exchange(
+        self, writes: Sequence[tuple[int, BytesLike]], reads: Sequence[tuple[int, int]]
+    ) -> list[Bytes]:
+        up = sum(np.frombuffer(data, np.uint8).size for _, data in writes)
+        self._pass(up, sum(size for _, size in reads))
+        self.exchanges += 1
+        results: list[Any] = [None] * len(reads)
+        parts = [(True, number) for number in range(len(writes))]
+        parts += [(False, number) for number in range(len(reads))]
+        if self.seed is not None:
+            self._random.shuffle(parts)
+            # Those to the control window keep their order among themselves.
+            control = [x for x in parts if x[0] and writes[x[1]][0] >= CONTROL_BASE]
+            ordered = iter(sorted(control))
+            parts = [next(ordered) if x in control else x for x in parts]
+        for is_write, number in parts:
+            if is_write:
+                super().write(*writes[number])
+                if self.keeps:
+                    self.arrays.append(np.frombuffer(writes[number][1], np.uint8))
+            else:
+                results[number] = super().read(*reads[number])
+                if self.keeps:
+                    self.arrays.append(results[number])
+        return results
+
+    def _pass(self, up: int, down: int) -> None:
+        self.calls += 1
+        self.up += up
+        self.down += down
+        self.seconds += max(up, down) / self.rate + self.turnaround
+
+
+class LeanLink(LineLink):
+    """Keeps nothing and takes no memory, so that what is measured is the driver's."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.traffic = deque(maxlen=0)  # type: ignore[assignment]
+        self.log = deque(maxlen=0)  # type: ignore[assignment]
+
+    def forget_flights(self) -> None:
+        """Nothing is kept of what is in flight."""
+
+    def execute(self, record: Record) -> None:
+        assert record.loops == 1, "expected one run"
+        a, b, y = (self._run(record, name) for name in "ABY")
+        if record.op == Op.NOT:
+            np.invert(a, out=y)
+        else:
+            np.bitwise_xor(a, b, out=y)
+
+    def _run(self, record: Record, name: str) -> Bytes:
+        base = record.word(f"{name}_BASE")
+        strided = record.control[f"{name}_MODE"] == Mode.STRIDED
+        step = record.signed(f"{name}_STRIDE") if strided else 1
+        return self.memory[base : base + record.run * step : step]
+
+
+def line(**changes: Any) -> tuple[Device, LineLink]:
+    link = LineLink(**{"memory_bytes": 8 << 10} | changes)
+    device = Device(Runtime(link))
+    link.reset_meter()
+    return device, link

@@ -1,0 +1,67 @@
+"""Runs models on a device without a circuit."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bitlane import dml
+from bitlane.model_file import load_model, prepare, run
+from support.host.fake_runtime import FakeRuntime
+
+
+def tensor(data_type: str, sizes: list[int], **fields: object) -> dict[str, object]:
+    return {"DataType": data_type, "Sizes": sizes, **fields}
+
+
+def buffer(data_type: str, values: object, **fields: object) -> dict[str, object]:
+    return {"initialValuesDataType": data_type, "initialValues": values, **fields}
+
+
+def not_model(commands: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """NOT of three UINT8 in a buffer of four bytes; a dispatch, unless there are commands."""
+    dispatch = {
+        "type": "dispatch",
+        "dispatchable": "not",
+        "bindings": {"InputTensor": "in", "OutputTensor": "out"},
+    }
+    return {
+        "resources": {
+            "in": buffer("UINT8", [1, 2, 3]),
+            "out": buffer("UINT8", [9, 9, 9]),
+        },
+        "dispatchables": {
+            "not": {
+                "type": "DML_OPERATOR_ELEMENT_WISE_BIT_NOT",
+                "desc": {
+                    "InputTensor": tensor("UINT8", [3]),
+                    "OutputTensor": tensor("UINT8", [3]),
+                },
+            }
+        },
+        "commands": [dispatch] if commands is None else commands,
+    }
+
+
+class Runner:
+    """Runs models on a device without a circuit."""
+
+    def __init__(self, folder: Path, runtime: FakeRuntime | None = None) -> None:
+        self.path = folder / "m.json"
+        self.runtime = runtime or FakeRuntime()
+        self.lines: list[str] = []
+
+    def __call__(self, model: object, *, check: bool = True, cycles: bool = False) -> bool:
+        self.path.write_text(json.dumps(model))
+        self.runtime.calls.clear()
+        loaded = load_model(self.path)
+        with dml.Device(self.runtime) as device:
+            prepared = prepare(loaded, device)
+            assert self.runtime.calls == []
+            return run(
+                prepared,
+                self.lines.append,
+                check=check,
+                read_cycles=(
+                    (lambda: self.runtime.read_register("BUSY_CYCLES")) if cycles else None
+                ),
+            )

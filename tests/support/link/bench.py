@@ -1,0 +1,282 @@
+"""A serial link between a line and storage, compiled, to test it at its pins for long.
+
+The line is what it is on a board: a level in every cycle. UART and frames are the test's.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
+from bitlane_rtl.abi.link import Answer
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.link.serial_link import SerialLink
+from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from bitlane_sim.evaluator import Access, StoragePort
+from support.link.frames import (
+    BoardRules,
+    Levels,
+    Reply,
+    frame,
+    hello,
+    replies,
+    uart_bytes,
+    uart_levels,
+)
+
+__all__ = ["CONFIGURATION", "DIVIDER", "Event", "LinkBench", "assert_same_storage", "start"]
+
+CONFIGURATION = Configuration(
+    data_width=32, address_width=17, memory_base=0, memory_bytes=1 << 16, block_ram=True
+)
+DIVIDER = 8
+
+_LINE_ADDRESS_BITS = 20
+_EVENT_ADDRESS_BITS = 16
+
+
+@dataclass(frozen=True)
+class Event:
+    """A write that the link made: a byte of memory or a word of the control window."""
+
+    address: int
+    data: int
+
+
+class _Bench(wiring.Component):
+    """The link; a player and a recorder of the line; stalls and a log of writes for its memory."""
+
+    def __init__(self, configuration: Configuration, divider: int) -> None:
+        self._link = SerialLink(configuration, divider)
+        width = configuration.address_width
+        super().__init__(
+            {
+                "stalls": In(1),
+                "interrupt": In(1),
+                "line_enable": Out(1),
+                "line_address": Out(_LINE_ADDRESS_BITS),
+                "line_data": In(8),
+                "record_enable": Out(1),
+                "record_data": Out(8),
+                "memory_read": Out(1),
+                "memory_address": Out(width),
+                "memory_data": In(8),
+                "memory_write": Out(1),
+                "memory_write_data": Out(8),
+                "window_read": Out(1),
+                "window_address": Out(12),
+                "window_data": In(32),
+                "window_write": Out(1),
+                "window_write_data": Out(32),
+                "window_mask": Out(4, init=0xF),
+                "event_enable": Out(1),
+                "event_address": Out(_EVENT_ADDRESS_BITS),
+                "event_data": Out(64),
+                "event_mask": Out(8, init=0xFF),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        io: Any = self
+        m.submodules.link = link = self._link
+        cycle = Signal(_LINE_ADDRESS_BITS + 3)
+        player = Signal(8, init=0xFF)
+        recorder = Signal(8)
+        m.d.comb += [
+            # The levels of the next eight cycles are asked for in the first of these eight.
+            io.line_enable.eq(cycle[:3] == 0),
+            io.line_address.eq(cycle[3:]),
+            link.rx.eq(player[0]),
+            link.interrupt.eq(io.interrupt),
+            io.record_enable.eq(cycle[:3] == 7),
+            io.record_data.eq(Cat(recorder[1:], link.tx)),
+        ]
+        m.d.sync += [
+            cycle.eq(cycle + 1),
+            player.eq(Mux(cycle[:3] == 7, io.line_data, Cat(player[1:], 1))),
+            recorder.eq(io.record_data),
+        ]
+
+        memory, control = link.memory, link.control
+        noise = Signal(16, init=1)
+        m.d.sync += noise.eq(Cat(noise[1:], noise[0] ^ noise[2] ^ noise[3] ^ noise[5]))
+        access = Signal()
+        m.d.comb += [
+            memory.ready.eq(~io.stalls | noise[:2].all()),
+            access.eq(memory.enable & memory.ready),
+            io.memory_read.eq(access & ~memory.write),
+            io.memory_write.eq(access & memory.write),
+            io.memory_address.eq(memory.address),
+            io.memory_write_data.eq(memory.write_data),
+            io.window_read.eq(control.read),
+            io.window_write.eq(control.write),
+            io.window_address.eq(control.address[2:]),
+            io.window_write_data.eq(control.write_data),
+            io.event_enable.eq(io.memory_write | io.window_write),
+        ]
+        with m.If(io.window_write):
+            m.d.comb += io.event_data.eq(
+                Cat(control.write_data, Const(CONTROL_BASE, 32) | control.address)
+            )
+        with m.Else():
+            m.d.comb += io.event_data.eq(Cat(memory.write_data, Const(0, 24), memory.address))
+        with m.If(io.event_enable):
+            m.d.sync += io.event_address.eq(io.event_address + 1)
+        # What was read means something for one cycle only.
+        byte_due = Signal()
+        word_due = Signal()
+        m.d.sync += [byte_due.eq(io.memory_read), word_due.eq(control.read)]
+        m.d.comb += [
+            memory.read_data.eq(Mux(byte_due, io.memory_data, noise)),
+            control.read_data.eq(Mux(word_due, io.window_data, Cat(noise, noise))),
+        ]
+        return m
+
+
+def _port(buffer: str, access: Access, prefix: str, data: str, address: str, mask: str = "") -> Any:
+    return StoragePort(
+        buffer=buffer, access=access, enable=prefix, address=address, data=data, mask=mask
+    )
+
+
+_STORAGE = (
+    _port("line", Access.READ, "line_enable", "line_data", "line_address"),
+    _port("record", Access.WRITE, "record_enable", "record_data", "line_address", "record_enable"),
+    _port("memory", Access.READ, "memory_read", "memory_data", "memory_address"),
+    _port(
+        "memory",
+        Access.WRITE,
+        "memory_write",
+        "memory_write_data",
+        "memory_address",
+        "memory_write",
+    ),
+    _port("window", Access.READ, "window_read", "window_data", "window_address"),
+    _port(
+        "window",
+        Access.WRITE,
+        "window_write",
+        "window_write_data",
+        "window_address",
+        "window_mask",
+    ),
+    _port("events", Access.WRITE, "event_enable", "event_data", "event_address", "event_mask"),
+)
+
+
+class LinkBench:
+    """Plays levels on the link's ``rx``, and tells what it did.
+
+    ``memory`` and ``window`` hold random bytes, which reads see and writes change. The first byte
+    of ``memory`` has address 0.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration = CONFIGURATION,
+        divider: int = DIVIDER,
+        seed: int = 0,
+        *,
+        stalls: bool = False,
+    ) -> None:
+        self.divider = divider
+        self.configuration = configuration
+        generator = np.random.default_rng(seed)
+        self.memory = generator.integers(0, 256, configuration.memory_last + 1, dtype=np.uint8)
+        self.window = generator.integers(0, 256, CONTROL_SIZE, dtype=np.uint8)
+        self._line = np.full(1 << _LINE_ADDRESS_BITS, 0xFF, np.uint8)
+        self._record = np.zeros(1 << _LINE_ADDRESS_BITS, np.uint8)
+        self._events = np.zeros(8 << _EVENT_ADDRESS_BITS, np.uint8)
+        self._events_seen = 0
+        self._evaluator = CxxrtlEvaluator(
+            _Bench(configuration, divider),
+            storage=_STORAGE,
+            buffers={
+                "line": self._line,
+                "record": self._record,
+                "memory": self.memory,
+                "window": self.window,
+                "events": self._events,
+            },
+        )
+        self.stall(stalls)
+
+    def stall(self, stalls: bool) -> None:
+        """Whether the memory is ready in about a quarter of all cycles only."""
+        self._evaluator.set("stalls", stalls)
+
+    def interrupt(self, level: bool) -> None:
+        self._evaluator.set("interrupt", level)
+
+    def play(self, levels: Levels, quiet: int = 6000) -> Levels:
+        """Play ``levels``, then idle until ``tx`` has been idle for ``quiet`` cycles, too.
+
+        Returns ``tx`` in each of these cycles and of 8 before, which ``rx`` lags.
+        """
+        parts = [self._play(levels)]
+        while len(levels) or not parts[-1].all():
+            levels = np.ones(quiet, np.uint8)
+            parts.append(self._play(levels))
+            levels = levels[:0]
+        return np.concatenate(parts)
+
+    def _play(self, levels: Levels) -> Levels:
+        packed = np.packbits(levels, bitorder="little")
+        if len(levels) % 8:
+            packed[-1] |= 0xFF << len(levels) % 8 & 0xFF
+        assert len(packed) <= len(self._line), f"{len(levels)} cycles are too many"
+        first = self._evaluator.cycles // 8
+        places = np.arange(first, first + len(packed)) % len(self._line)
+        self._line[places] = packed
+        self._evaluator.step(8 * len(packed))
+        self._line[places] = 0xFF
+        return np.unpackbits(self._record[places], bitorder="little")
+
+    def exchange(self, line: bytes, gap: int = 0) -> bytes:
+        """Send bytes with ``gap`` idle cycles before each; returns what came back."""
+        return self.exchange_levels(uart_levels(line, self.divider, gap))
+
+    def exchange_levels(self, levels: Levels) -> bytes:
+        """Play ``levels``; returns what came back."""
+        return uart_bytes(self.play(levels), self.divider)[0]
+
+    def events(self) -> list[Event]:
+        """The writes since the last call."""
+        words = self._events.view(np.uint32).reshape(-1, 2)
+        last = self._evaluator.get("event_address")
+        size = 1 << _EVENT_ADDRESS_BITS
+        count = (last - self._events_seen) % size
+        places = np.arange(self._events_seen, self._events_seen + count) % size
+        self._events_seen = last
+        return [Event(int(address), int(data)) for data, address in words[places]]
+
+
+def rules_of(bench: LinkBench, expected: int) -> BoardRules:
+    return BoardRules(
+        bench.configuration.memory_base,
+        bench.configuration.memory_bytes,
+        bytearray(bench.memory[bench.configuration.memory_base :].tobytes()),
+        bytearray(bench.window.tobytes()),
+        expected=expected,
+    )
+
+
+def assert_same_storage(bench: LinkBench, rules: BoardRules) -> None:
+    base = bench.configuration.memory_base
+    assert bytes(bench.memory[base : base + len(rules.memory)].tobytes()) == bytes(rules.memory)
+    assert bytes(bench.window.tobytes()) == bytes(rules.window)
+
+
+def start(bench: LinkBench, expected: int = 0) -> BoardRules:
+    """Begin a session in which ``expected`` is the next number."""
+    nonce = 0x1234_5678
+    [answer] = replies(bench.exchange(b"\0" + frame(hello(expected - 1, nonce))))
+    data = bytes([1, 0, 0, 8]) + nonce.to_bytes(4, "little")
+    assert answer == Reply((expected - 1) % 256, Answer.DONE, data)
+    bench.events()
+    return rules_of(bench, expected)

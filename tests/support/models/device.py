@@ -1,0 +1,214 @@
+"""A device that obeys the circuit's contract, behind a link, for tests of the driver.
+
+Registers, ring, completions and interrupt as `abi` describes them; `models.record` executes the
+commands. It asserts where the driver breaks the ring's rules.
+"""
+
+from dataclasses import dataclass, field
+from time import sleep
+
+import numpy as np
+
+from bitlane.link import BytesLike, Link
+from bitlane_rtl.abi import (
+    ABI_VERSION,
+    COMPLETION_OFFSET,
+    CONTROL_BASE,
+    CONTROL_SIZE,
+    IDENTITY,
+    RECORD_BYTES,
+    REGISTERS,
+    RING_OFFSET,
+    Access,
+    Port,
+    Status,
+    register,
+)
+from support.models.record import Bytes, Fault, Interpreter, Record
+
+__all__ = ["ModelLink"]
+
+
+@dataclass(kw_only=True)
+class ModelLink(Interpreter, Link):
+    """A device that obeys the contract, in memory.
+
+    With ``eager`` commands are executed when the doorbell rings; else one each time the host
+    waits or reads a register, so that the ring fills. ``hang_at`` is the index of a command,
+    counted from the start of the link, that never ends until CLEAR; with ``deaf`` not even then.
+    """
+
+    slots: int = 16
+    eager: bool = True
+    hang_at: int | None = None
+    deaf: bool = False
+    identity: int = IDENTITY
+    version: int = ABI_VERSION
+
+    description = "model of the contract"
+
+    log: list[Record] = field(default_factory=list)
+    """Every record that was executed or refused."""
+    traffic: list[tuple[str, int, int]] = field(default_factory=list)
+    """Every call: "read" or "write", address, bytes."""
+    closed: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.window: Bytes = np.zeros(CONTROL_SIZE, np.uint8)
+        # Unused words of a slot hold rubbish in the circuit's memory: nothing may depend on them.
+        self.window[RING_OFFSET:] = 0xEE
+        self.executed = 0
+        self.timeout = 0
+        self.pending = self.enable = False
+        self._restart()
+
+    def _restart(self) -> None:
+        self.doorbell = self.retired = 0
+        self.fault: tuple[Status, Port, int, int] | None = None
+        self.total_submitted = self.total_retired = 0
+        self.forget_flights()
+
+    # --- the link -----------------------------------------------------------------------------
+
+    def read(self, address: int, size: int) -> Bytes:
+        self.traffic.append(("read", address, size))
+        if address < CONTROL_BASE:
+            return self.memory[self._place(address, size)].copy()
+        offset = self._window_offset(address, size)
+        if offset < COMPLETION_OFFSET:
+            self._progress()
+        assert offset < RING_OFFSET, "the ring is write-only"
+        words = [self._read_word(x) for x in range(offset, offset + size, 4)]
+        return np.array(words, "<u4").view(np.uint8)
+
+    def write(self, address: int, data: BytesLike) -> None:
+        content = np.frombuffer(data, np.uint8)
+        self.traffic.append(("write", address, content.size))
+        if address < CONTROL_BASE:
+            self.memory[self._place(address, content.size)] = content
+            return
+        offset = self._window_offset(address, content.size)
+        for position, word in enumerate(content.view("<u4").tolist()):
+            self._write_word(offset + 4 * position, word)
+
+    def wait(self, timeout: float) -> bool:
+        while self._progress() and not (self.pending and self.enable):
+            pass
+        if not (self.pending and self.enable):
+            sleep(timeout)
+        return self.pending and self.enable
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _place(self, address: int, size: int) -> slice:
+        first = address - self.memory_base
+        assert first >= 0, f"{address:#x} is below the memory"
+        assert first + size <= self.memory_bytes, f"{size} bytes at {address:#x} pass the memory"
+        return slice(first, first + size)
+
+    @staticmethod
+    def _window_offset(address: int, size: int) -> int:
+        offset = address - CONTROL_BASE
+        assert offset % 4 == 0, f"{address:#x} is no whole word of the control window"
+        assert size % 4 == 0, f"{size} bytes are no whole words of the control window"
+        assert offset + size <= CONTROL_SIZE, f"{size} bytes at {address:#x} pass the window"
+        return offset
+
+    # --- registers ----------------------------------------------------------------------------
+
+    def _read_word(self, offset: int) -> int:
+        if offset >= COMPLETION_OFFSET:
+            return int(self.window[offset : offset + 4].view("<u4")[0])
+        (entry,) = [x for x in REGISTERS if x.offset == offset]
+        assert entry.access is not Access.WRITE, f"{entry.name} is write-only"
+        status, port, index, address = self.fault or (Status.OK, Port(0), 0, 0)
+
+        def bits(**values: int) -> int:
+            return sum(entry[name].insert(int(value)) for name, value in values.items())
+
+        words = {
+            "IDENTITY": lambda: self.identity,
+            "VERSION": lambda: self.version,
+            "CAPABILITIES": lambda: bits(
+                OPS=sum(1 << op for op in self.ops),
+                LANES=sum(1 << lane for lane in self.lanes),
+                MODES=sum(1 << mode for mode in self.modes),
+                READ_PORTS=self.read_ports,
+            ),
+            "GEOMETRY": lambda: bits(
+                DATA_BYTES_LOG2=self.data_bytes.bit_length() - 1,
+                LOOPS=self.loops,
+                SLOTS_LOG2=self.slots.bit_length() - 1,
+                LENGTH_BITS=self.length_bits,
+                COUNT_BITS=self.count_bits,
+            ),
+            "MEMORY_BASE": lambda: self.memory_base,
+            "MEMORY_LAST": lambda: self.memory_base + self.memory_bytes - 1,
+            "STATUS": lambda: bits(
+                BUSY=self.doorbell != self.retired,
+                FAULT=self.fault is not None,
+                DRAINED=not self.deaf,
+            ),
+            "DOORBELL": lambda: self.doorbell,
+            "RETIRED": lambda: self.retired,
+            "FAULT": lambda: bits(CODE=status, PORT=port, INDEX=index % (1 << 16)),
+            "FAULT_ADDRESS": lambda: address,
+            "TIMEOUT": lambda: self.timeout,
+            "INTERRUPT": lambda: bits(ENABLE=self.enable, PENDING=self.pending),
+        }
+        return words[entry.name]() if entry.name in words else 0
+
+    def _write_word(self, offset: int, word: int) -> None:
+        if offset >= RING_OFFSET:
+            slot = (offset - RING_OFFSET) // RECORD_BYTES
+            assert slot < self.slots, f"slot {slot} does not exist"
+            taken = (slot - self.total_retired) % self.slots
+            assert taken >= self.total_submitted - self.total_retired, f"slot {slot} is in use"
+            self.window[offset : offset + 4] = np.array([word], "<u4").view(np.uint8)
+        elif offset == register("DOORBELL").offset:
+            assert word < 1 << 16, f"DOORBELL has no bits for {word:#x}"
+            new = (word - self.doorbell) % (1 << 16)
+            self.doorbell = word
+            self.total_submitted += new
+            outstanding = self.total_submitted - self.total_retired
+            assert outstanding <= self.slots, f"{outstanding} commands in {self.slots} slots"
+            while self.eager and self._progress():
+                pass
+        elif offset == register("CLEAR").offset and word & 1 and not self.deaf:
+            if self.hang_at is not None and self.executed >= self.hang_at:
+                self.hang_at = None
+            self._restart()
+        elif offset == register("INTERRUPT").offset:
+            self.enable = bool(word & 1)
+            self.pending = self.pending and not word & 2
+        elif offset == register("TIMEOUT").offset:
+            self.timeout = word
+
+    # --- commands -----------------------------------------------------------------------------
+
+    def _progress(self) -> bool:
+        """Execute one command, if one is waiting; whether one has retired."""
+        if self.fault or self.doorbell == self.retired or self.executed == self.hang_at:
+            return False
+        index = self.total_retired
+        start = RING_OFFSET + index % self.slots * RECORD_BYTES
+        record = Record(self.window[start : start + RECORD_BYTES].view("<u4").tolist())
+        self.log.append(record)
+        self.executed += 1
+        status = Status.OK
+        try:
+            self.execute(record)
+        except Fault as fault:
+            status = fault.status
+            self.fault = (status, fault.port, index, fault.address)
+            self.pending = True
+        else:
+            self.total_retired += 1
+            self.retired = self.total_retired % (1 << 16)
+            self.pending = self.pending or bool(record.control["INTERRUPT"])
+        completion = COMPLETION_OFFSET + index % self.slots * 4
+        word = status | index % (1 << 24) << 8
+        self.window[completion : completion + 4] = np.array([word], "<u4").view(np.uint8)
+        return status is Status.OK

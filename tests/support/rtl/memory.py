@@ -1,0 +1,191 @@
+"""A memory behind native ports, for tests of readers, writer, mover and engine.
+
+Answers as a good memory does, as fast as it is asked to, and never hides an access outside itself.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from support.rtl.streams import NO_STALLS, Stalls
+
+__all__ = ["Memory", "ReadServer", "WriteServer"]
+
+
+@dataclass
+class Memory:
+    """Bytes, and the accesses made to them in order: ``(port, address, strobe)``."""
+
+    data: npt.NDArray[np.uint8]
+    beat_bytes: int
+    bad: Callable[[int], bool] = lambda address: False
+    """Whether the beat at an address answers with an error."""
+
+    def read(self, address: int) -> tuple[int, bool]:
+        assert 0 <= address <= len(self.data) - self.beat_bytes, f"read at {address:#x}"
+        beat = self.data[address : address + self.beat_bytes].tobytes()
+        return int.from_bytes(beat, "little"), self.bad(address)
+
+    def write(self, address: int, value: int, strobe: int) -> bool:
+        assert 0 <= address <= len(self.data) - self.beat_bytes, f"write at {address:#x}"
+        bad = self.bad(address)
+        for byte in range(self.beat_bytes):
+            if strobe >> byte & 1 and not bad:
+                self.data[address + byte] = value >> (8 * byte) & 0xFF
+        return bad
+
+
+class _Server:
+    def __init__(self, port: Any, memory: Memory, latency: int, stalls: Stalls) -> None:
+        self._port = port
+        self._memory = memory
+        self._latency = latency
+        self._stalls = stalls
+        self.beats: list[int] = []
+        """Cycle of every beat that was transferred."""
+        self.requests: list[tuple[int, int, int]] = []
+        """Cycle, address and beats of every burst."""
+        self.hang = False
+        """While set, nothing is accepted and nothing is answered."""
+
+    def _stall(self, salt: str) -> Callable[[], bool]:
+        lengths = self._stalls.lengths(salt)
+        left = next(lengths)
+
+        def stalled() -> bool:
+            nonlocal left
+            if left:
+                left -= 1
+                return True
+            left = next(lengths)
+            return False
+
+        return stalled
+
+    def _request(self, cycle: int, address: int, length: int) -> None:
+        beat = self._memory.beat_bytes
+        assert address % beat == 0, f"burst at {address:#x} is not aligned to the beat"
+        first, last = address // beat, address // beat + length
+        assert first // 16 == last // 16, f"burst at {address:#x} crosses a block of 16 beats"
+        self.requests.append((cycle, address, length + 1))
+
+
+class ReadServer(_Server):
+    """Serves a read port: a burst begins ``1 + latency`` cycles after its request."""
+
+    def __init__(
+        self,
+        port: Any,
+        memory: Memory,
+        latency: int = 0,
+        stalls: Stalls = NO_STALLS,
+        salt: str = "r",
+    ) -> None:
+        super().__init__(port, memory, latency, stalls)
+        self._salt = salt
+
+    async def run(self, ctx: Any) -> None:
+        request, data = self._port.request, self._port.data
+        stall_request, stall_data = self._stall(self._salt + "q"), self._stall(self._salt + "d")
+        due: deque[tuple[int, int, bool]] = deque()
+        cycle = 0
+        ctx.set(request.ready, 1)
+        valid = False
+        while True:
+            _, _, asked, ready, address, length, took = await ctx.tick().sample(
+                request.valid, request.ready, request.p.address, request.p.length, data.ready
+            )
+            if asked and ready:
+                self._request(cycle, address, length)
+                for beat in range(length + 1):
+                    at = address + beat * self._memory.beat_bytes
+                    due.append((cycle + self._latency, at, beat == length))
+            if valid and took:
+                self.beats.append(cycle)
+                due.popleft()
+                valid = False
+            if not valid and due and due[0][0] <= cycle and not self.hang and not stall_data():
+                value, bad = self._memory.read(due[0][1])
+                ctx.set(data.p.data, value)
+                ctx.set(data.p.error, bad)
+                ctx.set(data.p.last, due[0][2])
+                valid = True
+            ctx.set(data.valid, valid)
+            ctx.set(request.ready, not stall_request() and not self.hang)
+            cycle += 1
+
+
+class WriteServer(_Server):
+    """Serves a write port: the response ``1 + latency`` cycles after the last beat."""
+
+    async def run(self, ctx: Any) -> None:
+        request, data, response = self._port.request, self._port.data, self._port.response
+        stall_request, stall_data = self._stall("wq"), self._stall("wd")
+        stall_response = self._stall("wr")
+        bursts: deque[tuple[int, int]] = deque()
+        beats: deque[tuple[int, int, bool]] = deque()
+        due: deque[tuple[int, bool]] = deque()
+        position, bad = 0, False
+        self.responses: list[int] = []
+        cycle = 0
+        valid = False
+        ctx.set(request.ready, 1)
+        ctx.set(data.ready, 1)
+        while True:
+            (
+                _,
+                _,
+                asked,
+                ready,
+                address,
+                length,
+                sent,
+                taking,
+                value,
+                strobe,
+                last,
+                took,
+            ) = await ctx.tick().sample(
+                request.valid,
+                request.ready,
+                request.p.address,
+                request.p.length,
+                data.valid,
+                data.ready,
+                data.p.data,
+                data.p.strobe,
+                data.p.last,
+                response.ready,
+            )
+            if asked and ready:
+                self._request(cycle, address, length)
+                bursts.append((address, length))
+            if sent and taking:
+                self.beats.append(cycle)
+                beats.append((value, strobe, bool(last)))
+            while bursts and beats:
+                address, length = bursts[0]
+                value, strobe, final = beats.popleft()
+                assert final == (position == length), f"last is wrong in cycle {cycle}"
+                at = address + position * self._memory.beat_bytes
+                bad |= self._memory.write(at, value, strobe)
+                position += 1
+                if final:
+                    due.append((cycle + self._latency, bad))
+                    bursts.popleft()
+                    position, bad = 0, False
+            if valid and took:
+                self.responses.append(cycle)
+                due.popleft()
+                valid = False
+            if not valid and due and due[0][0] <= cycle and not self.hang and not stall_response():
+                ctx.set(response.payload, due[0][1])
+                valid = True
+            ctx.set(response.valid, valid)
+            ctx.set(request.ready, not stall_request() and not self.hang)
+            ctx.set(data.ready, not stall_data() and not self.hang)
+            cycle += 1

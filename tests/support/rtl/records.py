@@ -1,0 +1,127 @@
+"""Command records from walks, packed as `abi` says, and what they compute."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from bitlane_rtl.abi import RECORD, RECORD_SEAL, RECORD_WORDS, Mode, Op, record_words
+from support.rtl.walks import Walk
+
+__all__ = ["Task", "apply", "pack", "reseal"]
+
+_MASK = (1 << 32) - 1
+
+
+@dataclass
+class Task:
+    """A command: its operation and how each stream walks."""
+
+    op: Op
+    a: Walk
+    b: Walk | None
+    y: Walk
+    saturate: bool = False
+    arithmetic: bool = False
+    fence: bool = False
+    interrupt: bool = False
+    overrides: dict[str, int] = field(default_factory=dict)
+    """Words and fields of CONTROL to set afterwards, before sealing."""
+
+
+def reseal(words: list[int], used: int) -> list[int]:
+    """The words with CONTROL.SEAL set right."""
+    folded = 0
+    words = [words[0] & 0xFFFFFF, *words[1:]]
+    for word in words[:used]:
+        for shift in (0, 8, 16, 24):
+            folded ^= word >> shift & 0xFF
+    return [words[0] | (folded ^ RECORD_SEAL) << 24, *words[1:]]
+
+
+def pack(task: Task) -> list[int]:
+    """The words in use of the record of ``task``."""
+    streams = {"A": task.a, "B": task.b, "Y": task.y}
+    modes = {name: walk.mode if walk else Mode.DENSE for name, walk in streams.items()}
+    loops = len(task.a.counts)
+    control = {
+        "OP": task.op,
+        "LANE": task.a.lane,
+        "OUT_LANE": task.y.lane,
+        **{f"{name}_MODE": mode for name, mode in modes.items()},
+        "LOOPS": loops,
+        "SATURATE": task.saturate,
+        "ARITHMETIC": task.arithmetic,
+        "FENCE": task.fence,
+        "INTERRUPT": task.interrupt,
+    }
+    words = dict.fromkeys(RECORD, 0)
+    words["RUN"] = task.a.counts[0]
+    for name, walk in streams.items():
+        if walk is None:
+            continue
+        words[f"{name}_BASE"] = walk.base
+        words[f"{name}_LAST"] = max(walk.bytes())
+        if walk.mode is Mode.STRIDED:
+            words[f"{name}_STRIDE"] = walk.steps[0] & _MASK
+        for loop, jump in enumerate(walk.jumps(), 1):
+            words[f"{name}_JUMP_{loop}"] = jump & _MASK
+    for loop, count in enumerate(task.a.counts[1:], 1):
+        words[f"COUNT_{loop}"] = count
+    for name, value in task.overrides.items():
+        if name in control:
+            control[name] = value
+        else:
+            words[name] = value & _MASK
+    for bits in RECORD["CONTROL"].bits:
+        if bits.name in control:
+            words["CONTROL"] |= bits.insert(int(control[bits.name]))
+    packed = [0] * RECORD_WORDS
+    for name, value in words.items():
+        packed[RECORD[name].word] = value
+    used = record_words(task.op, loops, (modes["A"], modes["B"], modes["Y"]))
+    return reseal(packed, used)[:used]
+
+
+def apply(task: Task, memory: npt.NDArray[np.uint8]) -> None:
+    """Do to ``memory`` what the command does, element by element, with Python's integers."""
+    before = memory.copy()
+    bits = task.a.lane.bits
+    mask = (1 << bits) - 1
+
+    def load(address: int) -> int:
+        return int.from_bytes(before[address : address + task.a.lane.bytes].tobytes(), "little")
+
+    b_runs = task.b.runs() if task.b else task.a.runs()
+    for a_start, b_start, y_start in zip(task.a.runs(), b_runs, task.y.runs(), strict=True):
+        a_elements = task.a.elements(a_start)
+        b_elements = task.b.elements(b_start) if task.b else a_elements
+        for a_at, b_at, y_at in zip(a_elements, b_elements, task.y.elements(y_start), strict=True):
+            result = _compute(task, load(a_at), load(b_at), bits, mask)
+            memory[y_at : y_at + task.y.lane.bytes] = list(
+                result.to_bytes(task.y.lane.bytes, "little")
+            )
+
+
+def _compute(task: Task, a: int, b: int, bits: int, mask: int) -> int:
+    sign = a >> (bits - 1) & 1
+    if task.op in (Op.SHIFT_LEFT, Op.SHIFT_RIGHT):
+        count = min(b, bits) if task.saturate else b % bits
+        if task.op is Op.SHIFT_LEFT:
+            return a << count & mask
+        if task.arithmetic and sign:
+            a -= 1 << bits
+        return a >> count & mask
+    if task.op is Op.COUNT:
+        return a.bit_count()
+    logic = {
+        Op.AND: a & b,
+        Op.OR: a | b,
+        Op.XOR: a ^ b,
+        Op.COPY: a,
+        Op.NAND: ~(a & b),
+        Op.NOR: ~(a | b),
+        Op.XNOR: ~(a ^ b),
+        Op.NOT: ~a,
+    }
+    return logic[task.op] & mask
