@@ -1,4 +1,4 @@
-"""The engine: registers and command ring, sequencer, mover. Speaks native ports, no bus.
+"""The engine: registers and command ring, sequencer, data path. Speaks native ports, no bus.
 
 Owns what happens at a fault: it latches the first one, stops, and starts afresh when told to.
 """
@@ -14,7 +14,7 @@ from .configuration import Configuration
 from .control.registers import Registers
 from .control.ring import Completions, Ring
 from .control.sequencer import Sequencer, ring_columns
-from .datapath.datapath import Mover
+from .datapath.datapath import DataPath
 from .ports.control_port import ControlPort
 from .ports.memory_port import ReadPort, WritePort
 from .ports.read_arbiter import ReadArbiter
@@ -44,7 +44,7 @@ class Engine(wiring.Component):
     The record must have been in the ring for as long as `Sequencer` takes to fetch it.
     A fault stops the engine 1 cycle after it is seen, and is latched 2 cycles after; a refusal 1.
     The completion is written in the cycle in which RETIRED or FAULT changes.
-    Throughput: see `Mover`.
+    Throughput: see `DataPath`.
     """
 
     control: Any
@@ -76,9 +76,9 @@ class Engine(wiring.Component):
         config = self.configuration
         # CLEAR resets whatever can be in the middle of a command.
         flush = Signal()
-        mover = Mover(config)
+        data_path = DataPath(config)
         sequencer = Sequencer(config)
-        m.submodules.mover = ResetInserter(flush)(mover)
+        m.submodules.data_path = ResetInserter(flush)(data_path)
         m.submodules.sequencer = ResetInserter(flush)(sequencer)
         m.submodules.registers = registers = Registers(config)
         m.submodules.ring = ring = Ring(config.slots, 32 * ring_columns(config))
@@ -98,27 +98,27 @@ class Engine(wiring.Component):
             sequencer.doorbell.eq(registers.doorbell),
             sequencer.doorbell_write.eq(registers.doorbell_write),
             sequencer.doorbell_data.eq(registers.doorbell_data),
-            sequencer.walking.eq(mover.walking),
-            mover.loops.eq(sequencer.loops),
-            mover.timeout.eq(registers.timeout),
+            sequencer.walking.eq(data_path.walking),
+            data_path.loops.eq(sequencer.loops),
+            data_path.timeout.eq(registers.timeout),
             completions.read_slot.eq(registers.completion_address),
             registers.completion_data.eq(completions.read_data),
         ]
-        wiring.connect(m, sequencer.o, mover.i)
-        self._ports(m, mover)
-        self._retire(m, sequencer, mover, registers, completions, flush)
+        wiring.connect(m, sequencer.o, data_path.i)
+        self._ports(m, data_path)
+        self._retire(m, sequencer, data_path, registers, completions, flush)
         self._count(m, registers)
         return m
 
-    def _ports(self, m: Module, mover: Mover) -> None:
+    def _ports(self, m: Module, data_path: DataPath) -> None:
         """Wire the memory ports, sharing one for both operands if there is only one."""
         config = self.configuration
-        wiring.connect(m, mover.write, wiring.flipped(self.write))
+        wiring.connect(m, data_path.write, wiring.flipped(self.write))
         if not config.has_b:
-            wiring.connect(m, mover.read_a, wiring.flipped(self.read_a))
+            wiring.connect(m, data_path.read_a, wiring.flipped(self.read_a))
         elif config.read_ports == 2:
-            wiring.connect(m, mover.read_a, wiring.flipped(self.read_a))
-            wiring.connect(m, mover.read_b, wiring.flipped(self.read_b))
+            wiring.connect(m, data_path.read_a, wiring.flipped(self.read_a))
+            wiring.connect(m, data_path.read_b, wiring.flipped(self.read_b))
         else:
             m.submodules.arbiter = arbiter = ReadArbiter(
                 config.address_width,
@@ -126,16 +126,16 @@ class Engine(wiring.Component):
                 2 * config.bursts,
                 block_ram=config.block_ram,
             )
-            wiring.connect(m, mover.read_a, arbiter.a)
-            wiring.connect(m, mover.read_b, arbiter.b)
+            wiring.connect(m, data_path.read_a, arbiter.a)
+            wiring.connect(m, data_path.read_b, arbiter.b)
             wiring.connect(m, arbiter.port, wiring.flipped(self.read_a))
-        self._mover = mover
+        self._data_path = data_path
 
     def _retire(
         self,
         m: Module,
         sequencer: Sequencer,
-        mover: Mover,
+        data_path: DataPath,
         registers: Registers,
         completions: Completions,
         flush: Signal,
@@ -158,18 +158,18 @@ class Engine(wiring.Component):
 
         faults = Signal()
         retires = Signal()
-        # The mover's fault of the cycle before; that of this cycle is known late.
+        # The data path's fault of the cycle before; that of this cycle is known late.
         reported = Signal()
         m.d.comb += [
             starts.eq(sequencer.o.valid & sequencer.o.ready),
             sequencer.idle.eq(idle),
             faults.eq(~fault & (reported | sequencer.refused)),
-            retires.eq(mover.retire & ~(fault | reported)),
-            mover.stop.eq(stop),
+            retires.eq(data_path.retire & ~(fault | reported)),
+            data_path.stop.eq(stop),
             registers.flush.eq(flush),
             registers.busy.eq(registers.doorbell != retired),
             registers.fault.eq(fault),
-            registers.drained.eq(mover.drained),
+            registers.drained.eq(data_path.drained),
             registers.fault_code.eq(code),
             registers.fault_port.eq(port),
             registers.fault_index.eq(retired),
@@ -196,12 +196,12 @@ class Engine(wiring.Component):
             registers.interrupt_set.eq(faults | (retires & wanted[retired[:slot_bits]])),
         ]
         m.d.sync += [
-            reported.eq(mover.fault),
-            stop.eq(fault | mover.fault | faults | registers.clear),
+            reported.eq(data_path.fault),
+            stop.eq(fault | data_path.fault | faults | registers.clear),
             # What readers ask for in the first cycle of `stop` is seen by `drained` in the next.
             stopped.eq(stop),
-            # A cycle late, for it reaches every flip-flop; a stopped mover starts nothing then.
-            flush.eq(stop & (stopped | idle) & registers.clear & mover.drained & ~flush),
+            # A cycle late, for it reaches every flip-flop; a stopped data path starts nothing then.
+            flush.eq(stop & (stopped | idle) & registers.clear & data_path.drained & ~flush),
         ]
         with m.If(starts ^ retires):
             m.d.sync += [
@@ -216,9 +216,9 @@ class Engine(wiring.Component):
             m.d.sync += fault.eq(1)
         with m.If(~(fault | reported)):
             m.d.sync += [
-                code.eq(mover.code),
-                port.eq(mover.fault_port),
-                address.eq(mover.fault_address),
+                code.eq(data_path.code),
+                port.eq(data_path.fault_port),
+                address.eq(data_path.fault_address),
             ]
         with m.If(~fault & sequencer.refused):
             m.d.sync += [code.eq(sequencer.code), port.eq(Port.NONE), address.eq(0)]
@@ -234,9 +234,9 @@ class Engine(wiring.Component):
 
     def _count(self, m: Module, registers: Registers) -> None:
         """Tell the counters what the ports do."""
-        reads = [("a", self._mover.read_a)]
+        reads = [("a", self._data_path.read_a)]
         if self.configuration.has_b:
-            reads.append(("b", self._mover.read_b))
+            reads.append(("b", self._data_path.read_b))
         for name, port in reads:
             request, beats = port.request, port.data
             beat = Signal(name=f"{name}_beat")

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from ..abi import RECORD, RECORD_SEAL, Lane, Mode, Op, Status, loop_word
 from ..configuration import Configuration
 
-__all__ = ["Checks", "control_field"]
+__all__ = ["Refusals", "control_field"]
 
 
 def control_field(control: Value, name: str) -> Value:
@@ -44,7 +44,7 @@ class _Findings(data.StructLayout):
         )
 
 
-class Checks(wiring.Component):
+class Refusals(wiring.Component):
     """Collects the faults of one record.
 
     Parameters

@@ -14,7 +14,7 @@ from ..abi import RECORD, RECORD_WORDS, Mode, Op, Status, loop_word
 from ..configuration import Configuration
 from ..datapath.datapath import Command
 from ..walk.loops import Loops
-from .refusals import Checks, control_field
+from .refusals import Refusals, control_field
 
 __all__ = ["Sequencer", "ring_columns"]
 
@@ -54,7 +54,7 @@ class Sequencer(wiring.Component):
     Latency: doorbell to command 0 cycles if the record was fetched ahead; a fetch takes
     ``4 + ceil(words / columns)`` cycles. Throughput: a command of 6 (8 with B) words every
     ``2 + ceil(words / columns)`` cycles; a record with loops waits until ``walking`` is 0.
-    Bound of the clock: a write to DOORBELL into ``submitted``, and ``take`` into the checks.
+    Bound of the clock: a write to DOORBELL into ``submitted``, and ``take`` into `Refusals`.
     """
 
     doorbell: Signal
@@ -98,7 +98,7 @@ class Sequencer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config, columns = self._configuration, self._columns
-        m.submodules.checks = checks = Checks(config, columns)
+        m.submodules.refusals = refusals = Refusals(config, columns)
 
         started = Signal(16)
         submitted = Signal()
@@ -147,11 +147,11 @@ class Sequencer(wiring.Component):
         beyond = position >= 8 // columns
         m.d.comb += [
             take.eq(full & ~decode & ~ready & ~(beyond & walking)),
-            checks.words.eq(words),
-            checks.position.eq(position),
-            checks.used.eq(used),
-            checks.take.eq(take),
-            checks.control.eq(control),
+            refusals.words.eq(words),
+            refusals.position.eq(position),
+            refusals.used.eq(used),
+            refusals.take.eq(take),
+            refusals.control.eq(control),
         ]
         next_slot = Signal.like(slot)
         m.d.comb += next_slot.eq(slot + 1)
@@ -174,8 +174,8 @@ class Sequencer(wiring.Component):
             m.d.sync += [
                 decode.eq(0),
                 ready.eq(1),
-                code.eq(checks.code),
-                good.eq(checks.code == Status.OK),
+                code.eq(refusals.code),
+                good.eq(refusals.code == Status.OK),
             ]
             with m.If(_strided(control)):  # else walkers may still use it
                 m.d.sync += [
@@ -203,7 +203,7 @@ class Sequencer(wiring.Component):
         ]
         with m.If(started_now):
             m.d.sync += [ready.eq(0), started.eq(started + 1)]
-        m.d.comb += checks.clear.eq(restart | decode)
+        m.d.comb += refusals.clear.eq(restart | decode)
 
         # The host may still be writing what was fetched ahead of the doorbell.
         with m.If(self.ring_write):

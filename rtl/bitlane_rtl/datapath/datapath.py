@@ -22,7 +22,7 @@ from .repack import Repack
 from .watchdog import Watchdog
 from .writer import Writer
 
-__all__ = ["Command", "Mover"]
+__all__ = ["Command", "DataPath"]
 
 
 class Command(data.StructLayout):
@@ -38,7 +38,7 @@ class _Work(data.StructLayout):
         super().__init__({"operation": Operation, "reads_b": 1})
 
 
-class Mover(wiring.Component):
+class DataPath(wiring.Component):
     """Moves the operands of each command through the bit unit, and the result to memory.
 
     Members
@@ -60,7 +60,7 @@ class Mover(wiring.Component):
     fault : ``Out(1)``; code : ``Out(Status)``; fault_port : ``Out(Port)``; fault_address : ``Out``
         In this cycle the oldest command that has not retired is known to fail. To be latched by
         the owner, who then holds ``stop`` until ``drained``, which counts from the second cycle of
-        ``stop`` on, and resets the mover.
+        ``stop`` on, and resets the data path.
     drained : ``Out(1)``
         No bus transaction is open.
 

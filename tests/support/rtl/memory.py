@@ -1,4 +1,4 @@
-"""A memory behind native ports, for tests of readers, writer, mover and engine.
+"""A memory behind native ports, for tests of readers, writer, data path and engine.
 
 Answers as a good memory does, as fast as it is asked to, and never hides an access outside itself.
 """

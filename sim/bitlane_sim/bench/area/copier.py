@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.abi import Op
 from bitlane_rtl.bus.axi4 import Axi4, Axi4ReadManager, Axi4WriteManager, join_channels
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.datapath.datapath import Mover
+from bitlane_rtl.datapath.datapath import DataPath
 
 __all__ = ["Copier", "Descriptor"]
 
@@ -26,10 +26,10 @@ class Descriptor(data.StructLayout):
 
 
 class Copier(wiring.Component):
-    """A `Mover` of dense runs behind a descriptor stream and one AXI4 manager.
+    """A `DataPath` of dense runs behind a descriptor stream and one AXI4 manager.
 
     Faults are handled as in `Engine`: the first is latched, nothing is written after it, and
-    ``clear`` brings the mover back once the bus is drained. There is neither ring nor register.
+    ``clear`` brings the data path back once the bus is drained. There is neither ring nor register.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Copier(wiring.Component):
     i : ``In(stream.Signature(Descriptor(configuration)))``
     m_axi : ``Out(Axi4(address_width, data_width))``
     timeout : ``In(32)``
-        See `Mover`.
+        See `DataPath`.
     clear : ``In(1)``
         Held until ``fault`` is 0: forget the fault and all descriptors.
     retire : ``Out(1)``
@@ -49,7 +49,7 @@ class Copier(wiring.Component):
     fault : ``Out(1)``; code, fault_port, fault_address
         The first fault since ``clear``, from registers; undefined while ``fault`` is 0.
 
-    Latency and throughput: those of `Mover`.
+    Latency and throughput: those of `DataPath`.
     """
 
     i: stream.Interface
@@ -83,18 +83,18 @@ class Copier(wiring.Component):
         m = Module()
         config = self._configuration
         widths = config.address_width, config.data_width
-        mover = Mover(config)
+        data_path = DataPath(config)
         flush = Signal()
         stop = Signal()
         stopped = Signal()
-        m.submodules.mover = ResetInserter(flush)(mover)
+        m.submodules.data_path = ResetInserter(flush)(data_path)
         m.submodules.read = read = Axi4ReadManager(*widths)
         m.submodules.write = write = Axi4WriteManager(*widths)
-        wiring.connect(m, mover.read_a, read.port)
-        wiring.connect(m, mover.write, write.port)
+        wiring.connect(m, data_path.read_a, read.port)
+        wiring.connect(m, data_path.write, write.port)
         join_channels(m, read.axi, self.m_axi)
         join_channels(m, write.axi, self.m_axi)
-        order, start = self.i.p, mover.i.p
+        order, start = self.i.p, data_path.i.p
         m.d.comb += [
             start.a.address.eq(order.source),
             start.a.offset.eq(order.target),
@@ -103,24 +103,24 @@ class Copier(wiring.Component):
             start.y.offset.eq(order.target),
             start.y.extent.eq(order.extent),
             start.operation.op.eq(Op.NOT),
-            mover.i.valid.eq(self.i.valid),
-            self.i.ready.eq(mover.i.ready),
-            mover.timeout.eq(self.timeout),
-            mover.stop.eq(stop),
-            self.retire.eq(mover.retire & ~self.fault),
+            data_path.i.valid.eq(self.i.valid),
+            self.i.ready.eq(data_path.i.ready),
+            data_path.timeout.eq(self.timeout),
+            data_path.stop.eq(stop),
+            self.retire.eq(data_path.retire & ~self.fault),
         ]
         with m.If(~self.fault):
             m.d.sync += [
-                self.fault.eq(mover.fault),
-                self.code.eq(mover.code),
-                self.fault_port.eq(mover.fault_port),
-                self.fault_address.eq(mover.fault_address),
+                self.fault.eq(data_path.fault),
+                self.code.eq(data_path.code),
+                self.fault_port.eq(data_path.fault_port),
+                self.fault_address.eq(data_path.fault_address),
             ]
         # As in `Engine`.
         m.d.sync += [
-            stop.eq(self.fault | mover.fault | self.clear),
+            stop.eq(self.fault | data_path.fault | self.clear),
             stopped.eq(stop),
-            flush.eq(stopped & self.clear & mover.drained & ~flush),
+            flush.eq(stopped & self.clear & data_path.drained & ~flush),
         ]
         with m.If(flush):
             m.d.sync += self.fault.eq(0)
