@@ -32,9 +32,9 @@ class BitUnit(wiring.Component):
     If ``data_width`` is 32 and ``lanes`` has 64-bit lanes, a shift or COUNT in them takes two beats
     an element, the low half first; runs of these start with a low half and end with a high one.
     Shifts then give two beats an element, both ``latency + 1`` cycles after theirs; the first has
-    ``last`` and ``end`` clear, and both have ``error`` if either had. COUNT gives one beat an
-    element, ``latency`` cycles after the second, with ``lane`` 32 bits, ``slot`` halved, and
-    ``error`` if either had. An idle cycle of the output may precede the first of such results.
+    ``last`` and ``end`` clear, and both have ``error`` if either had. An idle cycle of the output
+    may precede the first of them. Of a COUNT the first result is ``half`` and means nothing; the
+    second has ``lane`` 32 bits, ``slot`` halved, and ``error`` if either had.
 
     Size and clock out of context (Yosys 0.70, nextpnr 0.11.1, all lanes; ECP5 speed 6 with
     ``-nowidelut`` but for logic alone; a CCU2C beside LUT4 is two more):

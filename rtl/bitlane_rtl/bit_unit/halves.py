@@ -143,22 +143,21 @@ class Spread(wiring.Component):
 
 
 class Accumulate(wiring.Component):
-    """Adds the counts of both beats of a pair, and sends one beat for them, of a 32-bit lane.
+    """Adds the counts of both beats of a pair: the second gets the sum, and is of a 32-bit lane.
 
     Pairs are the beats of a COUNT in 64-bit lanes: those whose output lane is not their lane. A run
-    of them starts with the first of a pair and ends with the second. The edge of what is sent is
-    that of the second beat, but ``error`` is either's and ``slot`` is halved, since a run's first
-    output beat stands behind half as many input beats.
+    of them starts with the first of a pair, which goes on as ``half``, and ends with the second.
+    The second's ``error`` is either's and its ``slot`` is halved, since a run's first output beat
+    stands behind half as many input beats.
 
-    Latency: 0 cycles from the second beat of a pair and from any other. Throughput: one input beat
-    a cycle.
+    Latency: 0 cycles. Throughput: a beat a cycle.
 
     Members
     -------
     i : ``In(stream.Signature(Result(32)))``
         Counts of single beats, and any other results.
     o : ``Out(stream.Signature(Result(32)))``
-        The same, with one beat a pair.
+        The same.
     """
 
     i: stream.Interface
@@ -184,8 +183,9 @@ class Accumulate(wiring.Component):
             o.eq(i),
             o.data.eq(Cat((i.data[:7] + held_count)[:7], i.data[7:])),
             o.edge.error.eq(i.edge.error | held_error),
-            self.o.valid.eq(self.i.valid & ~first),
-            self.i.ready.eq(self.o.ready | first),
+            o.half.eq(first),
+            self.o.valid.eq(self.i.valid),
+            self.i.ready.eq(self.o.ready),
         ]
         with m.If(pair):
             m.d.comb += [o.lane.eq(Lane.BITS_32), o.edge.slot.eq(i.edge.slot[1:])]

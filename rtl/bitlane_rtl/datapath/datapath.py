@@ -5,7 +5,7 @@ A command that was started either retires or faults, in order. Nothing is writte
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value, ValueLike
+from amaranth.hdl import Module, Signal, Value, ValueLike
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,16 +13,17 @@ from ..abi import Port, Status
 from ..bit_unit.bit_unit import BitUnit
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, WritePort
-from ..streams.beats import Operation, ToWrite
-from ..streams.queue import Queue, Skid, Slack
+from ..streams.beats import Operands, Operation, ToWrite
+from ..streams.queue import Credit, Hold, Queue, Register, Skid, Stage, Wire
 from ..walk.loops import Loops
 from ..walk.walker import Start
+from .pairing import Pairing, Work
 from .reader import Reader
-from .repack import Repack
+from .repack import Decode, Decoded, Repack
 from .watchdog import Watchdog
 from .writer import Writer
 
-__all__ = ["Command", "DataPath"]
+__all__ = ["Command", "DataPath", "stages"]
 
 
 class Command(data.StructLayout):
@@ -33,9 +34,32 @@ class Command(data.StructLayout):
         super().__init__({"a": start, "b": start, "y": start, "operation": Operation, "reads_b": 1})
 
 
-class _Work(data.StructLayout):
-    def __init__(self) -> None:
-        super().__init__({"operation": Operation, "reads_b": 1})
+def stages(config: Configuration) -> dict[str, Stage]:
+    """What stands between the stages of the data path, by name: the only place that decides it."""
+    deep = {"block_ram": config.block_ram}
+    # A beat takes the bit unit's cycles whether it is held up or not, if there is LUT RAM to wait
+    # in behind it: then nothing from there on has to ask.
+    return {
+        "requests": Hold if config.single_runs else Skid,
+        "moved": Register if config.pipelined else Wire,
+        "words": lambda shape: Queue(
+            shape, config.fifo_beats, credit=True, registered=config.pipelined, **deep
+        ),
+        "work": lambda shape: Queue(shape, config.ahead, registered=config.ahead > 2),
+        "operands": Skid if config.operand_registers else Wire,
+        "results": (lambda shape: Queue(shape, RESULTS, credit=True)) if credited(config) else Skid,
+        "outputs": Wire,
+        "spans": lambda shape: Queue(shape, config.ahead, registered=True),
+        "bursts": Wire if config.single_runs else Skid,
+    }
+
+
+RESULTS = 16
+"""Results that can wait for the writer, or be on their way through the bit unit."""
+
+
+def credited(config: Configuration) -> bool:
+    return not config.block_ram and config.single_op is None
 
 
 class DataPath(wiring.Component):
@@ -108,45 +132,30 @@ class DataPath(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._configuration
-        lanes = config.lanes
-        m.submodules.reader_a = reader_a = Reader(config)
-        m.submodules.bit_unit = bit_unit = BitUnit(config.data_width, config.ops, lanes)
-        m.submodules.repack = repack = Repack(
-            config.data_width, lanes, config.ops, pipelined=config.pipelined
-        )
-        m.submodules.writer = writer = Writer(config)
-        work = current = None
-        if config.single_op is None:
-            m.submodules.work = work = Queue(_Work(), 2 * config.ahead)
-            # The operation steers every bit of the first stage, and it is known late in a cycle
-            # that a command's last beat moves on: no time for a RAM before, or a count after.
-            m.submodules.current = current = Skid(_Work())
-            wiring.connect(m, work.o, current.i)
+        self._stages = stages(config)
+        m.submodules.reader_a = reader_a = Reader(config, self._stages)
+        m.submodules.writer = writer = Writer(config, self._stages)
         readers = [(reader_a, self.i.p.a, self.read_a, self.loops.a)]
         if config.has_b:
-            m.submodules.reader_b = reader_b = Reader(config)
+            m.submodules.reader_b = reader_b = Reader(config, self._stages)
             readers.append((reader_b, self.i.p.b, self.read_b, self.loops.b))
-        wiring.connect(m, bit_unit.o, repack.i)
-        if config.single_runs and config.single_op is not None:
-            wiring.connect(m, repack.o, writer.i)
-        else:
-            # Else the writer's ready would reach the readers' FIFOs in one cycle.
-            register = Skid if config.pipelined else Slack
-            m.submodules.results = results = register(ToWrite(config.data_width))
-            wiring.connect(m, repack.o, results.i)
-            wiring.connect(m, results.o, writer.i)
         wiring.connect(m, writer.port, wiring.flipped(self.write))
+        m.submodules.pairing = pairing = Pairing(config)
+        self._compute(m, [reader for reader, *_ in readers], pairing, writer)
 
         # Every unit takes the command in one cycle: each can hold the next while it finishes one.
         # They are asked a cycle ahead: who can take a command still can in the next cycle.
         go = Signal()
         ready = Signal()
         free: Value = writer.start.ready
-        if work:
+        if pairing.asks:
+            m.submodules.work = work = self._stages["work"](Work(config))
+            wiring.connect(m, work.o, pairing.work)
             free &= work.i.ready
             m.d.comb += [
                 work.i.p.operation.eq(self.i.p.operation),
                 work.i.p.reads_b.eq(self.i.p.reads_b),
+                work.i.p.beats.eq(self.i.p.a.extent[config.data_bytes_log2 :]),
                 work.i.valid.eq(go),
             ]
         walking: Value = writer.walking
@@ -178,51 +187,36 @@ class DataPath(wiring.Component):
             self.drained.eq(drained),
         ]
 
-        bad_port = self._pair(m, [reader for reader, *_ in readers], current, bit_unit)
-        self._faults(m, [reader for reader, *_ in readers], writer, bad_port)
+        self._faults(m, [reader for reader, *_ in readers], writer, pairing.bad_port)
         return m
 
-    def _pair(
-        self, m: Module, readers: list[Reader], work: Skid | None, bit_unit: BitUnit
-    ) -> Signal:
-        """Bring the operands together. Returns the port of the first beat in error."""
-        operands = bit_unit.i
-        first, *rest = readers
-        error = first.o.p.edge.error
-        present: Value = first.o.valid
-        needed: Value = Const(1)
-        if work:
-            present &= work.o.valid
-            needed = work.o.p.reads_b
+    def _compute(self, m: Module, readers: list[Reader], pairing: Pairing, writer: Writer) -> None:
+        """From operands to what is written."""
+        config = self._configuration
+        width, lanes = config.data_width, config.lanes
+        m.submodules.operands = operands = self._stages["operands"](Operands(width))
+        m.submodules.bit_unit = bit_unit = BitUnit(width, config.ops, lanes)
+        m.submodules.decode = decode = Decode(width, lanes)
+        m.submodules.results = results = self._stages["results"](Decoded(width))
+        m.submodules.repack = repack = Repack(width, lanes, config.ops)
+        m.submodules.outputs = outputs = self._stages["outputs"](ToWrite(width))
+        for reader, operand in zip(readers, ("a", "b"), strict=False):
+            wiring.connect(m, reader.o, getattr(pairing, operand))
+        wiring.connect(m, pairing.o, operands.i)
+        wiring.connect(m, operands.o, bit_unit.i)
+        wiring.connect(m, bit_unit.o, decode.i)
+        wiring.connect(m, decode.o, results.i)
+        wiring.connect(m, results.o, repack.i)
+        wiring.connect(m, repack.o, outputs.i)
+        wiring.connect(m, outputs.o, writer.i)
+        m.d.comb += pairing.room.eq(1)
+        if credited(config):
+            m.submodules.credit = credit = Credit(RESULTS)
             m.d.comb += [
-                operands.p.operation.eq(work.o.p.operation),
-                work.o.ready.eq(operands.ready & operands.valid & first.o.p.edge.end),
+                credit.taken.eq(pairing.o.valid & pairing.o.ready),
+                credit.returned.eq(results.o.valid & results.o.ready),
+                pairing.room.eq(credit.room),
             ]
-        else:
-            m.d.comb += operands.p.operation.op.eq(self._configuration.single_op)
-        if rest:
-            second = rest[0]
-            error |= second.o.p.edge.error & needed
-            present &= second.o.valid | ~needed
-            m.d.comb += [
-                operands.p.b.eq(second.o.p.data),
-                second.o.ready.eq(operands.ready & operands.valid & needed),
-            ]
-        m.d.comb += [
-            operands.valid.eq(present),
-            operands.p.a.eq(first.o.p.data),
-            operands.p.edge.eq(first.o.p.edge),
-            operands.p.edge.error.eq(error),
-            first.o.ready.eq(operands.ready & operands.valid),
-        ]
-        seen = Signal()
-        bad_port = Signal(Port)
-        with m.If(operands.valid & operands.p.edge.error & ~seen):
-            m.d.sync += [
-                seen.eq(1),
-                bad_port.eq(Mux(first.o.p.edge.error, Port.READ_A, Port.READ_B)),
-            ]
-        return bad_port
 
     def _faults(self, m: Module, readers: list[Reader], writer: Writer, bad_port: Signal) -> None:
         m.submodules.watchdog = watchdog = Watchdog()

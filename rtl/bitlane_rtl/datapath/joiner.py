@@ -2,267 +2,172 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import Lane, Mode
+from ..abi import Mode, Op
 from ..configuration import Configuration
 from ..streams.beats import Edge
+from ..streams.queue import Stage
 
-__all__ = ["Aligned", "Joiner", "Length", "Word", "as_it_is", "replicate", "rotate"]
+__all__ = ["Aligned", "Joiner", "Placement", "Word"]
 
 
-class Word(data.StructLayout):
-    """A beat of memory in a reader's FIFO, rotated so that its bytes stand where they will go.
+class Placement(data.StructLayout):
+    """Where the bytes of a span go. Fields that the configuration has no use for are 0 bits wide.
 
-    Without ``prime`` the word completes an output beat: bytes from ``split`` on are its own, those
-    before it the previous word's. ``flush``: one more output beat holds the rest of this word.
-    ``merge``: the output beat stays as the previous word of the next (gather). ``repeat``: the word
-    is the output for the whole run, whose first byte stands at ``split``; ``extra``: which takes a
-    beat more than its bytes would from byte 0 on.
-
-    Fields that the configuration has no use for are 0 bits wide.
+    ``odd`` and ``even``: the steps of the byte network, see `Joiner`. ``split``: bytes of a word
+    from there on belong to the output beat that it completes, those before it to the next one.
+    ``prime``: the span's first word completes no beat. ``flush``: a beat holds what is left of its
+    last word. ``merge``: the word adds to the beat that the words before it began (gather).
+    ``repeat``: the beat stands for a whole run; ``extra``: which has a beat more than its bytes
+    would have from byte 0 on. ``last``, ``end``, ``slot``, ``final``: the `Edge` of its last beat.
     """
 
     def __init__(self, configuration: Configuration) -> None:
+        log2 = configuration.data_bytes_log2
+        merge = 1 if Mode.STRIDED in configuration.modes else 0
+        repeat = 1 if Mode.REPEAT in configuration.modes else 0
+        count = 1 if Op.COUNT in configuration.ops else 0
         super().__init__(
             {
-                "data": configuration.data_width,
-                "split": configuration.data_bytes_log2,
+                "odd": log2,
+                "even": log2,
+                "split": log2,
                 "prime": 1,
                 "flush": 1,
-                "merge": 1 if Mode.STRIDED in configuration.modes else 0,
-                "repeat": 1 if Mode.REPEAT in configuration.modes else 0,
-                "extra": 1 if Mode.REPEAT in configuration.modes else 0,
-                "edge": Edge,
+                "merge": merge,
+                "repeat": repeat,
+                "extra": repeat,
+                "last": 1,
+                "end": 1,
+                "slot": 3 * count,
+                "final": 2 * count,
             }
         )
 
 
+class Word(data.StructLayout):
+    """A beat of memory and where it goes; ``prime``, ``flush``, ``last`` and ``end`` are its own,
+    and not those of its span. ``error``: ``data`` could not be read."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        super().__init__(
+            {"data": configuration.data_width, "error": 1, "place": Placement(configuration)}
+        )
+
+
 class Aligned(data.StructLayout):
-    """A beat of an operand, aligned like the output."""
+    """A beat of an operand, aligned like the output; see `Placement` for ``repeat``, ``extra``."""
 
     def __init__(self, configuration: Configuration) -> None:
-        super().__init__({"data": configuration.data_width, "edge": Edge})
-
-
-class Length(data.StructLayout):
-    """How long a command's runs are: beats from byte 0 on, less one; ``several``: more than one."""
-
-    def __init__(self, configuration: Configuration) -> None:
-        beats = configuration.length_bits - configuration.data_bytes_log2
-        super().__init__({"beats": beats, "several": 1})
-
-
-def rotate(m: Module, value: Value, count: Value, name: str) -> Value:
-    """Add a rotator to ``m``: byte 0 of ``value`` moves to byte ``count``. Returns the result."""
-    for bit in range(len(count)):
-        rotated = Signal(len(value), name=f"{name}_{bit}")
-        m.d.comb += rotated.eq(Mux(count[bit], value.rotate_left(8 << bit), value))
-        value = rotated
-    return value
-
-
-def as_it_is(data_width: int) -> int:
-    """The lane that makes `replicate` a wire: that of a whole beat, or else one that is none."""
-    return min(data_width.bit_length() - 4, max(Lane) + 1)
-
-
-def replicate(m: Module, value: Value, lane: Value, lanes: frozenset[Lane], name: str) -> Signal:
-    """Add a multiplexer to ``m`` that fills a beat with the element in ``value``'s low bits.
-
-    ``lane`` is the element's, or ``as_it_is(len(value))`` to leave ``value`` alone.
-    """
-    filled = Signal(len(value), name=name)
-    m.d.comb += filled.eq(value)
-    with m.Switch(lane):
-        for each in sorted(lanes):
-            if each.bits < len(value):
-                with m.Case(each):
-                    m.d.comb += filled.eq(value[: each.bits].replicate(len(value) // each.bits))
-    return filled
+        repeat = 1 if Mode.REPEAT in configuration.modes else 0
+        super().__init__(
+            {"data": configuration.data_width, "edge": Edge, "repeat": repeat, "extra": repeat}
+        )
 
 
 class Joiner(wiring.Component):
-    """Joins the words of a reader's FIFO into output beats.
+    """Makes output beats of the words of spans.
+
+    The byte network moves bytes in steps of half a beat, a quarter, and so on down to one byte.
+    Each step takes a byte from that far below, going round, or leaves it; ``odd[k]`` says which for
+    the bytes whose place has bit ``k`` set, ``even[k]`` for the others. Where both are equal bytes
+    rotate; where they differ one half is doubled, and so an element fills the beat.
+
+    Parameters
+    ----------
+    configuration
+        Widths and modes.
+    register
+        The stage behind the byte network; it must always be ready.
 
     Members
     -------
     i : ``In(stream.Signature(Word(configuration)))``
-    lengths : ``In(stream.Signature(Length(configuration)))``
-        One of each command in turn, 2 cycles before its first word or earlier; ignored unless runs
-        can REPEAT.
-    o : ``Out(stream.Signature(Aligned(configuration)))``
+        ``ready`` is 0 only in the cycle after a word with ``flush``, for one without ``prime``.
+    o : ``Out(stream.Signature(Aligned(configuration), always_ready=True))``
 
-    Latency: 0 cycles with a single DENSE run a command, else 1. Throughput: an output beat a
-    cycle. A ``prime`` word is taken together with the word or the ``flush`` before it, and costs a
-    cycle only after a run that was not behind its words; in a gather every word but the last of a
-    beat costs one.
-    Bound of the clock: front word -> ``split`` -> byte multiplexer -> what follows; and whether the
-    front word leaves, back into the FIFO.
+    Latency: that of the stage behind the network. Throughput: an output beat a cycle; words are
+    taken one a cycle, but for the cycle that the beat of a ``flush`` needs for itself.
+    Undefined: bytes outside the output's run.
+    Bound of the clock: byte network -> byte multiplexer, or whichever is longer with a register.
     """
 
     i: stream.Interface
-    lengths: stream.Interface
     o: stream.Interface
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, register: Stage) -> None:
         self._configuration = configuration
-        self.staged = not configuration.single_runs
-        """Whether a command can have runs that need more than a look at the FIFO's output."""
+        self._register = register
         super().__init__(
             {
                 "i": In(stream.Signature(Word(configuration))),
-                "lengths": In(stream.Signature(Length(configuration))),
-                "o": Out(stream.Signature(Aligned(configuration))),
+                "o": Out(stream.Signature(Aligned(configuration), always_ready=True)),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        config = self._configuration
-        width = config.data_width
-        word: Any = Signal(Word(config))
-        spare: Any = Signal(Word(config), reset_less=True)
-        valid = Signal()
-        more = Signal()
-        take = Signal()
-        absorb = Signal()
-        flushing = Signal()
-        if self.staged:
-            self._stage(m, word, valid, more, take, flushing, spare, absorb)
-        else:
-            m.d.comb += [word.eq(self.i.p), valid.eq(self.i.valid), self.i.ready.eq(take)]
-
-        previous = Signal(width, reset_less=True)
-        held = Signal(Edge, reset_less=True)
-        spoiled = Signal()
-
-        emits = Signal()
+        m.submodules.moved = moved = self._register(Word(self._configuration))
+        flushes = Signal()
         m.d.comb += [
-            emits.eq(valid & ~word.prime),
-            self.o.valid.eq(flushing | emits),
-            self.o.p.edge.eq(word.edge),
-            self.o.p.edge.last.eq(word.edge.last & ~word.flush & ~more),
-            self.o.p.edge.end.eq(word.edge.end & ~word.flush & ~more),
-            self.o.p.edge.error.eq(word.edge.error | spoiled),
-            # `o.ready`, the last to be known, enters once; while flushing `word` repeats nothing.
-            take.eq(
-                valid
-                & ((word.prime & ~flushing) | (self.o.ready & Mux(flushing, word.prime, ~more)))
-            ),
+            self.i.ready.eq(~flushes | self.i.p.place.prime),
+            moved.i.valid.eq(self.i.valid & self.i.ready),
+            moved.i.payload.eq(self.i.payload),
+            moved.i.p.data.eq(self._move(m)),
+            moved.o.ready.eq(1),
         ]
-        with m.If(flushing):
-            m.d.comb += [
-                self.o.p.edge.eq(held),
-                self.o.p.edge.error.eq(spoiled),
-            ]
-        for byte in range(width // 8):
-            part = slice(8 * byte, 8 * byte + 8)
-            own = Cat(word.repeat, word.split <= byte).any() & ~flushing
-            m.d.comb += self.o.p.data[part].eq(Mux(own, word.data[part], previous[part]))
-
-        with m.If(flushing & self.o.ready):
-            m.d.sync += flushing.eq(0)
-        with m.If(take):
-            m.d.sync += [
-                # While flushing, the output is the run before's and not what this word adds to.
-                previous.eq(Mux(word.merge & ~flushing, self.o.p.data, word.data)),
-                flushing.eq(word.flush),
-                held.eq(word.edge),
-                spoiled.eq(spoiled | word.edge.error),
-            ]
-            with m.If(absorb):
-                m.d.sync += [
-                    previous.eq(spare.data),
-                    flushing.eq(spare.flush),
-                    held.eq(spare.edge),
-                    spoiled.eq(spoiled | word.edge.error | spare.edge.error),
-                ]
+        m.d.sync += flushes.eq(moved.i.valid & self.i.p.place.flush)
+        self._join(m, moved.o.valid, moved.o.p)
         return m
 
-    def _stage(
-        self,
-        m: Module,
-        word: Any,
-        valid: Signal,
-        more: Signal,
-        take: Signal,
-        flushing: Signal,
-        spare: Any,
-        absorb: Signal,
-    ) -> None:
-        """Register words, one spare, and count the beats that a repeated one still has to give.
+    def _move(self, m: Module) -> Value:
+        """The bytes of the word where its place wants them."""
+        moved: Value = self.i.p.data
+        size, place = len(moved) // 8, self.i.p.place
+        # From the far step to the near one: what a doubling step takes from beyond is double too.
+        for step in reversed(range(len(place.odd))):
+            below = moved.rotate_left(8 << step)
+            stepped = Signal(len(moved), name=f"moved_{step}")
+            for byte in range(size):
+                bits = slice(8 * byte, 8 * byte + 8)
+                goes = place.odd[step] if byte >> step & 1 else place.even[step]
+                m.d.comb += stepped[bits].eq(Mux(goes, below[bits], moved[bits]))
+            moved = stepped
+        return moved
 
-        The spare keeps the output a word behind after a flush, so that the next run's ``prime``
-        word, which gives no output, can be absorbed beside the output of the word before it.
-        """
-        config = self._configuration
-        front: Any = Signal(Word(config), reset_less=True)
-        incoming: Any = Signal(Word(config))
-        full = Signal()
-        spare_full = Signal()
-        load = Signal()
-        loads = Signal()
-        past_spare = Signal()
-        absorbs = Signal()
-        # Of the words, what is needed first.
-        front_plain = Signal(reset_less=True)
-        spare_joins = Signal(reset_less=True)
+    def _join(self, m: Module, valid: Value, word: Any) -> None:
+        """Put together what is left of the words before with this one."""
+        place, o = word.place, self.o.p
+        previous = Signal(len(word.data), reset_less=True)
+        held: Any = Signal(Edge, reset_less=True)
+        # What is left of the word before goes now, whatever comes: a word that comes is a prime.
+        flushing = Signal()
+        spoiled = Signal()
+        m.d.sync += flushing.eq(valid & place.flush)
+        with m.If(valid):
+            m.d.sync += [spoiled.eq(spoiled | word.error), held.last.eq(place.last)]
+            m.d.sync += [held.end.eq(place.end), held.slot.eq(place.slot)]
+            m.d.sync += held.final.eq(place.final)
         m.d.comb += [
-            word.eq(front),
-            valid.eq(full),
-            load.eq(~full | take),
-            # Not the end of a command, so that a cycle never ends two. With these, `o.ready` is
-            # what `take` depends on.
-            absorbs.eq(full & front_plain & ~flushing & ~more & spare_full & spare_joins),
-            absorb.eq(absorbs & self.o.ready),
-            past_spare.eq(~spare_full | absorb),
-            loads.eq((spare_full & ~absorb) | self.i.valid),
-            incoming.eq(Mux(past_spare, self.i.p, spare)),
-            self.i.ready.eq(~spare_full | load),
+            self.o.valid.eq(flushing | (valid & ~place.prime)),
+            o.edge.last.eq(Mux(flushing, held.last, place.last & ~place.flush)),
+            o.edge.end.eq(Mux(flushing, held.end, place.end & ~place.flush)),
+            o.edge.error.eq(spoiled | (word.error & ~flushing)),
+            o.edge.slot.eq(Mux(flushing, held.slot, place.slot)),
+            o.edge.final.eq(Mux(flushing, held.final, place.final)),
         ]
-        with m.If(self.i.ready):
-            m.d.sync += [spare.eq(self.i.p), spare_joins.eq(self.i.p.prime & ~self.i.p.edge.end)]
-        with m.If(load):
-            m.d.sync += [
-                front.eq(incoming),
-                front_plain.eq(~incoming.prime & ~incoming.flush),
-                full.eq(loads),
-                spare_full.eq(spare_full & ~absorb & self.i.valid),
+        if len(place.repeat):
+            m.d.comb += [o.repeat.eq(place.repeat & ~flushing), o.extra.eq(place.extra)]
+        merge = place.merge if len(place.merge) else Const(0)
+        for byte in range(len(word.data) // 8):
+            bits = slice(8 * byte, 8 * byte + 8)
+            own = Signal(name=f"own_{byte}")
+            m.d.comb += [
+                own.eq(place.split <= byte),
+                o.data[bits].eq(Mux(own & ~flushing, word.data[bits], previous[bits])),
             ]
-        with m.Elif(self.i.valid):
-            m.d.sync += spare_full.eq(1)
-
-        if Mode.REPEAT not in config.modes:
-            return
-        # Of the command that the front word belongs to; what follows its last word is the next's.
-        length: Any = Signal(Length(config), reset_less=True)
-        held = Signal()
-        ends = Signal()
-        m.d.comb += [
-            ends.eq(front.edge.end & take),
-            self.lengths.ready.eq(~held | ends),
-        ]
-        with m.If(self.lengths.ready):
-            m.d.sync += [length.eq(self.lengths.payload), held.eq(self.lengths.valid)]
-        coming: Any = Signal(Length(config))
-        m.d.comb += coming.eq(Mux(full & front.edge.end, self.lengths.p, length))
-
-        beats = Signal(len(length.beats), reset_less=True)
-        extra = Signal(reset_less=True)
-        left = Signal()
-        m.d.comb += more.eq(left)
-        with m.If(load):
-            m.d.sync += [
-                beats.eq(coming.beats),
-                extra.eq(incoming.extra),
-                left.eq(incoming.repeat & (coming.several | incoming.extra)),
-            ]
-        with m.Elif(full & self.o.ready & left & ~flushing):
-            m.d.sync += [
-                extra.eq(0),
-                beats.eq(Mux(extra, beats, beats - 1)),
-                left.eq(Mux(extra, beats != 0, beats != 1)),
-            ]
+            with m.If(valid & (own | ~merge)):
+                m.d.sync += previous[bits].eq(word.data[bits])

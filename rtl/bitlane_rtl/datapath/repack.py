@@ -12,16 +12,15 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane, Op
 from ..streams.beats import Result, ToWrite
-from ..streams.queue import Skid, Slack
 
-__all__ = ["Repack"]
+__all__ = ["Decode", "Decoded", "Repack"]
 
 _OUT_LANES = (Lane.BITS_8, Lane.BITS_32)
 """What COUNT may give."""
 
 
-class _Decoded(data.StructLayout):
-    """A result and what its lanes and edge say.
+class Decoded(data.StructLayout):
+    """A result, and what its lanes and edge say.
 
     ``last_part``: parts of the wider beat, less one. ``first``: the part of a run's first beat, and
     ``first_bytes``: those that it goes to. ``ends``: nothing more goes into the same beat; else
@@ -44,6 +43,66 @@ class _Decoded(data.StructLayout):
         )
 
 
+class Decode(wiring.Component):
+    """Says of each result what `Repack` has to do with it. Stores nothing.
+
+    Parameters
+    ----------
+    data_width, lanes
+        Bits of a beat, and what the bit unit is built with.
+
+    Members
+    -------
+    i : ``In(stream.Signature(Result(data_width)))``
+        Results, as `Repack` takes them.
+    o : ``Out(stream.Signature(Decoded(data_width)))``
+
+    Latency: 0 cycles. Throughput: a result a cycle.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, data_width: int, lanes: Collection[Lane]) -> None:
+        self._data_width = data_width
+        self._lanes = _lanes_of_results(data_width, lanes)
+        super().__init__(
+            {
+                "i": In(stream.Signature(Result(data_width))),
+                "o": Out(stream.Signature(Decoded(data_width))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        i, o = self.i.payload, self.o.payload
+        final = Signal(2)
+        size = self._data_width // 8
+        m.d.comb += [
+            self.o.valid.eq(self.i.valid),
+            self.i.ready.eq(self.o.ready),
+            final.eq(Mux(i.lane[0], i.edge.final[1], i.edge.final)),
+            o.result.eq(i),
+            o.passes.eq(i.lane == i.out_lane),
+            o.narrows.eq(i.lane > i.out_lane),
+            o.widens.eq(i.lane < i.out_lane),
+            o.first.eq(Mux(o.narrows, i.edge.slot, 0)),
+            o.ends.eq(i.edge.last & ~o.widens),
+            o.end_part.eq(Mux(i.edge.last, final, o.last_part)),
+            o.first_bytes.eq(-1),
+        ]
+        with m.Switch(Cat(i.lane, i.out_lane)):
+            for lane in sorted(self._lanes):
+                for out_lane in _OUT_LANES:
+                    with m.Case(lane | out_lane << 2):
+                        m.d.comb += o.last_part.eq((1 << abs(lane - out_lane)) - 1)
+                        if lane > out_lane:
+                            m.d.comb += o.first_bytes.eq(
+                                _bytes_of(i.edge.slot, lane.bytes // out_lane.bytes, size)
+                            )
+        return m
+
+
 class Repack(wiring.Component):
     """Puts results into output lanes. Only COUNT has output lanes other than its lanes.
 
@@ -51,28 +110,22 @@ class Repack(wiring.Component):
     lanes an ``n``-th as wide, an input beat becomes up to ``n`` output beats. A run never shares an
     output beat with another.
 
-    Latency: 0 cycles without COUNT in ``ops``, where this is a wire. Else 1 cycle, or 2 if
-    ``pipelined``, where a register takes the place of the spare entry; when narrowing,
+    Latency: 0 cycles without COUNT in ``ops``, where this is a wire, else 1 cycle; when narrowing,
     from the beat that fills the last part or ends the run; when widening, part ``k`` takes ``k``
-    more. One beat waits inside while the parts of the one before it leave. Throughput: one beat a
-    cycle on the side that has more of them, with no idle cycle when runs or lanes change.
-
-    Size and clock out of context with 64 bits and all lanes, on ECP5 speed 6: 488 LUT4 and 173 FF
-    at 139 MHz, or with ``pipelined`` 400 LUT4 and 265 FF at 183 MHz; with 32 bits on iCE40 HX8K 185
-    LUT4 and 101 FF at 116 MHz. The slowest path is from the part to whether the beat is done.
+    more. Throughput: one beat a cycle on the side that has more of them, with no idle cycle when
+    runs or lanes change.
+    Bound of the clock: from the part to whether the beat is done.
 
     Parameters
     ----------
     data_width, lanes, ops
         Bits of a beat, and what the bit unit is built with.
-    pipelined
-        Whether results enter through a register, for the clock.
 
     Members
     -------
-    i : ``In(stream.Signature(Result(data_width)))``
-        Results. If ``lane`` and ``out_lane`` differ, each lane holds a count of its ones,
-        zero-extended, and ``out_lane`` is 8 or 32 bits.
+    i : ``In(stream.Signature(Decoded(data_width)))``
+        Results from `Decode`. If ``lane`` and ``out_lane`` differ, each lane holds a count of its
+        ones, zero-extended, and ``out_lane`` is 8 or 32 bits.
     o : ``Out(stream.Signature(ToWrite(data_width)))``
         Beats in the output's lanes. When narrowing, the parts of a run's first beat below
         ``edge.slot`` and those of its last beat behind its end are undefined.
@@ -81,30 +134,20 @@ class Repack(wiring.Component):
     i: stream.Interface
     o: stream.Interface
 
-    def __init__(
-        self,
-        data_width: int,
-        lanes: Collection[Lane],
-        ops: Collection[Op],
-        *,
-        pipelined: bool = False,
-    ) -> None:
+    def __init__(self, data_width: int, lanes: Collection[Lane], ops: Collection[Op]) -> None:
         super().__init__(
             {
-                "i": In(stream.Signature(Result(data_width))),
+                "i": In(stream.Signature(Decoded(data_width))),
                 "o": Out(stream.Signature(ToWrite(data_width))),
             }
         )
         self._data_width = data_width
-        # Of 64-bit lanes in beats of 32 bits, the bit unit makes 32-bit ones.
-        widest = Lane(min(data_width, 64).bit_length() - 4)
-        self._lanes = frozenset(min(lane, widest) for lane in lanes)
+        self._lanes = _lanes_of_results(data_width, lanes)
         self._changes_lanes = Op.COUNT in ops
-        self._pipelined = pipelined
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        i, o = self.i.payload, self.o.payload
+        i, o = self.i.p.result, self.o.payload
         if not self._changes_lanes:
             m.d.comb += [
                 o.data.eq(i.data),
@@ -115,57 +158,27 @@ class Repack(wiring.Component):
                 self.i.ready.eq(self.o.ready),
             ]
             return m
-
-        # What the lanes say is found out before the entry that parts the two sides, which is needed
-        # anyway: else what follows from it would reach the operands in one cycle.
-        register = Skid if self._pipelined else Slack
-        m.submodules.entry = entry = register(_Decoded(self._data_width))
-        decoded = entry.i.p
-        final = Signal(2)
-        m.d.comb += final.eq(Mux(i.lane[0], i.edge.final[1], i.edge.final))
-        m.d.comb += [
-            decoded.result.eq(i),
-            decoded.passes.eq(i.lane == i.out_lane),
-            decoded.narrows.eq(i.lane > i.out_lane),
-            decoded.widens.eq(i.lane < i.out_lane),
-            decoded.first.eq(Mux(decoded.narrows, i.edge.slot, 0)),
-            decoded.ends.eq(i.edge.last & ~decoded.widens),
-            decoded.end_part.eq(Mux(i.edge.last, final, decoded.last_part)),
-            entry.i.valid.eq(self.i.valid),
-            self.i.ready.eq(entry.i.ready),
-        ]
+        passes, narrows, widens = self.i.p.passes, self.i.p.narrows, self.i.p.widens
         size = self._data_width // 8
-        m.d.comb += decoded.first_bytes.eq(-1)
-        with m.Switch(Cat(i.lane, i.out_lane)):
-            for lane in sorted(self._lanes):
-                for out_lane in _OUT_LANES:
-                    with m.Case(lane | out_lane << 2):
-                        m.d.comb += decoded.last_part.eq((1 << abs(lane - out_lane)) - 1)
-                        if lane > out_lane:
-                            m.d.comb += decoded.first_bytes.eq(
-                                _bytes_of(i.edge.slot, lane.bytes // out_lane.bytes, size)
-                            )
-        i, valid, ready = entry.o.p.result, entry.o.valid, entry.o.ready
-        passes, narrows, widens = entry.o.p.passes, entry.o.p.narrows, entry.o.p.widens
-        last_part = entry.o.p.last_part
 
         # The part of the wider beat that goes with this one, and whether it is the last needed.
         part, parts_done = Signal(3), Signal(3)
         starts, done = Signal(init=1), Signal()
         m.d.comb += [
-            part.eq(Mux(starts, entry.o.p.first, parts_done)),
-            done.eq(entry.o.p.ends | (part == entry.o.p.end_part)),
+            part.eq(Mux(starts, self.i.p.first, parts_done)),
+            done.eq(self.i.p.ends | (part == self.i.p.end_part)),
         ]
 
         # What stands in the register counts as a beat once it is complete.
-        load, partial = Signal(), Signal()
+        free, load, partial = Signal(), Signal(), Signal()
         last, end, error = (Signal(name=name, reset_less=True) for name in ("last", "end", "error"))
         m.d.comb += [
-            load.eq(valid & (~self.o.valid | self.o.ready)),
-            ready.eq((~self.o.valid | self.o.ready) & (done | ~widens)),
+            free.eq(~self.o.valid | self.o.ready),
+            load.eq(self.i.valid & ~i.half & free),
+            self.i.ready.eq(i.half | (free & (done | ~widens))),
         ]
-        with m.If(~self.o.valid | self.o.ready):
-            m.d.sync += self.o.valid.eq(valid & (done | ~narrows))
+        with m.If(free):
+            m.d.sync += self.o.valid.eq(self.i.valid & ~i.half & (done | ~narrows))
         with m.If(load):
             m.d.sync += [
                 parts_done.eq(Mux(done, 0, part + 1)),
@@ -180,7 +193,7 @@ class Repack(wiring.Component):
         counts = self._counts(m, i, part)
         # The bytes that go with `part`, found a cycle ahead.
         mine, following_bytes = Signal(size), Signal(size)
-        m.d.comb += mine.eq(Mux(starts, entry.o.p.first_bytes, following_bytes))
+        m.d.comb += mine.eq(Mux(starts, self.i.p.first_bytes, following_bytes))
         ratios = {
             lane.bytes // out_lane.bytes
             for lane in self._lanes
@@ -189,7 +202,7 @@ class Repack(wiring.Component):
         }
         with m.If(load):
             m.d.sync += following_bytes.eq(-1)
-            with m.Switch(last_part):
+            with m.Switch(self.i.p.last_part):
                 for ratio in sorted(ratios):
                     with m.Case(ratio - 1):
                         m.d.sync += following_bytes.eq(mine.rotate_left(size // ratio))
@@ -235,6 +248,12 @@ class Repack(wiring.Component):
                                 m.d.comb += value.eq(choice)
             counts.append(value)
         return counts
+
+
+def _lanes_of_results(data_width: int, lanes: Collection[Lane]) -> frozenset[Lane]:
+    """The lanes that counts are in: of 64-bit ones in beats of 32 bits, the bit unit makes 32."""
+    widest = Lane(min(data_width, 64).bit_length() - 4)
+    return frozenset(min(lane, widest) for lane in lanes)
 
 
 def _bytes_of(part: Value, parts: int, size: int) -> Value:

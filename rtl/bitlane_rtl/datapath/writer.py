@@ -4,6 +4,7 @@ Never enables a byte outside the output, never starts a burst before its first b
 writes nothing after a beat that could not be read: an open burst ends with empty strobes.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal
@@ -14,7 +15,7 @@ from ..abi import BEATS_PER_BLOCK, Mode
 from ..configuration import Configuration
 from ..ports.memory_port import WritePort, request, write_data
 from ..streams.beats import ToWrite
-from ..streams.queue import Queue, Skid
+from ..streams.queue import Queue, Skid, Stage
 from ..walk.bursts import Burst, Span, Splitter
 from ..walk.loops import Loops, Track
 from ..walk.walker import Start, Walker
@@ -99,8 +100,9 @@ class Writer(wiring.Component):
     waiting: Signal
     address: Signal
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, stages: Mapping[str, Stage]) -> None:
         self._configuration = configuration
+        self._stages = stages
         width = configuration.address_width
         super().__init__(
             {
@@ -145,9 +147,7 @@ class Writer(wiring.Component):
         m.submodules.walker = walker = Walker(config, has_offset=False)
         m.submodules.splitter = splitter = Splitter(config, _Tag(config))
         # The walker is ahead of the data by as much as readers and bit unit take for it.
-        m.submodules.spans = spans = Queue(
-            Span(config, _Tag(config)), config.ahead, registered=True
-        )
+        m.submodules.spans = spans = self._stages["spans"](Span(config, _Tag(config)))
         run, span = walker.o.p, spans.i.p
         wiring.connect(m, wiring.flipped(self.start), walker.i)
         wiring.connect(m, spans.o, splitter.i)
@@ -173,10 +173,7 @@ class Writer(wiring.Component):
                     span.extent.eq((1 << run.start.out_lane) - 1),
                     span.tag.within.eq((1 << run.start.out_lane) - 1),
                 ]
-        if config.single_runs:
-            return splitter.o
-        # Else whether an element was the last of its beat would reach the queue of spans.
-        m.submodules.bursts = bursts = Skid(Burst(config, _Tag(config)))
+        m.submodules.bursts = bursts = self._stages["bursts"](Burst(config, _Tag(config)))
         wiring.connect(m, splitter.o, bursts.i)
         return bursts.o
 

@@ -45,10 +45,13 @@ class Operands(data.StructLayout):
 
 
 class Result(data.StructLayout):
-    """A beat that the bit unit computed; counts stand in the low bits of their input lane."""
+    """A beat that the bit unit computed; counts stand in the low bits of their input lane.
+
+    ``half``: the first beat of an element of two; its count is in that of the second.
+    """
 
     def __init__(self, data_width: int) -> None:
-        super().__init__({"data": data_width, "lane": 2, "out_lane": 2, "edge": Edge})
+        super().__init__({"data": data_width, "lane": 2, "out_lane": 2, "half": 1, "edge": Edge})
 
 
 class ToWrite(data.StructLayout):

@@ -1,15 +1,76 @@
 """Queues between stages: streams in, the same streams out, in order. No arithmetic on payloads.
 
 A queue never loses, doubles, reorders or alters a payload, and no combinational path leads from
-``o.ready`` to ``i.ready``.
+``o.ready`` to ``i.ready`` but through `Wire` and `Register`.
 """
+
+from collections.abc import Callable
 
 from amaranth.hdl import Cat, Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Hold", "Queue", "Skid", "Slack"]
+__all__ = ["Buffer", "Credit", "Hold", "Queue", "Register", "Skid", "Slack", "Stage", "Wire"]
+
+
+class Wire(wiring.Component):
+    """Nothing between its two sides.
+
+    Members
+    -------
+    i : ``In(stream.Signature(shape))``
+    o : ``Out(stream.Signature(shape))``
+
+    Latency: 0 cycles. Throughput: 1 payload a cycle. Holds none. Area: none.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, shape: ShapeLike) -> None:
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        wiring.connect(m, wiring.flipped(self.i), wiring.flipped(self.o))
+        return m
+
+
+class Register(wiring.Component):
+    """One entry of registers that cuts the paths of ``valid`` and ``payload``, not of ``ready``.
+
+    Members
+    -------
+    i : ``In(stream.Signature(shape))``
+        ``ready`` is 1 where ``o.ready`` is.
+    o : ``Out(stream.Signature(shape))``
+        ``valid`` and ``payload`` come straight from registers.
+
+    Latency: 1 cycle. Throughput: 1 payload a cycle. Holds 1 payload.
+    Undefined: ``o.payload`` while ``o.valid`` is 0.
+    Area: ``width + 1`` flip-flops and 1 LUT4; none where ``o.ready`` is always 1.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, shape: ShapeLike) -> None:
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        entering, leaving = Value.cast(self.i.payload), Value.cast(self.o.payload)
+        held = Signal(len(leaving), reset_less=True)
+        full = Signal()
+        m.d.comb += [
+            self.i.ready.eq(~full | self.o.ready),
+            self.o.valid.eq(full),
+            leaving.eq(held),
+        ]
+        with m.If(self.i.ready):
+            m.d.sync += [full.eq(self.i.valid), held.eq(entering)]
+        return m
 
 
 class Skid(wiring.Component):
@@ -271,3 +332,53 @@ class Queue(wiring.Component):
             with m.Elif(leave):
                 m.d.sync += valid.eq(more)
         return m
+
+
+class Credit(wiring.Component):
+    """Lets no more payloads on their way than a queue has room for.
+
+    What comes between whoever takes a credit for a payload and the queue needs no ``ready`` then.
+
+    Parameters
+    ----------
+    depth
+        Payloads that the queue holds: a power of two.
+
+    Members
+    -------
+    taken : ``In(1)``
+        A payload sets out, in this cycle. Only while ``room``.
+    returned : ``In(1)``
+        The queue gave a payload away, in this cycle.
+    room : ``Out(1)``
+        A payload may set out. From a register.
+
+    Latency: a credit that is returned can be taken 2 cycles later. Throughput: a credit a cycle, if
+    no more than ``depth - 2`` cycles lie between ``taken`` and the payload's ``returned``.
+    Area: 8 LUT4 and 6 flip-flops at depth 16.
+    """
+
+    taken: Signal
+    returned: Signal
+    room: Signal
+
+    def __init__(self, depth: int) -> None:
+        self._depth = depth
+        super().__init__({"taken": In(1), "returned": In(1), "room": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        under_way = Signal(range(self._depth + 1))
+        returned = Signal()  # what gives a payload away is known late
+        m.d.sync += returned.eq(self.returned)
+        m.d.comb += self.room.eq(~under_way[-1])
+        with m.If(self.taken ^ returned):  # one adder for both: plus 1, or plus -1
+            m.d.sync += under_way.eq(under_way + Cat(1, returned.replicate(len(under_way) - 1)))
+        return m
+
+
+Buffer = Wire | Register | Hold | Skid | Slack | Queue
+"""What can stand between two stages."""
+
+Stage = Callable[[ShapeLike], Buffer]
+"""Makes a buffer for payloads of a shape."""

@@ -14,6 +14,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.control.registers import Registers
 from bitlane_rtl.control.sequencer import Sequencer
 from bitlane_rtl.core import Core
+from bitlane_rtl.datapath.datapath import stages
 from bitlane_rtl.datapath.joiner import Joiner
 from bitlane_rtl.datapath.reader import Reader
 from bitlane_rtl.datapath.repack import Repack
@@ -156,14 +157,14 @@ ON_REQUEST = (
 """Measured only when named: slow, or larger than their chip with the flip-flops around them."""
 
 _PARTS: Mapping[str, Callable[[Configuration], wiring.Component]] = {
-    "reader": Reader,
+    "reader": lambda config: Reader(config, stages(config)),
     "walker": lambda config: Walker(config, has_offset=True),
-    "joiner": Joiner,
+    "joiner": lambda config: Joiner(config, stages(config)["moved"]),
     "bit unit": lambda config: BitUnit(config.data_width, config.ops, config.lanes),
     "shifter": lambda config: Shifter(config.data_width, config.ops, config.lanes),
     "popcount": lambda config: Popcount(config.data_width, config.lanes),
     "repack": lambda config: Repack(config.data_width, config.lanes, config.ops),
-    "writer": Writer,
+    "writer": lambda config: Writer(config, stages(config)),
     "sequencer": Sequencer,
     "registers": Registers,
     "read arbiter": lambda config: ReadArbiter(
