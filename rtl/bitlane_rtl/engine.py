@@ -239,15 +239,18 @@ class Engine(wiring.Component):
             reads.append(("b", self._data_path.read_b))
         for name, port in reads:
             request, beats = port.request, port.data
-            beat = Signal(name=f"{name}_beat")
+            # A cycle late: handshakes are known late in theirs.
+            beat, asked = Signal(name=f"{name}_beat"), Signal(5, name=f"{name}_asked")
             due = Signal(range(1 << 12), name=f"{name}_due")
             m.d.comb += [
-                beat.eq(beats.valid & beats.ready),
                 getattr(registers, f"{name}_beat").eq(beat),
                 getattr(registers, f"{name}_stall").eq((due != 0) & ~beat),
             ]
-            asked = Mux(request.valid & request.ready, request.p.length + 1, 0)
-            m.d.sync += due.eq(due + asked - beat)
+            m.d.sync += [
+                beat.eq(beats.valid & beats.ready),
+                asked.eq(Mux(request.valid & request.ready, request.p.length + 1, 0)),
+                due.eq(due + asked - beat),
+            ]
         beats = self.write.data
         m.d.comb += [
             registers.y_beat.eq(beats.valid & beats.ready),

@@ -12,8 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import RECORD, RECORD_WORDS, Mode, Op, Status, loop_word
 from ..configuration import Configuration
-from ..datapath.datapath import Command
-from ..walk.loops import Loops
+from ..walk.loops import Command, Loops
 from .refusals import Refusals, control_field
 
 __all__ = ["Sequencer", "ring_columns"]
@@ -179,9 +178,7 @@ class Sequencer(wiring.Component):
             ]
             with m.If(_strided(control)):  # else walkers may still use it
                 m.d.sync += [
-                    self.loops.run.eq(fields["RUN"] - 1),
-                    self.loops.once[0].eq(fields["RUN"] == 1),
-                    self.loops.twice[0].eq(fields["RUN"] == 2),
+                    self.loops.run.eq(fields["RUN"][: len(self.loops.run)] - 2),
                 ]
             lane, out_lane = (control_field(control, name) for name in _LANES)
             m.d.sync += [
@@ -213,12 +210,6 @@ class Sequencer(wiring.Component):
                 m.d.sync += [slot.eq(started), group.eq(0), arriving.eq(0), full.eq(0)]
             with m.Elif((position == 0) & ~take):
                 m.d.sync += [group.eq(0), arriving.eq(0), full.eq(0)]
-        for loop, count in enumerate(self.loops.counts, start=1):
-            # A cycle late, while the record is decoded.
-            m.d.sync += [
-                self.loops.once[loop].eq(count == 0),
-                self.loops.twice[loop].eq(count == 1),
-            ]
         self._command(m, control, fields, extent, widens, ratio)
         return m
 
@@ -270,7 +261,7 @@ class Sequencer(wiring.Component):
             number = RECORD[name].word
             column = number % columns
             word = words[32 * column : 32 * column + 32]
-            less = 1 if name.startswith("COUNT_") else 0
+            less = 2 if name.startswith("COUNT_") else 0
             with m.If(position == number // columns):
                 m.d.sync += target.eq(word - less)
 
@@ -294,20 +285,21 @@ class Sequencer(wiring.Component):
             operation.arithmetic.eq(control_field(control, "ARITHMETIC")),
             command.reads_b.eq(operation.op.matches(*(op for op in Op if op.reads_b))),
         ]
+        form = command.form
+        m.d.comb += [
+            form.lane.eq(operation.lane),
+            form.out_lane.eq(operation.out_lane),
+            form.widens.eq(widens),
+            form.ratio.eq(ratio),
+            form.y_dense.eq(y_dense),
+            command.loops.eq(control_field(control, "LOOPS") - 1),
+        ]
         for name, start in (("A", command.a), ("B", command.b), ("Y", command.y)):
-            mode = control_field(control, f"{name}_MODE")
             m.d.comb += [
                 start.address.eq(fields[f"{name}_BASE"]),
                 start.offset.eq(Mux(y_dense, fields["Y_BASE"][: config.data_bytes_log2], 0)),
                 start.extent.eq(extent["OUT_LANE" if name == "Y" else "LANE"]),
-                start.lane.eq(operation.lane),
-                start.out_lane.eq(operation.out_lane),
-                start.widens.eq(widens),
-                start.ratio.eq(ratio),
-                start.strided.eq(mode == Mode.STRIDED),
-                start.repeat.eq(mode == Mode.REPEAT),
-                start.offset_steps.eq(y_dense),
-                start.loops.eq(control_field(control, "LOOPS") - 1),
+                start.mode.eq(control_field(control, f"{name}_MODE")),
             ]
 
 

@@ -1,64 +1,81 @@
 """The data path: readers, bit unit, repack, writer. Takes commands, gives back how they ended.
 
 A command that was started either retires or faults, in order. Nothing is written after a fault.
+`stages` alone decides what stands between the units; no unit knows what is beside it.
 """
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal, Value, ValueLike
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Cat, Module, Signal, Value, ValueLike
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import Port, Status
+from ..abi import Mode, Port, Status
 from ..bit_unit.bit_unit import BitUnit
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, WritePort
-from ..streams.beats import Operands, Operation, ToWrite
-from ..streams.queue import Credit, Hold, Queue, Register, Skid, Stage, Wire
-from ..walk.loops import Loops
-from ..walk.walker import Start
+from ..streams.beats import Operands, ToWrite
+from ..streams.queue import Credit, Hold, Queue, Register, Skid, Slack, Stage, Wire
+from ..walk.loops import Command, Form, Loops
+from ..walk.nest import Nest
 from .pairing import Pairing, Work
 from .reader import Reader
 from .repack import Decode, Decoded, Repack
 from .watchdog import Watchdog
 from .writer import Writer
 
-__all__ = ["Command", "DataPath", "stages"]
+__all__ = ["DataPath", "stages"]
 
-
-class Command(data.StructLayout):
-    """A checked command: what each stream and the bit unit need to know of it."""
-
-    def __init__(self, configuration: Configuration) -> None:
-        start = Start(configuration)
-        super().__init__({"a": start, "b": start, "y": start, "operation": Operation, "reads_b": 1})
+RESULTS = 16
+"""Results under way through the bit unit, or waiting behind it, where credits say how many."""
 
 
 def stages(config: Configuration) -> dict[str, Stage]:
-    """What stands between the stages of the data path, by name: the only place that decides it."""
-    deep = {"block_ram": config.block_ram}
-    # A beat takes the bit unit's cycles whether it is held up or not, if there is LUT RAM to wait
-    # in behind it: then nothing from there on has to ask.
+    """What stands between the units, by name: the only place that decides it.
+
+    The first beat of a command of 64 bits, by the cycles after its start::
+
+        1  nest -> steps -> follower -> splitter            Slack
+        2  burst -> requests                                Skid
+        3  request on the port
+        4  beat -> byte network -> moved                    Register
+        5  joiner -> words                                  Queue, credit by bursts
+        7  pairing, bit unit
+       10  decode -> results                                Queue, credit by beats
+       11  repack
+       12  outputs -> writer                                Wire
+       13  beat on the port
+
+    Beside it ``work`` takes the operation to the pairing, and ``spans`` and ``bursts`` the output's
+    runs to the writer, ahead of the data.
+    """
+    narrow = config.data_width < 64 or config.single_runs
     return {
+        "steps": Slack,
+        # Bursts of a single run have many beats, and the memory is asked well ahead of them.
         "requests": Hold if config.single_runs else Skid,
-        "moved": Register if config.pipelined else Wire,
+        # At 32 bits the byte network has two steps, and 64 bytes are to be done within N + 12.
+        "moved": Wire if narrow else Register,
         "words": lambda shape: Queue(
-            shape, config.fifo_beats, credit=True, registered=config.pipelined, **deep
+            shape,
+            config.fifo_beats,
+            block_ram=config.block_ram,
+            registered=not narrow,
+            credit=True,
         ),
         "work": lambda shape: Queue(shape, config.ahead, registered=config.ahead > 2),
         "operands": Skid if config.operand_registers else Wire,
         "results": (lambda shape: Queue(shape, RESULTS, credit=True)) if credited(config) else Skid,
         "outputs": Wire,
         "spans": lambda shape: Queue(shape, config.ahead, registered=True),
+        # Else whether an element was the last of its beat would reach the queue of spans.
         "bursts": Wire if config.single_runs else Skid,
     }
 
 
-RESULTS = 16
-"""Results that can wait for the writer, or be on their way through the bit unit."""
-
-
 def credited(config: Configuration) -> bool:
+    """Whether operands set out only while there is room for their results, so that nothing asks
+    for ``ready`` on the way. It takes LUT RAM for the results to wait in."""
     return not config.block_ram and config.single_op is None
 
 
@@ -68,7 +85,7 @@ class DataPath(wiring.Component):
     Members
     -------
     i : ``In(stream.Signature(Command(configuration)))``
-        Commands, taken while earlier ones still run; every second cycle at most.
+        Commands, taken while earlier ones still run; every third cycle at most.
     loops : ``In(Loops(configuration))``
         Steady from the start of a command until ``walking`` is 0.
     read_a, read_b : ``Out(ReadPort(address_width, data_width))``
@@ -88,8 +105,7 @@ class DataPath(wiring.Component):
     drained : ``Out(1)``
         No bus transaction is open.
 
-    Latency: the sum of `Reader`, `BitUnit`, `Repack` and `Writer`; see `Engine`. Throughput: a
-    beat a cycle on the port that carries most.
+    Latency: see `stages`. Throughput: a beat a cycle on the port that carries most.
     """
 
     i: stream.Interface
@@ -109,6 +125,7 @@ class DataPath(wiring.Component):
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
+        self._stages = stages(configuration)
         read = ReadPort(configuration.address_width, configuration.data_width)
         super().__init__(
             {
@@ -132,65 +149,66 @@ class DataPath(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._configuration
-        self._stages = stages(config)
-        m.submodules.reader_a = reader_a = Reader(config, self._stages)
+        names = ("a", "b") if config.has_b else ("a",)
+        readers = {name: Reader(config, self._stages) for name in names}
+        for name, reader in readers.items():
+            m.submodules[f"reader_{name}"] = reader
+            wiring.connect(m, reader.port, wiring.flipped(getattr(self, f"read_{name}")))
         m.submodules.writer = writer = Writer(config, self._stages)
-        readers = [(reader_a, self.i.p.a, self.read_a, self.loops.a)]
-        if config.has_b:
-            m.submodules.reader_b = reader_b = Reader(config, self._stages)
-            readers.append((reader_b, self.i.p.b, self.read_b, self.loops.b))
         wiring.connect(m, writer.port, wiring.flipped(self.write))
         m.submodules.pairing = pairing = Pairing(config)
-        self._compute(m, [reader for reader, *_ in readers], pairing, writer)
+        self._start(m, {**readers, "y": writer}, pairing)
+        for name, reader in readers.items():
+            wiring.connect(m, reader.o, getattr(pairing, name))
+        self._compute(m, pairing, writer)
+        self._faults(m, list(readers.values()), writer, pairing.bad_port)
+        return m
 
-        # Every unit takes the command in one cycle: each can hold the next while it finishes one.
-        # They are asked a cycle ahead: who can take a command still can in the next cycle.
+    def _start(self, m: Module, streams: dict[str, Reader | Writer], pairing: Pairing) -> None:
+        """Let all units take a command in one cycle; each can hold the next while it ends one."""
+        config, command = self._configuration, self.i.p
+        m.submodules.nest = nest = Nest(config, self._stages["steps"])
+        form: Any = Signal(Form(), reset_less=True)
         go = Signal()
         ready = Signal()
-        free: Value = writer.start.ready
+        free: Value = ~nest.walking
         if pairing.asks:
             m.submodules.work = work = self._stages["work"](Work(config))
             wiring.connect(m, work.o, pairing.work)
             free &= work.i.ready
             m.d.comb += [
-                work.i.p.operation.eq(self.i.p.operation),
-                work.i.p.reads_b.eq(self.i.p.reads_b),
-                work.i.p.beats.eq(self.i.p.a.extent[config.data_bytes_log2 :]),
+                work.i.p.operation.eq(command.operation),
+                work.i.p.reads_b.eq(command.reads_b),
+                work.i.p.beats.eq(command.a.extent[config.data_bytes_log2 :] - 1),
                 work.i.valid.eq(go),
             ]
-        walking: Value = writer.walking
-        drained: Value = writer.drained
-        for number, (reader, start, port, track) in enumerate(readers):
-            wiring.connect(m, reader.port, wiring.flipped(port))
-            needed = self.i.p.reads_b if number else 1
-            free &= reader.i.ready
-            walking |= reader.walking
-            drained &= ~reader.waiting
-            m.d.comb += [
-                reader.i.payload.eq(start),
-                reader.i.valid.eq(go & needed),
-                reader.loops.eq(self.loops),
-                reader.track.eq(track),
-                reader.offsets.eq(self.loops.y),
-                reader.stop.eq(self.stop),
-            ]
+        # They are asked a cycle ahead: who can take a command still can in the next cycle.
         m.d.sync += ready.eq(free & ~go)
+        with m.If(go):
+            m.d.sync += form.eq(command.form)
+        modes = (command.a.mode, command.b.mode, command.y.mode)
         m.d.comb += [
             self.i.ready.eq(ready & ~self.stop),
             go.eq(self.i.valid & self.i.ready),
-            writer.start.payload.eq(self.i.p.y),
-            writer.start.valid.eq(go),
-            writer.loops.eq(self.loops),
-            writer.track.eq(self.loops.y),
-            writer.stop.eq(self.stop),
-            self.walking.eq(walking),
-            self.drained.eq(drained),
+            nest.start.eq(go),
+            nest.used.eq(Cat(1, command.reads_b if config.has_b else 0, 1)),
+            nest.strided.eq(Cat(mode == Mode.STRIDED for mode in modes)),
+            nest.in_use.eq(command.loops),
+            nest.loops.eq(self.loops),
+            self.walking.eq(nest.walking),
         ]
+        for name, unit in streams.items():
+            wiring.connect(m, getattr(nest, name), unit.steps)
+            m.d.comb += [
+                unit.start.eq(go),
+                unit.begin.eq(getattr(command, name)),
+                unit.form.eq(form),
+                unit.track.eq(getattr(self.loops, name)),
+                unit.offsets.eq(self.loops.y),
+                unit.stop.eq(self.stop),
+            ]
 
-        self._faults(m, [reader for reader, *_ in readers], writer, pairing.bad_port)
-        return m
-
-    def _compute(self, m: Module, readers: list[Reader], pairing: Pairing, writer: Writer) -> None:
+    def _compute(self, m: Module, pairing: Pairing, writer: Writer) -> None:
         """From operands to what is written."""
         config = self._configuration
         width, lanes = config.data_width, config.lanes
@@ -200,15 +218,12 @@ class DataPath(wiring.Component):
         m.submodules.results = results = self._stages["results"](Decoded(width))
         m.submodules.repack = repack = Repack(width, lanes, config.ops)
         m.submodules.outputs = outputs = self._stages["outputs"](ToWrite(width))
-        for reader, operand in zip(readers, ("a", "b"), strict=False):
-            wiring.connect(m, reader.o, getattr(pairing, operand))
-        wiring.connect(m, pairing.o, operands.i)
-        wiring.connect(m, operands.o, bit_unit.i)
-        wiring.connect(m, bit_unit.o, decode.i)
-        wiring.connect(m, decode.o, results.i)
-        wiring.connect(m, results.o, repack.i)
-        wiring.connect(m, repack.o, outputs.i)
-        wiring.connect(m, outputs.o, writer.i)
+        units = (operands, bit_unit, decode, results, repack, outputs)
+        source = pairing.o
+        for unit in units:
+            wiring.connect(m, source, unit.i)
+            source = unit.o
+        wiring.connect(m, source, writer.i)
         m.d.comb += pairing.room.eq(1)
         if credited(config):
             m.submodules.credit = credit = Credit(RESULTS)
@@ -219,6 +234,7 @@ class DataPath(wiring.Component):
             ]
 
     def _faults(self, m: Module, readers: list[Reader], writer: Writer, bad_port: Signal) -> None:
+        """Say how the oldest command fails, and when."""
         m.submodules.watchdog = watchdog = Watchdog()
         streams = [port for reader in readers for port in (reader.port.request, reader.port.data)]
         streams += [writer.port.request, writer.port.data, writer.port.response]
@@ -226,12 +242,15 @@ class DataPath(wiring.Component):
         for each in streams:
             progress = (each.valid & each.ready) | progress
         waiting: Value = writer.waiting
+        drained: Value = writer.drained
         for reader in readers:
             waiting |= reader.waiting
+            drained &= ~reader.waiting
+        # A cycle late, as handshakes are known late in theirs.
+        m.d.sync += [watchdog.progress.eq(progress), watchdog.waiting.eq(waiting)]
         m.d.comb += [
             watchdog.bound.eq(self.timeout),
-            watchdog.progress.eq(progress),
-            watchdog.waiting.eq(waiting),
+            self.drained.eq(drained),
             self.retire.eq(writer.retire),
         ]
         # An unreadable beat is a fault only when all before it has been written and answered.
@@ -248,10 +267,9 @@ class DataPath(wiring.Component):
             m.d.comb += [self.code.eq(Status.READ_ERROR), self.fault_port.eq(bad_port)]
         with m.Else():
             m.d.comb += self.code.eq(Status.TIMEOUT)
-            ports = (Port.READ_A, Port.READ_B)[: len(readers)]
-            for reader, port in reversed(list(zip(readers, ports, strict=True))):
+            for reader, port in reversed(list(zip(readers, Port, strict=False))):
                 with m.If(reader.waiting):
                     m.d.comb += self.fault_port.eq(port)
-        for reader, port in zip(readers, (Port.READ_A, Port.READ_B), strict=False):
+        for reader, port in zip(readers, Port, strict=False):
             with m.If(self.fault_port == port):
                 m.d.comb += self.fault_address.eq(reader.address)

@@ -17,12 +17,13 @@ __all__ = ["Pairing", "Work"]
 class Work(data.StructLayout):
     """What is to be done with the operands of a command.
 
-    ``beats``: of a run that starts at byte 0, less one; 0 bits wide unless runs can REPEAT.
+    ``beats``: of a run that starts at byte 0, less two, and so negative for a single one; 0 bits
+    wide unless runs can REPEAT.
     """
 
     def __init__(self, configuration: Configuration) -> None:
         repeat = Mode.REPEAT in configuration.modes
-        beats = configuration.length_bits - configuration.data_bytes_log2
+        beats = configuration.length_bits - configuration.data_bytes_log2 + 1
         super().__init__({"operation": Operation, "reads_b": 1, "beats": beats if repeat else 0})
 
 
@@ -125,13 +126,14 @@ class Pairing(wiring.Component):
     def _repeat(self, m: Module, sent: Value, run_ends: Signal) -> None:
         """Count the beats of a run of A that repeats; any other tells its last one itself."""
         a = self.a.p
-        beats = self.work.p.beats
-        # Beats to come but one, and so negative at the last one.
-        left = Signal(len(beats) + 1)
+        # Beats that follow the next one, less one: negative at the last one.
+        left, following = Signal.like(self.work.p.beats), Signal.like(self.work.p.beats)
         begins = Signal(init=1)
-        now = Signal(len(left))
-        m.d.comb += now.eq(Mux(begins, beats - 1, left))
+        m.d.comb += following.eq(Mux(begins, self.work.p.beats, left))
         with m.If(a.repeat):
-            m.d.comb += run_ends.eq(now[-1] & ~(begins & a.extra))
+            m.d.comb += run_ends.eq(following[-1] & ~(begins & a.extra))
         with m.If(sent):
-            m.d.sync += [begins.eq(run_ends), left.eq(Mux(begins & a.extra, now, now - 1))]
+            m.d.sync += [
+                begins.eq(run_ends),
+                left.eq(Mux(begins & a.extra, following, following - 1)),
+            ]

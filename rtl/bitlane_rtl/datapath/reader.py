@@ -6,7 +6,7 @@ Never requests a beat that it has no room for, and so never holds up a port that
 from collections.abc import Mapping
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,8 +15,8 @@ from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, request
 from ..streams.queue import Queue, Stage
 from ..walk.bursts import Burst, Splitter
-from ..walk.loops import Loops, Track
-from ..walk.walker import Start
+from ..walk.loops import Form, Start, Track
+from ..walk.nest import Step
 from .joiner import Aligned, Joiner, Placement
 from .spans import Spans
 
@@ -36,37 +36,34 @@ class Reader(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(Start(configuration)))``
-        Commands.
-    loops, track, offsets
-        As for `walker.Walker`.
+    start, begin, form, track, offsets, steps
+        As for `follower.Follower`; ``steps`` are its ``i``.
     stop : ``In(1)``
         Request no more from the next cycle on; what has been requested is still taken.
     port : ``Out(ReadPort(address_width, data_width))``
     o : ``Out(stream.Signature(Aligned(configuration)))``
         The operand's beats, one a run if it repeats. After the first with ``edge.error`` all have
         it.
-    walking : ``Out(1)``
-        See `walker.Walker`.
     waiting : ``Out(1)``
         The memory owes an answer to a request, or does not take one.
     address : ``Out(address_width)``
         The burst that had the first beat in error; before that, the one that is waited for.
 
-    Latency: start to request 2 cycles and that of ``requests``; beat to output those of ``moved``
+    Latency: step to request 1 cycle and that of ``requests``; beat to output those of ``moved``
     and ``words``. Throughput: a beat a cycle if the memory answers within ``fifo_beats`` cycles
     less two blocks; a gathered element a cycle if within ``min(bursts - 1, fifo_beats)``.
-    Bound of the clock: the walker's address into the splitter, and room for the next burst.
+    Bound of the clock: the follower's address into the splitter, and room for the next burst.
     """
 
-    i: stream.Interface
-    loops: Any
+    start: Signal
+    begin: Any
+    form: Any
     track: Any
     offsets: Any
+    steps: stream.Interface
     stop: Signal
     port: Any
     o: stream.Interface
-    walking: Signal
     waiting: Signal
     address: Signal
 
@@ -77,14 +74,15 @@ class Reader(wiring.Component):
         track = Track(width, configuration.loops)
         super().__init__(
             {
-                "i": In(stream.Signature(Start(configuration))),
-                "loops": In(Loops(configuration)),
+                "start": In(1),
+                "begin": In(Start(configuration)),
+                "form": In(Form()),
                 "track": In(track),
                 "offsets": In(track),
+                "steps": In(stream.Signature(Step(configuration))),
                 "stop": In(1),
                 "port": Out(ReadPort(width, configuration.data_width)),
                 "o": Out(stream.Signature(Aligned(configuration))),
-                "walking": Out(1),
                 "waiting": Out(1),
                 "address": Out(width),
             }
@@ -97,14 +95,10 @@ class Reader(wiring.Component):
         # With single runs a burst takes two cycles at `Hold`, which hide the gap.
         splitter = Splitter(config, Placement(config), gap=config.single_runs)
         m.submodules.splitter = splitter
-        wiring.connect(m, wiring.flipped(self.i), spans.i)
+        wiring.connect(m, wiring.flipped(self.steps), spans.i)
         wiring.connect(m, spans.o, splitter.i)
-        m.d.comb += [
-            spans.loops.eq(self.loops),
-            spans.track.eq(self.track),
-            spans.offsets.eq(self.offsets),
-            self.walking.eq(spans.walking),
-        ]
+        for name in ("start", "begin", "form", "track", "offsets"):
+            m.d.comb += getattr(spans, name).eq(getattr(self, name))
         m.submodules.words = words = self._stages["words"](Aligned(config))
         wiring.connect(m, words.o, wiring.flipped(self.o))
         # A cycle late: the FIFO's ready comes from the far end of the data path.
@@ -143,17 +137,21 @@ class Reader(wiring.Component):
             # A burst that `opened` does not offer yet is still among the requests.
             self.waiting.eq(opened.o.valid | requests.o.valid),
         ]
-        # What the burst will fill of the FIFO, less one: a flush more, or a prime less.
+        # What a burst fills of the FIFO: its beats, one more with a flush, one less with a prime.
         more, less = place.flush & burst.final, place.prime & burst.first
-        beats = Signal(len(burst.length) + 2)
-        taken = Signal(range(depth))
+        taken, changed = Signal(range(depth)), Signal(range(depth))
         free = Signal(range(depth), init=depth - 1)
         free_next = Signal.like(free)
-        m.d.comb += beats.eq(burst.length + Cat(more ^ less, (less & ~more).replicate(5)))
         with m.If(opened.i.valid):
-            # ``-beats - 1`` is the complement of ``beats``, and ``left`` the adder's carry.
-            m.d.comb += taken.eq(~beats.as_signed())
-        m.d.comb += free_next.eq((Cat(1, free) + Cat(left, taken))[1:])
+            m.d.comb += [
+                taken.eq(~Cat(burst.length, Const(0, len(free) - len(burst.length)))),
+                changed.eq(Cat(more ^ less, (more & ~less).replicate(len(free) - 1))),
+            ]
+        # ``-length - 1`` is the complement of ``length``. Three numbers become two without a carry;
+        # then ``left`` is that of the adder, the only one.
+        odd = free ^ taken ^ changed
+        carry = (free & taken) | (free & changed) | (taken & changed)
+        m.d.comb += free_next.eq((Cat(1, odd) + Cat(left, carry << 1))[1:])
         opens = 1 if config.bursts == 2 else ~(opened.level[-1] | opened.level[:-1].all())
         m.d.sync += [
             free.eq(free_next),

@@ -1,4 +1,4 @@
-"""From the commands of one operand to spans of bytes, and where each goes. Requests nothing."""
+"""From the steps of one operand to spans of bytes, and where each goes. Requests nothing."""
 
 from typing import Any
 
@@ -9,101 +9,99 @@ from amaranth.lib.wiring import In, Out
 from ..abi import Lane, Mode, Op
 from ..configuration import Configuration
 from ..walk.bursts import Span
-from ..walk.loops import Loops, Track
-from ..walk.walker import Start, Walker
+from ..walk.follower import Follower
+from ..walk.loops import Form, Start, Track
+from ..walk.nest import Step
 from .joiner import Placement
 
 __all__ = ["Spans"]
 
 
 class Spans(wiring.Component):
-    """Walks an operand's runs and places each like the output.
+    """Follows an operand's runs and places each like the output.
 
     A span is a dense run, or an element of a STRIDED or REPEAT one.
 
     Members
     -------
-    i : ``In(stream.Signature(Start(configuration)))``
-        Commands.
-    loops, track, offsets
-        As for `walker.Walker`.
+    start, begin, form, track, offsets, i
+        As for `follower.Follower`.
     o : ``Out(stream.Signature(Span(configuration, Placement(configuration))))``
-    walking : ``Out(1)``
-        See `walker.Walker`.
 
-    Latency and throughput: those of `walker.Walker`.
+    Latency: 0 cycles. Throughput: a span a cycle.
     Bound of the clock: offset -> place -> how far the byte network has to move.
     """
 
-    i: stream.Interface
-    loops: Any
+    start: Signal
+    begin: Any
+    form: Any
     track: Any
     offsets: Any
+    i: stream.Interface
     o: stream.Interface
-    walking: Signal
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         track = Track(configuration.address_width, configuration.loops)
         super().__init__(
             {
-                "i": In(stream.Signature(Start(configuration))),
-                "loops": In(Loops(configuration)),
+                "start": In(1),
+                "begin": In(Start(configuration)),
+                "form": In(Form()),
                 "track": In(track),
                 "offsets": In(track),
+                "i": In(stream.Signature(Step(configuration))),
                 "o": Out(stream.Signature(Span(configuration, Placement(configuration)))),
-                "walking": Out(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        config = self._configuration
+        config, form = self._configuration, self.form
         log2 = config.data_bytes_log2
-        m.submodules.walker = walker = Walker(config, has_offset=True)
-        run, start = walker.o.p, walker.o.p.start
-        span, place = self.o.p, self.o.p.tag
-        wiring.connect(m, wiring.flipped(self.i), walker.i)
+        m.submodules.follower = follower = Follower(config, has_offset=True)
+        run, span, place = follower.o.p, self.o.p, self.o.p.tag
+        wiring.connect(m, wiring.flipped(self.i), follower.i)
+        # Elements are cut down here, as the splitter has long sums to do: only `rest` is needed of
+        # a run's extent then.
+        mode = Signal(2, reset_less=True)
+        extent = Signal(config.length_bits, reset_less=True)
+        rest = Signal(log2, reset_less=True)
+        with m.If(self.start):
+            m.d.sync += [
+                mode.eq(self.begin.mode),
+                extent.eq(Mux(self.begin.mode == Mode.DENSE, self.begin.extent, 0)),
+                rest.eq(self.begin.extent),
+            ]
         m.d.comb += [
-            walker.loops.eq(self.loops),
-            walker.track.eq(self.track),
-            walker.offsets.eq(self.offsets),
-            self.walking.eq(walker.walking),
-            self.o.valid.eq(walker.o.valid),
-            walker.o.ready.eq(self.o.ready),
-            span.address.eq(start.address),
-            span.extent.eq(start.extent),
+            follower.start.eq(self.start),
+            follower.begin.eq(self.begin),
+            follower.form.eq(form),
+            follower.track.eq(self.track),
+            follower.offsets.eq(self.offsets),
+            self.o.valid.eq(follower.o.valid),
+            follower.o.ready.eq(self.o.ready),
+            span.address.eq(run.address),
+            span.extent.eq(extent),
             place.last.eq(run.last),
             place.end.eq(run.end),
         ]
 
-        # Elements are cut down before the walker, as the splitter has long sums to do. Only `rest`
-        # is needed of the extent then.
-        rest: Value = start.extent[:log2]
-        if len(config.modes) > 1:
-            with m.If(self.i.p.strided | self.i.p.repeat):
-                m.d.comb += walker.i.p.extent.eq(0)
-            rest = Signal(log2, reset_less=True)
-            if walker.walks:
-                with m.If(walker.i.ready):
-                    m.d.sync += rest.eq(self.i.p.extent)
-            else:
-                m.d.comb += rest.eq(self.i.p.extent)
-
         # Where the run's first byte goes: the output's offset, scaled to the input's lanes.
         scaled = Signal(log2 + 3)
-        target, source = Signal(log2), start.address[:log2]
-        m.d.comb += [scaled.eq(start.offset), target.eq(scaled)]
+        target, source = Signal(log2), run.address[:log2]
+        m.d.comb += [scaled.eq(run.offset), target.eq(scaled)]
         if Op.COUNT in config.ops:
-            narrowed, widened = start.offset >> start.ratio, start.offset << start.ratio
-            m.d.comb += scaled.eq(Mux(start.widens, narrowed, widened))
+            narrowed, widened = run.offset >> form.ratio, run.offset << form.ratio
+            m.d.comb += scaled.eq(Mux(form.widens, narrowed, widened))
             m.d.comb += place.slot.eq(scaled[log2:])
         self._dense(m, source, target, rest)
         if Mode.STRIDED in config.modes:
-            self._gather(m, walker, source, target)
+            with m.If(mode == Mode.STRIDED):
+                self._gather(m, run.first, source, target)
         if Mode.REPEAT in config.modes:
-            with m.If(start.repeat):
-                self._repeat(m, source, start.lane)
+            with m.If(mode == Mode.REPEAT):
+                self._repeat(m, source, form.lane)
         return m
 
     def _dense(self, m: Module, source: Value, target: Signal, rest: Value) -> None:
@@ -132,30 +130,26 @@ class Spans(wiring.Component):
         if len(place.final):
             m.d.comb += place.final.eq(target_end[log2 - 2 : log2])
 
-    def _gather(self, m: Module, walker: Walker, source: Value, target: Signal) -> None:
-        """Put each element of a STRIDED run beside the one before."""
-        log2 = len(target)
-        run, start, tag = walker.o.p, walker.o.p.start, self.o.p.tag
+    def _gather(self, m: Module, first: Value, source: Value, target: Signal) -> None:
+        """Put an element of a STRIDED run beside the one before."""
+        log2, tag = len(target), self.o.p.tag
         behind = Signal(log2, reset_less=True)
         place = Signal(log2)
         following = Signal(log2 + 1)
         m.d.comb += [
-            place.eq(Mux(run.first, target, behind)),
-            following.eq(place + (1 << start.lane)),
+            place.eq(Mux(first, target, behind)),
+            following.eq(place + (1 << self.form.lane)),
+            tag.merge.eq(1),
+            tag.split.eq(place),
+            tag.odd.eq(place - source),
+            tag.even.eq(place - source),
+            tag.prime.eq(~(tag.last | following[-1])),
+            tag.flush.eq(0),
         ]
-        with m.If(walker.o.valid & walker.o.ready):
+        if len(tag.final):
+            m.d.comb += tag.final.eq(place[log2 - 2 :])
+        with m.If(self.o.valid & self.o.ready):
             m.d.sync += behind.eq(following)
-        with m.If(start.strided):
-            m.d.comb += [
-                tag.merge.eq(1),
-                tag.split.eq(place),
-                tag.odd.eq(place - source),
-                tag.even.eq(place - source),
-                tag.prime.eq(~(run.last | following[-1])),
-                tag.flush.eq(0),
-            ]
-            if len(tag.final):
-                m.d.comb += tag.final.eq(place[log2 - 2 :])
 
     def _repeat(self, m: Module, source: Value, lane: Value) -> None:
         """Let an element fill its beat: double the half that it stands in, step by step."""

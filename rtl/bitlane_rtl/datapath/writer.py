@@ -1,4 +1,4 @@
-"""Writes the result: walks the output's runs and sends its beats with byte strobes.
+"""Writes the result: follows the output's runs and sends its beats with byte strobes.
 
 Never enables a byte outside the output, never starts a burst before its first beat is there, and
 writes nothing after a beat that could not be read: an open burst ends with empty strobes.
@@ -17,8 +17,9 @@ from ..ports.memory_port import WritePort, request, write_data
 from ..streams.beats import ToWrite
 from ..streams.queue import Queue, Skid, Stage
 from ..walk.bursts import Burst, Span, Splitter
-from ..walk.loops import Loops, Track
-from ..walk.walker import Start, Walker
+from ..walk.follower import Follower
+from ..walk.loops import Form, Start, Track
+from ..walk.nest import Step
 
 __all__ = ["Writer"]
 
@@ -55,17 +56,13 @@ class Writer(wiring.Component):
 
     Members
     -------
-    start : ``In(stream.Signature(Start(configuration)))``
-        Commands; ``lane`` and ``offset`` are not used.
-    loops, track
-        As for `walker.Walker`.
+    start, begin, form, track, offsets, steps
+        As for `follower.Follower`; ``steps`` are its ``i``.
     i : ``In(stream.Signature(ToWrite(data_width)))``
         The beats, aligned like the output; a scattered run's from byte 0.
     stop : ``In(1)``
         Start no burst from the next cycle on; end the open one with empty strobes.
     port : ``Out(WritePort(address_width, data_width))``
-    walking : ``Out(1)``
-        See `walker.Walker`.
     retire : ``Out(1)``
         The last response of a command came and is good, and none of its beats was in error. Means
         nothing after ``failed``.
@@ -80,19 +77,21 @@ class Writer(wiring.Component):
     address : ``Out(address_width)``
         The burst whose response is due next.
 
-    Latency: 1 cycle from a beat to the port; from a start to its first beat 5, or 4 if every
-    command is one dense run. Throughput: a beat a cycle; scattered, an element a cycle; no cycle
+    Latency: 1 cycle from a beat to the port; from a step to its first beat those of `stages`
+    and 1 more. Throughput: a beat a cycle; scattered, an element a cycle; no cycle
     between bursts, runs or commands.
     Bound of the clock: beat -> whether it goes -> next burst.
     """
 
-    start: stream.Interface
-    loops: Any
+    start: Signal
+    begin: Any
+    form: Any
     track: Any
+    offsets: Any
+    steps: stream.Interface
     i: stream.Interface
     stop: Signal
     port: Any
-    walking: Signal
     retire: Signal
     failed: Signal
     spoiled: Signal
@@ -104,15 +103,18 @@ class Writer(wiring.Component):
         self._configuration = configuration
         self._stages = stages
         width = configuration.address_width
+        track = Track(width, configuration.loops)
         super().__init__(
             {
-                "start": In(stream.Signature(Start(configuration))),
-                "loops": In(Loops(configuration)),
-                "track": In(Track(width, configuration.loops)),
+                "start": In(1),
+                "begin": In(Start(configuration)),
+                "form": In(Form()),
+                "track": In(track),
+                "offsets": In(track),
+                "steps": In(stream.Signature(Step(configuration))),
                 "i": In(stream.Signature(ToWrite(configuration.data_width))),
                 "stop": In(1),
                 "port": Out(WritePort(width, configuration.data_width)),
-                "walking": Out(1),
                 "retire": Out(1),
                 "failed": Out(1),
                 "spoiled": Out(1),
@@ -144,35 +146,42 @@ class Writer(wiring.Component):
 
     def _bursts(self, m: Module) -> stream.Interface:
         config = self._configuration
-        m.submodules.walker = walker = Walker(config, has_offset=False)
+        m.submodules.follower = follower = Follower(config, has_offset=False)
         m.submodules.splitter = splitter = Splitter(config, _Tag(config))
-        # The walker is ahead of the data by as much as readers and bit unit take for it.
+        # The follower is ahead of the data by as much as readers and bit unit take for it.
         m.submodules.spans = spans = self._stages["spans"](Span(config, _Tag(config)))
-        run, span = walker.o.p, spans.i.p
-        wiring.connect(m, wiring.flipped(self.start), walker.i)
+        run, span = follower.o.p, spans.i.p
+        wiring.connect(m, wiring.flipped(self.steps), follower.i)
         wiring.connect(m, spans.o, splitter.i)
+        extent = Signal(config.length_bits, reset_less=True)
+        with m.If(self.start):
+            m.d.sync += extent.eq(self.begin.extent)
         m.d.comb += [
-            walker.loops.eq(self.loops),
-            walker.track.eq(self.track),
-            self.walking.eq(walker.walking),
-            spans.i.valid.eq(walker.o.valid),
-            walker.o.ready.eq(spans.i.ready),
-            span.address.eq(run.start.address),
-            span.extent.eq(run.start.extent),
+            follower.start.eq(self.start),
+            follower.begin.eq(self.begin),
+            follower.form.eq(self.form),
+            follower.track.eq(self.track),
+            spans.i.valid.eq(follower.o.valid),
+            follower.o.ready.eq(spans.i.ready),
+            span.address.eq(run.address),
+            span.extent.eq(extent),
             span.tag.end.eq(run.end),
         ]
         if Mode.STRIDED in config.modes:
+            strided = Signal(reset_less=True)
+            with m.If(self.start):
+                m.d.sync += strided.eq(self.begin.mode == Mode.STRIDED)
+                with m.If(self.begin.mode == Mode.STRIDED):
+                    m.d.sync += extent.eq(0)
+            element = Signal(3)
             m.d.comb += [
-                span.tag.scatter.eq(run.start.strided),
-                span.tag.lane.eq(run.start.out_lane),
-                span.tag.within.eq(-1),
+                element.eq((1 << self.form.out_lane) - 1),
+                span.extent.eq(extent | Mux(strided, element, 0)),
+                span.tag.scatter.eq(strided),
+                span.tag.lane.eq(self.form.out_lane),
+                span.tag.within.eq(Mux(strided, element, -1)),
                 span.tag.last.eq(run.last),
             ]
-            with m.If(run.start.strided):
-                m.d.comb += [
-                    span.extent.eq((1 << run.start.out_lane) - 1),
-                    span.tag.within.eq((1 << run.start.out_lane) - 1),
-                ]
         m.submodules.bursts = bursts = self._stages["bursts"](Burst(config, _Tag(config)))
         wiring.connect(m, splitter.o, bursts.i)
         return bursts.o

@@ -1,14 +1,62 @@
-"""The nested loops of a command as the sequencer holds them for its walkers. Layouts only."""
+"""A checked command as the sequencer hands it to the data path. Layouts only."""
 
 from amaranth.lib import data
 
 from ..configuration import Configuration
+from ..streams.beats import Operation
 
-__all__ = ["Loops", "Track"]
+__all__ = ["Command", "Form", "Loops", "Start", "Track"]
+
+
+class Start(data.StructLayout):
+    """Where one stream begins.
+
+    ``address`` of its first element; ``offset`` of the output's in its beat, 0 if Y is STRIDED;
+    ``extent``: bytes of a dense run, less one; ``mode``: an `abi.Mode`.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        super().__init__(
+            {
+                "address": configuration.address_width,
+                "offset": configuration.data_bytes_log2,
+                "extent": configuration.length_bits,
+                "mode": 2,
+            }
+        )
+
+
+class Form(data.StructLayout):
+    """What streams know of a command as long as they walk it.
+
+    ``lane``, ``out_lane``; ``widens``: the latter is wider, and ``ratio``: how often it is doubled
+    or halved. ``y_dense``: the loops move the output's offset in its beat.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"lane": 2, "out_lane": 2, "widens": 1, "ratio": 2, "y_dense": 1})
+
+
+class Command(data.StructLayout):
+    """What each stream and the bit unit need to know of a command; ``loops`` in use, less one."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        start = Start(configuration)
+        super().__init__(
+            {
+                "a": start,
+                "b": start,
+                "y": start,
+                "form": Form(),
+                "loops": 3,
+                "operation": Operation,
+                "reads_b": 1,
+            }
+        )
 
 
 class Track(data.StructLayout):
-    """One stream's way through the loops: what to add to its address when a loop advances.
+    """One stream's way through the loops: what to add to its address when a loop goes on.
 
     ``stride`` is for the elements of a STRIDED run, ``jumps[k - 1]`` for loop ``k``: signed bytes,
     modulo the address width.
@@ -21,21 +69,18 @@ class Track(data.StructLayout):
 
 
 class Loops(data.StructLayout):
-    """Loop registers, shared by all walkers and steady while any of them walks.
+    """Loop registers, steady while any stream walks.
 
-    ``run`` and ``counts[k - 1]`` are iterations less one, of a STRIDED run and of loop ``k``; loops
-    that the command does not use count as one iteration. ``once[k]`` and ``twice[k]``: whether loop
-    ``k``, or for ``k = 0`` the run, has one or two iterations.
+    ``run`` and ``counts[k - 1]`` are the iterations less two, of a STRIDED run and of loop ``k``,
+    with a sign: negative for a single one.
     """
 
     def __init__(self, configuration: Configuration) -> None:
         width, loops = configuration.address_width, configuration.loops
         super().__init__(
             {
-                "run": configuration.length_bits,
-                "counts": data.ArrayLayout(configuration.count_bits, loops - 1),
-                "once": loops,
-                "twice": loops,
+                "run": configuration.length_bits + 1,
+                "counts": data.ArrayLayout(configuration.count_bits + 1, loops - 1),
                 "a": Track(width, loops),
                 "b": Track(width, loops),
                 "y": Track(width, loops),

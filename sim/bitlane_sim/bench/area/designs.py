@@ -20,7 +20,8 @@ from bitlane_rtl.datapath.reader import Reader
 from bitlane_rtl.datapath.repack import Repack
 from bitlane_rtl.datapath.writer import Writer
 from bitlane_rtl.ports.read_arbiter import ReadArbiter
-from bitlane_rtl.walk.walker import Walker
+from bitlane_rtl.walk.follower import Follower
+from bitlane_rtl.walk.nest import Nest
 
 from .copier import Copier
 
@@ -158,7 +159,8 @@ ON_REQUEST = (
 
 _PARTS: Mapping[str, Callable[[Configuration], wiring.Component]] = {
     "reader": lambda config: Reader(config, stages(config)),
-    "walker": lambda config: Walker(config, has_offset=True),
+    "nest": lambda config: Nest(config, stages(config)["steps"]),
+    "follower": lambda config: Follower(config, has_offset=True),
     "joiner": lambda config: Joiner(config, stages(config)["moved"]),
     "bit unit": lambda config: BitUnit(config.data_width, config.ops, config.lanes),
     "shifter": lambda config: Shifter(config.data_width, config.ops, config.lanes),

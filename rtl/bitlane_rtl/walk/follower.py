@@ -1,0 +1,120 @@
+"""Follows the nest's steps with the address of one stream. Knows neither loops nor lengths."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..abi import Mode
+from ..configuration import Configuration
+from .loops import Form, Start, Track
+from .nest import Step
+
+__all__ = ["Follower", "Run"]
+
+
+class Run(data.StructLayout):
+    """A run, or one element of a STRIDED run.
+
+    ``address`` of its first byte; ``offset`` of the output in its beat; ``first`` and ``last``:
+    first and last element of the run; ``end``: last of the command.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        super().__init__(
+            {
+                "address": configuration.address_width,
+                "offset": configuration.data_bytes_log2,
+                "first": 1,
+                "last": 1,
+                "end": 1,
+            }
+        )
+
+
+class Follower(wiring.Component):
+    """Adds a stride or a jump to the address with every step.
+
+    Parameters
+    ----------
+    configuration
+        Loops and widths.
+    has_offset
+        Whether to follow the output's offset in its beat beside the stream's own address.
+
+    Members
+    -------
+    start : ``In(1)``
+        Begin a command, from the next cycle on.
+    begin : ``In(Start(configuration))``
+        With ``start``: where.
+    form : ``In(Form())``
+        From the cycle after ``start`` on, as long as the command is walked.
+    track, offsets : ``In(Track(address_width, loops))``
+        The stream's own track and the output's.
+    i : ``In(stream.Signature(Step(configuration)))``
+    o : ``Out(stream.Signature(Run(configuration)))``
+
+    Latency: 0 cycles. Throughput: a run, or an element of a STRIDED one, a cycle.
+    Bound of the clock: which loop goes on -> jump multiplexer -> address adder.
+    """
+
+    start: Signal
+    begin: Any
+    form: Any
+    track: Any
+    offsets: Any
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, configuration: Configuration, *, has_offset: bool) -> None:
+        self._configuration = configuration
+        self._has_offset = has_offset
+        track = Track(configuration.address_width, configuration.loops)
+        super().__init__(
+            {
+                "start": In(1),
+                "begin": In(Start(configuration)),
+                "form": In(Form()),
+                "track": In(track),
+                "offsets": In(track),
+                "i": In(stream.Signature(Step(configuration))),
+                "o": Out(stream.Signature(Run(configuration))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        width, loops = self._configuration.address_width, self._configuration.loops
+        address = Signal(width, reset_less=True)
+        offset = Signal(self._configuration.data_bytes_log2, reset_less=True)
+        first = Signal(reset_less=True)
+        jump = Signal(width)
+        following = Signal(width)
+        turned = Signal.like(offset)
+        stride = self.track.stride if Mode.STRIDED in self._configuration.modes else 0
+        with m.Switch(self.i.p.goes_on):
+            for loop in range(loops):
+                with m.Case(loop):
+                    m.d.comb += jump.eq(self.track.jumps[loop - 1] if loop else stride)
+                    m.d.comb += turned.eq(self.offsets.jumps[loop - 1] if loop else 0)
+        m.d.comb += [
+            # Outside of any condition on ready: the adder must not wait for it.
+            following.eq(address + jump),
+            self.o.valid.eq(self.i.valid),
+            self.i.ready.eq(self.o.ready),
+            self.o.p.address.eq(address),
+            self.o.p.offset.eq(offset),
+            self.o.p.first.eq(first),
+            self.o.p.last.eq(self.i.p.last),
+            self.o.p.end.eq(self.i.p.end),
+        ]
+        with m.If(self.start):
+            m.d.sync += [address.eq(self.begin.address), offset.eq(self.begin.offset), first.eq(1)]
+        with m.Elif(self.o.ready & self.i.valid):
+            m.d.sync += [address.eq(following), first.eq(self.i.p.last)]
+            if self._has_offset:
+                with m.If(self.form.y_dense):
+                    m.d.sync += offset.eq(offset + turned)
+        return m

@@ -1,0 +1,154 @@
+"""Walks the nested loops of a command, once for all its streams. Knows no address."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..abi import Mode
+from ..configuration import Configuration
+from ..streams.queue import Stage
+from .loops import Loops
+
+__all__ = ["STREAMS", "Nest", "Step"]
+
+STREAMS = ("a", "b", "y")
+
+
+class Step(data.StructLayout):
+    """A run of a stream, or an element of a STRIDED one, and which loop goes on behind it.
+
+    ``goes_on``: its number, 0 for the run. ``last``: last element of its run; ``end``: last of the
+    command; then ``goes_on`` means nothing.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        super().__init__({"goes_on": range(configuration.loops), "last": 1, "end": 1})
+
+
+class Nest(wiring.Component):
+    """Counts the loops and tells each stream its steps.
+
+    A loop is done when its count is negative: the innermost that is not done goes on, and all
+    inside it begin anew. A stream that is not STRIDED is told of a run at its first element.
+
+    Parameters
+    ----------
+    configuration
+        Loops and widths.
+    queue
+        What stands between the loops and each stream; its ``i.ready`` must be a register's.
+
+    Members
+    -------
+    start : ``In(1)``
+        Walk a command, from the next cycle on; only while ``walking`` is 0.
+    used, strided : ``In(3)``
+        With ``start``: for A, B and Y, whether the command has the stream, and whether it steps by
+        elements.
+    in_use : ``In(3)``
+        With ``start``: loops in use, less one.
+    loops : ``In(Loops(configuration))``
+        Steady from ``start`` on while ``walking``.
+    a, b, y : ``Out(stream.Signature(Step(configuration)))``
+        The streams' steps.
+    walking : ``Out(1)``
+        A step is still to be taken.
+
+    Latency: 1 cycle from ``start`` to the first step, and that of ``queue``. Throughput: a step of
+    every stream a cycle; the slowest stream holds up the others when its queue is full.
+    Bound of the clock: which loops are done -> the registers of the one that goes on.
+    """
+
+    start: Signal
+    used: Signal
+    strided: Signal
+    in_use: Signal
+    loops: Any
+    a: stream.Interface
+    b: stream.Interface
+    y: stream.Interface
+    walking: Signal
+
+    def __init__(self, configuration: Configuration, queue: Stage) -> None:
+        self._configuration = configuration
+        self._queue = queue
+        steps = Out(stream.Signature(Step(configuration)))
+        super().__init__(
+            {
+                "start": In(1),
+                "used": In(len(STREAMS)),
+                "strided": In(len(STREAMS)),
+                "in_use": In(3),
+                "loops": In(Loops(configuration)),
+                **dict.fromkeys(STREAMS, steps),
+                "walking": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        running = Signal()
+        first = Signal(reset_less=True)
+        used, strided = Signal.like(self.used), Signal.like(self.strided)
+        goes = Signal()
+        done = self._count(m, goes, strided.any())
+        outer = _innermost(done[1:])
+        waiting: Value = running
+        m.d.comb += goes.eq(running)
+        for number, name in enumerate(STREAMS):
+            m.submodules[name] = queue = self._queue(Step(self._configuration))
+            step = queue.i.p
+            wiring.connect(m, queue.o, wiring.flipped(getattr(self, name)))
+            tells = used[number] & (first | strided[number])
+            with m.If(tells & ~queue.i.ready):
+                m.d.comb += goes.eq(0)
+            m.d.comb += [
+                queue.i.valid.eq(goes & tells),
+                step.last.eq(done[0] | ~strided[number]),
+                step.goes_on.eq(Mux(step.last, outer, 0)),
+                step.end.eq(step.last & Cat(1, done[1:]).all()),
+            ]
+            waiting |= queue.o.valid
+        m.d.comb += self.walking.eq(waiting)
+        with m.If(self.start):
+            m.d.sync += [
+                running.eq(1),
+                first.eq(1),
+                used.eq(self.used),
+                strided.eq(self.strided & self.used if self._steps else 0),
+            ]
+        with m.Elif(goes):
+            m.d.sync += [running.eq(~Cat(done).all()), first.eq(done[0])]
+        return m
+
+    @property
+    def _steps(self) -> bool:
+        return Mode.STRIDED in self._configuration.modes
+
+    def _count(self, m: Module, goes: Signal, by_element: Value) -> list[Value]:
+        """Count the iterations that follow the next one. Returns which loops are done."""
+        totals = [self.loops.run] if self._steps else []
+        totals += [self.loops.counts[k] for k in range(self._configuration.loops - 1)]
+        numbers = range(0 if self._steps else 1, self._configuration.loops)
+        inside: list[Value] = [] if self._steps else [Const(1)]
+        for number, total in zip(numbers, totals, strict=True):
+            left = Signal(len(total), name=f"left_{number}", reset_less=True)
+            done = left[-1] if number else left[-1] | ~by_element
+            with m.If(self.start):
+                # Loops that are not in use hold what an earlier command left there.
+                unused = self.in_use < number
+                m.d.sync += left.eq(Cat(total[:-1], total[-1] | unused))
+            with m.Elif(goes & Cat(inside).all()):
+                m.d.sync += left.eq(Mux(left[-1], total, left - 1))
+            inside.append(done)
+        return inside
+
+
+def _innermost(done: list[Value]) -> Value:
+    """The number of the innermost loop that is not done, from 1 on; else of the outermost."""
+    result: Value = Const(len(done))
+    for number in reversed(range(1, len(done))):
+        result = Mux(done[number - 1], result, number)
+    return result
