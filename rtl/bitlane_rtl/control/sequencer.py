@@ -190,10 +190,15 @@ class Sequencer(wiring.Component):
                 for lane in _LANES
             ]
 
+        # The nest takes the loops in before it is to walk them.
+        plain = (control_field(control, "LOOPS") == 1) & ~_strided(control)
+        settled = Signal()
+        m.d.sync += settled.eq(ready)
+        m.d.comb += self.o.p.plain.eq(plain)
         fence = control_field(control, "FENCE")
         m.d.comb += [
             started_now.eq(self.o.valid & self.o.ready),
-            self.o.valid.eq(ready & submitted & good & (~fence | self.idle)),
+            self.o.valid.eq(ready & (settled | plain) & submitted & good & (~fence | self.idle)),
             self.refused.eq(ready & submitted & ~good & self.idle),
             self.code.eq(code),
             self.interrupt.eq(control_field(control, "INTERRUPT")),

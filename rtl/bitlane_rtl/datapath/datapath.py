@@ -15,7 +15,7 @@ from ..bit_unit.bit_unit import BitUnit
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, WritePort
 from ..streams.beats import Operands, ToWrite
-from ..streams.queue import Credit, Hold, Queue, Register, Skid, Slack, Stage, Wire
+from ..streams.queue import Credit, Hold, Queue, Register, Skid, Stage, Wire
 from ..walk.loops import Command, Form, Loops
 from ..walk.nest import Nest
 from .pairing import Pairing, Work
@@ -35,7 +35,8 @@ def stages(config: Configuration) -> dict[str, Stage]:
 
     The first beat of a command of 64 bits, by the cycles after its start::
 
-        1  nest -> steps -> follower -> splitter            Slack
+        0  nest -> steps                                    Skid
+        1  follower -> splitter
         2  burst -> requests                                Skid
         3  request on the port
         4  beat -> byte network -> moved                    Register
@@ -51,7 +52,7 @@ def stages(config: Configuration) -> dict[str, Stage]:
     """
     narrow = config.data_width < 64 or config.single_runs
     return {
-        "steps": Slack,
+        "steps": Skid,
         # Bursts of a single run have many beats, and the memory is asked well ahead of them.
         "requests": Hold if config.single_runs else Skid,
         # At 32 bits the byte network has two steps, and 64 bytes are to be done within N + 12.
@@ -192,6 +193,7 @@ class DataPath(wiring.Component):
             go.eq(self.i.valid & self.i.ready),
             nest.start.eq(go),
             nest.used.eq(Cat(1, command.reads_b if config.has_b else 0, 1)),
+            nest.plain.eq(command.plain),
             nest.strided.eq(Cat(mode == Mode.STRIDED for mode in modes)),
             nest.in_use.eq(command.loops),
             nest.loops.eq(self.loops),

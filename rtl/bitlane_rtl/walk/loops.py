@@ -38,7 +38,10 @@ class Form(data.StructLayout):
 
 
 class Command(data.StructLayout):
-    """What each stream and the bit unit need to know of a command; ``loops`` in use, less one."""
+    """What each stream and the bit unit need to know of a command.
+
+    ``loops`` in use, less one. ``plain``: there is none but a run, and no stream is STRIDED.
+    """
 
     def __init__(self, configuration: Configuration) -> None:
         start = Start(configuration)
@@ -49,6 +52,7 @@ class Command(data.StructLayout):
                 "y": start,
                 "form": Form(),
                 "loops": 3,
+                "plain": 1,
                 "operation": Operation,
                 "reads_b": 1,
             }

@@ -43,26 +43,30 @@ class Nest(wiring.Component):
     Members
     -------
     start : ``In(1)``
-        Walk a command, from the next cycle on; only while ``walking`` is 0.
-    used, strided : ``In(3)``
-        With ``start``: for A, B and Y, whether the command has the stream, and whether it steps by
-        elements.
+        Walk a command, from this cycle on; only while ``walking`` is 0.
+    used : ``In(3)``
+        With ``start``: which of A, B and Y the command has.
+    plain : ``In(1)``
+        With ``start``: it is one run without STRIDED streams, whatever the members below are.
+    strided : ``In(3)``
+        Which of the streams step by elements. Steady for a cycle before ``start``.
     in_use : ``In(3)``
-        With ``start``: loops in use, less one.
+        Loops in use, less one. Steady for a cycle before ``start``.
     loops : ``In(Loops(configuration))``
-        Steady from ``start`` on while ``walking``.
+        Steady from a cycle before ``start`` on while ``walking``.
     a, b, y : ``Out(stream.Signature(Step(configuration)))``
         The streams' steps.
     walking : ``Out(1)``
         A step is still to be taken.
 
-    Latency: 1 cycle from ``start`` to the first step, and that of ``queue``. Throughput: a step of
-    every stream a cycle; the slowest stream holds up the others when its queue is full.
+    Latency: that of ``queue``. Throughput: a step of every stream a cycle; the slowest stream holds
+    up the others when its queue is full.
     Bound of the clock: which loops are done -> the registers of the one that goes on.
     """
 
     start: Signal
     used: Signal
+    plain: Signal
     strided: Signal
     in_use: Signal
     loops: Any
@@ -79,6 +83,7 @@ class Nest(wiring.Component):
             {
                 "start": In(1),
                 "used": In(len(STREAMS)),
+                "plain": In(1),
                 "strided": In(len(STREAMS)),
                 "in_use": In(3),
                 "loops": In(Loops(configuration)),
@@ -89,19 +94,23 @@ class Nest(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        running = Signal()
-        first = Signal(reset_less=True)
+        running, active, goes = Signal(), Signal(), Signal()
+        first = Signal(init=1)
         used, strided = Signal.like(self.used), Signal.like(self.strided)
-        goes = Signal()
-        done = self._count(m, goes, strided.any())
+        done = [self.start & self.plain | each for each in self._count(m, active, goes, strided)]
         outer = _innermost(done[1:])
+        m.d.comb += [active.eq(running | self.start), goes.eq(active)]
+        # What the first step needs is taken in before it is asked for.
+        with m.If(~active):
+            m.d.sync += [used.eq(self.used), strided.eq(self.strided)]
+        with m.If(goes):
+            m.d.sync += [running.eq(~Cat(done).all()), first.eq(done[0])]
         waiting: Value = running
-        m.d.comb += goes.eq(running)
         for number, name in enumerate(STREAMS):
             m.submodules[name] = queue = self._queue(Step(self._configuration))
             step = queue.i.p
             wiring.connect(m, queue.o, wiring.flipped(getattr(self, name)))
-            tells = used[number] & (first | strided[number])
+            tells = Mux(self.start, self.used[number], used[number] & (first | strided[number]))
             with m.If(tells & ~queue.i.ready):
                 m.d.comb += goes.eq(0)
             m.d.comb += [
@@ -112,38 +121,28 @@ class Nest(wiring.Component):
             ]
             waiting |= queue.o.valid
         m.d.comb += self.walking.eq(waiting)
-        with m.If(self.start):
-            m.d.sync += [
-                running.eq(1),
-                first.eq(1),
-                used.eq(self.used),
-                strided.eq(self.strided & self.used if self._steps else 0),
-            ]
-        with m.Elif(goes):
-            m.d.sync += [running.eq(~Cat(done).all()), first.eq(done[0])]
         return m
 
-    @property
-    def _steps(self) -> bool:
-        return Mode.STRIDED in self._configuration.modes
-
-    def _count(self, m: Module, goes: Signal, by_element: Value) -> list[Value]:
+    def _count(self, m: Module, active: Signal, goes: Signal, strided: Signal) -> list[Value]:
         """Count the iterations that follow the next one. Returns which loops are done."""
-        totals = [self.loops.run] if self._steps else []
-        totals += [self.loops.counts[k] for k in range(self._configuration.loops - 1)]
-        numbers = range(0 if self._steps else 1, self._configuration.loops)
-        inside: list[Value] = [] if self._steps else [Const(1)]
-        for number, total in zip(numbers, totals, strict=True):
+        totals: list[tuple[int, Value]] = []
+        done: list[Value] = []
+        if Mode.STRIDED in self._configuration.modes:
+            totals.append((0, self.loops.run))
+        else:
+            done.append(Const(1))
+        totals += [(k, self.loops.counts[k - 1]) for k in range(1, self._configuration.loops)]
+        for number, total in totals:
             left = Signal(len(total), name=f"left_{number}", reset_less=True)
-            done = left[-1] if number else left[-1] | ~by_element
-            with m.If(self.start):
+            with m.If(~active):
                 # Loops that are not in use hold what an earlier command left there.
-                unused = self.in_use < number
+                unused = self.in_use < number if number else ~self.strided.any()
                 m.d.sync += left.eq(Cat(total[:-1], total[-1] | unused))
-            with m.Elif(goes & Cat(inside).all()):
-                m.d.sync += left.eq(Mux(left[-1], total, left - 1))
-            inside.append(done)
-        return inside
+            with m.Elif(goes & Cat(1, done).all()):
+                again = total if number else Cat(total[:-1], total[-1] | ~strided.any())
+                m.d.sync += left.eq(Mux(left[-1], again, left - 1))
+            done.append(left[-1])
+        return done
 
 
 def _innermost(done: list[Value]) -> Value:

@@ -102,6 +102,7 @@ class Copier(wiring.Component):
             start.y.address.eq(order.target),
             start.y.offset.eq(order.target),
             start.y.extent.eq(order.extent),
+            start.plain.eq(1),
             start.operation.op.eq(Op.NOT),
             data_path.i.valid.eq(self.i.valid),
             self.i.ready.eq(data_path.i.ready),
