@@ -190,28 +190,34 @@ class Sequencer(wiring.Component):
                 for lane in _LANES
             ]
 
-        # The nest takes the loops in before it is to walk them.
+        # Found a cycle ahead, as much follows from a start: the command can be executed, and the
+        # nest, which takes loops in before it is to walk them, has had the time.
+        offers = Signal()
         plain = (control_field(control, "LOOPS") == 1) & ~_strided(control)
-        settled = Signal()
-        m.d.sync += settled.eq(ready)
-        m.d.comb += self.o.p.plain.eq(plain)
+        with m.If(decode):
+            m.d.sync += [
+                self.o.p.plain.eq(plain),
+                offers.eq(plain & (refusals.code == Status.OK)),
+            ]
+        with m.Elif(ready):
+            m.d.sync += offers.eq(good)
         fence = control_field(control, "FENCE")
         m.d.comb += [
             started_now.eq(self.o.valid & self.o.ready),
-            self.o.valid.eq(ready & (settled | plain) & submitted & good & (~fence | self.idle)),
+            self.o.valid.eq(offers & submitted & (~fence | self.idle)),
             self.refused.eq(ready & submitted & ~good & self.idle),
             self.code.eq(code),
             self.interrupt.eq(control_field(control, "INTERRUPT")),
         ]
         with m.If(started_now):
-            m.d.sync += [ready.eq(0), started.eq(started + 1)]
+            m.d.sync += [ready.eq(0), offers.eq(0), started.eq(started + 1)]
         m.d.comb += refusals.clear.eq(restart | decode)
 
         # The host may still be writing what was fetched ahead of the doorbell.
         with m.If(self.ring_write):
             with m.If(~submitted | just_started):
                 m.d.comb += restart.eq(1)
-                m.d.sync += [position.eq(0), decode.eq(0), ready.eq(0)]
+                m.d.sync += [position.eq(0), decode.eq(0), ready.eq(0), offers.eq(0)]
                 m.d.sync += [slot.eq(started), group.eq(0), arriving.eq(0), full.eq(0)]
             with m.Elif((position == 0) & ~take):
                 m.d.sync += [group.eq(0), arriving.eq(0), full.eq(0)]

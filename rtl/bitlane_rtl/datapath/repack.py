@@ -4,7 +4,6 @@ Knows nothing of addresses: which part of an output beat a run starts with comes
 """
 
 from collections.abc import Collection
-from typing import Any
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -22,16 +21,18 @@ _OUT_LANES = (Lane.BITS_8, Lane.BITS_32)
 class Decoded(data.StructLayout):
     """A result, and what its lanes and edge say.
 
-    ``last_part``: parts of the wider beat, less one. ``first``: the part of a run's first beat, and
-    ``first_bytes``: those that it goes to. ``ends``: nothing more goes into the same beat; else
-    ``end_part`` is the last that does.
+    ``source``: the lane whose counts go into the output's bytes, or with ``to_32`` into its lanes
+    of 32 bits; 8 bits without ``to_32``: bytes go as they are. ``last_part``: parts of the wider
+    beat, less one. ``first``: the part of a run's first beat, and ``first_bytes``: those that it
+    goes to. ``ends``: nothing more goes into the beat; else ``end_part`` is the last that does.
     """
 
     def __init__(self, data_width: int) -> None:
         super().__init__(
             {
                 "result": Result(data_width),
-                "passes": 1,
+                "source": 2,
+                "to_32": 1,
                 "narrows": 1,
                 "widens": 1,
                 "last_part": 3,
@@ -83,7 +84,8 @@ class Decode(wiring.Component):
             self.i.ready.eq(self.o.ready),
             final.eq(Mux(i.lane[0], i.edge.final[1], i.edge.final)),
             o.result.eq(i),
-            o.passes.eq(i.lane == i.out_lane),
+            o.source.eq(Mux(i.lane == i.out_lane, Lane.BITS_8, i.lane)),
+            o.to_32.eq((i.lane != i.out_lane) & (i.out_lane == Lane.BITS_32)),
             o.narrows.eq(i.lane > i.out_lane),
             o.widens.eq(i.lane < i.out_lane),
             o.first.eq(Mux(o.narrows, i.edge.slot, 0)),
@@ -158,7 +160,7 @@ class Repack(wiring.Component):
                 self.i.ready.eq(self.o.ready),
             ]
             return m
-        passes, narrows, widens = self.i.p.passes, self.i.p.narrows, self.i.p.widens
+        narrows, widens = self.i.p.narrows, self.i.p.widens
         size = self._data_width // 8
 
         # The part of the wider beat that goes with this one, and whether it is the last needed.
@@ -190,7 +192,6 @@ class Repack(wiring.Component):
             ]
 
         held_data = Signal(self._data_width, reset_less=True)
-        counts = self._counts(m, i, part)
         # The bytes that go with `part`, found a cycle ahead.
         mine, following_bytes = Signal(size), Signal(size)
         m.d.comb += mine.eq(Mux(starts, self.i.p.first_bytes, following_bytes))
@@ -207,47 +208,39 @@ class Repack(wiring.Component):
                     with m.Case(ratio - 1):
                         m.d.sync += following_bytes.eq(mine.rotate_left(size // ratio))
         for byte in range(size):
-            own, held = i.data.word_select(byte, 8), held_data.word_select(byte, 8)
             with m.If(load & mine[byte]):
-                m.d.sync += held.eq(Mux(passes, own, counts[byte]))
+                m.d.sync += held_data.word_select(byte, 8).eq(self._byte(m, byte, parts_done))
         m.d.comb += [o.data.eq(held_data), o.last.eq(last), o.end.eq(end), o.error.eq(error)]
         return m
 
-    def _counts(self, m: Module, i: Any, part: Value) -> list[Signal]:
-        """For each byte of the output, the count that it takes when the lanes differ."""
-        size = self._data_width // 8
+    def _byte(self, m: Module, byte: int, part: Value) -> Value:
+        """What ``byte`` of the output takes; ``part`` of the input beat, if that widens."""
+        data, size = self.i.p.result.data, self._data_width // 8
 
         def count(lane: Lane, index: int) -> Value:
             """The count in lane ``index``, without the bits that are 0 in every count."""
-            low = index * lane.bits
+            low = index % (size // lane.bytes) * lane.bits
             # In a lane as wide as the beat stands the count of a pair too, which is up to 64.
             bits = 7 if lane.bits == self._data_width else lane.bits.bit_length()
-            return i.data[low : low + bits]
+            return data[low : low + bits]
 
-        counts = []
-        for byte in range(size):
-            to_8: dict[Lane, Value] = {
-                lane: count(lane, byte % (size // lane.bytes))
-                for lane in self._lanes - {Lane.BITS_8}
-            }
-            to_32: dict[Lane, Value] = {}
-            if byte % 4 == 0:
-                to_32 = {
-                    lane: Array(
-                        count(lane, (byte // 4 + quarter * size // 4) % (size // lane.bytes))
-                        for quarter in range(4)
-                    )[part[:2] if lane == Lane.BITS_8 else part[0]]
-                    for lane in self._lanes - {Lane.BITS_32}
-                }
-            value = Signal(7, name=f"count_{byte}")
-            for choices, wanted in ((to_8, ~i.out_lane[1]), (to_32, i.out_lane[1])):
-                with m.If(wanted):
-                    with m.Switch(i.lane):
-                        for lane, choice in sorted(choices.items()):
-                            with m.Case(lane):
-                                m.d.comb += value.eq(choice)
-            counts.append(value)
-        return counts
+        value = Signal(8, name=f"byte_{byte}")
+        m.d.comb += value.eq(data.word_select(byte, 8))
+        with m.Switch(Cat(self.i.p.source, self.i.p.to_32)):
+            for lane in sorted(self._lanes - {Lane.BITS_8}):
+                with m.Case(lane):
+                    m.d.comb += value.eq(count(lane, byte))
+            for lane in sorted(self._lanes - {Lane.BITS_32}):
+                with m.Case(lane | 4):
+                    if byte % 4:
+                        m.d.comb += value.eq(0)
+                    else:
+                        quarters = Array(
+                            count(lane, byte // 4 + quarter * size // 4) for quarter in range(4)
+                        )
+                        which = part[:2] if lane == Lane.BITS_8 else part[0]
+                        m.d.comb += value.eq(quarters[which])
+        return value
 
 
 def _lanes_of_results(data_width: int, lanes: Collection[Lane]) -> frozenset[Lane]:

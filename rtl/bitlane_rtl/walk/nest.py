@@ -99,28 +99,32 @@ class Nest(wiring.Component):
         used, strided = Signal.like(self.used), Signal.like(self.strided)
         done = [self.start & self.plain | each for each in self._count(m, active, goes, strided)]
         outer = _innermost(done[1:])
-        m.d.comb += [active.eq(running | self.start), goes.eq(active)]
-        # What the first step needs is taken in before it is asked for.
-        with m.If(~active):
-            m.d.sync += [used.eq(self.used), strided.eq(self.strided)]
-        with m.If(goes):
-            m.d.sync += [running.eq(~Cat(done).all()), first.eq(done[0])]
+        told: list[Value] = [used[number] & (first | strided[number]) for number in range(3)]
+        held_up: Value = Const(0)
         waiting: Value = running
         for number, name in enumerate(STREAMS):
             m.submodules[name] = queue = self._queue(Step(self._configuration))
             step = queue.i.p
             wiring.connect(m, queue.o, wiring.flipped(getattr(self, name)))
-            tells = Mux(self.start, self.used[number], used[number] & (first | strided[number]))
-            with m.If(tells & ~queue.i.ready):
-                m.d.comb += goes.eq(0)
             m.d.comb += [
-                queue.i.valid.eq(goes & tells),
+                queue.i.valid.eq(goes & Mux(self.start, self.used[number], told[number])),
                 step.last.eq(done[0] | ~strided[number]),
                 step.goes_on.eq(Mux(step.last, outer, 0)),
                 step.end.eq(step.last & Cat(1, done[1:]).all()),
             ]
+            held_up |= told[number] & ~queue.i.ready
             waiting |= queue.o.valid
-        m.d.comb += self.walking.eq(waiting)
+        m.d.comb += [
+            active.eq(running | self.start),
+            # All queues are empty when a command starts.
+            goes.eq(self.start | (running & ~held_up)),
+            self.walking.eq(waiting),
+        ]
+        # What the first step needs is taken in before it is asked for.
+        with m.If(~active):
+            m.d.sync += [used.eq(self.used), strided.eq(self.strided)]
+        with m.If(goes):
+            m.d.sync += [running.eq(~Cat(done).all()), first.eq(done[0])]
         return m
 
     def _count(self, m: Module, active: Signal, goes: Signal, strided: Signal) -> list[Value]:
