@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from amaranth.lib import wiring
 
-from bitlane_rtl.abi import Mode, Op
 from bitlane_rtl.bit_unit.bit_unit import BitUnit
 from bitlane_rtl.bit_unit.popcount import Popcount
 from bitlane_rtl.bit_unit.shift import Shifter
 from bitlane_rtl.bus.axi4_lite import Axi4LiteControl
 from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configurations import copy, full, small
 from bitlane_rtl.control.registers import Registers
 from bitlane_rtl.control.sequencer import Sequencer
 from bitlane_rtl.core import Core
@@ -23,7 +23,7 @@ from bitlane_rtl.walk.walker import Walker
 
 from .copier import Copier
 
-__all__ = ["BLOCKS", "DESIGNS", "ON_REQUEST", "Design", "copy_like"]
+__all__ = ["BLOCKS", "DESIGNS", "ON_REQUEST", "Design"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +48,8 @@ class Design:
         return self.most_lut4 is not None or self.least_mhz is not None
 
 
-def copy_like(width: int, family: str) -> Configuration:
-    """NOT alone, one reader, one loop, any byte address; depths and widths like the peers'."""
-    return Configuration(
-        data_width=width,
-        memory_bytes=1 << 32,
-        ops=frozenset({Op.NOT}),
-        lanes=frozenset(),
-        modes=frozenset({Mode.DENSE}),
-        loops=1,
-        read_ports=1,
-        length_bits=20,
-        fifo_beats=32,
-        block_ram=family == "ice40",
-    )
-
-
-def _full(width: int, family: str) -> Configuration:
-    """All operators, modes and lanes, two readers, four loops."""
-    return Configuration(data_width=width, memory_bytes=1 << 30, block_ram=family == "ice40")
+def _block_ram(family: str) -> bool:
+    return family == "ice40"
 
 
 _COPY = (
@@ -88,47 +71,35 @@ _SMALL = (
 
 def _copier(width: int, family: str, **goals: float) -> Design:
     def build() -> wiring.Component:
-        return Copier(copy_like(width, family))
+        return Copier(copy(width, block_ram=_block_ram(family)))
 
     return Design(f"copy-{width}", family, width, _COPY, build, beside=True, **goals)  # type: ignore[arg-type]
 
 
 def _deep_copier(width: int, family: str) -> Design:
     def build() -> wiring.Component:
-        return Copier(replace(copy_like(width, family), fifo_beats=64))
+        return Copier(replace(copy(width, block_ram=_block_ram(family)), fifo_beats=64))
 
     return Design(f"copy-{width}-deep", family, width, _DEEP, build)
 
 
 def _copy_core(width: int, family: str) -> Design:
     def build() -> wiring.Component:
-        return Core(copy_like(width, family))
+        return Core(copy(width, block_ram=_block_ram(family)))
 
     return Design(f"copy-{width}-core", family, width, _CORE, build)
 
 
 def _small_core(width: int, family: str, least_mhz: float) -> Design:
     def build() -> wiring.Component:
-        small = replace(
-            _full(width, family),
-            ops=frozenset(Op) - {Op.SHIFT_LEFT, Op.SHIFT_RIGHT},
-            loops=2,
-            slots=8,
-            fifo_beats=32,
-            bursts=2,
-            length_bits=16,
-            count_bits=16,
-            operand_registers=True,
-            counters=False,
-        )
-        return Core(small)
+        return Core(small(width, block_ram=_block_ram(family)))
 
     return Design(f"small-{width}", family, width, _SMALL, build, least_mhz=least_mhz)
 
 
 def _full_core(width: int, family: str, least_mhz: float | None = None) -> Design:
     def build() -> wiring.Component:
-        return Core(_full(width, family))
+        return Core(full(width, block_ram=_block_ram(family)))
 
     return Design(f"full-{width}", family, width, _FULL, build, least_mhz=least_mhz)
 
@@ -175,7 +146,7 @@ _PARTS: Mapping[str, Callable[[Configuration], wiring.Component]] = {
 
 def _block(name: str, width: int, family: str) -> Design:
     def build() -> wiring.Component:
-        return _PARTS[name](_full(width, family))
+        return _PARTS[name](full(width, block_ram=_block_ram(family)))
 
     return Design(name, family, width, "a part of the full engine, by itself", build)
 
