@@ -4,13 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bitlane_boards.flow.families import FLOWS
+from bitlane_boards.flow.platform import expect_clock, load_platform
+from bitlane_boards.flow.pll import PllError
 
 import bitlane_boards
 from bitlane_boards import boards
 from bitlane_boards.board import CHOICES, Storage
-from bitlane_boards.families import FLOWS
-from bitlane_boards.platform import expect_clock, load_platform
-from bitlane_boards.pll import PllError
 from bitlane_rtl.abi import Mode, Op
 
 FOLDER = Path(bitlane_boards.__file__).parent

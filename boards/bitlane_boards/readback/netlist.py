@@ -12,8 +12,8 @@ from bitlane_sim.pins import CircuitModel, GateModel, PinModel
 from bitlane_sim.pins.cells import spram_cells
 
 from ..board import Board, Family, Storage
-from ..platform import load_platform
-from ..top import Top
+from ..flow.platform import load_platform
+from ..flow.top import Top
 from .asc import Bits, BitstreamError
 from .ice40 import extract
 from .json_netlist import JsonNetlist, NetlistError

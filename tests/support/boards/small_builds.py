@@ -11,9 +11,9 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
+from bitlane_boards.flow.tools import Tool, run_tool
 
 from bitlane_boards.readback.pins import BoardPin
-from bitlane_boards.tools import Tool, run_tool
 from bitlane_sim.cxxrtl.cache import cached
 from support.sim.answerer import Answerer, Store
 

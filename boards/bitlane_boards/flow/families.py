@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from .board import Board, Family
+from ..board import Board, Family
 from .tools import Tool
 
 __all__ = ["FLOWS", "Flow", "Step"]

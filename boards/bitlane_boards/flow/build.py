@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from .board import Board
+from ..board import Board
 from .families import FLOWS, YOSYS, Step
 from .platform import BoardTop, expect_clock, load_platform
 from .tools import Progress, Tool, ToolError, Usage, require, run_tool
