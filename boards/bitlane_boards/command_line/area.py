@@ -12,9 +12,8 @@ from bitlane.errors import BitlaneError
 from bitlane_sim.bench.record import check_writable, record, write_json
 
 from ..area import table
-from ..area.families import FAMILIES
-from ..area.measure import measure_area
-from ..area.place import find_tools
+from ..area.chips import CHIPS
+from ..area.measure import measure_area, versions
 
 __all__ = ["add_area"]
 
@@ -34,7 +33,7 @@ def add_area(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--family",
         action="append",
-        choices=list(FAMILIES),
+        choices=list(CHIPS),
         help="the chip's family; may be given more than once (default: all)",
     )
     parser.add_argument(
@@ -48,10 +47,12 @@ def add_area(subparsers: Subparsers) -> None:
         "--design",
         action="append",
         metavar="NAME",
-        help="only this configuration or part, e.g. copy-32 or writer; may be given more than once",
+        help="only this one, e.g. copy-32; may be given more than once",
     )
     parser.add_argument(
-        "--blocks", action="store_true", help="also the parts of the full engine, one by one"
+        "--blocks",
+        action="store_true",
+        help="also what the parts of each take where they are, with what is in them",
     )
     parser.add_argument("--paths", action="store_true", help="show the path that bounds each clock")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
@@ -60,21 +61,19 @@ def add_area(subparsers: Subparsers) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    families = list(dict.fromkeys(arguments.family or FAMILIES))
+    families = list(dict.fromkeys(arguments.family or CHIPS))
     if not 1 <= arguments.seeds <= _SEEDS:
         raise BitlaneError(f"--seeds: {arguments.seeds} is outside 1 to {_SEEDS}")
     try:
-        designs = table.choose(families, arguments.design or (), blocks=arguments.blocks)
+        designs = table.choose(families, arguments.design or ())
     except ValueError as error:
         raise BitlaneError(f"--design: {error}") from error
     if arguments.json:
         check_writable("--json", arguments.json)
-    versions: dict[str, str] = {}
-    for family in families:
-        versions |= find_tools(FAMILIES[family])
-    print("\n".join(table.introduction(designs, arguments.seeds, versions)), flush=True)
+    tools = versions(designs)
+    print("\n".join(table.introduction(designs, arguments.seeds, tools)), flush=True)
     rows = []
-    for row in measure_area(designs, arguments.seeds, _progress):
+    for row in measure_area(designs, arguments.seeds, _progress, blocks=arguments.blocks):
         rows.append(row)
         print("\n".join(table.lines(row)), flush=True)
         if arguments.paths:
@@ -82,7 +81,7 @@ def _run(arguments: argparse.Namespace) -> int:
     print(f"\n{table.summary(rows)}")
     if arguments.json:
         figures = [row.as_dict() for row in rows]
-        write_json(arguments.json, record("area", figures, tuple(versions)))
+        write_json(arguments.json, record("area", figures, tuple(tools)))
     failed = any(row.failure for row in rows)
     missed = any(row.met is False for row in rows)
     return CHECK_FAILED if failed or (missed and arguments.check) else DONE

