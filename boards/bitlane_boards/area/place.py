@@ -53,7 +53,10 @@ class Placer:
         """Map ``circuit`` and its wrapper to cells; the cells of the circuit alone."""
         (self.folder / "pins").write_text(self.chip.pins)
         whole = (f"setattr -mod -unset keep_hierarchy top.{CORE}", "flatten", "clean")
-        return self._map(circuit, CORE, *whole, *self.chip.pads, "write_json top.json")[CORE]
+        cells = self._map(circuit, CORE, *whole, *self.chip.pads, "write_json top.json")[CORE]
+        netlist = self.folder / "top.json"
+        netlist.write_text(self.chip.flow.mend(netlist.read_text()))
+        return cells
 
     def parts(self, circuit: wiring.Component) -> dict[str, Cells]:
         """Cells of the parts of ``circuit`` by path, each with those of its own parts.

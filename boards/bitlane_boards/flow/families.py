@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..board import Family
+from .carries import shorten
 from .tools import Tool
 
 __all__ = ["FLOWS", "YOSYS", "Cells", "Flow", "Step"]
@@ -73,6 +74,9 @@ class Flow:
 
     packing: Callable[[str, Any, str], tuple[str, ...]]
     """The packer's arguments for the same and the name of the bitstream."""
+
+    mend: Callable[[str], str] = str
+    """What is made of Yosys' netlist before it is placed."""
 
     tuning: Callable[[Any], tuple[str, str]] = lambda platform: ("", "")
     """Yosys' commands before synthesis, and options of it, for a platform."""
@@ -165,6 +169,7 @@ FLOWS = {
         carry="CCU2C",
         ff="TRELLIS_FF",
         ram="TRELLIS_DPR16X4|DP16KD|PDPW16KD",
+        mend=shorten,
         part=_part_ecp5,
         packing=lambda name, platform, bitstream: (
             *("--compress", "--input", f"{name}.config", "--bit", bitstream),
