@@ -54,8 +54,7 @@ class Placer:
         (self.folder / "pins").write_text(self.chip.pins)
         whole = (f"setattr -mod -unset keep_hierarchy top.{CORE}", "flatten", "clean")
         cells = self._map(circuit, CORE, *whole, *self.chip.pads, "write_json top.json")[CORE]
-        netlist = self.folder / "top.json"
-        netlist.write_text(self.chip.flow.mend(netlist.read_text()))
+        self.chip.flow.finish(self.folder / "top.json")
         return cells
 
     def parts(self, circuit: wiring.Component) -> dict[str, Cells]:

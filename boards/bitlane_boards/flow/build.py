@@ -126,8 +126,7 @@ def build(board: Board, folder: Path, progress: Progress, *, seed: int = 1) -> R
         return log.read_text(errors="replace")
 
     run(flow.synthesise(name, platform))
-    netlist = folder / f"{name}.json"
-    netlist.write_text(flow.mend(netlist.read_text()))
+    flow.finish(folder / f"{name}.json")
     (folder / f"{name}.timing.json").unlink(missing_ok=True)
     try:
         log = run(flow.route(name, board.clock_hz / 1e6, seed, flow.part(name, platform)))

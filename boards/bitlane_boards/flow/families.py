@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..board import Family
@@ -75,7 +76,7 @@ class Flow:
     packing: Callable[[str, Any, str], tuple[str, ...]]
     """The packer's arguments for the same and the name of the bitstream."""
 
-    mend: Callable[[str], str] = str
+    change: Callable[[str], str] | None = None
     """What is made of Yosys' netlist before it is placed."""
 
     tuning: Callable[[Any], tuple[str, str]] = lambda platform: ("", "")
@@ -87,6 +88,11 @@ class Flow:
         files = f"-top {name} -json {name}.json"
         script = f"read_rtlil {name}.il; {before} {self.synthesis} {options} {files}"
         return Step("synthesis", YOSYS, ("-p", script))
+
+    def finish(self, netlist: Path) -> None:
+        """Make of Yosys' netlist, which the file ``netlist`` holds, what is to be placed."""
+        if self.change:
+            netlist.write_text(self.change(netlist.read_text()))
 
     def route(self, name: str, mhz: float, seed: int, part: tuple[str, ...]) -> Step:
         """Placement and routing. Timing that is not met is no error of the tool, but ours."""
@@ -169,7 +175,7 @@ FLOWS = {
         carry="CCU2C",
         ff="TRELLIS_FF",
         ram="TRELLIS_DPR16X4|DP16KD|PDPW16KD",
-        mend=shorten,
+        change=shorten,
         part=_part_ecp5,
         packing=lambda name, platform, bitstream: (
             *("--compress", "--input", f"{name}.config", "--bit", bitstream),
