@@ -50,8 +50,8 @@ figures: $(TEST_READY) ## Measure all that docs/performance.md shows, and write 
 	@$(BIN)/bitlane bench --verilator --json $(FIGURES)/verilator.json
 	@$(BIN)/bitlane bench --simulators --json $(FIGURES)/simulators.json
 	@$(BIN)/python -m pytest --quiet tests/benchmarks --benchmark-json $(FIGURES)/host.json
-	@$(BIN)/bitlane bench --area --family ecp5 --design copy-32 --design full-64 --json $(FIGURES)/area_ecp5.json
-	@$(BIN)/bitlane bench --area --family ice40 --design small-32 --json $(FIGURES)/area_ice40.json
+	@$(BIN)/bitlane area --family ecp5 --design copy-32 --design full-64 --json $(FIGURES)/area_ecp5.json
+	@$(BIN)/bitlane area --family ice40 --design small-32 --json $(FIGURES)/area_ice40.json
 	@$(MAKE) --no-print-directory performance
 
 performance: $(DEMO_READY) ## Write docs/performance.md from the figures in docs/performance

@@ -1,7 +1,8 @@
 """iCE40-HX8K-B-EVN: iCE40 HX8K, whose 32 block RAMs are all the memory there is."""
 
-from bitlane_rtl.abi import Lane, Mode, Op
-from bitlane_rtl.configuration import Configuration
+from dataclasses import replace
+
+from bitlane_rtl.configurations import small
 
 from .board import Board, Family, Storage
 
@@ -14,23 +15,12 @@ BOARDS = (
         family=Family.ICE40,
         platform="amaranth_boards.ice40_hx8k_b_evn:ICE40HX8KBEVNPlatform",
         clock_hz=48_000_000,
-        configuration=Configuration(
-            data_width=32,
+        configuration=replace(
+            small(block_ram=True),
             address_width=16,
             memory_bytes=1 << 13,
-            ops=frozenset(Op) - {Op.SHIFT_LEFT, Op.SHIFT_RIGHT},
-            lanes=frozenset(Lane),
-            modes=frozenset(Mode),
-            loops=2,
-            read_ports=2,
             length_bits=14,
             count_bits=13,
-            slots=8,
-            fifo_beats=32,
-            bursts=2,
-            block_ram=True,
-            operand_registers=True,
-            counters=False,
         ),
         storage=Storage.BANKS,
         banks=1,

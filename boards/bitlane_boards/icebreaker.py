@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from bitlane_rtl.abi import Lane, Mode, Op
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.abi import Mode
+from bitlane_rtl.configurations import small
 
 from .board import Board, Family, Storage
 
@@ -16,22 +16,14 @@ ICEBREAKER = Board(
     platform="amaranth_boards.icebreaker:ICEBreakerPlatform",
     clock_hz=24_000_000,
     pll_pad=True,
-    configuration=Configuration(
-        data_width=32,
+    configuration=replace(
+        small(block_ram=True),
         address_width=17,
         memory_bytes=1 << 17,
-        ops=frozenset(Op) - {Op.SHIFT_LEFT, Op.SHIFT_RIGHT},
-        lanes=frozenset(Lane),
         modes=frozenset({Mode.DENSE}),
-        loops=2,
-        read_ports=2,
         length_bits=14,
         count_bits=10,
-        slots=8,
-        fifo_beats=32,
-        bursts=2,
-        block_ram=True,
-        counters=False,
+        operand_registers=False,
     ),
     storage=Storage.SPRAM,
     busy_led=1,

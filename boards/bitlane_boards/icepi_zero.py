@@ -1,6 +1,8 @@
 """Icepi Zero."""
 
-from bitlane_rtl.configuration import Configuration
+from dataclasses import replace
+
+from bitlane_rtl.configurations import full
 
 from .board import Board, Family, Storage
 
@@ -13,8 +15,8 @@ BOARDS = (
         family=Family.ECP5,
         platform="amaranth_boards.icepi_zero:IcepiZero1_3Platform",
         clock_hz=75_000_000,
-        configuration=Configuration(
-            data_width=64,
+        configuration=replace(
+            full(),
             address_width=16,
             memory_bytes=1 << 16,
             length_bits=17,

@@ -1,7 +1,8 @@
 """Tang Nano 9K."""
 
-from bitlane_rtl.abi import Op
-from bitlane_rtl.configuration import Configuration
+from dataclasses import replace
+
+from bitlane_rtl.configurations import small
 
 from .board import Board, Family, Storage
 
@@ -14,18 +15,13 @@ BOARDS = (
         family=Family.GOWIN,
         platform="amaranth_boards.tang_nano_9k:TangNano9kPlatform",
         clock_hz=27_000_000,
-        configuration=Configuration(
-            data_width=32,
+        configuration=replace(
+            small(),
             address_width=16,
             memory_bytes=1 << 15,
-            ops=frozenset(Op) - {Op.SHIFT_LEFT, Op.SHIFT_RIGHT},
-            loops=2,
-            length_bits=16,
             count_bits=15,
-            counters=False,
-            slots=8,
-            fifo_beats=32,
             bursts=4,
+            operand_registers=False,
         ),
         storage=Storage.BANKS,
         banks=2,

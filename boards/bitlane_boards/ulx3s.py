@@ -1,6 +1,8 @@
 """ULX3S 85F."""
 
-from bitlane_rtl.configuration import Configuration
+from dataclasses import replace
+
+from bitlane_rtl.configurations import full
 
 from .board import Board, Family, Storage
 
@@ -13,8 +15,8 @@ BOARDS = (
         family=Family.ECP5,
         platform="amaranth_boards.ulx3s:ULX3S_85F_Platform",
         clock_hz=62_500_000,
-        configuration=Configuration(
-            data_width=64,
+        configuration=replace(
+            full(),
             address_width=18,
             memory_bytes=1 << 18,
             length_bits=19,

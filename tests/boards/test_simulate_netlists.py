@@ -10,7 +10,7 @@ import pytest
 
 from bitlane_boards.readback import ecp5 as ecp5_readback
 from bitlane_boards.readback import gowin as gowin_readback
-from bitlane_boards.readback.json_netlist import JsonNetlist, NetlistError
+from bitlane_boards.readback.json_netlist import JsonNetlist, NetlistError, convert
 from bitlane_sim.pins import GateModel, PinSimulation
 from bitlane_sim.pins.netlist import Netlist
 from support.boards.small_builds import DIVIDER, ECP5_PINS, GOWIN_PINS, ecp5, gowin
@@ -18,11 +18,11 @@ from support.sim.answerer import Answerer, Store, answers
 
 
 def from_ecp5(path: Path) -> Netlist:
-    return ecp5_readback.convert(JsonNetlist.read(path), ECP5_PINS)
+    return convert(JsonNetlist.read(path), ecp5_readback.CELLS, ECP5_PINS)
 
 
 def from_gowin(path: Path) -> Netlist:
-    return gowin_readback.convert(JsonNetlist.read(path), GOWIN_PINS)
+    return convert(JsonNetlist.read(path), gowin_readback.CELLS, GOWIN_PINS)
 
 
 FAMILIES = [(ecp5, from_ecp5), (gowin, from_gowin)]

@@ -1,6 +1,7 @@
 """The core behind AXI4 has no combinational path from any input to any output (A3.1.1)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from amaranth.back import rtlil
@@ -8,18 +9,15 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_rtl.abi import Mode, Op
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configurations import copy, full, small
 from bitlane_rtl.core import Core
 from bitlane_sim.netlist.yosys import Cell, flat_netlist
 
 CONFIGURATIONS = {
-    "64 bits, two read ports": Configuration(),
-    "32 bits, one read port": Configuration(data_width=32, read_ports=1),
-    "32 bits, NOT of dense runs": Configuration(
-        data_width=32, ops=frozenset({Op.NOT}), modes=frozenset({Mode.DENSE}), loops=1
-    ),
-    "32 bits, block RAM": Configuration(data_width=32, bursts=2, block_ram=True),
+    "64 bits, two read ports": full(),
+    "32 bits, one read port": replace(full(32), read_ports=1),
+    "32 bits, NOT of dense runs": copy(),
+    "32 bits, block RAM": small(block_ram=True),
 }
 
 _BIT_BY_BIT = {"$not", "$pos", "$and", "$or", "$xor", "$xnor", "$mux"}

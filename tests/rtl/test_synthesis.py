@@ -1,17 +1,18 @@
 """The engine synthesises for every family: no latch, no multiple driver, no unmapped memory."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configurations import full
 from bitlane_rtl.core import Core
 from support.rtl.synthesis import SynthesisError, synthesise, synthesise_rtlil
 
 
 @pytest.mark.parametrize(("family", "ports"), [("ice40", 1), ("ecp5", 2), ("gowin", 2)])
 def test_core(family: str, ports: int, record_property: Callable[[str, object], None]) -> None:
-    configuration = Configuration(data_width=32, block_ram=family == "ice40", read_ports=ports)
+    configuration = replace(full(32, block_ram=family == "ice40"), read_ports=ports)
     cells = synthesise(Core(configuration), family)
     largest = sorted(cells.items(), key=lambda item: -item[1])
     listed = ", ".join(f"{count} {name}" for name, count in largest)

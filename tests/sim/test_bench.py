@@ -126,15 +126,9 @@ def test_failed_run_leaves_no_file(
         (["--json", "/proc/bench.json"], "--json: /proc/bench.json cannot be written"),
         (["--plot", "nowhere/picture.png"], "--plot: nowhere is no folder"),
         (["--plot", "picture.tex"], "--plot: picture.tex ends in none of .png, .svg, .pdf"),
-        (["--area", "--simulators"], "not allowed with argument"),
-        (["--area", "--family", "virtex"], "invalid choice: 'virtex'"),
-        (["--area", "--seeds", "0"], "--seeds: 0 is outside 1 to 99"),
-        (["--area", "--seeds", "one"], "'one': expected a whole number"),
-        (["--area", "--design", "copy-33"], "--design: 'copy-33' is no design; there are copy-32"),
-        (["--area", "--width", "32"], "--width: goes only without --area"),
-        (["--family", "ecp5"], "--family: goes only with --area"),
-        (["--simulators", "--paths"], "--paths: goes only with --area"),
-        (["--check", "--simulators"], "--check: goes only with cycles or --area"),
+        (["--verilator", "--simulators"], "not allowed with argument"),
+        (["--simulators", "--width", "32"], "--width: goes only without --simulators"),
+        (["--verilator", "--check"], "--check: goes only without --verilator"),
     ],
 )
 def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

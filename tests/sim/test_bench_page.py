@@ -91,7 +91,7 @@ def test_placement_that_failed_is_said() -> None:
 
 def test_what_was_not_measured_is_said() -> None:
     text = page([_CYCLES], None)
-    assert "Not measured here: `bitlane bench --area --json FILE`." in text
+    assert "Not measured here: `bitlane area --json FILE`." in text
     assert "Not measured here: `bitlane bench --verilator --json FILE`." in text
     assert "![" not in text
 
@@ -122,8 +122,8 @@ def test_command_line(tmp_path: Path) -> None:
     [
         (None, "No such file"),
         ("{", "no JSON"),
-        ("[1]", "no file of bitlane bench --json"),
-        ('{"kind": "x"}', "no file of bitlane bench --json"),
+        ("[1]", "no file of bitlane bench or area --json"),
+        ('{"kind": "x"}', "no file of bitlane bench or area --json"),
     ],
 )
 def test_bad_files(

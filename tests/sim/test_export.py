@@ -2,13 +2,16 @@
 
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bitlane.cli import DONE, UNUSABLE, main
-from bitlane_rtl.abi import CONTROL_BASE
+from bitlane_rtl.abi import CONTROL_BASE, Mode
 from bitlane_rtl.bus.axi4 import CACHE, PROT
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configurations import NAMED
 
 SMALL = ["--data-width", "32", "--ops", "xor", "--modes", "dense", "--loops", "1"]
 
@@ -36,6 +39,36 @@ def test_header_names_the_page_and_the_command_that_writes_the_same_again() -> N
     assert main(command) == DONE
     assert Path("my core.v").read_text(encoding="utf-8") == first
     assert Path("my core.md").read_text(encoding="utf-8") == page
+
+
+@pytest.mark.parametrize("name", list(NAMED))
+def test_options_change_the_configuration_that_is_named(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, object] = {}
+
+    def remember(configuration: Configuration, module: str, **other: object) -> tuple[str, str]:
+        given.update(other, configuration=configuration, module=module)
+        return "module", "page"
+
+    monkeypatch.setattr("bitlane_sim.export.command.export", remember)
+    words = ["export", "--configuration", name, "-o", "core.v"]
+    assert main(words) == DONE
+    assert (given["configuration"], given["base"]) == (NAMED[name](), name)
+    assert main([*words, "--data-width", "128", "--modes", "repeat", "--block-ram"]) == DONE
+    changed = replace(NAMED[name](128, block_ram=True), modes={Mode.DENSE, Mode.REPEAT})
+    assert given["configuration"] == changed
+
+
+def test_header_of_a_named_configuration_writes_the_same_again() -> None:
+    options = ["--configuration", "copy", "--memory-bytes", "64KiB", "--block-ram"]
+    assert main(["export", *options, "-o", "core.v"]) == DONE
+    first = Path("core.v").read_text(encoding="utf-8")
+    command = written_by(first)
+    assert " ".join(command[:4]) == "export --configuration copy --memory-bytes"
+    Path("core.v").unlink()
+    assert main(command) == DONE
+    assert Path("core.v").read_text(encoding="utf-8") == first
 
 
 def test_page_tells_an_integrator_what_the_buses_carry_and_how_to_start() -> None:
@@ -66,6 +99,7 @@ def test_page_tells_an_integrator_what_the_buses_carry_and_how_to_start() -> Non
         (["-o", "x.v", "--loops", "7"], "--loops: 7 is outside 1 to 6"),
         (["-o", "x.v", "--id-width", "0"], "--id-width: 0 is outside 1 to 32"),
         (["-o", "x.v", "--memory-base", "5"], "--memory-base, --memory-bytes: 0x5"),
+        (["-o", "x.v", "--configuration", "copy", "--ops", "count"], "--lanes: empty"),
         (["-o", "x.v", "--memory-bytes", "8GiB"], "--memory-bytes: the last address"),
     ],
 )

@@ -1,6 +1,7 @@
 """What a board's memory lets the engine do in a cycle, with the host at work at the same time."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from bitlane_rtl.abi import RING_OFFSET, Op, register
 from bitlane_rtl.bus.banks import BankedMemory
 from bitlane_rtl.bus.shared_sram import SharedSram
 from bitlane_rtl.bus.storage import BlockRam
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.byte_access import ByteAccess
 from bitlane_rtl.ports.control_port import ControlPort
@@ -37,9 +38,7 @@ class System(wiring.Component):
     interrupt: Signal
 
     def __init__(self, data_width: int, banks: int) -> None:
-        self._configuration = Configuration(
-            data_width=data_width, address_width=16, memory_bytes=MEMORY
-        )
+        self._configuration = replace(full(data_width), address_width=16, memory_bytes=MEMORY)
         self._banks = banks
         super().__init__(
             {"control": Out(ControlPort()), "host": In(ByteAccess(16)), "interrupt": Out(1)}

@@ -1,1 +1,1 @@
-"""The subcommands build, flash, devices and simulate. They only read words and print answers."""
+"""The subcommands for boards and FPGA tools. They only read words and print answers."""

@@ -12,8 +12,8 @@ from bitlane.cli import CHECK_FAILED, DONE, Subparsers
 from bitlane.errors import BitlaneError
 
 from .. import Board, boards
-from ..build import BuildError, Report, build
-from ..choice import board_named, board_names
+from ..flow.build import BuildError, Report, build
+from .choice import board_named, board_names
 
 __all__ = ["add_build"]
 

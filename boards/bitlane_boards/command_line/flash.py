@@ -10,8 +10,8 @@ from bitlane.cli import CHECK_FAILED, DONE, Subparsers
 from bitlane.errors import BitlaneError
 
 from .. import Board
-from ..choice import board_named, board_names
-from ..families import FLOWS
+from ..flow.families import FLOWS
+from .choice import board_named, board_names
 from .devices import url_of
 
 __all__ = ["add_flash"]

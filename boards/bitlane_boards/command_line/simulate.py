@@ -14,8 +14,8 @@ from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.pins import PinSimulation
 from bitlane_sim.pins.pty import PtyServer
 
-from ..choice import board_named, board_names
 from ..readback.netlist import model_of
+from .choice import board_named, board_names
 
 __all__ = ["add_simulate"]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bitlane.errors import BitlaneError
 
-from ..tools import Tool, ToolError, require, run_tool
+from ..flow.tools import Tool, ToolError, require, run_tool
 
 __all__ = ["Bits", "BitstreamError"]
 

@@ -4,16 +4,15 @@ Cells as in nextpnr's bitstream writer and Yosys' models of them (lattice/common
 block RAM, which has no model there, Lattice FPGA-TN-02204.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
-from bitlane_sim.pins.netlist import HIGH, LOW, Netlist
+from bitlane_sim.pins.netlist import HIGH, LOW
 
-from .json_netlist import Bit, Cell, JsonNetlist, NetlistError, Translation, numbered
-from .pins import BoardPin
+from .json_netlist import Cell, CellReader, NetlistError, Translation, numbered
 
-__all__ = ["convert"]
+__all__ = ["CELLS"]
 
 _DPRAM_ADDRESS = "DBCA"
 """Inputs of a LUT that its address bits come in by, when it is a memory."""
@@ -22,44 +21,15 @@ _UNITS = 2048
 _UNIT_BITS = 9
 """A block RAM is made of units of 9 bits, of which ports of up to 4 bits see 8."""
 
-_CLOCK_BUFFERS = {"DCCA": ("CLKI", "CLKO")}
 
-
-def convert(
-    netlist: JsonNetlist, pins: Mapping[str, BoardPin], pll_ratio: float | None = None
-) -> Netlist:
-    """The netlist of gates of ``netlist``, with the pins' roles for names.
-
-    ``pll_ratio`` is what the PLL's output has to be to its input. Raises `NetlistError` for what
-    is not understood, rather than to guess.
-    """
-    t = Translation()
-    pll: list[Bit] = []
-    for cell in netlist.cells:
-        if cell.kind == "EHXPLLL":
-            pll.append(_pll(t, cell, pll_ratio))
-        elif cell.kind in _CLOCK_BUFFERS:
-            t.passes_clock(cell, *_CLOCK_BUFFERS[cell.kind])
-        elif cell.kind == "DP16KD":
-            _block_ram(t, netlist, cell)
-        elif cell.kind in _CELLS:
-            _CELLS[cell.kind](t, cell)
-        elif not cell.kind.startswith("$"):
-            raise NetlistError(f"{cell}: a kind of cell that is not simulated")
-    return t.finish(netlist, pins, pll)
-
-
-def _pll(t: Translation, cell: Cell, ratio: float | None) -> Bit:
-    out = cell.bit("CLKOP")
-    if out is None or cell.text("FEEDBK_PATH", "") != "CLKOP":
+def _pll(t: Translation, cell: Cell) -> None:
+    if cell.text("FEEDBK_PATH", "") != "CLKOP":
         raise NetlistError(f"{cell}: only a PLL with output and feedback CLKOP is simulated")
-    made = cell.number("CLKFB_DIV", 1) / cell.number("CLKI_DIV", 1)
-    if ratio is not None and abs(made / ratio - 1) > 1e-9:
-        raise NetlistError(f"{cell}: makes {made:g} of its input's clock; expected {ratio:g}")
-    lock = cell.bit("LOCK")
-    if lock is not None:
-        t.builder.lut(1, [], t.drive(lock))
-    return out
+    t.pll(cell, "CLKOP", cell.number("CLKFB_DIV", 1) / cell.number("CLKI_DIV", 1))
+
+
+def _clock_buffer(t: Translation, cell: Cell) -> None:
+    t.passes_clock(cell, "CLKI", "CLKO")
 
 
 def _comb(t: Translation, cell: Cell) -> None:
@@ -178,7 +148,7 @@ def _places(width: int) -> tuple[int, dict[int, int], list[int]]:
     return first, {bit: weights[bit] for bit in range(first, 14)}, list(range(width))
 
 
-def _block_ram(t: Translation, netlist: JsonNetlist, cell: Cell) -> None:
+def _block_ram(t: Translation, cell: Cell) -> None:
     builder = t.builder
     contents = np.zeros(_UNITS * _UNIT_BITS, np.uint8)
     for row in range(64):
@@ -198,12 +168,11 @@ def _block_ram(t: Translation, netlist: JsonNetlist, cell: Cell) -> None:
             # The wide side takes its upper half in, and gives its lower half out, on the other.
             into += numbered(f"DI{other}", 18)
             out = [*numbered(f"DO{other}", 18), *out] if side == "B" else []
-        _ram_side(t, netlist, cell, memory, side, width, into, out)
+        _ram_side(t, cell, memory, side, width, into, out)
 
 
 def _ram_side(
     t: Translation,
-    netlist: JsonNetlist,
     cell: Cell,
     memory: int,
     side: str,
@@ -214,7 +183,7 @@ def _ram_side(
     builder = t.builder
     enable = _selected(t, cell, side)
     write = _muxed(t, cell, f"WE{side}", LOW)
-    used = [bit for bit, port in enumerate(out[:width]) if netlist.is_read(cell.bit(port))]
+    used = [bit for bit, port in enumerate(out[:width]) if t.netlist.is_read(cell.bit(port))]
     if enable == LOW or (write == LOW and not used):
         return
     if cell.text(f"REGMODE_{side}", "NOREG") != "NOREG":
@@ -278,7 +247,10 @@ def _data(t: Translation, cell: Cell, port: str) -> int:
     return t.of(bit)
 
 
-_CELLS: dict[str, Callable[[Translation, Cell], None]] = {
+CELLS: Mapping[str, CellReader] = {
+    "EHXPLLL": _pll,
+    "DCCA": _clock_buffer,
+    "DP16KD": _block_ram,
     "TRELLIS_COMB": _comb,
     "TRELLIS_FF": _flip_flop,
     "TRELLIS_RAMW": _ramw,

@@ -4,21 +4,24 @@ Cells as in Yosys' models of them (gowin/cells_sim.v); of the block RAM, which h
 there, Gowin UG285.
 """
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_sim.pins.netlist import HIGH, LOW, Netlist
+from bitlane_sim.pins.netlist import HIGH, LOW
 
-from .json_netlist import Bit, Cell, JsonNetlist, NetlistError, Translation
-from .pins import BoardPin
+from .json_netlist import Cell, CellReader, NetlistError, Translation
 
-__all__ = ["convert"]
+__all__ = ["CELLS"]
 
-_FLIP_FLOP = re.compile(r"DFF(N?)([SRPC]?)(E?)")
+_FLIP_FLOPS = {
+    f"DFF{falling}{clear}{enabled}": (falling, clear, enabled)
+    for falling, clear, enabled in product(("", "N"), ("", *"SRPC"), ("", "E"))
+}
+"""By name: whether the clock's falling edge counts, what clears, and whether there is an enable."""
 _CLEARS = {"S": ("SET", 1), "R": ("RESET", 0), "P": ("PRESET", 1), "C": ("CLEAR", 0)}
 
 _ROWS = 64
@@ -28,43 +31,14 @@ _ADD_OR_SUBTRACT = 2
 """The ALU_MODE that Yosys uses: I3 chooses between I0 + I1 and I0 - I1."""
 
 
-def convert(
-    netlist: JsonNetlist, pins: Mapping[str, BoardPin], pll_ratio: float | None = None
-) -> Netlist:
-    """The netlist of gates of ``netlist``, with the pins' roles for names.
-
-    ``pll_ratio`` is what the PLL's output has to be to its input. Raises `NetlistError` for what
-    is not understood, rather than to guess.
-    """
-    t = Translation()
-    pll: list[Bit] = []
-    for cell in netlist.cells:
-        if cell.kind in ("VCC", "GND"):
-            t.tie(cell.bit(cell.kind[0]), HIGH if cell.kind == "VCC" else LOW)
-    for cell in netlist.cells:
-        match = _FLIP_FLOP.fullmatch(cell.kind)
-        if match:
-            _flip_flop(t, cell, *match.groups())
-        elif cell.kind == "rPLL":
-            pll.append(_pll(t, cell, pll_ratio))
-        elif cell.kind in _CELLS:
-            _CELLS[cell.kind](t, cell)
-        elif cell.kind in _RAMS:
-            _block_ram(t, netlist, cell)
-        elif cell.kind not in ("VCC", "GND") and not cell.kind.startswith("$"):
-            raise NetlistError(f"{cell}: a kind of cell that is not simulated")
-    return t.finish(netlist, pins, pll)
+def _constant(t: Translation, cell: Cell) -> None:
+    t.tie(cell.bit(cell.kind[0]), HIGH if cell.kind == "VCC" else LOW)
 
 
-def _pll(t: Translation, cell: Cell, ratio: float | None) -> Bit:
-    out = cell.bit("CLKOUT")
-    if out is None or cell.bit("CLKOUTP") or cell.bit("CLKOUTD") or cell.bit("CLKOUTD3"):
+def _pll(t: Translation, cell: Cell) -> None:
+    if cell.bit("CLKOUTP") or cell.bit("CLKOUTD") or cell.bit("CLKOUTD3"):
         raise NetlistError(f"{cell}: only a PLL with the one output CLKOUT is simulated")
-    made = (cell.number("FBDIV_SEL") + 1) / (cell.number("IDIV_SEL") + 1)
-    if ratio is not None and abs(made / ratio - 1) > 1e-9:
-        raise NetlistError(f"{cell}: makes {made:g} of its input's clock; expected {ratio:g}")
-    t.builder.lut(1, [], t.drive(cell.bit("LOCK")))
-    return out
+    t.pll(cell, "CLKOUT", (cell.number("FBDIV_SEL") + 1) / (cell.number("IDIV_SEL") + 1))
 
 
 def _lut(t: Translation, cell: Cell) -> None:
@@ -92,7 +66,8 @@ def _alu(t: Translation, cell: Cell) -> None:
     t.builder.lut(carry, inputs, t.drive(cell.bit("COUT")))
 
 
-def _flip_flop(t: Translation, cell: Cell, falling: str, clear: str, enabled: str) -> None:
+def _flip_flop(t: Translation, cell: Cell) -> None:
+    falling, clear, enabled = _FLIP_FLOPS[cell.kind]
     if falling:
         raise NetlistError(f"{cell}: falling edges of the clock are not simulated")
     port, value = _CLEARS.get(clear, ("", 0))
@@ -163,12 +138,12 @@ _RAMS: dict[str, tuple[_Side, ...]] = {
 _RAMS |= {"SP": _ONE, "SPX9": _ONE}
 
 
-def _block_ram(t: Translation, netlist: JsonNetlist, cell: Cell) -> None:
+def _block_ram(t: Translation, cell: Cell) -> None:
     """Plain ones are 16384 bits; those called X9 have a ninth for each byte."""
     unit = 9 if "X9" in cell.kind else 8
     memory = t.builder.memory(_contents(cell, unit))
     for side in _RAMS[cell.kind]:
-        _ram_side(t, netlist, cell, memory, unit, side)
+        _ram_side(t, cell, memory, unit, side)
 
 
 def _contents(cell: Cell, unit: int) -> NDArray[np.uint8]:
@@ -181,15 +156,13 @@ def _contents(cell: Cell, unit: int) -> NDArray[np.uint8]:
     return contents
 
 
-def _ram_side(
-    t: Translation, netlist: JsonNetlist, cell: Cell, memory: int, unit: int, side: _Side
-) -> None:
+def _ram_side(t: Translation, cell: Cell, memory: int, unit: int, side: _Side) -> None:
     builder = t.builder
     write = t.of(cell.bit(side.write)) if side.write else LOW
     enable = _selected(t, cell, side)
     width = cell.number(side.width, 4 * unit)
     outs = {bit: cell.bit(f"{side.out}[{bit}]") for bit in range(width)}
-    read = {bit: out for bit, out in outs.items() if netlist.is_read(out)}
+    read = {bit: out for bit, out in outs.items() if t.netlist.is_read(out)}
     if enable == LOW or (write == LOW and not read):
         return
     t.clocked(cell, f"CLK{side.name}")
@@ -228,7 +201,12 @@ def _selected(t: Translation, cell: Cell, side: _Side) -> int:
     return enable
 
 
-_CELLS: dict[str, Callable[[Translation, Cell], None]] = {
+CELLS: Mapping[str, CellReader] = {
+    "VCC": _constant,
+    "GND": _constant,
+    "rPLL": _pll,
+    **dict.fromkeys(_FLIP_FLOPS, _flip_flop),
+    **dict.fromkeys(_RAMS, _block_ram),
     **{f"LUT{inputs}": _lut for inputs in range(1, 5)},
     **{f"MUX2_LUT{inputs}": _mux for inputs in range(5, 9)},
     "ALU": _alu,
@@ -237,3 +215,4 @@ _CELLS: dict[str, Callable[[Translation, Cell], None]] = {
     "TBUF": _output,
     "RAM16SDP4": _lut_ram,
 }
+"""The constants first: what they drive is known to all others."""

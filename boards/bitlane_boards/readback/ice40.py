@@ -15,7 +15,7 @@ from bitlane_sim.pins.netlist import HIGH, LOW, Netlist, NetlistBuilder, needed_
 from .asc import Bits, BitstreamError
 from .chipdb import ChipDatabase, Tile
 from .ice40_ram import Memories
-from .routing import LogicPin, PadPin, PllPin, Routing, lut_places
+from .routing import LogicPin, PadPin, PllPin, Routing
 
 __all__ = ["LUT_BITS", "Ice40Netlist", "LogicCell", "extract"]
 
@@ -265,7 +265,7 @@ class _Extraction:
         x, y, number = self.routing.place(cell)
         fixed = {bit: signal for bit, signal in enumerate(inputs) if signal in (LOW, HIGH)}
         rows = [row for row in range(16) if all(row >> bit & 1 == fixed[bit] for bit in fixed)]
-        places = tuple(lut_places(self.routing, number))
+        places = tuple(self.routing.places(Tile.LOGIC, f"LC_{number}"))
         self._cells.append(LogicCell(x, y, number, places, tuple(rows)))
 
     def _define_carry(self, cell: int, output: int) -> None:

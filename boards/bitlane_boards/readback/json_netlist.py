@@ -5,7 +5,7 @@ Knows no cell of any vendor.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from bitlane_sim.pins.netlist import HIGH, LOW, Netlist, NetlistBuilder
 
 from .pins import BoardPin
 
-__all__ = ["Cell", "JsonNetlist", "NetlistError", "Translation"]
+__all__ = ["Cell", "CellReader", "JsonNetlist", "NetlistError", "Translation", "convert"]
 
 Bit = int | str
 
@@ -118,12 +118,21 @@ class Translation:
 
     Attributes
     ----------
+    netlist
+        What it is made of.
+    pll_ratio
+        What a PLL's output has to be to its input, if that matters.
+    plls
+        Nets of the outputs of PLLs.
     clock_nets
         Nets that clock something; all have to come from ``clock_sources``.
     clock_sources
         By net: the net that drives it through a buffer of clocks.
     """
 
+    netlist: JsonNetlist
+    pll_ratio: float | None
+    plls: list[Bit] = field(default_factory=list)
     builder: NetlistBuilder = field(default_factory=NetlistBuilder)
     clock_nets: dict[Bit, str] = field(default_factory=dict)
     clock_sources: dict[Bit, Bit] = field(default_factory=dict)
@@ -165,15 +174,25 @@ class Translation:
         if before is not None and after is not None:
             self.clock_sources[after] = before
 
-    def finish(
-        self, netlist: JsonNetlist, pins: Mapping[str, BoardPin], pll: Sequence[Bit]
-    ) -> Netlist:
+    def pll(self, cell: Cell, output: str, ratio: float) -> None:
+        """Note that ``output`` of ``cell`` is ``ratio`` of its input. It is locked at once."""
+        if self.pll_ratio is not None and abs(ratio / self.pll_ratio - 1) > 1e-9:
+            raise NetlistError(
+                f"{cell}: makes {ratio:g} of its input's clock; expected {self.pll_ratio:g}"
+            )
+        made = cell.bit(output)
+        if made is None:
+            raise NetlistError(f"{cell}: only a PLL with the output {output} is simulated")
+        self.plls.append(made)
+        self.builder.lut(1, [], self.drive(cell.bit("LOCK")))
+
+    def finish(self, pins: Mapping[str, BoardPin]) -> Netlist:
         """Give the pins their names and build the netlist.
 
-        Raises `NetlistError` if a pin is missing, or if something is clocked by anything but one
-        of the nets ``pll`` or the pin ``clk``.
+        Raises `NetlistError` if a pin is missing, or if something is clocked by anything but a PLL
+        or the pin ``clk``.
         """
-        builder = self.builder
+        builder, netlist = self.builder, self.netlist
         for role, pin in pins.items():
             bits = netlist.ports.get(pin.port)
             if bits is None or len(bits) != 1:
@@ -188,7 +207,7 @@ class Translation:
             else:
                 builder.outputs[role] = (builder.invert(signal) if pin.invert else signal,)
         clocks = {self._source(bit): user for bit, user in self.clock_nets.items()}
-        allowed = set(pll) or {netlist.ports[pins["clk"].port][0]}
+        allowed = set(self.plls) or {netlist.ports[pins["clk"].port][0]}
         for bit, user in clocks.items():
             if bit not in allowed:
                 raise NetlistError(f"{user}: clocked by neither the PLL nor pin clk")
@@ -202,6 +221,32 @@ class Translation:
             seen.add(bit)
             bit = self.clock_sources[bit]
         return bit
+
+
+CellReader = Callable[[Translation, Cell], None]
+"""Adds what a cell is to a netlist of gates. Raises `NetlistError` rather than to guess."""
+
+
+def convert(
+    netlist: JsonNetlist,
+    readers: Mapping[str, CellReader],
+    pins: Mapping[str, BoardPin],
+    pll_ratio: float | None = None,
+) -> Netlist:
+    """The netlist of gates of ``netlist``, with the pins' roles for names.
+
+    ``readers``: by kind of cell, in the order in which they are called. ``pll_ratio``: what the
+    PLL's output has to be to its input. Raises `NetlistError` for what is not understood.
+    """
+    order = {kind: place for place, kind in enumerate(readers)}
+    cells = [cell for cell in netlist.cells if not cell.kind.startswith("$")]
+    for cell in cells:
+        if cell.kind not in order:
+            raise NetlistError(f"{cell}: a kind of cell that is not simulated")
+    translation = Translation(netlist, pll_ratio)
+    for cell in sorted(cells, key=lambda cell: order[cell.kind]):
+        readers[cell.kind](translation, cell)
+    return translation.finish(pins)
 
 
 def numbered(stem: str, count: int) -> Iterator[str]:

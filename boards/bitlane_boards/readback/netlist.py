@@ -12,11 +12,12 @@ from bitlane_sim.pins import CircuitModel, GateModel, PinModel
 from bitlane_sim.pins.cells import spram_cells
 
 from ..board import Board, Family, Storage
-from ..platform import load_platform
-from ..top import Top
+from ..flow.platform import load_platform
+from ..flow.top import Top
+from . import ecp5, gowin
 from .asc import Bits, BitstreamError
 from .ice40 import extract
-from .json_netlist import JsonNetlist, NetlistError
+from .json_netlist import JsonNetlist, NetlistError, convert
 from .pins import board_pins
 
 __all__ = ["bitstream_model", "model_of", "netlist_model", "rtl_model"]
@@ -89,17 +90,10 @@ def netlist_model(board: Board, path: Path) -> PinModel:
         )
     pins = board_pins(board)
     netlist = JsonNetlist.read(path)
-    if board.family is Family.ECP5:
-        from .ecp5 import convert
-
-        stage = "the bits of the file that is loaded"
-    else:
-        from .gowin import convert
-
-        stage = "placement, routing, and the bits of the file that is loaded"
+    cells, stage = _NETLISTS[board.family]
     ratio = board.clock_hz / float(load_platform(board).default_clk_frequency)
     try:
-        found = convert(netlist, pins, ratio)
+        found = convert(netlist, cells, pins, ratio)
     except NetlistError as error:
         raise BitlaneError(
             f"{path}: {error}; expected {_EXPECTED[board.family]} for {board.name}"
@@ -110,6 +104,13 @@ def netlist_model(board: Board, path: Path) -> PinModel:
         (stage, f"delays; the PLL: its output is driven directly, at {_mhz(board.clock_hz)}"),
     )
 
+
+_FILE = "the bits of the file that is loaded"
+_NETLISTS = {
+    Family.ECP5: (ecp5.CELLS, _FILE),
+    Family.GOWIN: (gowin.CELLS, f"placement, routing, and {_FILE}"),
+}
+"""Readers of the netlists' cells, and what these do not show."""
 
 _EXPECTED = {
     Family.ECP5: "the routed netlist that bitlane build writes, top.routed.json",

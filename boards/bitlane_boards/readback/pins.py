@@ -6,7 +6,7 @@ They are those of the board's description, by place or by name, never guessed fr
 from dataclasses import dataclass
 
 from ..board import Board
-from ..platform import load_platform
+from ..flow.platform import load_platform
 
 __all__ = ["BoardPin", "board_pins"]
 

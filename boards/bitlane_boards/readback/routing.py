@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .asc import Bits, BitstreamError
-from .chipdb import ChipDatabase, Tile
+from .chipdb import ChipDatabase
 
 __all__ = [
     "RAM_OUT",
@@ -19,7 +19,6 @@ __all__ = [
     "PadPin",
     "PllPin",
     "Routing",
-    "lut_places",
 ]
 
 
@@ -175,8 +174,3 @@ class Routing:
             (int(row["name_x"]), int(row["name_y"]), chip.wire_name(int(wire))): int(wire)
             for wire, row in zip(inputs, rows, strict=True)
         }
-
-
-def lut_places(routing: Routing, number: int) -> list[tuple[int, int]]:
-    """Places of the 20 bits of logic cell ``number`` of a tile."""
-    return routing.places(Tile.LOGIC, f"LC_{number}")

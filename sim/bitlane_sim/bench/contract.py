@@ -5,10 +5,11 @@ All figures are clock cycles of the simulated circuit, so a run gives the same o
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from bitlane_rtl.abi import Lane, Op
 from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configurations import full
 
 from ..simulator import Simulator
 from . import commands
@@ -56,8 +57,8 @@ class Row:
 
 
 def full_engine(width: int, ports: int) -> Configuration:
-    """The engine that is measured: all operators, modes and lanes, four loops."""
-    return Configuration(data_width=width, read_ports=ports, memory_bytes=commands.MEMORY)
+    """The engine that is measured."""
+    return replace(full(width), read_ports=ports, memory_bytes=commands.MEMORY)
 
 
 def measure(

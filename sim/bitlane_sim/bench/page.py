@@ -1,4 +1,4 @@
-"""Writes the performance page from the files of `bitlane bench --json`. Measures nothing.
+"""Writes the performance page from the files of `bitlane bench` and `area`. Measures nothing.
 
     python -m bitlane_sim.bench.page cycles.json area.json -o docs/performance.md
 
@@ -19,13 +19,13 @@ from .record import BenchError, check_writable, replace
 __all__ = ["main", "page"]
 
 Record = Mapping[str, Any]
-"""A file of `bitlane bench --json`: ``kind``, ``date``, ``machine``, ``versions``, ``rows``."""
+"""What --json writes: ``kind``, ``date``, ``machine``, ``versions``, ``rows``."""
 
 _KINDS = ("cycles", "area", "simulators", "verilator", "host")
 
 _COMMANDS = {
     "cycles": "bitlane bench --plot FILE.png --json FILE",
-    "area": "bitlane bench --area --json FILE",
+    "area": "bitlane area --json FILE",
     "simulators": "bitlane bench --simulators --json FILE",
     "verilator": "bitlane bench --verilator --json FILE",
     "host": "pytest tests/benchmarks --benchmark-json FILE",
@@ -46,7 +46,7 @@ one shift register and all outputs go to flip-flops, so that no pin bounds the c
 not count. MHz is the median of the seeds; GB/s is width x MHz / 8, one port with a beat in every
 cycle. The peers' figures were taken by the same method with the same tools; their features differ.
 axi_cdma copies bytes behind a descriptor port, without registers, and computes nothing; so `copy-N`
-is the data path behind such a port, with all fault handling. `bitlane bench --area --design
+is the data path behind such a port, with all fault handling. `bitlane area --design
 copy-32-core` tells what command ring, checks and registers add."""
 
 
@@ -216,7 +216,7 @@ def _read(file: Path) -> Record:
     except ValueError as error:
         raise BenchError(f"{file}: no JSON: {error}") from error
     if not isinstance(record, dict) or record.get("kind") not in _KINDS:
-        raise BenchError(f"{file}: no file of bitlane bench --json")
+        raise BenchError(f"{file}: no file of bitlane bench or area --json")
     return record
 
 

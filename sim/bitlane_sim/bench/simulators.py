@@ -13,7 +13,7 @@ import numpy as np
 from bitlane.device import Device
 from bitlane.runtime import Runtime
 from bitlane_rtl.abi import Op
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configurations import full
 
 from ..link import SimulatorLink, open_link
 from ..simulator import Simulator
@@ -61,7 +61,7 @@ def _build(folder: str) -> float:
 
 def _speed(evaluator: str, size: int, repeat: int) -> float:
     """Cycles a second while a XOR of ``size`` random bytes runs; the best of ``repeat``."""
-    simulator = Simulator(Configuration(), evaluator)
+    simulator = Simulator(full(), evaluator)
     simulator.memory[: 2 * size] = np.random.default_rng(0).integers(0, 256, 2 * size, np.uint8)
     best = 0.0
     try:

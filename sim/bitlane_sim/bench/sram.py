@@ -1,5 +1,6 @@
 """The engine on one single-port memory, as on a small board: a system of its own to measure."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from bitlane.commands import encode
 from bitlane_rtl.abi import RING_OFFSET, Op, register
 from bitlane_rtl.bus.sram import SramPort
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.control_port import ControlPort
 
@@ -79,7 +80,7 @@ class SramSystem(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        configuration = Configuration(data_width=self._width, memory_bytes=_MEMORY)
+        configuration = replace(full(self._width), memory_bytes=_MEMORY)
         words = _MEMORY * 8 // self._width
         m.submodules.engine = engine = Engine(configuration)
         m.submodules.sram = sram = SramPort(configuration.address_width, self._width, words)

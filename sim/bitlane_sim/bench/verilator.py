@@ -12,6 +12,7 @@ import numpy as np
 
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configurations import full
 
 from ..cxxrtl.model import CxxrtlEvaluator
 from ..simulator import Simulator
@@ -37,7 +38,7 @@ def measure(
     Every round lets both XOR ``size`` random bytes, one after the other; the best round of each
     counts. Raises ``SimulationError`` if a tool is missing, ``BenchError`` if the two differ.
     """
-    configuration = configuration or Configuration()
+    configuration = configuration or full()
     results: dict[str, float] = {}
     simulators: dict[str, Simulator] = {}
     data = np.random.default_rng(0).integers(0, 256, 2 * size, np.uint8)

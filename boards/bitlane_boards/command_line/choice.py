@@ -2,7 +2,7 @@
 
 from bitlane.errors import BitlaneError
 
-from . import Board, boards
+from .. import Board, boards
 
 __all__ = ["board_named", "board_names"]
 

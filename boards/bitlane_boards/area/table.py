@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from .designs import BLOCKS, DESIGNS, ON_REQUEST, Design
-from .families import FAMILIES
+from ..flow.families import Cells
+from .chips import CHIPS
+from .designs import DESIGNS, ON_REQUEST, Design
 from .measure import AreaRow
 from .peers import Peer
-from .place import Step
+from .place import Arc
 
 __all__ = ["choose", "introduction", "lines", "path_lines", "summary"]
 
@@ -16,15 +17,14 @@ _HEAD = (
 )
 
 
-def choose(families: Sequence[str], names: Sequence[str], *, blocks: bool) -> list[Design]:
+def choose(families: Sequence[str], names: Sequence[str]) -> list[Design]:
     """The designs for ``families``, of those only ``names`` if there are any.
 
     Raises ``ValueError`` for a name that no design of these families has.
     """
-    usual = [design for design in DESIGNS + (BLOCKS if blocks else ()) if design.family in families]
-    every = [design for design in DESIGNS + ON_REQUEST + BLOCKS if design.family in families]
     if not names:
-        return usual
+        return [design for design in DESIGNS if design.family in families]
+    every = [design for design in DESIGNS + ON_REQUEST if design.family in families]
     for name in names:
         if all(design.name != name for design in every):
             have = ", ".join(dict.fromkeys(design.name for design in every))
@@ -34,25 +34,18 @@ def choose(families: Sequence[str], names: Sequence[str], *, blocks: bool) -> li
 
 def introduction(designs: Sequence[Design], seeds: int, versions: Mapping[str, str]) -> list[str]:
     """What is measured, on what, how and with what, and the table's head."""
-    chips = {FAMILIES[design.family] for design in designs}
+    chips = {design.family: CHIPS[design.family] for design in designs}
+    scopes = {design.name.replace(str(design.width), "W"): design.scope for design in designs}
     text = [
         "Placed and routed out of context, between flip-flops whose cells do not count.",
         f"MHz: median of {seeds} seed{'s'[: seeds - 1]}; GB/s: width x MHz / 8, a beat a cycle.",
         ", ".join(f"{name} {version}" for name, version in versions.items()),
         "",
-        *(f"{chip.name}: {chip.chip}" for chip in sorted(chips, key=lambda chip: chip.name)),
-        *(f"{name}: {scope}" for name, scope in _scopes(designs).items()),
+        *(f"{name}: {chip.title}" for name, chip in sorted(chips.items())),
+        *(f"{name}: {scope}" for name, scope in scopes.items()),
         "",
     ]
     return [*text, _HEAD]
-
-
-def _scopes(designs: Sequence[Design]) -> dict[str, str]:
-    scopes: dict[str, str] = {}
-    for design in designs:
-        if design not in BLOCKS:
-            scopes.setdefault(design.name.replace(str(design.width), "W"), design.scope)
-    return scopes
 
 
 def summary(rows: Sequence[AreaRow]) -> str:
@@ -73,7 +66,6 @@ def lines(row: AreaRow) -> list[str]:
     assert row.cells is not None
     assert row.mhz is not None
     assert row.gigabytes is not None
-    ram = " ".join(f"{count} {_SHORT.get(kind, kind)}" for kind, count in row.cells.ram.items())
     clocks = sorted(placement.mhz for placement in row.placements)
     spread = f"{clocks[0]:.1f}-{clocks[-1]:.1f}"
     goals = []
@@ -82,12 +74,24 @@ def lines(row: AreaRow) -> list[str]:
     if design.least_mhz is not None:
         goals.append(f">= {design.least_mhz:g} MHz")
     verdict = {None: "-", True: ", ".join(goals) + ": met", False: ", ".join(goals) + ": NOT MET"}
-    cells = row.cells
     line = (
-        f"{name:28} {cells.lut4:5} {cells.carry:5} {cells.ff:5} {ram or '-':>16} {row.mhz:6.1f}"
-        f" {spread:>13} {row.gigabytes:5.2f}  {verdict[row.met]}"
+        f"{name:28} {_cells(row.cells)} {row.mhz:6.1f} {spread:>13} {row.gigabytes:5.2f}"
+        f"  {verdict[row.met]}"
     )
-    return [line, *map(_peer_line, row.peers)]
+    return [line, *map(_peer_line, row.peers), *_parts(row)]
+
+
+def _cells(cells: Cells) -> str:
+    ram = " ".join(f"{count} {_SHORT.get(kind, kind)}" for kind, count in cells.ram.items())
+    return f"{cells.lut4:5} {cells.carry:5} {cells.ff:5} {ram or '-':>16}"
+
+
+def _parts(row: AreaRow) -> list[str]:
+    """Lines of the parts, each below the one that it belongs to."""
+    return [
+        f"{'  ' * path.count('.') + '  ' + path.rpartition('.')[2]:28} {_cells(cells)}"
+        for path, cells in row.parts.items()
+    ]
 
 
 _SHORT = {"TRELLIS_DPR16X4": "DPR16X4", "SB_RAM40_4K": "RAM40"}
@@ -107,23 +111,23 @@ def path_lines(row: AreaRow) -> list[str]:
     if row.median is None:
         return []
     path = row.median.path
-    total = sum(step.delay for step in path)
-    wires = sum(step.delay for step in path if step.kind == "routing")
-    levels = sum(step.kind == "logic" and step.delay > 0 for step in path)
+    total = sum(arc.delay for arc in path)
+    wires = sum(arc.delay for arc in path if arc.kind == "routing")
+    levels = sum(arc.kind == "logic" and arc.delay > 0 for arc in path)
     title = (
         f"{row.design.family} {row.design.name}: {total:.2f} ns, {wires:.2f} of it on wires,"
         f" {levels} cells between the flip-flops (seed {row.median.seed})"
     )
-    return [title, *(_step_line(step, at) for step, at in _running(path) if step.delay > 0)]
+    return [title, *(_arc_line(arc, at) for arc, at in _running(path) if arc.delay > 0)]
 
 
-def _running(path: Sequence[Step]) -> list[tuple[Step, float]]:
+def _running(path: Sequence[Arc]) -> list[tuple[Arc, float]]:
     sums, total = [], 0.0
-    for step in path:
-        total += step.delay
-        sums.append((step, total))
+    for arc in path:
+        total += arc.delay
+        sums.append((arc, total))
     return sums
 
 
-def _step_line(step: Step, at: float) -> str:
-    return f"  {at:6.2f} ns  {step.delay:+.2f}  {step.kind:9} {step.name}"
+def _arc_line(arc: Arc, at: float) -> str:
+    return f"  {at:6.2f} ns  {arc.delay:+.2f}  {arc.kind:9} {arc.name}"

@@ -12,7 +12,7 @@ from bitlane_rtl.bus.storage import BlockRam, SinglePortRam
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.link.serial_link import SerialLink
 
-from .board import Board, Storage
+from ..board import Board, Storage
 
 __all__ = ["Top"]
 

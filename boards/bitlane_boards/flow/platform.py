@@ -21,7 +21,7 @@ from amaranth.lib.cdc import FFSynchronizer
 
 from bitlane.errors import BitlaneError
 
-from .board import Board, Family
+from ..board import Board, Family
 from .pll import ECP5, GW1N_9C, ICE40, ecp5_pll, gowin_pll, ice40_pll, settings
 from .top import Top
 

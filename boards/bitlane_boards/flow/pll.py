@@ -16,12 +16,12 @@ _MHZ = 1_000_000
 
 
 class PllError(BitlaneError):
-    """No setting of the PLL gives the frequency exactly."""
+    """The PLL cannot take the one frequency, or not make exactly the other. One line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pll:
-    """What a family's PLL can do. Frequencies in Hz, dividers inclusive.
+    """What a family's PLL can do: its dividers, and the ranges of all its clocks in MHz.
 
     vco = in / reference * feedback (iCE40), or that divided by ``output`` is what comes back to the
     phase detector (ECP5, Gowin: ``divided_feedback``); out = vco / output.
@@ -30,8 +30,10 @@ class Pll:
     references: range
     feedbacks: range
     outputs: tuple[int, ...]
-    detector: tuple[int, int]
-    vco: tuple[int, int]
+    takes: tuple[float, float]
+    makes: tuple[float, float]
+    detector: tuple[float, float]
+    vco: tuple[float, float]
     divided_feedback: bool = True
 
 
@@ -39,18 +41,23 @@ ICE40 = Pll(
     references=range(1, 17),
     feedbacks=range(1, 129),
     outputs=(2, 4, 8, 16, 32, 64),
-    detector=(10 * _MHZ, 133 * _MHZ),
-    vco=(533 * _MHZ, 1066 * _MHZ),
+    takes=(10, 133),
+    makes=(16, 275),
+    detector=(10, 133),
+    vco=(533, 1066),
     divided_feedback=False,
 )
-"""Lattice FPGA-TN-02052, and the data sheets FPGA-DS-02029 (LP, HX) and FPGA-DS-02008 (UP)."""
+"""Lattice FPGA-TN-02052, and sysCLOCK PLL timing in the data sheets FPGA-DS-02029 (LP, HX) and
+FPGA-DS-02008 (UP)."""
 
 ECP5 = Pll(
     references=range(1, 129),
     feedbacks=range(1, 81),
     outputs=tuple(range(1, 129)),
-    detector=(10 * _MHZ, 400 * _MHZ),
-    vco=(400 * _MHZ, 800 * _MHZ),
+    takes=(8, 400),
+    makes=(3.125, 400),
+    detector=(10, 400),
+    vco=(400, 800),
 )
 """Lattice FPGA-DS-02012, sysCLOCK PLL timing."""
 
@@ -58,10 +65,12 @@ GW1N_9C = Pll(
     references=range(1, 65),
     feedbacks=range(1, 65),
     outputs=(2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128),
-    detector=(3 * _MHZ, 400 * _MHZ),
-    vco=(400 * _MHZ, 1200 * _MHZ),
+    takes=(3, 400),
+    makes=(3.125, 600),
+    detector=(3, 400),
+    vco=(400, 1200),
 )
-"""Gowin DS117, PLL parameters of speed grade C6/I5."""
+"""Gowin DS117-2.9.3E, table 4-21: GW1NR-9 of speed grade C6/I5."""
 
 
 def settings(pll: Pll, in_hz: int, out_hz: int) -> tuple[int, int, int]:
@@ -69,18 +78,27 @@ def settings(pll: Pll, in_hz: int, out_hz: int) -> tuple[int, int, int]:
 
     The one with the fastest phase detector, which jitters least.
     """
+    for what, hz, bounds in (("takes", in_hz, pll.takes), ("makes", out_hz, pll.makes)):
+        if not _within(bounds, hz):
+            low, high = bounds
+            raise PllError(f"clock_hz: {hz} Hz: the PLL {what} {low} to {high} MHz")
     for reference, output in _dividers(pll, in_hz):
         vco_hz = out_hz * output
         fed_back = out_hz if pll.divided_feedback else vco_hz
         feedback, rest = divmod(fed_back * reference, in_hz)
-        if not rest and feedback in pll.feedbacks and pll.vco[0] <= vco_hz <= pll.vco[1]:
+        if not rest and feedback in pll.feedbacks and _within(pll.vco, vco_hz):
             return reference, feedback, output
     raise PllError(f"clock_hz: no setting of the PLL makes {out_hz} Hz of {in_hz} Hz")
 
 
+def _within(bounds: tuple[float, float], hz: float) -> bool:
+    low, high = bounds
+    return low <= hz / _MHZ <= high
+
+
 def _dividers(pll: Pll, in_hz: int) -> Iterator[tuple[int, int]]:
     for reference in pll.references:
-        if pll.detector[0] <= in_hz / reference <= pll.detector[1]:
+        if _within(pll.detector, in_hz / reference):
             for output in pll.outputs:
                 yield reference, output
 
@@ -126,14 +144,9 @@ def ecp5_pll(m: Module, source: Value, in_hz: int, out_hz: int) -> tuple[Signal,
         a_LPF_RESISTOR="8",
         a_MFG_ENABLE_FILTEROPAMP="1",
         a_MFG_GMCREF_SEL="2",
-        p_PLLRST_ENA="DISABLED",
-        p_INTFB_WAKE="DISABLED",
-        p_STDBY_ENABLE="DISABLED",
+        **dict.fromkeys(("p_PLLRST_ENA", "p_INTFB_WAKE", "p_STDBY_ENABLE"), "DISABLED"),
         p_DPHASE_SOURCE="DISABLED",
-        p_OUTDIVIDER_MUXA="DIVA",
-        p_OUTDIVIDER_MUXB="DIVB",
-        p_OUTDIVIDER_MUXC="DIVC",
-        p_OUTDIVIDER_MUXD="DIVD",
+        **{f"p_OUTDIVIDER_MUX{output}": f"DIV{output}" for output in "ABCD"},
         p_CLKI_DIV=reference,
         p_CLKOP_ENABLE="ENABLED",
         p_CLKOP_DIV=output,
@@ -141,17 +154,11 @@ def ecp5_pll(m: Module, source: Value, in_hz: int, out_hz: int) -> tuple[Signal,
         p_CLKOP_FPHASE=0,
         p_FEEDBK_PATH="CLKOP",
         p_CLKFB_DIV=feedback,
-        i_RST=Const(0),
-        i_STDBY=Const(0),
         i_CLKI=source,
         i_CLKFB=clock,
-        i_PHASESEL0=Const(0),
-        i_PHASESEL1=Const(0),
-        i_PHASEDIR=Const(1),
-        i_PHASESTEP=Const(1),
-        i_PHASELOADREG=Const(1),
-        i_PLLWAKESYNC=Const(0),
-        i_ENCLKOP=Const(0),
+        **dict.fromkeys(("i_RST", "i_STDBY", "i_PLLWAKESYNC", "i_ENCLKOP"), Const(0)),
+        **dict.fromkeys(("i_PHASESEL0", "i_PHASESEL1"), Const(0)),
+        **dict.fromkeys(("i_PHASEDIR", "i_PHASESTEP", "i_PHASELOADREG"), Const(1)),
         o_CLKOP=clock,
         o_LOCK=locked,
     )
@@ -170,15 +177,9 @@ def gowin_pll(m: Module, source: Value, in_hz: int, out_hz: int) -> tuple[Signal
         p_FBDIV_SEL=feedback - 1,
         p_ODIV_SEL=output,
         i_CLKIN=source,
-        i_CLKFB=Const(0),
-        i_RESET=Const(0),
-        i_RESET_P=Const(0),
-        i_FBDSEL=Const(0, 6),
-        i_IDSEL=Const(0, 6),
-        i_ODSEL=Const(0, 6),
-        i_PSDA=Const(0, 4),
-        i_DUTYDA=Const(0, 4),
-        i_FDLY=Const(0, 4),
+        **dict.fromkeys(("i_CLKFB", "i_RESET", "i_RESET_P"), Const(0)),
+        **dict.fromkeys(("i_FBDSEL", "i_IDSEL", "i_ODSEL"), Const(0, 6)),
+        **dict.fromkeys(("i_PSDA", "i_DUTYDA", "i_FDLY"), Const(0, 4)),
         o_CLKOUT=clock,
         o_LOCK=locked,
     )

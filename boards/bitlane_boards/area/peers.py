@@ -2,8 +2,9 @@
 
 From sources of November 2026 (verilog-axi 516bd5d, wb2axip df8e764) with Yosys 0.70 and nextpnr
 0.11.1: byte-unaligned where said, 32 address bits, lengths of 20 bits, bursts of 16 beats, FIFO of
-32 words, core cells, median of seeds 1 to 3. Features differ: axi_cdma has a descriptor port and no
-registers, axidma has registers and an abort; neither computes.
+32 words, core cells, the ends of carry chains as nextpnr makes them, median of seeds 1 to 3.
+Features differ: axi_cdma has a descriptor port and no registers, axidma has registers and an abort;
+neither computes.
 """
 
 from dataclasses import dataclass

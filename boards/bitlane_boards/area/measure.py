@@ -1,26 +1,32 @@
 """Places designs one after the other and judges them by their goals. Prints nothing."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median_low
 
+from ..flow.families import YOSYS, Cells
+from ..flow.tools import Progress, ToolError, require
+from .chips import CHIPS
 from .designs import Design
-from .families import FAMILIES, Cells
 from .peers import PEERS, Peer
-from .place import Placement, ToolError, find_tools, route, synthesise
+from .place import Placement, Placer
 
-__all__ = ["AreaRow", "measure_area"]
+__all__ = ["AreaRow", "measure_area", "versions"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AreaRow:
-    """What became of a design: its cells and placements by seed, or why it has none."""
+    """What became of a design: its cells and placements by seed, or why it has none.
+
+    ``parts``: what its parts take, by path, if that was asked for.
+    """
 
     design: Design
-    cells: Cells | None
-    placements: tuple[Placement, ...]
+    cells: Cells | None = None
+    placements: list[Placement] = field(default_factory=list)
+    parts: dict[str, Cells] = field(default_factory=dict)
     failure: str = ""
 
     @property
@@ -66,7 +72,7 @@ class AreaRow:
         return {
             "design": design.name,
             "family": design.family,
-            "chip": FAMILIES[design.family].chip,
+            "chip": CHIPS[design.family].title,
             "width": design.width,
             "scope": design.scope,
             "cells": None if self.cells is None else asdict(self.cells),
@@ -77,6 +83,7 @@ class AreaRow:
             "least_mhz": design.least_mhz,
             "met": self.met,
             "failure": self.failure,
+            "parts": {path: asdict(cells) for path, cells in self.parts.items()},
             "path": [asdict(step) for step in self.median.path] if self.median else [],
             "peers": [
                 {**asdict(peer), "gigabytes_per_second": peer.gigabytes} for peer in self.peers
@@ -84,33 +91,41 @@ class AreaRow:
         }
 
 
+def versions(designs: Sequence[Design]) -> dict[str, str]:
+    """Versions of the tools that ``designs`` need. Raises ``BitlaneError`` if one is missing."""
+    chips = {design.family: CHIPS[design.family] for design in designs}.values()
+    return require((YOSYS, *(chip.flow.nextpnr for chip in chips)))
+
+
 def measure_area(
-    designs: Sequence[Design], seeds: int, progress: Callable[[str], None]
+    designs: Sequence[Design], seeds: int, progress: Progress, *, blocks: bool = False
 ) -> Iterator[AreaRow]:
     """Place each of ``designs`` with seeds 1 to ``seeds``; ``progress`` is told what comes next.
 
-    A design that cannot be synthesised or placed gives a row with ``failure``. A tool that is not
-    installed raises `MissingTool` before anything is done.
+    With ``blocks``, the parts of each are counted too. A design that cannot be synthesised or
+    placed gives a row with ``failure``. A tool that is not installed raises ``BitlaneError`` before
+    anything is done.
     """
-    for family in {design.family for design in designs}:
-        find_tools(FAMILIES[family])
+    versions(designs)
     for design in designs:
-        yield _measure(design, seeds, progress)
+        with tempfile.TemporaryDirectory(prefix="bitlane-area-") as folder:
+            row = AreaRow(design)
+            placer = Placer(CHIPS[design.family], Path(folder), progress)
+            try:
+                _measure(row, placer, seeds, blocks=blocks)
+            except ToolError as error:
+                row.failure = error.reason
+        yield row
 
 
-def _measure(design: Design, seeds: int, progress: Callable[[str], None]) -> AreaRow:
-    family = FAMILIES[design.family]
-    title = f"{design.name} on {design.family}"
-    cells = None
-    placements: list[Placement] = []
-    with tempfile.TemporaryDirectory(prefix="bitlane-area-") as name:
-        folder = Path(name)
-        try:
-            progress(f"{title}: synthesis")
-            cells = synthesise(design.build(), family, folder)
-            for seed in range(1, seeds + 1):
-                progress(f"{title}: place and route, seed {seed} of {seeds}")
-                placements.append(route(family, folder, seed))
-        except ToolError as error:
-            return AreaRow(design, cells, tuple(placements), str(error))
-    return AreaRow(design, cells, tuple(placements))
+def _measure(row: AreaRow, placer: Placer, seeds: int, *, blocks: bool) -> None:
+    """Fill ``row``. Raises `ToolError`; what was measured until then stays in it."""
+    title = f"{row.design.name} on {row.design.family}"
+    if blocks:
+        placer.progress(f"{title}: synthesis of its parts")
+        row.parts = placer.parts(row.design.build())
+    placer.progress(f"{title}: synthesis")
+    row.cells = placer.synthesise(row.design.build())
+    for seed in range(1, seeds + 1):
+        placer.progress(f"{title}: place and route, seed {seed} of {seeds}")
+        row.placements.append(placer.route(seed))

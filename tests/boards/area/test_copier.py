@@ -1,4 +1,4 @@
-"""What `bench --area` places beside other DMA cores works: it copies, faults and recovers."""
+"""What `bitlane area` places beside other DMA cores works: it copies, faults and recovers."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,9 +11,9 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from numpy.typing import NDArray
 
+from bitlane_boards.area.copier import Copier, Descriptor
 from bitlane_rtl.abi import Port, Status
-from bitlane_sim.bench.area.copier import Copier, Descriptor
-from bitlane_sim.bench.area.designs import copy_like
+from bitlane_rtl.configurations import copy
 from bitlane_sim.evaluator import Access, Get, RunUntil, Set, Step, StoragePort
 from bitlane_sim.memory.control import MemoryControl, Response
 from bitlane_sim.memory.memory import Memory, ReadStorage, WriteStorage
@@ -21,7 +21,7 @@ from bitlane_sim.memory.place import Place
 from bitlane_sim.pysim import PysimEvaluator
 
 _BYTES = 1 << 14
-_CONFIGURATION = copy_like(32, "ecp5")
+_CONFIGURATION = copy()
 _PLACE = Place(_CONFIGURATION.address_width, 32, 0, _BYTES)
 _STORAGE = [
     StoragePort(

@@ -10,13 +10,17 @@ import warnings
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from .board import Board
+from ..board import Board
 from .families import FLOWS, YOSYS, Step
 from .platform import BoardTop, expect_clock, load_platform
 from .tools import Progress, Tool, ToolError, Usage, require, run_tool
 
 __all__ = ["BuildError", "Report", "build", "tools_of"]
+
+_NAME = "top"
+"""Of the circuit, and of its files."""
 
 _USED = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s+\d+%", re.MULTILINE)
 """nextpnr's table of what is used of the device."""
@@ -101,44 +105,33 @@ def build(board: Board, folder: Path, progress: Progress, *, seed: int = 1) -> R
     expect_clock(board, platform)
     versions |= {name: version(name) for name in ("amaranth", "amaranth-boards")}
     folder.mkdir(parents=True, exist_ok=True)
-    name = "top"
     bitstream = folder / f"{board.name}.{flow.bitstream}"
     # Nothing of an earlier build may pass for this one's, should it fail.
     for old in (bitstream, folder / "report.json", folder / "report.txt"):
         old.unlink(missing_ok=True)
 
     progress("writing the circuit")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        # Without the places of the sources, which differ from one checkout to the next.
-        plan = platform.prepare(BoardTop(board), name, emit_src=False)
-    for suffix in ("il", flow.constraints):
-        content = plan.files[f"{name}.{suffix}"]
-        data = content if isinstance(content, bytes) else content.encode()
-        (folder / f"{name}.{suffix}").write_bytes(data)
-
+    _write_circuit(board, platform, folder)
     steps: dict[str, Usage] = {}
 
-    def run(step: Step) -> str:
+    def run(step: Step) -> None:
         progress(f"{step.tool.command}: {step.name}")
         log = folder / f"{step.name.replace(' ', '-')}.log"
         steps[step.name] = run_tool(step.tool, step.arguments, folder, log, progress)
-        return log.read_text(errors="replace")
 
-    run(flow.synthesise(name, board, platform))
-    (folder / f"{name}.timing.json").unlink(missing_ok=True)
+    run(flow.synthesise(_NAME, platform))
+    flow.finish(folder / f"{_NAME}.json")
+    timing = folder / f"{_NAME}.timing.json"
+    timing.unlink(missing_ok=True)
     try:
-        log = run(flow.route(name, board, platform, seed))
-    except ToolError:
-        used = _used(folder / "place-and-route.log")
-        _expect_fit(board, used)
-        raise
-    used = _used(folder / "place-and-route.log")
-    _expect_fit(board, used)
-    achieved = _achieved(folder / f"{name}.timing.json", board, log)
+        run(flow.route(_NAME, board.clock_hz / 1e6, seed, flow.part(_NAME, platform)))
+    finally:
+        # That the device is over-full says more than the tool's own error.
+        used = _used(board, folder / "place-and-route.log")
+    achieved = _achieved(timing, board)
     new = bitstream.with_suffix(f"{bitstream.suffix}.new")
     try:
-        run(flow.packs(name, board, platform, new.name))
+        run(flow.packs(_NAME, platform, new.name))
         new.replace(bitstream)
     finally:
         new.unlink(missing_ok=True)
@@ -163,18 +156,32 @@ def build(board: Board, folder: Path, progress: Progress, *, seed: int = 1) -> R
     return report
 
 
-def _used(log: Path) -> dict[str, tuple[int, int]]:
+def _write_circuit(board: Board, platform: Any, folder: Path) -> None:
+    """Write the circuit's RTLIL and its pins."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        # Without the places of the sources, which differ from one checkout to the next.
+        plan = platform.prepare(BoardTop(board), _NAME, emit_src=False)
+    for suffix in ("il", FLOWS[board.family].constraints):
+        content = plan.files[f"{_NAME}.{suffix}"]
+        data = content if isinstance(content, bytes) else content.encode()
+        (folder / f"{_NAME}.{suffix}").write_bytes(data)
+
+
+def _used(board: Board, log: Path) -> dict[str, tuple[int, int]]:
+    """What nextpnr's ``log`` says is used and available. Raises `BuildError` if that is too much.
+
+    Nothing is said where nextpnr did not come so far.
+    """
     text = log.read_text(errors="replace")
-    return {name: (int(used), int(of)) for name, used, of in _USED.findall(text)}
-
-
-def _expect_fit(board: Board, used: dict[str, tuple[int, int]]) -> None:
+    used = {name: (int(used), int(of)) for name, used, of in _USED.findall(text)}
     full = [f"{name} {n} of {of}" for name, (n, of) in used.items() if n > of]
     if full:
         raise BuildError(f"{board.name}: the device is over-full: {', '.join(full)}")
+    return used
 
 
-def _achieved(path: Path, board: Board, log: str) -> float:
+def _achieved(path: Path, board: Board) -> float:
     """The circuit's clock in MHz. Raises `BuildError` unless it is the board's or faster."""
     clocks = json.loads(path.read_text())["fmax"]
     wanted = board.clock_hz / 1e6

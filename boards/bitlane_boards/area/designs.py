@@ -1,0 +1,110 @@
+"""The circuits whose area and clock are measured, what each comprises, and its goals."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from amaranth.lib import wiring
+
+from bitlane_rtl.configurations import copy, full, small
+from bitlane_rtl.core import Core
+
+from .chips import CHIPS
+from .copier import Copier
+
+__all__ = ["DESIGNS", "ON_REQUEST", "Design"]
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A circuit to place.
+
+    ``family``: a key of `CHIPS`; ``scope`` says in words what it comprises; ``most_lut4`` and
+    ``least_mhz``: the goals, None where the contract has none; ``beside``: whether peers of its
+    width are comparable.
+    """
+
+    name: str
+    family: str
+    width: int
+    scope: str
+    build: Callable[[], wiring.Component]
+    most_lut4: int | None = None
+    least_mhz: float | None = None
+    beside: bool = False
+
+    @property
+    def has_goal(self) -> bool:
+        return self.most_lut4 is not None or self.least_mhz is not None
+
+
+_KINDS: Mapping[str, tuple[str, Callable[[int, bool], wiring.Component]]] = {
+    "copy-{}": (
+        (
+            "NOT, one reader, one loop, dense runs from and to any byte; AXI4 manager, descriptor"
+            " port, status, bus errors, time-outs and recovery; no ring, no registers (as axi_cdma)"
+        ),
+        lambda width, block_ram: Copier(copy(width, block_ram=block_ram)),
+    ),
+    "copy-{}-deep": (
+        "the same with a FIFO of 64 beats, which 30 cycles of latency need",
+        lambda width, block_ram: Copier(replace(copy(width, block_ram=block_ram), fifo_beats=64)),
+    ),
+    "copy-{}-core": (
+        "the same with command ring, checks of each command, registers, counters and AXI4-Lite",
+        lambda width, block_ram: Core(copy(width, block_ram=block_ram)),
+    ),
+    "small-{}": (
+        (
+            "as the HX8K board's engine, behind AXI4 and with 32 address bits: logic and count, all"
+            " modes, two readers, two loops; command ring, registers, AXI4-Lite"
+        ),
+        lambda width, block_ram: Core(small(width, block_ram=block_ram)),
+    ),
+    "full-{}": (
+        (
+            "all operators, lanes and modes, two readers, four loops; command ring, registers,"
+            " counters, two AXI4 managers, AXI4-Lite"
+        ),
+        lambda width, block_ram: Core(full(width, block_ram=block_ram)),
+    ),
+}
+"""By name: what it comprises, and how it is made of a width and of whether FIFOs are block RAM."""
+
+
+def _design(
+    kind: str,
+    width: int,
+    family: str,
+    most_lut4: int | None = None,
+    least_mhz: float | None = None,
+) -> Design:
+    scope, make = _KINDS[kind]
+
+    def build() -> wiring.Component:
+        return make(width, CHIPS[family].block_ram)
+
+    name = kind.format(width)
+    return Design(name, family, width, scope, build, most_lut4, least_mhz, kind == "copy-{}")
+
+
+DESIGNS = (
+    _design("copy-{}", 32, "ecp5", most_lut4=480, least_mhz=155.0),
+    _design("copy-{}-deep", 32, "ecp5"),
+    _design("copy-{}-core", 32, "ecp5"),
+    _design("copy-{}", 64, "ecp5"),
+    _design("copy-{}-core", 64, "ecp5"),
+    _design("full-{}", 64, "ecp5", most_lut4=5300, least_mhz=130.0),
+    _design("copy-{}", 32, "ice40"),
+    _design("small-{}", 32, "ice40", most_lut4=3000, least_mhz=95.0),
+    _design("copy-{}", 32, "gowin"),
+    _design("copy-{}-core", 32, "gowin"),
+)
+
+ON_REQUEST = (
+    _design("copy-{}", 128, "ecp5"),
+    _design("full-{}", 32, "ecp5"),
+    _design("full-{}", 128, "ecp5"),
+    _design("full-{}", 32, "ice40"),
+    _design("full-{}", 32, "gowin"),
+)
+"""Measured only when named: slow, or larger than their chip with the flip-flops around them."""

@@ -1,0 +1,126 @@
+"""Synthesises and places a circuit out of context, with the tools that build boards.
+
+Must never take a failed run for a result.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
+from amaranth.lib import wiring
+
+from ..flow.families import YOSYS, Cells
+from ..flow.tools import Progress, Tool, ToolError, run_tool
+from .chips import Chip
+from .wrapper import CORE, OutOfContext
+
+__all__ = ["Arc", "Placement", "Placer", "with_inner"]
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """A part of a path: ``delay`` in ns through the cell or along the net called ``name``."""
+
+    kind: str
+    delay: float
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One seed's result: ``mhz``, the circuit's bound, and the ``path`` that bounds it."""
+
+    seed: int
+    mhz: float
+    path: tuple[Arc, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Placer:
+    """Puts circuits on ``chip``; files go to ``folder``, and ``progress`` is told what goes on.
+
+    All methods raise `ToolError` if it cannot be done.
+    """
+
+    chip: Chip
+    folder: Path
+    progress: Progress
+
+    def synthesise(self, circuit: wiring.Component) -> Cells:
+        """Map ``circuit`` and its wrapper to cells; the cells of the circuit alone."""
+        (self.folder / "pins").write_text(self.chip.pins)
+        whole = (f"setattr -mod -unset keep_hierarchy top.{CORE}", "flatten", "clean")
+        cells = self._map(circuit, CORE, *whole, *self.chip.pads, "write_json top.json")[CORE]
+        self.chip.flow.finish(self.folder / "top.json")
+        return cells
+
+    def parts(self, circuit: wiring.Component) -> dict[str, Cells]:
+        """Cells of the parts of ``circuit`` by path, each with those of its own parts.
+
+        Nothing is simplified across the border of a part, so that all together they are more than
+        `synthesise` says.
+        """
+        within = f"{CORE}."
+        cells = self._map(circuit, f"{CORE}*")
+        return {path.removeprefix(within): cells[path] for path in cells if path.startswith(within)}
+
+    def route(self, seed: int) -> Placement:
+        """Place and route what `synthesise` left."""
+        step = self.chip.flow.route("top", self.chip.mhz, seed, (*self.chip.part, "-q"))
+        timing = self.folder / "top.timing.json"
+        timing.unlink(missing_ok=True)
+        self._run(step.tool, *step.arguments)
+        report = json.loads(timing.read_text())
+        clocks = report["fmax"]
+        if len(clocks) != 1:
+            raise ToolError(f"nextpnr: {len(clocks)} clocks in the report; expected one")
+        (clock,) = clocks
+        path: tuple[Arc, ...] = ()
+        for candidate in report["critical_paths"]:
+            if clock in candidate["from"] and clock in candidate["to"]:
+                path = tuple(_arc(part) for part in candidate["path"])
+        return Placement(seed, clocks[clock]["achieved"], path)
+
+    def _map(self, circuit: wiring.Component, kept: str, *rest: str) -> dict[str, Cells]:
+        """Map ``circuit`` to cells, the modules ``kept`` each by itself; then run ``rest``.
+
+        Returns the cells of these modules.
+        """
+        wrapper = OutOfContext(circuit)
+        text = rtlil.convert(wrapper, name="top", ports=wrapper.ports)
+        (self.folder / "top.il").write_text(text)
+        script = [
+            "read_rtlil top.il",
+            f"setattr -mod -set keep_hierarchy 1 top.{kept}",
+            f"{self.chip.flow.synthesis} {self.chip.synthesis} -top top",
+            "check -assert",
+            "tee -q -o stat.json stat -json",
+            *rest,
+        ]
+        self._run(YOSYS, "-q", "-p", "; ".join(script))
+        modules = json.loads((self.folder / "stat.json").read_text())["modules"]
+        counts = {name.lstrip("\\"): each["num_cells_by_type"] for name, each in modules.items()}
+        return {
+            name.removeprefix("top."): self.chip.flow.count(with_inner(name, counts))
+            for name in sorted(counts)
+        }
+
+    def _run(self, tool: Tool, *arguments: str) -> None:
+        run_tool(tool, arguments, self.folder, self.folder / f"{tool.command}.log", self.progress)
+
+
+def with_inner(module: str, counts: Mapping[str, Mapping[str, int]]) -> Counter[str]:
+    """Cells of ``module`` by type, those of the modules in it instead of these."""
+    cells: Counter[str] = Counter()
+    for kind, number in counts[module].items():
+        inner = with_inner(kind, counts) if kind in counts else Counter([kind])
+        cells.update({each: number * count for each, count in inner.items()})
+    return cells
+
+
+def _arc(part: dict[str, object]) -> Arc:
+    name = str(part.get("net") or part["to"]["cell"])  # type: ignore[index]
+    return Arc(str(part["type"]), float(part["delay"]), name)  # type: ignore[arg-type]

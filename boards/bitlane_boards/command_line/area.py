@@ -1,0 +1,91 @@
+"""`bitlane area`: LUTs and clock of named circuits, placed and routed out of context.
+
+What goes on is said on standard error, the table on standard output.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from bitlane.cli import CHECK_FAILED, DONE, Subparsers, whole_number
+from bitlane.errors import BitlaneError
+from bitlane_sim.bench.record import check_writable, record, write_json
+
+from ..area import table
+from ..area.chips import CHIPS
+from ..area.measure import measure_area, versions
+
+__all__ = ["add_area"]
+
+_SEEDS = 99
+
+
+def add_area(subparsers: Subparsers) -> None:
+    """Add the subcommand `area`."""
+    parser = subparsers.add_parser(
+        "area",
+        help="measure the circuit's LUTs and clock",
+        description="LUTs and clock of named circuits: synthesised, placed and routed out of"
+        " context by Yosys and nextpnr. Takes minutes.",
+        epilog="exit codes: 0 measured (a row that misses its goal is shown as such), 1 a placement"
+        " failed or, with --check, a row missed its goal, 2 bad input or a missing tool",
+    )
+    parser.add_argument(
+        "--family",
+        action="append",
+        choices=list(CHIPS),
+        help="the chip's family; may be given more than once (default: all)",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=whole_number,
+        default=3,
+        metavar="N",
+        help=f"place with seeds 1 to N and take the median, 1 to {_SEEDS} (default %(default)s)",
+    )
+    parser.add_argument(
+        "--design",
+        action="append",
+        metavar="NAME",
+        help="only this one, e.g. copy-32; may be given more than once",
+    )
+    parser.add_argument(
+        "--blocks",
+        action="store_true",
+        help="also what the parts of each take where they are, with what is in them",
+    )
+    parser.add_argument("--paths", action="store_true", help="show the path that bounds each clock")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a row misses its goal")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    families = list(dict.fromkeys(arguments.family or CHIPS))
+    if not 1 <= arguments.seeds <= _SEEDS:
+        raise BitlaneError(f"--seeds: {arguments.seeds} is outside 1 to {_SEEDS}")
+    try:
+        designs = table.choose(families, arguments.design or ())
+    except ValueError as error:
+        raise BitlaneError(f"--design: {error}") from error
+    if arguments.json:
+        check_writable("--json", arguments.json)
+    tools = versions(designs)
+    print("\n".join(table.introduction(designs, arguments.seeds, tools)), flush=True)
+    rows = []
+    for row in measure_area(designs, arguments.seeds, _progress, blocks=arguments.blocks):
+        rows.append(row)
+        print("\n".join(table.lines(row)), flush=True)
+        if arguments.paths:
+            print("\n".join(table.path_lines(row)), flush=True)
+    print(f"\n{table.summary(rows)}")
+    if arguments.json:
+        figures = [row.as_dict() for row in rows]
+        write_json(arguments.json, record("area", figures, tuple(tools)))
+    failed = any(row.failure for row in rows)
+    missed = any(row.met is False for row in rows)
+    return CHECK_FAILED if failed or (missed and arguments.check) else DONE
+
+
+def _progress(line: str) -> None:
+    print(f"bitlane area: {line}", file=sys.stderr, flush=True)

@@ -1,1 +1,0 @@
-"""`bitlane bench --area`: LUTs and clock of the circuit, placed and routed out of context."""
