@@ -31,7 +31,7 @@ class System(wiring.Component):
     -------
     control : ``In(ControlAccess())``
         Accesses to the engine's control window.
-    interrupt : ``Out(1)``
+    irq : ``Out(1)``
         The engine's interrupt line.
     memory : ``In(MemoryControl(address_width))``
         How the memory behaves.
@@ -52,7 +52,7 @@ class System(wiring.Component):
     """
 
     control: Any
-    interrupt: Signal
+    irq: Signal
     memory: Any
     read: Any
     read_b: Any
@@ -77,7 +77,7 @@ class System(wiring.Component):
         self.storage.append(_storage("write"))
         members = {
             "control": In(ControlAccess()),
-            "interrupt": Out(1),
+            "irq": Out(1),
             "memory": In(MemoryControl(configuration.address_width)),
             "clear": In(1),
             "cycle": Out(COUNTER_BITS),
@@ -117,7 +117,7 @@ class System(wiring.Component):
         for look, bus in looks:
             for name in look.signature.members:
                 m.d.comb += getattr(look, name).eq(getattr(bus, name))
-        m.d.comb += [self.interrupt.eq(core.interrupt), monitor.clear.eq(self.clear)]
+        m.d.comb += [self.irq.eq(core.irq), monitor.clear.eq(self.clear)]
         for name in ("cycle", "violation", "violation_where", "violation_cycle"):
             m.d.comb += getattr(self, name).eq(getattr(monitor, name))
         for name in self.channels:

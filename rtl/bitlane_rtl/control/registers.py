@@ -113,7 +113,7 @@ class Registers(wiring.Component):
         The engine starts afresh in this cycle. DOORBELL becomes 0.
     timeout : ``Out(32)``
         TIMEOUT, in cycles. Changes 2 cycles after it is written.
-    interrupt : ``Out(1)``
+    irq : ``Out(1)``
         The interrupt line, a level.
     interrupt_set : ``In(1)``
         A command with INTERRUPT retired, or the engine stopped with a fault, in the cycle before.
@@ -151,7 +151,7 @@ class Registers(wiring.Component):
                 "clear": Out(1),
                 "flush": In(1),
                 "timeout": Out(32),
-                "interrupt": Out(1),
+                "irq": Out(1),
                 "interrupt_set": In(1),
                 "fault": In(1),
                 "drained": In(1),
@@ -176,7 +176,7 @@ class Registers(wiring.Component):
     clear: Signal
     flush: Signal
     timeout: Signal
-    interrupt: Signal
+    irq: Signal
     interrupt_set: Signal
     busy: Signal
     a_beat: Signal
@@ -236,7 +236,7 @@ class Registers(wiring.Component):
 
         enable = Signal()
         pending = Signal()
-        m.d.comb += self.interrupt.eq(enable & pending)
+        m.d.comb += self.irq.eq(enable & pending)
         with m.If(written("INTERRUPT")):
             m.d.sync += enable.eq(bit("INTERRUPT", "ENABLE"))
             with m.If(bit("INTERRUPT", "PENDING")):

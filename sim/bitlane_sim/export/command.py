@@ -35,11 +35,6 @@ _MODES = {mode.name.lower(): {mode} for mode in Mode}
 
 _DEFAULTS = Configuration()
 
-_INTERRUPT = """
-// The usual name of this port is also a word that some C++ compilers reserve.
-/* verilator lint_off SYMRSVDWORD */
-"""
-
 _OTHER_NAME = """\
 // The module was given a name of its own with --prefix.
 /* verilator lint_off DECLFILENAME */
@@ -220,7 +215,7 @@ def export(
     path = Path(file or f"{name}.v")
     command = _command(configuration, name, id_width, path)
     text = header(configuration, name, command, path.with_suffix(".md").name)
-    text += _INTERRUPT + verilog(design, name)
+    text += "\n" + verilog(design, name)
     if path.stem != name:
         text = _OTHER_NAME + text
     return text, page(configuration, name, command, design.ports)

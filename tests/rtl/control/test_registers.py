@@ -202,20 +202,20 @@ def test_the_interrupt_line_is_pending_and_enable() -> None:
 
     async def bench(ctx: Any, dut: Registers) -> None:
         await pulse(ctx, dut)
-        assert ctx.get(dut.interrupt) == 0, "not enabled yet"
+        assert ctx.get(dut.irq) == 0, "not enabled yet"
         assert await read(ctx, dut, entry.offset) == pending
         await write(ctx, dut, entry.offset, enable)
         assert await read(ctx, dut, entry.offset) == pending | enable
-        assert ctx.get(dut.interrupt) == 1
+        assert ctx.get(dut.irq) == 1
         await write(ctx, dut, entry.offset, enable | pending)
         assert await read(ctx, dut, entry.offset) == enable
-        assert ctx.get(dut.interrupt) == 0
+        assert ctx.get(dut.irq) == 0
         await pulse(ctx, dut)
-        assert ctx.get(dut.interrupt) == 1
+        assert ctx.get(dut.irq) == 1
         # A new cause in the very cycle of the acknowledgement is not lost.
         await write(ctx, dut, entry.offset, enable | pending)
         await pulse(ctx, dut)
-        assert ctx.get(dut.interrupt) == 1
+        assert ctx.get(dut.irq) == 1
         await write(ctx, dut, entry.offset, pending)
         assert await read(ctx, dut, entry.offset) == 0
 
@@ -321,7 +321,7 @@ def test_writes_elsewhere_and_reads_change_nothing() -> None:
             ctx.set(dut.control.write, offset not in writable)
             ctx.set(dut.control.read, offset in writable)
             await ctx.tick()
-            assert ctx.get(dut.clear) == ctx.get(dut.interrupt) == 0, hex(offset)
+            assert ctx.get(dut.clear) == ctx.get(dut.irq) == 0, hex(offset)
         ctx.set(dut.control.write, 0)
         ctx.set(dut.control.read, 0)
         assert [await read_by_name(ctx, dut, name) for name in names] == before
