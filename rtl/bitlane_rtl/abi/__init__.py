@@ -34,6 +34,7 @@ from .record import (
     record_words,
 )
 from .registers import (
+    COMPLETION,
     COMPLETION_OFFSET,
     CONTROL_BASE,
     CONTROL_SIZE,
@@ -47,6 +48,7 @@ from .registers import (
 __all__ = [
     "ABI_VERSION",
     "BEATS_PER_BLOCK",
+    "COMPLETION",
     "COMPLETION_OFFSET",
     "CONTROL_BASE",
     "CONTROL_SIZE",

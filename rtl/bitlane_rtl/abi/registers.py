@@ -6,6 +6,7 @@ from enum import IntEnum
 from .bits import Bits
 
 __all__ = [
+    "COMPLETION",
     "COMPLETION_OFFSET",
     "CONTROL_BASE",
     "CONTROL_SIZE",
@@ -21,7 +22,13 @@ CONTROL_BASE = 0xFFFF_0000
 
 CONTROL_SIZE = 0x4000
 COMPLETION_OFFSET = 0x1000
-"""One word a ring slot: ``Status`` in bits 7:0, the command's index modulo 2**16 above it."""
+"""One word a ring slot, see `COMPLETION`. Read-only."""
+
+COMPLETION = (
+    Bits("CODE", 0, 8, "`Status` of the command that used the slot last"),
+    Bits("INDEX", 8, 16, "its index: commands before it since reset or CLEAR, modulo 2**16"),
+)
+"""A completion. Those of slots that no command has used since power-up are 0."""
 
 RING_OFFSET = 0x2000
 """Slot ``i`` of the command ring starts ``i * RECORD_BYTES`` bytes further. Write-only."""
