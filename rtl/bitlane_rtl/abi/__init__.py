@@ -17,6 +17,7 @@ from .codes import (
     LOGIC_OPS,
     SHIFT_OPS,
     WORD_BYTES,
+    Code,
     Lane,
     Mode,
     Op,
@@ -44,6 +45,7 @@ from .registers import (
     Register,
     register,
 )
+from .rules import RULES, Rule
 
 __all__ = [
     "ABI_VERSION",
@@ -61,16 +63,19 @@ __all__ = [
     "RECORD_WORDS",
     "REGISTERS",
     "RING_OFFSET",
+    "RULES",
     "SHIFT_OPS",
     "WORD_BYTES",
     "Access",
     "Bits",
+    "Code",
     "Lane",
     "Mode",
     "Op",
     "Port",
     "RecordField",
     "Register",
+    "Rule",
     "Status",
     "loop_word",
     "record_words",

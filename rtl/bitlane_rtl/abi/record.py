@@ -69,7 +69,9 @@ def _record() -> dict[str, RecordField]:
         RecordField("Y_LAST", 5, "highest address of a byte that Y touches"),
         RecordField("B_BASE", 6, "address of B's first element; 0 without B"),
         RecordField("B_LAST", 7, "highest address of a byte that B touches; 0 without B"),
-        RecordField("A_STRIDE", 8, "bytes from an element of A to the next in a run, if STRIDED"),
+        RecordField(
+            "A_STRIDE", 8, "bytes from an element of A to the next in a run, if STRIDED; else 0"
+        ),
         RecordField("Y_STRIDE", 9, "the same for Y"),
         RecordField("B_STRIDE", 10, "the same for B"),
         RecordField("RESERVED", 11, "0"),

@@ -23,10 +23,7 @@ from ..abi import (
 from ..configuration import Configuration
 from ..ports.control_port import ControlPort
 
-__all__ = ["EVENTS", "TIMEOUT_RESET", "Registers"]
-
-TIMEOUT_RESET = 1 << 20
-"""Cycles that the engine waits for the memory unless TIMEOUT is written."""
+__all__ = ["EVENTS", "Registers"]
 
 EVENTS = {
     "busy": "BUSY_CYCLES",
@@ -224,7 +221,7 @@ class Registers(wiring.Component):
         def bit(name: str, field: str) -> Value:
             return late_data[register(name)[field].low]
 
-        timeout = Signal(32, init=TIMEOUT_RESET)
+        timeout = Signal(32, init=register("TIMEOUT").reset or 0)
         m.d.comb += self.timeout.eq(timeout)
         with m.If(written("TIMEOUT")):
             m.d.sync += timeout.eq(late_data)

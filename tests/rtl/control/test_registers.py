@@ -22,7 +22,7 @@ from bitlane_rtl.abi import (
     register,
 )
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.control.registers import EVENTS, TIMEOUT_RESET, Registers
+from bitlane_rtl.control.registers import EVENTS, Registers
 from support.rtl.streams import simulate
 
 CONFIGURATION = Configuration(
@@ -116,6 +116,16 @@ def test_what_the_circuit_can_do(configuration: Configuration, expected: dict[st
     check(bench, configuration)
 
 
+def test_what_reset_leaves() -> None:
+    async def bench(ctx: Any, dut: Registers) -> None:
+        ctx.set(dut.drained, 1)
+        for entry in REGISTERS:
+            if entry.reset is not None:
+                assert await read(ctx, dut, entry.offset) == entry.reset, entry.name
+
+    check(bench)
+
+
 def test_state_of_the_engine() -> None:
     async def bench(ctx: Any, dut: Registers) -> None:
         status = register("STATUS")
@@ -183,7 +193,7 @@ def test_clear_holds_until_the_engine_flushes() -> None:
 
 def test_the_timeout_can_be_set() -> None:
     async def bench(ctx: Any, dut: Registers) -> None:
-        assert ctx.get(dut.timeout) == TIMEOUT_RESET == 1 << 20
+        assert ctx.get(dut.timeout) == register("TIMEOUT").reset == 1 << 20
         await write(ctx, dut, register("TIMEOUT").offset, 0xFEDC_BA98)
         assert await read_by_name(ctx, dut, "TIMEOUT") == 0xFEDC_BA98
         assert ctx.get(dut.timeout) == 0xFEDC_BA98
