@@ -22,7 +22,9 @@ _ACCESS = {
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     lines = [heads, ["---"] * len(heads), *rows]
-    return ["| " + " | ".join(str(cell) for cell in line) + " |" for line in lines] + [""]
+    texts = ["| " + " | ".join(str(cell) for cell in line) + " |" for line in lines]
+    # Two powers in a line would make what stands between them bold.
+    return [text.replace("**", "^") for text in texts] + [""]
 
 
 def _position(bits: abi.Bits) -> str:
