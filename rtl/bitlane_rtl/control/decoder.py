@@ -167,13 +167,18 @@ class Decoder(wiring.Component):
         """Compute what is not a word by itself."""
         lane, out_lane = kept.CONTROL.lane, kept.CONTROL.out_lane
         widens = lane < out_lane
-        with m.If(self.decode):
+        shift = Mux(self.decode, out_lane, lane)
+        extent = Signal(len(decoded.lane_extent))
+        # The last element's address, and the bytes of that element behind its first.
+        m.d.comb += extent.eq((kept.RUN << shift) | ((1 << shift) - 1))
+        with m.If(~self.decode):
+            # One shifter for both lanes: RUN is there in the cycle before `decode`, at the latest.
+            m.d.sync += decoded.lane_extent.eq(extent)
+        with m.Else():
             m.d.sync += [
+                decoded.out_lane_extent.eq(extent),
                 decoded.widens.eq(widens),
                 decoded.ratio.eq(Mux(widens, out_lane - lane, lane - out_lane)),
-                # The last element's address, and the bytes of that element behind its first.
-                decoded.lane_extent.eq((kept.RUN << lane) | ((1 << lane) - 1)),
-                decoded.out_lane_extent.eq((kept.RUN << out_lane) | ((1 << out_lane) - 1)),
             ]
             with m.If(_strided(kept.CONTROL)):  # else walkers may still use it
                 m.d.sync += self.loops.run.eq(kept.RUN)
