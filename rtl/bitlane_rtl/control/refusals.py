@@ -3,9 +3,10 @@
 Reads nothing and starts nothing: it only collects what is wrong.
 """
 
+import re
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -95,12 +96,10 @@ class Refusals(wiring.Component):
         found: Any = Signal(_Findings(self._configuration))
         with m.If(self.take):
             self._fold(m, found)
-            for name, entry in RECORD.items():
-                if entry.word < self._built_words:
-                    group, column = divmod(entry.word, self._columns)
-                    word = self.words[32 * column : 32 * column + 32]
-                    with m.If((self.position == group) & self.used[column]):
-                        self._look(m, found, name, word)
+            for column in range(self._columns):
+                self._look(m, found, column)
+            for index, stream in enumerate(STREAMS):
+                m.d.sync += found.low[index].eq(found.low[index] | self._low(stream))
         with m.If(self.clear):
             m.d.sync += found.eq(0)
 
@@ -127,25 +126,43 @@ class Refusals(wiring.Component):
             folded = folded ^ Mux(self.used[column], parts, 0)
         m.d.sync += found.seal.eq(folded)
 
-    def _look(self, m: Module, found: Any, name: str, word: Value) -> None:
-        """Note what is wrong with the word ``name`` of the record."""
-        config = self._configuration
-        if name == "RUN" or name.startswith("COUNT_"):
-            bits = config.length_bits if name == "RUN" else config.count_bits
-            with m.If((word == 0) | word[bits:].any()):
+    def _word(self, column: int) -> Value:
+        return self.words[32 * column : 32 * column + 32]
+
+    def _is(self, column: int, pattern: str) -> Value:
+        """Whether the word in ``column`` is in use and has a name that matches ``pattern``."""
+        groups = [
+            entry.word // self._columns
+            for name, entry in RECORD.items()
+            if re.fullmatch(pattern, name)
+            if entry.word % self._columns == column and entry.word < self._built_words
+        ]
+        return self.used[column] & self.position.matches(*groups)
+
+    def _look(self, m: Module, found: Any, column: int) -> None:
+        """Note what is wrong with the word in ``column``."""
+        config, word = self._configuration, self._word(column)
+        for pattern, bits in (("RUN", config.length_bits), (r"COUNT_\d", config.count_bits)):
+            with m.If(self._is(column, pattern) & ((word == 0) | word[bits:].any())):
                 m.d.sync += found.bad_count.eq(1)
-            if name == "RUN":
-                m.d.sync += found.run_top.eq(word[bits - len(found.run_top) : bits])
-        elif name == "RESERVED":
-            m.d.sync += found.reserved.eq(word.any())
-        elif name != "CONTROL":
-            stream = STREAMS.index(name[0])
-            if name.endswith(("_BASE", "_LAST")):
-                inside = (word >= config.memory_base) & (word <= config.memory_last)
-                with m.If(~inside & (reads_b(self.control.op) if name[0] == "B" else 1)):
-                    m.d.sync += found.outside.eq(1)
-            if not name.endswith("_LAST"):
-                m.d.sync += found.low[stream].eq(found.low[stream] | word)
+        top = slice(config.length_bits - len(found.run_top), config.length_bits)
+        with m.If(self._is(column, "RUN")):
+            m.d.sync += found.run_top.eq(word[top])
+        with m.If(self._is(column, "RESERVED") & word.any()):
+            m.d.sync += found.reserved.eq(1)
+        inside = (word >= config.memory_base) & (word <= config.memory_last)
+        ends = self._is(column, "[AY]_(BASE|LAST)")
+        ends |= self._is(column, "B_(BASE|LAST)") & reads_b(self.control.op)
+        with m.If(ends & ~inside):
+            m.d.sync += found.outside.eq(1)
+
+    def _low(self, stream: str) -> Value:
+        """The low bits of those words at hand that are an address, stride or jump of ``stream``."""
+        low: Value = Const(0, 3)
+        for column in range(self._columns):
+            hit = self._is(column, rf"{stream}_(BASE|STRIDE|JUMP_\d)")
+            low |= Mux(hit, self._word(column)[:3], 0)
+        return low
 
     def _bad_size(self, found: Any) -> Value:
         """Whether a run or a loop is empty or too long."""

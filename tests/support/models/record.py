@@ -163,8 +163,7 @@ class Interpreter:
         op, lane, out_lane = Op(record.op), record.lane, record.out_lane
         inputs = [record.stream("A", Port.READ_A, lane.bytes)]
         if op.reads_b:
-            port = Port.READ_B if self.read_ports == 2 else Port.READ_A
-            inputs.append(record.stream("B", port, lane.bytes))
+            inputs.append(record.stream("B", Port.READ_B, lane.bytes))
         y = record.stream("Y", Port.WRITE, out_lane.bytes)
         if record.control["FENCE"]:
             self.forget_flights()
