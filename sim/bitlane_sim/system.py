@@ -27,6 +27,13 @@ STORAGE_BUFFER = "memory"
 class System(wiring.Component):
     """An engine at its memory.
 
+    Parameters
+    ----------
+    configuration
+        Of the engine.
+    place
+        Where the RAM stands; by default just where the engine's memory is.
+
     Members
     -------
     control : ``In(ControlAccess())``
@@ -63,11 +70,11 @@ class System(wiring.Component):
     violation_where: Signal
     violation_cycle: Signal
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, place: Place | None = None) -> None:
         self.configuration = configuration
         self.two = configuration.has_b and configuration.read_ports == 2
         self.channels = [name for name in CHANNELS if self.two or not name.endswith("_b")]
-        self._place = Place(
+        self._place = place or Place(
             configuration.address_width,
             configuration.data_width,
             configuration.memory_base,
