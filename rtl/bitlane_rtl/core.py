@@ -25,7 +25,7 @@ class Core(wiring.Component):
         Reads of B; only with two read ports and an operation of two operands.
     s_axil : ``In(Axi4Lite())``
         The control window, see `abi`.
-    interrupt : ``Out(1)``
+    irq : ``Out(1)``
         High while an enabled interrupt is pending.
 
     Latency and throughput: those of `Engine`; the adapters add no cycle. No combinational path
@@ -35,7 +35,7 @@ class Core(wiring.Component):
     m_axi: Any
     m_axi_b: Any
     s_axil: Any
-    interrupt: Signal
+    irq: Signal
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
@@ -46,7 +46,7 @@ class Core(wiring.Component):
                 "m_axi": Out(Axi4(width, data_width)),
                 **({"m_axi_b": Out(Axi4(width, data_width, write=False))} if self._two else {}),
                 "s_axil": In(Axi4Lite()),
-                "interrupt": Out(1),
+                "irq": Out(1),
             }
         )
 
@@ -67,5 +67,5 @@ class Core(wiring.Component):
             m.submodules.read_b = read_b = Axi4ReadManager(*widths)
             wiring.connect(m, engine.read_b, read_b.port)
             join_channels(m, read_b.axi, self.m_axi_b)
-        m.d.comb += self.interrupt.eq(engine.interrupt)
+        m.d.comb += self.irq.eq(engine.irq)
         return m

@@ -34,7 +34,7 @@ class Engine(wiring.Component):
     read_b : ``Out(ReadPort(address_width, data_width))``
         Only with two read ports and an operation of two operands.
     write : ``Out(WritePort(address_width, data_width))``
-    interrupt : ``Out(1)``
+    irq : ``Out(1)``
     busy, fault : ``Out(1)``
         The bits of STATUS, for lamps.
 
@@ -51,7 +51,7 @@ class Engine(wiring.Component):
     read_a: Any
     read_b: Any
     write: Any
-    interrupt: Signal
+    irq: Signal
     busy: Signal
     fault: Signal
 
@@ -65,7 +65,7 @@ class Engine(wiring.Component):
                 "read_a": Out(read),
                 **({"read_b": Out(read)} if two else {}),
                 "write": Out(WritePort(configuration.address_width, configuration.data_width)),
-                "interrupt": Out(1),
+                "irq": Out(1),
                 "busy": Out(1),
                 "fault": Out(1),
             }
@@ -85,7 +85,7 @@ class Engine(wiring.Component):
         m.submodules.completions = completions = Completions(config.slots)
         wiring.connect(m, wiring.flipped(self.control), registers.control)
         m.d.comb += [
-            self.interrupt.eq(registers.interrupt),
+            self.irq.eq(registers.irq),
             self.busy.eq(registers.busy),
             self.fault.eq(registers.fault),
             ring.write.eq(registers.ring_write),

@@ -131,14 +131,14 @@ class Simulator:
 
     def wait(self, timeout: float) -> bool:
         """Run the clock until the interrupt is high, ``timeout`` seconds of real time at most."""
-        if self.evaluator.get("interrupt"):
+        if self.evaluator.get("irq"):
             return True
         deadline = monotonic() + timeout
         while True:
             started = monotonic()
             if started >= deadline:
                 return False
-            came = self.evaluator.run_until("interrupt", self._slice)
+            came = self.evaluator.run_until("irq", self._slice)
             self._check()
             if came:
                 return True

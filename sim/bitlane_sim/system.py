@@ -27,11 +27,18 @@ STORAGE_BUFFER = "memory"
 class System(wiring.Component):
     """An engine at its memory.
 
+    Parameters
+    ----------
+    configuration
+        Of the engine.
+    place
+        Where the RAM stands; by default just where the engine's memory is.
+
     Members
     -------
     control : ``In(ControlAccess())``
         Accesses to the engine's control window.
-    interrupt : ``Out(1)``
+    irq : ``Out(1)``
         The engine's interrupt line.
     memory : ``In(MemoryControl(address_width))``
         How the memory behaves.
@@ -52,7 +59,7 @@ class System(wiring.Component):
     """
 
     control: Any
-    interrupt: Signal
+    irq: Signal
     memory: Any
     read: Any
     read_b: Any
@@ -63,11 +70,11 @@ class System(wiring.Component):
     violation_where: Signal
     violation_cycle: Signal
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, place: Place | None = None) -> None:
         self.configuration = configuration
         self.two = configuration.has_b and configuration.read_ports == 2
         self.channels = [name for name in CHANNELS if self.two or not name.endswith("_b")]
-        self._place = Place(
+        self._place = place or Place(
             configuration.address_width,
             configuration.data_width,
             configuration.memory_base,
@@ -77,7 +84,7 @@ class System(wiring.Component):
         self.storage.append(_storage("write"))
         members = {
             "control": In(ControlAccess()),
-            "interrupt": Out(1),
+            "irq": Out(1),
             "memory": In(MemoryControl(configuration.address_width)),
             "clear": In(1),
             "cycle": Out(COUNTER_BITS),
@@ -117,7 +124,7 @@ class System(wiring.Component):
         for look, bus in looks:
             for name in look.signature.members:
                 m.d.comb += getattr(look, name).eq(getattr(bus, name))
-        m.d.comb += [self.interrupt.eq(core.interrupt), monitor.clear.eq(self.clear)]
+        m.d.comb += [self.irq.eq(core.irq), monitor.clear.eq(self.clear)]
         for name in ("cycle", "violation", "violation_where", "violation_cycle"):
             m.d.comb += getattr(self, name).eq(getattr(monitor, name))
         for name in self.channels:

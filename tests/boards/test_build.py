@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bitlane_boards.flow.build import BuildError, build
-from bitlane_boards.flow.tools import Tool, ToolError, Usage
 
 from bitlane.cli import CHECK_FAILED, UNUSABLE, main
 from bitlane.errors import BitlaneError
 from bitlane_boards import boards
 from bitlane_boards.board import Board
 from bitlane_boards.flow import build as build_module
+from bitlane_boards.flow.build import BuildError, build
+from bitlane_boards.flow.tools import Tool, ToolError, Usage
 from support.boards.board_builds import built
 
 NAME = "hx8k"
@@ -177,9 +177,8 @@ def test_a_tool_that_fails_is_quoted(tmp_path: Path) -> None:
 def test_a_tool_that_is_stopped_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bitlane_boards.flow.families import YOSYS
-
     from bitlane_boards.flow import tools
+    from bitlane_boards.flow.families import YOSYS
 
     def interrupted(process: Any, tool: Tool, log: Path, *_: object) -> Any:
         while not list(tmp_path.glob("bitlane-*/yowasp_*")):

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from bitlane_boards.flow.families import FLOWS
 
 from bitlane.cli import CHECK_FAILED, DONE, UNUSABLE, main
 from bitlane_boards import boards
 from bitlane_boards.command_line.devices import connected, url_of
+from bitlane_boards.flow.families import FLOWS
 
 
 @dataclass(frozen=True)

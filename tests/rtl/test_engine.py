@@ -152,6 +152,13 @@ def test_latency_of_a_short_command(options: dict[str, Any], latency: int) -> No
     assert bench.writes.responses[-1] - bench.doorbells[0] == beats + latency
 
 
+@pytest.mark.parametrize("ahead", [1, 3, 8, 100])
+@pytest.mark.parametrize("stalls", [NO_STALLS, STALLS[1]])
+def test_a_step_may_read_what_a_later_one_writes(ahead: int, stalls: Stalls) -> None:
+    bench = EngineBench(configuration(), stalls=stalls)
+    bench.check([logic(Op.NOT, 1000 + ahead, None, 1000, 999)])
+
+
 def test_completions_tell_how_each_command_ended() -> None:
     bench = EngineBench(configuration())
     words = []

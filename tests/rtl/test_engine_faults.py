@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.abi import (
+    COMPLETION_OFFSET,
     RECORD_WORDS,
     Lane,
     Mode,
@@ -18,6 +19,7 @@ from bitlane_rtl.abi import (
 )
 from support.rtl.bench import SIZE, EngineBench, configuration, logic
 from support.rtl.records import Task, pack, reseal
+from support.rtl.streams import Stalls
 from support.rtl.walks import Walk
 
 STRIDED_COUNT = Task(
@@ -32,7 +34,9 @@ REFUSED = [
     (Status.BAD_LANE, logic(Op.NOT, 0, None, 4096, 64), {"OUT_LANE": 1}),
     (Status.BAD_LANE, STRIDED_COUNT, {"OUT_LANE": 1}),
     (Status.BAD_CONTROL, logic(Op.NOT, 0, None, 4096, 64), {"LOOPS": 0}),
-    (Status.BAD_CONTROL, logic(Op.NOT, 0, None, 4096, 64), {"LOOPS": 5}),
+    (Status.BAD_CONTROL, logic(Op.NOT, 0, None, 4096, 64), {"LOOPS": 5, "COUNT_4": 1}),
+    (Status.BAD_CONTROL, logic(Op.XOR, 0, 128, 4096, 64), {"LOOPS": 6, "B_JUMP_5": 8}),
+    (Status.BAD_CONTROL, logic(Op.NOT, 0, None, 4096, 64), {"LOOPS": 7, "COUNT_1": 1}),
     (Status.BAD_CONTROL, logic(Op.NOT, 0, None, 4096, 64), {"A_MODE": 3}),
     (Status.BAD_CONTROL, logic(Op.NOT, 0, None, 4096, 64), {"Y_MODE": 2}),
     (Status.BAD_CONTROL, logic(Op.NOT, 0, None, 4096, 64), {"B_MODE": 2}),
@@ -166,6 +170,64 @@ def test_read_error(bad: int, which: str, ports: int) -> None:
     before[6000:6100] = ~before[2048:2148]
     before[4096:4352] = before[:256] ^ before[1024:1280]
     assert np.array_equal(bench.memory.data, before)
+
+
+@pytest.mark.parametrize("wrong", ["read", "write"])
+def test_what_later_commands_have_written_after_an_error(wrong: str) -> None:
+    """Nothing if it could not be read; if not be written perhaps some bytes, all of them right."""
+    bench = EngineBench(configuration(), latency=12)
+    tasks = [
+        logic(Op.NOT, 1024 * index, None, 4096 + 1024 * index, 64 + 64 * index)
+        for index in range(3)
+    ]
+    bench.memory.bad = lambda address: address == {"read": 0, "write": 4096}[wrong]
+    before = bench.memory.data.copy()
+    fault, retired = bench.execute(tasks)
+    assert (fault & 0xFF, fault >> 16, retired) == (Status[f"{wrong.upper()}_ERROR"], 0, 0)
+    changed = np.flatnonzero(bench.memory.data != before)
+    assert np.array_equal(bench.memory.data[changed], ~before[changed - 4096])
+    later = changed[changed >= 4096 + 1024]
+    assert bool(later.size) == (wrong == "write")
+    assert set(later) < set(range(5120, 5248)) | set(range(6144, 6336)), "else it shows nothing"
+
+
+def test_clear_leaves_what_belongs_to_no_command() -> None:
+    bench = EngineBench(configuration(slots=2))
+    kept = ("INTERRUPT", "TIMEOUT", "A_BEATS")
+    found: list[list[int]] = []
+
+    async def host(ctx: Any) -> None:
+        await bench.write(ctx, register("INTERRUPT").offset, 0b01)
+        await bench.write(ctx, register("TIMEOUT").offset, 5000)
+        await bench.load(ctx, pack(logic(Op.NOT, 0, None, 4096, 64)))
+        await bench.load(ctx, pack(logic(Op.NOT, SIZE, None, 4096, 64)), 1)
+        await bench.ring(ctx, 2)
+        await bench.settle(ctx)
+        for _ in range(2):
+            words = [await bench.register(ctx, name) for name in kept]
+            words += [await bench.read(ctx, COMPLETION_OFFSET + 4 * slot) for slot in range(2)]
+            found.append(words)
+            await bench.write(ctx, register("CLEAR").offset, 1)
+            await ctx.tick().repeat(4)
+        for name in ("FAULT", "FAULT_ADDRESS", "DOORBELL", "RETIRED"):
+            assert await bench.register(ctx, name) == 0
+        assert await bench.register(ctx, "STATUS") == register("STATUS").reset
+        bench.submitted = 0  # the first slot still holds its record
+        await bench.ring(ctx)
+        await bench.settle(ctx)
+        assert (await bench.register(ctx, "FAULT"), await bench.register(ctx, "RETIRED")) == (0, 1)
+
+    bench.run(host)
+    assert found[0] == found[1] == [0b11, 5000, 8, 0, 1 << 8 | Status.PAST_MEMORY]
+
+
+def test_data_may_be_taken_before_their_address() -> None:
+    """A subordinate that waits for W before it takes AW is served (AXI4 A3.3.1)."""
+    bench = EngineBench(configuration(), stalls=Stalls(seed=3, probability=0.7, longest=9))
+    bench.check([logic(Op.NOT, 64 * index, None, 4096 + 64 * index, 64) for index in range(8)])
+    asked = {cycle: beats for cycle, _, beats in bench.writes.requests}
+    due = [sum(beats for at, beats in asked.items() if at <= cycle) for cycle in bench.writes.beats]
+    assert any(number > least for number, least in enumerate(due, start=1))
 
 
 def test_write_error() -> None:

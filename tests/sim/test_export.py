@@ -1,7 +1,9 @@
 """The command `export`: what its files say of themselves, and what it refuses."""
 
+import os
 import re
 import shlex
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from bitlane_rtl.abi import CONTROL_BASE, Mode
 from bitlane_rtl.bus.axi4 import CACHE, PROT
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import NAMED
+from support.cocotb.simulators import verilator
 
 SMALL = ["--data-width", "32", "--ops", "xor", "--modes", "dense", "--loops", "1"]
 
@@ -84,6 +87,20 @@ def test_page_tells_an_integrator_what_the_buses_carry_and_how_to_start() -> Non
     assert f"AxPROT `0b{PROT:03b}`" in page
     assert "`0x2000` + 128 (i mod 16)" in page
     assert f"{CONTROL_BASE:#x}" not in page
+
+
+def test_verilator_has_nothing_to_say_of_a_core_that_silences_nothing() -> None:
+    assert main(["export", *SMALL, "-o", "core.v"]) == DONE
+    assert "lint_off" not in Path("core.v").read_text(encoding="utf-8")
+    simulator = verilator()
+    done = subprocess.run(
+        [simulator.folder / "verilator_bin", "--lint-only", "-Wall", "core.v"],
+        env={**os.environ, **simulator.variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ def test_hang_keeps_the_interrupt_low_until_it_is_over(simulator: Simulator, han
     link.write(CONTROL_BASE + register("TIMEOUT").offset, np.array([300], "<u4"))
     simulator.inject_hang(read=hang)
     before = simulator.cycles
-    simulator.evaluator.run_until("interrupt", 1)
+    simulator.evaluator.run_until("irq", 1)
 
     def release(original: Callable[[float], bool]) -> Callable[[float], bool]:
         # The engine gives up; its bus drains only once the memory answers again.

@@ -35,14 +35,12 @@ class System(wiring.Component):
 
     control: Any
     host: Any
-    interrupt: Signal
+    irq: Signal
 
     def __init__(self, data_width: int, banks: int) -> None:
         self._configuration = replace(full(data_width), address_width=16, memory_bytes=MEMORY)
         self._banks = banks
-        super().__init__(
-            {"control": Out(ControlPort()), "host": In(ByteAccess(16)), "interrupt": Out(1)}
-        )
+        super().__init__({"control": Out(ControlPort()), "host": In(ByteAccess(16)), "irq": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -61,7 +59,7 @@ class System(wiring.Component):
         wiring.connect(m, engine.read_a, memory.a)
         wiring.connect(m, engine.read_b, memory.b)
         wiring.connect(m, engine.write, memory.write)
-        m.d.comb += self.interrupt.eq(engine.interrupt)
+        m.d.comb += self.irq.eq(engine.irq)
         return m
 
 
@@ -120,7 +118,7 @@ def test_cycles_a_beat(banks: int, op: Op, cycles_a_beat: int, host_works: bool)
         start = run.cycles
         write_register(run, register("DOORBELL").offset, 1)
         accesses = 0
-        while host_works and not run.get("interrupt") and run.cycles < start + 8 * SIZE:
+        while host_works and not run.get("irq") and run.cycles < start + 8 * SIZE:
             # As often as the link's bridge at its fastest.
             place = 3 * SIZE + rng.randrange(SIZE)
             value = rng.randrange(256)
@@ -128,7 +126,7 @@ def test_cycles_a_beat(banks: int, op: Op, cycles_a_beat: int, host_works: bool)
             assert load(run, place, 1) == bytes([value])
             run.step(2)
             accesses += 2
-        assert host_works or run.run_until("interrupt", 8 * SIZE)
+        assert host_works or run.run_until("irq", 8 * SIZE)
         cycles = run.cycles - start
         expected = ~data[:SIZE] if op is Op.NOT else data[:SIZE] ^ data[SIZE : 2 * SIZE]
         assert load(run, 2 * SIZE, SIZE) == expected.tobytes()

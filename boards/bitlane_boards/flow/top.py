@@ -63,7 +63,7 @@ class Top(wiring.Component):
         m.d.comb += [
             link.rx.eq(self.rx),
             self.tx.eq(link.tx),
-            link.interrupt.eq(engine.interrupt),
+            link.interrupt.eq(engine.irq),
             self.busy.eq(engine.busy),
             self.fault.eq(engine.fault),
         ]

@@ -161,9 +161,7 @@ def _cases(session: Session, address: int) -> Iterator[tuple[Status, str, Words]
     yield Status.BAD_CONTROL, "a reserved bit", _sealed(_with_bits(words, 1 << 23))
     yield Status.BAD_CONTROL, "no loop", with_field("LOOPS", 0)
     if has.loops < MAX_LOOPS:
-        # Counts and jumps cancel out in the seal: a circuit may not read words that it has no
-        # loops for.
-        deep = _looped(good, (1,) * has.loops, jump=1)
+        deep = _looped(good, (1,) * has.loops)
         yield Status.BAD_CONTROL, f"{deep.loops} loops", _sealed(encode(deep))
     fits = [lane for lane in sorted(has.lanes) if lane.bytes <= has.data_bytes]
     if fits and good.op is not Op.COUNT:
@@ -172,7 +170,7 @@ def _cases(session: Session, address: int) -> Iterator[tuple[Status, str, Words]
         yield Status.BAD_CONTROL, text, with_field("Y_MODE", Mode.REPEAT, wide)
     yield Status.BAD_SIZE, "a run of no element", with_word("RUN", 0)
     if has.loops > 1:
-        yield Status.BAD_SIZE, "a loop of no iteration", encode(_looped(good, (0,), jump=0))
+        yield Status.BAD_SIZE, "a loop of no iteration", encode(_looped(good, (0,)))
     yield from _misaligned(session, good)
     past = has.memory_last + 1
     if past < 1 << 32:
@@ -202,15 +200,15 @@ def _misaligned(session: Session, good: Command) -> Iterator[tuple[Status, str, 
             yield Status.MISALIGNED, "an odd stride", _sealed(encode(changed))
 
 
-def _looped(good: Command, counts: tuple[int, ...], jump: int) -> Command:
-    """The same with loops outside; ``jump`` is A's, the others are 0."""
-    none = (0,) * len(counts)
+def _looped(good: Command, counts: tuple[int, ...]) -> Command:
+    """The same with loops outside that stay where they are."""
+    jumps = (0,) * len(counts)
     return replace(
         good,
         counts=counts,
-        a=replace(good.a, jumps=(jump,) * len(counts)),
-        b=None if good.b is None else replace(good.b, jumps=none),
-        y=replace(good.y, jumps=none),
+        a=replace(good.a, jumps=jumps),
+        b=None if good.b is None else replace(good.b, jumps=jumps),
+        y=replace(good.y, jumps=jumps),
     )
 
 

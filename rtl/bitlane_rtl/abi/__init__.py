@@ -17,6 +17,7 @@ from .codes import (
     LOGIC_OPS,
     SHIFT_OPS,
     WORD_BYTES,
+    Code,
     Lane,
     Mode,
     Op,
@@ -34,6 +35,7 @@ from .record import (
     record_words,
 )
 from .registers import (
+    COMPLETION,
     COMPLETION_OFFSET,
     CONTROL_BASE,
     CONTROL_SIZE,
@@ -43,10 +45,12 @@ from .registers import (
     Register,
     register,
 )
+from .rules import RULES, Rule
 
 __all__ = [
     "ABI_VERSION",
     "BEATS_PER_BLOCK",
+    "COMPLETION",
     "COMPLETION_OFFSET",
     "CONTROL_BASE",
     "CONTROL_SIZE",
@@ -59,16 +63,19 @@ __all__ = [
     "RECORD_WORDS",
     "REGISTERS",
     "RING_OFFSET",
+    "RULES",
     "SHIFT_OPS",
     "WORD_BYTES",
     "Access",
     "Bits",
+    "Code",
     "Lane",
     "Mode",
     "Op",
     "Port",
     "RecordField",
     "Register",
+    "Rule",
     "Status",
     "loop_word",
     "record_words",

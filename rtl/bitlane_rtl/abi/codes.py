@@ -1,6 +1,7 @@
 """Codes that circuit and driver share: operations, lanes, modes, states of commands. Plain data."""
 
 from enum import IntEnum
+from typing import Self
 
 __all__ = [
     "ABI_VERSION",
@@ -9,6 +10,7 @@ __all__ = [
     "LOGIC_OPS",
     "SHIFT_OPS",
     "WORD_BYTES",
+    "Code",
     "Lane",
     "Mode",
     "Op",
@@ -28,20 +30,32 @@ BEATS_PER_BLOCK = 16
 """Bursts never cross a block of this many beats, and so never the 4 KiB of AXI4 A3.4.1."""
 
 
-class Op(IntEnum):
+class Code(IntEnum):
+    """A number of the contract, and in ``summary`` what it means."""
+
+    summary: str
+
+    def __new__(cls, value: int, summary: str = "") -> Self:
+        code = int.__new__(cls, value)
+        code._value_ = value
+        code.summary = " ".join(summary.split())
+        return code
+
+
+class Op(Code):
     """What the bit unit computes. Bit 2 of a logic operation negates its result."""
 
-    AND = 0
-    OR = 1
-    XOR = 2
-    COPY = 3
-    NAND = 4
-    NOR = 5
-    XNOR = 6
-    NOT = 7
-    SHIFT_LEFT = 8
-    SHIFT_RIGHT = 9
-    COUNT = 10
+    AND = 0, "A and B"
+    OR = 1, "A or B"
+    XOR = 2, "A exclusive-or B"
+    COPY = 3, "A"
+    NAND = 4, "not (A and B)"
+    NOR = 5, "not (A or B)"
+    XNOR = 6, "not (A exclusive-or B)"
+    NOT = 7, "not A"
+    SHIFT_LEFT = 8, "each element of A, shifted by the element of B; see SATURATE"
+    SHIFT_RIGHT = 9, "the same to the right; see SATURATE and ARITHMETIC"
+    COUNT = 10, "how many bits of each element of A are 1, as an element of OUT_LANE"
 
     @property
     def reads_b(self) -> bool:
@@ -58,13 +72,13 @@ LOGIC_OPS = frozenset({Op.AND, Op.OR, Op.XOR, Op.COPY, Op.NAND, Op.NOR, Op.XNOR,
 SHIFT_OPS = frozenset({Op.SHIFT_LEFT, Op.SHIFT_RIGHT})
 
 
-class Lane(IntEnum):
+class Lane(Code):
     """Width of a lane, as the logarithm to base 2 of its bytes."""
 
-    BITS_8 = 0
-    BITS_16 = 1
-    BITS_32 = 2
-    BITS_64 = 3
+    BITS_8 = 0, "elements of 1 byte"
+    BITS_16 = 1, "elements of 2 bytes"
+    BITS_32 = 2, "elements of 4 bytes"
+    BITS_64 = 3, "elements of 8 bytes"
 
     @property
     def bytes(self) -> int:
@@ -75,47 +89,62 @@ class Lane(IntEnum):
         return 8 << self
 
 
-class Mode(IntEnum):
+class Mode(Code):
     """How a stream walks the elements of one run (its innermost loop)."""
 
-    DENSE = 0
-    """Consecutive bytes; the run may start at any byte."""
-    STRIDED = 1
-    """One element at a time, ``*_STRIDE`` bytes apart: gather on A and B, scatter on Y."""
-    REPEAT = 2
-    """A and B only: one element, read once a run and repeated over it."""
+    DENSE = 0, "each element behind the one before it; the run may start at any byte"
+    STRIDED = (
+        1,
+        """one element at a time, `*_STRIDE` bytes from the one before it: gather on A and B,
+        scatter on Y""",
+    )
+    REPEAT = 2, "A and B only: one element, read once a run and used for every element of Y"
 
 
-class Status(IntEnum):
-    """How a command ended. Codes below ``READ_ERROR`` refuse it before any bus traffic."""
+class Status(Code):
+    """How a command ended. In the order of these codes the first that applies refuses it."""
 
-    OK = 0
-    BAD_SEAL = 1
-    """The record's bytes do not XOR to ``RECORD_SEAL``."""
-    BAD_OP = 2
-    """An operation that does not exist, or that this circuit was built without."""
-    BAD_LANE = 3
-    """A lane that this circuit lacks, or an output lane that the operation cannot give."""
-    BAD_CONTROL = 4
-    """A reserved bit is set, or a mode or the number of loops is out of range."""
-    BAD_SIZE = 5
-    """A count of zero, or a run of more bytes than the circuit can count."""
-    MISALIGNED = 6
-    """An address or stride that is no multiple of the element where it has to be."""
-    PAST_MEMORY = 7
-    """A first or last address outside the device's memory."""
-    READ_ERROR = 8
-    """The memory answered a read with an error (AXI4 A3.4.4: SLVERR or DECERR)."""
-    WRITE_ERROR = 9
-    """The memory answered a write with an error."""
-    TIMEOUT = 10
-    """No handshake on any port for ``TIMEOUT`` cycles while an answer was due."""
+    OK = 0, "executed; all of Y has been written and answered"
+    BAD_SEAL = 1, "the bytes of the words in use do not XOR to RECORD_SEAL"
+    BAD_OP = 2, "an operation that CAPABILITIES.OPS lacks"
+    BAD_LANE = (
+        3,
+        """OUT_LANE is not LANE, or of COUNT neither BITS_8 nor BITS_32; a shift or COUNT with a
+        LANE that the circuit was built without; or a mode that is not DENSE with such a LANE, or
+        with elements wider than a beat: of 64 bits on a data width of 32""",
+    )
+    BAD_CONTROL = (
+        4,
+        """a bit of CONTROL that belongs to no field, or RESERVED in use, is not 0; a mode that
+        CAPABILITIES.MODES lacks; REPEAT for Y; a B_MODE other than DENSE without B; LOOPS is 0 or
+        above GEOMETRY.LOOPS""",
+    )
+    BAD_SIZE = (
+        5,
+        """RUN or a COUNT in use is 0; a COUNT in use is 2**GEOMETRY.COUNT_BITS or more; or RUN
+        elements of the wider of LANE and OUT_LANE have 2**GEOMETRY.LENGTH_BITS bytes or more""",
+    )
+    MISALIGNED = (
+        6,
+        """BASE, STRIDE or a JUMP in use is no multiple of the stream's element, where that
+        matters: on A and B if the stream's own mode is not DENSE; on Y of shifts and COUNT always,
+        of logic if any mode is not DENSE. A STRIDE in use counts whatever the stream's mode""",
+    )
+    PAST_MEMORY = (
+        7,
+        """BASE or LAST of a stream of the operation is outside MEMORY_BASE to MEMORY_LAST:
+        refused, PORT is NONE. Or, though these are inside, the walk leads out: stopped at the
+        first burst that would have left the memory, which was not started; PORT is its port""",
+    )
+    READ_ERROR = 8, "the memory answered a read with SLVERR or DECERR (AXI4 A3.4.4)"
+    WRITE_ERROR = 9, "the memory answered a write with SLVERR or DECERR"
+    TIMEOUT = 10, "no handshake on any memory port for TIMEOUT cycles while an answer was due"
 
 
-class Port(IntEnum):
-    """The memory port that a fault belongs to."""
+class Port(Code):
+    """What a fault belongs to."""
 
-    READ_A = 0
-    READ_B = 1
-    WRITE = 2
-    NONE = 3
+    READ_A = 0, "reads of A"
+    READ_B = 1, "reads of B, even if they share A's port"
+    WRITE = 2, "writes"
+    NONE = 3, "no port: the command was refused"

@@ -69,7 +69,9 @@ def _record() -> dict[str, RecordField]:
         RecordField("Y_LAST", 5, "highest address of a byte that Y touches"),
         RecordField("B_BASE", 6, "address of B's first element; 0 without B"),
         RecordField("B_LAST", 7, "highest address of a byte that B touches; 0 without B"),
-        RecordField("A_STRIDE", 8, "bytes from an element of A to the next in a run, if STRIDED"),
+        RecordField(
+            "A_STRIDE", 8, "bytes from an element of A to the next in a run, if STRIDED; else 0"
+        ),
         RecordField("Y_STRIDE", 9, "the same for Y"),
         RecordField("B_STRIDE", 10, "the same for B"),
         RecordField("RESERVED", 11, "0"),
@@ -104,12 +106,18 @@ where the run (``i = 0``) takes part only if the stream is STRIDED.
 """
 
 
-def record_words(op: Op, loops: int, modes: tuple[Mode, Mode, Mode]) -> int:
+_READS_B = frozenset(op for op in Op if op.reads_b)
+
+
+def record_words(op: int, loops: int, modes: tuple[int, int, int]) -> int:
     """How many leading words of a record a command uses: the circuit reads and seals only these.
 
-    6 for a dense command without B, 8 for a dense one with B, else up to its last loop. Of an
-    operation that does not exist the circuit reads as many as of one without B.
+    6 for a dense command without B, 8 for a dense one with B, else up to its last loop; this holds
+    for loops that the circuit lacks, too. Any fields of CONTROL have an answer: an operation that
+    does not exist has no B, and numbers of loops that no record has room for, 0 and 7, count as 1.
     """
+    if not 1 <= loops <= MAX_LOOPS:
+        loops = 1
     if loops > 1 or Mode.STRIDED in modes:
         return 12 + 4 * (loops - 1)
-    return 8 if op.reads_b else 6
+    return 8 if op in _READS_B else 6

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from .bits import Bits
+from .codes import ABI_VERSION, IDENTITY
 
 __all__ = [
+    "COMPLETION",
     "COMPLETION_OFFSET",
     "CONTROL_BASE",
     "CONTROL_SIZE",
@@ -21,7 +23,13 @@ CONTROL_BASE = 0xFFFF_0000
 
 CONTROL_SIZE = 0x4000
 COMPLETION_OFFSET = 0x1000
-"""One word a ring slot: ``Status`` in bits 7:0, the command's index modulo 2**16 above it."""
+"""One word a ring slot, see `COMPLETION`. Read-only."""
+
+COMPLETION = (
+    Bits("CODE", 0, 8, "`Status` of the command that used the slot last"),
+    Bits("INDEX", 8, 16, "its index: commands before it since reset or CLEAR, modulo 2**16"),
+)
+"""A completion. Those of slots that no command has used since power-up are 0."""
 
 RING_OFFSET = 0x2000
 """Slot ``i`` of the command ring starts ``i * RECORD_BYTES`` bytes further. Write-only."""
@@ -35,13 +43,17 @@ class Access(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A 32-bit register. Reading one has no side effects."""
+    """A 32-bit register. Reading one has no side effects.
+
+    ``reset``: what it reads after reset; None if that is as the circuit was built.
+    """
 
     name: str
     offset: int
     access: Access
     summary: str
     bits: tuple[Bits, ...] = ()
+    reset: int | None = 0
 
     def __getitem__(self, name: str) -> Bits:
         """The field called ``name``. Raises ``KeyError`` if there is none."""
@@ -54,8 +66,8 @@ class Register:
 _R, _RW, _W = Access.READ, Access.READ_WRITE, Access.WRITE
 
 REGISTERS = (
-    Register("IDENTITY", 0x00, _R, "`IDENTITY`: the letters BITL"),
-    Register("VERSION", 0x04, _R, "`ABI_VERSION`"),
+    Register("IDENTITY", 0x00, _R, "the letters BITL", reset=IDENTITY),
+    Register("VERSION", 0x04, _R, "the version of this contract", reset=ABI_VERSION),
     Register(
         "CAPABILITIES",
         0x08,
@@ -68,6 +80,7 @@ REGISTERS = (
             Bits("READ_PORTS", 24, 2, "read ports to memory, 1 or 2"),
             Bits("COUNTERS", 26, 1, "1 if the counters exist; else they read 0"),
         ),
+        None,
     ),
     Register(
         "GEOMETRY",
@@ -81,9 +94,10 @@ REGISTERS = (
             Bits("LENGTH_BITS", 16, 6, "a run has fewer than 2**LENGTH_BITS bytes on A, B and Y"),
             Bits("COUNT_BITS", 24, 6, "COUNT_k is less than 2**COUNT_BITS"),
         ),
+        None,
     ),
-    Register("MEMORY_BASE", 0x10, _R, "first byte that commands may touch"),
-    Register("MEMORY_LAST", 0x14, _R, "last byte that commands may touch"),
+    Register("MEMORY_BASE", 0x10, _R, "first byte that commands may touch", reset=None),
+    Register("MEMORY_LAST", 0x14, _R, "last byte that commands may touch", reset=None),
     Register(
         "STATUS",
         0x18,
@@ -94,6 +108,7 @@ REGISTERS = (
             Bits("FAULT", 1, 1, "the engine has stopped; see FAULT"),
             Bits("DRAINED", 2, 1, "no bus transaction is open; CLEAR takes effect at once"),
         ),
+        0b100,
     ),
     Register(
         "DOORBELL",
@@ -120,7 +135,13 @@ REGISTERS = (
             Bits("INDEX", 16, 16, "index of the command: commands before it since reset or CLEAR"),
         ),
     ),
-    Register("FAULT_ADDRESS", 0x28, _R, "address of the beat or burst that failed; 0 if none"),
+    Register(
+        "FAULT_ADDRESS",
+        0x28,
+        _R,
+        "address of the beat or burst that failed, or of PAST_MEMORY at a burst the one that would"
+        " have left the memory; 0 if none",
+    ),
     Register(
         "CLEAR",
         0x2C,
@@ -129,7 +150,9 @@ REGISTERS = (
         " the engine start afresh: FAULT, DOORBELL and RETIRED become 0",
         (Bits("CLEAR", 0, 1, ""),),
     ),
-    Register("TIMEOUT", 0x30, _RW, "longest wait for the memory in cycles; 0: no limit"),
+    Register(
+        "TIMEOUT", 0x30, _RW, "longest wait for the memory in cycles; 0: no limit", reset=1 << 20
+    ),
     Register(
         "INTERRUPT",
         0x34,

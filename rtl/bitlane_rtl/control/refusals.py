@@ -3,39 +3,33 @@
 Reads nothing and starts nothing: it only collects what is wrong.
 """
 
+import re
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import RECORD, RECORD_SEAL, Lane, Mode, Op, Status, loop_word
+from ..abi import RECORD, RECORD_SEAL, RECORD_WORDS, Lane, Mode, Op, Status, loop_word
 from ..configuration import Configuration
+from .control_word import STREAMS, ControlWord, reads_b, splits_lanes
 
-__all__ = ["Refusals", "control_field"]
-
-
-def control_field(control: Value, name: str) -> Value:
-    """The field ``name`` of the record's CONTROL word."""
-    for bits in RECORD["CONTROL"].bits:
-        if bits.name == name:
-            return control[bits.low : bits.low + bits.width]
-    raise KeyError(f"CONTROL has no field {name}")
+__all__ = ["Refusals"]
 
 
 class _Findings(data.StructLayout):
     """What the words taken so far say.
 
-    ``low``: the low bits of the addresses and strides of A, Y and B, OR-ed; a bit set is one that
-    is misaligned.
+    ``run_top``: the bits of RUN that the widest element shifts beyond the longest run.
+    ``low``: the low bits of the addresses, strides and jumps of each of `STREAMS`, OR-ed: where an
+    element's address has to have zeros.
     """
 
     def __init__(self, configuration: Configuration) -> None:
         super().__init__(
             {
                 "seal": 8,
-                "run": configuration.length_bits,
-                "long_run": 1,
+                "run_top": 3,
                 "bad_count": 1,
                 "reserved": 1,
                 "outside": 1,
@@ -58,39 +52,41 @@ class Refusals(wiring.Component):
     -------
     words : ``In(32 * columns)``
         Words ``position * columns`` and up of the record.
-    position : ``In(5)``
+    position : ``In(range(32 / columns))``
     used : ``In(columns)``
         Which of the words belong to the command.
     take : ``In(1)``
         The words are there in this cycle.
-    control : ``In(32)``
+    control : ``In(ControlWord())``
         The CONTROL word, from the cycle after ``position`` 0 on.
     clear : ``In(1)``
         Forget the record.
     code : ``Out(8)``
         Lowest `Status` that applies to the words taken so far, or OK.
 
-    Latency: ``code`` follows the last word by 1 cycle. Throughput: ``columns`` words a cycle.
+    Latency: ``code`` follows the last word by 1 cycle, and CONTROL by 2. Throughput: ``columns``
+    words a cycle.
     """
 
     words: Signal
     position: Signal
     used: Signal
     take: Signal
-    control: Signal
+    control: Any
     clear: Signal
     code: Signal
 
     def __init__(self, configuration: Configuration, columns: int) -> None:
         self._configuration = configuration
         self._columns = columns
+        self._built_words = loop_word(1) + 4 * (configuration.loops - 1)
         super().__init__(
             {
                 "words": In(32 * columns),
-                "position": In(5),
+                "position": In(range(RECORD_WORDS // columns)),
                 "used": In(columns),
                 "take": In(1),
-                "control": In(32),
+                "control": In(ControlWord()),
                 "clear": In(1),
                 "code": Out(8),
             }
@@ -98,45 +94,29 @@ class Refusals(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        config = self._configuration
-        found: Any = Signal(_Findings(config))
-        op = control_field(self.control, "OP")
-        reads_b = Signal()
-        m.d.comb += reads_b.eq(op.matches(*(each for each in Op if each.reads_b)))
-
-        folded: Value = found.seal
+        found: Any = Signal(_Findings(self._configuration))
         with m.If(self.take):
+            self._fold(m, found)
             for column in range(self._columns):
-                word = self.words[32 * column : 32 * column + 32]
-                used = self.used[column]
-                parts = word[0:8] ^ word[8:16] ^ word[16:24] ^ word[24:32]
-                folded = folded ^ Mux(used, parts, 0)
-                for name, entry in RECORD.items():
-                    if entry.word % self._columns != column:
-                        continue
-                    if entry.word >= loop_word(1) + 4 * (config.loops - 1):
-                        continue
-                    with m.If((self.position == entry.word // self._columns) & used):
-                        self._word(m, found, name, word, reads_b)
-            m.d.sync += found.seal.eq(folded)
+                self._look(m, found, column)
+            for index, stream in enumerate(STREAMS):
+                m.d.sync += found.low[index].eq(found.low[index] | self._low(stream))
         with m.If(self.clear):
             m.d.sync += found.eq(0)
 
-        lane, out_lane = (control_field(self.control, name) for name in ("LANE", "OUT_LANE"))
-        widest = Signal(2)
-        run_end = Signal(config.length_bits + 3)
-        m.d.comb += [
-            widest.eq(Mux(lane > out_lane, lane, out_lane)),
-            run_end.eq(found.run << widest),
+        # What CONTROL alone says is known long before the last word, and so a cycle late here.
+        bad_op, bad_lane, bad_control = Signal(), Signal(), Signal()
+        m.d.sync += [
+            bad_op.eq(~self.control.op.matches(*self._configuration.ops)),
+            bad_lane.eq(self._bad_lane()),
+            bad_control.eq(self._bad_control()),
         ]
-        bad_size = (found.run == 0) | found.long_run | found.bad_count
-        bad_size |= run_end[config.length_bits :].any()
         wrong = {
             Status.BAD_SEAL: found.seal != RECORD_SEAL,
-            Status.BAD_OP: ~op.matches(*config.ops),
-            Status.BAD_LANE: self._bad_lane(op, lane, out_lane),
-            Status.BAD_CONTROL: self._bad_control(reads_b) | found.reserved,
-            Status.BAD_SIZE: bad_size,
+            Status.BAD_OP: bad_op,
+            Status.BAD_LANE: bad_lane,
+            Status.BAD_CONTROL: bad_control | found.reserved,
+            Status.BAD_SIZE: self._bad_size(m, found),
             Status.MISALIGNED: self._misaligned(m, found),
             Status.PAST_MEMORY: found.outside,
         }
@@ -145,69 +125,101 @@ class Refusals(wiring.Component):
                 m.d.comb += self.code.eq(status)
         return m
 
-    def _word(self, m: Module, found: Any, name: str, word: Value, reads_b: Signal) -> None:
-        """Note what is wrong with the word ``name`` of the record."""
-        config = self._configuration
-        if name == "RUN":
-            m.d.sync += [found.run.eq(word), found.long_run.eq(word[config.length_bits :].any())]
-        elif name == "RESERVED":
-            m.d.sync += found.reserved.eq(word.any())
-        elif name.startswith("COUNT_"):
-            with m.If((word == 0) | word[config.count_bits :].any()):
+    def _fold(self, m: Module, found: Any) -> None:
+        """XOR the bytes of all words in use."""
+        folded: Value = found.seal
+        for column in range(self._columns):
+            word = self.words[32 * column : 32 * column + 32]
+            parts = word[0:8] ^ word[8:16] ^ word[16:24] ^ word[24:32]
+            folded = folded ^ Mux(self.used[column], parts, 0)
+        m.d.sync += found.seal.eq(folded)
+
+    def _word(self, column: int) -> Value:
+        return self.words[32 * column : 32 * column + 32]
+
+    def _is(self, column: int, pattern: str) -> Value:
+        """Whether the word in ``column`` is in use and has a name that matches ``pattern``."""
+        groups = [
+            entry.word // self._columns
+            for name, entry in RECORD.items()
+            if re.fullmatch(pattern, name)
+            if entry.word % self._columns == column and entry.word < self._built_words
+        ]
+        return self.used[column] & self.position.matches(*groups)
+
+    def _look(self, m: Module, found: Any, column: int) -> None:
+        """Note what is wrong with the word in ``column``."""
+        config, word = self._configuration, self._word(column)
+        for pattern, bits in (("RUN", config.length_bits), (r"COUNT_\d", config.count_bits)):
+            with m.If(self._is(column, pattern) & ((word == 0) | word[bits:].any())):
                 m.d.sync += found.bad_count.eq(1)
-        elif name != "CONTROL":
-            stream = "AYB".index(name[0])
-            if name.endswith(("_BASE", "_LAST")):
-                inside = (word >= config.memory_base) & (word <= config.memory_last)
-                with m.If(~inside & (reads_b if name[0] == "B" else 1)):
-                    m.d.sync += found.outside.eq(1)
-            if not name.endswith("_LAST"):
-                m.d.sync += found.low[stream].eq(found.low[stream] | word)
+        top = slice(config.length_bits - len(found.run_top), config.length_bits)
+        with m.If(self._is(column, "RUN")):
+            m.d.sync += found.run_top.eq(word[top])
+        with m.If(self._is(column, "RESERVED") & word.any()):
+            m.d.sync += found.reserved.eq(1)
+        inside = (word >= config.memory_base) & (word <= config.memory_last)
+        ends = self._is(column, "[AY]_(BASE|LAST)")
+        ends |= self._is(column, "B_(BASE|LAST)") & reads_b(self.control.op)
+        with m.If(ends & ~inside):
+            m.d.sync += found.outside.eq(1)
+
+    def _low(self, stream: str) -> Value:
+        """The low bits of those words at hand that are an address, stride or jump of ``stream``."""
+        low: Value = Const(0, 3)
+        for column in range(self._columns):
+            hit = self._is(column, rf"{stream}_(BASE|STRIDE|JUMP_\d)")
+            low |= Mux(hit, self._word(column)[:3], 0)
+        return low
+
+    def _bad_size(self, m: Module, found: Any) -> Value:
+        """Whether a run or a loop is empty or too long."""
+        lane, out_lane = self.control.lane, self.control.out_lane
+        widest = Signal(2)
+        m.d.sync += widest.eq(Mux(lane > out_lane, lane, out_lane))
+        top = len(found.run_top)
+        return found.bad_count | (found.run_top << widest)[top:].any()
 
     def _misaligned(self, m: Module, found: Any) -> Value:
         """Whether an address is no multiple of its element where it has to be."""
-        op = control_field(self.control, "OP")
-        splits = op.matches(*(each for each in Op if each.splits_lanes))
-        dense = {
-            stream: control_field(self.control, f"{stream}_MODE") == Mode.DENSE for stream in "AYB"
-        }
-        lanes = {
-            "A": control_field(self.control, "LANE"),
-            "B": control_field(self.control, "LANE"),
-            "Y": control_field(self.control, "OUT_LANE"),
-        }
-        bad = Signal(3)
-        for index, stream in enumerate("AYB"):
-            element = Signal(3, name=f"element_{stream}")
-            m.d.comb += element.eq((1 << lanes[stream]) - 1)
-            bound = ~dense[stream]
+        bad = Signal(len(STREAMS))
+        for index, stream in enumerate(STREAMS):
+            lane = self.control.out_lane if stream == "Y" else self.control.lane
+            bound_bits = Signal(3, name=f"bound_{stream}")
             if stream == "Y":
-                bound = splits | ~(dense["A"] & dense["B"] & dense["Y"])
-            m.d.comb += bad[index].eq((found.low[index] & element).any() & bound)
+                bound = splits_lanes(self.control.op) | ~self._dense(*STREAMS)
+            else:
+                bound = ~self._dense(stream)
+            m.d.sync += bound_bits.eq(Mux(bound, (1 << lane) - 1, 0))
+            m.d.comb += bad[index].eq((found.low[index] & bound_bits).any())
         return bad.any()
 
-    def _bad_lane(self, op: Value, lane: Value, out_lane: Value) -> Value:
-        config = self._configuration
+    def _bad_lane(self) -> Value:
+        """Whether the circuit lacks a lane that matters, or the output's is not to be had."""
+        config, op = self._configuration, self.control.op
+        lane, out_lane = self.control.lane, self.control.out_lane
         built = Array(each in config.lanes for each in Lane)
         fits = Array(each in config.lanes and each.bytes <= config.data_bytes for each in Lane)
-        dense = Cat(control_field(self.control, f"{s}_MODE") == Mode.DENSE for s in "AYB").all()
-        splits = op.matches(*(each for each in Op if each.splits_lanes))
         counted = out_lane.matches(Lane.BITS_8, Lane.BITS_32)
         return (
             Mux(op == Op.COUNT, ~counted, lane != out_lane)
-            | (splits & ~built[lane])
-            | (~dense & ~fits[lane])
+            | (splits_lanes(op) & ~built[lane])
+            | (~self._dense(*STREAMS) & ~fits[lane])
         )
 
-    def _bad_control(self, reads_b: Signal) -> Value:
-        config = self._configuration
-        modes = {s: control_field(self.control, f"{s}_MODE") for s in "AYB"}
+    def _bad_control(self) -> Value:
+        """Whether a field is out of range, or a bit is set that belongs to none."""
+        config, control = self._configuration, self.control
         known = 0
         for bits in RECORD["CONTROL"].bits:
             known |= ((1 << bits.width) - 1) << bits.low
-        unknown = Cat(self.control[bit] for bit in range(32) if not known >> bit & 1).any()
-        bad = unknown | (control_field(self.control, "LOOPS") > config.loops)
-        bad |= control_field(self.control, "LOOPS") == 0
-        for mode in modes.values():
-            bad |= ~mode.matches(*config.modes)
-        return bad | (modes["Y"] == Mode.REPEAT) | (~reads_b & (modes["B"] != Mode.DENSE))
+        bad = Cat(bit for at, bit in enumerate(Value.cast(control)) if not known >> at & 1).any()
+        bad |= (control.loops > config.loops) | (control.loops == 0)
+        for stream in STREAMS:
+            bad |= ~control[f"{stream.lower()}_mode"].matches(*config.modes)
+        bad |= control.y_mode == Mode.REPEAT
+        return bad | (~reads_b(control.op) & ~self._dense("B"))
+
+    def _dense(self, *streams: str) -> Value:
+        """Whether all of ``streams`` are DENSE."""
+        return Cat(self.control[f"{x.lower()}_mode"] == Mode.DENSE for x in streams).all()

@@ -17,16 +17,12 @@ from ..abi import (
     RECORD_BYTES,
     RING_OFFSET,
     WORD_BYTES,
-    Register,
     register,
 )
 from ..configuration import Configuration
 from ..ports.control_port import ControlPort
 
-__all__ = ["EVENTS", "TIMEOUT_RESET", "Registers"]
-
-TIMEOUT_RESET = 1 << 20
-"""Cycles that the engine waits for the memory unless TIMEOUT is written."""
+__all__ = ["EVENTS", "Registers"]
 
 EVENTS = {
     "busy": "BUSY_CYCLES",
@@ -79,14 +75,19 @@ def _within(address: Value, offset: int, words: int) -> Value:
     return address[bits:] == offset >> bits
 
 
-def _word(entry: Register, fields: Mapping[str, Value]) -> Value:
-    """The fields of ``entry`` where they belong, zeros between them."""
+def _word(name: str, **fields: Value) -> Value:
+    """The fields of the register ``name`` where they belong, zeros between them."""
     parts: list[Value] = []
     width = 0
-    for bits in sorted(entry.bits, key=lambda bits: bits.low):
+    for bits in sorted(register(name).bits, key=lambda bits: bits.low):
         parts += [Const(0, bits.low - width), fields[bits.name][: bits.width]]
         width = bits.low + len(parts[-1])
     return Cat(*parts)
+
+
+def _field(word: Value, name: str, field: str) -> Value:
+    """A field of one bit in a word that is written to the register ``name``."""
+    return word[register(name)[field].low]
 
 
 class Registers(wiring.Component):
@@ -113,7 +114,7 @@ class Registers(wiring.Component):
         The engine starts afresh in this cycle. DOORBELL becomes 0.
     timeout : ``Out(32)``
         TIMEOUT, in cycles. Changes 2 cycles after it is written.
-    interrupt : ``Out(1)``
+    irq : ``Out(1)``
         The interrupt line, a level.
     interrupt_set : ``In(1)``
         A command with INTERRUPT retired, or the engine stopped with a fault, in the cycle before.
@@ -151,7 +152,7 @@ class Registers(wiring.Component):
                 "clear": Out(1),
                 "flush": In(1),
                 "timeout": Out(32),
-                "interrupt": Out(1),
+                "irq": Out(1),
                 "interrupt_set": In(1),
                 "fault": In(1),
                 "drained": In(1),
@@ -176,7 +177,7 @@ class Registers(wiring.Component):
     clear: Signal
     flush: Signal
     timeout: Signal
-    interrupt: Signal
+    irq: Signal
     interrupt_set: Signal
     busy: Signal
     a_beat: Signal
@@ -195,81 +196,91 @@ class Registers(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        control = self.control
-
         # DOORBELL is written at once. All else takes a cycle more, which no read can tell, so that
         # the bus's paths end at its decoding.
         late_data = Signal(32, reset_less=True)
-        m.d.sync += [
-            late_data.eq(control.write_data),
-            self.ring_write.eq(
-                control.write & _within(control.address, RING_OFFSET, self._ring_words)
-            ),
-            self.ring_write_address.eq(control.address[_WORD_BITS:]),
-        ]
-        m.d.comb += self.ring_write_data.eq(late_data)
-        m.d.comb += [
-            self.doorbell_write.eq(control.write & _at(control.address, "DOORBELL")),
-            self.doorbell_data.eq(control.write_data),
-        ]
-        with m.If(self.doorbell_write):
-            m.d.sync += self.doorbell.eq(self.doorbell_data)
-
-        def written(name: str) -> Value:
-            """Whether ``late_data`` is to be written to a register."""
-            strobe = Signal(name=f"write_{name.lower()}")
-            m.d.sync += strobe.eq(control.write & _at(control.address, name))
-            return strobe
-
-        def bit(name: str, field: str) -> Value:
-            return late_data[register(name)[field].low]
-
-        timeout = Signal(32, init=TIMEOUT_RESET)
-        m.d.comb += self.timeout.eq(timeout)
-        with m.If(written("TIMEOUT")):
-            m.d.sync += timeout.eq(late_data)
-        cleared = Signal()
-        m.d.comb += self.clear.eq(cleared | (written("CLEAR") & bit("CLEAR", "CLEAR")))
-        m.d.sync += cleared.eq(self.clear & ~self.flush)
-        with m.If(self.flush):
-            m.d.sync += self.doorbell.eq(0)
-
-        enable = Signal()
-        pending = Signal()
-        m.d.comb += self.interrupt.eq(enable & pending)
-        with m.If(written("INTERRUPT")):
-            m.d.sync += enable.eq(bit("INTERRUPT", "ENABLE"))
-            with m.If(bit("INTERRUPT", "PENDING")):
-                m.d.sync += pending.eq(0)
-        with m.If(self.interrupt_set):
-            m.d.sync += pending.eq(1)
-
-        words: dict[str, Value] = {
-            "STATUS": _word(
-                register("STATUS"),
-                {"BUSY": self.busy, "FAULT": self.fault, "DRAINED": self.drained},
-            ),
-            "DOORBELL": _word(register("DOORBELL"), {"COUNT": self.doorbell}),
-            "RETIRED": _word(register("RETIRED"), {"COUNT": self.retired}),
-            "FAULT": _word(
-                register("FAULT"),
-                {"CODE": self.fault_code, "PORT": self.fault_port, "INDEX": self.fault_index},
-            ),
-            "FAULT_ADDRESS": self.fault_address,
-            "TIMEOUT": timeout,
-            "INTERRUPT": _word(register("INTERRUPT"), {"ENABLE": enable, "PENDING": pending}),
+        m.d.sync += late_data.eq(self.control.write_data)
+        self._ring(m, late_data)
+        self._clear(m, late_data)
+        words = self._state() | {
+            "DOORBELL": self._doorbell(m),
+            "TIMEOUT": self._timeout(m, late_data),
+            "INTERRUPT": self._interrupt(m, late_data),
         }
         if self._configuration.counters:
-            clear = written("COUNTERS_CLEAR") & bit("COUNTERS_CLEAR", "CLEAR")
-            words |= self._counters(m, clear)
+            words |= self._counters(m, late_data)
         m.d.comb += [
-            self.completion_address.eq(control.address[_WORD_BITS:]),
-            control.read_data.eq(self._read(m, words)),
+            self.completion_address.eq(self.control.address[_WORD_BITS:]),
+            self.control.read_data.eq(self._read(m, words)),
         ]
         return m
 
-    def _counters(self, m: Module, clear: Value) -> dict[str, Value]:
-        """Count all events; ``clear`` sets the counts to 0. Returns them by register."""
+    def _written(self, m: Module, name: str) -> Value:
+        """Whether the data of the write in the cycle before belong to the register ``name``."""
+        strobe = Signal(name=f"write_{name.lower()}")
+        m.d.sync += strobe.eq(self.control.write & _at(self.control.address, name))
+        return strobe
+
+    def _ring(self, m: Module, late_data: Signal) -> None:
+        address = self.control.address
+        m.d.sync += [
+            self.ring_write.eq(
+                self.control.write & _within(address, RING_OFFSET, self._ring_words)
+            ),
+            self.ring_write_address.eq(address[_WORD_BITS:]),
+        ]
+        m.d.comb += self.ring_write_data.eq(late_data)
+
+    def _doorbell(self, m: Module) -> Value:
+        m.d.comb += [
+            self.doorbell_write.eq(self.control.write & _at(self.control.address, "DOORBELL")),
+            self.doorbell_data.eq(self.control.write_data),
+        ]
+        with m.If(self.doorbell_write):
+            m.d.sync += self.doorbell.eq(self.doorbell_data)
+        with m.If(self.flush):
+            m.d.sync += self.doorbell.eq(0)
+        return _word("DOORBELL", COUNT=self.doorbell)
+
+    def _clear(self, m: Module, late_data: Signal) -> None:
+        cleared = Signal()
+        asked = self._written(m, "CLEAR") & _field(late_data, "CLEAR", "CLEAR")
+        m.d.comb += self.clear.eq(cleared | asked)
+        m.d.sync += cleared.eq(self.clear & ~self.flush)
+
+    def _timeout(self, m: Module, late_data: Signal) -> Value:
+        timeout = Signal(32, init=register("TIMEOUT").reset or 0)
+        m.d.comb += self.timeout.eq(timeout)
+        with m.If(self._written(m, "TIMEOUT")):
+            m.d.sync += timeout.eq(late_data)
+        return timeout
+
+    def _interrupt(self, m: Module, late_data: Signal) -> Value:
+        enable = Signal()
+        pending = Signal()
+        m.d.comb += self.irq.eq(enable & pending)
+        with m.If(self._written(m, "INTERRUPT")):
+            m.d.sync += enable.eq(_field(late_data, "INTERRUPT", "ENABLE"))
+            with m.If(_field(late_data, "INTERRUPT", "PENDING")):
+                m.d.sync += pending.eq(0)
+        with m.If(self.interrupt_set):
+            m.d.sync += pending.eq(1)
+        return _word("INTERRUPT", ENABLE=enable, PENDING=pending)
+
+    def _state(self) -> dict[str, Value]:
+        """The registers that show what the engine does."""
+        return {
+            "STATUS": _word("STATUS", BUSY=self.busy, FAULT=self.fault, DRAINED=self.drained),
+            "RETIRED": _word("RETIRED", COUNT=self.retired),
+            "FAULT": _word(
+                "FAULT", CODE=self.fault_code, PORT=self.fault_port, INDEX=self.fault_index
+            ),
+            "FAULT_ADDRESS": self.fault_address,
+        }
+
+    def _counters(self, m: Module, late_data: Signal) -> dict[str, Value]:
+        """Count all events. Returns the counts by register."""
+        clear = self._written(m, "COUNTERS_CLEAR") & _field(late_data, "COUNTERS_CLEAR", "CLEAR")
         counters: dict[str, Value] = {}
         for event, name in EVENTS.items():
             counter = Signal(32, name=name.lower())

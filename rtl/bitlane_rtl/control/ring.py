@@ -5,12 +5,11 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..abi import RECORD_WORDS
+from ..abi import COMPLETION, RECORD_WORDS
 
-__all__ = ["COMPLETION_INDEX_BITS", "COMPLETION_STATUS_BITS", "Completions", "Ring"]
+__all__ = ["Completions", "Ring"]
 
-COMPLETION_STATUS_BITS = 8
-COMPLETION_INDEX_BITS = 24
+_CODE, _INDEX = COMPLETION
 
 
 class Ring(wiring.Component):
@@ -97,7 +96,7 @@ class Ring(wiring.Component):
 
 
 class Completions(wiring.Component):
-    """How the commands of each slot ended: one 32-bit word a slot, as `abi.COMPLETION_OFFSET` says.
+    """How the commands of each slot ended: an `abi.COMPLETION` a slot.
 
     Parameters
     ----------
@@ -111,17 +110,17 @@ class Completions(wiring.Component):
     write_slot : ``In(range(slots))``
     status : ``In(8)``
         An ``abi.Status``.
-    index : ``In(24)``
+    index : ``In(16)``
         The command's index modulo ``2**16``.
     read_slot : ``In(range(slots))``
     read_data : ``Out(32)``
-        Status in bits 7:0 and index above, of the ``read_slot`` of the cycle before.
+        The `abi.COMPLETION` of the ``read_slot`` of the cycle before.
 
     Latency: 1 cycle from ``read_slot`` to ``read_data``; what is written in a cycle can be read
     from the next one on. Throughput: a write and a read a cycle. Words are 0 at power-up.
     Undefined: a read in the same cycle as a write to its slot. A host that has seen RETIRED or
     FAULT change leaves out the next cycle; neither AXI4-Lite nor the link is as quick.
-    Area for 16 slots: ECP5 8 LUT RAMs and 32 flip-flops, iCE40 2 block RAMs and 32 LUT4.
+    Area for 16 slots: ECP5 6 LUT RAMs and 24 flip-flops, iCE40 2 block RAMs and 24 LUT4.
     """
 
     write: Signal
@@ -139,8 +138,8 @@ class Completions(wiring.Component):
             {
                 "write": In(1),
                 "write_slot": In(range(slots)),
-                "status": In(COMPLETION_STATUS_BITS),
-                "index": In(COMPLETION_INDEX_BITS),
+                "status": In(_CODE.width),
+                "index": In(_INDEX.width),
                 "read_slot": In(range(slots)),
                 "read_data": Out(32),
             }
@@ -149,7 +148,7 @@ class Completions(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         storage: Memory = Memory(
-            shape=COMPLETION_STATUS_BITS + COMPLETION_INDEX_BITS,
+            shape=_CODE.width + _INDEX.width,
             depth=self._slots,
             init=[],
             attrs={"no_rw_check": "1"},

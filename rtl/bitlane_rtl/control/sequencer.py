@@ -6,14 +6,16 @@ is reported once every command before it has retired, and nothing after it is st
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import RECORD, RECORD_WORDS, Mode, Op, Status, loop_word
+from ..abi import RECORD_WORDS, Status
 from ..configuration import Configuration
 from ..walk.loops import Command, Loops
-from .refusals import Refusals, control_field
+from .decoder import Decoder
+from .fetch import Fetch
+from .refusals import Refusals
 
 __all__ = ["Sequencer", "ring_columns"]
 
@@ -26,6 +28,21 @@ def ring_columns(configuration: Configuration) -> int:
 
 class Sequencer(wiring.Component):
     """Turns the ring's records into commands.
+
+    A record passes three states, whether it has been submitted or is looked at ahead of that:
+
+    ======  ==========================================  ==========================================
+    State   What happens                                Next
+    ======  ==========================================  ==========================================
+    TAKE    groups of its words go to decoder and       DECODE after its last group
+            refusals, as `Fetch` brings them
+    DECODE  the command and its status are computed     HOLD
+    HOLD    once submitted, it is started or refused;   TAKE, of the next slot, when it is started
+            with loops a cycle later
+    ======  ==========================================  ==========================================
+
+    A write to the ring while the record is not submitted leads to TAKE from its first word again;
+    while it is, what was fetched of the record behind it is fetched again.
 
     Members
     -------
@@ -51,8 +68,8 @@ class Sequencer(wiring.Component):
         Why.
 
     Latency: doorbell to command 0 cycles if the record was fetched ahead; a fetch takes
-    ``4 + ceil(words / columns)`` cycles. Throughput: a command of 6 (8 with B) words every
-    ``2 + ceil(words / columns)`` cycles; a record with loops waits until ``walking`` is 0.
+    ``4 + ceil(words / columns)`` cycles, 1 more with loops. Throughput: a command of 6 (8 with B)
+    words every ``2 + ceil(words / columns)`` cycles; with loops 1 more, behind ``walking``.
     Bound of the clock: a write to DOORBELL into ``submitted``, and ``take`` into `Refusals`.
     """
 
@@ -74,7 +91,7 @@ class Sequencer(wiring.Component):
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._columns = ring_columns(configuration)
-        groups = RECORD_WORDS // self._columns
+        self._groups = RECORD_WORDS // self._columns
         super().__init__(
             {
                 "doorbell": In(16),
@@ -82,7 +99,7 @@ class Sequencer(wiring.Component):
                 "doorbell_data": In(16),
                 "ring_write": In(1),
                 "ring_read": Out(1),
-                "ring_address": Out(range(configuration.slots * groups)),
+                "ring_address": Out(range(configuration.slots * self._groups)),
                 "ring_words": In(32 * self._columns),
                 "walking": In(1),
                 "idle": In(1),
@@ -97,228 +114,101 @@ class Sequencer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config, columns = self._configuration, self._columns
+        m.submodules.fetch = fetch = Fetch(config.slots, columns)
+        m.submodules.decoder = decoder = Decoder(config, columns)
         m.submodules.refusals = refusals = Refusals(config, columns)
+        start = Signal()
+        m.d.comb += start.eq(self.o.valid & self.o.ready)
+        started, submitted, early = self._submissions(m, start)
 
-        started = Signal(16)
-        submitted = Signal()
-        started_now = Signal()
-        just_started = Signal()
-        # Compared a cycle ahead, and once for each: a write to the doorbell is known late. So is
-        # the start of a command, which `submitted` follows a cycle late; it is not needed then.
-        m.d.sync += [
-            just_started.eq(started_now),
-            submitted.eq(
-                Mux(self.doorbell_write, self.doorbell_data != started, self.doorbell != started)
-            ),
-        ]
-
-        # Fetch: address -> ring -> `words`, each stage waiting for the next.
-        slot = Signal(range(config.slots))
-        group = Signal(range(RECORD_WORDS // columns))
-        arriving = Signal()
-        full = Signal()
-        words = Signal(32 * columns, reset_less=True)
         take = Signal()
         restart = Signal()
-        load = Signal()
-        m.d.comb += [
-            load.eq(arriving & (~full | take)),
-            self.ring_read.eq(~arriving | load),
-            self.ring_address.eq(Cat(group, slot)),
-        ]
-        with m.If(self.ring_read):
-            m.d.sync += [group.eq(group + 1), arriving.eq(1)]
-        with m.If(load):
-            m.d.sync += [words.eq(self.ring_words), full.eq(1)]
-        with m.Elif(take):
-            m.d.sync += full.eq(0)
-
-        # Take the words of a record, then decode it, then hold it until it is started.
-        position = Signal(range(RECORD_WORDS // columns))
-        decode = Signal()
-        ready = Signal()
+        slot = Signal(range(config.slots))
         # A cycle late, but long before a command that follows can bring a loop register.
         walking = Signal()
         m.d.sync += walking.eq(self.walking)
-        control = Signal(32, reset_less=True)
-        fields = {name: Signal(32, name=name.lower(), reset_less=True) for name in _KEPT}
-        final, used = self._length(m, control, position)
-        beyond = position >= 8 // columns
+        free = ~walking | (fetch.position < 8 // columns)
         m.d.comb += [
-            take.eq(full & ~decode & ~ready & ~(beyond & walking)),
-            refusals.words.eq(words),
-            refusals.position.eq(position),
-            refusals.used.eq(used),
-            refusals.take.eq(take),
-            refusals.control.eq(control),
+            fetch.slot.eq(slot),
+            self.ring_read.eq(fetch.ring_read),
+            self.ring_address.eq(fetch.ring_address),
+            fetch.ring_words.eq(self.ring_words),
+            fetch.take.eq(take),
+            # The host may still be writing what was fetched ahead of the doorbell.
+            restart.eq(self.ring_write & early),
+            fetch.again.eq(restart | (self.ring_write & (fetch.position == 0) & ~take)),
+            refusals.clear.eq(restart | decoder.decode),
+            refusals.used.eq(decoder.used),
+            refusals.control.eq(decoder.control),
+            self.loops.eq(decoder.loops),
+            self.o.payload.eq(decoder.command),
+            self.interrupt.eq(decoder.control.interrupt),
         ]
-        next_slot = Signal.like(slot)
-        m.d.comb += next_slot.eq(slot + 1)
-        with m.If(take):
-            m.d.sync += position.eq(position + 1)
-            self._keep(m, words, position, control, fields)
-            with m.If(final):
-                # What was fetched beyond the record is of no use; the next one is.
-                m.d.sync += [decode.eq(1), position.eq(0), slot.eq(next_slot), group.eq(0)]
-                m.d.sync += [arriving.eq(0), full.eq(0)]
+        for each in (decoder, refusals):
+            m.d.comb += [
+                each.words.eq(fetch.words),
+                each.position.eq(fetch.position),
+                each.take.eq(take),
+            ]
 
-        code = Signal(Status)
         good = Signal()
-        widens = Signal()
-        ratio = Signal(2)
-        extent = {
-            lane: Signal(config.length_bits, name=f"{lane.lower()}_extent") for lane in _LANES
-        }
-        with m.If(decode):
-            m.d.sync += [
-                decode.eq(0),
-                ready.eq(1),
-                code.eq(refusals.code),
-                good.eq(refusals.code == Status.OK),
-            ]
-            with m.If(_strided(control)):  # else walkers may still use it
-                m.d.sync += [
-                    self.loops.run.eq(fields["RUN"][: len(self.loops.run)] - 2),
-                ]
-            lane, out_lane = (control_field(control, name) for name in _LANES)
-            m.d.sync += [
-                widens.eq(lane < out_lane),
-                ratio.eq(Mux(lane < out_lane, out_lane - lane, lane - out_lane)),
-            ]
-            m.d.sync += [
-                extent[lane].eq((fields["RUN"] << control_field(control, lane)) - 1)
-                for lane in _LANES
-            ]
-
-        # Found a cycle ahead, as much follows from a start: the command can be executed, and the
-        # nest, which takes loops in before it is to walk them, has had the time.
+        # The command can be executed, and the nest, which takes loops in before it is to walk
+        # them, has had the time.
         offers = Signal()
-        plain = (control_field(control, "LOOPS") == 1) & ~_strided(control)
-        with m.If(decode):
-            m.d.sync += [
-                self.o.p.plain.eq(plain),
-                offers.eq(plain & (refusals.code == Status.OK)),
-            ]
-        with m.Elif(ready):
-            m.d.sync += offers.eq(good)
-        fence = control_field(control, "FENCE")
-        m.d.comb += [
-            started_now.eq(self.o.valid & self.o.ready),
-            self.o.valid.eq(offers & submitted & (~fence | self.idle)),
-            self.refused.eq(ready & submitted & ~good & self.idle),
-            self.code.eq(code),
-            self.interrupt.eq(control_field(control, "INTERRUPT")),
-        ]
-        with m.If(started_now):
-            m.d.sync += [ready.eq(0), offers.eq(0), started.eq(started + 1)]
-        m.d.comb += refusals.clear.eq(restart | decode)
-
-        # The host may still be writing what was fetched ahead of the doorbell.
-        with m.If(self.ring_write):
-            with m.If(~submitted | just_started):
-                m.d.comb += restart.eq(1)
-                m.d.sync += [position.eq(0), decode.eq(0), ready.eq(0), offers.eq(0)]
-                m.d.sync += [slot.eq(started), group.eq(0), arriving.eq(0), full.eq(0)]
-            with m.Elif((position == 0) & ~take):
-                m.d.sync += [group.eq(0), arriving.eq(0), full.eq(0)]
-        self._command(m, control, fields, extent, widens, ratio)
+        with m.FSM():
+            with m.State("TAKE"):
+                m.d.comb += take.eq(fetch.valid & free)
+                with m.If(take & decoder.last):
+                    # What was fetched beyond the record is of no use; the next one is.
+                    m.d.comb += fetch.again.eq(1)
+                    m.d.sync += slot.eq(slot + 1)
+                    m.next = "DECODE"
+                with m.If(restart):
+                    m.next = "TAKE"
+            with m.State("DECODE"):
+                m.d.comb += decoder.decode.eq(1)
+                m.d.sync += [
+                    self.code.eq(refusals.code),
+                    good.eq(refusals.code == Status.OK),
+                    offers.eq(decoder.plain & (refusals.code == Status.OK)),
+                ]
+                m.next = "HOLD"
+                with m.If(restart):
+                    m.next = "TAKE"
+            with m.State("HOLD"):
+                fenced = decoder.control.fence & ~self.idle
+                m.d.sync += offers.eq(good)
+                m.d.comb += [
+                    self.o.valid.eq(submitted & offers & ~fenced),
+                    self.refused.eq(submitted & ~good & self.idle),
+                ]
+                with m.If(start | restart):
+                    m.next = "TAKE"
+        with m.If(restart):
+            m.d.sync += slot.eq(started)
         return m
 
-    def _length(self, m: Module, control: Signal, position: Signal) -> tuple[Value, Signal]:
-        """Whether ``position`` is the record's last, and which of its words are in use."""
-        columns = self._columns
-        most = min(self._configuration.loops, 6) - 1
-        loops = Signal(3)
-        long = Signal()
-        reads_b = Signal()
-        asked = control_field(control, "LOOPS")
-        m.d.comb += [
-            # A number of loops out of range is refused, whatever its record's length.
-            loops.eq(Mux((asked == 0) | (asked > most + 1), 0, asked - 1)),
-            long.eq((loops != 0) | _strided(control)),
-            reads_b.eq(control_field(control, "OP").matches(*(op for op in Op if op.reads_b))),
+    def _submissions(self, m: Module, start: Signal) -> tuple[Signal, Signal, Signal]:
+        """Count the commands that ``start``.
+
+        Returns their number, whether the next one has been submitted (undefined in the cycle after
+        ``start``), and whether it may be too early to read it.
+        """
+        # DOORBELL is never more than the slots ahead: a bit more than a slot's tells all apart.
+        started = Signal(range(2 * self._configuration.slots))
+        submitted = Signal()
+        just_started = Signal()
+        early = Signal()
+        ahead, later_ahead = (
+            count[: len(started)] != started for count in (self.doorbell, self.doorbell_data)
+        )
+        with m.If(start):
+            m.d.sync += started.eq(started + 1)
+        # Compared a cycle ahead, and once for each: a write to the doorbell is known late. So is
+        # the start of a command, which `submitted` follows a cycle late.
+        m.d.sync += [
+            just_started.eq(start),
+            submitted.eq(Mux(self.doorbell_write, later_ahead, ahead)),
         ]
-
-        def group_of(words: int) -> int:
-            return (words - 1) // columns
-
-        last = Signal(range(RECORD_WORDS // columns), init=group_of(6))
-        length = Mux(reads_b, group_of(8), group_of(6))
-        length = Mux(long, group_of(12) + loops * (4 // columns), length)
-        used = Signal(columns, init=-1)
-        if columns <= 2:
-            # Known a cycle late, when the words of the first two groups, which every record has,
-            # have been taken; and all words of a group are used.
-            m.d.sync += last.eq(length)
-        else:
-            both = (position != group_of(8)) | long | reads_b
-            m.d.comb += [last.eq(length), used[2:].eq(both.replicate(2))]
-        return position == last, used
-
-    def _keep(
-        self, m: Module, words: Signal, position: Signal, control: Signal, fields: dict[str, Signal]
-    ) -> None:
-        """Store the words at ``position`` where the command is built from."""
-        config, columns = self._configuration, self._columns
-        targets: dict[str, Value] = {"CONTROL": control, **fields}
-        tracks = {"A": self.loops.a, "Y": self.loops.y, "B": self.loops.b}
-        for name, track in tracks.items():
-            targets[f"{name}_STRIDE"] = track.stride
-        for loop in range(1, config.loops):
-            for name, track in tracks.items():
-                targets[f"{name}_JUMP_{loop}"] = track.jumps[loop - 1]
-            targets[f"COUNT_{loop}"] = self.loops.counts[loop - 1]
-        for name, target in targets.items():
-            number = RECORD[name].word
-            column = number % columns
-            word = words[32 * column : 32 * column + 32]
-            less = 2 if name.startswith("COUNT_") else 0
-            with m.If(position == number // columns):
-                m.d.sync += target.eq(word - less)
-
-    def _command(
-        self,
-        m: Module,
-        control: Signal,
-        fields: dict[str, Signal],
-        extent: dict[str, Signal],
-        widens: Signal,
-        ratio: Signal,
-    ) -> None:
-        config, command = self._configuration, self.o.p
-        y_dense = control_field(control, "Y_MODE") == Mode.DENSE
-        operation = command.operation
-        m.d.comb += [
-            operation.op.eq(control_field(control, "OP")),
-            operation.lane.eq(control_field(control, "LANE")),
-            operation.out_lane.eq(control_field(control, "OUT_LANE")),
-            operation.saturate.eq(control_field(control, "SATURATE")),
-            operation.arithmetic.eq(control_field(control, "ARITHMETIC")),
-            command.reads_b.eq(operation.op.matches(*(op for op in Op if op.reads_b))),
-        ]
-        form = command.form
-        m.d.comb += [
-            form.lane.eq(operation.lane),
-            form.out_lane.eq(operation.out_lane),
-            form.widens.eq(widens),
-            form.ratio.eq(ratio),
-            form.y_dense.eq(y_dense),
-            command.loops.eq(control_field(control, "LOOPS") - 1),
-        ]
-        for name, start in (("A", command.a), ("B", command.b), ("Y", command.y)):
-            m.d.comb += [
-                start.address.eq(fields[f"{name}_BASE"]),
-                start.offset.eq(Mux(y_dense, fields["Y_BASE"][: config.data_bytes_log2], 0)),
-                start.extent.eq(extent["OUT_LANE" if name == "Y" else "LANE"]),
-                start.mode.eq(control_field(control, f"{name}_MODE")),
-            ]
-
-
-def _strided(control: Value) -> Value:
-    return Cat(control_field(control, f"{s}_MODE") == Mode.STRIDED for s in "AYB").any()
-
-
-_KEPT = ("RUN", "A_BASE", "Y_BASE", "B_BASE")
-_LANES = ("LANE", "OUT_LANE")
-
-assert loop_word(1) % 4 == 0
+        m.d.comb += early.eq(~submitted | just_started)
+        return started, submitted, early

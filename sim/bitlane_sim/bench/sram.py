@@ -48,13 +48,13 @@ class SramSystem(wiring.Component):
     Members
     -------
     control : ``Out(ControlPort())``
-    interrupt : ``Out(1)``
+    irq : ``Out(1)``
     read, write, address, read_data, write_data, strobe
         The memory's port.
     """
 
     control: Any
-    interrupt: Signal
+    irq: Signal
     read: Signal
     write: Signal
     address: Signal
@@ -68,7 +68,7 @@ class SramSystem(wiring.Component):
         super().__init__(
             {
                 "control": Out(ControlPort()),
-                "interrupt": Out(1),
+                "irq": Out(1),
                 "read": Out(1),
                 "write": Out(1),
                 "address": Out(range(words)),
@@ -90,7 +90,7 @@ class SramSystem(wiring.Component):
         wiring.connect(m, engine.write, sram.write)
         memory = sram.memory
         m.d.comb += [
-            self.interrupt.eq(engine.interrupt),
+            self.irq.eq(engine.irq),
             self.read.eq(memory.enable & (memory.strobe == 0)),
             self.write.eq(memory.enable & (memory.strobe != 0)),
             self.address.eq(memory.address),
@@ -119,7 +119,7 @@ def three_streams(width: int, evaluator: str) -> float:
         run.step(50)
         start = run.cycles
         _write(run, register("DOORBELL").offset, 1)
-        came = run.run_until("interrupt", 20 * size)
+        came = run.run_until("irq", 20 * size)
         cycles = run.cycles - start
     finally:
         run.close()

@@ -59,11 +59,6 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
 }
 """Options that take a value: the configuration's field, and how the value is written."""
 
-_INTERRUPT = """
-// The usual name of this port is also a word that some C++ compilers reserve.
-/* verilator lint_off SYMRSVDWORD */
-"""
-
 _OTHER_NAME = """\
 // The module was given a name of its own with --prefix.
 /* verilator lint_off DECLFILENAME */
@@ -230,7 +225,7 @@ def export(
     path = Path(file or f"{name}.v")
     command = _command(configuration, name, id_width, path, base)
     text = header(configuration, name, command, path.with_suffix(".md").name)
-    text += _INTERRUPT + verilog(design, name)
+    text += "\n" + verilog(design, name)
     if path.stem != name:
         text = _OTHER_NAME + text
     return text, page(configuration, name, command, design.ports)

@@ -24,7 +24,7 @@ _GROUPS = {
 _ALONE = {
     "clk": "clock; everything happens at its rising edge",
     "rst": "synchronous reset, active high: `~aresetn`",
-    "interrupt": "high while an enabled interrupt is pending",
+    "irq": "high while an enabled interrupt is pending",
 }
 
 
@@ -136,7 +136,7 @@ def page(configuration: Configuration, name: str, command: str, ports: Sequence[
             "3. Wait until RETIRED is i + 1; or set INTERRUPT.ENABLE, and the flag INTERRUPT in the"
             " record,"
         ),
-        "   and wait for `interrupt`. Write 1 to INTERRUPT.PENDING to take it back.",
+        "   and wait for `irq`. Write 1 to INTERRUPT.PENDING to take it back.",
         "4. If STATUS.FAULT is set, read FAULT and FAULT_ADDRESS, write 1 to CLEAR, and wait until",
         "   STATUS.BUSY, FAULT and DOORBELL are 0. Commands that had not retired are gone.",
         "",

@@ -22,7 +22,7 @@ from bitlane_rtl.abi import (
     register,
 )
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.control.registers import EVENTS, TIMEOUT_RESET, Registers
+from bitlane_rtl.control.registers import EVENTS, Registers
 from support.rtl.streams import simulate
 
 CONFIGURATION = Configuration(
@@ -116,6 +116,16 @@ def test_what_the_circuit_can_do(configuration: Configuration, expected: dict[st
     check(bench, configuration)
 
 
+def test_what_reset_leaves() -> None:
+    async def bench(ctx: Any, dut: Registers) -> None:
+        ctx.set(dut.drained, 1)
+        for entry in REGISTERS:
+            if entry.reset is not None:
+                assert await read(ctx, dut, entry.offset) == entry.reset, entry.name
+
+    check(bench)
+
+
 def test_state_of_the_engine() -> None:
     async def bench(ctx: Any, dut: Registers) -> None:
         status = register("STATUS")
@@ -183,7 +193,7 @@ def test_clear_holds_until_the_engine_flushes() -> None:
 
 def test_the_timeout_can_be_set() -> None:
     async def bench(ctx: Any, dut: Registers) -> None:
-        assert ctx.get(dut.timeout) == TIMEOUT_RESET == 1 << 20
+        assert ctx.get(dut.timeout) == register("TIMEOUT").reset == 1 << 20
         await write(ctx, dut, register("TIMEOUT").offset, 0xFEDC_BA98)
         assert await read_by_name(ctx, dut, "TIMEOUT") == 0xFEDC_BA98
         assert ctx.get(dut.timeout) == 0xFEDC_BA98
@@ -202,20 +212,20 @@ def test_the_interrupt_line_is_pending_and_enable() -> None:
 
     async def bench(ctx: Any, dut: Registers) -> None:
         await pulse(ctx, dut)
-        assert ctx.get(dut.interrupt) == 0, "not enabled yet"
+        assert ctx.get(dut.irq) == 0, "not enabled yet"
         assert await read(ctx, dut, entry.offset) == pending
         await write(ctx, dut, entry.offset, enable)
         assert await read(ctx, dut, entry.offset) == pending | enable
-        assert ctx.get(dut.interrupt) == 1
+        assert ctx.get(dut.irq) == 1
         await write(ctx, dut, entry.offset, enable | pending)
         assert await read(ctx, dut, entry.offset) == enable
-        assert ctx.get(dut.interrupt) == 0
+        assert ctx.get(dut.irq) == 0
         await pulse(ctx, dut)
-        assert ctx.get(dut.interrupt) == 1
+        assert ctx.get(dut.irq) == 1
         # A new cause in the very cycle of the acknowledgement is not lost.
         await write(ctx, dut, entry.offset, enable | pending)
         await pulse(ctx, dut)
-        assert ctx.get(dut.interrupt) == 1
+        assert ctx.get(dut.irq) == 1
         await write(ctx, dut, entry.offset, pending)
         assert await read(ctx, dut, entry.offset) == 0
 
@@ -321,7 +331,7 @@ def test_writes_elsewhere_and_reads_change_nothing() -> None:
             ctx.set(dut.control.write, offset not in writable)
             ctx.set(dut.control.read, offset in writable)
             await ctx.tick()
-            assert ctx.get(dut.clear) == ctx.get(dut.interrupt) == 0, hex(offset)
+            assert ctx.get(dut.clear) == ctx.get(dut.irq) == 0, hex(offset)
         ctx.set(dut.control.write, 0)
         ctx.set(dut.control.read, 0)
         assert [await read_by_name(ctx, dut, name) for name in names] == before

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bitlane_rtl.abi import RECORD_WORDS
+from bitlane_rtl.abi import COMPLETION, RECORD_WORDS, register
 from bitlane_rtl.control.ring import Completions, Ring
 from support.rtl.streams import simulate
 
@@ -103,7 +103,7 @@ def test_completions_come_back_by_slot() -> None:
     async def bench(ctx: Any) -> None:
         for _ in range(300):
             write, slot, other = rng.random() < 0.5, rng.randrange(slots), rng.randrange(slots)
-            status, index = rng.getrandbits(8), rng.getrandbits(24)
+            status, index = rng.getrandbits(8), rng.getrandbits(16)
             write = write and slot != other
             ctx.set(dut.write, write)
             ctx.set(dut.write_slot, slot)
@@ -116,6 +116,14 @@ def test_completions_come_back_by_slot() -> None:
                 words[slot] = index << 8 | status
 
     simulate(dut, bench)
+
+
+def test_a_completion_has_room_for_what_the_circuit_counts() -> None:
+    """Were the index wider than what counts commands, it would wrap unseen."""
+    dut = Completions(2)
+    _, index = COMPLETION
+    assert (index.low, len(dut.index)) == (8, index.width)
+    assert index.width == register("RETIRED")["COUNT"].width == register("FAULT")["INDEX"].width
 
 
 @pytest.mark.parametrize("slots", [0, 1, 12])

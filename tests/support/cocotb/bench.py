@@ -161,8 +161,8 @@ class Bench:
 
     async def finish(self) -> None:
         """Wait for the interrupt, and until no transaction is open."""
-        if self.dut.interrupt.value != 1:
-            came = First(RisingEdge(self.dut.interrupt), self.trouble.wait())
+        if self.dut.irq.value != 1:
+            came = First(RisingEdge(self.dut.irq), self.trouble.wait())
             try:
                 await with_timeout(came, _CYCLES * _NS, "ns")
             except SimTimeoutError:
@@ -209,5 +209,5 @@ class Bench:
         assert not wrong.size, f"{wrong.size} bytes differ, first {wrong[0]:#x}: {shown}"
         await self.write("INTERRUPT", 0b10)
         await ClockCycles(self.dut.clk, 2)
-        assert self.dut.interrupt.value == 0
+        assert self.dut.irq.value == 0
         return model

@@ -35,7 +35,7 @@ _PUBLIC = "".join(
     ["`verilator_config\n"]
     + [
         f'public_flat_rw -module "{_TOP}" -var "{name}"\n'
-        for name in ("clk", "rst", "interrupt", "m_axi_*", "s_axil_*")
+        for name in ("clk", "rst", "irq", "m_axi_*", "s_axil_*")
     ]
 )
 _KEPT = (_TOP, "sim.vvp")

@@ -12,6 +12,7 @@ import numpy as np
 from bitlane.link import BytesLike, Link
 from bitlane_rtl.abi import (
     ABI_VERSION,
+    COMPLETION,
     COMPLETION_OFFSET,
     CONTROL_BASE,
     CONTROL_SIZE,
@@ -209,6 +210,6 @@ class ModelLink(Interpreter, Link):
             self.retired = self.total_retired % (1 << 16)
             self.pending = self.pending or bool(record.control["INTERRUPT"])
         completion = COMPLETION_OFFSET + index % self.slots * 4
-        word = status | index % (1 << 24) << 8
+        word = status | index % (1 << COMPLETION[1].width) << COMPLETION[1].low
         self.window[completion : completion + 4] = np.array([word], "<u4").view(np.uint8)
         return status is Status.OK

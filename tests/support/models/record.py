@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import (
     RECORD,
     RECORD_SEAL,
-    RECORD_WORDS,
     SHIFT_OPS,
     Lane,
     Mode,
@@ -86,15 +85,29 @@ class Record:
     @property
     def used(self) -> int:
         """Words that the circuit reads and seals."""
-        reads_b = self.op not in (Op.COPY, Op.NOT, Op.COUNT)
-        if self.op in set(Op) and self.loops:
-            modes = tuple(Mode.STRIDED if mode == 1 else Mode.DENSE for mode in self.modes)
-            words = record_words(Op(self.op), self.loops, (modes[0], modes[1], modes[2]))
-        elif self.loops > 1 or 1 in self.modes:
-            words = 12 + 4 * max(0, self.loops - 1)
-        else:
-            words = 8 if reads_b else 6
-        return min(words, RECORD_WORDS)
+        return record_words(self.op, self.loops, self.modes)
+
+    def uses(self, name: str) -> bool:
+        """Whether the circuit reads the word ``name``."""
+        return RECORD[name].word < self.used
+
+    @property
+    def lane(self) -> Lane:
+        return Lane(self.control["LANE"])
+
+    @property
+    def out_lane(self) -> Lane:
+        return Lane(self.control["OUT_LANE"])
+
+    @property
+    def dense(self) -> bool:
+        """Whether all three modes are DENSE."""
+        return set(self.modes) == {Mode.DENSE}
+
+    @property
+    def streams(self) -> str:
+        """The streams that the command has; ``op`` exists."""
+        return "ABY" if Op(self.op).reads_b else "AY"
 
     @property
     def counts(self) -> list[int]:
@@ -144,13 +157,13 @@ class Interpreter:
 
     def execute(self, record: Record) -> None:
         """Do what a record says. Raises ``Fault`` where the circuit stops."""
-        self._refuse(record)
-        op = Op(record.op)
-        lane, out_lane = Lane(record.control["LANE"]), Lane(record.control["OUT_LANE"])
+        status = self.refusal(record)
+        if status is not Status.OK:
+            raise Fault(status)
+        op, lane, out_lane = Op(record.op), record.lane, record.out_lane
         inputs = [record.stream("A", Port.READ_A, lane.bytes)]
         if op.reads_b:
-            port = Port.READ_B if self.read_ports == 2 else Port.READ_A
-            inputs.append(record.stream("B", port, lane.bytes))
+            inputs.append(record.stream("B", Port.READ_B, lane.bytes))
         y = record.stream("Y", Port.WRITE, out_lane.bytes)
         if record.control["FENCE"]:
             self.forget_flights()
@@ -183,59 +196,53 @@ class Interpreter:
         self.written_in_flight |= written
         self.read_in_flight |= reads
 
-    def _refuse(self, record: Record) -> None:
-        """Raise the first reason to refuse a command, in the order of ``Status``."""
-        control = record.control
-        used = np.array(record.words[: record.used], "<u4").view(np.uint8)
-        if np.bitwise_xor.reduce(used) != RECORD_SEAL:
-            raise Fault(Status.BAD_SEAL)
+    def refusal(self, record: Record) -> Status:
+        """The first reason of ``Status`` to refuse a command, or OK."""
+        sealed = np.array(record.words[: record.used], "<u4").view(np.uint8)
+        if np.bitwise_xor.reduce(sealed) != RECORD_SEAL:
+            return Status.BAD_SEAL
         if record.op not in self.ops:
-            raise Fault(Status.BAD_OP)
-        op = Op(record.op)
-        lane, out_lane = Lane(control["LANE"]), Lane(control["OUT_LANE"])
-        modes = record.modes if op.reads_b else (record.modes[0], 0, record.modes[2])
-        dense = set(modes) == {Mode.DENSE}
-        if op is Op.COUNT:
-            fits = out_lane in (Lane.BITS_8, Lane.BITS_32)
-        else:
-            fits = out_lane == lane
-        if not fits or (op.splits_lanes and lane not in self.lanes):
-            raise Fault(Status.BAD_LANE)
-        if not dense and not (
-            {lane, out_lane} <= self.lanes and max(lane.bytes, out_lane.bytes) <= self.data_bytes
-        ):
-            raise Fault(Status.BAD_LANE)
+            return Status.BAD_OP
+        checks = {
+            Status.BAD_LANE: self._bad_lane,
+            Status.BAD_CONTROL: self._bad_control,
+            Status.BAD_SIZE: self._bad_size,
+            Status.MISALIGNED: _misaligned,
+            Status.PAST_MEMORY: self._past_memory,
+        }
+        return next((status for status, check in checks.items() if check(record)), Status.OK)
+
+    def _bad_lane(self, record: Record) -> bool:
+        op, lane, out_lane = Op(record.op), record.lane, record.out_lane
+        if out_lane not in ((Lane.BITS_8, Lane.BITS_32) if op is Op.COUNT else (lane,)):
+            return True
+        if lane not in self.lanes and (op.splits_lanes or not record.dense):
+            return True
+        return not record.dense and lane.bytes > self.data_bytes
+
+    def _bad_control(self, record: Record) -> bool:
+        a_mode, b_mode, y_mode = record.modes
         known = sum(((1 << bits.width) - 1) << bits.low for bits in RECORD["CONTROL"].bits)
-        if (
+        return bool(
             record.words[0] & ~known
-            or not set(record.modes) <= self.modes
-            or record.modes[2] == Mode.REPEAT
-            or (not op.reads_b and record.modes[1] != Mode.DENSE)
+            or not {a_mode, b_mode, y_mode} <= self.modes
+            or y_mode == Mode.REPEAT
+            or (not Op(record.op).reads_b and b_mode != Mode.DENSE)
             or not 1 <= record.loops <= self.loops
-            or (record.used > RECORD["RESERVED"].word and record.word("RESERVED"))
-        ):
-            raise Fault(Status.BAD_CONTROL)
-        bytes_in_run = record.run * max(lane.bytes, out_lane.bytes)
-        if not 0 < bytes_in_run < 1 << self.length_bits or not all(
-            0 < count < 1 << self.count_bits for count in record.counts
-        ):
-            raise Fault(Status.BAD_SIZE)
-        streams = [record.stream("A", Port.READ_A, lane.bytes)]
-        if op.reads_b:
-            streams.append(record.stream("B", Port.READ_B, lane.bytes))
-        streams.append(record.stream("Y", Port.WRITE, out_lane.bytes))
-        for stream in streams:
-            if stream.port is Port.WRITE:
-                matters = op.splits_lanes or not dense
-            else:
-                matters = stream.mode != Mode.DENSE
-            stride = stream.stride if stream.mode == Mode.STRIDED else 0
-            if matters and any(x % stream.size for x in (stream.base, stride, *stream.jumps)):
-                raise Fault(Status.MISALIGNED)
+            or (record.uses("RESERVED") and record.word("RESERVED"))
+        )
+
+    def _bad_size(self, record: Record) -> bool:
+        bytes_in_run = record.run * max(record.lane.bytes, record.out_lane.bytes)
+        return not (
+            0 < bytes_in_run < 1 << self.length_bits
+            and all(0 < count < 1 << self.count_bits for count in record.counts)
+        )
+
+    def _past_memory(self, record: Record) -> bool:
+        names = [f"{name}_{end}" for name in record.streams for end in ("BASE", "LAST")]
         end = self.memory_base + self.memory_bytes
-        for stream in streams:
-            if any(not self.memory_base <= x < end for x in (stream.base, stream.last)):
-                raise Fault(Status.PAST_MEMORY)
+        return any(not self.memory_base <= record.word(name) < end for name in names)
 
     def _bytes(
         self, elements: NDArray[np.int64], stream: Stream, failing: frozenset[int], status: Status
@@ -266,6 +273,22 @@ class Interpreter:
             for i, place in enumerate(elements.tolist()):
                 for byte in range(stream.size):
                     assert order.get(place + byte, i) >= i, "reads what its own run has written"
+
+
+def _misaligned(record: Record) -> bool:
+    """Whether an address of a stream is no multiple of its element where it has to be."""
+    for name in record.streams:
+        if name == "Y":
+            bytes_of_element = record.out_lane.bytes
+            matters = Op(record.op).splits_lanes or not record.dense
+        else:
+            bytes_of_element = record.lane.bytes
+            matters = record.control[f"{name}_MODE"] != Mode.DENSE
+        words = [f"{name}_BASE", f"{name}_STRIDE"]
+        words += [f"{name}_JUMP_{loop}" for loop in range(1, record.loops)]
+        if matters and any(record.word(x) % bytes_of_element for x in words if record.uses(x)):
+            return True
+    return False
 
 
 def _runs(record: Record, streams: list[Stream]) -> Iterator[list[int]]:

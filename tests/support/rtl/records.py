@@ -79,7 +79,9 @@ def pack(task: Task) -> list[int]:
     packed = [0] * RECORD_WORDS
     for name, value in words.items():
         packed[RECORD[name].word] = value
-    used = record_words(task.op, loops, (modes["A"], modes["B"], modes["Y"]))
+    fields = {bits.name: bits.extract(words["CONTROL"]) for bits in RECORD["CONTROL"].bits}
+    walks = (fields["A_MODE"], fields["B_MODE"], fields["Y_MODE"])
+    used = record_words(fields["OP"], fields["LOOPS"], walks)
     return reseal(packed, used)[:used]
 
 

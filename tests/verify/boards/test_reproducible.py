@@ -4,10 +4,10 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from bitlane_boards.flow.build import build
-from bitlane_boards.flow.families import FLOWS
 
 from bitlane_boards import boards
+from bitlane_boards.flow.build import build
+from bitlane_boards.flow.families import FLOWS
 from support.boards.board_builds import built
 
 

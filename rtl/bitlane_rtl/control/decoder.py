@@ -1,0 +1,236 @@
+"""Keeps what a record says and turns it into a command. It does not ask whether it can be done."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..abi import MAX_LOOPS, RECORD, RECORD_WORDS, Mode, loop_word
+from ..configuration import Configuration
+from ..walk.loops import Command, Loops
+from .control_word import STREAMS, ControlWord, reads_b
+
+__all__ = ["Decoder"]
+
+_LANES = ("lane", "out_lane")
+
+assert loop_word(1) % 4 == 0, "a loop's words begin a group"
+
+
+class _Kept(data.StructLayout):
+    """Words of the record that a command is made of; the loops' stand in the loop registers.
+
+    ``RUN`` is one less than in the record.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        width = configuration.address_width
+        super().__init__(
+            {
+                "CONTROL": ControlWord(),
+                "RUN": configuration.length_bits,
+                **{f"{stream}_BASE": width for stream in STREAMS},
+            }
+        )
+
+
+class _Decoded(data.StructLayout):
+    """What is computed of them: see `walk.loops.Form`; an ``extent`` for each lane."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        bits = configuration.length_bits
+        super().__init__(
+            {
+                "widens": 1,
+                "ratio": 2,
+                "plain": 1,
+                "lane_extent": bits,
+                "out_lane_extent": bits,
+            }
+        )
+
+
+class Decoder(wiring.Component):
+    """Takes a record's words in groups, then decodes them.
+
+    Parameters
+    ----------
+    configuration
+        Loops and widths.
+    columns
+        Words of a group: 1, 2 or 4.
+
+    Members
+    -------
+    words : ``In(32 * columns)``
+        Words ``position * columns`` and up of the record.
+    position : ``In(range(32 / columns))``
+    take : ``In(1)``
+        The words are there in this cycle.
+    decode : ``In(1)``
+        All words have been taken.
+    used : ``Out(columns)``
+        Which of ``words`` belong to the record.
+    last : ``Out(1)``
+        ``position`` is the record's last; see `abi.record_words`.
+    control : ``Out(ControlWord())``
+        From the cycle after ``position`` 0 was taken on.
+    loops : ``Out(Loops(configuration))``
+        Change with the words behind the eighth and with ``decode``.
+    plain : ``Out(1)``
+        With ``decode``, what the command will have.
+    command : ``Out(Command(configuration))``
+        From the cycle after ``decode`` until the next record's words are taken.
+
+    Latency: 1 cycle from ``decode`` to ``command``. Throughput: a group a cycle.
+    """
+
+    words: Signal
+    position: Signal
+    take: Signal
+    decode: Signal
+    used: Signal
+    last: Signal
+    control: Any
+    loops: Any
+    plain: Signal
+    command: Any
+
+    def __init__(self, configuration: Configuration, columns: int) -> None:
+        self._configuration = configuration
+        self._columns = columns
+        super().__init__(
+            {
+                "words": In(32 * columns),
+                "position": In(range(RECORD_WORDS // columns)),
+                "take": In(1),
+                "decode": In(1),
+                "used": Out(columns),
+                "last": Out(1),
+                "control": Out(ControlWord()),
+                "loops": Out(Loops(configuration)),
+                "plain": Out(1),
+                "command": Out(Command(configuration)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        kept: Any = Signal(_Kept(self._configuration), reset_less=True)
+        decoded: Any = Signal(_Decoded(self._configuration))
+        m.d.comb += [
+            self.control.eq(kept.CONTROL),
+            self.plain.eq((self.control.loops == 1) & ~_strided(self.control)),
+        ]
+        self._length(m)
+        self._keep(m, kept)
+        self._decode(m, kept, decoded)
+        self._command(m, kept, decoded)
+        return m
+
+    def _length(self, m: Module) -> None:
+        """Find out where the record ends."""
+        columns = self._columns
+        asked = self.control.loops
+        loops = Signal(3)
+        long = Signal()
+        two = Signal()
+        m.d.comb += [
+            loops.eq(Mux((asked == 0) | (asked > MAX_LOOPS), 0, asked - 1)),
+            long.eq((loops != 0) | _strided(self.control)),
+            two.eq(reads_b(self.control.op)),
+        ]
+
+        def group_of(words: int) -> int:
+            return (words - 1) // columns
+
+        m.d.comb += self.used.eq(-1)
+        end = Signal(range(RECORD_WORDS // columns), init=group_of(6))
+        length = Mux(two, group_of(8), group_of(6))
+        length = Mux(long, group_of(12) + loops * (4 // columns), length)
+        if columns <= 2:
+            # Known a cycle late, when the words of the first two groups, which every record has,
+            # have been taken; and all words of a group are used.
+            m.d.sync += end.eq(length)
+        else:
+            both = (self.position != group_of(8)) | long | two
+            m.d.comb += [end.eq(length), self.used[2:].eq(both.replicate(2))]
+        m.d.comb += self.last.eq(self.position == end)
+
+    def _keep(self, m: Module, kept: Any) -> None:
+        """Store each word where the command is made of it."""
+        columns = self._columns
+        targets: dict[str, Any] = {name: kept[name] for name in kept.shape().members}
+        for stream in STREAMS:
+            track = self.loops[stream.lower()]
+            targets[f"{stream}_STRIDE"] = track.stride
+            for loop in range(1, self._configuration.loops):
+                targets[f"{stream}_JUMP_{loop}"] = track.jumps[loop - 1]
+        for loop in range(1, self._configuration.loops):
+            targets[f"COUNT_{loop}"] = self.loops.counts[loop - 1]
+        for name, target in targets.items():
+            group, column = divmod(RECORD[name].word, columns)
+            word = self.words[32 * column : 32 * column + 32]
+            less = 1 if name == "RUN" else 2 if name.startswith("COUNT_") else 0
+            with m.If(self.take & (self.position == group)):
+                m.d.sync += target.eq(word - less)
+
+    def _decode(self, m: Module, kept: Any, decoded: Any) -> None:
+        """Compute what is not a word by itself."""
+        lane, out_lane = kept.CONTROL.lane, kept.CONTROL.out_lane
+        widens = lane < out_lane
+        shift = Mux(self.decode, out_lane, lane)
+        extent = Signal(len(decoded.lane_extent))
+        # The last element's address, and the bytes of that element behind its first.
+        m.d.comb += extent.eq((kept.RUN << shift) | ((1 << shift) - 1))
+        with m.If(~self.decode):
+            # One shifter for both lanes: RUN is there in the cycle before `decode`, at the latest.
+            m.d.sync += decoded.lane_extent.eq(extent)
+        with m.Else():
+            m.d.sync += [
+                decoded.out_lane_extent.eq(extent),
+                decoded.widens.eq(widens),
+                decoded.ratio.eq(Mux(widens, out_lane - lane, lane - out_lane)),
+                decoded.plain.eq(self.plain),
+            ]
+            with m.If(_strided(kept.CONTROL)):  # else the nest may still use it
+                m.d.sync += self.loops.run.eq(kept.RUN - 1)
+
+    def _command(self, m: Module, kept: Any, decoded: Any) -> None:
+        """Put the command together."""
+        control, command = kept.CONTROL, self.command
+        operation = command.operation
+        y_dense = control.y_mode == Mode.DENSE
+        m.d.comb += [
+            operation.op.eq(control.op),
+            operation.lane.eq(control.lane),
+            operation.out_lane.eq(control.out_lane),
+            operation.saturate.eq(control.saturate),
+            operation.arithmetic.eq(control.arithmetic),
+            command.reads_b.eq(reads_b(control.op)),
+        ]
+        form = command.form
+        m.d.comb += [
+            form.lane.eq(control.lane),
+            form.out_lane.eq(control.out_lane),
+            form.widens.eq(decoded.widens),
+            form.ratio.eq(decoded.ratio),
+            form.y_dense.eq(y_dense),
+            command.loops.eq(control.loops - 1),
+            command.plain.eq(decoded.plain),
+        ]
+        for stream in STREAMS:
+            start = command[stream.lower()]
+            offset = kept.Y_BASE[: len(start.offset)]
+            m.d.comb += [
+                start.address.eq(kept[f"{stream}_BASE"]),
+                start.offset.eq(Mux(y_dense, offset, 0)),
+                start.extent.eq(decoded.out_lane_extent if stream == "Y" else decoded.lane_extent),
+                start.mode.eq(control[f"{stream.lower()}_mode"]),
+            ]
+
+
+def _strided(control: Any) -> Value:
+    """Whether any stream is STRIDED."""
+    return Cat(control[f"{stream.lower()}_mode"] == Mode.STRIDED for stream in STREAMS).any()

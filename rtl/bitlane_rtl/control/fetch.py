@@ -1,0 +1,93 @@
+"""Reads records from the command ring ahead of their use. It does not know what they say."""
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..abi import RECORD_WORDS
+
+__all__ = ["Fetch"]
+
+
+class Fetch(wiring.Component):
+    """Gives the words of one record, a group at a time, from the first on.
+
+    A group is on one of three stages: asked for, on the ring's output (``arriving``), on ``words``
+    (``valid``). Each stage waits until the next one is free.
+
+    Parameters
+    ----------
+    slots
+        Records in the ring.
+    columns
+        Words of a group: 1, 2 or 4.
+
+    Members
+    -------
+    slot : ``In(range(slots))``
+        The record to read.
+    again : ``In(1)``
+        Forget what was read; from the next cycle on read from the first group of ``slot`` then.
+    ring_read, ring_address, ring_words
+        Read port of the ring: ``ring_words`` follow ``ring_read`` by a cycle, and stay.
+    words : ``Out(32 * columns)``
+    position : ``Out(range(32 / columns))``
+        The next group, and
+    valid : ``Out(1)``
+        ``words`` are it.
+    take : ``In(1)``
+        They are used in this cycle. Only with ``valid``.
+
+    Latency: 3 cycles from ``again`` to ``valid``. Throughput: a group a cycle. Behind a record's
+    last group it goes on with the first one of the same record.
+    """
+
+    slot: Signal
+    again: Signal
+    ring_read: Signal
+    ring_address: Signal
+    ring_words: Signal
+    words: Signal
+    position: Signal
+    valid: Signal
+    take: Signal
+
+    def __init__(self, slots: int, columns: int) -> None:
+        self._groups = RECORD_WORDS // columns
+        super().__init__(
+            {
+                "slot": In(range(slots)),
+                "again": In(1),
+                "ring_read": Out(1),
+                "ring_address": Out(range(slots * self._groups)),
+                "ring_words": In(32 * columns),
+                "words": Out(32 * columns),
+                "position": Out(range(self._groups)),
+                "valid": Out(1),
+                "take": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        group = Signal(range(self._groups))
+        arriving = Signal()
+        load = Signal()
+        words = Signal(len(self.words), reset_less=True)
+        m.d.comb += [
+            load.eq(arriving & (~self.valid | self.take)),
+            self.ring_read.eq(~arriving | load),
+            self.ring_address.eq(Cat(group, self.slot)),
+            self.words.eq(words),
+        ]
+        with m.If(self.ring_read):
+            m.d.sync += [group.eq(group + 1), arriving.eq(1)]
+        with m.If(load):
+            m.d.sync += [words.eq(self.ring_words), self.valid.eq(1)]
+        with m.Elif(self.take):
+            m.d.sync += self.valid.eq(0)
+        with m.If(self.take):
+            m.d.sync += self.position.eq(self.position + 1)
+        with m.If(self.again):
+            m.d.sync += [group.eq(0), arriving.eq(0), self.valid.eq(0), self.position.eq(0)]
+        return m

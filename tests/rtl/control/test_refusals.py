@@ -1,0 +1,105 @@
+"""Each record is refused with the code that the contract says, or with none.
+
+The codes come from `support.models.record`, which is written from the words of `abi`.
+"""
+
+import random
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bitlane_rtl.abi import RECORD_WORDS, Lane, Mode, Op, Status
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.control.refusals import Refusals
+from support.models.record import Record
+from support.rtl.random_records import interpreter, random_record
+from support.rtl.streams import simulate
+
+MEMORY = Configuration(memory_base=0x20000, memory_bytes=0x30000, length_bits=20, count_bits=18)
+"""Neither the base nor the size of its memory is a multiple of the other."""
+
+CONFIGURATIONS = {
+    "all": MEMORY,
+    "aligned memory": replace(MEMORY, memory_base=0, memory_bytes=1 << 28),
+    "six loops": replace(MEMORY, loops=6, lanes=frozenset({Lane.BITS_8, Lane.BITS_16})),
+    "one loop": replace(MEMORY, loops=1, ops=frozenset({Op.NOT, Op.XOR}), count_bits=1),
+    "dense count": replace(MEMORY, ops=frozenset({Op.COUNT}), modes=frozenset({Mode.DENSE})),
+    "no repeat": replace(MEMORY, modes=frozenset({Mode.DENSE, Mode.STRIDED}), length_bits=32),
+}
+
+
+async def give(ctx: Any, dut: Refusals, words: list[int], stalls: random.Random) -> int:
+    """Let ``dut`` take a record; the code that it then has. It forgets the record."""
+    columns = len(dut.used)
+    used = Record(words).used
+    control = 0xFFFF_FFFF
+    for position in range(-(-used // columns)):
+        first = position * columns
+        while stalls.random() < 0.3:
+            ctx.set(dut.words, stalls.getrandbits(32 * columns))
+            ctx.set(dut.take, 0)
+            await ctx.tick()
+        group = words[first : first + columns]
+        ctx.set(dut.words, sum(word << 32 * column for column, word in enumerate(group)))
+        ctx.set(dut.position, position)
+        ctx.set(dut.used, sum(1 << column for column in range(columns) if first + column < used))
+        ctx.set(dut.control, dut.control.shape().from_bits(control))
+        ctx.set(dut.take, 1)
+        await ctx.tick()
+        control = words[0]
+    ctx.set(dut.take, 0)
+    ctx.set(dut.control, dut.control.shape().from_bits(control))
+    ctx.set(dut.clear, 1)
+    code = ctx.get(dut.code)
+    await ctx.tick()
+    ctx.set(dut.clear, 0)
+    return int(code)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4])
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_random_records(name: str, columns: int) -> None:
+    configuration = replace(CONFIGURATIONS[name], data_width=32 * columns)
+    model = interpreter(configuration)
+    dut = Refusals(configuration, columns)
+    seed = f"{name} {columns}"
+    generator = random.Random(seed)
+    seen: Counter[Status] = Counter()
+
+    async def bench(ctx: Any) -> None:
+        for number in range(350):
+            words = random_record(generator, configuration)
+            assert len(words) == RECORD_WORDS
+            expected = model.refusal(Record(words))
+            seen[expected] += 1
+            code = await give(ctx, dut, words, generator)
+            told = f"seed {seed!r}, record {number}: {[hex(word) for word in words]}"
+            assert code == expected, f"{Status(code).name}, expected {expected.name}, {told}"
+
+    simulate(dut, bench, deadline=30_000)
+    assert seen[Status.OK] > 60
+    assert {status for status in Status if status < Status.MISALIGNED} <= set(seen)
+
+
+def test_a_record_half_taken_and_cleared_leaves_nothing() -> None:
+    dut = Refusals(MEMORY, 2)
+    generator = random.Random(1)
+    model = interpreter(MEMORY)
+
+    async def bench(ctx: Any) -> None:
+        for _ in range(100):
+            for _ in range(generator.randrange(4)):
+                ctx.set(dut.words, generator.getrandbits(64))
+                ctx.set(dut.used, 3)
+                ctx.set(dut.take, 1)
+                await ctx.tick()
+            ctx.set(dut.take, generator.getrandbits(1))
+            ctx.set(dut.clear, 1)
+            await ctx.tick()
+            ctx.set(dut.clear, 0)
+            words = random_record(generator, MEMORY)
+            assert await give(ctx, dut, words, generator) == model.refusal(Record(words))
+
+    simulate(dut, bench)

@@ -1,0 +1,112 @@
+"""Random records: sealed, plausible, and often wrong in one place, at an edge of what is allowed.
+
+They are for tests of what is refused and what is started; nothing executes them.
+"""
+
+import random
+
+from bitlane_rtl.abi import RECORD, RECORD_WORDS, Lane, Mode, Op
+from bitlane_rtl.configuration import Configuration
+from support.models.record import Interpreter, Record
+from support.rtl.records import reseal
+
+__all__ = ["interpreter", "random_record"]
+
+_CONTROL = {bits.name: bits for bits in RECORD["CONTROL"].bits}
+
+
+def interpreter(configuration: Configuration) -> Interpreter:
+    """What the contract says of a circuit of this configuration."""
+    return Interpreter(
+        memory_bytes=configuration.memory_bytes,
+        memory_base=configuration.memory_base,
+        data_bytes=configuration.data_bytes,
+        loops=configuration.loops,
+        length_bits=configuration.length_bits,
+        count_bits=configuration.count_bits,
+        ops=configuration.ops,
+        lanes=configuration.lanes,
+        modes=configuration.modes,
+    )
+
+
+def random_record(generator: random.Random, configuration: Configuration) -> list[int]:
+    """All 32 words of a record: about half can be executed, one in twenty has a wrong seal."""
+    words = _good_record(generator, configuration)
+    if generator.random() < 0.7:
+        for _ in range(generator.choice([1, 1, 2])):
+            _spoil(generator, configuration, words)
+    sealed = reseal(words, Record(words).used)
+    if generator.random() < 0.05:
+        sealed[0] ^= 1 << generator.randrange(24, 32)
+    return sealed
+
+
+def _good_record(generator: random.Random, configuration: Configuration) -> list[int]:
+    """A record that can be executed, were its LAST words true; rubbish in words not in use."""
+    op = generator.choice(sorted(configuration.ops))
+    lanes = [lane for lane in sorted(configuration.lanes) if lane.bytes <= configuration.data_bytes]
+    lane = generator.choice(lanes)
+    modes = [generator.choice(sorted(configuration.modes)) for _ in range(3)]
+    if generator.random() < 0.4:
+        modes = [Mode.DENSE] * 3
+    if not op.reads_b:
+        modes[1] = Mode.DENSE
+    if modes[2] is Mode.REPEAT:
+        modes[2] = Mode.DENSE
+    loops = generator.choice([1, generator.randint(1, configuration.loops)])
+    out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32]) if op is Op.COUNT else lane
+    fields = {
+        "OP": op,
+        "LANE": lane,
+        "OUT_LANE": out_lane,
+        "A_MODE": modes[0],
+        "B_MODE": modes[1],
+        "Y_MODE": modes[2],
+        "LOOPS": loops,
+    }
+    flags = ("SATURATE", "ARITHMETIC", "FENCE", "INTERRUPT")
+    fields |= {name: generator.getrandbits(1) for name in flags}
+    words = [generator.getrandbits(32) for _ in range(RECORD_WORDS)]
+    words[0] = sum(_CONTROL[name].insert(value) for name, value in fields.items())
+    for name, entry in RECORD.items():
+        if name == "RUN" or name.startswith("COUNT_"):
+            words[entry.word] = generator.choice([1, 2, 3, generator.randint(1, 500)])
+        elif name == "RESERVED":
+            words[entry.word] = 0
+        elif name.endswith(("_BASE", "_LAST")):
+            inside = generator.randrange(configuration.memory_bytes)
+            words[entry.word] = configuration.memory_base + inside & ~7
+        elif name != "CONTROL":
+            words[entry.word] &= ~7
+    return words
+
+
+def _spoil(generator: random.Random, configuration: Configuration, words: list[int]) -> None:
+    """Change one field or word, to a value at the edge of what is allowed or to any."""
+    if generator.random() < 0.4:
+        bits = generator.choice([*_CONTROL.values(), None])
+        if bits is None:
+            words[0] ^= 1 << generator.randrange(21, 24)
+        else:
+            most = (1 << bits.width) - 1
+            value = generator.choice([generator.randint(0, most), most])
+            words[0] = words[0] & ~bits.insert(most) | bits.insert(value)
+        return
+    record = Record(words)
+    name = generator.choice([name for name in RECORD if name != "CONTROL" and record.uses(name)])
+    value = generator.choice([*_edges(configuration, name), generator.getrandbits(32)])
+    words[RECORD[name].word] = value % (1 << 32)
+
+
+def _edges(configuration: Configuration, name: str) -> list[int]:
+    """Values around the bounds of the word ``name``."""
+    if name == "RUN":
+        longest = 1 << configuration.length_bits
+        return [0, *(longest >> lane for lane in Lane), longest - 1, (longest >> 3) - 1]
+    if name.startswith("COUNT_"):
+        return [0, (1 << configuration.count_bits) - 1, 1 << configuration.count_bits]
+    if name.endswith(("_BASE", "_LAST")):
+        first, last = configuration.memory_base, configuration.memory_last
+        return [first - 1, first - 8, first, last, last + 1, first + 1, first + 2, first + 4]
+    return [0, 1, 2, 4, 8, -4, -8]

@@ -1,0 +1,260 @@
+"""A sequencer between a host that writes its ring and a data path that takes its commands.
+
+The host keeps the ring's rules and no more: it writes records into free slots, their words in any
+order and with pauses, while earlier ones wait or run.
+"""
+
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.hdl import Module, ResetInserter, Signal, Value
+
+from bitlane_rtl.abi import RECORD_WORDS, Mode, Op, Port
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.control.sequencer import Sequencer, ring_columns
+from support.models.record import Record
+from support.rtl.streams import simulate
+
+__all__ = ["Outcome", "SequencerBench", "expected_command"]
+
+
+@dataclass
+class Outcome:
+    """What became of a record: the ``command`` that was started, or the ``code`` of a refusal."""
+
+    cycle: int
+    command: dict[str, Any] | None = None
+    code: int | None = None
+
+
+def expected_command(words: list[int], configuration: Configuration) -> dict[str, Any]:
+    """What the data path has to be told of a record that can be executed, by name."""
+    record = Record(words)
+    control, op = record.control, Op(record.op)
+    y_dense = control["Y_MODE"] == Mode.DENSE
+    told: dict[str, Any] = {
+        "operation": [control[x] for x in ("OP", "LANE", "OUT_LANE", "SATURATE", "ARITHMETIC")],
+        "interrupt": control["INTERRUPT"],
+        "reads_b": op.reads_b,
+        "counts": [(count - 2) % (2 << configuration.count_bits) for count in record.counts],
+        "plain": record.loops == 1 and Mode.STRIDED not in record.modes,
+        "form": {
+            "lane": record.lane,
+            "out_lane": record.out_lane,
+            "widens": record.lane < record.out_lane,
+            "ratio": abs(record.lane - record.out_lane),
+            "y_dense": y_dense,
+        },
+    }
+    if Mode.STRIDED in record.modes:
+        told["run"] = (record.run - 2) % (2 << configuration.length_bits)
+    for name in record.streams:
+        stream = record.stream(
+            name, Port.NONE, (record.out_lane if name == "Y" else record.lane).bytes
+        )
+        told[name] = {
+            "address": stream.base,
+            "offset": record.word("Y_BASE") % configuration.data_bytes if y_dense else 0,
+            "extent": record.run * stream.size - 1,
+            "mode": stream.mode,
+        }
+        told[f"{name} jumps"] = [jump % (1 << 32) for jump in stream.jumps]
+        if stream.mode == Mode.STRIDED:
+            told[f"{name} stride"] = stream.stride % (1 << 32)
+    return told
+
+
+class SequencerBench:
+    """Notes what becomes of each record. ``pause``: how likely host and data path wait a cycle."""
+
+    def __init__(
+        self, configuration: Configuration, generator: random.Random, pause: float = 0.0
+    ) -> None:
+        self.configuration = configuration
+        self.dut = Sequencer(configuration)
+        self.generator = generator
+        self.pause = pause
+        self.cycle = 0
+        self._columns = ring_columns(configuration)
+        self._ring = [generator.getrandbits(32) for _ in range(configuration.slots * RECORD_WORDS)]
+        self._flush = Signal()
+        self._restart()
+
+    def _restart(self) -> None:
+        self.outcomes: list[Outcome] = []
+        self.rings: list[int] = []
+        """Cycles in which DOORBELL was written."""
+        self._accesses: deque[tuple[int | None, int]] = deque()
+        """What the host is about to write: address in the ring, or None for DOORBELL; value."""
+        self._late: tuple[int, int] | None = None
+        """What reaches the ring in this cycle: one after the host's access."""
+        self._read = 0
+        self._doorbell = self._running = self._walk = 0
+        self._offered: int | None = None
+        self._loops = self._held = 0
+
+    def simulate(self, host: Callable[[Any], Awaitable[None]], deadline: int = 60_000) -> None:
+        top = Module()
+        top.submodules.dut = ResetInserter(self._flush)(self.dut)
+        simulate(top, host, deadline=deadline)
+
+    async def clear(self, ctx: Any) -> None:
+        """Start afresh, as after CLEAR; the ring keeps its words."""
+        for signal in (self.dut.ring_write, self.dut.doorbell_write, self.dut.doorbell):
+            ctx.set(signal, 0)
+        ctx.set(self._flush, 1)
+        await ctx.tick()
+        ctx.set(self._flush, 0)
+        self._restart()
+
+    def write(self, index: int, words: list[int]) -> None:
+        """Plan the writes of record ``index``."""
+        first = index % self.configuration.slots * RECORD_WORDS
+        used = range(Record(words).used)
+        order = self.generator.sample(used, len(used)) if self.pause else used
+        self._accesses.extend((first + word, words[word]) for word in order)
+
+    def change(self, index: int, word: int, value: int) -> None:
+        """Plan the write of one word of record ``index``."""
+        first = index % self.configuration.slots * RECORD_WORDS
+        self._accesses.append((first + word, value))
+
+    def ring(self, count: int) -> None:
+        """Plan to submit all records up to number ``count``."""
+        self._accesses.append((None, count))
+
+    async def wait(self, ctx: Any, cycles: int) -> None:
+        for _ in range(cycles):
+            await self.tick(ctx)
+
+    async def finish(self, ctx: Any, count: int) -> None:
+        """Go on until ``count`` records have been started, or one has been refused."""
+        while len(self.outcomes) < count and not self._stopped:
+            await self.tick(ctx)
+
+    async def execute(self, ctx: Any, records: list[list[int]]) -> list[Outcome]:
+        """Submit ``records``; what became of each, up to the first one that is refused.
+
+        Each is written as soon as its slot is free, and perhaps begun before the doorbell of the
+        one before it.
+        """
+        written = 0
+        while len(self.outcomes) < len(records) and not self._stopped:
+            retired = len(self.outcomes) - self._running
+            room = written < min(len(records), retired + self.configuration.slots)
+            if room and len(self._accesses) < RECORD_WORDS:
+                self._submit(written, records[written])
+                written += 1
+            await self.tick(ctx)
+        return self.outcomes
+
+    def _submit(self, index: int, words: list[int]) -> None:
+        """Plan a record and its doorbell, and put off the doorbell before it to any time."""
+        planned = len(self._accesses)
+        self.write(index, words)
+        if self.pause and planned:
+            doorbell = self._accesses[planned - 1]
+            del self._accesses[planned - 1]
+            place = self.generator.randrange(planned - 1, len(self._accesses) + 1)
+            self._accesses.insert(place, doorbell)
+        self.ring(index + 1)
+
+    @property
+    def _stopped(self) -> bool:
+        return bool(self.outcomes) and self.outcomes[-1].code is not None
+
+    async def tick(self, ctx: Any) -> None:
+        """One cycle of host, ring and data path."""
+        dut, generator = self.dut, self.generator
+        waits = not self._accesses or generator.random() < self.pause
+        address, value = (None, 0) if waits else self._accesses.popleft()
+        rings = not waits and address is None
+        ctx.set(dut.ring_write, self._late is not None)
+        ctx.set(dut.doorbell, self._doorbell)
+        ctx.set(dut.doorbell_write, rings)
+        ctx.set(dut.doorbell_data, value if rings else generator.getrandbits(16))
+        ctx.set(dut.idle, not self._running)
+        ctx.set(dut.walking, self._walk > 0)
+        ctx.set(dut.o.ready, generator.random() >= self.pause)
+        self._note(ctx)
+        if ctx.get(dut.ring_read):
+            self._read = self._group(ctx.get(dut.ring_address))
+        await ctx.tick()
+        ctx.set(dut.ring_words, self._read)
+        if self._late is not None:
+            self._ring[self._late[0]] = self._late[1]
+        self._late = None if address is None else (address, value)
+        if rings:
+            self._doorbell = value
+            self.rings.append(self.cycle)
+        self.cycle += 1
+
+    def _group(self, address: int) -> int:
+        """What the ring gives for ``address`` in this cycle: rubbish if it is being written."""
+        first = address * self._columns
+        if self._late is not None and first <= self._late[0] < first + self._columns:
+            return self.generator.getrandbits(32 * self._columns)
+        words = self._ring[first : first + self._columns]
+        return sum(word << 32 * column for column, word in enumerate(words))
+
+    def _note(self, ctx: Any) -> None:
+        """Take down a start or a refusal, and let commands end."""
+        dut = self.dut
+        valid, refused = ctx.get(dut.o.valid), ctx.get(dut.refused)
+        assert not (valid and refused), f"cycle {self.cycle}: both started and refused"
+        early = (valid or refused) and self._doorbell == len(self.outcomes)
+        assert not early, f"cycle {self.cycle}: before its doorbell"
+        payload = ctx.get(Value.cast(dut.o.payload))
+        assert self._offered in (None, payload), f"cycle {self.cycle}: another command is offered"
+        assert valid or self._offered is None, f"cycle {self.cycle}: the command is withdrawn"
+        loops = ctx.get(Value.cast(dut.loops))
+        assert not self._walk or loops == self._loops, f"cycle {self.cycle}: loops change"
+
+        self._walk = max(0, self._walk - 1)
+        before, self._held = self._held, loops
+        if self._running and not self._walk and self.generator.random() < 0.1:
+            self._running -= 1
+        self._offered = None
+        if refused:
+            assert ctx.get(dut.idle), f"cycle {self.cycle}: refused before all others have retired"
+            self.outcomes.append(Outcome(self.cycle, code=ctx.get(dut.code)))
+        elif valid and not ctx.get(dut.o.ready):
+            self._offered = payload
+        elif valid:
+            steady = before == loops or ctx.get(dut.o.payload).plain
+            assert steady, f"cycle {self.cycle}: the loops have not been steady for a cycle"
+            self.outcomes.append(Outcome(self.cycle, command=self._command(ctx)))
+            self._running += 1
+            self._walk = self.generator.choice([1, 5, 30])
+            self._loops = loops
+
+    def _command(self, ctx: Any) -> dict[str, Any]:
+        """What the sequencer offers, by the names of `expected_command`."""
+        command, loops = ctx.get(self.dut.o.payload), ctx.get(self.dut.loops)
+        operation = command.operation
+        told = {
+            "operation": [
+                operation.op,
+                operation.lane,
+                operation.out_lane,
+                operation.saturate,
+                operation.arithmetic,
+            ],
+            "interrupt": ctx.get(self.dut.interrupt),
+            "reads_b": command.reads_b,
+            "run": loops.run,
+            "plain": command.plain,
+            "form": {key: command.form[key] for key in command.form.shape().members},
+            "alone": ctx.get(self.dut.idle),
+        }
+        in_use = command.loops
+        told["counts"] = list(loops.counts)[:in_use]
+        for name in "ABY":
+            start, track = command[name.lower()], loops[name.lower()]
+            told[name] = {key: start[key] for key in start.shape().members}
+            told[f"{name} jumps"] = list(track.jumps)[:in_use]
+            told[f"{name} stride"] = track.stride
+        return told

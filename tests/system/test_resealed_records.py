@@ -1,0 +1,117 @@
+"""No record, however wrong, makes the circuit read or write a byte outside its memory.
+
+Bits of good records are flipped and the seal is made right again, so that what is left are lies: of
+where a stream ends, how far its steps go, how often it loops. All else of the address space is RAM.
+"""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Lane, Mode, Op, Status, register
+from bitlane_rtl.configuration import Configuration
+from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from bitlane_sim.simulator import Simulator
+from bitlane_sim.system import STORAGE_BUFFER
+from support.models.record import Record
+from support.rtl.records import Task, pack, reseal
+from support.rtl.walks import Walk, random_walk
+from support.system.devices import noise
+from support.system.watched import Watched, escapes
+
+BASE, SIZE, SPACE = 0x10000, 0x20000, 0x40000
+
+RECORDS = 2000
+
+CYCLES = 1500
+"""How long each record runs before CLEAR: many bursts of each stream."""
+
+CONFIGURATIONS = {
+    "64 bits, two read ports": {"data_width": 64, "read_ports": 2},
+    "32 bits, one read port": {"data_width": 32, "read_ports": 1},
+}
+
+
+class Bench:
+    """A simulator whose engine has a part of the RAM, and all of the RAM."""
+
+    def __init__(self, **options: Any) -> None:
+        self.configuration = Configuration(
+            memory_base=BASE, memory_bytes=SIZE, address_width=18, **options
+        )
+        self.ram: NDArray[np.uint8] = np.zeros(SPACE, np.uint8)
+        self.simulator = Simulator(self.configuration, self._evaluator)
+
+    def _evaluator(self, system: object, **_: object) -> CxxrtlEvaluator:
+        watched = Watched(self.configuration)
+        return CxxrtlEvaluator(watched, storage=watched.storage, buffers={STORAGE_BUFFER: self.ram})
+
+    def execute(self, words: list[int]) -> int:
+        """Let a record run for a while, as the only one, then CLEAR; FAULT.CODE before that."""
+        simulator = self.simulator
+        simulator.write_words(RING_OFFSET, np.array(words, "<u4"))
+        simulator.write_words(register("DOORBELL").offset, np.array([1], "<u4"))
+        simulator.step(CYCLES)
+        fault = int(simulator.read_words(register("FAULT").offset, 1).view("<u4")[0])
+        simulator.write_words(register("CLEAR").offset, np.array([1], "<u4"))
+        simulator.step(400)
+        state = simulator.read_words(register("STATUS").offset, 1).view("<u4")[0]
+        assert state == register("STATUS").reset, f"STATUS {state:#x} after CLEAR"
+        return register("FAULT")["CODE"].extract(fault)
+
+
+@pytest.fixture(scope="module", params=CONFIGURATIONS)
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    bench = Bench(**CONFIGURATIONS[request.param])
+    yield bench
+    bench.simulator.close()
+
+
+def lying_record(generator: random.Random, configuration: Configuration) -> list[int]:
+    """A good record, close to an end of the memory, with one to three bits flipped; sealed."""
+    op = generator.choice([Op.NOT, Op.XOR, Op.COUNT, Op.SHIFT_LEFT])
+    lane = generator.choice([Lane.BITS_8, Lane.BITS_32])
+    modes = [generator.choice(list(Mode)), generator.choice(list(Mode)), Mode.DENSE]
+    if generator.random() < 0.4:
+        modes = [Mode.DENSE] * 3
+    elif generator.random() < 0.5:
+        modes[2] = Mode.STRIDED
+    counts = [generator.choice([8, 33, 200])]
+    counts += [generator.choice([2, 3, 9]) for _ in range(generator.randrange(3))]
+
+    def walk(mode: Mode) -> Walk:
+        room = 0x4000
+        found = random_walk(generator, configuration, counts, mode, lane, size=room, aligned=True)
+        found.base += generator.choice([BASE, BASE + SIZE - room])
+        return found
+
+    b = walk(modes[1]) if op.reads_b else None
+    words = pack(Task(op, walk(modes[0]), b, walk(modes[2])))
+    for _ in range(generator.choice([1, 1, 2, 3])):
+        words[generator.randrange(len(words))] ^= 1 << generator.randrange(32)
+    words += [generator.getrandbits(32) for _ in range(RECORD_WORDS - len(words))]
+    return reseal(words, Record(words).used)
+
+
+def test_nothing_outside_the_memory_is_touched(bench: Bench) -> None:
+    guard = np.ones(SPACE, bool)
+    guard[BASE : BASE + SIZE] = False
+    bench.ram[:] = noise(SPACE, 7)
+    before = bench.ram[guard]
+    escaped = []
+    executed = 0
+    for number in range(RECORDS):
+        words = lying_record(random.Random(number), bench.configuration)
+        count = escapes(bench.simulator.evaluator)
+        executed += bench.execute(words) == Status.OK
+        wrote = not np.array_equal(bench.ram[guard], before)
+        if wrote or escapes(bench.simulator.evaluator) != count:
+            escaped.append((number, "wrote" if wrote else "read"))
+            bench.ram[guard] = before
+    told = f"{len(escaped)} of {RECORDS} records escaped: seed, what it did: {escaped[:10]}"
+    assert not escaped, told
+    assert executed > RECORDS // 10, "too few were executed, at least in part, to show anything"
