@@ -1,6 +1,5 @@
 """The AXI4-Lite subordinate keeps the bus' rules, and reads and writes its registers once each."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,23 +7,12 @@ from amaranth.hdl import Assert, Module, Mux, Signal
 
 from bitlane_rtl.bus.axi4_lite import OKAY, SLVERR, Axi4LiteControl
 from formal.conftest import Proof
-from support.formal.contract import Contract, before, taken
+from support.formal.contract import Contract, before, channel, taken
 from support.formal.planted import Bug
 from support.formal.prover import Induction
 
 DEPTH = 12
 ALL_BYTES = 0b1111
-
-
-def channel(bus: Any, name: str, *fields: str) -> Any:
-    """A channel of ``bus`` as a stream; its payload are ``fields``."""
-    from amaranth.hdl import Cat
-
-    return SimpleNamespace(
-        valid=getattr(bus, f"{name}valid"),
-        ready=getattr(bus, f"{name}ready"),
-        payload=Cat(getattr(bus, field) for field in fields),
-    )
 
 
 class KeepsTheBusRules(Contract):

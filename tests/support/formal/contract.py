@@ -6,12 +6,14 @@ inside of it: what `Contract.inside` shows is for claims that help induction alo
 """
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from amaranth.back import rtlil
 from amaranth.hdl import (
     Assert,
     Assume,
+    Cat,
     ClockDomain,
     Elaboratable,
     Fragment,
@@ -22,7 +24,7 @@ from amaranth.hdl import (
     Value,
 )
 
-__all__ = ["Contract", "before", "keeps_offers", "taken"]
+__all__ = ["Contract", "before", "channel", "keeps_offers", "taken"]
 
 
 class Contract(Elaboratable):
@@ -31,6 +33,7 @@ class Contract(Elaboratable):
     def __init__(self) -> None:
         self._free: list[Signal] = []
         self._inside: dict[str, str] = {}
+        self._unknown: list[str] = []
         self._clock = ClockDomain("sync", reset_less=True)
 
     def elaborate(self, platform: object) -> Module:
@@ -43,13 +46,13 @@ class Contract(Elaboratable):
         """Add the component, its environment and the claims to ``m``."""
         raise NotImplementedError
 
-    def anything(self, shape: ShapeLike, name: str) -> Any:
+    def anything(self, shape: ShapeLike, name: str) -> Signal:
         """A signal that may have another value in each cycle."""
         signal = Signal(shape, name=name)
-        self._free.append(signal if isinstance(signal, Signal) else Value.cast(signal))
+        self._free.append(signal)
         return signal
 
-    def something(self, m: Module, shape: ShapeLike, name: str) -> Any:
+    def something(self, m: Module, shape: ShapeLike, name: str) -> Signal:
         """A signal that has one value for all time, whichever."""
         first, kept = Signal(init=1), Signal(shape, name=f"{name}_kept")
         chosen = Signal(shape, name=name)
@@ -63,20 +66,23 @@ class Contract(Elaboratable):
         self._inside[name] = path
         return self.anything(shape, name)  # until the prover connects it
 
+    def starts_as_anything(self, path: str) -> None:
+        """Let the memory ``path``, named as for `inside`, hold anything at the start."""
+        self._unknown.append(path)
+
     def offers(self, m: Module, stream: Any) -> None:
         """Offer anything to ``stream``, an input, as its contract allows: see `keeps_offers`."""
+        payload = Value.cast(stream.payload)
         m.d.comb += [
             stream.valid.eq(self.anything(1, "offered")),
-            Value.cast(stream.payload).eq(
-                self.anything(len(Value.cast(stream.payload)), "payload")
-            ),
+            payload.eq(self.anything(len(payload), "payload")),
         ]
         keeps_offers(m, stream, Assume)
 
     def takes(self, m: Module, stream: Any) -> None:
         """Take what ``stream``, an output, offers, whenever; claim that it keeps its contract."""
         m.d.comb += stream.ready.eq(self.anything(1, "ready"))
-        keeps_offers(m, stream, Assert)
+        keeps_offers(m, stream, Assert, src_loc_at=1)
 
     def rtlil(self) -> str:
         """The contract as Yosys reads it, in a module ``top``."""
@@ -84,13 +90,15 @@ class Contract(Elaboratable):
         fragment = Fragment.get(self, None)
         return str(rtlil.convert(fragment, name="top", ports=[self._clock.clk, *self._free]))
 
-    def connections(self) -> list[str]:
-        """Yosys' commands that connect what is ``inside``, once `rtlil` has been called."""
-        return [
-            command
-            for name, path in self._inside.items()
-            for command in (f"delete -input w:{name}", f"connect -set {name} {path}")
-        ]
+    def preparation(self) -> list[str]:
+        """Yosys' commands for what `rtlil` cannot say, of which they come after."""
+        commands = []
+        for path in self._unknown:
+            start = f"t:$meminit_v2 r:MEMID=\\\\{path} %i"
+            commands += [f"select -assert-count 1 {start}", f"delete {start}"]
+        for name, path in self._inside.items():
+            commands += [f"delete -input w:{name}", f"connect -nounset -set {name} {path}"]
+        return commands
 
 
 def before(m: Module, value: Any, *, init: int = 0) -> Signal:
@@ -101,14 +109,27 @@ def before(m: Module, value: Any, *, init: int = 0) -> Signal:
     return kept
 
 
+def channel(bus: Any, name: str, *fields: str) -> Any:
+    """A channel of an AXI ``bus`` as a stream whose payload is ``fields``."""
+    return SimpleNamespace(
+        valid=getattr(bus, f"{name}valid"),
+        ready=getattr(bus, f"{name}ready"),
+        payload=Cat(getattr(bus, field) for field in fields),
+    )
+
+
 def taken(stream: Any) -> Value:
     """Whether a payload goes through ``stream`` in this cycle."""
     return stream.valid & stream.ready
 
 
-def keeps_offers(m: Module, stream: Any, claim: Callable[..., Any]) -> None:
-    """Claim, or assume, that what ``stream`` offers stays, unaltered, until it is taken."""
+def keeps_offers(m: Module, stream: Any, claim: Callable[..., Any], *, src_loc_at: int = 0) -> None:
+    """Claim, or assume, that what ``stream`` offers stays, unaltered, until it is taken.
+
+    ``src_loc_at``: calls between this one and the line that a failure is to name, as in Amaranth.
+    """
     payload = Value.cast(stream.payload)
     waited, offered = before(m, stream.valid & ~stream.ready), before(m, payload)
     with m.If(waited):
-        m.d.comb += [claim(stream.valid), claim(payload == offered)]
+        for held in (stream.valid, payload == offered):
+            m.d.comb += claim(held, src_loc_at=1 + src_loc_at)

@@ -61,7 +61,7 @@ def prove(contract: Contract, method: Method, folder: Path, *, deadline: int = D
     """Try to prove ``contract`` in ``folder``, which must be empty."""
     (folder / "contract.il").write_text(contract.rtlil(), encoding="utf-8")
     script = ["read_rtlil contract.il", "hierarchy -top top", "proc", "flatten"]
-    script += [*contract.connections(), "prep -top top"]
+    script += [*contract.preparation(), "prep -top top"]
     (folder / "proof.sby").write_text(
         f"[options]\nmode {method.mode}\ndepth {method.depth}\ntimeout {deadline}\n"
         f"[engines]\n{method.engine}\n"
@@ -70,6 +70,7 @@ def prove(contract: Contract, method: Method, folder: Path, *, deadline: int = D
     )
     start = time.monotonic()
     log = _run(folder, deadline + 30)
+    assert "has no driver" not in log, log
     status = folder / "proof" / "status"
     outcome = status.read_text(encoding="utf-8").split()[0] if status.exists() else "ERROR"
     return Verdict(
