@@ -50,7 +50,7 @@ def run(commands: str) -> str:
         return "Property proved."
     if verdict == "snl_SAT":
         return f"Output 0 of miter design was asserted in frame {depth}."
-    return f"Nothing found: {verdict}."
+    return f"Nothing found: {verdict} {depth}."
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .contract import Contract
 
-__all__ = ["DEADLINE", "Bounded", "Induction", "Method", "Reached", "Verdict", "prove"]
+__all__ = ["DEADLINE", "Bounded", "Induction", "Method", "Reached", "Reaching", "Verdict", "prove"]
 
 DEADLINE = 300
 """Seconds after which a proof is given up."""
@@ -42,6 +42,11 @@ Reached = Method("for all time, by all reachable states", "prove", "abc pdr")
 def Bounded(depth: int) -> Method:
     """In the first ``depth`` cycles."""
     return Method(f"for {depth} cycles", "bmc", "smtbmc yices", depth)
+
+
+def Reaching(depth: int) -> Method:
+    """Not a proof: each ``Cover`` of the contract comes true in the first ``depth`` cycles."""
+    return Method(f"within {depth} cycles", "cover", "smtbmc yices", depth)
 
 
 @dataclass(frozen=True, kw_only=True)
