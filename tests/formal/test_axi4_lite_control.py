@@ -6,9 +6,9 @@ import pytest
 from amaranth.hdl import Assert, Module, Mux, Signal
 
 from bitlane_rtl.bus.axi4_lite import OKAY, SLVERR, Axi4LiteControl
-from formal.conftest import Proof
 from support.formal.contract import Contract, before, channel, taken
 from support.formal.planted import Bug
+from support.formal.proof import Proof
 from support.formal.prover import Induction
 
 DEPTH = 12

@@ -8,9 +8,9 @@ from amaranth.hdl import Array, Assert, Assume, Cover, Module, Mux, Signal, Valu
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Mode, Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
-from formal.conftest import Proof
 from support.formal.contract import Contract, before, channel, taken
 from support.formal.planted import Bug
+from support.formal.proof import Proof
 from support.formal.prover import Bounded, Reaching
 
 CONFIGURATION = Configuration(

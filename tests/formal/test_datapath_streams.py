@@ -11,9 +11,9 @@ from bitlane_rtl.bit_unit.bit_unit import BitUnit
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.joiner import Joiner
 from bitlane_rtl.datapath.repack import Repack
-from formal.conftest import Proof
 from support.formal.contract import Contract
 from support.formal.planted import Bug
+from support.formal.proof import Proof
 from support.formal.prover import Induction
 
 WIDTH = 32

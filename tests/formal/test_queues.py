@@ -6,9 +6,9 @@ import pytest
 from amaranth.hdl import Assert, Assume, Module, Signal
 
 from bitlane_rtl.streams.queue import Hold, Queue, Skid, Slack
-from formal.conftest import Proof
 from support.formal.contract import Contract, before, taken
 from support.formal.planted import Bug
+from support.formal.proof import Proof
 from support.formal.prover import Reached
 
 WIDTH = 2

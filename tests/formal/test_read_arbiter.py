@@ -6,9 +6,9 @@ import pytest
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal
 
 from bitlane_rtl.ports.read_arbiter import ReadArbiter
-from formal.conftest import Proof
 from support.formal.contract import Contract, before, taken
 from support.formal.planted import Bug
+from support.formal.proof import Proof
 from support.formal.prover import Reached
 
 ADDRESS_WIDTH = 1

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from .contract import Contract
+from support.formal.contract import Contract
 
 __all__ = ["DEADLINE", "Bounded", "Induction", "Method", "Reached", "Reaching", "Verdict", "prove"]
 
@@ -35,7 +35,7 @@ def Induction(depth: int) -> Method:
     return Method(f"for all time, by induction over {depth} cycles", "prove", "smtbmc yices", depth)
 
 
-Reached = Method("for all time, by all reachable states", "prove", "abc pdr")
+Reached = Method("for all time, by abc pdr", "prove", "abc pdr")
 """For all time: property-directed reachability finds the invariants by itself."""
 
 
