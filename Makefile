@@ -7,12 +7,13 @@ INSTALL := $(PIP) install --quiet --progress-bar off --require-hashes
 DEMO_READY := $(VENV)/.demo-ready
 TEST_READY := $(VENV)/.test-ready
 TESTS := tests
+LONG := formal verify benchmarks
 FIGURES := docs/performance
 WORKERS := 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test verify lint bench figures performance docs drawing wheel pins venv clean distclean moved
+.PHONY: help demo test prove verify lint bench figures performance docs drawing wheel pins venv clean distclean moved
 
 help: ## List the targets
 	@echo "bitlane: DirectML's bit operators on an FPGA. Targets:"
@@ -24,7 +25,11 @@ demo: $(DEMO_READY) ## Run the demo on the simulated circuit; pictures go to out
 
 test: lint ## Check style, types and imports, then run the tests (TESTS=tests/host for some)
 	@echo "== pytest, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest -n $(WORKERS) --ignore tests/verify --ignore tests/benchmarks $(TESTS)
+	@$(BIN)/python -m pytest -n $(WORKERS) $(LONG:%=--ignore tests/%) $(TESTS)
+
+prove: $(TEST_READY) ## Prove the circuit's control: streams, bursts, bus rules
+	@echo "== pytest, $(WORKERS) at a time"
+	@$(BIN)/python -m pytest -n $(WORKERS) tests/formal
 
 verify: $(TEST_READY) ## Run the long tests: every board's bitstream and netlist, many faults
 	@echo "== pytest, $(WORKERS) at a time"

@@ -1,0 +1,113 @@
+"""The AXI4-Lite subordinate keeps the bus' rules, and reads and writes its registers once each."""
+
+from typing import Any
+
+import pytest
+from amaranth.hdl import Assert, Module, Mux, Signal
+
+from bitlane_rtl.bus.axi4_lite import OKAY, SLVERR, Axi4LiteControl
+from support.formal.contract import Contract, before, channel, taken
+from support.formal.planted import Bug
+from support.formal.proof import Proof
+from support.formal.prover import Induction
+
+DEPTH = 12
+ALL_BYTES = 0b1111
+
+
+class KeepsTheBusRules(Contract):
+    """A manager does all that AXI4-Lite allows; registers read as anything."""
+
+    def claim(self, m: Module) -> None:
+        m.submodules.subordinate = subordinate = Axi4LiteControl()
+        bus, control = subordinate.bus, subordinate.control
+        m.d.comb += [
+            control.read_data.eq(self.anything(32, "read_data")),
+            Assert(~(control.read & control.write)),
+        ]
+        for name, fields in (("aw", ["awaddr"]), ("w", ["wdata", "wstrb"]), ("ar", ["araddr"])):
+            self.offers(m, channel(bus, name, *fields))
+        b, r = channel(bus, "b", "bresp"), channel(bus, "r", "rdata", "rresp")
+        self.takes(m, b)
+        self.takes(m, r)
+        self._writes(m, bus, control, b)
+        self._reads(m, bus, control, r)
+
+    def _writes(self, m: Module, bus: Any, control: Any, b: Any) -> None:
+        both = taken(channel(bus, "aw"))
+        good = (bus.wstrb == ALL_BYTES) & (bus.awaddr[:2] == 0)
+        m.d.comb += [
+            Assert(both == taken(channel(bus, "w"))),
+            Assert(control.write == (both & good)),
+        ]
+        with m.If(control.write):
+            m.d.comb += [
+                Assert(control.address == bus.awaddr),
+                Assert(control.write_data == bus.wdata),
+            ]
+
+        open_write, response = Signal(), Signal(2)
+        m.d.comb += [Assert(bus.bvalid == open_write), Assert(~(both & bus.bvalid & ~bus.bready))]
+        with m.If(both):
+            m.d.sync += [
+                open_write.eq(1),
+                response.eq(Mux(good | (bus.wstrb == 0), OKAY, SLVERR)),
+            ]
+        with m.Elif(taken(b)):
+            m.d.sync += open_write.eq(0)
+        with m.If(bus.bvalid):
+            m.d.comb += Assert(bus.bresp == response)
+
+        # A write that could be taken is, in the cycle after or, behind a read, in the one after.
+        waits = bus.awvalid & bus.wvalid & ~bus.awready & (~bus.bvalid | bus.bready)
+        m.d.comb += Assert(~(waits & before(m, waits) & before(m, before(m, waits))))
+
+    def _reads(self, m: Module, bus: Any, control: Any, r: Any) -> None:
+        asked = taken(channel(bus, "ar"))
+        open_read, address = Signal(), Signal(len(bus.araddr))
+        with m.If(asked):
+            m.d.sync += [open_read.eq(1), address.eq(bus.araddr)]
+        with m.Elif(taken(r)):
+            m.d.sync += open_read.eq(0)
+        # Each read reads its register once, in the next cycle, and answers three after.
+        once, twice = before(m, asked), before(m, before(m, asked))
+        word = Signal(32)
+        with m.If(twice):
+            m.d.sync += word.eq(control.read_data)
+        m.d.comb += [
+            Assert(~(asked & open_read)),
+            Assert(control.read == once),
+            Assert(bus.rvalid == (open_read & ~once & ~twice)),
+        ]
+        with m.If(control.read):
+            m.d.comb += Assert(control.address == address)
+        with m.If(bus.rvalid):
+            m.d.comb += [
+                Assert(bus.rdata == word),
+                Assert(bus.rresp == Mux(address[:2] == 0, OKAY, SLVERR)),
+            ]
+
+
+def test_the_subordinate_keeps_the_bus_rules(proof: Proof) -> None:
+    proof.holds(KeepsTheBusRules(), Induction(DEPTH))
+
+
+SUBORDINATE = "bus.axi4_lite"
+BUGS = {
+    "answer does not wait": Bug(SUBORDINATE, "taken | (responding & ~bus.bready)", "taken"),
+    "part of a word is written": Bug(
+        SUBORDINATE, "writes.eq(both & ~reads & whole)", "writes.eq(both & ~reads)"
+    ),
+    "write is taken over an answer": Bug(SUBORDINATE, "& (~responding | bus.bready)", ""),
+    "read and write meet": Bug(SUBORDINATE, "taken.eq(both & ~reads),", "taken.eq(both),"),
+    "word comes a cycle early": Bug(SUBORDINATE, "with m.If(fetching):", "with m.If(asked):"),
+    "good is told of bad": Bug(
+        SUBORDINATE, "writes | (bus.wstrb == 0)", "writes | bus.wstrb.any()"
+    ),
+    "read overtakes": Bug(SUBORDINATE, "~asked & ~fetching & ~answering", "~asked & ~fetching"),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
+    proof.finds(BUGS[bug], KeepsTheBusRules(), within=DEPTH)

