@@ -121,7 +121,6 @@ class Sequencer(wiring.Component):
         m.d.comb += start.eq(self.o.valid & self.o.ready)
         started, submitted, early = self._submissions(m, start)
 
-        take = Signal()
         restart = Signal()
         slot = Signal(range(config.slots))
         # A cycle late, but long before a command that follows can bring a loop register.
@@ -129,27 +128,13 @@ class Sequencer(wiring.Component):
         m.d.sync += walking.eq(self.walking)
         free = ~walking | (fetch.position < 8 // columns)
         m.d.comb += [
-            fetch.slot.eq(slot),
-            self.ring_read.eq(fetch.ring_read),
-            self.ring_address.eq(fetch.ring_address),
-            fetch.ring_words.eq(self.ring_words),
-            fetch.take.eq(take),
             # The host may still be writing what was fetched ahead of the doorbell.
             restart.eq(self.ring_write & early),
-            fetch.again.eq(restart | (self.ring_write & (fetch.position == 0) & ~take)),
+            fetch.again.eq(restart | (self.ring_write & (fetch.position == 0) & ~fetch.take)),
+            fetch.slot.eq(slot),
             refusals.clear.eq(restart | decoder.decode),
-            refusals.used.eq(decoder.used),
-            refusals.control.eq(decoder.control),
-            self.loops.eq(decoder.loops),
-            self.o.payload.eq(decoder.command),
-            self.interrupt.eq(decoder.control.interrupt),
         ]
-        for each in (decoder, refusals):
-            m.d.comb += [
-                each.words.eq(fetch.words),
-                each.position.eq(fetch.position),
-                each.take.eq(take),
-            ]
+        self._connect(m, fetch, decoder, refusals)
 
         good = Signal()
         # The command can be executed, and the nest, which takes loops in before it is to walk
@@ -157,8 +142,8 @@ class Sequencer(wiring.Component):
         offers = Signal()
         with m.FSM():
             with m.State("TAKE"):
-                m.d.comb += take.eq(fetch.valid & free)
-                with m.If(take & decoder.last):
+                m.d.comb += fetch.take.eq(fetch.valid & free)
+                with m.If(fetch.take & decoder.last):
                     # What was fetched beyond the record is of no use; the next one is.
                     m.d.comb += fetch.again.eq(1)
                     m.d.sync += slot.eq(slot + 1)
@@ -187,6 +172,24 @@ class Sequencer(wiring.Component):
         with m.If(restart):
             m.d.sync += slot.eq(started)
         return m
+
+    def _connect(self, m: Module, fetch: Fetch, decoder: Decoder, refusals: Refusals) -> None:
+        m.d.comb += [
+            self.ring_read.eq(fetch.ring_read),
+            self.ring_address.eq(fetch.ring_address),
+            fetch.ring_words.eq(self.ring_words),
+            refusals.used.eq(decoder.used),
+            refusals.control.eq(decoder.control),
+            self.loops.eq(decoder.loops),
+            self.o.payload.eq(decoder.command),
+            self.interrupt.eq(decoder.control.interrupt),
+        ]
+        for each in (decoder, refusals):
+            m.d.comb += [
+                each.words.eq(fetch.words),
+                each.position.eq(fetch.position),
+                each.take.eq(fetch.take),
+            ]
 
     def _submissions(self, m: Module, start: Signal) -> tuple[Signal, Signal, Signal]:
         """Count the commands that ``start``.
