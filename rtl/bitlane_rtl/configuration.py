@@ -26,7 +26,8 @@ class Configuration:
     """First byte that commands may touch."""
 
     memory_bytes: int = 1 << 30
-    """Bytes of memory from there on, a multiple of the beat."""
+    """Bytes of memory from there on. Both are multiples of ``abi.BEATS_PER_BLOCK`` beats, so that
+    the bound of a burst is that of its block."""
 
     ops: frozenset[Op] = field(default_factory=lambda: frozenset(Op))
     """Operations to build. What is left out costs nothing."""
@@ -85,11 +86,11 @@ class Configuration:
             raise ValueError("lanes: empty; shifts and counts need at least one lane")
         if Mode.DENSE not in self.modes:
             raise ValueError("modes: DENSE is missing; every circuit has it")
-        beat = self.data_width // 8
-        if self.memory_base % beat or self.memory_bytes % beat or self.memory_bytes < beat:
+        block = BEATS_PER_BLOCK * self.data_width // 8
+        if self.memory_base % block or self.memory_bytes % block or self.memory_bytes < block:
             raise ValueError(
                 f"memory_base, memory_bytes: {self.memory_base:#x}, {self.memory_bytes} are no"
-                f" multiples of the beat, {beat} bytes, or nothing; expected a beat at least"
+                f" multiples of {BEATS_PER_BLOCK} beats, {block} bytes; expected {block} at least"
             )
         if self.memory_last >= 1 << self.address_width:
             raise ValueError(

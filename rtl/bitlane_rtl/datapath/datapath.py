@@ -14,7 +14,7 @@ from ..abi import Mode, Port, Status
 from ..bit_unit.bit_unit import BitUnit
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, WritePort
-from ..streams.beats import Operands, ToWrite
+from ..streams.beats import ToWrite
 from ..streams.queue import Credit, Hold, Queue, Register, Skid, Stage, Wire
 from ..walk.loops import Command, Form, Loops
 from ..walk.nest import Nest
@@ -51,6 +51,9 @@ def stages(config: Configuration) -> dict[str, Stage]:
     runs to the writer, ahead of the data.
     """
     narrow = config.data_width < 64 or config.single_runs
+    results: Stage = Wire if config.single_runs and config.single_op is not None else Skid
+    if credited(config):
+        results = lambda shape: Queue(shape, RESULTS, credit=True)  # noqa: E731
     return {
         "steps": Skid,
         # Bursts of a single run have many beats, and the memory is asked well ahead of them.
@@ -66,11 +69,12 @@ def stages(config: Configuration) -> dict[str, Stage]:
         ),
         "work": lambda shape: Queue(shape, config.ahead, registered=config.ahead > 2),
         "operands": Skid if config.operand_registers else Wire,
-        "results": (lambda shape: Queue(shape, RESULTS, credit=True)) if credited(config) else Skid,
+        "results": results,
         "outputs": Wire,
         "spans": lambda shape: Queue(shape, config.ahead, registered=True),
         # Else whether an element was the last of its beat would reach the queue of spans.
         "bursts": Wire if config.single_runs else Skid,
+        "write_requests": Hold if config.single_runs else Skid,
     }
 
 
@@ -214,13 +218,12 @@ class DataPath(wiring.Component):
         """From operands to what is written."""
         config = self._configuration
         width, lanes = config.data_width, config.lanes
-        m.submodules.operands = operands = self._stages["operands"](Operands(width))
         m.submodules.bit_unit = bit_unit = BitUnit(width, config.ops, lanes)
         m.submodules.decode = decode = Decode(width, lanes)
         m.submodules.results = results = self._stages["results"](Decoded(width))
         m.submodules.repack = repack = Repack(width, lanes, config.ops)
         m.submodules.outputs = outputs = self._stages["outputs"](ToWrite(width))
-        units = (operands, bit_unit, decode, results, repack, outputs)
+        units = (bit_unit, decode, results, repack, outputs)
         source = pairing.o
         for unit in units:
             wiring.connect(m, source, unit.i)
@@ -255,7 +258,8 @@ class DataPath(wiring.Component):
             self.drained.eq(drained),
             self.retire.eq(writer.retire),
         ]
-        # An unreadable beat is a fault only when all before it has been written and answered.
+        # A beat that could not be read, or has no place to go to, is a fault only when all before
+        # it has been written and answered.
         unreadable = Signal()
         m.d.comb += [
             unreadable.eq(writer.spoiled & writer.drained),
@@ -266,7 +270,12 @@ class DataPath(wiring.Component):
         with m.If(writer.failed):
             m.d.comb += self.code.eq(Status.WRITE_ERROR)
         with m.Elif(unreadable):
-            m.d.comb += [self.code.eq(Status.READ_ERROR), self.fault_port.eq(bad_port)]
+            m.d.comb += self.code.eq(Status.PAST_MEMORY)
+            with m.If(~writer.strayed):
+                m.d.comb += self.fault_port.eq(bad_port)
+                for reader, port in zip(readers, Port, strict=False):
+                    with m.If((bad_port == port) & ~reader.strayed):
+                        m.d.comb += self.code.eq(Status.READ_ERROR)
         with m.Else():
             m.d.comb += self.code.eq(Status.TIMEOUT)
             for reader, port in reversed(list(zip(readers, Port, strict=False))):

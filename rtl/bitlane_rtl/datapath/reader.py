@@ -7,20 +7,37 @@ from collections.abc import Mapping
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import BEATS_PER_BLOCK
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, request
 from ..streams.queue import Queue, Stage
-from ..walk.bursts import Burst, Splitter
+from ..walk.bursts import Splitter
 from ..walk.loops import Form, Start, Track
 from ..walk.nest import Step
 from .joiner import Aligned, Joiner, Placement
 from .spans import Spans
 
 __all__ = ["Reader"]
+
+
+class _Open(data.StructLayout):
+    """A burst whose beats are due, or that is ``outside`` and was not asked for.
+
+    ``place``: of its words; ``prime`` is the first one's, and ``flush``, ``last`` and ``end`` the
+    last one's.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        super().__init__(
+            {
+                "address": configuration.address_width,
+                "outside": 1,
+                "place": Placement(configuration),
+            }
+        )
 
 
 class Reader(wiring.Component):
@@ -31,8 +48,8 @@ class Reader(wiring.Component):
     configuration
         Widths, loops, modes and the depth of the FIFO.
     stages
-        What stands behind the splitter (``requests``), the byte network (``moved``), and the
-        joiner (``words``): the FIFO, which is never asked whether it is ready.
+        What stands behind the splitter (``requests``), the byte network (``moved``), the joiner
+        (``words``: the FIFO, which is never asked whether it is ready), and that (``operands``).
 
     Members
     -------
@@ -46,6 +63,8 @@ class Reader(wiring.Component):
         it.
     waiting : ``Out(1)``
         The memory owes an answer to a request, or does not take one.
+    strayed : ``Out(1)``
+        The first beat in error was not read, as its burst is outside the memory.
     address : ``Out(address_width)``
         The burst that had the first beat in error; before that, the one that is waited for.
 
@@ -65,6 +84,7 @@ class Reader(wiring.Component):
     port: Any
     o: stream.Interface
     waiting: Signal
+    strayed: Signal
     address: Signal
 
     def __init__(self, configuration: Configuration, stages: Mapping[str, Stage]) -> None:
@@ -84,6 +104,7 @@ class Reader(wiring.Component):
                 "port": Out(ReadPort(width, configuration.data_width)),
                 "o": Out(stream.Signature(Aligned(configuration))),
                 "waiting": Out(1),
+                "strayed": Out(1),
                 "address": Out(width),
             }
         )
@@ -100,7 +121,9 @@ class Reader(wiring.Component):
         for name in ("start", "begin", "form", "track", "offsets"):
             m.d.comb += getattr(spans, name).eq(getattr(self, name))
         m.submodules.words = words = self._stages["words"](Aligned(config))
-        wiring.connect(m, words.o, wiring.flipped(self.o))
+        m.submodules.operands = operands = self._stages["operands"](Aligned(config))
+        wiring.connect(m, words.o, operands.i)
+        wiring.connect(m, operands.o, wiring.flipped(self.o))
         # A cycle late: the FIFO's ready comes from the far end of the data path.
         left = Signal()
         m.d.sync += left.eq(words.o.valid & words.o.ready)
@@ -116,29 +139,35 @@ class Reader(wiring.Component):
         depth = config.fifo_beats
         m.submodules.requests = requests = self._stages["requests"](request(config.address_width))
         m.submodules.open = opened = Queue(
-            Burst(config, Placement(config)),
+            _Open(config),
             config.bursts,
             block_ram=config.block_ram,
             registered=True,  # it steers the byte network
         )
         wiring.connect(m, requests.o, wiring.flipped(self.port.request))
         burst, place = splitter.o.p, splitter.o.p.tag
+        # What a burst fills of the FIFO: its beats, one more with a flush, one less with a prime.
+        more, less = place.flush & burst.final, place.prime & burst.first
         room = Signal(init=1)
         go = Signal()
         m.d.comb += [
             # Room for two bursts more, as one may go in this cycle: so `room` says all.
             go.eq(room & (opened.i.ready if config.bursts == 2 else 1)),
-            requests.i.valid.eq(splitter.o.valid & go),
+            requests.i.valid.eq(splitter.o.valid & go & ~burst.outside),
             requests.i.p.address.eq(burst.address),
             requests.i.p.length.eq(burst.length),
             splitter.o.ready.eq(requests.i.ready & go),
             opened.i.valid.eq(splitter.o.valid & requests.i.ready & go),
-            opened.i.payload.eq(burst),
+            opened.i.p.address.eq(burst.address),
+            opened.i.p.outside.eq(burst.outside),
+            opened.i.p.place.eq(place),
+            opened.i.p.place.prime.eq(less),
+            opened.i.p.place.flush.eq(more),
+            opened.i.p.place.last.eq(place.last & burst.final),
+            opened.i.p.place.end.eq(place.end & burst.final),
             # A burst that `opened` does not offer yet is still among the requests.
             self.waiting.eq(opened.o.valid | requests.o.valid),
         ]
-        # What a burst fills of the FIFO: its beats, one more with a flush, one less with a prime.
-        more, less = place.flush & burst.final, place.prime & burst.first
         taken, changed = Signal(range(depth)), Signal(range(depth))
         free = Signal(range(depth), init=depth - 1)
         free_next = Signal.like(free)
@@ -162,29 +191,30 @@ class Reader(wiring.Component):
 
     def _take(self, m: Module, opened: stream.Interface, joiner: Joiner) -> None:
         """Tell the joiner of each beat that comes where it goes."""
-        beat, word, place = self.port.data.p, joiner.i.p, opened.p.tag
+        beat, word, place = self.port.data.p, joiner.i.p, opened.p.place
         head = Signal(init=1)
-        final = Signal()
+        last = Signal()
         arrives = Signal()
         failed = Signal()
         m.d.comb += [
-            self.port.data.ready.eq(opened.valid & joiner.i.ready),
-            arrives.eq(self.port.data.valid & self.port.data.ready),
-            opened.ready.eq(arrives & beat.last),
-            final.eq(beat.last & opened.p.final),
-            joiner.i.valid.eq(self.port.data.valid & opened.valid),
+            # A burst outside the memory has one beat, which nobody was asked for.
+            joiner.i.valid.eq(opened.valid & (self.port.data.valid | opened.p.outside)),
+            self.port.data.ready.eq(opened.valid & joiner.i.ready & ~opened.p.outside),
+            arrives.eq(joiner.i.valid & joiner.i.ready),
+            last.eq(beat.last | opened.p.outside),
+            opened.ready.eq(arrives & last),
             word.data.eq(beat.data),
-            word.error.eq(beat.error),
+            word.error.eq(beat.error | opened.p.outside),
             word.place.eq(place),
-            word.place.prime.eq(place.prime & head & opened.p.first),
-            word.place.flush.eq(place.flush & final),
-            word.place.last.eq(place.last & final),
-            word.place.end.eq(place.end & final),
+            word.place.prime.eq(place.prime & head),
+            word.place.flush.eq(place.flush & last),
+            word.place.last.eq(place.last & last),
+            word.place.end.eq(place.end & last),
         ]
         with m.If(arrives):
-            m.d.sync += head.eq(beat.last)
-        with m.If(arrives & beat.error):
+            m.d.sync += head.eq(last)
+        with m.If(arrives & word.error):
             m.d.sync += failed.eq(1)
         # A cycle late, as is the watchdog, the only one to ask before a beat has failed.
         with m.If(~failed):
-            m.d.sync += self.address.eq(opened.p.address)
+            m.d.sync += [self.address.eq(opened.p.address), self.strayed.eq(opened.p.outside)]

@@ -15,7 +15,7 @@ from ..abi import BEATS_PER_BLOCK, Mode
 from ..configuration import Configuration
 from ..ports.memory_port import WritePort, request, write_data
 from ..streams.beats import ToWrite
-from ..streams.queue import Queue, Skid, Stage
+from ..streams.queue import Buffer, Queue, Skid, Stage
 from ..walk.bursts import Burst, Span, Splitter
 from ..walk.follower import Follower
 from ..walk.loops import Form, Start, Track
@@ -69,13 +69,16 @@ class Writer(wiring.Component):
     failed : ``Out(1)``
         A response is an error, in this cycle.
     spoiled : ``Out(1)``
-        A beat with an error came; nothing is written any more.
+        A beat with an error came, or one for a burst outside the memory; nothing is written any
+        more.
+    strayed : ``Out(1)``
+        It was the latter.
     drained : ``Out(1)``
         No burst is open.
     waiting : ``Out(1)``
         The memory owes a response, or does not take what is offered.
     address : ``Out(address_width)``
-        The burst whose response is due next.
+        The burst whose response is due next, or that is outside the memory.
 
     Latency: 1 cycle from a beat to the port; from a step to its first beat those of `stages`
     and 1 more. Throughput: a beat a cycle; scattered, an element a cycle; no cycle
@@ -95,6 +98,7 @@ class Writer(wiring.Component):
     retire: Signal
     failed: Signal
     spoiled: Signal
+    strayed: Signal
     drained: Signal
     waiting: Signal
     address: Signal
@@ -118,6 +122,7 @@ class Writer(wiring.Component):
                 "retire": Out(1),
                 "failed": Out(1),
                 "spoiled": Out(1),
+                "strayed": Out(1),
                 "drained": Out(1),
                 "waiting": Out(1),
                 "address": Out(width),
@@ -127,7 +132,9 @@ class Writer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._configuration
-        m.submodules.requests = requests = Skid(request(config.address_width))
+        m.submodules.requests = requests = self._stages["write_requests"](
+            request(config.address_width)
+        )
         m.submodules.beats = beats = Skid(write_data(config.data_width))
         m.submodules.open = opened = Queue(_Open(config), config.bursts, block_ram=config.block_ram)
         wiring.connect(m, requests.o, wiring.flipped(self.port.request))
@@ -136,7 +143,7 @@ class Writer(wiring.Component):
         # The newest burst ends with empty strobes, so its command must not retire.
         torn = Signal()
         self._send(m, bursts, requests, beats, opened, torn)
-        self._respond(m, opened, torn)
+        self._respond(m, bursts, opened, torn)
         m.d.comb += [
             # A burst that `opened` does not offer yet is still among the requests.
             self.drained.eq(~(requests.o.valid | beats.o.valid | opened.o.valid)),
@@ -190,7 +197,7 @@ class Writer(wiring.Component):
         self,
         m: Module,
         bursts: stream.Interface,
-        requests: Skid,
+        requests: Buffer,
         beats: Skid,
         opened: Queue,
         torn: Signal,
@@ -206,10 +213,12 @@ class Writer(wiring.Component):
         begins = Signal()
         go = Signal()
         spoils = Signal()
+        strays = Signal()
         m.d.comb += [
-            spoils.eq(self.i.valid & self.i.p.error),
-            good.eq(self.i.valid & ~self.i.p.error),
             begins.eq(~inside),
+            strays.eq(bursts.valid & burst.outside & begins),
+            spoils.eq(self.i.valid & (self.i.p.error | strays)),
+            good.eq(self.i.valid & ~(self.i.p.error | strays)),
             ends.eq(Mux(inside, ~more, burst.single)),
             # An open burst goes on without data once nothing may be written.
             go.eq(
@@ -239,8 +248,8 @@ class Writer(wiring.Component):
                 m.d.sync += [left.eq(burst.length - 1), more.eq(burst.length != 1)]
         # A cycle after `stop`: what is to go on waits for little else.
         m.d.sync += halted.eq(self.stop | self.spoiled | spoils)
-        with m.If(spoils):
-            m.d.sync += self.spoiled.eq(1)
+        with m.If(spoils & ~self.spoiled):
+            m.d.sync += [self.spoiled.eq(1), self.strayed.eq(~self.i.p.error)]
         with m.If(halted & inside):
             m.d.sync += torn.eq(1)
 
@@ -290,7 +299,7 @@ class Writer(wiring.Component):
         with m.If(go & tag.scatter):
             m.d.sync += place.eq(Mux(tag.last, 0, following))
 
-    def _respond(self, m: Module, opened: Queue, torn: Signal) -> None:
+    def _respond(self, m: Module, bursts: stream.Interface, opened: Queue, torn: Signal) -> None:
         response = self.port.response
         answered = Signal()
         newest = Signal()
@@ -301,5 +310,5 @@ class Writer(wiring.Component):
             self.failed.eq(answered & response.payload),
             newest.eq(opened.level == 1),
             self.retire.eq(answered & opened.o.p.end & ~response.payload & ~(torn & newest)),
-            self.address.eq(opened.o.p.address),
+            self.address.eq(Mux(self.strayed, bursts.p.address, opened.o.p.address)),
         ]

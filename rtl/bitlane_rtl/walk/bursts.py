@@ -1,6 +1,6 @@
 """Cuts runs of bytes into bursts of beats. Knows nothing of data or of the bus."""
 
-from amaranth.hdl import Module, Mux, ShapeLike, Signal
+from amaranth.hdl import Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -28,6 +28,7 @@ class Burst(data.StructLayout):
 
     ``address`` of its first beat, in bytes; ``begin`` and ``finish``: offsets in the beat of the
     span's first and last byte; ``first`` and ``final``: first and last burst of the span.
+    ``outside``: not in the memory that commands may touch, and so never to be issued.
     """
 
     def __init__(self, configuration: Configuration, tag: ShapeLike) -> None:
@@ -40,6 +41,7 @@ class Burst(data.StructLayout):
                 "first": 1,
                 "final": 1,
                 "single": 1,
+                "outside": 1,
                 "tag": tag,
             }
         )
@@ -131,6 +133,7 @@ class Splitter(wiring.Component):
             self.o.p.final.eq(final),
             self.o.p.single.eq(Mux(final, rest == 0, start.all())),
             self.o.p.tag.eq(tag),
+            self.o.p.outside.eq(self._outside(self.o.p.address[block_low:], block_low)),
             self.i.ready.eq(~valid if self._gap else ~valid | (self.o.ready & final)),
         ]
         with m.If(self.i.ready):
@@ -158,3 +161,16 @@ class Splitter(wiring.Component):
                 start.eq(0),
             ]
         return m
+
+    def _outside(self, block: Value, low: int) -> Value:
+        """Whether ``block``, an address without its ``low`` bits, is not in the memory.
+
+        No record can make a command touch another byte: all that leaves the engine is a burst.
+        """
+        first = self._configuration.memory_base >> low
+        last = self._configuration.memory_last >> low
+        blocks = last - first + 1
+        if blocks & (blocks - 1) == 0 and first % blocks == 0:
+            same = blocks.bit_length() - 1
+            return block[same:] != first >> same
+        return (block < first) | (block > last)
