@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import MAX_LOOPS, RECORD, RECORD_WORDS, Mode, loop_word
 from ..configuration import Configuration
-from ..walk.loops import Command, Loops
+from ..walk.loops import Command, Loops, in_lanes
 from .control_word import STREAMS, ControlWord, reads_b
 
 __all__ = ["Decoder"]
@@ -226,6 +226,7 @@ class Decoder(wiring.Component):
             m.d.comb += [
                 start.address.eq(kept[f"{stream}_BASE"]),
                 start.offset.eq(Mux(y_dense, offset, 0)),
+                start.place.eq(in_lanes(start.offset, form)),
                 start.extent.eq(decoded.out_lane_extent if stream == "Y" else decoded.lane_extent),
                 start.mode.eq(control[f"{stream.lower()}_mode"]),
             ]

@@ -137,9 +137,11 @@ class Sequencer(wiring.Component):
         self._connect(m, fetch, decoder, refusals)
 
         good = Signal()
-        # The command can be executed, and the nest, which takes loops in before it is to walk
-        # them, has had the time.
+        # In HOLD, the command can be executed, and the nest, which takes loops in before it is to
+        # walk them, has had the time. Much follows from a start, so a register says all that.
         offers = Signal()
+        fenced = decoder.control.fence & ~self.idle
+        m.d.comb += self.o.valid.eq(submitted & offers & ~fenced)
         with m.FSM():
             with m.State("TAKE"):
                 m.d.comb += fetch.take.eq(fetch.valid & free)
@@ -155,18 +157,14 @@ class Sequencer(wiring.Component):
                 m.d.sync += [
                     self.code.eq(refusals.code),
                     good.eq(refusals.code == Status.OK),
-                    offers.eq(decoder.plain & (refusals.code == Status.OK)),
+                    offers.eq(decoder.plain & (refusals.code == Status.OK) & ~restart),
                 ]
                 m.next = "HOLD"
                 with m.If(restart):
                     m.next = "TAKE"
             with m.State("HOLD"):
-                fenced = decoder.control.fence & ~self.idle
-                m.d.sync += offers.eq(good)
-                m.d.comb += [
-                    self.o.valid.eq(submitted & offers & ~fenced),
-                    self.refused.eq(submitted & ~good & self.idle),
-                ]
+                m.d.sync += offers.eq(good & ~(start | restart))
+                m.d.comb += self.refused.eq(submitted & ~good & self.idle)
                 with m.If(start | restart):
                     m.next = "TAKE"
         with m.If(restart):

@@ -22,7 +22,8 @@ class Placement(data.StructLayout):
     ``prime``: the span's first word completes no beat. ``flush``: a beat holds what is left of its
     last word. ``merge``: the word adds to the beat that the words before it began (gather).
     ``repeat``: the beat stands for a whole run; ``extra``: which has a beat more than its bytes
-    would have from byte 0 on. ``last``, ``end``, ``slot``, ``final``: the `Edge` of its last beat.
+    would have from byte 0 on; ``last`` is 0 then unless it has a single one. ``last``, ``end``,
+    ``slot``, ``final``: the `Edge` of the span's last beat.
     """
 
     def __init__(self, configuration: Configuration) -> None:

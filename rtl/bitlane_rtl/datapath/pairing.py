@@ -124,14 +124,14 @@ class Pairing(wiring.Component):
         return ~operand.p.repeat | run_ends
 
     def _repeat(self, m: Module, sent: Value, run_ends: Signal) -> None:
-        """Count the beats of a run of A that repeats; any other tells its last one itself."""
+        """Count the beats of a run of A that repeats; the first of them tells if it is the last."""
         a = self.a.p
         # Beats that follow the next one, less one: negative at the last one.
         left, following = Signal.like(self.work.p.beats), Signal.like(self.work.p.beats)
         begins = Signal(init=1)
         m.d.comb += following.eq(Mux(begins, self.work.p.beats, left))
-        with m.If(a.repeat):
-            m.d.comb += run_ends.eq(following[-1] & ~(begins & a.extra))
+        with m.If(a.repeat & ~begins):
+            m.d.comb += run_ends.eq(left[-1])
         with m.If(sent):
             m.d.sync += [
                 begins.eq(run_ends),

@@ -29,7 +29,7 @@ class Spans(wiring.Component):
     o : ``Out(stream.Signature(Span(configuration, Placement(configuration))))``
 
     Latency: 0 cycles. Throughput: a span a cycle.
-    Bound of the clock: offset -> place -> how far the byte network has to move.
+    Bound of the clock: offset -> whether a beat is left over behind the run.
     """
 
     start: Signal
@@ -67,11 +67,13 @@ class Spans(wiring.Component):
         mode = Signal(2, reset_less=True)
         extent = Signal(config.length_bits, reset_less=True)
         rest = Signal(log2, reset_less=True)
+        several = Signal(reset_less=True)
         with m.If(self.start):
             m.d.sync += [
                 mode.eq(self.begin.mode),
                 extent.eq(Mux(self.begin.mode == Mode.DENSE, self.begin.extent, 0)),
                 rest.eq(self.begin.extent),
+                several.eq(self.begin.extent[log2:].any()),
             ]
         m.d.comb += [
             follower.start.eq(self.start),
@@ -87,14 +89,10 @@ class Spans(wiring.Component):
             place.end.eq(run.end),
         ]
 
-        # Where the run's first byte goes: the output's offset, scaled to the input's lanes.
-        scaled = Signal(log2 + 3)
         target, source = Signal(log2), run.address[:log2]
-        m.d.comb += [scaled.eq(run.offset), target.eq(scaled)]
+        m.d.comb += target.eq(run.offset)
         if Op.COUNT in config.ops:
-            narrowed, widened = run.offset >> form.ratio, run.offset << form.ratio
-            m.d.comb += scaled.eq(Mux(form.widens, narrowed, widened))
-            m.d.comb += place.slot.eq(scaled[log2:])
+            m.d.comb += place.slot.eq(run.offset[log2:])
         self._dense(m, source, target, rest)
         if Mode.STRIDED in config.modes:
             with m.If(mode == Mode.STRIDED):
@@ -102,6 +100,7 @@ class Spans(wiring.Component):
         if Mode.REPEAT in config.modes:
             with m.If(mode == Mode.REPEAT):
                 self._repeat(m, source, form.lane)
+                m.d.comb += place.last.eq(~(several | place.extra))
         return m
 
     def _dense(self, m: Module, source: Value, target: Signal, rest: Value) -> None:

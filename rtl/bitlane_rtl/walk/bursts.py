@@ -118,6 +118,7 @@ class Splitter(wiring.Component):
         # Length of the final burst. Any other one ends its block.
         rest = Signal(len(start), reset_less=True)
         blocks = Signal(len(index), reset_less=True)
+        single = Signal(reset_less=True)
         tag = Signal(self._tag, reset_less=True)
         begin = Signal(beat_low, reset_less=True)
         end = Signal(beat_low, reset_less=True)
@@ -131,7 +132,7 @@ class Splitter(wiring.Component):
             self.o.p.finish.eq(end),
             self.o.p.first.eq(first),
             self.o.p.final.eq(final),
-            self.o.p.single.eq(Mux(final, rest == 0, start.all())),
+            self.o.p.single.eq(single),
             self.o.p.tag.eq(tag),
             self.o.p.outside.eq(self._outside(self.o.p.address[block_low:], block_low)),
             self.i.ready.eq(~valid if self._gap else ~valid | (self.o.ready & final)),
@@ -146,6 +147,7 @@ class Splitter(wiring.Component):
                 following.eq(1),
                 start.eq(entering),
                 rest.eq(Mux(ends_here, beats, finish)[beat_low:block_low]),
+                single.eq(Mux(ends_here, beats[beat_low:block_low] == 0, entering.all())),
                 blocks.eq(finish[block_low:]),
                 tag.eq(self.i.p.tag),
                 begin.eq(self.i.p.address[:beat_low]),
@@ -156,6 +158,7 @@ class Splitter(wiring.Component):
                 valid.eq(~final),
                 first.eq(0),
                 final.eq(following == blocks),
+                single.eq((following == blocks) & (rest == 0)),
                 index.eq(following),
                 following.eq(following + 1),
                 start.eq(0),

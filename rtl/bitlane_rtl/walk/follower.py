@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import Mode
 from ..configuration import Configuration
-from .loops import Form, Start, Track
+from .loops import Form, Start, Track, in_lanes
 from .nest import Step
 
 __all__ = ["Follower", "Run"]
@@ -17,15 +17,15 @@ __all__ = ["Follower", "Run"]
 class Run(data.StructLayout):
     """A run, or one element of a STRIDED run.
 
-    ``address`` of its first byte; ``offset`` of the output in its beat; ``first`` and ``last``:
-    first and last element of the run; ``end``: last of the command.
+    ``address`` of its first byte; ``offset`` of the output, as `loops.in_lanes` gives it; ``first``
+    and ``last``: first and last element of the run; ``end``: last of the command.
     """
 
     def __init__(self, configuration: Configuration) -> None:
         super().__init__(
             {
                 "address": configuration.address_width,
-                "offset": configuration.data_bytes_log2,
+                "offset": configuration.data_bytes_log2 + 3,
                 "first": 1,
                 "last": 1,
                 "end": 1,
@@ -89,6 +89,7 @@ class Follower(wiring.Component):
         width, loops = self._configuration.address_width, self._configuration.loops
         address = Signal(width, reset_less=True)
         offset = Signal(self._configuration.data_bytes_log2, reset_less=True)
+        place = Signal(len(offset) + 3, reset_less=True)
         first = Signal(reset_less=True)
         jump = Signal(width)
         following = Signal(width)
@@ -105,16 +106,22 @@ class Follower(wiring.Component):
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready),
             self.o.p.address.eq(address),
-            self.o.p.offset.eq(offset),
+            self.o.p.offset.eq(place),
             self.o.p.first.eq(first),
             self.o.p.last.eq(self.i.p.last),
             self.o.p.end.eq(self.i.p.end),
         ]
         with m.If(self.start):
-            m.d.sync += [address.eq(self.begin.address), offset.eq(self.begin.offset), first.eq(1)]
+            m.d.sync += [
+                address.eq(self.begin.address),
+                offset.eq(self.begin.offset),
+                place.eq(self.begin.place),
+                first.eq(1),
+            ]
         with m.Elif(self.o.ready & self.i.valid):
             m.d.sync += [address.eq(following), first.eq(self.i.p.last)]
             if self._has_offset:
+                moved = (offset + turned)[: len(offset)]
                 with m.If(self.form.y_dense):
-                    m.d.sync += offset.eq(offset + turned)
+                    m.d.sync += [offset.eq(moved), place.eq(in_lanes(moved, self.form))]
         return m

@@ -1,18 +1,21 @@
-"""A checked command as the sequencer hands it to the data path. Layouts only."""
+"""A checked command as the sequencer hands it to the data path. Layouts mostly."""
 
+from typing import Any
+
+from amaranth.hdl import Mux, Value
 from amaranth.lib import data
 
 from ..configuration import Configuration
 from ..streams.beats import Operation
 
-__all__ = ["Command", "Form", "Loops", "Start", "Track"]
+__all__ = ["Command", "Form", "Loops", "Start", "Track", "in_lanes"]
 
 
 class Start(data.StructLayout):
     """Where one stream begins.
 
-    ``address`` of its first element; ``offset`` of the output's in its beat, 0 if Y is STRIDED;
-    ``extent``: bytes of a dense run, less one; ``mode``: an `abi.Mode`.
+    ``address`` of its first element; ``offset`` of the output's in its beat, 0 if Y is STRIDED,
+    and ``place``: that in the input's lanes, see `in_lanes`; ``extent``: bytes of a dense run, less one; ``mode``: an `abi.Mode`.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -20,6 +23,7 @@ class Start(data.StructLayout):
             {
                 "address": configuration.address_width,
                 "offset": configuration.data_bytes_log2,
+                "place": configuration.data_bytes_log2 + 3,
                 "extent": configuration.length_bits,
                 "mode": 2,
             }
@@ -90,3 +94,9 @@ class Loops(data.StructLayout):
                 "y": Track(width, loops),
             }
         )
+
+
+def in_lanes(offset: Value, form: Any) -> Value:
+    """An ``offset`` of the output's beat in bytes of the input's, as many times wider or narrower:
+    the byte in its beat, and above that the number of the beat."""
+    return Mux(form.widens, offset >> form.ratio, (offset << form.ratio)[: len(offset) + 3])
