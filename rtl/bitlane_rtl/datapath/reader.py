@@ -6,14 +6,14 @@ Never requests a beat that it has no room for, and so never holds up a port that
 from collections.abc import Mapping
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import BEATS_PER_BLOCK
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, request
-from ..streams.queue import Queue, Stage
+from ..streams.queue import Buffer, Queue, Stage
 from ..walk.bursts import Splitter
 from ..walk.loops import Form, Start, Track
 from ..walk.nest import Step
@@ -124,16 +124,13 @@ class Reader(wiring.Component):
         m.submodules.operands = operands = self._stages["operands"](Aligned(config))
         wiring.connect(m, words.o, operands.i)
         wiring.connect(m, operands.o, wiring.flipped(self.o))
-        # A cycle late: the FIFO's ready comes from the far end of the data path.
-        left = Signal()
-        m.d.sync += left.eq(words.o.valid & words.o.ready)
-        opened = self._request(m, splitter, left)
+        opened = self._request(m, splitter, words)
         m.submodules.joiner = joiner = Joiner(config, self._stages["moved"])
         m.d.comb += [words.i.valid.eq(joiner.o.valid), words.i.payload.eq(joiner.o.payload)]
         self._take(m, opened, joiner)
         return m
 
-    def _request(self, m: Module, splitter: Splitter, left: Signal) -> stream.Interface:
+    def _request(self, m: Module, splitter: Splitter, words: Buffer) -> stream.Interface:
         """From bursts to requests, while there is room. Returns the bursts that are open."""
         config = self._configuration
         depth = config.fifo_beats
@@ -168,23 +165,27 @@ class Reader(wiring.Component):
             # A burst that `opened` does not offer yet is still among the requests.
             self.waiting.eq(opened.o.valid | requests.o.valid),
         ]
-        taken, changed = Signal(range(depth)), Signal(range(depth))
-        free = Signal(range(depth), init=depth - 1)
-        free_next = Signal.like(free)
-        with m.If(opened.i.valid):
-            m.d.comb += [
-                taken.eq(~Cat(burst.length, Const(0, len(free) - len(burst.length)))),
-                changed.eq(Cat(more ^ less, (more & ~less).replicate(len(free) - 1))),
-            ]
-        # ``-length - 1`` is the complement of ``length``. Three numbers become two without a carry;
-        # then ``left`` is that of the adder, the only one.
-        odd = free ^ taken ^ changed
-        carry = (free & taken) | (free & changed) | (taken & changed)
-        m.d.comb += free_next.eq((Cat(1, odd) + Cat(left, carry << 1))[1:])
+        # How many more are free: what left, what `less` spares, less what `more` takes. All a cycle
+        # late, as the FIFO's ready comes from the far end of the data path.
+        changed = Signal(signed(3))
+        left = words.o.valid & words.o.ready
+        issued = opened.i.valid
+        m.d.sync += changed.eq(left + (issued & less & ~more) - (issued & more & ~less))
+        # ``-length - 1`` is the complement of ``length``. Three numbers become two without a carry,
+        # then one: two adders in a row would take twice as long.
+        taken = Signal(range(depth))
+        free, free_next = Signal(range(depth), init=depth - 2), Signal(range(depth))
+        spread = Signal.like(free)
+        with m.If(issued):
+            m.d.comb += taken.eq(~Cat(burst.length, Const(0, len(free) - len(burst.length))))
+        odd = free ^ taken ^ spread
+        carry = (free & taken) | (free & spread) | (taken & spread)
+        m.d.comb += [spread.eq(changed), free_next.eq(odd + (carry << 1))]
         opens = 1 if config.bursts == 2 else ~(opened.level[-1] | opened.level[:-1].all())
         m.d.sync += [
             free.eq(free_next),
-            # Room for a whole block and a flush: `free` is one less than what is free.
+            # Room for a whole block, a flush, and one that `changed` is late to tell of: `free` is
+            # two less than what is free.
             room.eq(free_next[(BEATS_PER_BLOCK - 1).bit_length() :].any() & ~self.stop & opens),
         ]
         return opened.o

@@ -24,7 +24,8 @@ class Decoded(data.StructLayout):
     ``source``: the lane whose counts go into the output's bytes, or with ``to_32`` into its lanes
     of 32 bits; 8 bits without ``to_32``: bytes go as they are. ``last_part``: parts of the wider
     beat, less one. ``first``: the part of a run's first beat, and ``first_bytes``: those that it
-    goes to. ``ends``: nothing more goes into the beat; else ``end_part`` is the last that does.
+    goes to. ``ends``: nothing more goes into the beat; else ``end_part`` is the last that does,
+    which ``first_ends`` says of the first.
     """
 
     def __init__(self, data_width: int) -> None:
@@ -39,6 +40,7 @@ class Decoded(data.StructLayout):
                 "first": 3,
                 "first_bytes": data_width // 8,
                 "ends": 1,
+                "first_ends": 1,
                 "end_part": 3,
             }
         )
@@ -91,6 +93,7 @@ class Decode(wiring.Component):
             o.first.eq(Mux(o.narrows, i.edge.slot, 0)),
             o.ends.eq(i.edge.last & ~o.widens),
             o.end_part.eq(Mux(i.edge.last, final, o.last_part)),
+            o.first_ends.eq(o.first == o.end_part),
             o.first_bytes.eq(-1),
         ]
         with m.Switch(Cat(i.lane, i.out_lane)):
@@ -165,10 +168,11 @@ class Repack(wiring.Component):
 
         # The part of the wider beat that goes with this one, and whether it is the last needed.
         part, parts_done = Signal(3), Signal(3)
-        starts, done = Signal(init=1), Signal()
+        starts, last_part, done = Signal(init=1), Signal(), Signal()
         m.d.comb += [
             part.eq(Mux(starts, self.i.p.first, parts_done)),
-            done.eq(self.i.p.ends | (part == self.i.p.end_part)),
+            last_part.eq(Mux(starts, self.i.p.first_ends, parts_done == self.i.p.end_part)),
+            done.eq(self.i.p.ends | last_part),
         ]
 
         # What stands in the register counts as a beat once it is complete.

@@ -208,7 +208,8 @@ class Writer(wiring.Component):
         left = Signal(range(BEATS_PER_BLOCK), reset_less=True)
         more = Signal(reset_less=True)
         halted = Signal()
-        good = Signal()
+        may_begin = Signal()
+        has_beat = Signal()
         ends = Signal()
         begins = Signal()
         go = Signal()
@@ -218,18 +219,11 @@ class Writer(wiring.Component):
             begins.eq(~inside),
             strays.eq(bursts.valid & burst.outside & begins),
             spoils.eq(self.i.valid & (self.i.p.error | strays)),
-            good.eq(self.i.valid & ~(self.i.p.error | strays)),
             ends.eq(Mux(inside, ~more, burst.single)),
+            may_begin.eq(requests.i.ready & opened.i.ready & ~(halted | burst.outside)),
             # An open burst goes on without data once nothing may be written.
-            go.eq(
-                bursts.valid
-                & beats.i.ready
-                & Mux(
-                    inside,
-                    good | halted,
-                    good & ~halted & requests.i.ready & opened.i.ready,
-                )
-            ),
+            has_beat.eq((self.i.valid & ~self.i.p.error) | (inside & halted)),
+            go.eq(has_beat & bursts.valid & beats.i.ready & (inside | may_begin)),
             beats.i.valid.eq(go),
             entering.last.eq(ends),
             requests.i.valid.eq(go & begins),

@@ -15,7 +15,8 @@ class Start(data.StructLayout):
     """Where one stream begins.
 
     ``address`` of its first element; ``offset`` of the output's in its beat, 0 if Y is STRIDED,
-    and ``place``: that in the input's lanes, see `in_lanes`; ``extent``: bytes of a dense run, less one; ``mode``: an `abi.Mode`.
+    and ``place``: that in the input's lanes, see `in_lanes`; ``extent``: bytes of a dense run, less
+    one; ``mode``: an `abi.Mode`.
     """
 
     def __init__(self, configuration: Configuration) -> None:
