@@ -37,8 +37,7 @@ class Sequencer(wiring.Component):
     TAKE    groups of its words go to decoder and       DECODE after its last group
             refusals, as `Fetch` brings them
     DECODE  the command and its status are computed     HOLD
-    HOLD    once submitted, it is started or refused;   TAKE, of the next slot, when it is started
-            with loops a cycle later
+    HOLD    once submitted, it is started or refused    TAKE, of the next slot, when it is started
     ======  ==========================================  ==========================================
 
     A write to the ring while the record is not submitted leads to TAKE from its first word again;
@@ -68,8 +67,8 @@ class Sequencer(wiring.Component):
         Why.
 
     Latency: doorbell to command 0 cycles if the record was fetched ahead; a fetch takes
-    ``4 + ceil(words / columns)`` cycles, 1 more with loops. Throughput: a command of 6 (8 with B)
-    words every ``2 + ceil(words / columns)`` cycles; with loops 1 more, behind ``walking``.
+    ``4 + ceil(words / columns)`` cycles. Throughput: a command of 6 (8 with B) words every
+    ``2 + ceil(words / columns)`` cycles; a record with loops waits until ``walking`` is 0.
     Bound of the clock: a write to DOORBELL into ``submitted``, and ``take`` into `Refusals`.
     """
 
@@ -137,8 +136,7 @@ class Sequencer(wiring.Component):
         self._connect(m, fetch, decoder, refusals)
 
         good = Signal()
-        # In HOLD, the command can be executed, and the nest, which takes loops in before it is to
-        # walk them, has had the time. Much follows from a start, so a register says all that.
+        # In HOLD, and it can be executed: a register says so, as much follows from a start.
         offers = Signal()
         fenced = decoder.control.fence & ~self.idle
         m.d.comb += self.o.valid.eq(submitted & offers & ~fenced)
@@ -157,15 +155,15 @@ class Sequencer(wiring.Component):
                 m.d.sync += [
                     self.code.eq(refusals.code),
                     good.eq(refusals.code == Status.OK),
-                    offers.eq(decoder.plain & (refusals.code == Status.OK) & ~restart),
+                    offers.eq((refusals.code == Status.OK) & ~restart),
                 ]
                 m.next = "HOLD"
                 with m.If(restart):
                     m.next = "TAKE"
             with m.State("HOLD"):
-                m.d.sync += offers.eq(good & ~(start | restart))
                 m.d.comb += self.refused.eq(submitted & ~good & self.idle)
                 with m.If(start | restart):
+                    m.d.sync += offers.eq(0)
                     m.next = "TAKE"
         with m.If(restart):
             m.d.sync += slot.eq(started)

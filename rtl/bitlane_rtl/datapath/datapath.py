@@ -189,7 +189,7 @@ class DataPath(wiring.Component):
             ]
         # They are asked a cycle ahead: who can take a command still can in the next cycle.
         m.d.sync += ready.eq(free & ~go)
-        with m.If(go):
+        with m.If(~nest.walking):
             m.d.sync += form.eq(command.form)
         modes = (command.a.mode, command.b.mode, command.y.mode)
         m.d.comb += [
@@ -206,7 +206,7 @@ class DataPath(wiring.Component):
         for name, unit in streams.items():
             wiring.connect(m, getattr(nest, name), unit.steps)
             m.d.comb += [
-                unit.start.eq(go),
+                unit.idle.eq(~nest.walking),
                 unit.begin.eq(getattr(command, name)),
                 unit.form.eq(form),
                 unit.track.eq(getattr(self.loops, name)),

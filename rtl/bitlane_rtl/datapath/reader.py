@@ -53,7 +53,7 @@ class Reader(wiring.Component):
 
     Members
     -------
-    start, begin, form, track, offsets, steps
+    idle, begin, form, track, offsets, steps
         As for `follower.Follower`; ``steps`` are its ``i``.
     stop : ``In(1)``
         Request no more from the next cycle on; what has been requested is still taken.
@@ -74,7 +74,7 @@ class Reader(wiring.Component):
     Bound of the clock: the follower's address into the splitter, and room for the next burst.
     """
 
-    start: Signal
+    idle: Signal
     begin: Any
     form: Any
     track: Any
@@ -94,7 +94,7 @@ class Reader(wiring.Component):
         track = Track(width, configuration.loops)
         super().__init__(
             {
-                "start": In(1),
+                "idle": In(1),
                 "begin": In(Start(configuration)),
                 "form": In(Form()),
                 "track": In(track),
@@ -118,7 +118,7 @@ class Reader(wiring.Component):
         m.submodules.splitter = splitter
         wiring.connect(m, wiring.flipped(self.steps), spans.i)
         wiring.connect(m, spans.o, splitter.i)
-        for name in ("start", "begin", "form", "track", "offsets"):
+        for name in ("idle", "begin", "form", "track", "offsets"):
             m.d.comb += getattr(spans, name).eq(getattr(self, name))
         m.submodules.words = words = self._stages["words"](Aligned(config))
         m.submodules.operands = operands = self._stages["operands"](Aligned(config))

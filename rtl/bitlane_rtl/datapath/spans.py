@@ -24,7 +24,7 @@ class Spans(wiring.Component):
 
     Members
     -------
-    start, begin, form, track, offsets, i
+    idle, begin, form, track, offsets, i
         As for `follower.Follower`.
     o : ``Out(stream.Signature(Span(configuration, Placement(configuration))))``
 
@@ -32,7 +32,7 @@ class Spans(wiring.Component):
     Bound of the clock: offset -> whether a beat is left over behind the run.
     """
 
-    start: Signal
+    idle: Signal
     begin: Any
     form: Any
     track: Any
@@ -45,7 +45,7 @@ class Spans(wiring.Component):
         track = Track(configuration.address_width, configuration.loops)
         super().__init__(
             {
-                "start": In(1),
+                "idle": In(1),
                 "begin": In(Start(configuration)),
                 "form": In(Form()),
                 "track": In(track),
@@ -68,7 +68,7 @@ class Spans(wiring.Component):
         extent = Signal(config.length_bits, reset_less=True)
         rest = Signal(log2, reset_less=True)
         several = Signal(reset_less=True)
-        with m.If(self.start):
+        with m.If(self.idle):
             m.d.sync += [
                 mode.eq(self.begin.mode),
                 extent.eq(Mux(self.begin.mode == Mode.DENSE, self.begin.extent, 0)),
@@ -76,7 +76,7 @@ class Spans(wiring.Component):
                 several.eq(self.begin.extent[log2:].any()),
             ]
         m.d.comb += [
-            follower.start.eq(self.start),
+            follower.idle.eq(self.idle),
             follower.begin.eq(self.begin),
             follower.form.eq(form),
             follower.track.eq(self.track),

@@ -56,7 +56,7 @@ class Writer(wiring.Component):
 
     Members
     -------
-    start, begin, form, track, offsets, steps
+    idle, begin, form, track, offsets, steps
         As for `follower.Follower`; ``steps`` are its ``i``.
     i : ``In(stream.Signature(ToWrite(data_width)))``
         The beats, aligned like the output; a scattered run's from byte 0.
@@ -86,7 +86,7 @@ class Writer(wiring.Component):
     Bound of the clock: beat -> whether it goes -> next burst.
     """
 
-    start: Signal
+    idle: Signal
     begin: Any
     form: Any
     track: Any
@@ -110,7 +110,7 @@ class Writer(wiring.Component):
         track = Track(width, configuration.loops)
         super().__init__(
             {
-                "start": In(1),
+                "idle": In(1),
                 "begin": In(Start(configuration)),
                 "form": In(Form()),
                 "track": In(track),
@@ -161,10 +161,10 @@ class Writer(wiring.Component):
         wiring.connect(m, wiring.flipped(self.steps), follower.i)
         wiring.connect(m, spans.o, splitter.i)
         extent = Signal(config.length_bits, reset_less=True)
-        with m.If(self.start):
+        with m.If(self.idle):
             m.d.sync += extent.eq(self.begin.extent)
         m.d.comb += [
-            follower.start.eq(self.start),
+            follower.idle.eq(self.idle),
             follower.begin.eq(self.begin),
             follower.form.eq(self.form),
             follower.track.eq(self.track),
@@ -176,7 +176,7 @@ class Writer(wiring.Component):
         ]
         if Mode.STRIDED in config.modes:
             strided = Signal(reset_less=True)
-            with m.If(self.start):
+            with m.If(self.idle):
                 m.d.sync += strided.eq(self.begin.mode == Mode.STRIDED)
                 with m.If(self.begin.mode == Mode.STRIDED):
                     m.d.sync += extent.eq(0)

@@ -45,12 +45,12 @@ class Follower(wiring.Component):
 
     Members
     -------
-    start : ``In(1)``
-        Begin a command, from the next cycle on.
+    idle : ``In(1)``
+        No command is walked: ``begin`` is taken in, until one starts.
     begin : ``In(Start(configuration))``
-        With ``start``: where.
+        Where the next command begins.
     form : ``In(Form())``
-        From the cycle after ``start`` on, as long as the command is walked.
+        Of the command that is walked.
     track, offsets : ``In(Track(address_width, loops))``
         The stream's own track and the output's.
     i : ``In(stream.Signature(Step(configuration)))``
@@ -60,7 +60,7 @@ class Follower(wiring.Component):
     Bound of the clock: which loop goes on -> jump multiplexer -> address adder.
     """
 
-    start: Signal
+    idle: Signal
     begin: Any
     form: Any
     track: Any
@@ -74,7 +74,7 @@ class Follower(wiring.Component):
         track = Track(configuration.address_width, configuration.loops)
         super().__init__(
             {
-                "start": In(1),
+                "idle": In(1),
                 "begin": In(Start(configuration)),
                 "form": In(Form()),
                 "track": In(track),
@@ -111,7 +111,7 @@ class Follower(wiring.Component):
             self.o.p.last.eq(self.i.p.last),
             self.o.p.end.eq(self.i.p.end),
         ]
-        with m.If(self.start):
+        with m.If(self.idle):
             m.d.sync += [
                 address.eq(self.begin.address),
                 offset.eq(self.begin.offset),

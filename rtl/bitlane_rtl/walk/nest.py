@@ -43,24 +43,22 @@ class Nest(wiring.Component):
     Members
     -------
     start : ``In(1)``
-        Walk a command, from this cycle on; only while ``walking`` is 0.
-    used : ``In(3)``
-        With ``start``: which of A, B and Y the command has.
+        Walk a command; only while ``walking`` is 0.
     plain : ``In(1)``
         With ``start``: it is one run without STRIDED streams, whatever the members below are.
-    strided : ``In(3)``
-        Which of the streams step by elements. Steady for a cycle before ``start``.
+    used, strided : ``In(3)``
+        With ``start``: which of A, B and Y the command has, and which step by elements.
     in_use : ``In(3)``
-        Loops in use, less one. Steady for a cycle before ``start``.
+        With ``start``: loops in use, less one.
     loops : ``In(Loops(configuration))``
-        Steady from a cycle before ``start`` on while ``walking``.
+        Steady from ``start`` on while ``walking``.
     a, b, y : ``Out(stream.Signature(Step(configuration)))``
         The streams' steps.
     walking : ``Out(1)``
         A step is still to be taken.
 
-    Latency: that of ``queue``. Throughput: a step of every stream a cycle; the slowest stream holds
-    up the others when its queue is full.
+    Latency: that of ``queue``, and 1 cycle more unless ``plain``. Throughput: a step of every
+    stream a cycle; the slowest stream holds up the others when its queue is full.
     Bound of the clock: which loops are done -> the registers of the one that goes on.
     """
 
@@ -94,40 +92,39 @@ class Nest(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        running, active, goes = Signal(), Signal(), Signal()
-        first = Signal(init=1)
+        running, goes = Signal(), Signal()
         used, strided = Signal.like(self.used), Signal.like(self.strided)
-        done = [self.start & self.plain | each for each in self._count(m, active, goes, strided)]
+        told = Signal.like(self.used)  # the streams that this step is for
+        done = self._count(m, running, goes, strided)
         outer = _innermost(done[1:])
-        told: list[Value] = [used[number] & (first | strided[number]) for number in range(3)]
+        all_done = Cat(1, done[1:]).all()
         held_up: Value = Const(0)
         waiting: Value = running
         for number, name in enumerate(STREAMS):
             m.submodules[name] = queue = self._queue(Step(self._configuration))
             step = queue.i.p
             wiring.connect(m, queue.o, wiring.flipped(getattr(self, name)))
+            at_once = self.start & self.plain & self.used[number]
             m.d.comb += [
-                queue.i.valid.eq(goes & Mux(self.start, self.used[number], told[number])),
-                step.last.eq(done[0] | ~strided[number]),
+                queue.i.valid.eq(Mux(running, goes & told[number], at_once)),
+                step.last.eq(done[0] | ~strided[number] | ~running),
                 step.goes_on.eq(Mux(step.last, outer, 0)),
-                step.end.eq(step.last & Cat(1, done[1:]).all()),
+                step.end.eq((step.last & all_done) | ~running),
             ]
             held_up |= told[number] & ~queue.i.ready
             waiting |= queue.o.valid
-        m.d.comb += [
-            active.eq(running | self.start),
-            # All queues are empty when a command starts.
-            goes.eq(self.start | (running & ~held_up)),
-            self.walking.eq(waiting),
-        ]
-        # What the first step needs is taken in before it is asked for.
-        with m.If(~active):
-            m.d.sync += [used.eq(self.used), strided.eq(self.strided)]
-        with m.If(goes):
-            m.d.sync += [running.eq(~Cat(done).all()), first.eq(done[0])]
+        m.d.comb += [goes.eq(running & ~held_up), self.walking.eq(waiting)]
+        with m.If(~running):
+            m.d.sync += [running.eq(self.start & ~self.plain), strided.eq(self.strided)]
+            m.d.sync += [used.eq(self.used), told.eq(self.used)]
+        with m.Elif(goes):
+            m.d.sync += [
+                running.eq(~(done[0] & all_done)),
+                told.eq(Mux(done[0], used, used & strided)),
+            ]
         return m
 
-    def _count(self, m: Module, active: Signal, goes: Signal, strided: Signal) -> list[Value]:
+    def _count(self, m: Module, running: Signal, goes: Signal, strided: Signal) -> list[Value]:
         """Count the iterations that follow the next one. Returns which loops are done."""
         totals: list[tuple[int, Value]] = []
         done: list[Value] = []
@@ -138,7 +135,7 @@ class Nest(wiring.Component):
         totals += [(k, self.loops.counts[k - 1]) for k in range(1, self._configuration.loops)]
         for number, total in totals:
             left = Signal(len(total), name=f"left_{number}", reset_less=True)
-            with m.If(~active):
+            with m.If(~running):
                 # Loops that are not in use hold what an earlier command left there.
                 unused = self.in_use < number if number else ~self.strided.any()
                 m.d.sync += left.eq(Cat(total[:-1], total[-1] | unused))

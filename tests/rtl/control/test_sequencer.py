@@ -121,9 +121,7 @@ def test_a_record_fetched_ahead_starts_in_the_cycle_after_its_doorbell(
 @pytest.mark.parametrize("width", [32, 64, 128])
 @pytest.mark.parametrize("words", [NOT, XOR, ROWS, REFUSED])
 def test_a_fetch_takes_four_cycles_and_one_for_each_group(words: list[int], width: int) -> None:
-    """From the last write to the ring, in the cycle of the doorbell, to the start or refusal.
-
-    Loops are steady for a cycle before they are walked."""
+    """From the last write to the ring, in the cycle of the doorbell, to the start or refusal."""
     bench = SequencerBench(replace(MEMORY, data_width=width), random.Random(0))
 
     async def host(ctx: Any) -> None:
@@ -131,7 +129,7 @@ def test_a_fetch_takes_four_cycles_and_one_for_each_group(words: list[int], widt
 
     bench.simulate(host)
     groups = -(-len(words) // (width // 32))
-    assert bench.outcomes[0].cycle == bench.rings[0] + 4 + groups + (words is ROWS)
+    assert bench.outcomes[0].cycle == bench.rings[0] + 4 + groups
 
 
 @pytest.mark.parametrize("width", [32, 64, 128])
