@@ -245,7 +245,7 @@ FILLING = {
 @pytest.mark.parametrize("name", FILLING)
 def test_the_fifo_never_overflows(name: str, data_width: int) -> None:
     """The memory answers at once, and nobody takes a beat for long: none may be lost."""
-    configuration = Configuration(data_width=data_width, fifo_beats=32)
+    configuration = Configuration(data_width=data_width, fifo_beats=64)
     seen = check(configuration, [FILLING[name]], held_up=300)
     assert seen.server.requests[0][0] < 10
     assert seen.server.requests[-1][0] > 300, "else the FIFO never was full"
