@@ -12,7 +12,7 @@ from typing import Any
 from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
 
-__all__ = ["Walk", "command_constant", "loop_constants", "random_walk"]
+__all__ = ["Walk", "command_constant", "loop_constants", "random_walk", "walked_steps"]
 
 
 @dataclass
@@ -73,6 +73,26 @@ class Walk:
             "extent": self.counts[0] * self.lane.bytes - 1,
             "mode": self.mode,
         }
+
+
+def walked_steps(counts: list[int], strided: bool) -> list[dict[str, int]]:
+    """A stream's steps through loops with these ``counts``, its run's first.
+
+    Where the command ends nothing goes on, and ``goes_on`` is 0.
+    """
+    steps = []
+    runs = itertools.product(*(range(count) for count in reversed(counts[1:])))
+    for indices in runs:
+        left = [
+            loop
+            for loop, (index, count) in enumerate(
+                zip(reversed(indices), counts[1:], strict=True), 1
+            )
+            if index < count - 1
+        ]
+        steps += [{"goes_on": 0, "last": 0, "end": 0}] * ((counts[0] - 1) * strided)
+        steps.append({"goes_on": left[0] if left else 0, "last": 1, "end": int(not left)})
+    return steps
 
 
 def command_constant(configuration: Configuration, a: Walk, b: Walk, y: Walk) -> dict[str, Any]:
