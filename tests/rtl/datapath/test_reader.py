@@ -218,9 +218,9 @@ def rows(source: int, target: int, size: int) -> tuple[Walk, Walk]:
 
 
 def gathered(size: int) -> tuple[Walk, Walk]:
-    """Runs of a single element, each a beat, or of several in each beat."""
-    a = Walk(4, [size, 400 // size], [8, 8], Mode.STRIDED, Lane.BITS_16)
-    return a, Walk(0, [size, 400 // size], [2, 2 * size], Mode.DENSE, Lane.BITS_16)
+    """200 runs over the same ``size`` elements: as many beats, or one for several elements."""
+    a = Walk(4, [size, 200], [8, 0], Mode.STRIDED, Lane.BITS_16)
+    return a, Walk(0, [size, 200], [2, 2 * size], Mode.DENSE, Lane.BITS_16)
 
 
 FILLING = {
