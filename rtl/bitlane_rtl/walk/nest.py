@@ -43,9 +43,11 @@ class Nest(wiring.Component):
     Members
     -------
     start : ``In(1)``
-        Walk a command, from this cycle on; only while ``walking`` is 0.
+        Walk a command, from this cycle on; only while ``walking`` is 0, and was in the cycle before
+        unless it is ``plain``.
     used : ``In(3)``
-        With ``start``: which of A, B and Y the command has.
+        With ``start``: which of A, B and Y the command has. Unless it is ``plain``, steady for a
+        cycle before.
     plain : ``In(1)``
         With ``start``: it is one run without STRIDED streams, whatever the members below are.
     strided : ``In(3)``
