@@ -31,6 +31,11 @@ class TellsAll(Contract):
             self._follow(m, nest, start, number, totals, strided[number]) for number in range(3)
         ]
         m.d.comb += Assert(nest.walking | ~Cat(left).any())
+        # It is never silent for longer than the elements that a run may have, so all is told.
+        silent = nest.walking & ~Cat(getattr(nest, name).valid for name in STREAMS).any()
+        cycles = Signal(range(MOST + 1))
+        m.d.sync += cycles.eq(Mux(silent, cycles + 1, 0))
+        m.d.comb += Assert(~silent | (cycles < MOST - 1))
 
     def _command(self, m: Module, nest: Nest) -> Value:
         """Drive the nest as its users must: returns ``start``."""
@@ -115,6 +120,7 @@ def test_every_stream_is_told_all(proof: Proof) -> None:
 
 NEST = "walk.nest"
 BUGS = {
+    "it stops behind a first step": Bug(NEST, "self.start | (running & ~held_up)", "self.start"),
     "a full queue holds nothing up": Bug(NEST, "held_up |= told[number] & ~queue.i.ready", "pass"),
     "loops that are not in use are walked": Bug(
         NEST, "unused = self.in_use < number if number", "unused = Const(0) if number"

@@ -62,16 +62,15 @@ def expected_beats(
         # Of interest if an element of 8 or 16 bits becomes a wider one, on the last beat.
         final = (offset + length - 1) % size * 4 // size if a.lane < y.lane else None
         end = number == len(runs) - 1
-        elements = a.elements(start)
         if a.mode is Mode.REPEAT:
-            element = list(store.data[start : start + a.lane.bytes])
+            element = [int(byte) for byte in store.data[start : start + a.lane.bytes]]
             extra = beats > -(-length // size)
-            line = element * (size // a.lane.bytes)
-            yield Expected(line, slot, True, end, final, True, extra)
+            filled: list[int | None] = [*element * (size // a.lane.bytes)]
+            yield Expected(filled, slot, True, end, final, True, extra)
             continue
-        line = [None] * offset
-        for element in elements:
-            line += [int(byte) for byte in store.data[element : element + a.lane.bytes]]
+        line: list[int | None] = [None] * offset
+        for at in a.elements(start):
+            line += [int(byte) for byte in store.data[at : at + a.lane.bytes]]
         line += [None] * (-len(line) % size)
         for beat in range(beats):
             last = beat == beats - 1

@@ -30,7 +30,7 @@ class Walked(wiring.Component):
     def __init__(self, configuration: Configuration, unit: Reader | Writer, name: str) -> None:
         self._configuration = configuration
         self._name = name
-        self.unit = unit
+        self.unit: Any = unit
         super().__init__(
             {
                 "i": In(stream.Signature(Command(configuration))),
