@@ -8,8 +8,6 @@ from amaranth.hdl import Module
 
 from bitlane_rtl.abi import Lane, Op
 from bitlane_rtl.bit_unit.bit_unit import BitUnit
-from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.datapath.joiner import Joiner
 from bitlane_rtl.datapath.repack import Repack
 from support.formal.contract import Contract
 from support.formal.planted import Bug
@@ -40,9 +38,7 @@ UNITS: dict[str, tuple[Any, ...]] = {
     "bit unit": (lambda: BitUnit(WIDTH, Op, NARROW), "i"),
     "bit unit, pairs": (lambda: BitUnit(WIDTH, Op, Lane), "i"),
     "bit unit, logic": (lambda: BitUnit(WIDTH, {Op.NOT}, ()), "i"),
-    "repack": (lambda: Repack(WIDTH, Lane, Op, pipelined=False), "i"),
-    "repack, pipelined": (lambda: Repack(WIDTH, Lane, Op, pipelined=True), "i"),
-    "joiner": (lambda: Joiner(Configuration(data_width=WIDTH)), "i", "lengths"),
+    "repack": (lambda: Repack(WIDTH, Lane, Op), "i"),
 }
 
 
@@ -58,11 +54,11 @@ BUGS = {
     ),
     "repack does not wait": (
         "repack",
-        Bug("datapath.repack", "load.eq(valid & (~self.o.valid | self.o.ready))", "load.eq(valid)"),
+        Bug("datapath.repack", "free.eq(~self.o.valid | self.o.ready)", "free.eq(1)"),
     ),
-    "joiner forgets that it flushes": (
-        "joiner",
-        Bug("datapath.joiner", "with m.If(flushing & self.o.ready):", "with m.If(flushing):"),
+    "repack takes the first of a pair for a beat": (
+        "repack",
+        Bug("datapath.repack", "with m.If(free):", "with m.If(free | i.half):"),
     ),
 }
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from amaranth.hdl import Assert, Assume, Module, Signal
 
-from bitlane_rtl.streams.queue import Hold, Queue, Skid, Slack
+from bitlane_rtl.streams.queue import Credit, Hold, Queue, Register, Skid, Slack
 from support.formal.contract import Contract, before, taken
 from support.formal.planted import Bug
 from support.formal.proof import Proof
@@ -14,7 +14,7 @@ from support.formal.prover import Reached
 WIDTH = 2
 """Bits of a payload: control does not look at them, and two can be exchanged."""
 
-Build = Callable[[], Skid | Hold | Slack | Queue]
+Build = Callable[[], Register | Skid | Hold | Slack | Queue]
 
 
 class KeepsOrder(Contract):
@@ -41,7 +41,8 @@ class KeepsOrder(Contract):
         if self._credit:
             m.d.comb += [Assume(~enters | (held != self._holds)), Assert(queue.i.ready)]
         else:
-            m.d.comb += Assert(queue.i.ready == (held != self._holds))
+            goes_on = queue.o.ready if isinstance(queue, Register) else 0
+            m.d.comb += Assert(queue.i.ready == ((held != self._holds) | goes_on))
         if isinstance(queue, Queue):
             m.d.comb += Assert(queue.level == (0 if self._credit else held))
 
@@ -53,7 +54,9 @@ class KeepsOrder(Contract):
 
         self._follow(m, queue, held)
 
-    def _follow(self, m: Module, queue: Skid | Hold | Slack | Queue, held: Signal) -> None:
+    def _follow(
+        self, m: Module, queue: Register | Skid | Hold | Slack | Queue, held: Signal
+    ) -> None:
         follows, ahead, value = Signal(), Signal.like(held), Signal(WIDTH)
         starts = taken(queue.i) & ~follows & self.anything(1, "follow_this")
         through = queue.o.valid & (held == 0)
@@ -72,6 +75,7 @@ class KeepsOrder(Contract):
 
 
 QUEUES: dict[str, tuple[Build, int, int]] = {
+    "register": (lambda: Register(WIDTH), 1, 1),
     "skid": (lambda: Skid(WIDTH), 2, 1),
     "hold": (lambda: Hold(WIDTH), 1, 1),
     "slack": (lambda: Slack(WIDTH), 1, 0),
@@ -102,6 +106,10 @@ def test_a_queue_with_credit_keeps_its_order(name: str, proof: Proof) -> None:
 
 QUEUE = "streams.queue"
 BUGS = {
+    "register does not wait": (
+        "register",
+        Bug(QUEUE, "self.i.ready.eq(~full | self.o.ready),", "self.i.ready.eq(1),"),
+    ),
     "skid loses its spare": ("skid", Bug(QUEUE, "Mux(spare_full, spare, entering)", "entering")),
     "skid forgets that it is full": (
         "skid",
@@ -158,3 +166,53 @@ def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
 def test_a_bug_planted_in_a_queue_with_credit_is_found(bug: str, proof: Proof) -> None:
     name, planted = CREDIT_BUGS[bug]
     proof.finds(planted, KeepsOrder(*CREDIT[name], credit=True), within=12)
+
+
+class KeepsRoom(Contract):
+    """Payloads set out whenever a credit lets them, and take ``way`` cycles to a queue of 4.
+
+    There they wait to be taken; the queue may give one away as soon as it has it.
+    """
+
+    def __init__(self, way: int) -> None:
+        super().__init__()
+        self._way = way
+
+    def claim(self, m: Module) -> None:
+        depth = 4
+        m.submodules.credit = credit = Credit(depth)
+        takes = credit.room & self.anything(1, "sets_out")
+        arrives = takes
+        for _ in range(self._way):
+            arrives = before(m, arrives)
+        # What `KeepsOrder` assumes of whoever fills a queue with credit.
+        held, under_way = Signal(range(depth + 1)), Signal(range(depth + 1))
+        leaves = (held != 0) & self.anything(1, "leaves")
+        back = before(m, leaves)
+        m.d.sync += [held.eq(held + arrives - leaves), under_way.eq(under_way + takes - back)]
+        m.d.comb += [
+            credit.taken.eq(takes),
+            credit.returned.eq(leaves),
+            Assert(~arrives | (held != depth)),
+            # None is withheld either: a credit is back a cycle after its payload left.
+            Assert(credit.room == (under_way != depth)),
+        ]
+
+
+@pytest.mark.parametrize("way", range(4))
+def test_credits_keep_room_for_what_is_under_way(way: int, proof: Proof) -> None:
+    proof.holds(KeepsRoom(way), Reached)
+
+
+COUNT_BUGS = {
+    "a credit more than there is": Bug(QUEUE, "~under_way[-1])", "1)"),
+    "a credit is lost": Bug(QUEUE, "m.If(self.taken ^ returned):", "m.If(self.taken | returned):"),
+    "a credit is back too soon": Bug(
+        QUEUE, "m.d.sync += returned.eq(self.returned)", "m.d.comb += returned.eq(self.returned)"
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", COUNT_BUGS)
+def test_a_bug_planted_in_the_credits_is_found(bug: str, proof: Proof) -> None:
+    proof.finds(COUNT_BUGS[bug], KeepsRoom(1), within=12)

@@ -34,7 +34,8 @@ class Edge(data.Struct):
     """Constant over a run. Narrowing by ``n``: which ``n``-th of the first output beat the run's
     first input beat fills, 0 to n - 1. Else 0."""
     final: 2
-    """On the last beat: which quarter of the input beat its last byte stands in, 0 to 3."""
+    """On the last beat of 8-bit lanes that widen: which quarter of the input beat its last byte
+    stands in, 0 to 3. Of 16-bit lanes the upper bit tells which half; else it means nothing."""
 
 
 class Operands(data.StructLayout):

@@ -1,147 +1,206 @@
-"""The joiner makes output beats of a reader's words, whatever follows whatever."""
+"""The joiner makes output beats of a reader's words, each in its cycle, whatever follows."""
 
+import random
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from amaranth.hdl import Value
 
+from bitlane_rtl.abi import Lane
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.joiner import Joiner
-from support.rtl.streams import STALLS, Sink, Source, Stalls, simulate, to_bits, transfer
+from bitlane_rtl.streams.queue import Register, Wire
+from support.rtl.results import join
+from support.rtl.streams import NO_STALLS, STALLS, Source, Stalls, from_bits, simulate
+
+STAGES: dict[str, tuple[Any, int]] = {"wire": (Wire, 0), "register": (Register, 1)}
+KINDS = ("prime", "flush", "merge", "repeat", "extra", "last", "end")
+NUMBERS = ("split", "odd", "even", "slot", "final")
+EDGE = ("last", "end", "error", "slot", "final")
 
 
-def word(data: int, split: int, *flags: str, **edge: int) -> dict[str, Any]:
-    """A word of a 32-bit reader; ``flags`` and ``edge`` name what is 1."""
-    fields = {name: int(name in flags) for name in ("prime", "flush", "merge", "repeat")}
-    return {"data": data, "split": split, **fields, "edge": edge}
+def word(data: int, split: int, *flags: str, error: int = 0, **place: int) -> dict[str, Any]:
+    """A word of a reader; ``flags`` name what is 1 of its place, ``place`` what else is not 0."""
+    fields = {name: int(name in flags) for name in KINDS}
+    return {"data": data, "error": error, "place": {"split": split, **fields, **place}}
+
+
+def run(
+    width: int, words: list[dict[str, Any]], stalls: Stalls = NO_STALLS, stage: str = "wire"
+) -> tuple[list[int], list[tuple[int, Any]]]:
+    """When each word was taken, and the beats that came, each with its cycle."""
+    dut = Joiner(Configuration(data_width=width), STAGES[stage][0])
+    source = Source(dut.i, words, stalls)
+    shape, payload = dut.o.payload.shape(), Value.cast(dut.o.payload)
+    beats: list[tuple[int, Any]] = []
+
+    async def watch(ctx: Any) -> None:
+        cycle = 0
+        while not source.cycles[len(words) - 1 :] or cycle < source.cycles[-1] + 8:
+            _, _, valid, bits = await ctx.tick().sample(dut.o.valid, payload)
+            if valid:
+                beats.append((cycle, from_bits(shape, bits)))
+            cycle += 1
+
+    simulate(dut, source, watch)
+    return source.cycles, beats
+
+
+def moved(data: int, size: int, odd: int, even: int) -> list[int]:
+    """The bytes of a word, each followed back from where it goes: near steps first."""
+    result = []
+    for place in range(size):
+        source = place
+        for step in range(size.bit_length() - 1):
+            if (odd if source >> step & 1 else even) >> step & 1:
+                source = (source - (1 << step)) % size
+        result.append(data >> 8 * source & 0xFF)
+    return result
+
+
+def expected(
+    size: int, words: list[dict[str, Any]], taken: list[int], latency: int
+) -> list[tuple[int, list[int | None], dict[str, int]]]:
+    """The beats of words that were taken in these cycles: when, their bytes, and what they say.
+
+    A byte of None is unknown.
+    """
+    beats: list[tuple[int, list[int | None], dict[str, int]]] = []
+    behind: list[int | None] = [None] * size
+    spoiled = 0
+    for each, cycle in zip(words, taken, strict=True):
+        place = {name: each["place"].get(name, 0) for name in (*KINDS, *NUMBERS)}
+        own = moved(each["data"], size, place["odd"], place["even"])
+        joined = [own[at] if at >= place["split"] else behind[at] for at in range(size)]
+        spoiled |= each["error"]
+        says = {"error": spoiled, "slot": place["slot"], "final": place["final"]}
+        ends = {"last": place["last"], "end": place["end"]}
+        if not place["prime"]:
+            repeat = {"repeat": 1, "extra": place["extra"]} if place["repeat"] else {"repeat": 0}
+            edge = dict.fromkeys(ends, 0) if place["flush"] else ends
+            beats.append((cycle + latency, joined, says | edge | repeat))
+        behind = joined if place["merge"] else [*own]
+        if place["flush"]:
+            beats.append((cycle + latency + 1, behind, says | ends | {"repeat": 0}))
+    return beats
+
+
+def check(
+    width: int, words: list[dict[str, Any]], stalls: Stalls = NO_STALLS, stage: str = "wire"
+) -> tuple[list[int], list[int]]:
+    """Compare every beat and its cycle; gives the data, and when words were taken."""
+    taken, beats = run(width, words, stalls, stage)
+    wanted = expected(width // 8, words, taken, STAGES[stage][1])
+    assert [cycle for cycle, _ in beats] == [cycle for cycle, _, _ in wanted], f"{words} {stalls}"
+    for number, ((_, got), (_, data, says)) in enumerate(zip(beats, wanted, strict=True)):
+        where = f"beat {number} of {words}, {stalls}"
+        found = int(got.data).to_bytes(width // 8, "little")
+        assert all(want in (None, byte) for want, byte in zip(data, found, strict=True)), where
+        edge = {name: got.edge[name] if name in EDGE else got[name] for name in says}
+        assert edge == says, where
+    return [int(beat.data) for _, beat in beats], taken
+
+
+def random_word(generator: random.Random, size: int) -> dict[str, Any]:
+    flags = [name for name in KINDS if generator.random() < 0.4]
+    moves = generator.randrange(size)
+    odd = moves if generator.random() < 0.5 else generator.randrange(size)
+    return word(
+        generator.getrandbits(8 * size),
+        generator.randrange(size),
+        *flags,
+        error=int(generator.random() < 0.01),
+        odd=odd,
+        even=moves,
+        slot=generator.randrange(8),
+        final=generator.randrange(4),
+    )
+
+
+@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stalls", STALLS)
+def test_words_of_every_kind_give_their_beats(width: int, stage: str, stalls: Stalls) -> None:
+    generator = random.Random(f"{width} {stage} {stalls.seed}")
+    words = [random_word(generator, width // 8) for _ in range(300)]
+    _, taken = check(width, words, stalls, stage)
+    if stalls == NO_STALLS:
+        # A word waits for the beat of a flush, unless it is a prime.
+        waits = [
+            before["place"]["flush"] and not after["place"]["prime"]
+            for before, after in pairwise(words)
+        ]
+        assert [after - before for before, after in pairwise(taken)] == [1 + wait for wait in waits]
+
+
+@pytest.mark.parametrize("lane", Lane)
+def test_an_element_fills_its_beat(lane: Lane) -> None:
+    """Each step doubles the half that the element stands in, as far as elements reach."""
+    elements = [0x1122334455667788 >> lane.bits * at for at in range(64 // lane.bits)]
+    words = []
+    for at in range(len(elements)):
+        source = at * lane.bytes
+        wide = [step for step in range(3) if 1 << step >= lane.bytes]
+        odd = sum((~source >> step & 1) << step for step in wide)
+        even = sum((source >> step & 1) << step for step in wide)
+        place = {"odd": odd, "even": even}
+        words.append(word(0x1122334455667788, 0, "repeat", "last", **place))
+    data, _ = check(64, words)
+    ones = (1 << lane.bits) - 1
+    assert data == [join([each & ones] * len(elements), lane.bits) for each in elements]
+
+
+@pytest.mark.parametrize("amount", range(8))
+def test_bytes_go_round(amount: int) -> None:
+    data, _ = check(64, [word(0x8877665544332211, 0, odd=amount, even=amount)])
+    up = 0x8877665544332211 << 8 * amount
+    assert data == [(up | up >> 64) & (1 << 64) - 1]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_prime_behind_a_flush_costs_no_cycle(stage: str) -> None:
+    words = [
+        word(0x44332211, 2, "prime"),
+        word(0x88776655, 2, "flush", "last", "end"),
+        word(0x04030201, 1, "prime"),
+        word(0x08070605, 1, "last", "end"),
+    ]
+    data, taken = check(32, words, stage=stage)
+    assert data == [0x88772211, 0x88776655, 0x08070601]
+    assert taken == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_any_other_word_behind_a_flush_waits_a_cycle(stage: str) -> None:
+    words = [word(0x44332211, 2, "prime"), word(0x88776655, 2, "flush"), word(0x04030201, 0)]
+    data, taken = check(32, words, stage=stage)
+    assert data == [0x88772211, 0x88776655, 0x04030201]
+    assert taken == [0, 1, 3]
 
 
 @pytest.mark.parametrize("stalls", STALLS)
-def test_gather_behind_a_flush_keeps_its_first_element(stalls: Stalls) -> None:
+@pytest.mark.parametrize("stage", STAGES)
+def test_gather_behind_a_flush_keeps_its_first_element(stalls: Stalls, stage: str) -> None:
     """Its first word is taken while the run before still gives its last beat."""
     words = [
-        word(0x11111111, 0, "flush", last=1, end=1),
+        word(0x11111111, 0, "flush", "last", "end"),
         word(0x000000AA, 0, "prime", "merge"),
         word(0x0000BB00, 1, "prime", "merge"),
         word(0x00CC0000, 2, "prime", "merge"),
-        word(0xDD000000, 3, "merge", last=1, end=1),
+        word(0xDD000000, 3, "merge", "last", "end"),
     ]
-    dut = Joiner(Configuration(data_width=32))
-    _, sink = transfer(dut, dut.i, dut.o, words, 3, stalls)
-    assert [int(beat.data) for beat in sink.payloads] == [0x11111111, 0x11111111, 0xDDCCBBAA]
-    assert [int(beat.edge.last) for beat in sink.payloads] == [0, 1, 1]
+    data, _ = check(32, words, stalls, stage)
+    assert data == [0x11111111, 0x11111111, 0xDDCCBBAA]
 
 
-def test_prime_behind_a_flush_costs_no_cycle() -> None:
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_flush_has_no_error_of_the_prime_behind_it(stage: str) -> None:
     words = [
-        word(0x44332211, 2, "prime"),
-        word(0x88776655, 2, "flush", last=1, end=1),
-        word(0x04030201, 1, "prime"),
-        word(0x08070605, 1, last=1, end=1),
+        word(0x11111111, 0, "flush", "last"),
+        word(0x22222222, 2, "prime", error=1),
+        word(0x33333333, 2, "last", "end"),
+        word(0x44444444, 0),
     ]
-    dut = Joiner(Configuration(data_width=32))
-    _, sink = transfer(dut, dut.i, dut.o, words, 3)
-    assert [int(beat.data) for beat in sink.payloads] == [0x88772211, 0x88776655, 0x08070601]
-    assert sink.cycles[2] - sink.cycles[0] == 2
-
-
-@pytest.mark.parametrize("stalls", STALLS)
-def test_repeat_behind_a_flush_gives_all_its_beats(stalls: Stalls) -> None:
-    """The beat that the flush gives is not one of the repeated ones."""
-    words = [
-        word(0x11111111, 0, "flush", last=1, end=1),
-        word(0xEEEEEEEE, 0, "repeat", last=1, end=1),
-        word(0x22222222, 0, last=1, end=1),
-    ]
-    dut = Joiner(Configuration(data_width=32))
-    lengths = [{"beats": beats, "several": beats > 0} for beats in (1, 2, 0)]
-    sink = Sink(dut.o, 6, stalls)
-    simulate(dut, Source(dut.i, words, stalls), Source(dut.lengths, lengths), sink)
-    assert [int(beat.data) for beat in sink.payloads] == [
-        0x11111111,
-        0x11111111,
-        0xEEEEEEEE,
-        0xEEEEEEEE,
-        0xEEEEEEEE,
-        0x22222222,
-    ]
-    assert [int(beat.edge.end) for beat in sink.payloads] == [0, 1, 0, 0, 1, 1]
-
-
-def test_rows_that_alternate_cost_a_cycle_once_and_not_a_row() -> None:
-    """Behind once, the output stays a word behind, so that each prime finds an output beside it."""
-    plain = [word(0x11111111, 0), word(0x22222222, 0, last=1)]
-    shifted = [word(0x44332211, 2, "prime"), word(0x88776655, 2, "flush", last=1)]
-    rows = 20
-    words = (plain + shifted) * rows
-    dut = Joiner(Configuration(data_width=32))
-    _, sink = transfer(dut, dut.i, dut.o, words, 4 * rows)
-    expected = [0x11111111, 0x22222222, 0x88772211, 0x88776655] * rows
-    assert [int(beat.data) for beat in sink.payloads] == expected
-    assert sink.cycles[-1] - sink.cycles[0] == 4 * rows - 1 + 1
-
-
-@pytest.mark.parametrize("stalls", STALLS)
-def test_an_absorbed_prime_carries_its_flush_and_its_error(stalls: Stalls) -> None:
-    words = [
-        word(0x11111111, 0, last=1),
-        word(0x44332211, 2, "prime", "flush", last=1, error=1),
-        word(0x22222222, 0, last=1, end=1),
-    ]
-    dut = Joiner(Configuration(data_width=32))
-    _, sink = transfer(dut, dut.i, dut.o, words, 3, stalls)
-    assert [int(beat.data) for beat in sink.payloads] == [0x11111111, 0x44332211, 0x22222222]
-    assert [int(beat.edge.error) for beat in sink.payloads] == [0, 1, 1]
-    assert [int(beat.edge.end) for beat in sink.payloads] == [0, 0, 1]
-
-
-@pytest.mark.parametrize("gap", range(6))
-def test_repeat_after_a_gap_has_the_length_of_its_own_command(gap: int) -> None:
-    """Nothing is in front any more when it comes, and the length of the next command waits."""
-    dut = Joiner(Configuration(data_width=32))
-    words = [
-        word(0x11111111, 0, last=1, end=1),
-        word(0xEEEEEEEE, 0, "repeat", last=1, end=1),
-        word(0x22222222, 0, last=1, end=1),
-    ]
-    lengths = [{"beats": beats, "several": beats > 0} for beats in (0, 2, 0)]
-
-    async def send(ctx: Any) -> None:
-        payload = Value.cast(dut.i.payload)
-        await ctx.tick().repeat(4)
-        for each in words:
-            ctx.set(payload, to_bits(dut.i.payload.shape(), each))
-            ctx.set(dut.i.valid, 1)
-            await ctx.tick().until(dut.i.ready)
-            ctx.set(dut.i.valid, 0)
-            if gap:
-                await ctx.tick().repeat(gap)
-
-    sink = Sink(dut.o, 5)
-    simulate(dut, send, Source(dut.lengths, lengths), sink)
-    assert [int(beat.data) for beat in sink.payloads] == [0x11111111] + 3 * [0xEEEEEEEE] + [
-        0x22222222
-    ]
-
-
-@pytest.mark.parametrize("stalls", STALLS)
-def test_a_cycle_never_ends_two_commands(stalls: Stalls) -> None:
-    """A command of a single ``prime`` word is not absorbed: its length has to be passed."""
-    dut = Joiner(Configuration(data_width=32))
-    words = [
-        word(0x11111111, 0, last=1, end=1),
-        word(0x44332211, 2, "prime", "flush", last=1, end=1),
-        word(0xEEEEEEEE, 0, "repeat", last=1, end=1),
-        word(0x22222222, 0, last=1, end=1),
-    ]
-    lengths = [{"beats": beats, "several": beats > 0} for beats in (0, 0, 2, 0)]
-
-    async def send(ctx: Any) -> None:
-        await ctx.tick().repeat(4)
-        await Source(dut.i, words, stalls).run(ctx)
-
-    sink = Sink(dut.o, 6, stalls)
-    simulate(dut, send, Source(dut.lengths, lengths), sink)
-    data = [int(beat.data) for beat in sink.payloads]
-    assert data == [0x11111111, 0x44332211] + 3 * [0xEEEEEEEE] + [0x22222222]
-    assert [int(beat.edge.end) for beat in sink.payloads] == [1, 1, 0, 0, 1, 1]
+    _, beats = run(32, words, stage=stage)
+    assert [int(beat.edge.error) for _, beat in beats] == [0, 0, 1, 1]

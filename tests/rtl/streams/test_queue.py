@@ -2,14 +2,16 @@
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from amaranth.hdl import Module
-from amaranth.lib import data
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator, SimulatorContext
 
-from bitlane_rtl.streams.queue import Hold, Queue, Skid, Slack
-from support.rtl.streams import Stalls, transfer
+from bitlane_rtl.streams.queue import Credit, Hold, Queue, Register, Skid, Slack, Wire
+from support.rtl.streams import NO_STALLS, STALLS, Stalls, simulate, transfer
 
 KINDS: dict[str, tuple[Callable[[], Skid | Slack | Queue], int, int]] = {
     # name: constructor of an 8-bit queue, payloads held, latency in cycles
@@ -25,7 +27,9 @@ KINDS: dict[str, tuple[Callable[[], Skid | Slack | Queue], int, int]] = {
 }
 
 
-def run(queue: Skid | Slack | Queue, cycles: int, inputs: Callable, outputs: Callable) -> None:
+def run(
+    queue: Skid | Slack | Queue | Register, cycles: int, inputs: Callable, outputs: Callable
+) -> None:
     """Clock ``queue``; ``inputs()`` gives (valid, payload, o.ready) for a cycle, ``outputs(...)``
     gets (i.ready, o.valid, o.payload, level) of that same cycle."""
     m = Module()
@@ -232,3 +236,123 @@ def test_hold_loses_doubles_and_reorders_nothing(seed: int) -> None:
         hold, hold.i, hold.o, range(200), 200, Stalls(seed=seed, probability=0.5, longest=3)
     )
     assert sink.payloads == list(range(200))
+
+
+THROUGH: dict[str, tuple[Callable[[], Wire | Register], int]] = {
+    "wire": (lambda: Wire(8), 0),
+    "register": (lambda: Register(8), 1),
+}
+
+
+@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("kind", THROUGH)
+def test_wire_and_register_lose_double_and_reorder_nothing(kind: str, stalls: Stalls) -> None:
+    make, latency = THROUGH[kind]
+    dut = make()
+    source, sink = transfer(dut, dut.i, dut.o, range(200), 200, stalls)
+    assert sink.payloads == list(range(200))
+    if not latency:
+        assert sink.cycles == source.cycles
+    if stalls == NO_STALLS:
+        assert source.cycles == list(range(200))
+        assert sink.cycles == [cycle + latency for cycle in source.cycles]
+
+
+def test_a_full_register_takes_the_next_payload_when_its_own_goes() -> None:
+    found: list[tuple[int, int, int]] = []
+    feed = iter([(1, 1, 0), (1, 2, 0), (1, 2, 1)])
+    run(Register(8), 3, lambda: next(feed), lambda *seen: found.append(seen[:3]))
+    assert [ready for ready, _, _ in found] == [1, 0, 1]
+    assert [(valid, payload) for _, valid, payload in found[1:]] == [(1, 1), (1, 1)]
+
+
+class Credited(wiring.Component):
+    """``way`` registers that need not wait, a queue of ``depth`` behind them, and their credits."""
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, depth: int, way: int, *, registered: bool = False) -> None:
+        super().__init__({"i": In(stream.Signature(8)), "o": Out(stream.Signature(8))})
+        self._depth = depth
+        self._way = way
+        self._registered = registered
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.credit = credit = Credit(self._depth)
+        m.submodules.first = first = Wire(8)
+        queue = Queue(8, self._depth, credit=True, registered=self._registered)
+        source = first.o
+        for unit in (*(Register(8) for _ in range(self._way)), queue):
+            m.submodules += unit
+            wiring.connect(m, source, unit.i)
+            source = unit.o
+        wiring.connect(m, source, wiring.flipped(self.o))
+        m.d.comb += [
+            first.i.payload.eq(self.i.payload),
+            first.i.valid.eq(self.i.valid & credit.room),
+            self.i.ready.eq(credit.room),
+            credit.taken.eq(self.i.valid & credit.room),
+            credit.returned.eq(self.o.valid & self.o.ready),
+        ]
+        return m
+
+
+@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("registered", [False, True])
+@pytest.mark.parametrize(("depth", "way"), [(4, 0), (4, 1), (16, 4), (16, 13)])
+def test_nothing_is_lost_on_a_credited_way(
+    depth: int, way: int, registered: bool, stalls: Stalls
+) -> None:
+    dut = Credited(depth, way, registered=registered)
+    source, sink = transfer(dut, dut.i, dut.o, range(256), 256, stalls)
+    assert sink.payloads == list(range(256))
+    for count, left in enumerate(sink.cycles, 1):
+        assert sum(cycle <= left for cycle in source.cycles) <= count + depth - 1
+    # Between a payload's credit and its return lie the way and the queue.
+    between = way + 1 + registered
+    if stalls == NO_STALLS and between <= depth - 2:
+        assert sink.cycles == list(range(between, 256 + between))
+
+
+@pytest.mark.parametrize("depth", [4, 16])
+def test_a_credit_that_is_returned_can_be_taken_two_cycles_later(depth: int) -> None:
+    credit = Credit(depth)
+    rooms: list[int] = []
+
+    async def bench(ctx: Any) -> None:
+        ctx.set(credit.taken, 1)
+        for _ in range(depth):
+            rooms.append(ctx.get(credit.room))
+            await ctx.tick()
+        ctx.set(credit.taken, 0)
+        for returned in (0, 1, 0, 0, 0):
+            ctx.set(credit.returned, returned)
+            rooms.append(ctx.get(credit.room))
+            await ctx.tick()
+
+    simulate(credit, bench)
+    assert rooms == [1] * depth + [0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_credits_are_counted_whatever_comes_and_goes(seed: int) -> None:
+    rng = random.Random(seed)
+    credit = Credit(8)
+    under_way = returned = 0
+
+    async def bench(ctx: Any) -> None:
+        nonlocal under_way, returned
+        for _ in range(600):
+            room = ctx.get(credit.room)
+            assert room == (under_way < 8), f"seed {seed}"
+            takes = room and rng.random() < 0.6
+            gives = under_way > returned and rng.random() < 0.5
+            ctx.set(credit.taken, takes)
+            ctx.set(credit.returned, gives)
+            under_way += takes - returned
+            returned = gives
+            await ctx.tick()
+
+    simulate(credit, bench)

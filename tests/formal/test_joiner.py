@@ -1,0 +1,81 @@
+"""The joiner gives a beat for each word but a prime, one more for a flush, each in its cycle."""
+
+from typing import Any
+
+import pytest
+from amaranth.hdl import Assert, Module, Mux, Signal
+
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.datapath.joiner import Joiner
+from bitlane_rtl.streams.queue import Register, Wire
+from support.formal.contract import Contract, before, taken
+from support.formal.planted import Bug
+from support.formal.proof import Proof
+from support.formal.prover import Reached
+
+STAGES: dict[str, tuple[Any, int]] = {"wire": (Wire, 0), "register": (Register, 1)}
+
+
+class GivesEachBeat(Contract):
+    """Words of any kind; what comes of them cannot be refused."""
+
+    def __init__(self, stage: str) -> None:
+        super().__init__()
+        self._stage, self._latency = STAGES[stage]
+
+    def claim(self, m: Module) -> None:
+        m.submodules.joiner = joiner = Joiner(Configuration(data_width=32), self._stage)
+        self.offers(m, joiner.i)
+        word, place = joiner.i.p, joiner.i.p.place
+        takes = taken(joiner.i)
+        flushed = before(m, takes & place.flush)
+        m.d.comb += Assert(joiner.i.ready == ~(flushed & ~place.prime))
+
+        # What the word says is due, and what is due a cycle later, as late as the stage is.
+        own, flush = takes & ~place.prime, flushed
+        ends = {"last": place.last, "end": place.end, "slot": place.slot, "final": place.final}
+        spoiled = Signal()
+        error = spoiled | word.error
+        with m.If(takes):
+            m.d.sync += spoiled.eq(error)
+        own_says = {**ends, "error": error}
+        for name in ("last", "end"):
+            own_says[name] = ends[name] & ~place.flush
+        flush_says = {name: before(m, value) for name, value in {**ends, "error": error}.items()}
+        repeat = place.repeat
+        if self._latency:
+            own, flush, repeat = before(m, own), before(m, flush), before(m, repeat)
+            own_says = {name: before(m, value) for name, value in own_says.items()}
+            flush_says = {name: before(m, value) for name, value in flush_says.items()}
+        o = joiner.o.p
+        m.d.comb += [Assert(joiner.o.valid == (own | flush)), Assert(~(own & flush))]
+        with m.If(joiner.o.valid):
+            for name in ends | {"error": error}:
+                said = Mux(flush, flush_says[name], own_says[name])
+                m.d.comb += Assert(o.edge[name] == said)
+            m.d.comb += Assert(o.repeat == (repeat & ~flush))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_words_give_their_beats(stage: str, proof: Proof) -> None:
+    proof.holds(GivesEachBeat(stage), Reached)
+
+
+JOINER = "datapath.joiner"
+BUGS = {
+    "no word waits": Bug(JOINER, "ready.eq(~flushes | self.i.p.place.prime)", "ready.eq(1)"),
+    "a word that waits counts as taken": Bug(
+        JOINER, "flushes.eq(moved.i.valid & ", "flushes.eq(self.i.valid & "
+    ),
+    "a flush has the error of what follows": Bug(
+        JOINER, "spoiled | (word.error & ~flushing)", "spoiled | word.error"
+    ),
+    "an error is forgotten": Bug(JOINER, "spoiled.eq(spoiled | word.error)", "spoiled.eq(0)"),
+    "a run ends twice": Bug(JOINER, "place.last & ~place.flush", "place.last"),
+    "a prime gives a beat": Bug(JOINER, "flushing | (valid & ~place.prime)", "flushing | valid"),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
+    proof.finds(BUGS[bug], GivesEachBeat("wire"), within=6)

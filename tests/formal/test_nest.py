@@ -1,0 +1,143 @@
+"""The nest tells every stream of each of its runs or elements, once and in order, and then ends."""
+
+from typing import Any
+
+import pytest
+from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal, Value, signed
+
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.streams.queue import Skid
+from bitlane_rtl.walk.nest import STREAMS, Nest
+from support.formal.contract import Contract, before, taken
+from support.formal.planted import Bug
+from support.formal.proof import Proof
+from support.formal.prover import Reached
+
+CONFIGURATION = Configuration(loops=3, count_bits=2, length_bits=12)
+MOST = 3
+"""Iterations of each loop, at most: else a proof takes too long."""
+
+
+class TellsAll(Contract):
+    """Any commands in turn; streams take their steps whenever they like."""
+
+    def claim(self, m: Module) -> None:
+        m.submodules.nest = nest = Nest(CONFIGURATION, Skid)
+        for name in STREAMS:
+            self.takes(m, getattr(nest, name))
+        start = self._command(m, nest)
+        totals, strided = self._kept(m, nest, start)
+        left = [
+            self._follow(m, nest, start, number, totals, strided[number]) for number in range(3)
+        ]
+        m.d.comb += Assert(nest.walking | ~Cat(left).any())
+        # It is never silent for longer than the elements that a run may have, so all is told.
+        silent = nest.walking & ~Cat(getattr(nest, name).valid for name in STREAMS).any()
+        cycles = Signal(range(MOST + 1))
+        m.d.sync += cycles.eq(Mux(silent, cycles + 1, 0))
+        m.d.comb += Assert(~silent | (cycles < MOST - 1))
+
+    def _command(self, m: Module, nest: Nest) -> Value:
+        """Drive the nest as its users must: returns ``start``."""
+        loops: Any = nest.loops
+        start, plain, before_first = self.anything(1, "start"), self.anything(1, "plain"), Signal()
+        walked = before(m, nest.walking)
+        totals = [loops.run, *loops.counts]
+        inputs = [*totals, nest.used, nest.strided, nest.in_use]
+        m.d.sync += before_first.eq(1)
+        for number, each in enumerate(inputs):
+            # Totals have but a few values, and their sign.
+            shape = signed(2) if number < len(totals) else len(each)
+            m.d.comb += each.eq(self.anything(shape, f"input_{number}"))
+        m.d.comb += [
+            nest.start.eq(start),
+            nest.plain.eq(plain),
+            Assume(~start | (before_first & ~nest.walking & (plain | ~walked))),
+            Assume(nest.in_use < len(totals)),
+            Assume(nest.used.any()),
+        ]
+        m.d.comb += [Assume(total.as_signed() != -2) for total in totals]
+        # What a command is made of is steady from the cycle before it on, unless it is plain.
+        walks_loops = Signal()
+        with m.If(start):
+            m.d.sync += walks_loops.eq(~plain)
+        steady = Mux(start, ~plain, nest.walking & walks_loops)
+        was = before(m, Cat(inputs))
+        m.d.comb += Assume(~steady | (Cat(inputs) == was))
+        return start
+
+    def _kept(self, m: Module, nest: Nest, start: Value) -> tuple[list[Signal], Signal]:
+        """The iterations of a command's loops, less one, and which streams step by elements."""
+        loops: Any = nest.loops
+        totals = [Signal(range(MOST), name=f"total_{loop}") for loop in range(3)]
+        strided = Signal(3)
+        with m.If(start):
+            m.d.sync += strided.eq(Mux(nest.plain, 0, nest.strided))
+            for loop, entered in enumerate([loops.run, *loops.counts]):
+                is_used = ~nest.plain & (nest.in_use >= loop)
+                m.d.sync += totals[loop].eq(Mux(is_used, entered.as_signed() + 1, 0))
+        return totals, strided
+
+    def _follow(
+        self,
+        m: Module,
+        nest: Nest,
+        start: Value,
+        number: int,
+        totals: list[Signal],
+        strided: Value,
+    ) -> Signal:
+        """Claim what a stream is told next. Returns whether there is more to tell it."""
+        steps = getattr(nest, STREAMS[number])
+        left = Signal(name=f"left_{number}")
+        done = [Signal(range(MOST), name=f"done_{number}_{loop}") for loop in range(3)]
+        is_last = [each == total for each, total in zip(done, totals, strict=True)]
+        last = ~strided | is_last[0]
+        end = last & is_last[1] & is_last[2]
+        goes_on = Mux(last, Mux(is_last[1], 2, 1), 0)
+        m.d.comb += Assert(left | ~steps.valid)
+        with m.If(steps.valid):
+            m.d.comb += [
+                Assert(steps.p.last == last),
+                Assert(steps.p.end == end),
+                Assert(end | (steps.p.goes_on == goes_on)),
+            ]
+        with m.If(start):
+            m.d.sync += [left.eq(nest.used[number]), *(each.eq(0) for each in done)]
+        with m.Elif(taken(steps)):
+            m.d.sync += left.eq(~end)
+            for loop, each in enumerate(done):
+                with m.If(goes_on == loop):
+                    m.d.sync += each.eq(each + 1)
+                with m.Elif(goes_on > loop):
+                    m.d.sync += each.eq(0)
+        return left
+
+
+def test_every_stream_is_told_all(proof: Proof) -> None:
+    proof.holds(TellsAll(), Reached)
+
+
+NEST = "walk.nest"
+BUGS = {
+    "it stops behind a first step": Bug(NEST, "self.start | (running & ~held_up)", "self.start"),
+    "a full queue holds nothing up": Bug(NEST, "held_up |= told[number] & ~queue.i.ready", "pass"),
+    "loops that are not in use are walked": Bug(
+        NEST, "unused = self.in_use < number if number", "unused = Const(0) if number"
+    ),
+    "a plain command has loops": Bug(NEST, "[self.start & self.plain | each", "[each"),
+    "a dense stream is told of each element": Bug(NEST, "(first | strided[number])", "1"),
+    "the first step goes to the streams before": Bug(
+        NEST, "Mux(self.start, self.used[number], told[number])", "told[number]"
+    ),
+    "an outer loop goes on too soon": Bug(
+        NEST, "goes & Cat(1, done).all()", "goes & Cat(1, done[-1:]).all()"
+    ),
+    "a loop does not begin anew": Bug(NEST, "Mux(left[-1], again, left - 1)", "left - 1"),
+    "it stops walking too soon": Bug(NEST, "waiting |= queue.o.valid", "pass"),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
+    proof.finds(BUGS[bug], TellsAll(), within=10)

@@ -1,0 +1,209 @@
+"""The nest tells each stream every run or element once, in order, a step a cycle."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from bitlane_rtl.abi import Mode
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.streams.queue import Queue, Skid, Stage
+from bitlane_rtl.walk.nest import STREAMS, Nest
+from support.rtl.streams import NO_STALLS, STALLS, Sink, Stalls, simulate
+from support.rtl.walks import walked_steps
+
+QUEUES: dict[str, Stage] = {"skid": Skid, "queue": lambda shape: Queue(shape, 4)}
+
+
+@dataclass
+class Nested:
+    """A command: iterations, the run's first, and which of A, B and Y step by elements."""
+
+    counts: list[int]
+    strided: tuple[bool, bool, bool] = (False, False, False)
+    used: tuple[bool, bool, bool] = (True, True, True)
+
+    @property
+    def plain(self) -> bool:
+        return len(self.counts) == 1 and not any(self.strided)
+
+    def steps(self, stream: int) -> list[dict[str, int]]:
+        return walked_steps(self.counts, self.strided[stream]) if self.used[stream] else []
+
+    def cycles(self, stream: int) -> Iterator[int]:
+        """When each of a stream's steps is taken in, from the start on."""
+        elements = self.counts[0] if any(self.strided) else 1
+        for step, _ in enumerate(walked_steps([elements, *self.counts[1:]], True)):
+            if self.used[stream] and (self.strided[stream] or step % elements == 0):
+                yield step
+
+
+def bits(flags: tuple[bool, bool, bool]) -> int:
+    return sum(flag << number for number, flag in enumerate(flags))
+
+
+class Bench:
+    """Starts each command as soon as the one before is walked."""
+
+    def __init__(
+        self, configuration: Configuration, commands: list[Nested], queue: Stage = Skid
+    ) -> None:
+        self.configuration = configuration
+        self.commands = commands
+        self.starts: list[int] = []
+        self.dut = Nest(configuration, queue)
+        self._stale = random.Random(0)
+
+    async def run(self, ctx: Any) -> None:
+        cycle = 0
+        for command in self.commands:
+            while ctx.get(self.dut.walking):
+                await ctx.tick()
+                cycle += 1
+            self._say(ctx, command)
+            if not command.plain:
+                await ctx.tick()
+                cycle += 1
+            ctx.set(self.dut.start, 1)
+            self.starts.append(cycle)
+            await ctx.tick()
+            cycle += 1
+            ctx.set(self.dut.start, 0)
+            ctx.set(self.dut.plain, 0)
+
+    def _say(self, ctx: Any, command: Nested) -> None:
+        """Loops that are not in use, and with ``plain`` all of it, hold anything."""
+        dut, counts = self.dut, command.counts
+        stale = [self._stale.randrange(-1, 4) for _ in range(self.configuration.loops)]
+        loops = [count - 2 for count in counts] + stale[len(counts) :]
+        strided, in_use = bits(command.strided), len(counts) - 1
+        if not any(command.strided):
+            loops[0] = stale[0]
+        if command.plain:
+            loops, strided = stale, self._stale.randrange(8)
+            in_use = self._stale.randrange(self.configuration.loops)
+        ctx.set(dut.used, bits(command.used))
+        ctx.set(dut.plain, command.plain)
+        ctx.set(dut.strided, strided)
+        ctx.set(dut.in_use, in_use)
+        ctx.set(dut.loops, {"run": loops[0], "counts": loops[1:]})
+
+
+def check(
+    configuration: Configuration,
+    commands: list[Nested],
+    stalls: Stalls = NO_STALLS,
+    queue: str = "skid",
+) -> None:
+    """Walk commands and compare all steps, and without stalls when each was told."""
+    bench = Bench(configuration, commands, QUEUES[queue])
+    dut = bench.dut
+    expected = [[step for each in commands for step in each.steps(n)] for n in range(3)]
+    sinks = [
+        Sink(getattr(dut, name), len(expected[number]), stalls, name)
+        for number, name in enumerate(STREAMS)
+    ]
+    simulate(dut, bench, *sinks, deadline=20_000)
+    for number, sink in enumerate(sinks):
+        told = [
+            {"goes_on": 0 if step.end else step.goes_on, "last": step.last, "end": step.end}
+            for step in sink.payloads
+        ]
+        assert told == expected[number], f"{STREAMS[number]} {commands} {stalls}"
+        if stalls == NO_STALLS:
+            cycles = [
+                start + 1 + cycle
+                for start, command in zip(bench.starts, commands, strict=True)
+                for cycle in command.cycles(number)
+            ]
+            assert sink.cycles == cycles, f"{STREAMS[number]} {commands}"
+
+
+def random_command(generator: random.Random, loops: int, strides: bool = True) -> Nested:
+    def flags(chance: float) -> tuple[bool, bool, bool]:
+        a, b, y = (generator.random() < chance for _ in range(3))
+        return a, b, y
+
+    counts = [generator.choice([1, 2, 3, 7]) for _ in range(generator.randint(1, loops))]
+    strided = flags(generator.choice([0, 0.3, 0.7])) if strides else (False, False, False)
+    # A and Y are always there, as a command has them.
+    return Nested(counts, strided, (True, generator.random() < 0.5, True))
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+@pytest.mark.parametrize("loops", [1, 2, 4, 6])
+@pytest.mark.parametrize("stalls", STALLS)
+def test_commands_of_every_kind_in_turn(loops: int, queue: str, stalls: Stalls) -> None:
+    generator = random.Random(f"{loops} {stalls.seed}")
+    commands = [random_command(generator, min(loops, 4)) for _ in range(30)]
+    commands += [Nested(counts[:loops]) for counts in ([1] * 6, [2] * 6, [1, 2] * 3, [2, 1] * 3)]
+    check(Configuration(loops=loops), commands, stalls, queue)
+
+
+@pytest.mark.parametrize("loops", [1, 4])
+@pytest.mark.parametrize("stalls", STALLS)
+def test_without_strided_runs_there_is_nothing_to_count_within_them(
+    loops: int, stalls: Stalls
+) -> None:
+    generator = random.Random(f"{loops} {stalls.seed}")
+    commands = [random_command(generator, loops, strides=False) for _ in range(30)]
+    check(Configuration(loops=loops, modes=frozenset({Mode.DENSE})), commands, stalls)
+
+
+def test_a_dense_stream_is_told_of_a_run_at_its_first_element() -> None:
+    command = Nested([5, 2], strided=(True, False, False))
+    assert list(command.cycles(1)) == [0, 5]
+    check(Configuration(), [command])
+
+
+def test_a_plain_command_may_follow_in_the_cycle_after_one_with_loops() -> None:
+    """Whatever the registers of its loops hold, none of them goes on."""
+    commands = [Nested(counts) for counts in ([3, 2, 2], [1], [4], [2, 2], [1])]
+    check(Configuration(), commands)
+
+
+def test_a_walk_ends_at_the_largest_counts() -> None:
+    configuration = Configuration(loops=2, count_bits=3, length_bits=12)
+    check(configuration, [Nested([1, 7]), Nested([40, 7], strided=(False, False, True))])
+
+
+@pytest.mark.parametrize("slow", range(3))
+def test_a_stream_that_is_held_up_holds_up_the_others(slow: int) -> None:
+    """Each is ahead of it by what its queue holds, and none waits longer than that."""
+    configuration = Configuration()
+    bench = Bench(configuration, [Nested([9, 4], strided=(True, True, True))])
+    sinks = [Sink(getattr(bench.dut, name), 36, NO_STALLS, name) for name in STREAMS]
+    held_up = 60
+
+    async def late(ctx: Any) -> None:
+        await ctx.tick().repeat(held_up)
+        assert [len(sink.cycles) for number, sink in enumerate(sinks) if number != slow] == [2, 2]
+        assert ctx.get(bench.dut.walking)
+        await sinks[slow].run(ctx)
+
+    others = [sink for number, sink in enumerate(sinks) if number != slow]
+    simulate(bench.dut, bench, late, *others)
+    assert sinks[slow].cycles == list(range(36))
+
+
+@pytest.mark.parametrize("stalls", STALLS)
+def test_it_walks_until_the_last_step_is_taken(stalls: Stalls) -> None:
+    bench = Bench(Configuration(), [Nested([3, 2], strided=(True, False, True))])
+    sinks = [
+        Sink(getattr(bench.dut, name), count, stalls, name)
+        for name, count in zip(STREAMS, (6, 2, 6), strict=True)
+    ]
+    walking: list[int] = []
+
+    async def watch(ctx: Any) -> None:
+        while True:
+            _, _, walks = await ctx.tick().sample(bench.dut.walking)
+            walking.append(walks)
+
+    simulate(bench.dut, bench, *sinks, background=[watch])
+    last = max(sink.cycles[-1] for sink in sinks)
+    assert [cycle for cycle, walks in enumerate(walking) if walks] == list(
+        range(bench.starts[0] + 1, last + 1)
+    )
