@@ -1,6 +1,8 @@
 """A reader gives each operand's bytes in order, aligned like the output, a beat a cycle."""
 
 import random
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,10 +10,12 @@ import pytest
 
 from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.datapath.datapath import stages
 from bitlane_rtl.datapath.reader import Reader
 from support.rtl.memory import Memory, ReadServer
 from support.rtl.streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
-from support.rtl.walks import Walk, loop_constants, random_walk
+from support.rtl.walked import Walked
+from support.rtl.walks import Walk, command_constant, random_walk
 
 SIZE = 1 << 12
 
@@ -21,22 +25,66 @@ def memory(configuration: Configuration, seed: int = 0) -> Memory:
     return Memory(data, configuration.data_bytes)
 
 
+def reader(configuration: Configuration) -> Reader:
+    return Reader(configuration, stages(configuration))
+
+
+def command(configuration: Configuration, a: Walk, y: Walk) -> dict[str, Any]:
+    return command_constant(configuration, a, a, y)
+
+
+@dataclass
+class Expected:
+    """A beat: its bytes, of which None may be anything, and what it says of itself."""
+
+    line: list[int | None]
+    slot: int
+    last: bool = False
+    end: bool = False
+    final: int | None = None
+    repeat: bool = False
+    extra: bool = False
+    """Only if ``repeat``."""
+
+
 def expected_beats(
     configuration: Configuration, store: Memory, a: Walk, y: Walk
-) -> list[tuple[list[int | None], bool, bool]]:
-    """For each beat its bytes (None: undefined), and whether it ends its run and the command."""
-    beats: list[tuple[list[int | None], bool, bool]] = []
-    for start, y_start in zip(a.runs(), y.runs(), strict=True):
-        offset = y_start % configuration.data_bytes if y.mode is Mode.DENSE else 0
-        line: list[int | None] = [None] * offset
-        for element in a.elements(start):
+) -> Iterator[Expected]:
+    """Each run of A stands in its beats like that of Y, element for element."""
+    size = configuration.data_bytes
+    runs = list(zip(a.runs(), y.runs(), strict=True))
+    for number, (start, y_start) in enumerate(runs):
+        offset = y_start % size // y.lane.bytes * a.lane.bytes if y.mode is Mode.DENSE else 0
+        slot, offset = divmod(offset, size)
+        length = a.counts[0] * a.lane.bytes
+        beats = -(-(offset + length) // size)
+        # Of interest if an element of 8 or 16 bits becomes a wider one, on the last beat.
+        final = (offset + length - 1) % size * 4 // size if a.lane < y.lane else None
+        end = number == len(runs) - 1
+        elements = a.elements(start)
+        if a.mode is Mode.REPEAT:
+            element = list(store.data[start : start + a.lane.bytes])
+            extra = beats > -(-length // size)
+            line = element * (size // a.lane.bytes)
+            yield Expected(line, slot, True, end, final, True, extra)
+            continue
+        line = [None] * offset
+        for element in elements:
             line += [int(byte) for byte in store.data[element : element + a.lane.bytes]]
-        line += [None] * (-len(line) % configuration.data_bytes)
-        for at in range(0, len(line), configuration.data_bytes):
-            last = at + configuration.data_bytes == len(line)
-            beats.append((line[at : at + configuration.data_bytes], last, False))
-    beats[-1] = (*beats[-1][:2], True)
-    return beats
+        line += [None] * (-len(line) % size)
+        for beat in range(beats):
+            last = beat == beats - 1
+            part = line[beat * size : (beat + 1) * size]
+            yield Expected(part, slot, last, last and end, final if last else None)
+
+
+@dataclass
+class Seen:
+    """Cycles of the commands and of the operand's beats, and what the memory saw."""
+
+    starts: list[int]
+    beats: list[int]
+    server: ReadServer
 
 
 def check(
@@ -44,29 +92,39 @@ def check(
     commands: list[tuple[Walk, Walk]],
     stalls: Stalls = NO_STALLS,
     latency: int = 0,
-) -> tuple[Sink, ReadServer]:
-    """Run commands that share their loops, compare every beat, and return what was seen."""
-    dut = Reader(configuration)
+    *,
+    held_up: int = 0,
+) -> Seen:
+    """Run commands that share their loops and compare every beat.
+
+    Nothing is taken in the first cycles that are ``held_up``.
+    """
+    dut = Walked(configuration, reader(configuration), "a")
     store = memory(configuration)
     expected = [beat for a, y in commands for beat in expected_beats(configuration, store, a, y)]
-    source = Source(dut.i, [a.start(configuration, y) for a, y in commands], NO_STALLS)
-    sink = Sink(dut.o, len(expected), stalls, idle=4)
-    server = ReadServer(dut.port, store, latency, stalls)
+    source = Source(dut.i, [command(configuration, a, y) for a, y in commands])
+    sink = Sink(dut.unit.o, len(expected), stalls, idle=4)
+    server = ReadServer(dut.unit.port, store, latency, stalls)
 
-    async def setup(ctx: object) -> None:
-        a, y = commands[0]
-        loops = loop_constants(configuration, a, a, y)
-        ctx.set(dut.loops, loops)  # type: ignore[attr-defined]
-        ctx.set(dut.track, loops["a"])  # type: ignore[attr-defined]
-        ctx.set(dut.offsets, loops["y"])  # type: ignore[attr-defined]
+    async def setup(ctx: Any) -> None:
+        await dut.set_loops(ctx, *commands[0])
 
-    simulate(dut, setup, source, sink, background=[server], deadline=20_000)
-    for number, (beat, (line, last, end)) in enumerate(zip(sink.payloads, expected, strict=True)):
+    async def take(ctx: Any) -> None:
+        if held_up:
+            await ctx.tick().repeat(held_up)
+        await sink.run(ctx)
+
+    simulate(dut, setup, source, take, background=[server], deadline=20_000)
+    for number, (beat, want) in enumerate(zip(sink.payloads, expected, strict=True)):
+        where = f"beat {number}: {commands} {stalls}"
         got = int(beat.data).to_bytes(configuration.data_bytes, "little")
-        for place, byte in enumerate(line):
-            assert byte in (None, got[place]), f"beat {number}, byte {place}: {commands} {stalls}"
-        assert (beat.edge.last, beat.edge.end) == (last, end), f"beat {number}: {commands}"
-    return sink, server
+        assert all(byte in (None, found) for byte, found in zip(want.line, got, strict=True)), where
+        edge = (beat.edge.last, beat.edge.end, beat.edge.slot, beat.repeat, beat.edge.error)
+        assert edge == (want.last, want.end, want.slot, want.repeat, 0), where
+        unit = 2 if commands[0][0].lane is Lane.BITS_16 else 1
+        assert want.final is None or beat.edge.final // unit == want.final // unit, where
+        assert not want.repeat or beat.extra == want.extra, where
+    return Seen(source.cycles, sink.cycles, server)
 
 
 def dense(base: int, size: int) -> Walk:
@@ -85,25 +143,32 @@ def test_random_loops_of_every_mode(width: int, stalls: Stalls, seed: int) -> No
         counts = [generator.choice([1, 2, 7, 40])]
         counts += [generator.choice([1, 2, 5]) for _ in range(generator.randrange(4))]
         y_mode = generator.choice([Mode.DENSE, Mode.STRIDED])
-        plain = mode is Mode.DENSE and y_mode is Mode.DENSE
+        y_lane = generator.choice([lane, lane, Lane.BITS_8, Lane.BITS_32])
+        plain = mode is Mode.DENSE and y_mode is Mode.DENSE and lane is y_lane
         a = random_walk(generator, configuration, counts, mode, lane, size=SIZE, aligned=not plain)
         y = random_walk(
-            generator, configuration, counts, y_mode, lane, size=1 << 20, aligned=not plain
+            generator, configuration, counts, y_mode, y_lane, size=1 << 20, aligned=not plain
         )
         check(configuration, [(a, y)], stalls, generator.choice([0, 0, 9]))
 
 
-@pytest.mark.parametrize("width", [32, 64])
-@pytest.mark.parametrize("block_ram", [False, True])
-def test_dense_run_takes_a_beat_a_cycle(width: int, block_ram: bool) -> None:
-    configuration = Configuration(
-        data_width=width, loops=1, modes=frozenset({Mode.DENSE}), block_ram=block_ram
-    )
+@pytest.mark.parametrize(
+    ("options", "latency"),
+    [
+        ({"data_width": 32}, 5),
+        ({"data_width": 64}, 7),
+        ({"data_width": 64, "loops": 1, "modes": frozenset({Mode.DENSE})}, 5),
+        ({"data_width": 32, "block_ram": True}, 6),
+    ],
+)
+def test_dense_run_takes_a_beat_a_cycle(options: dict[str, Any], latency: int) -> None:
+    configuration = Configuration(**options)
     beats = 100
-    sink, server = check(configuration, [(dense(0, beats * width // 8), dense(0, 1))])
-    assert server.requests[0][0] == 2, "start at edge 0: splitter, skid"
-    assert sink.cycles[0] == (5 if block_ram else 4), "beat at edge 3, then the FIFO"
-    assert sink.cycles[-1] - sink.cycles[0] == beats - 1
+    seen = check(configuration, [(dense(0, beats * configuration.data_bytes), dense(0, 1))])
+    start = seen.starts[0]
+    assert seen.server.requests[0][0] == start + 3, "steps, splitter, requests"
+    assert seen.beats[0] == start + latency, "the memory's beat; the byte network's, and the FIFO"
+    assert seen.beats[-1] - seen.beats[0] == beats - 1
 
 
 @pytest.mark.parametrize("source", [0, 1, 5, 7])
@@ -113,99 +178,129 @@ def test_odd_rows_cost_only_what_the_bus_carries(source: int, target: int) -> No
     rows, size = 20, 64
     a = Walk(source, [size, rows], [1, 65], Mode.DENSE, Lane.BITS_8)
     y = Walk(target, [size, rows], [1, 128], Mode.DENSE, Lane.BITS_8)
-    sink, server = check(configuration, [(a, y)])
-    read = sum(beats for _, _, beats in server.requests)
-    busy = sink.cycles[-1] - sink.cycles[0] + 1
-    assert busy <= max(read, len(sink.cycles)) + 3, "prime and flush overlap"
+    seen = check(configuration, [(a, y)])
+    read = sum(beats for _, _, beats in seen.server.requests)
+    busy = seen.beats[-1] - seen.beats[0] + 1
+    assert busy <= max(read, len(seen.beats)) + 3, "prime and flush overlap"
 
 
 def test_gather_takes_an_element_a_cycle() -> None:
     configuration = Configuration(data_width=64)
     a = Walk(4, [200], [8], Mode.STRIDED, Lane.BITS_16)
     y = Walk(0, [200], [2], Mode.DENSE, Lane.BITS_16)
-    sink, server = check(configuration, [(a, y)])
-    assert server.beats[-1] - server.beats[0] == 199
-    assert len(sink.cycles) == 50
+    seen = check(configuration, [(a, y)])
+    assert seen.server.beats == list(range(seen.server.beats[0], seen.server.beats[0] + 200))
+    assert len(seen.beats) == 50
 
 
-def test_repeated_element_is_read_once_a_run() -> None:
+def test_repeated_element_is_read_and_sent_once_a_run() -> None:
     configuration = Configuration(data_width=64)
     a = Walk(12, [100, 3], [0, 4], Mode.REPEAT, Lane.BITS_32)
     y = Walk(4, [100, 3], [4, 400], Mode.DENSE, Lane.BITS_32)
-    sink, server = check(configuration, [(a, y)])
-    assert len(server.beats) == 3
-    assert sink.cycles[-1] - sink.cycles[0] == len(sink.cycles) - 1
+    seen = check(configuration, [(a, y)])
+    assert len(seen.server.beats) == len(seen.beats) == 3
+    assert seen.beats == list(range(seen.beats[0], seen.beats[0] + 3))
 
 
 def test_long_latency_is_hidden_by_reads_in_flight() -> None:
     configuration = Configuration(data_width=32, loops=1, modes=frozenset({Mode.DENSE}))
-    sink, _ = check(configuration, [(dense(0, 3000), dense(0, 1))], latency=30)
-    assert sink.cycles[-1] - sink.cycles[0] == 749
+    seen = check(configuration, [(dense(0, 3000), dense(0, 1))], latency=30)
+    assert seen.beats[-1] - seen.beats[0] == 749
 
 
 def test_next_command_follows_without_a_gap() -> None:
     configuration = Configuration(data_width=64)
     commands = [(dense(64 * i, 64), dense(0, 1)) for i in range(8)]
-    sink, _ = check(configuration, commands)
-    assert sink.cycles[-1] - sink.cycles[0] == 63
+    seen = check(configuration, commands)
+    assert seen.beats[-1] - seen.beats[0] == 63
+
+
+def rows(source: int, target: int, size: int) -> tuple[Walk, Walk]:
+    """200 rows of ``size`` bytes that all begin at the same place of their beats."""
+    a = Walk(source, [size, 200], [1, 16], Mode.DENSE, Lane.BITS_8)
+    return a, Walk(target, [size, 200], [1, 16], Mode.DENSE, Lane.BITS_8)
+
+
+def gathered(size: int) -> tuple[Walk, Walk]:
+    """Runs of a single element, each a beat, or of several in each beat."""
+    a = Walk(4, [size, 400 // size], [8, 8], Mode.STRIDED, Lane.BITS_16)
+    return a, Walk(0, [size, 400 // size], [2, 2 * size], Mode.DENSE, Lane.BITS_16)
+
+
+FILLING = {
+    "dense": (dense(3, 3000), dense(6, 1)),
+    "a word, two beats": rows(0, 7, 2),
+    "two words, a beat": rows(7, 0, 2),
+    "two words, three beats": rows(0, 7, 15),
+    "gather, a beat a run": gathered(1),
+    "gather, eight elements": gathered(8),
+    "repeat": (
+        Walk(12, [100, 200], [0, 4], Mode.REPEAT, Lane.BITS_32),
+        Walk(4, [100, 200], [4, 400], Mode.DENSE, Lane.BITS_32),
+    ),
+}
+
+
+@pytest.mark.parametrize("data_width", [32, 64])
+@pytest.mark.parametrize("name", FILLING)
+def test_the_fifo_never_overflows(name: str, data_width: int) -> None:
+    """The memory answers at once, and nobody takes a beat for long: none may be lost."""
+    configuration = Configuration(data_width=data_width, fifo_beats=64)
+    seen = check(configuration, [FILLING[name]], held_up=300)
+    assert seen.server.requests[0][0] < 10
+    assert seen.server.requests[-1][0] > 300, "else the FIFO never was full"
 
 
 def test_error_marks_its_beat_and_all_after_it() -> None:
     configuration = Configuration(data_width=64)
-    dut = Reader(configuration)
+    dut = Walked(configuration, reader(configuration), "a")
     store = memory(configuration)
-    store.bad = lambda address: address == 0x58
-    source = Source(dut.i, [dense(0x10, 128).start(configuration, dense(0, 1))])
-    sink = Sink(dut.o, 16, idle=1)
+    store.bad = lambda address: address == 0x98
+    source = Source(dut.i, [command(configuration, dense(0x10, 256), dense(0, 1))])
+    sink = Sink(dut.unit.o, 32, idle=1)
     seen = []
 
-    async def address(ctx: object) -> None:
-        await ctx.tick().repeat(60)  # type: ignore[attr-defined]
-        seen.append(ctx.get(dut.address))  # type: ignore[attr-defined]
+    async def address(ctx: Any) -> None:
+        await ctx.tick().repeat(60)
+        seen.append(ctx.get(dut.unit.address))
 
-    simulate(dut, source, sink, address, background=[ReadServer(dut.port, store)])
-    assert [int(beat.edge.error) for beat in sink.payloads] == [0] * 9 + [1] * 7
-    assert seen == [0x58]
+    server = ReadServer(dut.unit.port, store)
+    simulate(dut, source, sink, address, background=[server])
+    assert [int(beat.edge.error) for beat in sink.payloads] == [0] * 17 + [1] * 15
+    assert seen == [0x80], "the burst's address"
+    assert [address for _, address, _ in server.requests] == [0x10, 0x80, 0x100]
+
+
+def run_until_stop(a: Walk, y: Walk, latency: int, cycle: int) -> tuple[ReadServer, int]:
+    """Read until ``stop`` in a cycle; gives the memory, and whether it is waited for long after."""
+    configuration = Configuration(data_width=64)
+    dut = Walked(configuration, reader(configuration), "a")
+    server = ReadServer(dut.unit.port, memory(configuration), latency)
+    waiting = []
+
+    async def stop(ctx: Any) -> None:
+        await dut.set_loops(ctx, a, y)
+        ctx.set(dut.unit.o.ready, 1)
+        await ctx.tick().repeat(cycle)
+        ctx.set(dut.unit.stop, 1)
+        await ctx.tick().repeat(100)
+        waiting.append(ctx.get(dut.unit.waiting))
+
+    simulate(dut, Source(dut.i, [command(configuration, a, y)]), stop, background=[server])
+    return server, waiting[0]
 
 
 def test_stop_requests_no_more_and_takes_what_was_requested() -> None:
-    configuration = Configuration(data_width=64)
-    dut = Reader(configuration)
-    server = ReadServer(dut.port, memory(configuration), latency=20)
-    source = Source(dut.i, [dense(0, 2048).start(configuration, dense(0, 1))])
-    waiting = []
-
-    async def stop(ctx: object) -> None:
-        await ctx.tick().repeat(5)  # type: ignore[attr-defined]
-        ctx.set(dut.stop, 1)  # type: ignore[attr-defined]
-        await ctx.tick().repeat(100)  # type: ignore[attr-defined]
-        waiting.append(ctx.get(dut.waiting))  # type: ignore[attr-defined]
-
-    simulate(dut, source, stop, background=[server])
-    assert waiting == [0]
+    server, waiting = run_until_stop(dense(0, 2048), dense(0, 1), 20, 6)
+    assert not waiting
     assert len(server.beats) == sum(beats for _, _, beats in server.requests) < 256
 
 
 def test_a_reader_asks_for_nothing_a_cycle_after_stop() -> None:
     """There is room for 16 single beats a while longer, and the memory takes them at once."""
-    config = Configuration(data_width=64)
-    dut = Reader(config)
-    server = ReadServer(dut.port, memory(config), latency=3)
     a = Walk(0, [400], [8], Mode.STRIDED, Lane.BITS_16)
     y = Walk(0, [400], [2], Mode.DENSE, Lane.BITS_16)
-    source = Source(dut.i, [a.start(config, y)])
-
-    async def stop(ctx: Any) -> None:
-        loops = loop_constants(config, a, a, y)
-        ctx.set(dut.loops, loops)
-        ctx.set(dut.track, loops["a"])
-        ctx.set(dut.offsets, loops["y"])
-        ctx.set(dut.o.ready, 1)
-        await ctx.tick().repeat(20)
-        ctx.set(dut.stop, 1)
-        await ctx.tick().repeat(60)
-
-    simulate(dut, source, stop, background=[server])
+    server, _ = run_until_stop(a, y, 3, 20)
     # Cycle 20 is the first with `stop`; what is asked for then is on the port in cycle 21.
     assert server.requests[-1][0] == 21
     assert len(server.beats) == len(server.requests)

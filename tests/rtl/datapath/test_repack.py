@@ -18,6 +18,7 @@ from support.rtl.results import join
 from support.rtl.streams import NO_STALLS, STALLS, Stalls, transfer
 
 ALL = frozenset(Lane)
+OPS = frozenset(Op)
 COUNT_LANES = [(lane, out) for lane in Lane for out in (Lane.BITS_8, Lane.BITS_32)]
 WIDTHS = [32, 64, 128]
 BETWEEN: dict[str, tuple[Stage, int, int]] = {
@@ -224,7 +225,7 @@ def test_runs_of_every_length_in_every_cycle(width: int, lane: Lane, out_lane: L
     step = max(longest // 24, 1)
     for size in range(1, longest, step):
         traffic.command(lane, out_lane, [size])
-    traffic.check(Bench(width, ALL, Op))
+    traffic.check(Bench(width, ALL, OPS))
 
 
 @pytest.mark.parametrize("stalls", STALLS, ids=str)
@@ -240,7 +241,7 @@ def test_mixed_commands_back_to_back(width: int, stalls: Stalls, between: str) -
         longest = 3 * width // min(lane, out_lane).bits
         runs = [generator.randint(1, longest) for _ in range(generator.randint(1, 3))]
         traffic.command(lane, out_lane, runs)
-    traffic.check(Bench(width, ALL, Op, between), stalls)
+    traffic.check(Bench(width, ALL, OPS, between), stalls)
 
 
 @pytest.mark.parametrize("stalls", STALLS[:2], ids=str)
@@ -268,7 +269,7 @@ def test_a_circuit_of_one_lane(lane: Lane, stalls: Stalls) -> None:
 def test_the_side_with_more_beats_moves_one_a_cycle(
     lane: Lane, out_lane: Lane, beats_in: int, beats_out: int
 ) -> None:
-    circuit = Bench(64, ALL, Op)
+    circuit = Bench(64, ALL, OPS)
     beats = [
         {"data": 0, "lane": lane, "out_lane": out_lane, "edge": {"last": k == beats_in - 1}}
         for k in range(beats_in)

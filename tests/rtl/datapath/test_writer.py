@@ -1,16 +1,19 @@
 """The writer stores each output byte once, touches no other, and stops cleanly on errors."""
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.datapath.datapath import stages
 from bitlane_rtl.datapath.writer import Writer
 from support.rtl.memory import Memory, WriteServer
 from support.rtl.streams import NO_STALLS, STALLS, Source, Stalls, simulate
-from support.rtl.walks import Walk, loop_constants, random_walk
+from support.rtl.walked import Walked
+from support.rtl.walks import Walk, command_constant, random_walk
 
 SIZE = 1 << 12
 GUARD = 0xEE
@@ -59,18 +62,18 @@ class Bench:
         self, configuration: Configuration, latency: int = 0, stalls: Stalls = NO_STALLS
     ) -> None:
         self.configuration = configuration
-        self.dut = Writer(configuration)
+        self.writer = Writer(configuration, stages(configuration))
         self.memory = Memory(np.full(SIZE, GUARD, np.uint8), configuration.data_bytes)
-        self.server = WriteServer(self.dut.port, self.memory, latency, stalls)
+        self.server = WriteServer(self.writer.port, self.memory, latency, stalls)
         self.retired: list[int] = []
         self.failed: list[tuple[int, int]] = []
         self.spoiled = self.drained = False
 
-    async def watch(self, ctx: object) -> None:
-        dut, cycle = self.dut, 0
+    async def watch(self, ctx: Any) -> None:
+        writer, cycle = self.writer, 0
         while True:
             _, _, retire, failed, address, self.spoiled, self.drained = await ctx.tick().sample(
-                dut.retire, dut.failed, dut.address, dut.spoiled, dut.drained
+                writer.retire, writer.failed, writer.address, writer.spoiled, writer.drained
             )
             if retire:
                 self.retired.append(cycle)
@@ -78,21 +81,32 @@ class Bench:
                 self.failed.append((cycle, address))
             cycle += 1
 
-    def run(self, walks: list[Walk], beats: list[dict], stalls: Stalls = NO_STALLS) -> None:
-        starts = Source(self.dut.start, [y.start(self.configuration, y) for y in walks])
-        self.source = Source(self.dut.i, beats, stalls)
+    def run(
+        self,
+        walks: list[Walk],
+        beats: list[dict],
+        stalls: Stalls = NO_STALLS,
+        stop: int | None = None,
+    ) -> None:
+        """Write until all is done, or long after ``stop``, the first cycle of the signal."""
+        dut = Walked(self.configuration, self.writer, "y")
+        commands = [command_constant(self.configuration, y, y, y) for y in walks]
+        self.commands = Source(dut.i, commands)
+        self.source = Source(self.writer.i, beats, stalls)
 
-        async def setup(ctx: object) -> None:
-            loops = loop_constants(self.configuration, walks[0], walks[0], walks[0])
-            ctx.set(self.dut.loops, loops)
-            ctx.set(self.dut.track, loops["y"])
+        async def setup(ctx: Any) -> None:
+            await dut.set_loops(ctx, walks[0], walks[0])
 
-        async def settle(ctx: object) -> None:
-            while len(self.retired) < len(walks) and not self.failed and not self.spoiled:
+        async def settle(ctx: Any) -> None:
+            if stop is not None:
+                await ctx.tick().repeat(stop)
+                ctx.set(self.writer.stop, 1)
+            while len(self.retired) < len(walks) and not (stop or self.failed or self.spoiled):
                 await ctx.tick()
             await ctx.tick().repeat(60)
 
-        simulate(self.dut, setup, starts, settle, background=[self.server, self.watch, self.source])
+        background = [self.server, self.watch, self.source]
+        simulate(dut, setup, self.commands, settle, background=background)
 
 
 @pytest.mark.parametrize("width", [32, 64, 128])
@@ -128,12 +142,10 @@ def test_beat_leaves_a_cycle_after_it_came_and_the_response_retires() -> None:
     y = dense(0, 800)
     beats = beats_of(configuration, y, random.Random(1))
     bench.run([y], beats)
-    assert bench.source.cycles[0] == 5, "start at edge 0: walker, queue (2), splitter, skid"
-    assert [
-        beat - came for beat, came in zip(bench.server.beats, bench.source.cycles, strict=True)
-    ] == [1] * 100
-    assert bench.server.beats == list(range(6, 106))
-    assert bench.retired == [106]
+    came, start = bench.source.cycles, bench.commands.cycles[0]
+    assert came == list(range(start + 5, start + 105)), "steps, spans (2), splitter, bursts"
+    assert bench.server.beats == [cycle + 1 for cycle in came]
+    assert bench.retired == [bench.server.beats[-1] + 1]
 
 
 def test_no_idle_cycle_between_commands() -> None:
@@ -142,7 +154,8 @@ def test_no_idle_cycle_between_commands() -> None:
     walks = [dense(64 * index, 64) for index in range(6)]
     beats = [beat for y in walks for beat in beats_of(configuration, y, random.Random(2))]
     bench.run(walks, beats)
-    assert bench.server.beats == list(range(6, 54))
+    first = bench.server.beats[0]
+    assert bench.server.beats == list(range(first, first + 48))
     assert len(bench.retired) == 6
 
 
@@ -151,7 +164,8 @@ def test_scatter_takes_an_element_a_cycle() -> None:
     bench = Bench(configuration)
     y = Walk(2, [100], [6], Mode.STRIDED, Lane.BITS_16)
     bench.run([y], beats_of(configuration, y, random.Random(3)))
-    assert bench.server.beats == list(range(6, 106))
+    first = bench.server.beats[0]
+    assert bench.server.beats == list(range(first, first + 100))
 
 
 def test_error_response_names_its_burst_before_its_command_could_retire() -> None:
@@ -192,3 +206,22 @@ def test_command_before_an_unreadable_one_retires() -> None:
     bench.run(walks, beats)
     assert len(bench.retired) == 1
     assert bench.drained
+
+
+@pytest.mark.parametrize("stop", range(6, 30))
+def test_stop_ends_the_open_burst_with_empty_strobes_and_starts_none(stop: int) -> None:
+    configuration = Configuration(data_width=64)
+    bench = Bench(configuration)
+    y = dense(0, 512)
+    beats = beats_of(configuration, y, random.Random(7))
+    bench.run([y], beats, stop=stop)
+    taken = bench.source.cycles
+    assert not taken or taken[-1] <= stop, "from the next cycle on none is"
+    expected = np.full(SIZE, GUARD, np.uint8)
+    for index, beat in enumerate(beats[: len(taken)]):
+        expected[8 * index : 8 * index + 8] = list(beat["data"].to_bytes(8, "little"))
+    assert np.array_equal(bench.memory.data, expected)
+    assert len(bench.server.requests) == -(-len(taken) // 16)
+    assert len(bench.server.responses) == len(bench.server.requests)
+    assert bench.drained
+    assert not bench.retired

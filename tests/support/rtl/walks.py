@@ -12,7 +12,7 @@ from typing import Any
 from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
 
-__all__ = ["Walk", "loop_constants", "random_walk"]
+__all__ = ["Walk", "command_constant", "loop_constants", "random_walk"]
 
 
 @dataclass
@@ -66,31 +66,40 @@ class Walk:
         return {"stride": stride, "jumps": jumps}
 
     def start(self, configuration: Configuration, y: "Walk") -> dict[str, int]:
-        y_dense = y.mode is Mode.DENSE
+        """A constant of ``Start(configuration)``."""
         return {
             "address": self.base,
-            "offset": y.base % configuration.data_bytes if y_dense else 0,
+            "offset": y.base % configuration.data_bytes if y.mode is Mode.DENSE else 0,
             "extent": self.counts[0] * self.lane.bytes - 1,
-            "lane": self.lane,
-            "out_lane": y.lane,
-            "widens": self.lane < y.lane,
-            "ratio": abs(self.lane - y.lane),
-            "strided": self.mode is Mode.STRIDED,
-            "repeat": self.mode is Mode.REPEAT,
-            "offset_steps": y_dense,
-            "loops": len(self.counts) - 1,
+            "mode": self.mode,
         }
 
 
-def loop_constants(configuration: Configuration, a: Walk, b: Walk, y: Walk) -> dict[str, Any]:
-    """A constant of ``Loops(configuration)``."""
-    counts = [count - 1 for count in a.counts[1:]]
-    iterations = a.counts + [1] * (configuration.loops - len(a.counts))
+def command_constant(configuration: Configuration, a: Walk, b: Walk, y: Walk) -> dict[str, Any]:
+    """A constant of ``Command(configuration)``, without what the bit unit needs."""
+    dense = all(walk.mode is not Mode.STRIDED for walk in (a, b, y))
     return {
-        "run": a.counts[0] - 1,
-        "once": sum(1 << loop for loop, count in enumerate(iterations) if count == 1),
-        "twice": sum(1 << loop for loop, count in enumerate(iterations) if count == 2),
-        "counts": counts + [0] * (configuration.loops - 1 - len(counts)),
+        "a": a.start(configuration, y),
+        "b": b.start(configuration, y),
+        "y": y.start(configuration, y),
+        "form": {
+            "lane": a.lane,
+            "out_lane": y.lane,
+            "widens": a.lane < y.lane,
+            "ratio": abs(a.lane - y.lane),
+            "y_dense": y.mode is Mode.DENSE,
+        },
+        "loops": len(a.counts) - 1,
+        "plain": dense and len(a.counts) == 1,
+    }
+
+
+def loop_constants(configuration: Configuration, a: Walk, b: Walk, y: Walk) -> dict[str, Any]:
+    """A constant of ``Loops(configuration)``. Loops that are not in use have iterations too."""
+    counts = [count - 2 for count in a.counts[1:]]
+    return {
+        "run": a.counts[0] - 2,
+        "counts": counts + [3] * (configuration.loops - 1 - len(counts)),
         "a": a.track(configuration),
         "b": b.track(configuration),
         "y": y.track(configuration),
