@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -103,25 +102,23 @@ class Workplace:
         self._netlists.write_text(json.dumps(json.loads(output)), encoding="utf-8")
 
     def has_same_netlists(self) -> bool:
-        """Whether all netlists can be made and are those that were remembered."""
+        """Whether all netlists can be made and are those that were remembered, tidied or not."""
         code, _ = self._run("mutants.netlists", str(self._netlists))
         return code == 0
 
     def _run(self, *command: str) -> tuple[int | None, str]:
         """Exit code, None after the deadline, and output of a Python module."""
-        process = subprocess.Popen(
-            [sys.executable, "-m", *command],
-            cwd=self._folder,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
         try:
-            output, _ = process.communicate(timeout=self._deadline)
+            ended = subprocess.run(
+                [sys.executable, "-m", *command],
+                cwd=self._folder,
+                env=self._environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=self._deadline,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
             return None, ""
-        return process.returncode, output
+        return ended.returncode, ended.stdout
