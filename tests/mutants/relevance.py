@@ -5,7 +5,10 @@ By prefix of the file's path; the longest comes first, then the rooms that it st
 
 from collections.abc import Mapping
 
-__all__ = ["OWN", "WHOLE", "has_netlist", "own_tests", "whole_tests"]
+__all__ = ["CHOICES", "OWN", "WHOLE", "has_netlist", "own_tests", "whole_tests"]
+
+CHOICES = ("configurations.py",)
+"""Files that only say which circuits are built: any other choice is as right."""
 
 _ENGINE = (
     "tests/rtl/test_engine.py",
@@ -38,11 +41,13 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "control/registers.py": ("tests/rtl/control/test_registers.py",),
     "control/ring.py": ("tests/rtl/control/test_ring.py",),
     "core.py": ("tests/rtl/test_core.py",),
-    "datapath/": (),
     "datapath/watchdog.py": ("tests/rtl/datapath/test_watchdog.py",),
     "datapath/joiner.py": ("tests/rtl/datapath/test_joiner.py",),
+    "datapath/pairing.py": ("tests/rtl/datapath/test_pairing.py",),
+    "datapath/reader.py": ("tests/rtl/datapath/test_reader.py",),
+    "datapath/spans.py": ("tests/rtl/datapath/test_reader.py",),
     "datapath/repack.py": ("tests/rtl/datapath/test_repack.py",),
-    "engine.py": (),
+    "datapath/writer.py": ("tests/rtl/datapath/test_writer.py",),
     "link/bridge.py": ("tests/rtl/link/test_bridge.py",),
     "link/checksum.py": ("tests/rtl/link/test_checksum.py",),
     "link/cobs.py": ("tests/rtl/link/test_cobs.py",),
@@ -53,9 +58,10 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "ports/read_arbiter.py": ("tests/rtl/ports/test_read_arbiter.py",),
     "ports/": ("tests/rtl/bus/test_shared_sram.py",),
     "streams/queue.py": ("tests/rtl/streams/test_queue.py",),
-    "streams/": (),
     "walk/bursts.py": ("tests/rtl/walk/test_bursts.py",),
-    "walk/": (),
+    "walk/follower.py": ("tests/rtl/walk/test_follower.py",),
+    "walk/loops.py": ("tests/rtl/walk/test_nest.py", "tests/rtl/walk/test_follower.py"),
+    "walk/nest.py": ("tests/rtl/walk/test_nest.py",),
 }
 """The quick tests."""
 

@@ -22,7 +22,7 @@ from typing import Protocol
 
 from mutants import equivalent
 from mutants.changes import Change, changes, sample
-from mutants.relevance import has_netlist, own_tests, whole_tests
+from mutants.relevance import CHOICES, has_netlist, own_tests, whole_tests
 from mutants.workplace import PACKAGE, NoAnswer, Workplace
 
 __all__ = ["Answer", "Outcome", "judge", "main", "report"]
@@ -129,6 +129,8 @@ def _found(only: str) -> list[Change]:
     """All changes of the files whose path begins with ``only``."""
     root = PROJECT / PACKAGE
     files = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*.py"))}
+    for file in CHOICES:
+        del files[file]
     return [
         change
         for file, path in files.items()

@@ -1,6 +1,7 @@
 """Each kind of change is found where it may be, told on one line, and made alone."""
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,7 @@ def test_statements_are_dropped_one_by_one() -> None:
         "x = Memory(attrs={'a': 1}, name=f'x{1}')",
         "x = Signal(reset_less=True)",
         "super().__init__()",
+        "def __post_init__(self):\n    self._expect(1, 32)",
     ],
 )
 def test_what_alters_no_circuit_is_left_alone(source: str) -> None:
@@ -122,3 +124,12 @@ def test_samples_are_of_different_places_and_begin_alike() -> None:
     assert len(sample(found, 100, 0)) == 7
     assert sample(found, 100, 0)[:3] == sample(found, 3, 0)
     assert sample(found, 100, 0) != sample(found, 100, 1)
+
+
+def test_an_edit_elsewhere_leaves_a_sample_as_it_was() -> None:
+    source = "x = 1\ny = 2\nz = 3\n"
+    before = sample(changes(source, ""), 100, 0)
+    after = sample(changes("# More.\n" + source + "w = 4\n", ""), 100, 0)
+    assert [str(each) for each in after if each.text != "w = 4"] == [
+        str(replace(each, line=each.line + 1)) for each in before
+    ]

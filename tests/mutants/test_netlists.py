@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from mutants.netlists import circuits, digests, is_same, netlist, tidied
 
 
-class Adder(wiring.Component):
+class Adder(wiring.Component):  # type: ignore[type-arg]
     """The low 8 bits of ``a + b + more``, from a sum of ``width`` bits."""
 
     a: Signal
