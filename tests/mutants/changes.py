@@ -7,6 +7,7 @@ Left alone is what alters no circuit, or only which circuits are refused: docstr
 import ast
 import copy
 import hashlib
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -29,11 +30,12 @@ class Change:
     """``before``, the bytes from ``start`` to ``end`` of a source, becomes ``after``.
 
     ``file`` is relative to the package, ``where`` the class and function around it; ``text`` is the
-    line that it begins on, without the spaces around it.
+    line that it begins on, without the spaces around it, and ``column`` counts in that, from 1.
     """
 
     file: str
     line: int
+    column: int
     where: str
     text: str
     kind: Kind
@@ -43,7 +45,7 @@ class Change:
     end: int
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.summary}"
+        return f"{self.file}:{self.line}: {textwrap.shorten(self.summary, 120, placeholder=' …')}"
 
     @property
     def summary(self) -> str:
@@ -54,7 +56,7 @@ class Change:
 
     def lot(self, seed: int) -> str:
         """What is drawn for this change; the same wherever in the file it stands."""
-        drawn = f"{seed} {self.file} {self.where} {self.text} {self.summary}"
+        drawn = f"{seed} {self.file} {self.where} {self.text} {self.column} {self.summary}"
         return hashlib.sha256(drawn.encode()).hexdigest()
 
 
@@ -254,6 +256,7 @@ class _Finder(ast.NodeVisitor):
         """Note that ``other`` may stand for ``node``."""
         start = self._at(node.lineno, node.col_offset)
         end = self._at(node.end_lineno, node.end_col_offset)
+        text = self._lines[node.lineno - 1].decode()
         after = ast.unparse(ast.fix_missing_locations(other))
         if isinstance(other, ast.BinOp | ast.BoolOp | ast.Compare | ast.UnaryOp | ast.IfExp):
             after = f"({after})"
@@ -261,8 +264,9 @@ class _Finder(ast.NodeVisitor):
             Change(
                 file=self._file,
                 line=node.lineno,
+                column=node.col_offset - len(text) + len(text.lstrip()) + 1,
                 where=".".join(self._where),
-                text=self._lines[node.lineno - 1].decode().strip(),
+                text=text.strip(),
                 kind=kind,
                 before=ast.unparse(node),
                 after=after,

@@ -14,17 +14,18 @@ FILE = Path(__file__).with_name("equivalent.toml")
 
 @dataclass(frozen=True, kw_only=True)
 class Equivalent:
-    """A change by its `Change.file`, ``where``, ``text`` and ``summary``, and why it is one."""
+    """A change as in `Change`, ``change`` its ``summary``, and why nothing can be seen of it."""
 
     file: str
     where: str
     text: str
+    column: int
     change: str
     reason: str
 
     def matches(self, change: Change) -> bool:
-        told = change.file, change.where, change.text, change.summary
-        return (self.file, self.where, self.text, self.change) == told
+        told = change.file, change.where, change.text, change.column, change.summary
+        return (self.file, self.where, self.text, self.column, self.change) == told
 
 
 def read(path: Path = FILE) -> list[Equivalent]:

@@ -93,6 +93,7 @@ def test_a_change_says_where_it_is() -> None:
     assert change == Change(
         file="unit.py",
         line=3,
+        column=9,
         where="Unit.elaborate",
         text="return  1 # →",
         kind=Kind.CONSTANT,

@@ -138,7 +138,12 @@ def test_what_others_read_too_is_not_judged_by_netlists(file: str) -> None:
 def test_an_explained_change_is_not_counted() -> None:
     place = Place()
     known = Equivalent(
-        file="unit.py", where="total", text=ADDED.text, change=ADDED.summary, reason="b is 0"
+        file="unit.py",
+        where="total",
+        text="return a + b * 0",
+        column=8,
+        change="a + b * 0 -> (a - b * 0)",
+        reason="b is 0",
     )
     explained = judge(ADDED, place, [known])
     assert (explained.outcome, explained.by, place.asked) == (Outcome.EXPLAINED, "b is 0", [])
