@@ -10,10 +10,12 @@ TESTS := tests
 LONG := formal verify benchmarks
 FIGURES := docs/performance
 WORKERS := 2
+COUNT := 200
+SEED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test prove verify lint bench figures performance docs drawing wheel pins venv clean distclean moved
+.PHONY: help demo test prove verify mutants lint bench figures performance docs drawing wheel pins venv clean distclean moved
 
 help: ## List the targets
 	@echo "bitlane: DirectML's bit operators on an FPGA. Targets:"
@@ -34,6 +36,9 @@ prove: $(TEST_READY) ## Prove the circuit's control: streams, bursts, bus rules
 verify: $(TEST_READY) ## Run the long tests: every board's bitstream and netlist, many faults
 	@echo "== pytest, $(WORKERS) at a time"
 	@$(BIN)/python -m pytest -n $(WORKERS) tests/verify
+
+mutants: $(TEST_READY) ## Change the circuit in COUNT places, one at a time: do its tests notice?
+	@PYTHONPATH=tests $(BIN)/python -m mutants.run --count $(COUNT) --seed $(SEED) --workers $(WORKERS)
 
 lint: $(TEST_READY) ## Check style, types and imports
 	@echo "== ruff"

@@ -1,0 +1,95 @@
+"""The netlists of many circuits as digests: a change of none of them changes no circuit.
+
+As a program: prints the digests as JSON; given a file of them, ends with 0 if all are the same, and
+with 1, and the name, at the first that is not.
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
+from amaranth.hdl import Elaboratable
+
+from bitlane_boards import boards
+from bitlane_boards.flow.top import Top
+from bitlane_rtl.configurations import copy, full, small
+from bitlane_rtl.core import Core
+from bitlane_sim.circuit import Circuit
+from bitlane_sim.cxxrtl.program import program
+from bitlane_sim.netlist.design import NotPlain
+from bitlane_sim.netlist.plain import plain
+from bitlane_sim.netlist.yosys import flat_netlist
+
+__all__ = ["circuits", "digests", "is_same", "netlist", "tidied"]
+
+
+def circuits() -> Iterator[tuple[str, Callable[[], Elaboratable]]]:
+    """Circuits by name: those with names, of several widths and choices, and the boards'."""
+    one_port = replace(full(), read_ports=1, loops=6, slots=32, operand_registers=True)
+    few = replace(full(32), modes=small().modes, bursts=2, counters=False, address_width=30)
+    configurations = {
+        "copy": copy(),
+        "full": full(),
+        "full, 32 bits, block RAM": full(32, block_ram=True),
+        "full, 128 bits": full(128),
+        "full, one port, more loops": one_port,
+        "full, 32 bits, two bursts": few,
+        "small": small(),
+        "copy, 64 bits": copy(64),
+    }
+    for name, configuration in configurations.items():
+        yield name, partial(Core, configuration)
+    for name, board in boards().items():
+        yield name, partial(Top, board)
+
+
+def netlist(build: Callable[[], Elaboratable]) -> str:
+    """A circuit as Amaranth gives it to Yosys, wherever its source stands."""
+    return str(rtlil.convert(Circuit(build()), emit_src=False))
+
+
+def tidied(text: str) -> str:
+    """What is left of a netlist without the bits that nothing reads: the model that is simulated.
+
+    The netlist itself where it has what that model cannot have.
+    """
+    try:
+        model, _ = program(plain(flat_netlist(text)), ())
+    except NotPlain:
+        return text
+    return model
+
+
+def digests(text: str) -> dict[str, str]:
+    """What `is_same` needs of a netlist."""
+    return {"netlist": _digest(text), "tidied": _digest(tidied(text))}
+
+
+def is_same(known: Mapping[str, str], text: str) -> bool:
+    """Whether a netlist, or what is left of it, is that of which `digests` told."""
+    return known["netlist"] == _digest(text) or known["tidied"] == _digest(tidied(text))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _main(before: str = "") -> int:
+    if not before:
+        print(json.dumps({name: digests(netlist(build)) for name, build in circuits()}))
+        return 0
+    known = json.loads(Path(before).read_text(encoding="utf-8"))
+    for name, build in circuits():
+        if not is_same(known[name], netlist(build)):
+            print(name)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(*sys.argv[1:]))

@@ -1,0 +1,94 @@
+"""Which tests look at a file of the circuit: quick ones of its own, and those of all around it.
+
+By prefix of the file's path; the longest comes first, then the rooms that it stands in.
+"""
+
+from collections.abc import Mapping
+
+__all__ = ["CHOICES", "OWN", "WHOLE", "has_netlist", "own_tests", "whole_tests"]
+
+CHOICES = ("configurations.py",)
+"""Files that only say which circuits are built: any other choice is as right."""
+
+_ENGINE = (
+    "tests/rtl/test_engine.py",
+    "tests/rtl/test_engine_faults.py",
+    "tests/system/test_validate_on_simulator.py",
+    "tests/system/test_faults_on_simulator.py",
+    "tests/system/test_resealed_records.py",
+    "tests/sim/test_bench.py",
+)
+_BOARD = ("tests/rtl/link/test_serial_link.py", "tests/system/test_board_memories.py")
+
+OWN: Mapping[str, tuple[str, ...]] = {
+    "abi/": ("tests/host/test_abi_page.py", "tests/host/test_commands.py", "tests/rtl/control"),
+    "abi/link.py": ("tests/host/links/test_frames.py", "tests/rtl/link/test_bridge.py"),
+    "bit_unit/": ("tests/rtl/bit_unit/test_bit_unit.py",),
+    "bit_unit/halves.py": ("tests/rtl/bit_unit/test_halves.py",),
+    "bit_unit/logic.py": ("tests/rtl/bit_unit/test_logic.py",),
+    "bit_unit/popcount.py": ("tests/rtl/bit_unit/test_popcount.py",),
+    "bit_unit/shift.py": ("tests/rtl/bit_unit/test_shift.py",),
+    "bus/axi4.py": ("tests/rtl/bus/test_axi4.py",),
+    "bus/axi4_lite.py": ("tests/rtl/bus/test_axi4_lite.py",),
+    "bus/banks.py": ("tests/rtl/bus/test_banks.py",),
+    "bus/shared_sram.py": ("tests/rtl/bus/test_shared_sram.py",),
+    "bus/sram.py": ("tests/rtl/bus/test_sram.py", "tests/rtl/bus/test_shared_sram.py"),
+    "bus/storage.py": ("tests/rtl/bus/test_storage.py",),
+    "configuration": ("tests/rtl/test_core.py",),
+    "control/": ("tests/rtl/control/test_sequencer.py",),
+    "control/control_word.py": ("tests/rtl/control/test_refusals.py",),
+    "control/refusals.py": ("tests/rtl/control/test_refusals.py",),
+    "control/registers.py": ("tests/rtl/control/test_registers.py",),
+    "control/ring.py": ("tests/rtl/control/test_ring.py",),
+    "core.py": ("tests/rtl/test_core.py",),
+    "datapath/watchdog.py": ("tests/rtl/datapath/test_watchdog.py",),
+    "datapath/joiner.py": ("tests/rtl/datapath/test_joiner.py",),
+    "datapath/pairing.py": ("tests/rtl/datapath/test_pairing.py",),
+    "datapath/reader.py": ("tests/rtl/datapath/test_reader.py",),
+    "datapath/spans.py": ("tests/rtl/datapath/test_reader.py",),
+    "datapath/repack.py": ("tests/rtl/datapath/test_repack.py",),
+    "datapath/writer.py": ("tests/rtl/datapath/test_writer.py",),
+    "link/bridge.py": ("tests/rtl/link/test_bridge.py",),
+    "link/checksum.py": ("tests/rtl/link/test_checksum.py",),
+    "link/cobs.py": ("tests/rtl/link/test_cobs.py",),
+    "link/receiver.py": ("tests/rtl/link/test_receiver.py",),
+    "link/transmitter.py": ("tests/rtl/link/test_transmitter.py",),
+    "link/uart.py": ("tests/rtl/link/test_uart.py",),
+    "link/": ("tests/rtl/link/test_serial_link.py", "tests/rtl/link/test_efficiency.py"),
+    "ports/read_arbiter.py": ("tests/rtl/ports/test_read_arbiter.py",),
+    "ports/": ("tests/rtl/bus/test_shared_sram.py",),
+    "streams/queue.py": ("tests/rtl/streams/test_queue.py",),
+    "walk/bursts.py": ("tests/rtl/walk/test_bursts.py",),
+    "walk/follower.py": ("tests/rtl/walk/test_follower.py",),
+    "walk/loops.py": ("tests/rtl/walk/test_nest.py", "tests/rtl/walk/test_follower.py"),
+    "walk/nest.py": ("tests/rtl/walk/test_nest.py",),
+}
+"""The quick tests."""
+
+WHOLE: Mapping[str, tuple[str, ...]] = {
+    "": _ENGINE,
+    "bus/": _BOARD,
+    "link/": (*_BOARD, "tests/rtl/link/test_serial_link_damage.py"),
+}
+"""The others: where several match, all of them."""
+
+
+def own_tests(file: str) -> list[str]:
+    """The quick tests of ``file``."""
+    return _matching(OWN, file)
+
+
+def whole_tests(file: str) -> list[str]:
+    """What is to be asked of ``file`` after the quick tests."""
+    return _matching(WHOLE, file)
+
+
+def has_netlist(file: str) -> bool:
+    """Whether ``file`` is a circuit's, and nothing else reads it."""
+    return not file.startswith(("abi/", "configuration"))
+
+
+def _matching(table: Mapping[str, tuple[str, ...]], file: str) -> list[str]:
+    prefixes = sorted((prefix for prefix in table if file.startswith(prefix)), key=len)
+    found = [test for prefix in reversed(prefixes) for test in table[prefix]]
+    return list(dict.fromkeys(found))

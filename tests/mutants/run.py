@@ -1,0 +1,207 @@
+"""``make mutants``: changes the circuit's source in many places, one at a time, and runs its tests.
+
+A change that no test notices is a survivor: tests are missing, or it changes nothing, which is to
+be said with a reason in `equivalent.toml`. Answers are kept, so that a run that was stopped goes
+on where it was; survivors are tried again.
+"""
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Protocol
+
+from mutants import equivalent
+from mutants.changes import Change, changes, sample
+from mutants.relevance import CHOICES, has_netlist, own_tests, whole_tests
+from mutants.workplace import PACKAGE, NoAnswer, Workplace
+
+__all__ = ["Answer", "Outcome", "judge", "main", "report"]
+
+PROJECT = Path(__file__).parents[2]
+
+
+class Outcome(StrEnum):
+    """What became of a change."""
+
+    CAUGHT = "caught"
+    SAME = "same netlists"
+    EXPLAINED = "explained"
+    SURVIVED = "SURVIVED"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``by``: the test that caught it, or the reason why it changes nothing."""
+
+    outcome: Outcome
+    by: str
+    seconds: float
+
+
+class Place(Protocol):
+    """What `judge` asks of a `Workplace`."""
+
+    def changed(self, change: Change) -> AbstractContextManager[None]: ...
+
+    def fails(self, tests: Sequence[str]) -> str: ...
+
+    def passes_unchanged(self, test: str) -> bool: ...
+
+    def has_same_netlists(self) -> bool: ...
+
+
+def judge(change: Change, place: Place, known: Sequence[equivalent.Equivalent]) -> Answer:
+    """Find out what becomes of ``change``: quick tests, netlists, then all other tests.
+
+    Raises ``NoAnswer`` if a test fails without the change, too.
+    """
+    if why := equivalent.reason(change, known):
+        return Answer(Outcome.EXPLAINED, why, 0)
+    started = time.monotonic()
+    outcome, by = Outcome.SURVIVED, ""
+    with place.changed(change):
+        own = own_tests(change.file)
+        if own and (by := place.fails(own)):
+            outcome = Outcome.CAUGHT
+        elif has_netlist(change.file) and place.has_same_netlists():
+            outcome = Outcome.SAME
+        elif by := place.fails(whole_tests(change.file)):
+            outcome = Outcome.CAUGHT
+    if outcome is Outcome.CAUGHT and not place.passes_unchanged(by):
+        raise NoAnswer(f"fails without any change: {by}")
+    return Answer(outcome, by, round(time.monotonic() - started, 1))
+
+
+class Answers:
+    """Answers of this run and of earlier ones, in a file with a line for each."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._answers: dict[str, Answer] = {}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+            entry = json.loads(line)
+            answer = Answer(Outcome(entry["outcome"]), entry["by"], entry["seconds"])
+            self._answers[entry["key"]] = answer
+
+    @staticmethod
+    def _key(change: Change) -> str:
+        """The same as long as the changed file is the same."""
+        source = (PROJECT / PACKAGE / change.file).read_bytes()
+        place = f"{change.start} {change.after}"
+        return f"{change} {hashlib.sha256(source + place.encode()).hexdigest()[:16]}"
+
+    def get(self, change: Change) -> Answer | None:
+        """What was found out, if it still holds."""
+        answer = self._answers.get(self._key(change))
+        return answer if answer and answer.outcome in (Outcome.CAUGHT, Outcome.SAME) else None
+
+    def add(self, change: Change, answer: Answer) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"key": self._key(change), **asdict(answer)}) + "\n")
+
+
+def report(answers: Sequence[tuple[Change, Answer]]) -> tuple[str, bool]:
+    """What to print at the end, and whether no change survived."""
+    counts = Counter(answer.outcome for _, answer in answers)
+    lines = [
+        f"{PACKAGE}/{change} [{change.where}]"
+        for change, answer in answers
+        if answer.outcome is Outcome.SURVIVED
+    ]
+    told = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome)
+    seen = counts[Outcome.CAUGHT] + counts[Outcome.SURVIVED]
+    share = f"; {counts[Outcome.CAUGHT] / seen:.1%} of {seen} that change something" if seen else ""
+    return "\n".join([*lines, f"{len(answers)} changes: {told}{share}"]), not lines
+
+
+def _found(only: str) -> list[Change]:
+    """All changes of the files whose path begins with ``only``."""
+    root = PROJECT / PACKAGE
+    files = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*.py"))}
+    for file in CHOICES:
+        del files[file]
+    return [
+        change
+        for file, path in files.items()
+        if file.startswith(only)
+        for change in changes(path.read_text(encoding="utf-8"), file)
+    ]
+
+
+def _judge_all(
+    chosen: Sequence[Change], answers: Answers, places: Sequence[Workplace]
+) -> Iterator[tuple[Change, Answer]]:
+    """Judge what has no answer yet, one change in each place; the answers in order."""
+    known = equivalent.read()
+    idle: SimpleQueue[Workplace] = SimpleQueue()
+    for place in places:
+        idle.put(place)
+
+    def answer(change: Change) -> Answer:
+        if earlier := answers.get(change):
+            return earlier
+        place = idle.get()
+        try:
+            found = judge(change, place, known)
+        finally:
+            idle.put(place)
+        answers.add(change, found)
+        return found
+
+    with ThreadPoolExecutor(len(places)) as pool:
+        yield from zip(chosen, pool.map(answer, chosen), strict=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mutants", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--seed", type=int, default=1, help="which changes are chosen")
+    parser.add_argument("--count", type=int, default=200, help="how many (default: 200)")
+    parser.add_argument("--file", default="", help="only of this file or room, as walk/nest.py")
+    parser.add_argument("--list", action="store_true", help="only list them")
+    parser.add_argument("--workers", type=int, choices=(1, 2), default=1, help="at a time")
+    parser.add_argument("--deadline", type=float, default=900, help="seconds for the tests of one")
+    parser.add_argument("--answers", type=Path, default=PROJECT / "out/mutants.jsonl")
+    return parser
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run as a program; 1 if a change survived, 2 if nothing could be found out."""
+    options = _parser().parse_args(words)
+    chosen = sample(_found(options.file), options.count, options.seed)
+    if options.list:
+        print(*chosen, sep="\n")
+        return 0
+    answers = Answers(options.answers)
+    places = [Workplace(PROJECT, options.deadline) for _ in range(options.workers)]
+    judged = []
+    try:
+        for place in places:
+            place.remember_netlists()
+        for number, (change, answer) in enumerate(_judge_all(chosen, answers, places), 1):
+            print(f"{number:4}/{len(chosen)} {change}", flush=True)
+            print(f"{answer.outcome:>20}, {answer.seconds:g} s: {answer.by}", flush=True)
+            judged.append((change, answer))
+    except NoAnswer as error:
+        print(error, file=sys.stderr)
+        return 2
+    finally:
+        for place in places:
+            place.close()
+    text, good = report(judged)
+    print(text)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

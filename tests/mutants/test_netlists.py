@@ -1,0 +1,48 @@
+"""Netlists are the same if only bits differ that nothing reads, and differ if a result does."""
+
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from mutants.netlists import circuits, digests, is_same, netlist, tidied
+
+
+class Adder(wiring.Component):  # type: ignore[type-arg]
+    """The low 8 bits of ``a + b + more``, from a sum of ``width`` bits."""
+
+    a: Signal
+    b: Signal
+    total: Signal
+
+    def __init__(self, width: int, more: int = 0) -> None:
+        self._width = width
+        self._more = more
+        super().__init__({"a": In(8), "b": In(8), "total": Out(8)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        total = Signal(self._width)
+        m.d.comb += [total.eq(self.a + self.b + self._more), self.total.eq(total)]
+        return m
+
+
+BEFORE = netlist(lambda: Adder(8))
+
+
+def test_a_bit_that_nothing_reads_makes_another_netlist_but_the_same_model() -> None:
+    after = netlist(lambda: Adder(9))
+    assert after != BEFORE
+    assert tidied(after) == tidied(BEFORE)
+    assert is_same(digests(BEFORE), after)
+
+
+@pytest.mark.parametrize(("width", "more"), [(7, 0), (8, 1)])
+def test_another_result_makes_another_model(width: int, more: int) -> None:
+    assert not is_same(digests(BEFORE), netlist(lambda: Adder(width, more)))
+
+
+def test_circuits_have_names_of_their_own() -> None:
+    names = [name for name, _ in circuits()]
+    assert len(set(names)) == len(names)
+    assert {"copy", "small", "full", "icebreaker"} <= set(names)

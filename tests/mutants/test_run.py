@@ -1,0 +1,186 @@
+"""A change that the tests notice is caught, one that they do not survives, and none is left behind.
+
+Run on a project with a circuit of one function.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mutants import equivalent, run
+from mutants.changes import Change, changes
+from mutants.equivalent import Equivalent
+from mutants.relevance import OWN, WHOLE, own_tests, whole_tests
+from mutants.run import Answer, Answers, Outcome, judge, report
+from mutants.workplace import PACKAGE, NoAnswer, Workplace
+
+ROOT = Path(__file__).parents[2]
+
+UNIT = "def total(a, b):\n    return a + b * 0\n"
+TESTS = "from bitlane_rtl.unit import total\n\ndef test_total():\n    assert total(2, 3) == 2\n"
+HANGS = "import time\n\ndef test_it():\n    time.sleep(60)\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for folder in (PACKAGE, "sim", "host", "boards", "tests", "docs", "examples"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    (tmp_path / "README.md").touch()
+    (tmp_path / PACKAGE / "__init__.py").touch()
+    (tmp_path / PACKAGE / "unit.py").write_text(UNIT)
+    (tmp_path / "tests/test_total.py").write_text(TESTS)
+    (tmp_path / "tests/test_hangs.py").write_text(HANGS)
+    return tmp_path
+
+
+@pytest.fixture
+def place(project: Path) -> Iterator[Workplace]:
+    place = Workplace(project, deadline=30)
+    yield place
+    place.close()
+
+
+def change(summary: str) -> Change:
+    [found] = (each for each in changes(UNIT, "unit.py") if each.summary == summary)
+    return found
+
+
+def test_a_test_that_notices_a_change_is_named(place: Workplace, project: Path) -> None:
+    with place.changed(change("a + b * 0 -> (a - b * 0)")):
+        assert place.fails(["tests/test_total.py"]) == ""
+    with place.changed(change("b * 0 -> (b + 0)")):
+        assert place.fails(["tests/test_total.py"]) == "tests/test_total.py::test_total"
+        assert (project / PACKAGE / "unit.py").read_text() == UNIT
+        assert not place.passes_unchanged("tests/test_total.py::test_total")
+    assert place.passes_unchanged("tests/test_total.py::test_total")
+
+
+def test_tests_that_do_not_end_are_given_up(project: Path) -> None:
+    place = Workplace(project, deadline=2)
+    assert place.fails(["tests/test_hangs.py"]) == "deadline"
+    place.close()
+
+
+def test_tests_that_do_not_exist_are_no_answer(place: Workplace) -> None:
+    with pytest.raises(NoAnswer, match=r"test_nothing\.py"):
+        place.fails(["tests/test_nothing.py"])
+
+
+class Place:
+    """Answers as if there were tests; ``asked`` tells what it was asked."""
+
+    def __init__(self, *failing: str, same: bool = False) -> None:
+        self.asked: list[str] = []
+        self.broken: list[str] = []
+        self._failing = failing
+        self._same = same
+
+    def changed(self, change: Change) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def fails(self, tests: Sequence[str]) -> str:
+        self.asked += tests
+        return next((test for test in tests if test in self._failing), "")
+
+    def passes_unchanged(self, test: str) -> bool:
+        return test not in self.broken
+
+    def has_same_netlists(self) -> bool:
+        self.asked.append("netlists")
+        return self._same
+
+
+ADDED = change("a + b * 0 -> (a - b * 0)")
+
+
+@pytest.mark.parametrize("failing", ["own", "whole"])
+def test_a_change_is_caught_by_the_first_test_that_fails(failing: str) -> None:
+    moved = replace(ADDED, file="walk/bursts.py")
+    own, whole = own_tests(moved.file), whole_tests(moved.file)
+    place = Place({"own": own, "whole": whole}[failing][0])
+    answer = judge(moved, place, [])
+    assert (answer.outcome, answer.by) == (Outcome.CAUGHT, (own if failing == "own" else whole)[0])
+    assert place.asked == (own if failing == "own" else [*own, "netlists", *whole])
+
+
+def test_a_test_that_always_fails_is_no_answer() -> None:
+    place = Place(*whole_tests(ADDED.file))
+    place.broken += whole_tests(ADDED.file)
+    with pytest.raises(NoAnswer, match="fails without any change"):
+        judge(ADDED, place, [])
+
+
+def test_a_change_that_no_test_notices_survives() -> None:
+    answer = judge(ADDED, Place(), [])
+    assert answer.outcome is Outcome.SURVIVED
+    text, good = report([(ADDED, answer)])
+    assert "rtl/bitlane_rtl/unit.py:2: a + b * 0 -> (a - b * 0) [total]" in text
+    assert "0.0% of 1" in text
+    assert not good
+
+
+def test_a_change_of_no_netlist_is_asked_no_more() -> None:
+    place = Place(same=True)
+    assert judge(ADDED, place, []).outcome is Outcome.SAME
+    assert place.asked == ["netlists"]
+
+
+@pytest.mark.parametrize("file", ["abi/record.py", "configuration.py"])
+def test_what_others_read_too_is_not_judged_by_netlists(file: str) -> None:
+    answer = judge(replace(ADDED, file=file), Place(same=True), [])
+    assert answer.outcome is Outcome.SURVIVED
+
+
+def test_an_explained_change_is_not_counted() -> None:
+    place = Place()
+    known = Equivalent(
+        file="unit.py",
+        where="total",
+        text="return a + b * 0",
+        column=8,
+        change="a + b * 0 -> (a - b * 0)",
+        reason="b is 0",
+    )
+    explained = judge(ADDED, place, [known])
+    assert (explained.outcome, explained.by, place.asked) == (Outcome.EXPLAINED, "b is 0", [])
+    other = change("0 -> 1")
+    assert judge(other, place, [known]).outcome is Outcome.SURVIVED
+    caught = Answer(Outcome.CAUGHT, "test", 1)
+    text, good = report([(ADDED, explained), (other, caught)])
+    assert "1 caught" in text
+    assert "100.0% of 1" in text
+    assert good
+
+
+def test_answers_last_as_long_as_the_source(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "PROJECT", project)
+    path = project / "out/answers.jsonl"
+    caught, survived = Answer(Outcome.CAUGHT, "test", 1.5), Answer(Outcome.SURVIVED, "", 2)
+    Answers(path).add(ADDED, caught)
+    Answers(path).add(change("0 -> 1"), survived)
+    assert Answers(path).get(ADDED) == caught
+    assert Answers(path).get(change("0 -> 1")) is None, "survivors are tried again"
+    (project / PACKAGE / "unit.py").write_text(UNIT + "\n")
+    assert Answers(path).get(ADDED) is None
+
+
+def test_all_tests_of_the_tables_are_there() -> None:
+    package = ROOT / PACKAGE
+    for prefix, tests in (*OWN.items(), *WHOLE.items()):
+        assert any(
+            path.relative_to(package).as_posix().startswith(prefix) for path in package.rglob("*")
+        ), prefix
+        for test in tests:
+            assert (ROOT / test).exists(), test
+
+
+def test_every_explained_change_can_still_be_made() -> None:
+    for known in equivalent.read():
+        source = (ROOT / PACKAGE / known.file).read_text(encoding="utf-8")
+        found = [each for each in changes(source, known.file) if known.matches(each)]
+        assert len(found) == 1, str(known)
+        assert known.reason

@@ -1,0 +1,124 @@
+"""A copy of the project in a temporary folder, in which changes are made and tests are run."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from mutants.changes import Change, apply
+
+__all__ = ["PACKAGE", "NoAnswer", "Workplace"]
+
+PACKAGE = "rtl/bitlane_rtl"
+
+_PATH = ("rtl", "sim", "host", "boards", "tests")
+_FOLDERS = (*_PATH, "docs", "examples")
+_FILES = ("pyproject.toml", "README.md")
+
+_PASSED, _FAILED, _INTERRUPTED = 0, 1, 2
+"""Exit codes of pytest. All others say that it was asked wrongly."""
+
+_TEST_SECONDS = 180
+"""A test that takes longer has failed: a circuit that hangs, where the test does not see to it."""
+
+_OPTIONS = ("-x", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider", "-p", "no:xdist")
+
+
+class NoAnswer(Exception):
+    """Tests or netlists could not be had at all."""
+
+
+class Workplace:
+    """Holds one change at a time. The project that it is a copy of is never written to."""
+
+    def __init__(self, project: Path, deadline: float) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="mutants-"))
+        self._deadline = deadline
+        for name in _FOLDERS:
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(project / name, self._folder / name, ignore=ignored)
+        for name in _FILES:
+            shutil.copy(project / name, self._folder)
+        path = os.pathsep.join(str(self._folder / name) for name in _PATH)
+        self._passing: set[str] = set()
+        self._models = self._folder / "models"
+        self._netlists = self._folder / "netlists.json"
+        self._environment = {**os.environ, "PYTHONPATH": path, "BITLANE_CACHE": str(self._models)}
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @contextmanager
+    def changed(self, change: Change) -> Iterator[None]:
+        """The copy with ``change`` made, for as long as the block lasts."""
+        path = self._folder / PACKAGE / change.file
+        before = path.read_text(encoding="utf-8")
+        self._write(path, apply(change, before))
+        try:
+            yield
+        finally:
+            self._write(path, before)
+            shutil.rmtree(self._models, ignore_errors=True)
+
+    def _write(self, path: Path, text: str) -> None:
+        path.write_text(text, encoding="utf-8")
+        # Python compares a source's time in seconds, and its size: both may be as they were.
+        for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+            compiled.unlink()
+
+    def fails(self, tests: Sequence[str]) -> str:
+        """The first of ``tests`` that fails, or what else went wrong; empty if all pass.
+
+        Raises ``NoAnswer`` if there is no such test.
+        """
+        code, output = self._run("pytest", *_OPTIONS, f"--timeout={_TEST_SECONDS}", *tests)
+        if code is None:
+            return "deadline"
+        if code == _PASSED:
+            return ""
+        if code not in (_FAILED, _INTERRUPTED):
+            raise NoAnswer(output)
+        # What follows the name is the reason; names of tests may have spaces.
+        found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, flags=re.M)
+        return found[1] if found else "pytest ended"
+
+    def passes_unchanged(self, test: str) -> bool:
+        """Whether what `fails` named passes as long as nothing is changed."""
+        if test not in self._passing and "::" in test and not self.fails([test]):
+            self._passing.add(test)
+        return test in self._passing or "::" not in test
+
+    def remember_netlists(self) -> None:
+        """Take the netlists as they are now for those to compare with."""
+        code, output = self._run("mutants.netlists")
+        if code != 0:
+            raise NoAnswer(output)
+        self._netlists.write_text(json.dumps(json.loads(output)), encoding="utf-8")
+
+    def has_same_netlists(self) -> bool:
+        """Whether all netlists can be made and are those that were remembered, tidied or not."""
+        code, _ = self._run("mutants.netlists", str(self._netlists))
+        return code == 0
+
+    def _run(self, *command: str) -> tuple[int | None, str]:
+        """Exit code, None after the deadline, and output of a Python module."""
+        try:
+            ended = subprocess.run(
+                [sys.executable, "-m", *command],
+                cwd=self._folder,
+                env=self._environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=self._deadline,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return None, ""
+        return ended.returncode, ended.stdout
