@@ -57,7 +57,7 @@ class Row:
 
 def full_engine(width: int, ports: int) -> Configuration:
     """The engine that is measured: all operators, modes and lanes, four loops."""
-    return Configuration(data_width=width, read_ports=ports, memory_bytes=commands.MEMORY)
+    return Configuration(data_width=width, read_ports=ports)
 
 
 def measure(

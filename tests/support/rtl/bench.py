@@ -1,7 +1,7 @@
 """An engine with a memory on its native ports and a host on its control port, for tests."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cache
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Bits, Lane, Mode, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.engine import Engine
-from support.rtl.compiled import CompiledCircuit
+from support.rtl.compiled import compiled
 from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.records import Task, apply, pack
 from support.rtl.streams import NO_STALLS, Stalls, simulate
@@ -34,17 +34,11 @@ def logic(op: Op, a: int, b: int | None, y: int, size: int, **options: Any) -> T
     return Task(op, dense(a, size), second, dense(y, size), **options)
 
 
-@cache
-def _compiled(configuration: Configuration) -> tuple[Engine, CompiledCircuit]:
-    engine = Engine(configuration)
-    return engine, CompiledCircuit(engine)
-
-
 class EngineBench:
     """Runs an engine against ``memory_bytes`` of random memory.
 
-    It is ``compiled`` unless said otherwise: once for each configuration, which takes longer than
-    one test does on Amaranth's own simulator.
+    ``compile_it``: once for each configuration, which takes longer than one test does on Amaranth's
+    own simulator.
     """
 
     def __init__(
@@ -54,14 +48,16 @@ class EngineBench:
         stalls: Stalls = NO_STALLS,
         seed: int = 0,
         *,
-        compiled: bool = True,
+        compile_it: bool = True,
     ) -> None:
         self.configuration = configuration
-        self._circuit: CompiledCircuit | None = None
-        if compiled:
-            self.dut, self._circuit = _compiled(configuration)
+        self._simulate: Callable[..., None]
+        if compile_it:
+            self.dut, circuit = compiled(Engine, configuration)
+            self._simulate = circuit.simulate
         else:
             self.dut = Engine(configuration)
+            self._simulate = partial(simulate, self.dut)
         data = np.random.default_rng(seed).integers(
             0, 256, configuration.memory_bytes, dtype=np.uint8
         )
@@ -84,11 +80,7 @@ class EngineBench:
                 await ctx.tick()
                 self.cycle += 1
 
-        background = [*(server.run for server in self.servers), count]
-        if self._circuit:
-            self._circuit.simulate([host], background, deadline)
-        else:
-            simulate(self.dut, host, background=background, deadline=deadline)
+        self._simulate(host, background=[*self.servers, count], deadline=deadline)
 
     async def write(self, ctx: Any, offset: int, value: int) -> None:
         port = self.dut.control

@@ -5,19 +5,20 @@ Knows nothing of any circuit of bitlane. Testbenches are those that Amaranth's s
 reach the circuit at its ports alone.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from amaranth.hdl import Value
 from amaranth.lib import wiring
 
 from bitlane_sim.circuit import Circuit
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from support.rtl.streams import DEADLINE, Runs, Testbench, function_of
 
-__all__ = ["CompiledCircuit"]
+__all__ = ["CompiledCircuit", "compiled"]
 
-Testbench = Callable[[Any], Awaitable[None]]
+_Component = TypeVar("_Component", bound=wiring.Component)
 
 
 class CompiledCircuit:
@@ -31,18 +32,17 @@ class CompiledCircuit:
 
     def simulate(
         self,
-        testbenches: Sequence[Testbench],
-        background: Sequence[Testbench] = (),
-        deadline: int = 20_000,
+        *testbenches: Runs | Testbench,
+        background: Sequence[Runs | Testbench] = (),
+        deadline: int = DEADLINE,
     ) -> None:
-        """Clock the circuit from power-on until every one of ``testbenches`` has returned.
+        """What `streams.simulate` does, from power-on.
 
-        In a cycle they go on in their order, and after them those in the ``background``, which need
-        not return. Raises ``AssertionError`` if that takes more than ``deadline`` cycles.
+        In a cycle ``testbenches`` go on in their order, and after them those in ``background``.
         """
         self._evaluator.reset()
         context = _Context(self._evaluator, self._names)
-        tasks = [_Task(context, each) for each in (*testbenches, *background)]
+        tasks = [_Task(context, function_of(each)) for each in (*testbenches, *background)]
         for _ in range(deadline):
             if all(task.finished for task in tasks[: len(testbenches)]):
                 return
@@ -52,6 +52,20 @@ class CompiledCircuit:
             for task in tasks:
                 task.go_on()
         raise AssertionError(f"not finished after {deadline} cycles")
+
+
+_known: dict[tuple[Any, ...], tuple[Any, CompiledCircuit]] = {}
+
+
+def compiled(
+    make: Callable[..., _Component], *arguments: Hashable
+) -> tuple[_Component, CompiledCircuit]:
+    """``make(*arguments)``, and it compiled: the same pair for the same arguments."""
+    key = (make, *arguments)
+    if key not in _known:
+        component = make(*arguments)
+        _known[key] = component, CompiledCircuit(component)
+    return _known[key]
 
 
 @dataclass(frozen=True)
