@@ -1,7 +1,9 @@
 """Prepare an Amaranth circuit for an evaluator: ports by name, one clock domain around it."""
 
+from functools import cached_property
 from typing import Any
 
+from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
 from amaranth.hdl import ClockDomain, Elaboratable, Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -61,6 +63,12 @@ class Circuit(Elaboratable):
     def widths(self) -> dict[str, int]:
         """Bits of every input and output."""
         return {name: len(value) for name, value in {**self.inputs, **self.outputs}.items()}
+
+    @cached_property
+    def netlist(self) -> str:
+        """All of it as RTLIL. Written once: for a whole system that takes a second."""
+        text: str = rtlil.convert(self, emit_src=False)
+        return text
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

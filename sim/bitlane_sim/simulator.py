@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -54,6 +55,12 @@ class Report:
     last: int
 
 
+@lru_cache(maxsize=4)
+def _system(configuration: Configuration) -> System:
+    """The same one for the same configuration, so that it is turned into a netlist once."""
+    return System(configuration)
+
+
 class Simulator:
     """A simulated system, clocked only while a method of it runs.
 
@@ -83,7 +90,7 @@ class Simulator:
     ) -> None:
         self.configuration = configuration
         self.memory: NDArray[np.uint8] = np.zeros(configuration.memory_bytes, np.uint8)
-        system = System(configuration)
+        system = _system(configuration)
         self.channels = list(system.channels)
         make = EVALUATORS[evaluator] if isinstance(evaluator, str) else evaluator
         self.evaluator = make(

@@ -62,7 +62,7 @@ def test_changed_compiler_compiles_anew(
 def test_processes_that_ask_at_once_compile_once(fresh_cache: Path) -> None:
     script = (
         "from bitlane_sim.circuit import Circuit; from bitlane_sim.cxxrtl.compile import build;"
-        "from sim.evaluated import STORAGE, Mixer;"
+        "from support.sim.evaluated import STORAGE, Mixer;"
         "print(build(Circuit(Mixer()), STORAGE).fresh)"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

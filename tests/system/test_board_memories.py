@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,11 @@ def load(run: CxxrtlEvaluator, address: int, size: int) -> bytes:
     return bytes(run.run([*batch, Set("host__enable", 0)]))
 
 
+@cache
+def compiled(data_width: int, banks: int) -> CxxrtlEvaluator:
+    return CxxrtlEvaluator(System(data_width, banks))
+
+
 @pytest.mark.parametrize(
     ("banks", "op", "cycles_a_beat"),
     [
@@ -103,35 +109,33 @@ def load(run: CxxrtlEvaluator, address: int, size: int) -> bytes:
 @pytest.mark.parametrize("host_works", [False, True], ids=["alone", "host"])
 def test_cycles_a_beat(banks: int, op: Op, cycles_a_beat: int, host_works: bool) -> None:
     width = 64 if banks == 2 else 32
-    run = CxxrtlEvaluator(System(width, banks))
-    try:
-        data = np.random.default_rng(0).integers(0, 256, 3 * SIZE, np.uint8)
-        store(run, 0, data.tobytes())
-        b = SIZE if op.reads_b else None
-        words = encode(move(op, SIZE, 0, b, 2 * SIZE), interrupt=True).tolist()
-        for number, word in enumerate(words):
-            write_register(run, RING_OFFSET + 4 * number, word)
-        entry = register("INTERRUPT")
-        write_register(run, entry.offset, entry["ENABLE"].insert(1))
-        run.step(50)
-        rng = random.Random(0)
-        start = run.cycles
-        write_register(run, register("DOORBELL").offset, 1)
-        accesses = 0
-        while host_works and not run.get("irq") and run.cycles < start + 8 * SIZE:
-            # As often as the link's bridge at its fastest.
-            place = 3 * SIZE + rng.randrange(SIZE)
-            value = rng.randrange(256)
-            store(run, place, bytes([value]))
-            assert load(run, place, 1) == bytes([value])
-            run.step(2)
-            accesses += 2
-        assert host_works or run.run_until("irq", 8 * SIZE)
-        cycles = run.cycles - start
-        expected = ~data[:SIZE] if op is Op.NOT else data[:SIZE] ^ data[SIZE : 2 * SIZE]
-        assert load(run, 2 * SIZE, SIZE) == expected.tobytes()
-    finally:
-        run.close()
+    run = compiled(width, banks)
+    run.reset()
+    data = np.random.default_rng(0).integers(0, 256, 3 * SIZE, np.uint8)
+    store(run, 0, data.tobytes())
+    b = SIZE if op.reads_b else None
+    words = encode(move(op, SIZE, 0, b, 2 * SIZE), interrupt=True).tolist()
+    for number, word in enumerate(words):
+        write_register(run, RING_OFFSET + 4 * number, word)
+    entry = register("INTERRUPT")
+    write_register(run, entry.offset, entry["ENABLE"].insert(1))
+    run.step(50)
+    rng = random.Random(0)
+    start = run.cycles
+    write_register(run, register("DOORBELL").offset, 1)
+    accesses = 0
+    while host_works and not run.get("irq") and run.cycles < start + 8 * SIZE:
+        # As often as the link's bridge at its fastest.
+        place = 3 * SIZE + rng.randrange(SIZE)
+        value = rng.randrange(256)
+        store(run, place, bytes([value]))
+        assert load(run, place, 1) == bytes([value])
+        run.step(2)
+        accesses += 2
+    assert host_works or run.run_until("irq", 8 * SIZE)
+    cycles = run.cycles - start
+    expected = ~data[:SIZE] if op is Op.NOT else data[:SIZE] ^ data[SIZE : 2 * SIZE]
+    assert load(run, 2 * SIZE, SIZE) == expected.tobytes()
     beats = SIZE * 8 // width
     longest = cycles_a_beat * beats + accesses + STARTED_BY
     assert cycles_a_beat * beats <= cycles <= longest, f"{cycles} cycles for {beats} beats"

@@ -5,6 +5,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +28,30 @@ TABLE = dict(
 """What the examples' page says that each of them prints."""
 
 
-def bitlane(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in ``folder``, in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "bitlane", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+@dataclass(frozen=True)
+class Ran:
+    """What became of a command."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Bitlane = Callable[..., Ran]
+
+
+@pytest.fixture
+def bitlane(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Bitlane:
+    """Runs the command in ``tmp_path``."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Ran:
+        returncode = cli.main(arguments)
+        return Ran(returncode, *capsys.readouterr())
+
+    return run
 
 
 def test_every_example_is_in_the_table() -> None:
@@ -44,8 +59,8 @@ def test_every_example_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_every_example_prints_what_its_page_says(name: str, tmp_path: Path) -> None:
-    ran = bitlane(tmp_path, "run", str(EXAMPLES / name), "--device", "sim")
+def test_every_example_prints_what_its_page_says(name: str, bitlane: Bitlane) -> None:
+    ran = bitlane("run", str(EXAMPLES / name), "--device", "sim")
     assert (ran.returncode, ran.stderr) == (0, "")
     lines = ran.stdout.splitlines()
     assert lines[0].startswith("Running on 'simulator ")
@@ -64,11 +79,8 @@ def test_every_example_prints_what_its_page_says(name: str, tmp_path: Path) -> N
     assert [text for text in printed if text][: len(expected)] == expected
 
 
-def test_waveforms_are_written(tmp_path: Path) -> None:
-    url = "sim:pysim"
-    ran = bitlane(
-        tmp_path, "run", str(EXAMPLES / "bit_not.json"), "--device", url, "--vcd", "w.vcd"
-    )
+def test_waveforms_are_written(tmp_path: Path, bitlane: Bitlane) -> None:
+    ran = bitlane("run", str(EXAMPLES / "bit_not.json"), "--device", "sim:pysim", "--vcd", "w.vcd")
     assert (ran.returncode, ran.stderr) == (0, "")
     text = (tmp_path / "w.vcd").read_text()
     head, end, body = text.partition("$enddefinitions $end")
@@ -119,7 +131,16 @@ def write(folder: Path, content: object) -> str:
 
 
 def test_files_are_written(tmp_path: Path) -> None:
-    ran = bitlane(tmp_path, "run", write(tmp_path, model()))
+    """By a process of its own, as all commands are of which the tests here call the function."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "bitlane", "run", write(tmp_path, model())],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "Resource 'out' written to 'out.npy'" in ran.stdout
     assert np.load(tmp_path / "out.npy").tolist() == [254, 253, 252, 251]
@@ -191,9 +212,11 @@ WRONG: dict[str, tuple[object, list[str], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_input_takes_one_line_and_leaves_nothing(name: str, tmp_path: Path) -> None:
+def test_wrong_input_takes_one_line_and_leaves_nothing(
+    name: str, tmp_path: Path, bitlane: Bitlane
+) -> None:
     content, options, parts = WRONG[name]
-    ran = bitlane(tmp_path, "run", write(tmp_path, content), *options)
+    ran = bitlane("run", write(tmp_path, content), *options)
     assert ran.returncode == cli.UNUSABLE
     assert ran.stdout == ""
     assert ran.stderr.startswith("bitlane: ")
@@ -203,19 +226,21 @@ def test_wrong_input_takes_one_line_and_leaves_nothing(name: str, tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    ran = bitlane(tmp_path, "run", "nowhere.json")
+def test_a_missing_file_is_named(tmp_path: Path, bitlane: Bitlane) -> None:
+    ran = bitlane("run", "nowhere.json")
     assert (ran.returncode, ran.stdout) == (cli.UNUSABLE, "")
     assert ran.stderr == "bitlane: nowhere.json: No such file or directory\n"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_array_file_too_small_for_its_tensor_is_refused(tmp_path: Path) -> None:
+def test_an_array_file_too_small_for_its_tensor_is_refused(
+    tmp_path: Path, bitlane: Bitlane
+) -> None:
     np.save(tmp_path / "in.npy", np.arange(3, dtype=np.uint8))
     content = changed("resources", "in", value={"initialValues": {"sourcePath": "in.npy"}})
     for tensor in content["dispatchables"]["not"]["desc"].values():
         tensor["Sizes"] = [8]
-    ran = bitlane(tmp_path, "run", write(tmp_path, content))
+    ran = bitlane("run", write(tmp_path, content))
     assert (ran.returncode, ran.stdout) == (cli.UNUSABLE, "")
     assert ran.stderr.count("\n") == 1, ran.stderr
     for part in ("InputTensor", "at least 8"):
@@ -224,7 +249,7 @@ def test_an_array_file_too_small_for_its_tensor_is_refused(tmp_path: Path) -> No
 
 
 def test_a_device_that_gives_one_wrong_bit_fails_the_check(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bitlane: Bitlane
 ) -> None:
     read = SimulatorLink.read
 
@@ -234,12 +259,12 @@ def test_a_device_that_gives_one_wrong_bit_fails_the_check(
             data[2] ^= 0x40
         return data
 
-    monkeypatch.chdir(tmp_path)
     name = write(tmp_path, model())
-    assert cli.main(["run", name]) == cli.DONE
-    assert "Check 'not': 4 bytes equal" in capsys.readouterr().out
+    ran = bitlane("run", name)
+    assert ran.returncode == cli.DONE
+    assert "Check 'not': 4 bytes equal" in ran.stdout
     monkeypatch.setattr(SimulatorLink, "read", corrupt)
-    assert cli.main(["run", name]) == cli.CHECK_FAILED
-    shown = "Check 'not': 1 of 4 bytes differ, first byte 2 of 'out'"
-    assert shown in capsys.readouterr().out
-    assert cli.main(["run", name, "--no-check"]) == cli.DONE
+    ran = bitlane("run", name)
+    assert ran.returncode == cli.CHECK_FAILED
+    assert "Check 'not': 1 of 4 bytes differ, first byte 2 of 'out'" in ran.stdout
+    assert bitlane("run", name, "--no-check").returncode == cli.DONE

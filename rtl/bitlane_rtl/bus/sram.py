@@ -1,8 +1,9 @@
 """A single-port synchronous memory behind the engine's memory ports. It stores nothing itself."""
 
+from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -38,6 +39,20 @@ class Sram(wiring.Signature):
                 "read_data": In(data_width),
             }
         )
+
+
+@dataclass
+class _Access:
+    """What a read or a write needs of the memory.
+
+    Requests stay at the ports until their last word, and only the words done are counted.
+    """
+
+    possible: Value
+    address: Value
+    """Of the burst, in bytes."""
+    offset: Signal
+    """Words of the burst that are done."""
 
 
 class SramPort(wiring.Component):
@@ -108,32 +123,57 @@ class SramPort(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        write, memory = self.write, self.memory
-        readers = [self.a, self.b] if self._read_ports == 2 else [self.a]
-        offset_bits = len(self.a.request.payload.length)
-        byte_bits = (self._data_width // 8 - 1).bit_length()
-
-        # Requests stay at the ports until their last word, and only the words done are counted. A
-        # burst does not leave its block, so nothing is carried into the address above it.
-        read_offset = Signal(offset_bits)
-        write_offset = Signal(offset_bits)
-
-        # The reader that goes, until the end of its burst.
         reads = Signal()
+        writes = Signal()
+        read = self._read(m, reads)
+        write = self._write(m, writes)
+        # Whose turn it is, and so the address, does not depend on `hold`, which comes late.
+        turn = in_turn(m, read.possible, write.possible, ~self.hold)
+
+        # A burst does not leave its block, so nothing is carried into the address above it. The two
+        # are kept apart, or CXXRTL takes the address for a wire that depends on itself.
+        byte_bits = (self._data_width // 8 - 1).bit_length()
+        block_bits = byte_bits + len(read.offset)
+        word = Mux(turn, write.address[byte_bits:block_bits], read.address[byte_bits:block_bits])
+        block = Mux(turn, write.address[block_bits:], read.address[block_bits:])
+        in_block = Signal.like(read.offset, init=0)
+        beat: Any = self.write.data.payload
+        m.d.comb += [
+            in_block.eq(word + Mux(turn, write.offset, read.offset)),
+            reads.eq(read.possible & ~turn & ~self.hold),
+            writes.eq(turn & ~self.hold),
+            self.memory.enable.eq((read.possible | write.possible) & ~self.hold),
+            self.memory.address.eq(Cat(in_block, block)),
+            self.memory.strobe.eq(beat.strobe & turn.replicate(self._data_width // 8)),
+            self.memory.write_data.eq(beat.data),
+        ]
+        return m
+
+    def _read(self, m: Module, reads: Signal) -> _Access:
+        """Choose a reader until the end of its burst, and give it the beats."""
+        offset = Signal.like(self.a.request.payload.length, name="read_offset", init=0)
         done = Signal()
+        a = self.a.request
         if self._read_ports == 2:
-            a, b = self.a.request, self.b.request
+            b = self.b.request
             grant_b: Signal | Const = in_turn(m, a.valid, b.valid, done)
             asked = a.valid | b.valid
             address = Mux(grant_b, b.payload.address, a.payload.address)
             length = Mux(grant_b, b.payload.length, a.payload.length)
+            m.d.comb += b.ready.eq(done & grant_b)
         else:
             grant_b = Const(0)
-            asked = self.a.request.valid
-            address, length = self.a.request.payload.address, self.a.request.payload.length
-        last = read_offset == length
-        m.d.comb += done.eq(reads & last)
+            asked, address, length = a.valid, a.payload.address, a.payload.length
+        last = offset == length
+        beat_taken = self._give(m, reads, last, grant_b)
+        m.d.comb += [done.eq(reads & last), a.ready.eq(done & ~grant_b)]
+        with m.If(reads):
+            m.d.sync += offset.eq(Mux(last, 0, offset + 1))
+        return _Access(asked & beat_taken, address, offset)
 
+    def _give(self, m: Module, reads: Signal, last: Value, to_b: Value) -> Value:
+        """Give out the words that are read. Returns whether another may be."""
+        readers = [self.a, self.b] if self._read_ports == 2 else [self.a]
         # A word that was read stands at the memory for a cycle, then in `stash` if not taken.
         fresh = Signal()
         stashed = Signal()
@@ -143,27 +183,25 @@ class SramPort(wiring.Component):
         beat_taken = Signal()
         m.d.sync += [fresh.eq(reads), stashed.eq((fresh | stashed) & ~beat_taken)]
         with m.If(fresh):
-            m.d.sync += stash.eq(memory.read_data)
+            m.d.sync += stash.eq(self.memory.read_data)
         with m.If(reads):
-            m.d.sync += [
-                beat_last.eq(last),
-                beat_of_b.eq(grant_b),
-                read_offset.eq(Mux(last, 0, read_offset + 1)),
-            ]
+            m.d.sync += [beat_last.eq(last), beat_of_b.eq(to_b)]
         m.d.comb += beat_taken.eq(self.a.data.ready)
         for index, reader in enumerate(readers):
             mine = beat_of_b == index
             m.d.comb += [
-                reader.request.ready.eq(done & (grant_b == index)),
                 reader.data.valid.eq((fresh | stashed) & mine),
-                reader.data.payload.data.eq(Mux(stashed, stash, memory.read_data)),
+                reader.data.payload.data.eq(Mux(stashed, stash, self.memory.read_data)),
                 reader.data.payload.last.eq(beat_last),
                 reader.data.payload.error.eq(0),
             ]
             with m.If(mine):
                 m.d.comb += beat_taken.eq(reader.data.ready)
+        return beat_taken | ~(fresh | stashed)
 
-        writes = Signal()
+    def _write(self, m: Module, writes: Signal) -> _Access:
+        write = self.write
+        offset = Signal.like(write.request.payload.length, name="write_offset", init=0)
         ends = Signal()
         responding = Signal()
         m.d.comb += [
@@ -175,24 +213,7 @@ class SramPort(wiring.Component):
         ]
         m.d.sync += responding.eq(ends | (responding & ~write.response.ready))
         with m.If(writes):
-            m.d.sync += write_offset.eq(Mux(ends, 0, write_offset + 1))
-
-        can_read = asked & (beat_taken | ~(fresh | stashed))
-        can_write = write.request.valid & write.data.valid & (write.response.ready | ~responding)
-        # Whose turn it is, and so the address, does not depend on `hold`, which comes late.
-        turn = in_turn(m, can_read, can_write, ~self.hold)
-        # Kept apart, or CXXRTL takes the address for a wire that depends on itself.
-        word, block = address[byte_bits:][:offset_bits], address[byte_bits + offset_bits :]
-        write_address = write.request.payload.address[byte_bits:]
-        low = Mux(turn, write_address[:offset_bits], word)
-        in_block = Signal(offset_bits)
-        m.d.comb += in_block.eq(low + Mux(turn, write_offset, read_offset))
-        m.d.comb += [
-            reads.eq(can_read & ~turn & ~self.hold),
-            writes.eq(turn & ~self.hold),
-            memory.enable.eq((can_read | can_write) & ~self.hold),
-            memory.address.eq(Cat(in_block, Mux(turn, write_address[offset_bits:], block))),
-            memory.strobe.eq(write.data.payload.strobe & turn.replicate(self._data_width // 8)),
-            memory.write_data.eq(write.data.payload.data),
-        ]
-        return m
+            m.d.sync += offset.eq(Mux(ends, 0, offset + 1))
+        can_respond = write.response.ready | ~responding
+        possible = write.request.valid & write.data.valid & can_respond
+        return _Access(possible, write.request.payload.address, offset)

@@ -6,7 +6,7 @@ Nothing of a request is executed unless all of it can be, and no write that is a
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import CONTROL_BASE, WORD_BYTES
@@ -22,6 +22,7 @@ from ..abi.link import (
 from ..configuration import Configuration
 from ..ports.byte_access import ByteAccess
 from ..ports.control_port import CONTROL_ADDRESS_WIDTH, ControlPort
+from .one_hot import ALWAYS, follow
 from .receiver import Kind
 from .transmitter import AnswerByte
 
@@ -58,6 +59,57 @@ class _Window:
         return Cat(low[: self.bits], Const(high, 32))[:width]
 
 
+class _State(data.Struct):
+    """Which step of a request is due."""
+
+    header: 1 = 1
+    address: 1
+    check: 1
+    decide: 1
+    choose: 1
+    """Whether there is another byte."""
+    take: 1
+    """A byte to write."""
+    fetch: 1
+    """A byte to read."""
+    load: 1
+    """A word that was read."""
+    give: 1
+    """A byte that was read."""
+    tell_number: 1
+    tell_status: 1
+
+
+class _Request:
+    """What is known of a request while it is executed."""
+
+    def __init__(self, address_bits: int) -> None:
+        self.state: Any = Signal(_State)
+        self.popped = Signal()
+        """A byte of it is taken in this cycle."""
+        self.header_step = Signal(3)
+        """The header's byte that comes next."""
+        self.number = Signal(range(SEQUENCES), reset_less=True)
+        self.kind: Any = Signal(Kind, reset_less=True)
+        self.complains = Signal()
+        """It is no request: the host is to be told the expected number."""
+        self.oversize = Signal(reset_less=True)
+        self.refused = Signal()
+        self.to_control = Signal(reset_less=True)
+        self.to_memory = Signal()
+        self.left = Signal(_SIZE_BITS)
+        """Minus the bytes that are left; but a HELLO's is 0 and goes up to HELLO_BYTES."""
+        self.none_left = Signal()
+        self.identity = Signal()
+        """A HELLO's next byte is one of _IDENTITY."""
+        self.word = Signal(32, reset_less=True)
+        """First the address, then bytes on their way to or from the control window."""
+        self.place = Signal(address_bits + 1)
+        """The address of the next byte, and a bit more, to tell a carry."""
+        self.sum = Signal(address_bits + 1)
+        """What becomes of ``place``; in ``check`` the address of the last byte."""
+
+
 class Bridge(wiring.Component):
     """Executes requests.
 
@@ -87,9 +139,9 @@ class Bridge(wiring.Component):
     takes a cycle more when it is read. A memory that is not ready, and ``i`` and ``o`` that are
     not, add their waits.
     Path through it: from ``memory.ready`` to ``i.ready``.
-    Area (128 KiB of memory): 180 LUT4 and 93 flip-flops on iCE40.
+    Area (128 KiB of memory): 181 LUT4 and 93 flip-flops on iCE40.
 
-    The numbers in ``left`` and ``count``, and where constants are assigned last, are chosen for
+    The numbers in ``left`` and ``place``, and where constants are assigned last, are chosen for
     iCE40: its adders can select between sum and another value, but not negate; its flip-flops can
     be set to constants at no cost, but start as 0.
     """
@@ -121,181 +173,169 @@ class Bridge(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        byte = self.i.payload
-        popped = Signal()
+        request = _Request(max(self._window.bits, CONTROL_ADDRESS_WIDTH))
+        kind, none_left, popped = request.kind, request.none_left, request.popped
         told = Signal()
         m.d.comb += [
             popped.eq(self.i.valid & self.i.ready),
             told.eq(self.o.valid & self.o.ready),
         ]
+        self._read_header(m, request)
+        self._count_bytes(m, request)
+        self._keep_word(m, request)
+        self._find_place(m, request)
+        self._decide(m, request)
+        self._access(m, request)
+        self._answer(m, request)
+        fetched = ~request.to_memory | self.memory.ready
+        follow(
+            m,
+            request.state,
+            {
+                "header": [
+                    (self.answered, "tell_number"),
+                    (popped & (request.header_step == 7), "address"),
+                ],
+                "address": [(ALWAYS, "check")],
+                "check": [(ALWAYS, "decide")],
+                "decide": [(kind.write, "choose"), (ALWAYS, "tell_number")],
+                "choose": [
+                    (none_left & kind.write, "tell_number"),
+                    (none_left, "header"),
+                    (kind.write, "take"),
+                    (self.o.ready, "fetch"),
+                ],
+                "take": [(popped, "choose")],
+                "fetch": [(fetched & ~self.control.read, "give"), (self.control.read, "load")],
+                "load": [(ALWAYS, "give")],
+                "give": [(ALWAYS, "choose")],
+                "tell_number": [(told, "tell_status")],
+                "tell_status": [(told & none_left, "header"), (told, "choose")],
+            },
+        )
+        return m
 
-        # States, of which one is 1.
-        header = Signal(init=1)
-        address = Signal()
-        check = Signal()
-        decide = Signal()
-        choose = Signal()
-        take = Signal()  # a byte to write
-        fetch = Signal()  # a byte to read
-        load = Signal()  # a word that was read
-        give = Signal()  # a byte that was read
-        tell_number = Signal()
-        tell_status = Signal()
-
-        # The header, a byte in each of eight steps.
-        step = Signal(3)
-        number = Signal(range(SEQUENCES), reset_less=True)
-        kind: Any = Signal(Kind, reset_less=True)
-        oversize = Signal(reset_less=True)
+    def _read_header(self, m: Module, request: _Request) -> None:
+        """Take the header, a byte in each of eight steps."""
+        byte = self.i.payload
+        header, step = request.state.header, request.header_step
         first = Signal()
-        complains = Signal()
         m.d.comb += [
             first.eq(header & (step == 0)),
             self.answered.eq(first & self.complaint),
         ]
         with m.If(first):
             m.d.sync += [
-                number.eq(Mux(self.complaint, self.expected, byte)),
-                complains.eq(self.complaint),
+                request.number.eq(Mux(self.complaint, self.expected, byte)),
+                request.complains.eq(self.complaint),
             ]
         with m.If(header & (step == 1)):
-            m.d.sync += kind.eq(byte)
+            m.d.sync += request.kind.eq(byte)
         with m.If(header & (step == 3)):
-            m.d.sync += oversize.eq(byte[_SIZE_BITS - 8 :].any())
-        with m.If(header & popped):
+            m.d.sync += request.oversize.eq(byte[_SIZE_BITS - 8 :].any())
+        with m.If(header & request.popped):
             m.d.sync += step.eq(step + 1)
 
-        # Minus the bytes that are left; but a HELLO's is 0 and goes up to HELLO_BYTES.
-        left = Signal(_SIZE_BITS)
-        empty = Signal()
-        none_left = Signal()
+    def _count_bytes(self, m: Module, request: _Request) -> None:
+        byte = self.i.payload
+        state, kind, left, step = request.state, request.kind, request.left, request.header_step
         shorten = Signal()
         next_left = Signal(_SIZE_BITS)
+        at_end = Mux(kind.hello, left[HELLO_BYTES.bit_length() - 1], left == 0)
+        goes_on = state.choose & ~request.none_left & (kind.write | self.o.ready)
         m.d.comb += [
-            empty.eq(left == 0),
-            none_left.eq(Mux(kind.hello, left[HELLO_BYTES.bit_length() - 1], empty)),
-            shorten.eq(address | (choose & ~none_left & (kind.write | self.o.ready))),
+            request.none_left.eq(at_end),
+            shorten.eq(state.address | goes_on),
             next_left.eq(left + (~shorten).replicate(_SIZE_BITS) + 1),
         ]
-        with m.If((header & (step == 2)) | shorten):
+        with m.If((state.header & (step == 2)) | shorten):
             m.d.sync += left[:8].eq(Mux(shorten, next_left, ~byte))
-        with m.If((header & (step == 3)) | shorten):
+        with m.If((state.header & (step == 3)) | shorten):
             m.d.sync += left[8:].eq(Mux(shorten, next_left[8:], ~byte))
 
-        # First the address, then bytes on their way to or from the control window.
-        word = Signal(32, reset_less=True)
-        identity = Signal()  # the next byte is one of _IDENTITY
-        m.d.comb += identity.eq(kind.hello & ~left[3] & (~left[2] | ~left[:2].any()))
-        with m.If(load):
+    def _keep_word(self, m: Module, request: _Request) -> None:
+        state, left, word = request.state, request.left, request.word
+        of_address = state.header & request.header_step[2] & request.popped
+        identity = request.kind.hello & ~left[3] & (~left[2] | ~left[:2].any())
+        m.d.comb += request.identity.eq(identity)
+        with m.If(state.load):
             m.d.sync += word.eq(self.control.read_data)
-        with m.Elif((header & step[2] & popped) | (take & popped) | (give & ~identity)):
-            m.d.sync += word.eq(Cat(word[8:], byte))
+        with m.Elif(of_address | (state.take & request.popped) | (state.give & ~request.identity)):
+            m.d.sync += word.eq(Cat(word[8:], self.i.payload))
 
-        # The address of the next byte, and a bit more, to tell a carry.
-        count = Signal(max(self._window.bits, CONTROL_ADDRESS_WIDTH) + 1)
+    def _find_place(self, m: Module, request: _Request) -> None:
+        state, word, place = request.state, request.word, request.place
         advance = Signal()
-        last = Signal(len(count))  # while `check`: the last byte's address
-        low_addend = Mux(address, word[:_SIZE_BITS], Mux(check, ~left, 0))
-        high_addend = address.replicate(len(count) - _SIZE_BITS)
-        m.d.comb += last.eq(count + Cat(low_addend, high_addend) + advance)
-        m.d.sync += advance.eq((take & popped) | give)
-        with m.If(address | advance):
-            m.d.sync += count.eq(Mux(address, Cat(last[:_SIZE_BITS], word[_SIZE_BITS:]), last))
-        with m.If(header):
-            m.d.sync += count[:_SIZE_BITS].eq(0)
-        index = count[:_WORD_BITS]
+        low_addend = Mux(state.address, word[:_SIZE_BITS], Mux(state.check, ~request.left, 0))
+        high_addend = state.address.replicate(len(place) - _SIZE_BITS)
+        m.d.comb += request.sum.eq(place + Cat(low_addend, high_addend) + advance)
+        m.d.sync += advance.eq((state.take & request.popped) | state.give)
+        with m.If(state.address | advance):
+            first = Cat(request.sum[:_SIZE_BITS], word[_SIZE_BITS:])
+            m.d.sync += place.eq(Mux(state.address, first, request.sum))
+        with m.If(state.header):
+            m.d.sync += place[:_SIZE_BITS].eq(0)
 
-        # Two cycles decide, one for the adder and one for what follows from its sum.
+    def _decide(self, m: Module, request: _Request) -> None:
+        """Two cycles decide, one for the adder and one for what follows from its sum."""
+        state, kind, word, left = request.state, request.kind, request.word, request.left
         above = CONTROL_BASE >> CONTROL_ADDRESS_WIDTH
         within_control = word[CONTROL_ADDRESS_WIDTH:] == above
         whole_words = ~word[:_WORD_BITS].any() & ~left[:_WORD_BITS].any()
-        no_carry = last[CONTROL_ADDRESS_WIDTH] == above & 1
+        no_carry = request.sum[CONTROL_ADDRESS_WIDTH] == above & 1
+        within_memory = self._window.holds(word, request.sum)
         reachable = Signal(reset_less=True)
-        to_control = Signal(reset_less=True)
-        m.d.sync += reachable.eq(
-            self._window.holds(word, last) | (within_control & whole_words & no_carry)
-        )
-        with m.If(check):
-            m.d.sync += to_control.eq(within_control & ~kind.hello)
+        m.d.sync += reachable.eq(within_memory | (within_control & whole_words & no_carry))
+        with m.If(state.check):
+            m.d.sync += request.to_control.eq(within_control & ~kind.hello)
+        m.d.comb += request.to_memory.eq(~request.to_control & ~kind.hello)
+
         allowed = Signal()
-        refused = Signal()
-        m.d.comb += allowed.eq(
-            ~kind.unknown & ~oversize & (empty | (reachable & left[-1] & ~kind.hello))
-        )
-        with m.If(decide):
-            m.d.sync += refused.eq(~allowed)
-        with m.If(decide & ~allowed & ~kind.write):
+        some_allowed = reachable & left[-1] & ~kind.hello
+        m.d.comb += allowed.eq(~kind.unknown & ~request.oversize & ((left == 0) | some_allowed))
+        with m.If(state.decide):
+            m.d.sync += request.refused.eq(~allowed)
+        with m.If(state.decide & ~allowed & ~kind.write):
             m.d.sync += [left.eq(0), kind.hello.eq(0)]
 
+    def _access(self, m: Module, request: _Request) -> None:
+        """Reach memory and control window; a write that is not executed is taken and dropped."""
+        state, kind, to_control = request.state, request.kind, request.to_control
         executes = Signal()  # if it is a write
-        to_memory = Signal()
-        fetched = Signal()
+        taken = state.take & self.i.valid & executes
+        index = request.place[:_WORD_BITS]
+        can_take = ~executes | to_control | self.memory.ready
         m.d.comb += [
-            executes.eq(~refused & ~kind.repeated),
-            to_memory.eq(~to_control & ~kind.hello),
-            fetched.eq(~to_memory | self.memory.ready),
-            self.i.ready.eq(
-                (header & ~self.answered) | (take & (~executes | to_control | self.memory.ready))
-            ),
-            self.memory.address.eq(self._window.address(count, self._address_width)),
-            self.memory.enable.eq(
-                (take & self.i.valid & executes & ~to_control) | (fetch & to_memory)
-            ),
+            executes.eq(~request.refused & ~kind.repeated),
+            self.i.ready.eq((state.header & ~self.answered) | (state.take & can_take)),
+            self.memory.address.eq(self._window.address(request.place, self._address_width)),
+            self.memory.enable.eq((taken & ~to_control) | (state.fetch & request.to_memory)),
             self.memory.write.eq(kind.write),
-            self.memory.write_data.eq(byte),
-            self.control.address.eq(Cat(Const(0, _WORD_BITS), count[_WORD_BITS:])),
-            self.control.write.eq(take & self.i.valid & executes & to_control & index.all()),
-            self.control.write_data.eq(Cat(word[8:], byte)),
-            self.control.read.eq(fetch & to_control & ~index.any()),
+            self.memory.write_data.eq(self.i.payload),
+            self.control.address.eq(Cat(Const(0, _WORD_BITS), request.place[_WORD_BITS:])),
+            self.control.write.eq(taken & to_control & index.all()),
+            self.control.write_data.eq(Cat(request.word[8:], self.i.payload)),
+            self.control.read.eq(state.fetch & to_control & ~index.any()),
         ]
 
+    def _answer(self, m: Module, request: _Request) -> None:
+        state, byte = request.state, self.o.payload.byte
         interrupt = Signal()
-        with m.If(tell_number):
+        with m.If(state.tell_number):
             m.d.sync += interrupt.eq(self.interrupt)
-        answer = Mux(complains, Answer.EXPECTED, Mux(refused, Answer.REFUSED, Answer.DONE))
+        done = Mux(request.refused, Answer.REFUSED, Answer.DONE)
+        answer = Mux(request.complains, Answer.EXPECTED, done)
         m.d.comb += [
-            self.o.valid.eq(tell_number | tell_status | give),
-            self.o.payload.last.eq(none_left & ~tell_number),
+            self.o.valid.eq(state.tell_number | state.tell_status | state.give),
+            self.o.payload.last.eq(request.none_left & ~state.tell_number),
         ]
-        with m.If(tell_number):
-            m.d.comb += self.o.payload.byte.eq(number)
-        with m.Elif(tell_status):
-            m.d.comb += self.o.payload.byte.eq(answer | (interrupt << INTERRUPT_BIT))
-        with m.Elif(identity):
-            m.d.comb += self.o.payload.byte.eq(Array(_IDENTITY)[(left - 1)[:2]])
-        with m.Elif(to_memory):
-            m.d.comb += self.o.payload.byte.eq(self.memory.read_data)
+        with m.If(state.tell_number):
+            m.d.comb += byte.eq(request.number)
+        with m.Elif(state.tell_status):
+            m.d.comb += byte.eq(answer | (interrupt << INTERRUPT_BIT))
+        with m.Elif(request.identity):
+            m.d.comb += byte.eq(Array(_IDENTITY)[(request.left - 1)[:2]])
+        with m.Elif(request.to_memory):
+            m.d.comb += byte.eq(self.memory.read_data)
         with m.Else():
-            m.d.comb += self.o.payload.byte.eq(word)
-
-        complete = Signal()
-        m.d.comb += complete.eq(header & popped & (step == 7))
-        m.d.sync += [
-            header.eq(
-                (header & ~self.answered & ~complete)
-                | (choose & none_left & ~kind.write)
-                | (tell_status & told & none_left)
-            ),
-            address.eq(complete),
-            check.eq(address),
-            decide.eq(check),
-            choose.eq(
-                (decide & kind.write)
-                | (tell_status & told & ~none_left)
-                | (choose & ~none_left & ~shorten)
-                | (take & popped)
-                | give
-            ),
-            take.eq((choose & shorten & kind.write) | (take & ~popped)),
-            fetch.eq((choose & shorten & ~kind.write) | (fetch & ~fetched)),
-            load.eq(self.control.read),
-            give.eq((fetch & fetched & ~self.control.read) | load),
-            tell_number.eq(
-                self.answered
-                | (decide & ~kind.write)
-                | (choose & none_left & kind.write)
-                | (tell_number & ~told)
-            ),
-            tell_status.eq((tell_number & told) | (tell_status & ~told)),
-        ]
-        return m
+            m.d.comb += byte.eq(request.word)

@@ -38,8 +38,8 @@ class Kind(data.Struct):
 class _Header:
     """What is known of a frame once its header has come."""
 
-    kind: Any
-    """In the cycle in which its byte is fresh."""
+    byte: Value
+    """What is stored of it: the fresh byte, or `Kind` in its place."""
     repeated: Signal
     out_of_turn: Signal
     following: Signal
@@ -73,7 +73,7 @@ class RequestReceiver(wiring.Component):
     Latency: ``o.valid`` 2 cycles after the frame's delimiter was ``i.valid``; ``complaint`` 1.
     Throughput of ``o``: a byte every 2 cycles. The ring holds 2047 bytes; a request takes 4 less
     than it counts for in RECEIVE_BYTES.
-    Area: 205 LUT4, 126 flip-flops and 4 RAMs on iCE40.
+    Area: 202 LUT4, 126 flip-flops and 4 RAMs on iCE40.
     Undefined: ``o.payload`` while ``o.valid`` is 0.
     """
 
@@ -116,25 +116,25 @@ class RequestReceiver(wiring.Component):
         offset = Signal(_LENGTH_BITS)
         address = Signal(_ADDRESS_BITS)
         crc_bytes = Signal(range(CRC_BYTES + 1))
-        crc_complete = crc_bytes[-1]
         m.d.comb += address.eq(origin + offset)
         with m.If(fresh & ~closing):
             m.d.sync += offset.eq(offset + 1)
         with m.If(fresh & closing):
             m.d.sync += crc_bytes.eq(crc_bytes + 1)
-        with m.If(end):
-            m.d.sync += [offset.eq(0), crc_bytes.eq(0)]
 
         # The complement of `expected`, because a subtraction would cost eight inverters.
         complement = Signal(_SEQUENCE_BITS)
         m.d.comb += self.expected.eq(~complement)
-        header = self._header(m, byte, fresh, offset, end, complement)
+        header = self._header(m, byte, fresh, offset, complement)
         with m.If(decoder.valid):
             m.d.sync += closing.eq(Mux(header.write, offset == header.length, offset[3]))
+        with m.If(end):
+            m.d.sync += [offset.eq(0), crc_bytes.eq(0), header.length.eq(-1)]
 
         stored = Signal()
-        popped = Signal(_ADDRESS_BITS)
         bad = Signal()
+        crc_complete = crc_bytes[-1]
+        popped = self._ring(m, fresh & ~closing & ~bad, address, header.byte, origin)
         # It must not fill the ring to the last byte, or the ring would look empty.
         overflow = stored & (address == popped)
         # No frame is as long as 768 bytes, and no longer one may pass for a short one.
@@ -144,10 +144,6 @@ class RequestReceiver(wiring.Component):
             m.d.sync += bad.eq(1)
         with m.If(end):
             m.d.sync += bad.eq(0)
-        kind = Cat(header.kind, byte[len(header.kind.as_value()) :])
-        self._ring(
-            m, fresh & ~closing & ~bad, address, Mux(offset == 1, kind, byte), popped, origin
-        )
 
         good = Signal()
         m.d.comb += good.eq(end & crc_complete & ~bad & ~decoder.broken & ~header.out_of_turn)
@@ -159,10 +155,11 @@ class RequestReceiver(wiring.Component):
         return m
 
     def _header(
-        self, m: Module, byte: Value, fresh: Value, offset: Value, end: Value, complement: Value
+        self, m: Module, byte: Value, fresh: Value, offset: Value, complement: Value
     ) -> _Header:
+        kind: Any = Signal(Kind)
         header = _Header(
-            kind=Signal(Kind),
+            byte=Mux(offset == 1, Cat(kind, byte[len(kind.as_value()) :]), byte),
             repeated=Signal(name="repeated"),
             out_of_turn=Signal(name="out_of_turn"),
             following=Signal(_SEQUENCE_BITS, name="following", reset_less=True),
@@ -170,10 +167,10 @@ class RequestReceiver(wiring.Component):
             write=Signal(name="write"),
         )
         m.d.comb += [
-            header.kind.write.eq(byte == Request.WRITE),
-            header.kind.hello.eq(byte == Request.HELLO),
-            header.kind.unknown.eq(byte > max(Request)),
-            header.kind.repeated.eq(header.repeated),
+            kind.write.eq(byte == Request.WRITE),
+            kind.hello.eq(byte == Request.HELLO),
+            kind.unknown.eq(byte > max(Request)),
+            kind.repeated.eq(header.repeated),
         ]
         ahead = Signal(_SEQUENCE_BITS)
         m.d.comb += ahead.eq(byte + complement + 1)
@@ -186,15 +183,13 @@ class RequestReceiver(wiring.Component):
                         header.following.eq(~(byte + 1)),
                     ]
                 with m.Case(1):
-                    m.d.sync += header.write.eq(header.kind.write)
-                    with m.If(header.kind.hello):
+                    m.d.sync += header.write.eq(kind.write)
+                    with m.If(kind.hello):
                         m.d.sync += [header.repeated.eq(0), header.out_of_turn.eq(0)]
                 with m.Case(2):
                     m.d.sync += header.length[:9].eq(byte + REQUEST_HEADER_BYTES)
                 with m.Case(3):
                     m.d.sync += header.length[8:].eq(byte + header.length[8])
-        with m.If(end):
-            m.d.sync += header.length.eq(-1)
         return header
 
     def _complain(self, m: Module, good: Value, dropped: Value, repeated: Value) -> None:
@@ -208,10 +203,8 @@ class RequestReceiver(wiring.Component):
         with m.If(good):
             m.d.sync += complained.eq(0)
 
-    def _ring(
-        self, m: Module, enable: Value, address: Value, byte: Value, popped: Signal, end: Value
-    ) -> None:
-        """Store bytes, and give out those from ``popped`` to before ``end``."""
+    def _ring(self, m: Module, enable: Value, address: Value, byte: Value, end: Value) -> Signal:
+        """Store bytes, and give them out up to before ``end``. Returns which one is next."""
         # What is read was written long before, so reads and writes never collide; Yosys honours
         # this only where it merges an asynchronous read with a register itself (see `queue`).
         storage: Memory = Memory(
@@ -220,6 +213,7 @@ class RequestReceiver(wiring.Component):
         m.submodules.storage = storage
         write = storage.write_port()
         read = storage.read_port(domain="comb")
+        popped = Signal(_ADDRESS_BITS)
         ram_output = Signal(8, reset_less=True)
         valid = Signal()
         pop = Signal()
@@ -237,3 +231,4 @@ class RequestReceiver(wiring.Component):
             m.d.sync += popped.eq(popped + 1)
         with m.If(~valid):
             m.d.sync += ram_output.eq(read.data)
+        return popped

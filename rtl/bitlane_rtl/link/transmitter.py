@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi.link import CRC_BYTES, DELIMITER
 from .checksum import Checksum
+from .one_hot import ALWAYS, follow
 
 __all__ = ["AnswerByte", "AnswerTransmitter"]
 
@@ -21,6 +22,16 @@ class AnswerByte(data.Struct):
     byte: 8
     last: 1
     """It is the answer's last."""
+
+
+class _State(data.Struct):
+    take: 1 = 1
+    send: 1
+    """A byte, or where it is zero the code."""
+    choose: 1
+    send_code: 1
+    """Of a full block, or of the last one."""
+    delimit: 1
 
 
 class AnswerTransmitter(wiring.Component):
@@ -48,6 +59,7 @@ class AnswerTransmitter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.checksum = checksum = Checksum()
+        state: Any = Signal(_State)
         code = Signal(8, init=1)  # of the block up to here
         crc_bytes = Signal(range(CRC_BYTES + 1))
         ends = Signal()
@@ -57,42 +69,46 @@ class AnswerTransmitter(wiring.Component):
             checksum.closing.eq(crc_bytes != 0),
         ]
 
-        # States, of which one is 1.
-        take = Signal(init=1)
-        send = Signal()  # a byte, or where it is zero the code
-        choose = Signal()
-        send_code = Signal()  # of a full block, or of the last one
-        delimit = Signal()
-
         plain = Signal()
         full = Signal()
         crc_complete = crc_bytes[-1]
         sent = Signal()
         m.d.comb += [
-            plain.eq(send & ~zero),
+            plain.eq(state.send & ~zero),
             full.eq(code == _FULL),
             sent.eq(self.o.valid & self.o.ready),
-            self.i.ready.eq(take),
-            self.o.valid.eq((send & ~checksum.busy) | send_code | delimit),
-            self.o.payload.eq(Mux(plain, checksum.byte, Mux(delimit, DELIMITER, code))),
-            checksum.start.eq((take & self.i.valid) | (choose & ~full & ends & ~crc_complete)),
-            checksum.clear.eq(delimit),
+            self.i.ready.eq(state.take),
+            self.o.valid.eq((state.send & ~checksum.busy) | state.send_code | state.delimit),
+            self.o.payload.eq(Mux(plain, checksum.byte, Mux(state.delimit, DELIMITER, code))),
+            checksum.start.eq(
+                (state.take & self.i.valid) | (state.choose & ~full & ends & ~crc_complete)
+            ),
+            checksum.clear.eq(state.delimit),
         ]
-        with m.If(take):
+        with m.If(state.take):
             m.d.sync += ends.eq(self.i.payload.last)
-        with m.If(choose & ~full & ends):
+        with m.If(state.choose & ~full & ends):
             m.d.sync += crc_bytes.eq(crc_bytes + 1)
-        with m.If(delimit):
+        with m.If(state.delimit):
             m.d.sync += crc_bytes.eq(0)
         with m.If(sent):
             m.d.sync += code.eq(code + 1)
         with m.If(sent & ~plain):
             m.d.sync += code.eq(1)
-        m.d.sync += [
-            take.eq((take & ~self.i.valid) | (choose & ~full & ~ends) | (delimit & sent)),
-            send.eq(checksum.start | (send & ~sent)),
-            choose.eq((send & sent) | (send_code & sent & full)),
-            send_code.eq((choose & (full | crc_complete)) | (send_code & ~sent)),
-            delimit.eq((send_code & sent & ~full) | (delimit & ~sent)),
-        ]
+        follow(
+            m,
+            state,
+            {
+                "take": [(self.i.valid, "send")],
+                "send": [(sent, "choose")],
+                "choose": [
+                    (full, "send_code"),
+                    (~ends, "take"),
+                    (~crc_complete, "send"),
+                    (ALWAYS, "send_code"),
+                ],
+                "send_code": [(sent & full, "choose"), (sent, "delimit")],
+                "delimit": [(sent, "take")],
+            },
+        )
         return m

@@ -5,9 +5,8 @@ from bitlane_rtl.abi import Lane, Mode, Op
 
 from .job import dense, move
 
-__all__ = ["MEMORY", "ROW", "A", "B", "Y", "count", "gather", "logic", "queue", "rows", "scatter"]
+__all__ = ["ROW", "A", "B", "Y", "count", "gather", "logic", "queue", "rows", "scatter"]
 
-MEMORY = 1 << 24
 A, B, Y = 0, 1 << 20, 1 << 21
 """Where the operands and the output start."""
 

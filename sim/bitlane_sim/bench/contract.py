@@ -58,7 +58,7 @@ class Row:
 
 def full_engine(width: int, ports: int) -> Configuration:
     """The engine that is measured."""
-    return replace(full(width), read_ports=ports, memory_bytes=commands.MEMORY)
+    return replace(full(width), read_ports=ports)
 
 
 def measure(

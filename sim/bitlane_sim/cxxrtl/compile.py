@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
-
 from ..circuit import CLOCK, Circuit
 from ..evaluator import SimulationError, StoragePort
 from ..netlist.design import NotPlain
@@ -94,7 +92,7 @@ def build(
     the circuit has other clock edges than the rising ones of ``sync``.
     """
     compiler = find_compiler()
-    netlist = rtlil.convert(circuit, emit_src=False) + cells
+    netlist = circuit.netlist + cells
     flags = (*_FLAGS, *(("-DDRIVER_WAVEFORM",) if waveform else ()))
     key = _key(
         netlist,

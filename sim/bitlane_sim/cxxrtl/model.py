@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ class CxxrtlEvaluator(Evaluator):
         if vcd is not None:
             # Before the long build, and because the model has no way to say why it cannot open it.
             Path(vcd).write_bytes(b"")
-        circuit = Circuit(component)
+        circuit = _circuit(component)
         self.widths = circuit.widths
         self._inputs = set(circuit.inputs)
         self._numbers = {name: number for number, name in enumerate(self.widths)}
@@ -240,6 +241,12 @@ class CxxrtlEvaluator(Evaluator):
         number, limit = waited
         condition = list(self.widths)[number]
         return SimulationError(f"{condition} was not high within {limit} cycles")
+
+
+@lru_cache(maxsize=4)
+def _circuit(component: wiring.Component | Elaboratable) -> Circuit:
+    """The same one for the same component, so that its netlist is written once."""
+    return Circuit(component)
 
 
 def _load(path: Path) -> ctypes.CDLL:

@@ -3,6 +3,7 @@
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -14,6 +15,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.link.bridge import Bridge
 from support.link.frames import Reply, given_out, hello, read, request, write
 from support.link.ports import AnswerSink, Memory, Window
+from support.rtl.compiled import compiled
 from support.rtl.streams import NO_STALLS, STALLS, Source, Stalls, simulate
 
 CONFIGURATION = Configuration(
@@ -39,7 +41,13 @@ class Bench:
         haste: float = 1.0,
         seed: int = 0,
     ) -> None:
-        self.dut = Bridge(configuration)
+        self._simulate: Callable[..., None]
+        if configuration is CONFIGURATION:
+            self.dut, circuit = compiled(Bridge, configuration)
+            self._simulate = circuit.simulate
+        else:
+            self.dut = Bridge(configuration)
+            self._simulate = partial(simulate, self.dut)
         self.stalls = stalls
         self.haste = haste
         self.memory = Memory(self.dut.memory, filled(seed, 8), haste, seed)
@@ -53,7 +61,7 @@ class Bench:
         answers = AnswerSink(self.dut.o, len(requests) if count is None else count, self.haste)
         background = [self.memory, self.window, *others]
         deadline = 2000 + 60 * sum(map(len, requests)) + 20_000
-        simulate(self.dut, source, answers, background=background, deadline=deadline)
+        self._simulate(source, answers, background=background, deadline=deadline)
         return source, answers
 
     def word_bytes(self, offset: int, size: int) -> bytes:

@@ -12,7 +12,8 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.link.transmitter import AnswerByte, AnswerTransmitter
 from bitlane_rtl.link.uart import UartTransmitter
 from support.link.frames import answer_content, answer_line, uart_bytes
-from support.rtl.streams import STALLS, Sink, Source, Stalls, simulate
+from support.rtl.compiled import compiled
+from support.rtl.streams import STALLS, Sink, Source, Stalls
 
 
 def payloads(contents: Sequence[bytes]) -> list[dict[str, int]]:
@@ -26,11 +27,11 @@ def payloads(contents: Sequence[bytes]) -> list[dict[str, int]]:
 def transmit(
     contents: Sequence[bytes], stalls: Stalls = STALLS[0], deadline: int = 20_000
 ) -> tuple[Source, Sink]:
-    dut = AnswerTransmitter()
+    dut, circuit = compiled(AnswerTransmitter)
     expected = b"".join(map(answer_line, contents))
     source = Source(dut.i, payloads(contents), stalls)
     sink = Sink(dut.o, len(expected), stalls, idle=40)
-    simulate(dut, source, sink, deadline=deadline)
+    circuit.simulate(source, sink, deadline=deadline)
     assert bytes(sink.bits) == expected
     return source, sink
 
@@ -98,7 +99,7 @@ class _Line(wiring.Component):
 def test_the_line_is_never_idle() -> None:
     """Neither where codes come in between, nor from one answer to the next."""
     contents = [b"\xff" * 260, b"\x00" * 4, b"\x01\x02", b"\x01" * 250]
-    dut = _Line()
+    dut, circuit = compiled(_Line)
     source = Source(dut.i, payloads(contents))
     levels: list[int] = []
     expected = b"".join(map(answer_line, contents))
@@ -108,7 +109,7 @@ def test_the_line_is_never_idle() -> None:
             _, _, level = await ctx.tick().sample(dut.tx)  # type: ignore[attr-defined]
             levels.append(level)
 
-    simulate(dut, source, line, deadline=60_000)
+    circuit.simulate(source, line, deadline=60_000)
     data, begins = uart_bytes(np.array(levels, np.uint8), 8)
     assert data == expected
     assert np.diff(begins).tolist() == [80] * (len(expected) - 1)

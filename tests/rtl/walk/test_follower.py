@@ -17,11 +17,12 @@ def expected_runs(configuration: Configuration, a: Walk, y: Walk) -> list[dict[s
     result = []
     for start, y_start in zip(a.runs(), y.runs(), strict=True):
         elements = a.elements(start) if a.mode is Mode.STRIDED else [start]
+        offset = y_start % configuration.data_bytes if y.mode is Mode.DENSE else 0
         for number, element in enumerate(elements):
             result.append(
                 {
                     "address": element % (1 << configuration.address_width),
-                    "offset": y_start % configuration.data_bytes if y.mode is Mode.DENSE else 0,
+                    "offset": offset * a.lane.bytes // y.lane.bytes,
                     "first": number == 0,
                     "last": number == len(elements) - 1,
                     "end": 0,
@@ -44,10 +45,10 @@ def check(
         nonlocal cycle
         for number, (a, y) in enumerate(commands):
             command, loops = (f(configuration, a, a, y) for f in (command_constant, loop_constants))
-            ctx.set(dut.start, 1)
+            ctx.set(dut.idle, 1)
             ctx.set(dut.begin, command["a"])
             await ctx.tick()
-            ctx.set(dut.start, 0)
+            ctx.set(dut.idle, 0)
             ctx.set(dut.begin, {"address": 0, "offset": 0})
             ctx.set(dut.form, command["form"])
             ctx.set(dut.track, loops["a"])

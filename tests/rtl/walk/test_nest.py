@@ -63,9 +63,6 @@ class Bench:
                 await ctx.tick()
                 cycle += 1
             self._say(ctx, command)
-            if not command.plain:
-                await ctx.tick()
-                cycle += 1
             ctx.set(self.dut.start, 1)
             self.starts.append(cycle)
             await ctx.tick()
@@ -114,7 +111,7 @@ def check(
         assert told == expected[number], f"{STREAMS[number]} {commands} {stalls}"
         if stalls == NO_STALLS:
             cycles = [
-                start + 1 + cycle
+                start + 1 + cycle + (not command.plain)
                 for start, command in zip(bench.starts, commands, strict=True)
                 for cycle in command.cycles(number)
             ]

@@ -1,6 +1,7 @@
 """An engine with a memory on its native ports and a host on its control port, for tests."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Bits, Lane, Mode, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.engine import Engine
+from support.rtl.compiled import compiled
 from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.records import Task, apply, pack
 from support.rtl.streams import NO_STALLS, Stalls, simulate
@@ -33,7 +35,11 @@ def logic(op: Op, a: int, b: int | None, y: int, size: int, **options: Any) -> T
 
 
 class EngineBench:
-    """Runs an engine against ``memory_bytes`` of random memory."""
+    """Runs an engine against ``memory_bytes`` of random memory.
+
+    ``compile_it``: once for each configuration, which takes longer than one test does on Amaranth's
+    own simulator.
+    """
 
     def __init__(
         self,
@@ -41,9 +47,17 @@ class EngineBench:
         latency: int = 0,
         stalls: Stalls = NO_STALLS,
         seed: int = 0,
+        *,
+        compile_it: bool = True,
     ) -> None:
         self.configuration = configuration
-        self.dut = Engine(configuration)
+        self._simulate: Callable[..., None]
+        if compile_it:
+            self.dut, circuit = compiled(Engine, configuration)
+            self._simulate = circuit.simulate
+        else:
+            self.dut = Engine(configuration)
+            self._simulate = partial(simulate, self.dut)
         data = np.random.default_rng(seed).integers(
             0, 256, configuration.memory_bytes, dtype=np.uint8
         )
@@ -66,7 +80,7 @@ class EngineBench:
                 await ctx.tick()
                 self.cycle += 1
 
-        simulate(self.dut, host, background=[*self.servers, count], deadline=deadline)
+        self._simulate(host, background=[*self.servers, count], deadline=deadline)
 
     async def write(self, ctx: Any, offset: int, value: int) -> None:
         port = self.dut.control

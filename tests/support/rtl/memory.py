@@ -95,10 +95,10 @@ class ReadServer(_Server):
         cycle = 0
         ctx.set(request.ready, 1)
         valid = False
+        burst = request.valid, request.ready, request.p.address, request.p.length
+        given = data.p.data, data.p.error, data.p.last
         while True:
-            _, _, asked, ready, address, length, took = await ctx.tick().sample(
-                request.valid, request.ready, request.p.address, request.p.length, data.ready
-            )
+            _, _, asked, ready, address, length, took = await ctx.tick().sample(*burst, data.ready)
             if asked and ready:
                 self._request(cycle, address, length)
                 for beat in range(length + 1):
@@ -109,10 +109,10 @@ class ReadServer(_Server):
                 due.popleft()
                 valid = False
             if not valid and due and due[0][0] <= cycle and not self.hang and not stall_data():
-                value, bad = self._memory.read(due[0][1])
-                ctx.set(data.p.data, value)
-                ctx.set(data.p.error, bad)
-                ctx.set(data.p.last, due[0][2])
+                for part, value in zip(
+                    given, (*self._memory.read(due[0][1]), due[0][2]), strict=True
+                ):
+                    ctx.set(part, value)
                 valid = True
             ctx.set(data.valid, valid)
             ctx.set(request.ready, not stall_request() and not self.hang)
@@ -135,32 +135,11 @@ class WriteServer(_Server):
         valid = False
         ctx.set(request.ready, 1)
         ctx.set(data.ready, 1)
+        burst = request.valid, request.ready, request.p.address, request.p.length
+        beat = data.valid, data.ready, data.p.data, data.p.strobe, data.p.last
         while True:
-            (
-                _,
-                _,
-                asked,
-                ready,
-                address,
-                length,
-                sent,
-                taking,
-                value,
-                strobe,
-                last,
-                took,
-            ) = await ctx.tick().sample(
-                request.valid,
-                request.ready,
-                request.p.address,
-                request.p.length,
-                data.valid,
-                data.ready,
-                data.p.data,
-                data.p.strobe,
-                data.p.last,
-                response.ready,
-            )
+            _, _, *sampled, took = await ctx.tick().sample(*burst, *beat, response.ready)
+            asked, ready, address, length, sent, taking, value, strobe, last = sampled
             if asked and ready:
                 self._request(cycle, address, length)
                 bursts.append((address, length))

@@ -18,10 +18,13 @@ from amaranth.sim import Simulator
 __all__ = [
     "NO_STALLS",
     "STALLS",
+    "Runs",
     "Sink",
     "Source",
     "Stalls",
+    "Testbench",
     "from_bits",
+    "function_of",
     "simulate",
     "to_bits",
     "transfer",
@@ -36,7 +39,9 @@ DEADLINE = 20_000
 Testbench = Callable[[Any], Awaitable[None]]
 
 
-class _Runs(Protocol):
+class Runs(Protocol):
+    """What has a testbench called ``run``."""
+
     async def run(self, ctx: Any) -> None: ...
 
 
@@ -189,8 +194,8 @@ class Sink:
 
 def simulate(
     circuit: Elaboratable,
-    *testbenches: _Runs | Testbench,
-    background: Sequence[_Runs | Testbench] = (),
+    *testbenches: Runs | Testbench,
+    background: Sequence[Runs | Testbench] = (),
     deadline: int = DEADLINE,
     vcd: Path | None = None,
 ) -> None:
@@ -212,9 +217,9 @@ def simulate(
     simulator = Simulator(top)
     simulator.add_clock(CLOCK_PERIOD)
     for testbench in testbenches:
-        simulator.add_testbench(_function(testbench))
+        simulator.add_testbench(function_of(testbench))
     for testbench in background:
-        simulator.add_testbench(_function(testbench), background=True)
+        simulator.add_testbench(function_of(testbench), background=True)
     simulator.add_testbench(watchdog, background=True)
     if vcd is None:
         simulator.run()
@@ -223,7 +228,7 @@ def simulate(
             simulator.run()
 
 
-def _function(testbench: _Runs | Testbench) -> Testbench:
+def function_of(testbench: Runs | Testbench) -> Testbench:
     return testbench.run if hasattr(testbench, "run") else testbench
 
 

@@ -47,7 +47,7 @@ class Walked(wiring.Component):
         go, ready = Signal(), Signal()
         modes = (command.a.mode, command.b.mode, command.y.mode)
         m.d.sync += ready.eq(~nest.walking & ~go)
-        with m.If(go):
+        with m.If(~nest.walking):
             m.d.sync += form.eq(command.form)
         m.d.comb += [
             self.i.ready.eq(ready),
@@ -58,7 +58,7 @@ class Walked(wiring.Component):
             nest.strided.eq(Cat(mode == Mode.STRIDED for mode in modes)),
             nest.in_use.eq(command.loops),
             nest.loops.eq(self.loops),
-            unit.start.eq(go),
+            unit.idle.eq(~nest.walking),
             unit.begin.eq(getattr(command, self._name)),
             unit.form.eq(form),
             unit.track.eq(getattr(self.loops, self._name)),

@@ -66,10 +66,12 @@ class Walk:
         return {"stride": stride, "jumps": jumps}
 
     def start(self, configuration: Configuration, y: "Walk") -> dict[str, int]:
-        """A constant of ``Start(configuration)``."""
+        """A constant of ``Start(configuration)`` of a stream with this one's lane."""
+        offset = y.base % configuration.data_bytes if y.mode is Mode.DENSE else 0
         return {
             "address": self.base,
-            "offset": y.base % configuration.data_bytes if y.mode is Mode.DENSE else 0,
+            "offset": offset,
+            "place": offset * self.lane.bytes // y.lane.bytes,
             "extent": self.counts[0] * self.lane.bytes - 1,
             "mode": self.mode,
         }
