@@ -119,9 +119,13 @@ BUGS = {
     "loops that are not in use are walked": Bug(
         NEST, "unused = self.in_use < number if number", "unused = Const(0) if number"
     ),
-    "a plain command has loops": Bug(NEST, "running.eq(self.start & ~self.plain)", "running.eq(self.start)"),
+    "a plain command has loops": Bug(
+        NEST, "running.eq(self.start & ~self.plain)", "running.eq(self.start)"
+    ),
     "a dense stream is told of each element": Bug(NEST, "used & strided)", "used)"),
-    "a plain step goes to all streams": Bug(NEST, "& self.plain & self.used[number]", "& self.plain"),
+    "a plain step goes to all streams": Bug(
+        NEST, "& self.plain & self.used[number]", "& self.plain"
+    ),
     "an outer loop goes on too soon": Bug(
         NEST, "goes & Cat(1, done).all()", "goes & Cat(1, done[-1:]).all()"
     ),

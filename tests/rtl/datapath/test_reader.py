@@ -66,7 +66,7 @@ def expected_beats(
             element = [int(byte) for byte in store.data[start : start + a.lane.bytes]]
             extra = beats > -(-length // size)
             filled: list[int | None] = [*element * (size // a.lane.bytes)]
-            yield Expected(filled, slot, True, end, final, True, extra)
+            yield Expected(filled, slot, beats == 1, end, final, True, extra)
             continue
         line: list[int | None] = [None] * offset
         for at in a.elements(start):
