@@ -13,7 +13,7 @@ A, B, Y = 0, 1 << 20, 1 << 21
 ROW = 64
 """Bytes in a row."""
 
-_A_STEP, _Y_STEP = 65, 67
+_A_STEP, _B_STEP, _Y_STEP = 65, 69, 67
 """Bytes from row to row, so that every byte offset occurs."""
 
 _ELEMENT_STEP = 6
@@ -33,15 +33,16 @@ def queue(op: Op, number: int, size: int, *, a: int = 0, y: int = 0) -> list[Com
     ]
 
 
-def rows(number: int) -> Command:
-    """NOT of rows of `ROW` bytes whose addresses have every offset in a beat."""
+def rows(number: int, op: Op = Op.NOT) -> Command:
+    """``op`` on rows of `ROW` bytes whose addresses have every offset in a beat."""
+    b = dense(B + 2, ROW, (_B_STEP,), _B_STEP * (number - 1)) if op.reads_b else None
     return Command(
-        Op.NOT,
+        op,
         Lane.BITS_8,
         Lane.BITS_8,
         ROW,
         dense(A + 1, ROW, (_A_STEP,), _A_STEP * (number - 1)),
-        None,
+        b,
         dense(Y + 3, ROW, (_Y_STEP,), _Y_STEP * (number - 1)),
         (number,),
     )

@@ -120,7 +120,7 @@ def _short(simulator: Simulator, width: int) -> Iterator[Row]:
         width,
         "cycles",
         beats + 3,
-        beats + 12 if width == 32 else None,
+        beats + {32: 12, 64: 14}[width] if width <= 64 else None,
         _SHORT_PEER.get(width),
         job.done,
         less=True,
@@ -147,6 +147,9 @@ def _shapes(simulator: Simulator, width: int) -> Iterator[Row]:
     job = execute(simulator, [commands.rows(256)])
     work = "256 rows of 64 B at odd addresses"
     yield row(work, "of bound", 0.98, 0.80, job.bound / job.done)
+    job = execute(simulator, [commands.rows(256, Op.XOR)])
+    work = "256 rows of 64 B at odd addresses, XOR"
+    yield row(work, "of bound", 0.98, None, job.bound / job.done)
     elements = 4096
     for name, command in (
         ("gather", commands.gather(elements)),
