@@ -63,8 +63,8 @@ class Configuration:
     """Whether FIFOs use block RAM with a registered read (iCE40) or LUT RAM (ECP5, Gowin)."""
 
     operand_registers: bool = False
-    """Whether a register parts each reader and the bit unit: for the clock of COUNT, and for a
-    cycle more before the first beat. Wide engines have it anyway, see ``pipelined``."""
+    """Whether registers part each reader's FIFO and the bit unit: for the clock of COUNT, and for a
+    cycle more before the first beat."""
 
     counters: bool = True
     """Whether to build the performance counters."""
@@ -130,15 +130,6 @@ class Configuration:
     def single_runs(self) -> bool:
         """Whether every command is one dense run, and so a stream's bursts have many beats."""
         return self.loops == 1 and self.modes == {Mode.DENSE}
-
-    @property
-    def pipelined(self) -> bool:
-        """Whether registers part the readers' rotators, joiners, bit unit, repack and writer.
-
-        They are for the clock, and take four cycles before the first beat, three without COUNT.
-        The 32-bit engine has none to spare: it is to be done with 64 bytes within N + 12 cycles.
-        """
-        return self.data_width >= 64 and not self.single_runs
 
     @property
     def single_op(self) -> Op | None:

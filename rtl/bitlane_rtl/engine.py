@@ -40,7 +40,7 @@ class Engine(wiring.Component):
 
     Latency, from ``control.write`` to DOORBELL to the last response of a command that writes N
     beats, on a memory that answers in the next cycle: N + 12 cycles at 32 bits with all operations,
-    N + 9 with NOT alone; N + 16 from 64 bits on, N + 12 with NOT alone; 1 more with ``block_ram``.
+    N + 9 with NOT alone; N + 14 from 64 bits on, N + 11 with NOT alone; 1 more with ``block_ram``.
     The record must have been in the ring for as long as `Sequencer` takes to fetch it.
     A fault stops the engine 1 cycle after it is seen, and is latched 2 cycles after; a refusal 1.
     The completion is written in the cycle in which RETIRED or FAULT changes.
