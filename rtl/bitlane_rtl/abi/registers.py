@@ -139,7 +139,7 @@ REGISTERS = (
         "FAULT_ADDRESS",
         0x28,
         _R,
-        "address of the beat or burst that failed, or of PAST_MEMORY at a burst the one that would"
+        "address of the burst that failed, or with PAST_MEMORY at a burst of the one that would"
         " have left the memory; 0 if none",
     ),
     Register(
