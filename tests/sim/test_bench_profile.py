@@ -34,17 +34,17 @@ def test_bursts_end_where_blocks_do() -> None:
 @pytest.mark.parametrize(
     ("command", "latency", "expected"),
     [
-        (commands.logic(Op.NOT, 64), 0, Waits(busy=8, read_a=1, read_b=0, write=1, command=14)),
-        (commands.logic(Op.XOR, 512), 0, Waits(busy=64, read_a=1, read_b=0, write=1, command=14)),
+        (commands.logic(Op.NOT, 64), 0, Waits(busy=8, read_a=1, read_b=0, write=1, command=12)),
+        (commands.logic(Op.XOR, 512), 0, Waits(busy=64, read_a=1, read_b=0, write=1, command=12)),
         # The memory is late twice: with the first beat, and with the response.
         (
             commands.logic(Op.XOR, 512),
             30,
-            Waits(busy=64, read_a=31, read_b=0, write=31, command=14),
+            Waits(busy=64, read_a=31, read_b=0, write=31, command=12),
         ),
         # Four elements a beat, one element a cycle.
-        (commands.gather(64), 0, Waits(busy=16, read_a=38, read_b=0, write=1, command=25)),
-        (commands.scatter(64), 0, Waits(busy=64, read_a=1, read_b=0, write=1, command=14)),
+        (commands.gather(64), 0, Waits(busy=16, read_a=40, read_b=0, write=1, command=22)),
+        (commands.scatter(64), 0, Waits(busy=64, read_a=1, read_b=0, write=1, command=13)),
     ],
 )
 def test_cycles_by_cause(

@@ -77,10 +77,10 @@ class Traffic:
             if repeat and index:
                 result.append((None, result[0][1]))
                 continue
-            last = repeat or index == length - 1
+            last = index == length - 1  # of a beat that repeats, 1 only if its run has a single one
             edge = {
                 "last": last,
-                "end": last and end,
+                "end": end and (repeat or last),
                 "error": generator.random() < self.errors,
                 "slot": generator.randrange(8),
                 "final": generator.randrange(4),

@@ -12,7 +12,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.walk.bursts import Splitter
 from support.rtl.streams import NO_STALLS, Stalls, transfer
 
-_CONFIGURATION = Configuration(data_width=32)
+_CONFIGURATION = Configuration(data_width=32, memory_bytes=1 << 32)
 _BYTES = _CONFIGURATION.data_bytes
 _BLOCK = BEATS_PER_BLOCK * _BYTES
 
