@@ -122,7 +122,7 @@ BUGS = {
     "a plain command has loops": Bug(
         NEST, "running.eq(self.start & ~self.plain)", "running.eq(self.start)"
     ),
-    "a dense stream is told of each element": Bug(NEST, "used & strided)", "used)"),
+    "a dense stream is told of each element": Bug(NEST, "(done[0] | strided[number])", "1"),
     "a plain step goes to all streams": Bug(
         NEST, "& self.plain & self.used[number]", "& self.plain"
     ),

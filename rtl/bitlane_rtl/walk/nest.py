@@ -93,8 +93,9 @@ class Nest(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         running, goes = Signal(), Signal()
-        used, strided = Signal.like(self.used), Signal.like(self.strided)
-        told = Signal.like(self.used)  # the streams that this step is for
+        strided = Signal.like(self.strided)
+        used = [Signal(name=f"used_{name}") for name in STREAMS]
+        told = [Signal(name=f"told_{name}") for name in STREAMS]  # whether this step is for it
         done = self._count(m, running, goes, strided)
         outer = _innermost(done[1:])
         all_done = Cat(1, done[1:]).all()
@@ -116,12 +117,11 @@ class Nest(wiring.Component):
         m.d.comb += [goes.eq(running & ~held_up), self.walking.eq(waiting)]
         with m.If(~running):
             m.d.sync += [running.eq(self.start & ~self.plain), strided.eq(self.strided)]
-            m.d.sync += [used.eq(self.used), told.eq(self.used)]
+            m.d.sync += [Cat(used).eq(self.used), Cat(told).eq(self.used)]
         with m.Elif(goes):
-            m.d.sync += [
-                running.eq(~(done[0] & all_done)),
-                told.eq(Mux(done[0], used, used & strided)),
-            ]
+            m.d.sync += running.eq(~(done[0] & all_done))
+            for number, each in enumerate(told):
+                m.d.sync += each.eq(used[number] & (done[0] | strided[number]))
         return m
 
     def _count(self, m: Module, running: Signal, goes: Signal, strided: Signal) -> list[Value]:
