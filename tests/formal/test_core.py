@@ -166,7 +166,6 @@ def test_that_is_enough_for_bursts_of_several_beats_and_a_stop(proof: Proof) -> 
     proof.holds(KeepsTheBusRules(), Reaching(DEPTH))
 
 
-@pytest.mark.xfail(strict=True, reason="a record can lie about its last byte")
 def test_a_small_core_stays_in_its_memory(proof: Proof) -> None:
     proof.holds(KeepsTheBusRules(bounds=True), Bounded(DEPTH))
 

@@ -117,8 +117,12 @@ BUGS = {
         SPLITTER, "Mux(final, rest, ~start)", "Mux(final, rest, 15)"
     ),
     "carry into the block is lost": Bug(SPLITTER, "~(long | in_block[-1])", "~long"),
-    "one block too many": Bug(SPLITTER, "following == blocks", "index == blocks"),
-    "single is told late": Bug(SPLITTER, "Mux(final, rest == 0, start.all())", "rest == 0"),
+    "one block too many": Bug(
+        SPLITTER, "final.eq(following == blocks)", "final.eq(index == blocks)"
+    ),
+    "single is told late": Bug(
+        SPLITTER, "self.o.p.single.eq(single)", "self.o.p.single.eq(rest == 0)"
+    ),
     "next span is taken too soon": Bug(SPLITTER, "self.o.ready & final", "self.o.ready"),
 }
 
