@@ -20,49 +20,33 @@ def test_core(family: str, ports: int, record_property: Callable[[str, object], 
     assert sum(cells.values()) > 1000
 
 
-def test_latch_is_an_error() -> None:
-    text = """
-    module \\top
-      wire input 1 \\enable
-      wire input 2 \\d
-      wire output 3 \\q
-      cell $dlatch \\latch
-        parameter \\WIDTH 1
-        parameter \\EN_POLARITY 1
-        connect \\EN \\enable
-        connect \\D \\d
-        connect \\Q \\q
-      end
-    end
-    """
-    with pytest.raises(SynthesisError, match=r"(?i)latch"):
-        synthesise_rtlil(text, "ecp5")
+WRONG = {
+    "(?i)latch|'DL'": """
+        cell $dlatch \\latch
+          parameter \\WIDTH 1
+          parameter \\EN_POLARITY 1
+          connect \\EN \\a
+          connect \\D \\b
+          connect \\Q \\q
+        end
+    """,
+    "conflicting drivers": """
+        connect \\q \\a
+        connect \\q \\b
+    """,
+    "ALIEN": """
+        cell \\ALIEN \\alien
+          connect \\A \\a
+          connect \\Q \\q
+        end
+    """,
+}
+"""Circuits that are none, by what is said of them."""
 
 
-def test_multiple_driver_is_an_error() -> None:
-    text = """
-    module \\top
-      wire input 1 \\a
-      wire input 2 \\b
-      wire output 3 \\q
-      connect \\q \\a
-      connect \\q \\b
-    end
-    """
-    with pytest.raises(SynthesisError, match="conflicting drivers"):
-        synthesise_rtlil(text, "ice40")
-
-
-def test_cell_that_the_device_lacks_is_an_error() -> None:
-    text = """
-    module \\top
-      wire input 1 \\a
-      wire output 2 \\q
-      cell \\ALIEN \\alien
-        connect \\A \\a
-        connect \\Q \\q
-      end
-    end
-    """
-    with pytest.raises(SynthesisError, match="ALIEN"):
-        synthesise_rtlil(text, "gowin")
+@pytest.mark.parametrize("family", ["ice40", "ecp5", "gowin"])
+@pytest.mark.parametrize("message", WRONG)
+def test_what_the_device_lacks_is_an_error(message: str, family: str) -> None:
+    ports = "wire input 1 \\a\n wire input 2 \\b\n wire output 3 \\q\n"
+    with pytest.raises(SynthesisError, match=message):
+        synthesise_rtlil(f"module \\top\n {ports} {WRONG[message]} end\n", family)
