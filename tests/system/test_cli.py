@@ -132,6 +132,7 @@ def write(folder: Path, content: object) -> str:
 
 def test_files_are_written(tmp_path: Path) -> None:
     """By a process of its own, as all commands are of which the tests here call the function."""
+    assert (cli.DONE, cli.CHECK_FAILED, cli.UNUSABLE) == (0, 1, 2), "what scripts look at"
     ran = subprocess.run(
         [sys.executable, "-m", "bitlane", "run", write(tmp_path, model())],
         cwd=tmp_path,

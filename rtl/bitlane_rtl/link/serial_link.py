@@ -46,8 +46,8 @@ class SerialLink(wiring.Component):
     Throughput: the line's. Answers to requests that wait follow each other without a gap, but for
     what a WRITE of more than 200 bytes takes in between; of 64 KiB at 8 clocks per bit 97.1 % of
     the line carry data upwards, 98.3 % downwards, 94.6 % each way at once.
-    Area (128 KiB of memory): iCE40 481 LUT4, 309 flip-flops (573 logic cells) and 4 RAMs, at 39 MHz
-    on UP5K and 102 MHz on HX8K; ECP5 420 LUT4, 53 CCU2C, 308 flip-flops and a block RAM, at 118 MHz
+    Area (128 KiB of memory): iCE40 480 LUT4, 309 flip-flops and 4 RAMs, at 39 MHz
+    on UP5K and 102 MHz on HX8K; ECP5 417 LUT4, 53 CCU2C, 308 flip-flops and a block RAM, at 118 MHz
     on ECP5-6. The bridge's decision whether a request is allowed bounds the clock.
     No combinational path leads through it.
 
