@@ -55,7 +55,7 @@ class Place(Protocol):
 
     def fails(self, tests: Sequence[str]) -> str: ...
 
-    def passes_unchanged(self, test: str) -> bool: ...
+    def pass_unchanged(self, tests: Sequence[str], by: str) -> bool: ...
 
     def has_same_netlists(self) -> bool: ...
 
@@ -68,16 +68,16 @@ def judge(change: Change, place: Place, known: Sequence[equivalent.Equivalent]) 
     if why := equivalent.reason(change, known):
         return Answer(Outcome.EXPLAINED, why, 0)
     started = time.monotonic()
-    outcome, by = Outcome.SURVIVED, ""
+    own, whole = own_tests(change.file), whole_tests(change.file)
+    outcome, by, tests = Outcome.SURVIVED, "", own
     with place.changed(change):
-        own = own_tests(change.file)
         if own and (by := place.fails(own)):
             outcome = Outcome.CAUGHT
         elif has_netlist(change.file) and place.has_same_netlists():
             outcome = Outcome.SAME
-        elif by := place.fails(whole_tests(change.file)):
-            outcome = Outcome.CAUGHT
-    if outcome is Outcome.CAUGHT and not place.passes_unchanged(by):
+        elif by := place.fails(whole):
+            outcome, tests = Outcome.CAUGHT, whole
+    if outcome is Outcome.CAUGHT and not place.pass_unchanged(tests, by):
         raise NoAnswer(f"fails without any change: {by}")
     return Answer(outcome, by, round(time.monotonic() - started, 1))
 

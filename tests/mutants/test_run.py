@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 UNIT = "def total(a, b):\n    return a + b * 0\n"
 TESTS = "from bitlane_rtl.unit import total\n\ndef test_total():\n    assert total(2, 3) == 2\n"
+CRASH = "import os\n\ndef test_it():\n    os.abort()\n"
 HANGS = "import time\n\ndef test_it():\n    time.sleep(60)\n"
 
 
@@ -33,6 +34,7 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / PACKAGE / "__init__.py").touch()
     (tmp_path / PACKAGE / "unit.py").write_text(UNIT)
     (tmp_path / "tests/test_total.py").write_text(TESTS)
+    (tmp_path / "tests/test_crash.py").write_text(CRASH)
     (tmp_path / "tests/test_hangs.py").write_text(HANGS)
     return tmp_path
 
@@ -55,8 +57,15 @@ def test_a_test_that_notices_a_change_is_named(place: Workplace, project: Path) 
     with place.changed(change("b * 0 -> (b + 0)")):
         assert place.fails(["tests/test_total.py"]) == "tests/test_total.py::test_total"
         assert (project / PACKAGE / "unit.py").read_text() == UNIT
-        assert not place.passes_unchanged("tests/test_total.py::test_total")
-    assert place.passes_unchanged("tests/test_total.py::test_total")
+        assert not place.pass_unchanged([], "tests/test_total.py::test_total")
+    assert place.pass_unchanged([], "tests/test_total.py::test_total")
+
+
+def test_a_crash_is_told_and_has_to_be_the_changes_own(place: Workplace) -> None:
+    crash, total = ["tests/test_crash.py"], ["tests/test_total.py"]
+    assert place.fails(crash) == "exit code -6"
+    assert not place.pass_unchanged(crash, "exit code -6")
+    assert place.pass_unchanged(total, "exit code -6")
 
 
 def test_tests_that_do_not_end_are_given_up(project: Path) -> None:
@@ -86,8 +95,9 @@ class Place:
         self.asked += tests
         return next((test for test in tests if test in self._failing), "")
 
-    def passes_unchanged(self, test: str) -> bool:
-        return test not in self.broken
+    def pass_unchanged(self, tests: Sequence[str], by: str) -> bool:
+        assert by in tests
+        return by not in self.broken
 
     def has_same_netlists(self) -> bool:
         self.asked.append("netlists")

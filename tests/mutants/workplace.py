@@ -21,8 +21,9 @@ _PATH = ("rtl", "sim", "host", "boards", "tests")
 _FOLDERS = (*_PATH, "docs", "examples")
 _FILES = ("pyproject.toml", "README.md")
 
-_PASSED, _FAILED, _INTERRUPTED = 0, 1, 2
-"""Exit codes of pytest. All others say that it was asked wrongly."""
+_PASSED = 0
+_MISUSED = (3, 4, 5)
+"""Exit codes of pytest: it failed itself, was asked wrongly, or found no test."""
 
 _TEST_SECONDS = 180
 """A test that takes longer has failed: a circuit that hangs, where the test does not see to it."""
@@ -46,7 +47,7 @@ class Workplace:
         for name in _FILES:
             shutil.copy(project / name, self._folder)
         path = os.pathsep.join(str(self._folder / name) for name in _PATH)
-        self._passing: set[str] = set()
+        self._passing: set[tuple[str, ...]] = set()
         self._models = self._folder / "models"
         self._netlists = self._folder / "netlists.json"
         self._environment = {**os.environ, "PYTHONPATH": path, "BITLANE_CACHE": str(self._models)}
@@ -73,26 +74,28 @@ class Workplace:
             compiled.unlink()
 
     def fails(self, tests: Sequence[str]) -> str:
-        """The first of ``tests`` that fails, or what else went wrong; empty if all pass.
+        """The first of ``tests`` that fails, or how it ended without naming one; empty if all pass.
 
         Raises ``NoAnswer`` if there is no such test.
         """
         code, output = self._run("pytest", *_OPTIONS, f"--timeout={_TEST_SECONDS}", *tests)
-        if code is None:
-            return "deadline"
         if code == _PASSED:
             return ""
-        if code not in (_FAILED, _INTERRUPTED):
+        if code in _MISUSED:
             raise NoAnswer(output)
         # What follows the name is the reason; names of tests may have spaces.
         found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, flags=re.M)
-        return found[1] if found else "pytest ended"
+        return found[1] if found else "deadline" if code is None else f"exit code {code}"
 
-    def passes_unchanged(self, test: str) -> bool:
-        """Whether what `fails` named passes as long as nothing is changed."""
-        if test not in self._passing and "::" in test and not self.fails([test]):
-            self._passing.add(test)
-        return test in self._passing or "::" not in test
+    def pass_unchanged(self, tests: Sequence[str], by: str) -> bool:
+        """Whether the test ``by``, which `fails` told of, passes as long as nothing is changed.
+
+        All of ``tests`` if it is none: a crash, a deadline.
+        """
+        asked = (by,) if "::" in by else tuple(tests)
+        if asked not in self._passing and not self.fails(asked):
+            self._passing.add(asked)
+        return asked in self._passing
 
     def remember_netlists(self) -> None:
         """Take the netlists as they are now for those to compare with."""
