@@ -1,13 +1,13 @@
 """The netlists of many circuits as digests: a change of none of them changes no circuit.
 
-As a program: prints the digests as JSON; given a file of them, ends with 0 if all are the same, and
-with 1, and the name, at the first that is not.
+As a program: prints the digests as JSON; given a file of them, and which source file has changed,
+ends with 0 if those of all circuits with it are the same, and with 1 at the first that is not.
 """
 
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,12 +24,22 @@ from bitlane_sim.cxxrtl.program import program
 from bitlane_sim.netlist.design import NotPlain
 from bitlane_sim.netlist.plain import plain
 from bitlane_sim.netlist.yosys import flat_netlist
+from mutants.relevance import AROUND_ENGINE
 
 __all__ = ["circuits", "digests", "is_same", "netlist", "tidied"]
 
 
-def circuits() -> Iterator[tuple[str, Callable[[], Elaboratable]]]:
-    """Circuits by name: those with names, of several widths and choices, and the boards'."""
+def circuits(file: str = "") -> dict[str, Callable[[], Elaboratable]]:
+    """Circuits by name that ``file`` is a part of; by default all."""
+    if file.startswith(AROUND_ENGINE):
+        return _boards()
+    if file and not file.startswith("ports/"):
+        return _cores()
+    return _cores() | _boards()
+
+
+def _cores() -> dict[str, Callable[[], Elaboratable]]:
+    """Those with names, of several widths and choices."""
     one_port = replace(full(), read_ports=1, loops=6, slots=32, operand_registers=True)
     few = replace(full(32), modes=small().modes, bursts=2, counters=False, address_width=30)
     configurations = {
@@ -42,10 +52,11 @@ def circuits() -> Iterator[tuple[str, Callable[[], Elaboratable]]]:
         "small": small(),
         "copy, 64 bits": copy(64),
     }
-    for name, configuration in configurations.items():
-        yield name, partial(Core, configuration)
-    for name, board in boards().items():
-        yield name, partial(Top, board)
+    return {name: partial(Core, each) for name, each in configurations.items()}
+
+
+def _boards() -> dict[str, Callable[[], Elaboratable]]:
+    return {name: partial(Top, board) for name, board in boards().items()}
 
 
 def netlist(build: Callable[[], Elaboratable]) -> str:
@@ -79,16 +90,13 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _main(before: str = "") -> int:
+def _main(before: str = "", file: str = "") -> int:
     if not before:
-        print(json.dumps({name: digests(netlist(build)) for name, build in circuits()}))
+        print(json.dumps({name: digests(netlist(build)) for name, build in circuits().items()}))
         return 0
     known = json.loads(Path(before).read_text(encoding="utf-8"))
-    for name, build in circuits():
-        if not is_same(known[name], netlist(build)):
-            print(name)
-            return 1
-    return 0
+    same = all(is_same(known[name], netlist(build)) for name, build in circuits(file).items())
+    return 0 if same else 1
 
 
 if __name__ == "__main__":

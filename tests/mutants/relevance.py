@@ -1,14 +1,23 @@
 """Which tests look at a file of the circuit: quick ones of its own, and those of all around it.
 
-By prefix of the file's path; the longest comes first, then the rooms that it stands in.
+By prefix of the file's path.
 """
 
 from collections.abc import Mapping
 
-__all__ = ["CHOICES", "OWN", "WHOLE", "has_netlist", "own_tests", "whole_tests"]
+__all__ = ["AROUND_ENGINE", "CHOICES", "OWN", "WHOLE", "has_netlist", "own_tests", "whole_tests"]
 
 CHOICES = ("configurations.py",)
 """Files that only say which circuits are built: any other choice is as right."""
+
+AROUND_ENGINE = (
+    "bus/banks.py",
+    "bus/shared_sram.py",
+    "bus/sram.py",
+    "bus/storage.py",
+    "link/",
+)
+"""What only boards have: their memories and the link."""
 
 _ENGINE = (
     "tests/rtl/test_engine.py",
@@ -18,7 +27,11 @@ _ENGINE = (
     "tests/system/test_resealed_records.py",
     "tests/sim/test_bench.py",
 )
-_BOARD = ("tests/rtl/link/test_serial_link.py", "tests/system/test_board_memories.py")
+_BOARD = (
+    "tests/rtl/link/test_serial_link.py",
+    "tests/rtl/link/test_serial_link_damage.py",
+    "tests/system/test_board_memories.py",
+)
 
 OWN: Mapping[str, tuple[str, ...]] = {
     "abi/": ("tests/host/test_abi_page.py", "tests/host/test_commands.py", "tests/rtl/control"),
@@ -63,24 +76,24 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "walk/loops.py": ("tests/rtl/walk/test_nest.py", "tests/rtl/walk/test_follower.py"),
     "walk/nest.py": ("tests/rtl/walk/test_nest.py",),
 }
-"""The quick tests."""
+"""The quick tests: those of the longest prefix, then those of the rooms that it stands in."""
 
 WHOLE: Mapping[str, tuple[str, ...]] = {
     "": _ENGINE,
-    "bus/": _BOARD,
-    "link/": (*_BOARD, "tests/rtl/link/test_serial_link_damage.py"),
+    **dict.fromkeys(AROUND_ENGINE, _BOARD),
+    "ports/": (*_ENGINE, *_BOARD),
 }
-"""The others: where several match, all of them."""
+"""The others: those of the longest prefix."""
 
 
 def own_tests(file: str) -> list[str]:
     """The quick tests of ``file``."""
-    return _matching(OWN, file)
+    return list(dict.fromkeys(test for tests in _matching(OWN, file) for test in tests))
 
 
 def whole_tests(file: str) -> list[str]:
     """What is to be asked of ``file`` after the quick tests."""
-    return _matching(WHOLE, file)
+    return [*_matching(WHOLE, file)[0]]
 
 
 def has_netlist(file: str) -> bool:
@@ -88,7 +101,7 @@ def has_netlist(file: str) -> bool:
     return not file.startswith(("abi/", "configuration"))
 
 
-def _matching(table: Mapping[str, tuple[str, ...]], file: str) -> list[str]:
+def _matching(table: Mapping[str, tuple[str, ...]], file: str) -> list[tuple[str, ...]]:
+    """The entries of all prefixes of ``file``, that of the longest first."""
     prefixes = sorted((prefix for prefix in table if file.startswith(prefix)), key=len)
-    found = [test for prefix in reversed(prefixes) for test in table[prefix]]
-    return list(dict.fromkeys(found))
+    return [table[prefix] for prefix in reversed(prefixes)]

@@ -57,7 +57,7 @@ class Place(Protocol):
 
     def pass_unchanged(self, tests: Sequence[str], by: str) -> bool: ...
 
-    def has_same_netlists(self) -> bool: ...
+    def has_same_netlists(self, file: str) -> bool: ...
 
 
 def judge(change: Change, place: Place, known: Sequence[equivalent.Equivalent]) -> Answer:
@@ -73,7 +73,7 @@ def judge(change: Change, place: Place, known: Sequence[equivalent.Equivalent]) 
     with place.changed(change):
         if own and (by := place.fails(own)):
             outcome = Outcome.CAUGHT
-        elif has_netlist(change.file) and place.has_same_netlists():
+        elif has_netlist(change.file) and place.has_same_netlists(change.file):
             outcome = Outcome.SAME
         elif by := place.fails(whole):
             outcome, tests = Outcome.CAUGHT, whole

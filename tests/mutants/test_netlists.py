@@ -5,6 +5,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from bitlane_boards import boards
 from mutants.netlists import circuits, digests, is_same, netlist, tidied
 
 
@@ -42,7 +43,8 @@ def test_another_result_makes_another_model(width: int, more: int) -> None:
     assert not is_same(digests(BEFORE), netlist(lambda: Adder(width, more)))
 
 
-def test_circuits_have_names_of_their_own() -> None:
-    names = [name for name, _ in circuits()]
-    assert len(set(names)) == len(names)
-    assert {"copy", "small", "full", "icebreaker"} <= set(names)
+def test_a_file_is_looked_for_in_the_circuits_that_have_it() -> None:
+    cores, tops = {*circuits("walk/nest.py")}, {*circuits("link/uart.py")}
+    assert {"copy", "small", "full"} <= cores
+    assert tops == {*boards()}
+    assert {*circuits("ports/byte_access.py")} == {*circuits()} == cores | tops

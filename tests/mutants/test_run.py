@@ -99,7 +99,7 @@ class Place:
         assert by in tests
         return by not in self.broken
 
-    def has_same_netlists(self) -> bool:
+    def has_same_netlists(self, file: str) -> bool:
         self.asked.append("netlists")
         return self._same
 

@@ -104,9 +104,9 @@ class Workplace:
             raise NoAnswer(output)
         self._netlists.write_text(json.dumps(json.loads(output)), encoding="utf-8")
 
-    def has_same_netlists(self) -> bool:
-        """Whether all netlists can be made and are those that were remembered, tidied or not."""
-        code, _ = self._run("mutants.netlists", str(self._netlists))
+    def has_same_netlists(self, file: str) -> bool:
+        """Whether the netlists of all circuits with ``file`` can be made and are as remembered."""
+        code, _ = self._run("mutants.netlists", str(self._netlists), file)
         return code == 0
 
     def _run(self, *command: str) -> tuple[int | None, str]:
