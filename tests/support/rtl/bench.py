@@ -73,6 +73,8 @@ class EngineBench:
         self.doorbells: list[int] = []
         """Cycles in which DOORBELL was written."""
         self.cycle = 0
+        self.fault_address = 0
+        """FAULT_ADDRESS after `execute`."""
 
     def run(self, host: Callable[[Any], Awaitable[None]], deadline: int = 20_000) -> None:
         async def count(ctx: Any) -> None:
@@ -137,6 +139,7 @@ class EngineBench:
             await self.settle(ctx)
             found.append(await self.register(ctx, "FAULT"))
             found.append(await self.register(ctx, "RETIRED"))
+            self.fault_address = await self.register(ctx, "FAULT_ADDRESS")
             await ctx.tick().repeat(20)
 
         self.run(host)
