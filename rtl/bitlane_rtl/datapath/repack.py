@@ -5,7 +5,7 @@ Knows nothing of addresses: which part of an output beat a run starts with comes
 
 from collections.abc import Collection
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -21,8 +21,9 @@ _OUT_LANES = (Lane.BITS_8, Lane.BITS_32)
 class Decoded(data.StructLayout):
     """A result, and what its lanes and edge say.
 
-    ``source``: the lane whose counts go into the output's bytes, or with ``to_32`` into its lanes
-    of 32 bits; 8 bits without ``to_32``: bytes go as they are. ``last_part``: parts of the wider
+    ``quarters``, ``halves``: the counts in a quarter of the beat, or in a half, become 32 bits
+    wide. ``narrows``: the counts in it fill a part of a beat, and stand in every part already;
+    ``widens``: they fill several. ``last_part``: parts of the wider
     beat, less one. ``first``: the part of a run's first beat, and ``first_bytes``: those that it
     goes to. ``ends``: nothing more goes into the beat; else ``end_part`` is the last that does,
     which ``first_ends`` says of the first.
@@ -32,8 +33,8 @@ class Decoded(data.StructLayout):
         super().__init__(
             {
                 "result": Result(data_width),
-                "source": 2,
-                "to_32": 1,
+                "quarters": 1,
+                "halves": 1,
                 "narrows": 1,
                 "widens": 1,
                 "last_part": 3,
@@ -47,11 +48,11 @@ class Decoded(data.StructLayout):
 
 
 class Decode(wiring.Component):
-    """Says of each result what `Repack` has to do with it. Stores nothing.
+    """Says of each result what `Repack` has to do with it, and narrows counts. Stores nothing.
 
     Parameters
     ----------
-    data_width, lanes
+    data_width, lanes, ops
         Bits of a beat, and what the bit unit is built with.
 
     Members
@@ -66,9 +67,10 @@ class Decode(wiring.Component):
     i: stream.Interface
     o: stream.Interface
 
-    def __init__(self, data_width: int, lanes: Collection[Lane]) -> None:
+    def __init__(self, data_width: int, lanes: Collection[Lane], ops: Collection[Op]) -> None:
         self._data_width = data_width
         self._lanes = _lanes_of_results(data_width, lanes)
+        self._counts = Op.COUNT in ops
         super().__init__(
             {
                 "i": In(stream.Signature(Result(data_width))),
@@ -86,8 +88,8 @@ class Decode(wiring.Component):
             self.i.ready.eq(self.o.ready),
             final.eq(Mux(i.lane[0], i.edge.final[1], i.edge.final)),
             o.result.eq(i),
-            o.source.eq(Mux(i.lane == i.out_lane, Lane.BITS_8, i.lane)),
-            o.to_32.eq((i.lane != i.out_lane) & (i.out_lane == Lane.BITS_32)),
+            o.quarters.eq((i.lane == Lane.BITS_8) & (i.out_lane == Lane.BITS_32)),
+            o.halves.eq((i.lane == Lane.BITS_16) & (i.out_lane == Lane.BITS_32)),
             o.narrows.eq(i.lane > i.out_lane),
             o.widens.eq(i.lane < i.out_lane),
             o.first.eq(Mux(o.narrows, i.edge.slot, 0)),
@@ -105,7 +107,15 @@ class Decode(wiring.Component):
                             m.d.comb += o.first_bytes.eq(
                                 _bytes_of(i.edge.slot, lane.bytes // out_lane.bytes, size)
                             )
+                            if self._counts:
+                                m.d.comb += o.result.data.eq(self._narrow(lane, out_lane))
         return m
+
+    def _narrow(self, lane: Lane, out_lane: Lane) -> Value:
+        """The counts side by side in ``out_lane``, again and again until the beat is full."""
+        counts = _counts(self.i.p.data, lane)
+        narrowed = Cat(Cat(count, Const(0, 32))[: out_lane.bits] for count in counts)
+        return narrowed.replicate(lane.bytes // out_lane.bytes)
 
 
 class Repack(wiring.Component):
@@ -220,31 +230,27 @@ class Repack(wiring.Component):
     def _byte(self, m: Module, byte: int, part: Value) -> Value:
         """What ``byte`` of the output takes; ``part`` of the input beat, if that widens."""
         data, size = self.i.p.result.data, self._data_width // 8
-
-        def count(lane: Lane, index: int) -> Value:
-            """The count in lane ``index``, without the bits that are 0 in every count."""
-            low = index % (size // lane.bytes) * lane.bits
-            # In a lane as wide as the beat stands the count of a pair too, which is up to 64.
-            bits = 7 if lane.bits == self._data_width else lane.bits.bit_length()
-            return data[low : low + bits]
-
         value = Signal(8, name=f"byte_{byte}")
         m.d.comb += value.eq(data.word_select(byte, 8))
-        with m.Switch(Cat(self.i.p.source, self.i.p.to_32)):
-            for lane in sorted(self._lanes - {Lane.BITS_8}):
-                with m.Case(lane):
-                    m.d.comb += value.eq(count(lane, byte))
-            for lane in sorted(self._lanes - {Lane.BITS_32}):
-                with m.Case(lane | 4):
-                    if byte % 4:
-                        m.d.comb += value.eq(0)
-                    else:
-                        quarters = Array(
-                            count(lane, byte // 4 + quarter * size // 4) for quarter in range(4)
-                        )
-                        which = part[:2] if lane == Lane.BITS_8 else part[0]
-                        m.d.comb += value.eq(quarters[which])
+        for lane, widens in (
+            (Lane.BITS_8, self.i.p.quarters),
+            (Lane.BITS_16, self.i.p.halves),
+        ):
+            if lane in self._lanes:
+                with m.If(widens):
+                    m.d.comb += value.eq(0)
+                    if byte % 4 == 0:
+                        # Counts of a part are as many as go into a beat of 32-bit lanes.
+                        counts = Array(_counts(data, lane)[byte // 4 :: size // 4])
+                        m.d.comb += value.eq(counts[part[: 2 - lane]])
         return value
+
+
+def _counts(data: Value, lane: Lane) -> list[Value]:
+    """The counts in lanes, without the bits that are 0 in every count."""
+    # In a lane as wide as the beat stands the count of a pair too, which is up to 64.
+    bits = 7 if lane.bits == len(data) else lane.bits.bit_length()
+    return [data[low : low + bits] for low in range(0, len(data), lane.bits)]
 
 
 def _lanes_of_results(data_width: int, lanes: Collection[Lane]) -> frozenset[Lane]:
