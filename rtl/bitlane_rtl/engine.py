@@ -193,8 +193,9 @@ class Engine(wiring.Component):
             completions.status.eq(
                 Mux(reported, code, Mux(sequencer.refused, sequencer.code, Status.OK))
             ),
-            registers.interrupt_set.eq(faults | (retires & wanted[retired[:slot_bits]])),
         ]
+        ended = completions.write_slot[:slot_bits]
+        m.d.comb += registers.interrupt_set.eq(completions.write & (fault | wanted[ended]))
         m.d.sync += [
             reported.eq(data_path.fault),
             stop.eq(fault | data_path.fault | faults | registers.clear),

@@ -19,17 +19,19 @@ STAGES: dict[str, tuple[Any, int]] = {"wire": (Wire, 0), "register": (Register, 
 class GivesEachBeat(Contract):
     """Words of any kind; what comes of them cannot be refused."""
 
-    def __init__(self, stage: str) -> None:
+    def __init__(self, stage: str, *, twin: bool = False) -> None:
         super().__init__()
         self._stage, self._latency = STAGES[stage]
+        self._twin = twin
 
     def claim(self, m: Module) -> None:
-        m.submodules.joiner = joiner = Joiner(Configuration(data_width=32), self._stage)
+        config, twin = Configuration(data_width=32), self._twin
+        m.submodules.joiner = joiner = Joiner(config, self._stage, twin=twin)
         self.offers(m, joiner.i)
         word, place = joiner.i.p, joiner.i.p.place
         takes = taken(joiner.i)
         flushed = before(m, takes & place.flush)
-        m.d.comb += Assert(joiner.i.ready == ~(flushed & ~place.prime))
+        m.d.comb += Assert(joiner.i.ready == (twin | ~flushed | place.prime))
 
         # What the word says is due, and what is due a cycle later, as late as the stage is.
         own, flush = takes & ~place.prime, flushed
@@ -47,18 +49,25 @@ class GivesEachBeat(Contract):
             own, flush, repeat = before(m, own), before(m, flush), before(m, repeat)
             own_says = {name: before(m, value) for name, value in own_says.items()}
             flush_says = {name: before(m, value) for name, value in flush_says.items()}
-        o = joiner.o.p
-        m.d.comb += [Assert(joiner.o.valid == (own | flush)), Assert(~(own & flush))]
-        with m.If(joiner.o.valid):
-            for name in ends | {"error": error}:
-                said = Mux(flush, flush_says[name], own_says[name])
-                m.d.comb += Assert(o.edge[name] == said)
-            m.d.comb += Assert(o.repeat == (repeat & ~flush))
+        turn = Signal()
+        if twin:
+            m.d.sync += turn.eq(turn ^ own ^ flush)
+        else:
+            m.d.comb += Assert(~(own & flush))
+        for number, o in enumerate(joiner.o):
+            due = turn == number
+            m.d.comb += Assert(o.valid == Mux(due, own | flush, own & flush))
+            with m.If(o.valid):
+                for name in ends | {"error": error}:
+                    said = Mux(flush & due, flush_says[name], own_says[name])
+                    m.d.comb += Assert(o.p.edge[name] == said)
+                m.d.comb += Assert(o.p.repeat == (repeat & ~(flush & due)))
 
 
+@pytest.mark.parametrize("twin", [False, True], ids=["single", "twin"])
 @pytest.mark.parametrize("stage", STAGES)
-def test_words_give_their_beats(stage: str, proof: Proof) -> None:
-    proof.holds(GivesEachBeat(stage), Reached)
+def test_words_give_their_beats(stage: str, twin: bool, proof: Proof) -> None:
+    proof.holds(GivesEachBeat(stage, twin=twin), Reached)
 
 
 JOINER = "datapath.joiner"
@@ -68,14 +77,24 @@ BUGS = {
         JOINER, "flushes.eq(moved.i.valid & ", "flushes.eq(self.i.valid & "
     ),
     "a flush has the error of what follows": Bug(
-        JOINER, "spoiled | (word.error & ~flushing)", "spoiled | word.error"
+        JOINER, "spoiled | (word.error & ~flush)", "spoiled | word.error"
     ),
     "an error is forgotten": Bug(JOINER, "spoiled.eq(spoiled | word.error)", "spoiled.eq(0)"),
     "a run ends twice": Bug(JOINER, "place.last & ~place.flush", "place.last"),
-    "a prime gives a beat": Bug(JOINER, "flushing | (valid & ~place.prime)", "flushing | valid"),
+    "a prime gives a beat": Bug(JOINER, "joins = valid & ~place.prime", "joins = valid"),
+}
+TWIN_BUGS = {
+    "beats do not take turns": Bug(JOINER, "turn.eq(turn ^ flushing ^ joins)", "turn.eq(0)"),
+    "a beat is lost": Bug(JOINER, "flushing & joins)", "0)"),
+    "the later beat goes first": Bug(JOINER, "beat(flushing & first, ", "beat(flushing & ~first, "),
 }
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
     proof.finds(BUGS[bug], GivesEachBeat("wire"), within=6)
+
+
+@pytest.mark.parametrize("bug", TWIN_BUGS)
+def test_a_bug_planted_in_the_turns_is_found(bug: str, proof: Proof) -> None:
+    proof.finds(TWIN_BUGS[bug], GivesEachBeat("register", twin=True), within=6)

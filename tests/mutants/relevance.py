@@ -71,6 +71,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "ports/read_arbiter.py": ("tests/rtl/ports/test_read_arbiter.py",),
     "ports/": ("tests/rtl/bus/test_shared_sram.py",),
     "streams/queue.py": ("tests/rtl/streams/test_queue.py",),
+    "streams/twin.py": ("tests/rtl/streams/test_twin.py",),
     "walk/bursts.py": ("tests/rtl/walk/test_bursts.py",),
     "walk/follower.py": ("tests/rtl/walk/test_follower.py",),
     "walk/loops.py": ("tests/rtl/walk/test_nest.py", "tests/rtl/walk/test_follower.py"),

@@ -27,8 +27,8 @@ _EXPECTED = {
     "idle write cycles between 64 B XOR, aligned": 0,
     "idle write cycles between 64 B NOT, Y at odd bytes": 0,
     "idle write cycles between 64 B NOT, A at odd bytes": 1,
-    "256 rows of 64 B at odd addresses": 0.9664,
-    "256 rows of 64 B at odd addresses, XOR": 0.9664,
+    "256 rows of 64 B at odd addresses": 0.9930,
+    "256 rows of 64 B at odd addresses, XOR": 0.9930,
     "gather of 16-bit elements": 0.9964,
     "scatter of 16-bit elements": 0.9964,
     "64 KiB COUNT, 8 to 32 bits": 0.9996,
@@ -73,18 +73,13 @@ def test_goals_bound_from_below_or_above() -> None:
 
 def test_table_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "bench.json"
-    assert main(["bench", "--width", "64", "--check", "--json", str(file)]) == 1
+    assert main(["bench", "--width", "64", "--check", "--json", str(file)]) == 0
     printed = capsys.readouterr().out
     record = json.loads(file.read_text())
     assert record["kind"] == "cycles"
     assert set(record["versions"]) == {"bitlane", "Python", "amaranth"}
     assert {row["work"]: round(row["measured"], 4) for row in record["rows"]} == _EXPECTED
-    assert "17 of 19 rows met" in printed
-    # A flush that no prime follows holds up the joiner, and nothing makes up for it.
-    assert [row["work"] for row in record["rows"] if not row["met"]] == [
-        "256 rows of 64 B at odd addresses",
-        "256 rows of 64 B at odd addresses, XOR",
-    ]
+    assert "19 of 19 rows met" in printed
     assert list(tmp_path.iterdir()) == [file]
 
 

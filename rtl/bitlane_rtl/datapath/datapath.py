@@ -15,7 +15,9 @@ from ..bit_unit.bit_unit import BitUnit
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, WritePort
 from ..streams.beats import ToWrite
-from ..streams.queue import Credit, Hold, Queue, Register, Skid, Stage, Wire
+from ..streams.queue import Credit, Hold, Queue, Register, Skid, Slack, Wire
+from ..streams.stage import Stage
+from ..streams.twin import Twin
 from ..walk.loops import Command, Form, Loops
 from ..walk.nest import Nest
 from .pairing import Pairing, Work
@@ -40,11 +42,11 @@ def stages(config: Configuration) -> dict[str, Stage]:
         2  burst -> requests                                Skid
         3  request on the port
         4  beat -> byte network -> moved                    Register
-        5  joiner -> words                                  Queue, credit by bursts
+        5  joiner -> words                                  Twin, credit by bursts
         7  pairing, bit unit
        10  decode -> results                                Queue, credit by beats
        11  repack
-       12  outputs -> writer                                Wire
+       12  outputs -> writer                                Slack
        13  beat on the port
 
     Beside it ``work`` takes the operation to the pairing, and ``spans`` and ``bursts`` the output's
@@ -54,23 +56,23 @@ def stages(config: Configuration) -> dict[str, Stage]:
     results: Stage = Wire if config.single_runs and config.single_op is not None else Skid
     if credited(config):
         results = lambda shape: Queue(shape, RESULTS, credit=True)  # noqa: E731
+    # Rows that fill few beats are worth a second way into the FIFO, but not twice the block RAMs.
+    words: Stage = lambda shape: Twin(shape, config.fifo_beats)  # noqa: E731
+    if narrow or config.block_ram:
+        options = {"block_ram": config.block_ram, "registered": not narrow}
+        words = lambda shape: Queue(shape, config.fifo_beats, credit=True, **options)  # noqa: E731
     return {
         "steps": Skid,
         # Bursts of a single run have many beats, and the memory is asked well ahead of them.
         "requests": Hold if config.single_runs else Skid,
         # At 32 bits the byte network has two steps, and 64 bytes are to be done within N + 12.
         "moved": Wire if narrow else Register,
-        "words": lambda shape: Queue(
-            shape,
-            config.fifo_beats,
-            block_ram=config.block_ram,
-            registered=not narrow,
-            credit=True,
-        ),
+        "words": words,
         "work": lambda shape: Queue(shape, config.ahead, registered=config.ahead > 2),
         "operands": Skid if config.operand_registers else Wire,
         "results": results,
-        "outputs": Wire,
+        # Else what the writer takes of a beat of scattered elements would reach all of repack.
+        "outputs": Slack if credited(config) else Wire,
         "spans": lambda shape: Queue(shape, config.ahead, registered=True),
         # Else whether an element was the last of its beat would reach the queue of spans.
         "bursts": Wire if config.single_runs else Skid,
@@ -219,7 +221,7 @@ class DataPath(wiring.Component):
         config = self._configuration
         width, lanes = config.data_width, config.lanes
         m.submodules.bit_unit = bit_unit = BitUnit(width, config.ops, lanes)
-        m.submodules.decode = decode = Decode(width, lanes)
+        m.submodules.decode = decode = Decode(width, lanes, config.ops)
         m.submodules.results = results = self._stages["results"](Decoded(width))
         m.submodules.repack = repack = Repack(width, lanes, config.ops)
         m.submodules.outputs = outputs = self._stages["outputs"](ToWrite(width))

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Mode, Op
 from ..configuration import Configuration
 from ..streams.beats import Edge
-from ..streams.queue import Stage
+from ..streams.stage import Stage
 
 __all__ = ["Aligned", "Joiner", "Placement", "Word"]
 
@@ -83,44 +83,53 @@ class Joiner(wiring.Component):
         Widths and modes.
     register
         The stage behind the byte network; it must always be ready.
+    twin
+        Whether two beats can leave in a cycle; else a word waits while the beat of a ``flush``
+        leaves.
 
     Members
     -------
     i : ``In(stream.Signature(Word(configuration)))``
-        ``ready`` is 0 only in the cycle after a word with ``flush``, for one without ``prime``.
-    o : ``Out(stream.Signature(Aligned(configuration), always_ready=True))``
+        ``ready`` is always 1 with ``twin``; else it is 0 only in the cycle after a word with
+        ``flush``, for one without ``prime``.
+    o : ``Out(stream.Signature(Aligned(configuration), always_ready=True)).array(1 + twin)``
+        With ``twin`` beats leave here and there in turn, from ``o[0]`` on.
 
-    Latency: that of the stage behind the network. Throughput: an output beat a cycle; words are
-    taken one a cycle, but for the cycle that the beat of a ``flush`` needs for itself.
+    Latency: that of the stage behind the network. Throughput: a word a cycle, and without ``twin``
+    an output beat a cycle.
     Undefined: bytes outside the output's run.
     Bound of the clock: byte network -> byte multiplexer, or whichever is longer with a register.
     """
 
     i: stream.Interface
-    o: stream.Interface
+    o: list[stream.Interface]
 
-    def __init__(self, configuration: Configuration, register: Stage) -> None:
+    def __init__(self, configuration: Configuration, register: Stage, *, twin: bool) -> None:
         self._configuration = configuration
         self._register = register
+        self._twin = twin
+        beats = stream.Signature(Aligned(configuration), always_ready=True)
         super().__init__(
             {
                 "i": In(stream.Signature(Word(configuration))),
-                "o": Out(stream.Signature(Aligned(configuration), always_ready=True)),
+                "o": Out(beats).array(1 + twin),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.moved = moved = self._register(Word(self._configuration))
-        flushes = Signal()
         m.d.comb += [
-            self.i.ready.eq(~flushes | self.i.p.place.prime),
+            self.i.ready.eq(1),
             moved.i.valid.eq(self.i.valid & self.i.ready),
             moved.i.payload.eq(self.i.payload),
             moved.i.p.data.eq(self._move(m)),
             moved.o.ready.eq(1),
         ]
-        m.d.sync += flushes.eq(moved.i.valid & self.i.p.place.flush)
+        if not self._twin:
+            flushes = Signal()
+            m.d.sync += flushes.eq(moved.i.valid & self.i.p.place.flush)
+            m.d.comb += self.i.ready.eq(~flushes | self.i.p.place.prime)
         self._join(m, moved.o.valid, moved.o.p)
         return m
 
@@ -141,10 +150,10 @@ class Joiner(wiring.Component):
 
     def _join(self, m: Module, valid: Value, word: Any) -> None:
         """Put together what is left of the words before with this one."""
-        place, o = word.place, self.o.p
+        place = word.place
         previous = Signal(len(word.data), reset_less=True)
         held: Any = Signal(Edge, reset_less=True)
-        # What is left of the word before goes now, whatever comes: a word that comes is a prime.
+        # What is left of the word before goes now, whatever comes, and before it.
         flushing = Signal()
         spoiled = Signal()
         m.d.sync += flushing.eq(valid & place.flush)
@@ -152,23 +161,40 @@ class Joiner(wiring.Component):
             m.d.sync += [spoiled.eq(spoiled | word.error), held.last.eq(place.last)]
             m.d.sync += [held.end.eq(place.end), held.slot.eq(place.slot)]
             m.d.sync += held.final.eq(place.final)
-        m.d.comb += [
-            self.o.valid.eq(flushing | (valid & ~place.prime)),
-            o.edge.last.eq(Mux(flushing, held.last, place.last & ~place.flush)),
-            o.edge.end.eq(Mux(flushing, held.end, place.end & ~place.flush)),
-            o.edge.error.eq(spoiled | (word.error & ~flushing)),
-            o.edge.slot.eq(Mux(flushing, held.slot, place.slot)),
-            o.edge.final.eq(Mux(flushing, held.final, place.final)),
-        ]
-        if len(place.repeat):
-            m.d.comb += [o.repeat.eq(place.repeat & ~flushing), o.extra.eq(place.extra)]
         merge = place.merge if len(place.merge) else Const(0)
-        for byte in range(len(word.data) // 8):
-            bits = slice(8 * byte, 8 * byte + 8)
-            own = Signal(name=f"own_{byte}")
+        own = Signal(len(word.data) // 8)
+        for byte, bits in enumerate(_bytes(previous)):
+            m.d.comb += own[byte].eq(place.split <= byte)
+            with m.If(valid & (own[byte] | ~merge)):
+                m.d.sync += bits.eq(_bytes(word.data)[byte])
+
+        def beat(flush: Value, name: str) -> Any:
+            """What is left of the words before; else that with this word."""
+            made: Any = Signal(Aligned(self._configuration), name=name)
             m.d.comb += [
-                own.eq(place.split <= byte),
-                o.data[bits].eq(Mux(own & ~flushing, word.data[bits], previous[bits])),
+                made.edge.last.eq(Mux(flush, held.last, place.last & ~place.flush)),
+                made.edge.end.eq(Mux(flush, held.end, place.end & ~place.flush)),
+                made.edge.error.eq(spoiled | (word.error & ~flush)),
+                made.edge.slot.eq(Mux(flush, held.slot, place.slot)),
+                made.edge.final.eq(Mux(flush, held.final, place.final)),
             ]
-            with m.If(valid & (own | ~merge)):
-                m.d.sync += previous[bits].eq(word.data[bits])
+            if len(place.repeat):
+                m.d.comb += [made.repeat.eq(place.repeat & ~flush), made.extra.eq(place.extra)]
+            both = zip(_bytes(word.data), _bytes(previous), own, strict=True)
+            m.d.comb += made.data.eq(Cat(Mux(ours & ~flush, new, old) for new, old, ours in both))
+            return made
+
+        joins = valid & ~place.prime
+        turn = Signal()
+        if self._twin:
+            m.d.sync += turn.eq(turn ^ flushing ^ joins)
+        for number, o in enumerate(self.o):
+            first = turn == number
+            m.d.comb += [
+                o.valid.eq(Mux(first, flushing | joins, flushing & joins)),
+                o.payload.eq(beat(flushing & first, f"beat_{number}")),
+            ]
+
+
+def _bytes(word: Value) -> list[Value]:
+    return [word[low : low + 8] for low in range(0, len(word), 8)]

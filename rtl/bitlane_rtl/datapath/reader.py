@@ -13,7 +13,9 @@ from amaranth.lib.wiring import In, Out
 from ..abi import BEATS_PER_BLOCK
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, request
-from ..streams.queue import Buffer, Queue, Stage
+from ..streams.queue import Queue
+from ..streams.stage import Buffer, Stage
+from ..streams.twin import Twin
 from ..walk.bursts import Splitter
 from ..walk.loops import Form, Start, Track
 from ..walk.nest import Step
@@ -50,6 +52,7 @@ class Reader(wiring.Component):
     stages
         What stands behind the splitter (``requests``), the byte network (``moved``), the joiner
         (``words``: the FIFO, which is never asked whether it is ready), and that (``operands``).
+        A `Twin` for ``words`` lets the joiner take a word every cycle.
 
     Members
     -------
@@ -125,8 +128,11 @@ class Reader(wiring.Component):
         wiring.connect(m, words.o, operands.i)
         wiring.connect(m, operands.o, wiring.flipped(self.o))
         opened = self._request(m, splitter, words)
-        m.submodules.joiner = joiner = Joiner(config, self._stages["moved"])
-        m.d.comb += [words.i.valid.eq(joiner.o.valid), words.i.payload.eq(joiner.o.payload)]
+        twin = isinstance(words, Twin)
+        m.submodules.joiner = joiner = Joiner(config, self._stages["moved"], twin=twin)
+        entrances: Any = words.i if twin else [words.i]
+        for beats, i in zip(joiner.o, entrances, strict=True):
+            m.d.comb += [i.valid.eq(beats.valid), i.payload.eq(beats.payload)]
         self._take(m, opened, joiner)
         return m
 

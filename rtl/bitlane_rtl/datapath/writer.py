@@ -15,7 +15,8 @@ from ..abi import BEATS_PER_BLOCK, Mode
 from ..configuration import Configuration
 from ..ports.memory_port import WritePort, request, write_data
 from ..streams.beats import ToWrite
-from ..streams.queue import Buffer, Queue, Skid, Stage
+from ..streams.queue import Queue, Skid
+from ..streams.stage import Buffer, Stage
 from ..walk.bursts import Burst, Span, Splitter
 from ..walk.follower import Follower
 from ..walk.loops import Form, Start, Track

@@ -4,14 +4,12 @@ A queue never loses, doubles, reorders or alters a payload, and no combinational
 ``o.ready`` to ``i.ready`` but through `Wire` and `Register`.
 """
 
-from collections.abc import Callable
-
 from amaranth.hdl import Cat, Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Buffer", "Credit", "Hold", "Queue", "Register", "Skid", "Slack", "Stage", "Wire"]
+__all__ = ["Credit", "Hold", "Queue", "Register", "Skid", "Slack", "Wire"]
 
 
 class Wire(wiring.Component):
@@ -375,10 +373,3 @@ class Credit(wiring.Component):
         with m.If(self.taken ^ returned):  # one adder for both: plus 1, or plus -1
             m.d.sync += under_way.eq(under_way + Cat(1, returned.replicate(len(under_way) - 1)))
         return m
-
-
-Buffer = Wire | Register | Hold | Skid | Slack | Queue
-"""What can stand between two stages."""
-
-Stage = Callable[[ShapeLike], Buffer]
-"""Makes a buffer for payloads of a shape."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -121,7 +121,6 @@ class Follower(wiring.Component):
         with m.Elif(self.o.ready & self.i.valid):
             m.d.sync += [address.eq(following), first.eq(self.i.p.last)]
             if self._has_offset:
-                moved = (offset + turned)[: len(offset)]
-                with m.If(self.form.y_dense):
-                    m.d.sync += [offset.eq(moved), place.eq(in_lanes(moved, self.form))]
+                moved = (offset + Mux(self.form.y_dense, turned, 0))[: len(offset)]
+                m.d.sync += [offset.eq(moved), place.eq(in_lanes(moved, self.form))]
         return m

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import Mode
 from ..configuration import Configuration
-from ..streams.queue import Stage
+from ..streams.stage import Stage
 from .loops import Loops
 
 __all__ = ["STREAMS", "Nest", "Step"]

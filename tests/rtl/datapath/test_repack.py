@@ -13,7 +13,8 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.abi import LOGIC_OPS, Lane, Op
 from bitlane_rtl.datapath.repack import Decode, Decoded, Repack
 from bitlane_rtl.streams.beats import Result, ToWrite
-from bitlane_rtl.streams.queue import Queue, Skid, Slack, Stage, Wire
+from bitlane_rtl.streams.queue import Queue, Skid, Slack, Wire
+from bitlane_rtl.streams.stage import Stage
 from support.rtl.results import join
 from support.rtl.streams import NO_STALLS, STALLS, Stalls, transfer
 
@@ -43,7 +44,7 @@ class Bench(wiring.Component):
             {"i": In(stream.Signature(Result(width))), "o": Out(stream.Signature(ToWrite(width)))}
         )
         stage, self.holds, self.latency = BETWEEN[between]
-        self._units = [Decode(width, lanes), stage(Decoded(width)), Repack(width, lanes, ops)]
+        self._units = [Decode(width, lanes, ops), stage(Decoded(width)), Repack(width, lanes, ops)]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

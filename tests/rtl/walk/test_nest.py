@@ -9,7 +9,8 @@ import pytest
 
 from bitlane_rtl.abi import Mode
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.streams.queue import Queue, Skid, Stage
+from bitlane_rtl.streams.queue import Queue, Skid
+from bitlane_rtl.streams.stage import Stage
 from bitlane_rtl.walk.nest import STREAMS, Nest
 from support.rtl.streams import NO_STALLS, STALLS, Sink, Stalls, simulate
 from support.rtl.walks import walked_steps
