@@ -185,19 +185,24 @@ class Repack(wiring.Component):
             done.eq(self.i.p.ends | last_part),
         ]
 
+        # Whether a beat has been given whole, early in the cycle: one that widens begins at part 0.
+        ending, whole = Signal(), Signal()
+        m.d.comb += whole.eq(~widens | Mux(parts_done == 0, self.i.p.first_ends, ending))
+
         # What stands in the register counts as a beat once it is complete.
         free, load, partial = Signal(), Signal(), Signal()
         last, end, error = (Signal(name=name, reset_less=True) for name in ("last", "end", "error"))
         m.d.comb += [
             free.eq(~self.o.valid | self.o.ready),
             load.eq(self.i.valid & ~i.half & free),
-            self.i.ready.eq(i.half | (free & (done | ~widens))),
+            self.i.ready.eq(i.half | (free & whole)),
         ]
         with m.If(free):
             m.d.sync += self.o.valid.eq(self.i.valid & ~i.half & (done | ~narrows))
         with m.If(load):
             m.d.sync += [
                 parts_done.eq(Mux(done, 0, part + 1)),
+                ending.eq(self.i.p.end_part == (parts_done + 1)[:3]),
                 starts.eq(i.edge.last & done),
                 partial.eq(~done & narrows),
                 last.eq(i.edge.last & done),
