@@ -212,9 +212,10 @@ class DataPath(wiring.Component):
                 unit.begin.eq(getattr(command, name)),
                 unit.form.eq(form),
                 unit.track.eq(getattr(self.loops, name)),
-                unit.offsets.eq(self.loops.y),
                 unit.stop.eq(self.stop),
             ]
+            if isinstance(unit, Reader):
+                m.d.comb += unit.offsets.eq(self.loops.y)
 
     def _compute(self, m: Module, pairing: Pairing, writer: Writer) -> None:
         """From operands to what is written."""

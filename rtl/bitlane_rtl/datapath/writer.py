@@ -57,7 +57,7 @@ class Writer(wiring.Component):
 
     Members
     -------
-    idle, begin, form, track, offsets, steps
+    idle, begin, form, track, steps
         As for `follower.Follower`; ``steps`` are its ``i``.
     i : ``In(stream.Signature(ToWrite(data_width)))``
         The beats, aligned like the output; a scattered run's from byte 0.
@@ -91,7 +91,6 @@ class Writer(wiring.Component):
     begin: Any
     form: Any
     track: Any
-    offsets: Any
     steps: stream.Interface
     i: stream.Interface
     stop: Signal
@@ -108,14 +107,12 @@ class Writer(wiring.Component):
         self._configuration = configuration
         self._stages = stages
         width = configuration.address_width
-        track = Track(width, configuration.loops)
         super().__init__(
             {
                 "idle": In(1),
                 "begin": In(Start(configuration)),
                 "form": In(Form()),
-                "track": In(track),
-                "offsets": In(track),
+                "track": In(Track(width, configuration.loops)),
                 "steps": In(stream.Signature(Step(configuration))),
                 "i": In(stream.Signature(ToWrite(configuration.data_width))),
                 "stop": In(1),
@@ -244,7 +241,7 @@ class Writer(wiring.Component):
         # A cycle after `stop`: what is to go on waits for little else.
         m.d.sync += halted.eq(self.stop | self.spoiled | spoils)
         with m.If(spoils & ~self.spoiled):
-            m.d.sync += [self.spoiled.eq(1), self.strayed.eq(~self.i.p.error)]
+            m.d.sync += [self.spoiled.eq(1), self.strayed.eq(strays & ~self.i.p.error)]
         with m.If(halted & inside):
             m.d.sync += torn.eq(1)
 

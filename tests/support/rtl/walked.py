@@ -62,8 +62,9 @@ class Walked(wiring.Component):
             unit.begin.eq(getattr(command, self._name)),
             unit.form.eq(form),
             unit.track.eq(getattr(self.loops, self._name)),
-            unit.offsets.eq(self.loops.y),
         ]
+        if isinstance(unit, Reader):
+            m.d.comb += unit.offsets.eq(self.loops.y)
         wiring.connect(m, getattr(nest, self._name), unit.steps)
         return m
 
