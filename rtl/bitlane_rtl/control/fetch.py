@@ -80,14 +80,16 @@ class Fetch(wiring.Component):
             self.ring_address.eq(Cat(group, self.slot)),
             self.words.eq(words),
         ]
-        with m.If(self.ring_read):
-            m.d.sync += [group.eq(group + 1), arriving.eq(1)]
+        m.d.sync += [
+            arriving.eq(~self.again),
+            self.valid.eq(~self.again & (arriving | (self.valid & ~self.take))),
+        ]
         with m.If(load):
-            m.d.sync += [words.eq(self.ring_words), self.valid.eq(1)]
-        with m.Elif(self.take):
-            m.d.sync += self.valid.eq(0)
+            m.d.sync += words.eq(self.ring_words)
+        with m.If(self.ring_read):
+            m.d.sync += group.eq(group + 1)
         with m.If(self.take):
             m.d.sync += self.position.eq(self.position + 1)
         with m.If(self.again):
-            m.d.sync += [group.eq(0), arriving.eq(0), self.valid.eq(0), self.position.eq(0)]
+            m.d.sync += [group.eq(0), self.position.eq(0)]
         return m
