@@ -72,7 +72,7 @@ def stages(config: Configuration) -> dict[str, Stage]:
         "operands": Skid if config.operand_registers else Wire,
         "results": results,
         # Else what the writer takes of a beat of scattered elements would reach all of repack.
-        "outputs": Slack if credited(config) else Wire,
+        "outputs": Wire if config.single_op is not None else Slack,
         "spans": lambda shape: Queue(shape, config.ahead, registered=True),
         # Else whether an element was the last of its beat would reach the queue of spans.
         "bursts": Wire if config.single_runs else Skid,
