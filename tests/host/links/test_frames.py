@@ -18,7 +18,7 @@ from bitlane.links.frames import (
     request_line_bytes,
     request_room,
 )
-from bitlane_rtl.abi.link import Request
+from bitlane_rtl.abi.link import DEFAULT_BAUD, Request
 from support.board.model import backward_cobs, cobs_decoded
 
 # Zeros and long runs without any are what COBS is about.
@@ -146,3 +146,8 @@ def test_the_longest_answer_is_not_too_long() -> None:
     content = b"\1\1" + random.Random(5).randbytes(512).replace(b"\0", b"\1")
     blocks, dropped = Splitter().feed(answer(content) + b"\0")
     assert (len(blocks), dropped) == (1, 0)
+
+
+def test_bridges_make_the_usual_baud_exactly() -> None:
+    """FTDI's divide 12 MHz."""
+    assert 12_000_000 % DEFAULT_BAUD == 0
