@@ -42,6 +42,13 @@ class _Open(data.StructLayout):
         )
 
 
+class _Request(data.StructLayout):
+    """What to ask of the port, unless the burst is ``outside``, which is known late."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        super().__init__({"burst": request(configuration.address_width), "outside": 1})
+
+
 class Reader(wiring.Component):
     """Reads an operand of each command in turn.
 
@@ -140,14 +147,14 @@ class Reader(wiring.Component):
         """From bursts to requests, while there is room. Returns the bursts that are open."""
         config = self._configuration
         depth = config.fifo_beats
-        m.submodules.requests = requests = self._stages["requests"](request(config.address_width))
+        m.submodules.requests = requests = self._stages["requests"](_Request(config))
         m.submodules.open = opened = Queue(
             _Open(config),
             config.bursts,
             block_ram=config.block_ram,
             registered=True,  # it steers the byte network
         )
-        wiring.connect(m, requests.o, wiring.flipped(self.port.request))
+        asked, port = requests.o.p, self.port.request
         burst, place = splitter.o.p, splitter.o.p.tag
         # What a burst fills of the FIFO: its beats, one more with a flush, one less with a prime.
         more, less = place.flush & burst.final, place.prime & burst.first
@@ -156,9 +163,13 @@ class Reader(wiring.Component):
         m.d.comb += [
             # Room for two bursts more, as one may go in this cycle: so `room` says all.
             go.eq(room & (opened.i.ready if config.bursts == 2 else 1)),
-            requests.i.valid.eq(splitter.o.valid & go & ~burst.outside),
-            requests.i.p.address.eq(burst.address),
-            requests.i.p.length.eq(burst.length),
+            requests.i.valid.eq(splitter.o.valid & go),
+            requests.i.p.burst.address.eq(burst.address),
+            requests.i.p.burst.length.eq(burst.length),
+            requests.i.p.outside.eq(burst.outside),
+            port.valid.eq(requests.o.valid & ~asked.outside),
+            port.payload.eq(asked.burst),
+            requests.o.ready.eq(port.ready | asked.outside),
             splitter.o.ready.eq(requests.i.ready & go),
             opened.i.valid.eq(splitter.o.valid & requests.i.ready & go),
             opened.i.p.address.eq(burst.address),
