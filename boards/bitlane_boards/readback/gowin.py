@@ -86,15 +86,11 @@ def _flip_flop(t: Translation, cell: Cell) -> None:
 
 
 def _input(t: Translation, cell: Cell) -> None:
-    t.join(cell.bit("I"), cell.bit("O"))
-    # A pin may be a clock.
-    t.passes_clock(cell, "I", "O")
+    t.input(cell, "I", "O")
 
 
 def _output(t: Translation, cell: Cell) -> None:
-    # A pin that nothing drives counts as high, as lines of a UART do.
-    inputs = [t.of(cell.bit("I")), t.of(cell.bit("OEN"))]
-    t.builder.lut(0b1110, inputs, t.drive(cell.bit("O")))
+    t.output(cell, "I", "OEN", "O")
 
 
 def _lut_ram(t: Translation, cell: Cell) -> None:
