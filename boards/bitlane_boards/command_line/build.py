@@ -17,19 +17,6 @@ from .choice import board_named, board_names
 
 __all__ = ["add_build"]
 
-_COLUMNS = (
-    "board",
-    "seed",
-    "logic",
-    "memory",
-    "clock",
-    "achieves",
-    "margin",
-    "size",
-    "took",
-    "RAM",
-)
-
 
 def add_build(subparsers: Subparsers) -> None:
     """Add the subcommand `build`."""
@@ -78,9 +65,7 @@ def _run(arguments: argparse.Namespace) -> int:
             print(f"bitlane build: {error}", file=sys.stderr)
             failures.append(str(error))
     if arguments.all:
-        print(_table(reports))
-        for failure in failures:
-            print(f"FAILED  {failure}")
+        print("\n".join([*_table(reports), *(f"FAILED  {failure}" for failure in failures)]))
     else:
         for report in reports:
             print(report.text())
@@ -108,27 +93,25 @@ def _build(board: Board, folder: Path, seed: int) -> Report:
         ) from error
 
 
-def _table(reports: Sequence[Report]) -> str:
-    rows: list[tuple[str, ...]] = [_COLUMNS]
-    for report in reports:
-        used, of = next(iter(report.cells.values()))
-        blocks = " ".join(f"{n}/{total}" for n, total in report.blocks.values() if total)
-        rows.append(
-            (
-                report.board,
-                str(report.seed),
-                f"{used}/{of}",
-                blocks,
-                f"{report.clock_mhz:g} MHz",
-                f"{report.achieved_mhz:.1f} MHz",
-                f"{report.margin:.0%}",
-                f"{report.bitstream_bytes} B",
-                f"{report.seconds:.0f} s",
-                f"{report.peak_bytes / 2**20:.0f} MiB",
-            )
-        )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+def _table(reports: Sequence[Report]) -> list[str]:
+    """A line for each report, below the names of the columns."""
+    rows = [_row(report) for report in reports]
+    columns = [[name, *(row[name] for row in rows)] for name in (rows[0] if rows else ())]
+    padded = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns]
+    return ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]
+
+
+def _row(report: Report) -> dict[str, str]:
+    used, of = next(iter(report.cells.values()))
+    return {
+        "board": report.board,
+        "seed": str(report.seed),
+        "logic": f"{used}/{of}",
+        "memory": " ".join(f"{n}/{total}" for n, total in report.blocks.values() if total),
+        "clock": f"{report.clock_mhz:g} MHz",
+        "achieves": f"{report.achieved_mhz:.1f} MHz",
+        "margin": f"{report.margin:.0%}",
+        "size": f"{report.bitstream_bytes} B",
+        "took": f"{report.seconds:.0f} s",
+        "RAM": f"{report.peak_bytes / 2**20:.0f} MiB",
+    }

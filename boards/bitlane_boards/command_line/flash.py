@@ -9,7 +9,6 @@ from pathlib import Path
 from bitlane.cli import CHECK_FAILED, DONE, Subparsers
 from bitlane.errors import BitlaneError
 
-from .. import Board
 from ..flow.families import FLOWS
 from .choice import board_named, board_names
 from .devices import url_of
@@ -44,11 +43,6 @@ def add_flash(subparsers: Subparsers) -> None:
     parser.set_defaults(run=_run)
 
 
-def arguments_of(board: Board, file: Path, *, permanent: bool) -> list[str]:
-    """What the loader is called with."""
-    return [*board.loader, *(["-f"] if permanent else []), str(file)]
-
-
 def _run(arguments: argparse.Namespace) -> int:
     board = board_named(arguments.board)
     flow = FLOWS[board.family]
@@ -71,7 +65,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise BitlaneError(
             f"flash: {LOADER} is not on PATH; install it (Debian: apt install openfpgaloader)"
         )
-    command = [loader, *arguments_of(board, file, permanent=arguments.permanent)]
+    command = [loader, *board.loader, *(["-f"] if arguments.permanent else []), str(file)]
     print(f"flash: {' '.join(command)}", file=sys.stderr, flush=True)
     try:
         status = subprocess.run(command, check=False, timeout=_DEADLINE_SECONDS).returncode

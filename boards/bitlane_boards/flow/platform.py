@@ -27,7 +27,12 @@ from .top import Top
 
 __all__ = ["BoardTop", "expect_clock", "load_platform"]
 
-_PLLS = {Family.ICE40: ICE40, Family.ECP5: ECP5, Family.GOWIN: GW1N_9C}
+_PLLS = {
+    Family.ICE40: (ICE40, ice40_pll),
+    Family.ECP5: (ECP5, ecp5_pll),
+    Family.GOWIN: (GW1N_9C, gowin_pll),
+}
+"""What each family's PLL can do, and what makes one."""
 
 RESET_SECONDS = 15e-6
 """iCE40's block RAM reads zeros for about 3 us after configuration (icestorm#76); five times that.
@@ -53,7 +58,7 @@ def expect_clock(board: Board, platform: Any) -> None:
     """Raises ``PllError`` if neither the oscillator nor a PLL makes the board's clock."""
     in_hz = int(platform.default_clk_frequency)
     if in_hz != board.clock_hz:
-        settings(_PLLS[board.family], in_hz, board.clock_hz)
+        settings(_PLLS[board.family][0], in_hz, board.clock_hz)
 
 
 class PowerOn(Elaboratable):
@@ -118,19 +123,15 @@ class BoardTop(Elaboratable):
         board = self._board
         pin = platform.request(platform.default_clk, dir="-")
         in_hz, out_hz = int(platform.default_clk_frequency), board.clock_hz
+        make = _PLLS[board.family][1]
         clock = Signal()
         locked: Value = Const(1)
         if in_hz != out_hz and board.pll_pad:
-            clock, locked = ice40_pll(m, pin.io, in_hz, out_hz, pad=True)
+            clock, locked = make(m, pin.io, in_hz, out_hz)
         else:
             m.submodules.clock = buffer = io.Buffer(io.Direction.Input, pin)
             m.d.comb += clock.eq(buffer.i)
             if in_hz != out_hz:
-                make = {
-                    Family.ICE40: lambda *each: ice40_pll(*each, pad=False),
-                    Family.ECP5: ecp5_pll,
-                    Family.GOWIN: gowin_pll,
-                }[board.family]
                 clock, locked = make(m, buffer.i, in_hz, out_hz)
 
         m.domains.sync = ClockDomain("sync")

@@ -103,13 +103,9 @@ def _dividers(pll: Pll, in_hz: int) -> Iterator[tuple[int, int]]:
                 yield reference, output
 
 
-def ice40_pll(
-    m: Module, source: Value | IOValue, in_hz: int, out_hz: int, *, pad: bool
-) -> tuple[Signal, Signal]:
-    """The clock made of ``source`` and whether it is steady.
-
-    With ``pad``, ``source`` is the port at the PLL's own pin, else a signal.
-    """
+def ice40_pll(m: Module, source: Value | IOValue, in_hz: int, out_hz: int) -> tuple[Signal, Signal]:
+    """The clock made of ``source``, a signal or the PLL's own pin, and whether it is steady."""
+    pad = isinstance(source, IOValue)
     reference, feedback, output = settings(ICE40, in_hz, out_hz)
     clock, locked = Signal(name="pll_clock"), Signal(name="pll_locked")
     # Bounds of the phase detector in MHz for FILTER_RANGE 1 to 5, else 6 (IceStorm's icepll).

@@ -10,7 +10,7 @@ import numpy as np
 
 from bitlane_sim.pins.netlist import HIGH, LOW
 
-from .json_netlist import Cell, CellReader, NetlistError, Translation, numbered
+from .json_netlist import Cell, CellReader, NetlistError, Translation
 
 __all__ = ["CELLS"]
 
@@ -130,22 +130,17 @@ def _flip_flop(t: Translation, cell: Cell) -> None:
 def _io(t: Translation, cell: Cell) -> None:
     direction = cell.text("DIR", "INPUT")
     if direction == "INPUT":
-        t.join(cell.bit("B"), cell.bit("O"))
-        # A pin may be a clock.
-        t.passes_clock(cell, "B", "O")
+        t.input(cell, "B", "O")
     elif direction == "OUTPUT":
-        # A pin that nothing drives counts as high, as lines of a UART do.
-        t.builder.lut(0b1110, [t.of(cell.bit("I")), t.of(cell.bit("T"))], t.drive(cell.bit("B")))
+        t.output(cell, "I", "T", "B")
     else:
         raise NetlistError(f"{cell}: a pin of direction {direction} is not simulated")
 
 
-def _places(width: int) -> tuple[int, dict[int, int], list[int]]:
-    """Of a port of ``width`` bits: the first address bit, weights of address bits, data offsets."""
+def _weights(width: int) -> dict[int, int]:
+    """Weights of the address bits that choose a word of ``width`` bits."""
     first = {1: 0, 2: 1, 4: 2, 9: 3, 18: 4, 36: 5}[width]
-    weights = {bit: _UNIT_BITS << (bit - 3) for bit in range(3, 14)}
-    weights |= {bit: 1 << bit for bit in range(3)}
-    return first, {bit: weights[bit] for bit in range(first, 14)}, list(range(width))
+    return {bit: 1 << bit if bit < 3 else _UNIT_BITS << bit - 3 for bit in range(first, 14)}
 
 
 def _block_ram(t: Translation, cell: Cell) -> None:
@@ -158,32 +153,26 @@ def _block_ram(t: Translation, cell: Cell) -> None:
             at = (row * 16 + word) * 18
             contents[at : at + 18] = [bits >> bit & 1 for bit in range(18)]
     memory = builder.memory(contents)
-    widths = {side: cell.number(f"DATA_WIDTH_{side}", 18) for side in "AB"}
-    for side in "AB":
-        other = "B" if side == "A" else "A"
-        width = widths[side]
-        out = [*numbered(f"DO{side}", 18)]
-        into = [*numbered(f"DI{side}", 18)]
+    for side, other in ("AB", "BA"):
+        into, its_into, out, its_out = (
+            [f"{port}{bit}" for bit in range(18)]
+            for port in (f"DI{side}", f"DI{other}", f"DO{side}", f"DO{other}")
+        )
+        width = cell.number(f"DATA_WIDTH_{side}", 18)
         if width == 36:
             # The wide side takes its upper half in, and gives its lower half out, on the other.
-            into += numbered(f"DI{other}", 18)
-            out = [*numbered(f"DO{other}", 18), *out] if side == "B" else []
-        _ram_side(t, cell, memory, side, width, into, out)
+            into += its_into
+            out = its_out + out if side == "B" else []
+        _ram_side(t, cell, memory, side, into[:width], out[:width])
 
 
 def _ram_side(
-    t: Translation,
-    cell: Cell,
-    memory: int,
-    side: str,
-    width: int,
-    into: list[str],
-    out: list[str],
+    t: Translation, cell: Cell, memory: int, side: str, into: list[str], out: list[str]
 ) -> None:
-    builder = t.builder
+    builder, width = t.builder, len(into)
     enable = _selected(t, cell, side)
     write = _muxed(t, cell, f"WE{side}", LOW)
-    used = [bit for bit, port in enumerate(out[:width]) if t.netlist.is_read(cell.bit(port))]
+    used = [bit for bit, port in enumerate(out) if t.netlist.is_read(cell.bit(port))]
     if enable == LOW or (write == LOW and not used):
         return
     if cell.text(f"REGMODE_{side}", "NOREG") != "NOREG":
@@ -193,7 +182,7 @@ def _ram_side(
     if cell.text(f"CLK{side}MUX", f"CLK{side}") == "INV":
         raise NetlistError(f"{cell}: falling edges of the clock are not simulated")
     t.clocked(cell, f"CLK{side}")
-    _, weights, offsets = _places(width)
+    weights = _weights(width)
     address = [(_data(t, cell, f"AD{side}{bit}"), weight) for bit, weight in weights.items()]
     if used:
         mode = cell.text(f"WRITEMODE_{side}", "NORMAL")
@@ -202,15 +191,14 @@ def _ram_side(
         reading = enable
         if mode == "NORMAL":
             reading = builder.both(enable, builder.invert(write))
-        data = [(t.drive(cell.bit(out[bit])), offsets[bit]) for bit in used]
+        data = [(t.drive(cell.bit(out[bit])), bit) for bit in used]
         builder.read_port(memory, reading, address, data)
     if write != LOW:
         # From 18 bits on, the lowest address bits enable bytes.
-        strobes = {18: 2, 36: 4}.get(width, 0)
         stored = []
-        for bit in range(width):
-            mask = _data(t, cell, f"AD{side}{bit // _UNIT_BITS}") if strobes else HIGH
-            stored.append((_data(t, cell, into[bit]), offsets[bit], mask))
+        for bit, port in enumerate(into):
+            mask = _data(t, cell, f"AD{side}{bit // _UNIT_BITS}") if width >= 18 else HIGH
+            stored.append((_data(t, cell, port), bit, mask))
         builder.write_port(memory, builder.both(enable, write), address, stored)
 
 

@@ -86,15 +86,11 @@ def _flip_flop(t: Translation, cell: Cell) -> None:
 
 
 def _input(t: Translation, cell: Cell) -> None:
-    t.join(cell.bit("I"), cell.bit("O"))
-    # A pin may be a clock.
-    t.passes_clock(cell, "I", "O")
+    t.input(cell, "I", "O")
 
 
 def _output(t: Translation, cell: Cell) -> None:
-    # A pin that nothing drives counts as high, as lines of a UART do.
-    inputs = [t.of(cell.bit("I")), t.of(cell.bit("OEN"))]
-    t.builder.lut(0b1110, inputs, t.drive(cell.bit("O")))
+    t.output(cell, "I", "OEN", "O")
 
 
 def _lut_ram(t: Translation, cell: Cell) -> None:
@@ -114,28 +110,21 @@ class _Side(NamedTuple):
     write: str
     into: str
     out: str
-    width: str
     read_mode: str
     write_mode: str
-    select: str
+
+    @property
+    def number(self) -> int:
+        """By which other parameters call it."""
+        return "AB".index(self.name)
 
 
 _TWO = (
-    _Side("A", "WREA", "DIA", "DOA", "BIT_WIDTH_0", "READ_MODE0", "WRITE_MODE0", "BLK_SEL_0"),
-    _Side("B", "WREB", "DIB", "DOB", "BIT_WIDTH_1", "READ_MODE1", "WRITE_MODE1", "BLK_SEL_1"),
+    _Side("A", "WREA", "DIA", "DOA", "READ_MODE0", "WRITE_MODE0"),
+    _Side("B", "WREB", "DIB", "DOB", "READ_MODE1", "WRITE_MODE1"),
 )
-_ONE_AND_ONE = (
-    _Side("A", "CEA", "DI", "", "BIT_WIDTH_0", "", "", "BLK_SEL_0"),
-    _Side("B", "", "", "DO", "BIT_WIDTH_1", "READ_MODE", "", "BLK_SEL_1"),
-)
-_ONE = (_Side("", "WRE", "DI", "DO", "BIT_WIDTH", "READ_MODE", "WRITE_MODE", "BLK_SEL"),)
-_RAMS: dict[str, tuple[_Side, ...]] = {
-    "DPB": _TWO,
-    "DPX9B": _TWO,
-    "SDPB": _ONE_AND_ONE,
-    "SDPX9B": _ONE_AND_ONE,
-}
-_RAMS |= {"SP": _ONE, "SPX9": _ONE}
+_ONE_AND_ONE = (_Side("A", "CEA", "DI", "", "", ""), _Side("B", "", "", "DO", "READ_MODE", ""))
+_RAMS = {"DPB": _TWO, "DPX9B": _TWO, "SDPB": _ONE_AND_ONE, "SDPX9B": _ONE_AND_ONE}
 
 
 def _block_ram(t: Translation, cell: Cell) -> None:
@@ -160,7 +149,7 @@ def _ram_side(t: Translation, cell: Cell, memory: int, unit: int, side: _Side) -
     builder = t.builder
     write = t.of(cell.bit(side.write)) if side.write else LOW
     enable = _selected(t, cell, side)
-    width = cell.number(side.width, 4 * unit)
+    width = cell.number(f"BIT_WIDTH_{side.number}", 4 * unit)
     outs = {bit: cell.bit(f"{side.out}[{bit}]") for bit in range(width)}
     read = {bit: out for bit, out in outs.items() if t.netlist.is_read(out)}
     if enable == LOW or (write == LOW and not read):
@@ -194,7 +183,7 @@ def _selected(t: Translation, cell: Cell, side: _Side) -> int:
     """High while the side's clock enable is, and its block select is the one that it has."""
     builder = t.builder
     enable = t.of(cell.bit(f"CE{side.name}"))
-    wanted = cell.number(side.select)
+    wanted = cell.number(f"BLK_SEL_{side.number}")
     for bit in range(3):
         select = t.of(cell.bit(f"BLKSEL{side.name}[{bit}]"))
         enable = builder.both(enable, select if wanted >> bit & 1 else builder.invert(select))

@@ -5,7 +5,7 @@ Knows no cell of any vendor.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -174,6 +174,19 @@ class Translation:
         if before is not None and after is not None:
             self.clock_sources[after] = before
 
+    def input(self, cell: Cell, pad: str, target: str) -> None:
+        """Let ``target`` follow the pin at ``pad``, which may be a clock."""
+        self.join(cell.bit(pad), cell.bit(target))
+        self.passes_clock(cell, pad, target)
+
+    def output(self, cell: Cell, source: str, off: str, pad: str) -> None:
+        """Let the pin at ``pad`` follow ``source``, and be high while ``off`` is.
+
+        A pin that nothing drives counts as high, as lines of a UART do.
+        """
+        levels = [self.of(cell.bit(port)) for port in (source, off)]
+        self.builder.lut(0b1110, levels, self.drive(cell.bit(pad)))
+
     def pll(self, cell: Cell, output: str, ratio: float) -> None:
         """Note that ``output`` of ``cell`` is ``ratio`` of its input. It is locked at once."""
         if self.pll_ratio is not None and abs(ratio / self.pll_ratio - 1) > 1e-9:
@@ -247,8 +260,3 @@ def convert(
     for cell in sorted(cells, key=lambda cell: order[cell.kind]):
         readers[cell.kind](translation, cell)
     return translation.finish(pins)
-
-
-def numbered(stem: str, count: int) -> Iterator[str]:
-    """Names of ``count`` ports of one bit: STEM0, STEM1, …."""
-    return (f"{stem}{index}" for index in range(count))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..circuit import Circuit
 from ..cxxrtl.cache import cached
-from ..cxxrtl.compile import Library
+from ..cxxrtl.compile import Library, own_sources
 from ..cxxrtl.toolchain import find_compiler, yosys_version
 from ..evaluator import Access, SimulationError, StoragePort
 from ..export.verilog import verilog
@@ -137,7 +137,7 @@ def build_verilated(
     root, compiler = verilator_folder(), find_compiler()
     netlist = circuit.netlist + cells
     glue = _glue(circuit.widths, circuit.outputs, storage)
-    own = [(_DRIVER / name).read_text() for name in ("driver.h", "storage.h")]
+    own = own_sources("cxxrtl", "export", "netlist")
     versions = [importlib.metadata.version("verilator"), yosys_version(), compiler.version]
     parts = [netlist, glue, *own, *versions, *compiler.command, *_VERILATOR, *_COMPILER]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -25,7 +25,7 @@ from .program import program
 from .source import cxxrtl_glue, mangle, program_glue
 from .toolchain import cxxrtl_headers, find_compiler, run_yosys, yosys_version
 
-__all__ = ["FeedbackWarning", "Library", "build"]
+__all__ = ["FeedbackWarning", "Library", "build", "own_sources"]
 
 _PACKAGE = "bitlane_sim"
 _KIND = "cxxrtl"
@@ -97,7 +97,7 @@ def build(
     key = _key(
         netlist,
         str(storage),
-        *_own_sources(),
+        *own_sources("cxxrtl", "netlist"),
         *compiler.command,
         compiler.version,
         *flags,
@@ -146,10 +146,10 @@ def build(
     return library
 
 
-def _own_sources() -> list[str]:
-    """What is built depends on how it is built."""
-    folders = [Path(str(files(_PACKAGE))) / name for name in ("cxxrtl", "netlist")]
-    paths = [path for folder in folders for path in folder.iterdir()]
+def own_sources(*folders: str) -> list[str]:
+    """The Python and C++ in ``folders`` of this package: what is built depends on how it is."""
+    root = Path(str(files(_PACKAGE)))
+    paths = [path for folder in folders for path in (root / folder).iterdir()]
     return [path.read_text() for path in sorted(paths) if path.suffix in (".py", ".h")]
 
 

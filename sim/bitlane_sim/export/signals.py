@@ -5,13 +5,14 @@ A node with a single reader need have no name: its expression stands where it is
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
-from ..netlist.design import Design, Level, Node, Op
+from ..netlist.design import Design, Level, MemoryWrite, Node, Op
 from ..netlist.yosys import Bits
 from .expressions import constant, joined
 from .names import Names
 
-__all__ = ["Piece", "Signals", "declared"]
+__all__ = ["Piece", "Signals", "declared", "stores"]
 
 Piece = tuple[str, Bits]
 """A name, and the bits that it stands for."""
@@ -23,6 +24,13 @@ _INLINE = 60
 def declared(name: str, width: int) -> str:
     """``name`` with the range of its bits, as in a declaration."""
     return name if width == 1 else f"[{width - 1}:0] {name}"
+
+
+def stores(write: MemoryWrite) -> Iterator[tuple[int, slice]]:
+    """The enables of ``write``, and the places next to each other of which each is."""
+    for enable, group in groupby(range(len(write.enable)), lambda place: write.enable[place]):
+        places = list(group)
+        yield enable, slice(places[0], places[-1] + 1)
 
 
 class Signals:
@@ -39,7 +47,7 @@ class Signals:
         """The last reader of a bit, and the bit's place in what it reads."""
         self.uses: Counter[int] = Counter()
         """How often each bit is read."""
-        for number, bits in enumerate(_reads(design)):
+        for number, bits in enumerate(self._reads(design)):
             self.uses.update(bits)
             self._readers |= {bit: (number, place) for place, bit in enumerate(bits)}
 
@@ -51,11 +59,21 @@ class Signals:
         """A name like ``wish`` that nothing else has."""
         return self._names.unique(wish)
 
+    def cuts(self, bits: Bits) -> list[slice]:
+        """Where ``name`` cuts ``bits``: nowhere if a designer named them, else between names."""
+        if self._names.is_known(bits) and self._unused.isdisjoint(bits):
+            return [slice(0, len(bits))]
+        cuts, start = [], 0
+        for part in self._names.parts(bits, self._unused):
+            cuts.append(slice(start, start + len(part)))
+            start += len(part)
+        return cuts
+
     def name(self, bits: Bits) -> list[Piece]:
-        """Define ``bits``: in one piece if a designer named them, else in the parts that are."""
-        whole = self._names.is_known(bits) and self._unused.isdisjoint(bits)
+        """Define ``bits``, each part of them as a signal of its own."""
         pieces = []
-        for part in [bits] if whole else self._names.parts(bits, self._unused):
+        for cut in self.cuts(bits):
+            part = bits[cut]
             # Linters leave signals alone that say in their name that nothing reads them.
             unused = part[0] in self._unused
             name = self._names.number("unused_") if unused else self._names.of(part)
@@ -119,23 +137,30 @@ class Signals:
             name += f"[{high}]" if low == high else f"[{high}:{low}]"
         return name, end - place
 
+    def _reads(self, design: Design) -> Iterator[Bits]:
+        """Everything that is read, in the parts and as often as it is written in the module."""
+        for node in design.nodes:
+            yield from node.operands
+        conditions = {(x.enable, x.reset, x.gated) for x in design.registers}
+        for enable, reset, _ in sorted(conditions, key=repr):
+            yield from ((level[0],) for level in (enable, reset) if level)
+        for register in design.registers:
+            yield from (register.following[cut] for cut in self.cuts(register.result))
+        for memory in design.memories:
+            for read in memory.reads:
+                through = [memory.writes[number] for number in read.transparent]
+                for _ in self.cuts(read.result) if read.clocked else [slice(None)]:
+                    yield read.address
+                    yield (read.enable,)
+                    for write in through:
+                        yield from _stored(write)
+            for write in memory.writes:
+                yield from _stored(write)
+        yield from (port.bits for port in design.ports if port.output)
 
-def _reads(design: Design) -> Iterator[Bits]:
-    """Everything that is read, as often as it is written in the module."""
-    for node in design.nodes:
-        yield from node.operands
-    conditions = {(x.enable, x.reset, x.gated) for x in design.registers}
-    for enable, reset, _ in sorted(conditions, key=repr):
-        yield from ((level[0],) for level in (enable, reset) if level)
-    for register in design.registers:
-        yield register.following
-    for memory in design.memories:
-        for read in memory.reads:
-            yield read.address
-            yield (read.enable,)
-            yield from (memory.writes[number].address for number in read.transparent)
-        for write in memory.writes:
-            yield write.address
-            yield write.data
-            yield from ((bit,) for bit in dict.fromkeys(write.enable))
-    yield from (port.bits for port in design.ports if port.output)
+
+def _stored(write: MemoryWrite) -> Iterator[Bits]:
+    yield write.address
+    for enable, places in stores(write):
+        yield (enable,)
+        yield write.data[places]

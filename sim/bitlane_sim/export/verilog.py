@@ -6,6 +6,7 @@ narrower than their results, registers with a value in their declaration, bits t
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from ..netlist.design import Design, Memory, MemoryRead, MemoryWrite, Node, Register, Start
@@ -13,7 +14,7 @@ from ..netlist.plain import CLOCK
 from ..netlist.tidy import in_order
 from ..netlist.yosys import Bits
 from .expressions import constant, expression, joined
-from .signals import Piece, Signals, declared
+from .signals import Piece, Signals, declared, stores
 
 __all__ = ["verilog"]
 
@@ -80,20 +81,16 @@ class _Writer:
 
     def _split(self, register: Register) -> Iterator[tuple[str, Register]]:
         """A register for each name that its bits have."""
-        place = 0
-        for name, part in self._signals.name(register.result):
-            piece = slice(place, place + len(part))
-            place += len(part)
+        cuts = self._signals.cuts(register.result)
+        for (name, part), cut in zip(self._signals.name(register.result), cuts, strict=True):
             yield (
                 name,
-                Register(
+                replace(
+                    register,
                     result=part,
-                    following=register.following[piece],
-                    start=register.start[piece],
-                    enable=register.enable,
-                    reset=register.reset,
-                    reset_value=register.reset_value[piece],
-                    gated=register.gated,
+                    following=register.following[cut],
+                    start=register.start[cut],
+                    reset_value=register.reset_value[cut],
                 ),
             )
 
@@ -106,18 +103,19 @@ class _Writer:
 
     def _state(self) -> None:
         starts: list[str] = []
+        row = self._signals.unique("row") if self._memories else ""
         for name, register in self._registers:
             self._line(f"reg {declared(name, len(register.result))};")
             starts += _start(name, register.start)
         for name, memory in self._memories:
             self._line(f"reg {declared(name, memory.width)} [0:{len(memory.rows) - 1}];")
-            starts += _rows(name, memory)
+            starts += _rows(name, memory, row)
             for read, pieces in self._clocked_reads(memory):
                 for part, places in _places(pieces):
                     self._line(f"reg {declared(part, len(places))};")
                     starts += _start(part, tuple(read.start[place] for place in places))
         if any(line.startswith("for ") for line in starts):
-            self._line("integer row;")
+            self._line(f"integer {row};")
         if starts:
             self._line()
             self._line("initial begin")
@@ -181,7 +179,7 @@ class _Writer:
             self._line(f"always @(posedge {CLOCK}) begin")
             for write in memory.writes:
                 row = f"{name}[{self._signals.text(write.address)}]"
-                for line in self._store(row, write, range(memory.width)):
+                for line in self._store(row, write):
                     self._line(line, 2)
             self._line("end")
             self._line()
@@ -189,13 +187,12 @@ class _Writer:
             for part, places in _places(pieces):
                 self._clock_read(name, memory, read, part, places)
 
-    def _store(self, target: str, write: MemoryWrite, places: range) -> Iterator[str]:
-        """Statements that store the bits of ``write`` at ``places`` in all bits of ``target``."""
-        for enable, group in groupby(places, lambda place: write.enable[place]):
-            run = list(group)
-            low, high = run[0] - places[0], run[-1] - places[0]
-            part = "" if len(run) == len(places) else _selected(low, high)
-            data = self._signals.text(write.data[run[0] : run[-1] + 1])
+    def _store(self, target: str, write: MemoryWrite) -> Iterator[str]:
+        """Statements that store what ``write`` does in ``target``, which is as wide."""
+        for enable, places in stores(write):
+            whole = places == slice(0, len(write.data))
+            part = "" if whole else _selected(places.start, places.stop - 1)
+            data = self._signals.text(write.data[places])
             yield f"if ({self._signals.text((enable,))}) {target}{part} <= {data};"
 
     def _clock_read(
@@ -210,7 +207,9 @@ class _Writer:
             write = memory.writes[number]
             written = self._signals.text(write.address, inside=True)
             self._line(f"if ({written} == {address}) begin", 3)
-            for line in self._store(target, write, places):
+            piece = slice(places.start, places.stop)
+            seen = replace(write, data=write.data[piece], enable=write.enable[piece])
+            for line in self._store(target, seen):
                 self._line(line, 4)
             self._line("end", 3)
         self._line("end", 2)
@@ -252,15 +251,16 @@ def _start(name: str, start: Start) -> Iterator[str]:
             yield f"{name}{part} = {constant([start[place] or 0 for place in run])};"
 
 
-def _rows(name: str, memory: Memory) -> Iterator[str]:
-    """What sets the rows of a memory at power-on."""
+def _rows(name: str, memory: Memory, row: str) -> Iterator[str]:
+    """What sets the rows of a memory at power-on; ``row`` is an integer's name."""
 
-    def row(value: int) -> str:
+    def content(value: int) -> str:
         return constant([value >> place & 1 for place in range(memory.width)])
 
     if len(set(memory.rows)) == 1:
         count = len(memory.rows)
-        yield f"for (row = 0; row < {count}; row = row + 1) {name}[row] = {row(memory.rows[0])};"
+        first = content(memory.rows[0])
+        yield f"for ({row} = 0; {row} < {count}; {row} = {row} + 1) {name}[{row}] = {first};"
     else:
         for number, value in enumerate(memory.rows):
-            yield f"{name}[{number}] = {row(value)};"
+            yield f"{name}[{number}] = {content(value)};"

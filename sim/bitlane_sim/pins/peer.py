@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..cxxrtl.cache import cached
 from ..cxxrtl.toolchain import find_compiler
+from ..evaluator import SimulationError
 from .model import Entry
 
 __all__ = ["Peer", "Stop", "compile_library"]
@@ -52,7 +53,8 @@ class Pins:
 class Peer:
     """A UART whose bits are ``bit`` cycles long, at the pins of the model behind ``entry``.
 
-    Raises ``SimulationError`` if there is no C++ compiler.
+    Raises ``SimulationError`` if there is no C++ compiler, and from all but ``close`` once it is
+    closed.
     """
 
     def __init__(self, entry: Entry, pins: Pins, bit: float) -> None:
@@ -69,53 +71,59 @@ class Peer:
     @property
     def cycle(self) -> int:
         """Clock edges so far."""
-        return int(self._calls.peer_cycle(self._peer))
+        return int(self._calls.peer_cycle(self._handle))
 
     @property
     def unsent(self) -> int:
         """Bytes whose start bit has not begun."""
-        return int(self._calls.peer_unsent(self._peer))
+        return int(self._calls.peer_unsent(self._handle))
 
     @property
     def arrived(self) -> int:
         """Bytes that ``take`` would give."""
-        return int(self._calls.peer_arrived(self._peer))
+        return int(self._calls.peer_arrived(self._handle))
 
     @property
     def framing_errors(self) -> int:
         """Stop bits that were low, so far."""
-        return int(self._calls.peer_framing_errors(self._peer))
+        return int(self._calls.peer_framing_errors(self._handle))
 
     @property
     def glitches(self) -> int:
         """Times that the line was low for less than half a bit, so far."""
-        return int(self._calls.peer_glitches(self._peer))
+        return int(self._calls.peer_glitches(self._handle))
 
     def set_bit(self, bit: float) -> None:
         """Let bits be ``bit`` cycles long from now on."""
-        self._calls.peer_set_bit(self._peer, bit)
+        self._calls.peer_set_bit(self._handle, bit)
 
     def send(self, data: bytes) -> None:
         """Queue bytes to be sent one right behind the other."""
-        self._calls.peer_send(self._peer, data, len(data))
+        self._calls.peer_send(self._handle, data, len(data))
 
     def take(self, most: int) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
         """Up to ``most`` bytes that arrived, and the cycle in the middle of each one's stop bit."""
         count = min(most, self.arrived)
         data, cycles = np.empty(count, np.uint8), np.empty(count, np.uint64)
-        self._calls.peer_take(self._peer, count, data.ctypes.data, cycles.ctypes.data)
+        self._calls.peer_take(self._handle, count, data.ctypes.data, cycles.ctypes.data)
         return data, cycles
 
     def run(self, cycles: int, received: int = 0, quiet: int = 0) -> Stop:
         """Clock up to ``cycles`` times; less if ``received`` bytes have come and were not taken,
         or if nothing has moved on either line, with ``busy`` low, for ``quiet`` cycles."""
-        return Stop(self._calls.peer_run(self._peer, cycles, received, quiet))
+        return Stop(self._calls.peer_run(self._handle, cycles, received, quiet))
 
     def close(self) -> None:
         """Free it; the model is left alone. May be called twice."""
         if self._peer is not None:
             self._calls.peer_destroy(self._peer)
             self._peer = None
+
+    @property
+    def _handle(self) -> int:
+        if self._peer is None:
+            raise SimulationError("the simulation is closed")
+        return self._peer
 
 
 def compile_library(source: str) -> Path:

@@ -135,3 +135,13 @@ def test_other_ports_can_be_read_and_driven() -> None:
     simulation.set("rst", 1)
     simulation.run(1)
     assert simulation.get("busy") == 0
+
+
+def test_a_closed_simulation_says_so() -> None:
+    simulation = PinSimulation(Answerer(DIVIDER), DIVIDER)
+    simulation.close()
+    simulation.close()
+    with pytest.raises(SimulationError, match="closed"):
+        simulation.run(1)
+    with pytest.raises(SimulationError, match="closed"):
+        assert simulation.cycle

@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Calculator", "Memories", "Registers", "stimuli"]
+__all__ = ["Calculator", "Memories", "Partly", "Registers", "stimuli"]
 
 _UNARY: dict[str, Callable[[Value], Value]] = {
     "invert": lambda a: ~a,
@@ -222,6 +222,46 @@ class Memories(wiring.Component):
             get.addr.eq(counted[2:]),
             self.taken.eq(get.data),
         ]
+        return m
+
+
+class Partly(wiring.Component):
+    """A register and memories of which nothing reads the middle bit."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        super().__init__(
+            {
+                "a": In(width),
+                "b": In(width),
+                "mask": In(2),
+                "address": In(2),
+                "other": In(2),
+                "register": Out(1),
+                "row": Out(1),
+                "through": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        middle = self._width // 2
+        register = Signal(self._width)
+        m.d.sync += register.eq(self.a & self.b)
+        shown = {"register": register}
+        for name, data in (("row", self.a ^ self.b), ("through", self.a | self.b)):
+            m.submodules[name] = memory = Memory(shape=self._width, depth=4, init=[])
+            write = memory.write_port(granularity=middle)
+            read = memory.read_port(transparent_for=[write] if name == "through" else [])
+            m.d.comb += [
+                write.addr.eq(self.address),
+                write.data.eq(data),
+                write.en.eq(self.mask),
+                read.addr.eq(self.other),
+            ]
+            shown[name] = read.data
+        for name, value in shown.items():
+            m.d.comb += getattr(self, name).eq(value[:middle].any() ^ value[middle + 1 :].all())
         return m
 
 
