@@ -75,7 +75,7 @@ def stages(config: Configuration) -> dict[str, Stage]:
         "outputs": Wire if config.single_op is not None else Slack,
         "spans": lambda shape: Queue(shape, config.ahead, registered=True),
         # Else whether an element was the last of its beat would reach the queue of spans.
-        "bursts": Wire if config.single_runs else Skid,
+        "bursts": Hold if config.single_runs else Skid,
         "write_requests": Hold if config.single_runs else Skid,
     }
 
