@@ -63,9 +63,11 @@ class Refusals(wiring.Component):
         Forget the record.
     code : ``Out(8)``
         Lowest `Status` that applies to the words taken so far, or OK.
+    good : ``Out(1)``
+        It is OK.
 
-    Latency: ``code`` follows the last word by 1 cycle, and CONTROL by 2. Throughput: ``columns``
-    words a cycle.
+    Latency: ``code`` and ``good`` follow the last word by 1 cycle, and CONTROL by 2. Throughput:
+    ``columns`` words a cycle.
     """
 
     words: Signal
@@ -75,6 +77,7 @@ class Refusals(wiring.Component):
     control: Any
     clear: Signal
     code: Signal
+    good: Signal
 
     def __init__(self, configuration: Configuration, columns: int) -> None:
         self._configuration = configuration
@@ -89,6 +92,7 @@ class Refusals(wiring.Component):
                 "control": In(ControlWord()),
                 "clear": In(1),
                 "code": Out(8),
+                "good": Out(1),
             }
         )
 
@@ -120,6 +124,7 @@ class Refusals(wiring.Component):
             Status.MISALIGNED: self._misaligned(m, found),
             Status.PAST_MEMORY: found.outside,
         }
+        m.d.comb += self.good.eq(~Cat(wrong.values()).any())
         for status, condition in reversed(wrong.items()):  # the last assignment wins
             with m.If(condition):
                 m.d.comb += self.code.eq(status)

@@ -10,7 +10,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import RECORD_WORDS, Status
+from ..abi import RECORD_WORDS
 from ..configuration import Configuration
 from ..walk.loops import Command, Loops
 from .decoder import Decoder
@@ -154,8 +154,8 @@ class Sequencer(wiring.Component):
                 m.d.comb += decoder.decode.eq(1)
                 m.d.sync += [
                     self.code.eq(refusals.code),
-                    good.eq(refusals.code == Status.OK),
-                    offers.eq((refusals.code == Status.OK) & ~restart),
+                    good.eq(refusals.good),
+                    offers.eq(refusals.good & ~restart),
                 ]
                 m.next = "HOLD"
                 with m.If(restart):

@@ -107,12 +107,22 @@ class Decode(wiring.Component):
                             m.d.comb += o.first_bytes.eq(
                                 _bytes_of(i.edge.slot, lane.bytes // out_lane.bytes, size)
                             )
-                            if self._counts:
-                                m.d.comb += o.result.data.eq(self._narrow(lane, out_lane))
+        if self._counts:
+            wide, odd = i.lane[1], i.lane[0]
+            to_8 = [self._narrow(lane, Lane.BITS_8) for lane in Lane]
+            to_32 = self._narrow(Lane.BITS_64, Lane.BITS_32)
+            narrow = Mux(wide, Mux(odd, to_8[3], to_8[2]), to_8[1])
+            narrow = Mux(i.out_lane[1], to_32, narrow)
+            m.d.comb += o.result.data.eq(Mux(o.narrows, narrow, i.data))
         return m
 
     def _narrow(self, lane: Lane, out_lane: Lane) -> Value:
-        """The counts side by side in ``out_lane``, again and again until the beat is full."""
+        """The counts side by side in ``out_lane``, again and again until the beat is full.
+
+        The beat itself if there are no counts of ``lane``.
+        """
+        if lane not in self._lanes:
+            return self.i.p.data
         counts = _counts(self.i.p.data, lane)
         narrowed = Cat(Cat(count, Const(0, 32))[: out_lane.bits] for count in counts)
         return narrowed.replicate(lane.bytes // out_lane.bytes)
