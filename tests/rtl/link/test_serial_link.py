@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.link import REPETITIONS, Answer
+from bitlane_rtl.abi.link import REPETITIONS, Answer, Request
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.link.serial_link import SerialLink
-from support.link.bench import CONFIGURATION, LinkBench, assert_same_storage, start
+from support.link.bench import DIVIDER, LAG, LinkBench, assert_same_storage, start
 from support.link.frames import (
     Reply,
     frame,
@@ -23,8 +22,6 @@ from support.link.frames import (
     uart_levels,
     write,
 )
-from support.link.ports import Memory, Window
-from support.rtl.streams import simulate
 
 
 @pytest.fixture(scope="module")
@@ -32,36 +29,22 @@ def bench() -> LinkBench:
     return LinkBench()
 
 
-@pytest.mark.parametrize("divider", [8, 13])
-def test_an_answer_begins_after_its_latency(divider: int) -> None:
-    """Without the compiled model: a HELLO, a WRITE and a READ of what it wrote."""
-    dut = SerialLink(CONFIGURATION, divider)
-    memory = Memory(dut.memory, dict.fromkeys(range(8), 0))
-    window = Window(dut.control, {})
-    contents = [hello(7, 0x0A0B_0C0D), write(8, 2, b"\x00\xff"), read(9, 1, 4)]
-    answers = [
-        Reply(7, Answer.DONE, bytes([1, 0, 0, 8, 0x0D, 0x0C, 0x0B, 0x0A])),
-        Reply(8, Answer.DONE),
-        Reply(9, Answer.DONE, b"\x00\x00\xff\x00"),
-    ]
-    pause = 180 * divider
-
-    async def line(ctx: Any) -> None:
-        for content, answer in zip(contents, answers, strict=True):
-            levels = uart_levels(frame(content), divider).tolist() + [1] * pause
-            record = []
-            for level in levels:
-                ctx.set(dut.rx, level)
-                _, _, tx = await ctx.tick().sample(dut.tx)
-                record.append(tx)
-            data, begins = uart_bytes(np.array(record, np.uint8), divider)
-            assert replies(data) == [answer]
-            delimiter = len(levels) - pause - 10 * divider
-            writing = 1 + 2 * 2 if content[1] == 1 else 0
-            assert begins[0] - delimiter == 9 * divider + (divider + 1) // 2 + 31 + writing
-            assert np.diff(begins).tolist() == [10 * divider] * (len(data) - 1)
-
-    simulate(dut, line, background=[memory, window], deadline=20_000)
+def test_an_answer_begins_after_its_latency(bench: LinkBench) -> None:
+    start(bench)
+    data, identity = b"\x00\xff", bytes([1, 0, 0, 8, 0x0D, 0x0C, 0x0B, 0x0A])
+    for content, answer in (
+        (hello(7, 0x0A0B_0C0D), Reply(7, Answer.DONE, identity)),
+        (write(8, 2, data), Reply(8, Answer.DONE)),
+        (read(9, 2, 2), Reply(9, Answer.DONE, data)),
+    ):
+        levels = uart_levels(frame(content), DIVIDER)
+        line, begins = uart_bytes(bench.play(levels), DIVIDER)
+        assert replies(line) == [answer]
+        delimiter = LAG + len(levels) - 10 * DIVIDER
+        writing = 1 + 2 * len(data) if content[1] == Request.WRITE else 0
+        arrives = delimiter + 9 * DIVIDER + (DIVIDER + 1) // 2
+        assert begins[0] == arrives + 31 + writing
+        assert np.diff(begins).tolist() == [10 * DIVIDER] * (len(line) - 1)
 
 
 def test_requests_one_after_the_other(bench: LinkBench) -> None:

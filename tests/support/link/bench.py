@@ -28,12 +28,23 @@ from support.link.frames import (
     uart_levels,
 )
 
-__all__ = ["CONFIGURATION", "DIVIDER", "Event", "LinkBench", "assert_same_storage", "start"]
+__all__ = [
+    "CONFIGURATION",
+    "DIVIDER",
+    "LAG",
+    "Event",
+    "LinkBench",
+    "assert_same_storage",
+    "start",
+]
 
 CONFIGURATION = Configuration(
     data_width=32, address_width=17, memory_base=0, memory_bytes=1 << 16, block_ram=True
 )
 DIVIDER = 8
+
+LAG = 8
+"""Cycles by which ``rx`` is behind the levels that are played."""
 
 _LINE_ADDRESS_BITS = 20
 _EVENT_ADDRESS_BITS = 16
