@@ -9,7 +9,14 @@ import pytest
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.link import REPETITIONS, Answer, Request
 from bitlane_rtl.configuration import Configuration
-from support.link.bench import DIVIDER, LAG, LinkBench, assert_same_storage, start
+from support.link.bench import (
+    DIVIDER,
+    LAG,
+    LinkBench,
+    assert_same_events,
+    assert_same_storage,
+    start,
+)
 from support.link.frames import (
     Reply,
     frame,
@@ -53,8 +60,8 @@ def test_requests_one_after_the_other(bench: LinkBench) -> None:
     for _ in range(150):
         line = frame(random_request(rng, rules.expected, 512), shortest=rng.random() < 0.5)
         bench.interrupt(level := rng.random() < 0.3)
-        rules.interrupt = level
-        assert replies(bench.exchange(line)) == rules.take(line), line.hex()
+        rules.device.interrupt = level
+        assert replies(bench.exchange(line)) == rules.answers(line), line.hex()
     bench.interrupt(False)
     assert_same_storage(bench, rules)
 
@@ -72,7 +79,7 @@ def test_windows_of_requests(bench: LinkBench, gap: int, stalls: bool) -> None:
             if sum(len(content) + 4 for content in contents) < 1900:
                 contents.append(random_request(rng, rules.expected + len(contents)))
         line = lines(contents)
-        assert replies(bench.exchange(line, gap)) == rules.take(line)
+        assert replies(bench.exchange(line, gap)) == rules.answers(line)
     assert_same_storage(bench, rules)
     bench.stall(False)
 
@@ -86,7 +93,7 @@ def test_sizes_at_which_blocks_are_full(bench: LinkBench, fill: Any) -> None:
     for size in (1, 240, *range(243, 258), 498, *range(500, 513)):
         line = frame(write(rules.expected, 77, fill(size)))
         line += frame(read(rules.expected + 1, 77, size))
-        assert replies(bench.exchange(line)) == rules.take(line), size
+        assert replies(bench.exchange(line)) == rules.answers(line), size
     assert_same_storage(bench, rules)
 
 
@@ -95,7 +102,7 @@ def test_numbers_go_round(bench: LinkBench) -> None:
     for _ in range(6):
         contents = [read(rules.expected + n, 0, 0) for n in range(REPETITIONS)]
         line = lines(contents)
-        expected = rules.take(line)
+        expected = rules.answers(line)
         assert len(expected) == REPETITIONS
         assert replies(bench.exchange(line)) == expected
 
@@ -107,10 +114,8 @@ def test_sequence_rules(bench: LinkBench, expected: int, ahead: int) -> None:
     rules = start(bench, expected)
     for number in (expected + ahead, expected + ahead, expected, expected + 1):
         line = frame(write(number, number % 256, b"\x01\x02"))
-        assert replies(bench.exchange(line)) == rules.take(line), number
-    written = sum(len(data) for _, data in rules.written)
-    assert len(bench.events()) == written
-    assert_same_storage(bench, rules)
+        assert replies(bench.exchange(line)) == rules.answers(line), number
+    assert_same_events(bench, rules)
 
 
 def test_a_write_that_is_repeated_is_executed_once(bench: LinkBench) -> None:
@@ -162,7 +167,7 @@ def test_addresses_that_are_refused(
     for content in (write(0, address, data), read(1, address, size), read(2, 0, 4)):
         line = frame(content)
         found = replies(bench.exchange(line))
-        assert found == rules.take(line)
+        assert found == rules.answers(line)
         assert found[0].answer == (answer if content[0] < 2 else Answer.DONE)
     units = size if address < CONTROL_BASE else size // 4
     assert len(bench.events()) == (units if answer == Answer.DONE else 0)
@@ -187,9 +192,9 @@ def test_more_than_the_board_buffers_is_dropped_and_asked_for_again(bench: LinkB
     first_lost = complaint.number
     assert 6 < first_lost < 12
     answers.remove(complaint)
-    assert answers == rules.take(lines(reads + writes[: first_lost - 6]))
+    assert answers == rules.answers(lines(reads + writes[: first_lost - 6]))
     again = lines(writes[first_lost - 6 :])
-    assert replies(bench.exchange(again)) == rules.take(again)
+    assert replies(bench.exchange(again)) == rules.answers(again)
     assert len(bench.events()) == 6 * 512
     assert_same_storage(bench, rules)
 
@@ -217,5 +222,5 @@ def test_another_memory_and_divider() -> None:
         if content[4:8] < CONTROL_BASE.to_bytes(4, "big"):
             content = content[:4] + address.to_bytes(4, "little") + content[8:]
         line = frame(content)
-        assert replies(bench.exchange(line)) == rules.take(line), content[:8].hex()
+        assert replies(bench.exchange(line)) == rules.answers(line), content[:8].hex()
     assert_same_storage(bench, rules)

@@ -17,16 +17,8 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.link.serial_link import SerialLink
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
 from bitlane_sim.evaluator import Access, StoragePort
-from support.link.frames import (
-    BoardRules,
-    Levels,
-    Reply,
-    frame,
-    hello,
-    replies,
-    uart_bytes,
-    uart_levels,
-)
+from support.board.model import BoardRules, MemoryDevice
+from support.link.frames import Levels, Reply, frame, hello, replies, uart_bytes, uart_levels
 
 __all__ = [
     "CONFIGURATION",
@@ -34,6 +26,7 @@ __all__ = [
     "LAG",
     "Event",
     "LinkBench",
+    "assert_same_events",
     "assert_same_storage",
     "start",
 ]
@@ -268,19 +261,27 @@ class LinkBench:
 
 
 def rules_of(bench: LinkBench, expected: int) -> BoardRules:
-    return BoardRules(
-        bench.configuration.memory_base,
-        bench.configuration.memory_bytes,
-        bytearray(bench.memory[bench.configuration.memory_base :].tobytes()),
-        bytearray(bench.window.tobytes()),
-        expected=expected,
-    )
+    device = MemoryDevice(bench.configuration.memory_base, bench.configuration.memory_bytes)
+    device.memory[:] = bench.memory[device.memory_base :].tobytes()
+    device.window[:] = bench.window.tobytes()
+    return BoardRules(device, expected=expected)
 
 
 def assert_same_storage(bench: LinkBench, rules: BoardRules) -> None:
-    base = bench.configuration.memory_base
-    assert bytes(bench.memory[base : base + len(rules.memory)].tobytes()) == bytes(rules.memory)
-    assert bytes(bench.window.tobytes()) == bytes(rules.window)
+    device = rules.device
+    assert isinstance(device, MemoryDevice)
+    assert bench.memory[device.memory_base :].tobytes() == device.memory
+    assert bench.window.tobytes() == device.window
+
+
+def assert_same_events(bench: LinkBench, rules: BoardRules) -> None:
+    """As many writes as by the rules since the last call, and the same storage after them."""
+    device = rules.device
+    assert isinstance(device, MemoryDevice)
+    assert len(bench.events()) == device.changes
+    device.written.clear()
+    device.window_writes.clear()
+    assert_same_storage(bench, rules)
 
 
 def start(bench: LinkBench, expected: int = 0) -> BoardRules:
