@@ -196,7 +196,7 @@ def test_a_beat_that_is_not_taken_does_not_hold_up_writes() -> None:
         stuck,
     )
     assert beats.cycles == [*range(1, 33)]
-    assert seen == [(1, 0x07070707)] * 40
+    assert seen == [(1, filled(7))] * 40
 
 
 def test_a_cycle_that_is_held_is_lost_and_no_more() -> None:

@@ -33,8 +33,8 @@ BASE = 0x4000_0000
 
 
 def filled(word: int) -> int:
-    """What a word holds at first."""
-    return word * 0x01010101 & 0xFFFF_FFFF
+    """What a word holds at first: no two bytes of it, nor of words that follow it, are the same."""
+    return (word * 0x01010101 + 0xC080_4000) & 0xFFFF_FFFF
 
 
 def bursts(rng: random.Random, count: int, low: int, high: int) -> list[dict[str, int]]:
