@@ -55,7 +55,7 @@ class Report:
     last: int
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _system(configuration: Configuration) -> System:
     """The same one for the same configuration, so that it is turned into a netlist once."""
     return System(configuration)

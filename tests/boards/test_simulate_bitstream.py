@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bitlane.cli import DONE, main
 from bitlane_boards import boards
 from bitlane_boards.readback.asc import Bits
 from bitlane_boards.readback.ice40 import extract
@@ -64,21 +65,18 @@ def simulated(bitstream: Path) -> Iterator[Simulated]:
         run.process.communicate()
 
 
-def bitlane(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", MAIN, *words], capture_output=True, text=True, timeout=DEADLINE
-    )
-
-
-def test_driver_and_bitstream_work_together(simulated: Simulated) -> None:
+def test_driver_and_bitstream_work_together(
+    simulated: Simulated, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert simulated.name.startswith("/dev/"), simulated.stop()
     device = f"serial:{simulated.name}"
     for model in ("bit_not", "bit_xor", "bit_count", "hamming", "in_place", "strided"):
-        ran = bitlane("run", str(EXAMPLES / f"{model}.json"), "--device", device)
-        assert ran.returncode == 0, (model, ran.stdout, ran.stderr)
-        assert "equal" in ran.stdout
-    ran = bitlane("validate", device, "--quick", "--memory", "1KiB")
-    assert ran.returncode == 0, (ran.stdout, ran.stderr)
+        code = main(["run", str(EXAMPLES / f"{model}.json"), "--device", device])
+        printed = capsys.readouterr()
+        assert code == DONE, (model, printed)
+        assert "equal" in printed.out
+    code = main(["validate", device, "--quick", "--memory", "1KiB"])
+    assert code == DONE, capsys.readouterr()
     code, said = simulated.stop()
     assert code == 0, said
     assert "the PLL, set for 48 MHz" in said

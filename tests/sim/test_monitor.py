@@ -13,11 +13,17 @@ from bitlane_sim.monitor.rules import Violation
 SIZE, INCR = 3, 1
 
 
-@pytest.fixture
-def monitor() -> Iterator[CxxrtlEvaluator]:
+@pytest.fixture(scope="module")
+def compiled() -> Iterator[CxxrtlEvaluator]:
     evaluator = CxxrtlEvaluator(Monitor(32, 64, two=True))
     yield evaluator
     evaluator.close()
+
+
+@pytest.fixture
+def monitor(compiled: CxxrtlEvaluator) -> CxxrtlEvaluator:
+    compiled.reset()
+    return compiled
 
 
 def cycle(monitor: CxxrtlEvaluator, **ports: int) -> None:

@@ -102,8 +102,10 @@ def test_memory_is_read_and_written_without_a_cycle(simulator: Simulator) -> Non
 @pytest.mark.parametrize(
     ("address", "size"), [(0x3FFF, 4), (0x13FFD, 4), (0x14000, 1), (0, 1), (0xFFFE_FFFF, 2)]
 )
-def test_addresses_outside_of_the_memory_are_refused(address: int, size: int) -> None:
-    link = SimulatorLink(Simulator(SMALL, "pysim"))
+def test_addresses_outside_of_the_memory_are_refused(
+    simulator: Simulator, address: int, size: int
+) -> None:
+    link = SimulatorLink(simulator)
     with pytest.raises(LinkError, match=r"are outside the memory, 0x4000 to 0x13fff"):
         link.read(address, size)
     with pytest.raises(LinkError, match="are outside the memory"):
@@ -114,8 +116,8 @@ def test_addresses_outside_of_the_memory_are_refused(address: int, size: int) ->
     ("address", "size"),
     [(CONTROL_BASE + 2, 4), (CONTROL_BASE, 3), (CONTROL_BASE + 0x3FFC, 8)],
 )
-def test_parts_of_control_words_are_refused(address: int, size: int) -> None:
-    link = SimulatorLink(Simulator(SMALL, "pysim"))
+def test_parts_of_control_words_are_refused(simulator: Simulator, address: int, size: int) -> None:
+    link = SimulatorLink(simulator)
     with pytest.raises(LinkError, match="are no whole words of the control window"):
         link.read(address, size)
 

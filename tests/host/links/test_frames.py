@@ -1,4 +1,4 @@
-"""Frames as bytes on the line, against an implementation of their own in the board model."""
+"""Frames as bytes on the line, against an implementation of their own."""
 
 import random
 from zlib import crc32
@@ -19,7 +19,7 @@ from bitlane.links.frames import (
     request_room,
 )
 from bitlane_rtl.abi.link import DEFAULT_BAUD, Request
-from support.board.model import backward_cobs, cobs_decoded
+from support.link.frames import answer_line, backward_cobs, cobs_decode
 
 # Zeros and long runs without any are what COBS is about.
 CONTENTS = st.one_of(
@@ -34,7 +34,7 @@ def test_a_request_comes_out_as_it_went_in(content: bytes) -> None:
     block = encode(content)
     assert 0 not in block
     assert len(block) <= len(content) + len(content) // 254 + 1
-    assert cobs_decoded(block) == content
+    assert cobs_decode(block) == content
 
 
 @settings(deadline=None)
@@ -47,7 +47,7 @@ def test_an_answer_comes_out_as_it_went_in(content: bytes) -> None:
 @pytest.mark.parametrize("byte", [0, 1, 255])
 def test_runs_as_long_as_a_block(size: int, byte: int) -> None:
     for content in (bytes((byte,)) * size, bytes((byte,)) * size + b"\0", b"\0" + b"\1" * size):
-        assert cobs_decoded(encode(content)) == content
+        assert cobs_decode(encode(content)) == content
         assert decode_backward(backward_cobs(content)) == content
 
 
@@ -71,14 +71,14 @@ def test_what_is_no_backward_cobs_is_nothing(block: bytes) -> None:
 def test_a_request_is_header_data_and_crc() -> None:
     line = encode_request(Request.WRITE, 0x12, 0xAABBCC00, 3, b"\0xy")
     assert line.endswith(b"\0")
-    content = cobs_decoded(line[:-1])
+    content = cobs_decode(line[:-1])
     assert content is not None
     assert content[:-4] == bytes.fromhex("12 01 03 00 00 cc bb aa 00 78 79")
     assert content[-4:] == crc32(content[:-4]).to_bytes(4, "little")
 
 
 def answer(content: bytes) -> bytes:
-    return backward_cobs(content + crc32(content).to_bytes(4, "little"))
+    return answer_line(content)[:-1]
 
 
 @settings(deadline=None)

@@ -14,6 +14,7 @@ from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.link import Answer, Request
 from support.board.line import ModelPort, connected
 from support.board.model import BoardModel, MemoryDevice
+from support.link.frames import Reply, answer_line
 
 BASE = 0x1000
 
@@ -112,7 +113,7 @@ class Strange(BoardModel):
 
     def execute(self) -> bytes:
         self._waiting.clear()
-        return self._answer(5, Answer.DONE, bytes(8))
+        return answer_line(Reply(5, Answer.DONE, bytes(8)).content)
 
 
 def test_answers_to_somebody_else() -> None:
@@ -141,8 +142,8 @@ class Late(BoardModel):
         if request[1] != Request.HELLO:
             return super().execute()
         other = bytes((request[4] ^ 1,)) + request[5:8]
-        stale = self._answer(request[0], Answer.DONE, bytes((9, 0, 50, 0)) + other)
-        return stale + super().execute()
+        stale = Reply(request[0], Answer.DONE, bytes((9, 0, 50, 0)) + other)
+        return answer_line(stale.content) + super().execute()
 
 
 def test_the_answer_to_somebody_elses_hello_is_not_ours() -> None:
@@ -238,8 +239,8 @@ class Stubborn(BoardModel):
 
     def take(self, block: bytes) -> bytes:
         if self.taken and block:
-            self._complained = False
-            return self._complain()
+            self.complained = False
+            return self.complain()
         return super().take(block)
 
 

@@ -13,7 +13,8 @@ from bitlane.links.serial_link import SerialLink
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
 from bitlane_rtl.abi.link import Request
 from support.board.line import BYTE_SECONDS, ModelPort, connected
-from support.board.model import BoardModel, MemoryDevice, cobs_decoded
+from support.board.model import BoardModel, MemoryDevice
+from support.link.frames import request_in
 
 BASE = 0x1000
 KIB = 1024
@@ -30,10 +31,10 @@ def requests_of(port: ModelPort) -> list[tuple[Request, int, int]]:
     found = []
     for block in bytes(port.sent).split(b"\0"):
         if block:
-            content = cobs_decoded(block)
-            assert content is not None
-            size = int.from_bytes(content[2:4], "little")
-            found.append((Request(content[1]), int.from_bytes(content[4:8], "little"), size))
+            request = request_in(block)
+            assert request is not None
+            size = int.from_bytes(request[2:4], "little")
+            found.append((Request(request[1]), int.from_bytes(request[4:8], "little"), size))
     return found
 
 

@@ -11,7 +11,7 @@ from bitlane.links.pace import Pace, Patience
 from bitlane.links.window import Counts, Window
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.link import RECEIVE_BYTES, Answer, Request
-from support.board.model import cobs_decoded
+from support.link.frames import request_in
 
 Sent = tuple[int, Request, int, int]
 
@@ -28,12 +28,10 @@ def sent(frames: list[bytes]) -> list[Sent]:
     """Sequence number, kind, address and size of requests."""
     found = []
     for frame in frames:
-        content = cobs_decoded(frame[:-1])
-        assert content is not None
-        size = int.from_bytes(content[2:4], "little")
-        found.append(
-            (content[0], Request(content[1]), int.from_bytes(content[4:8], "little"), size)
-        )
+        request = request_in(frame[:-1])
+        assert request is not None
+        size, address = (int.from_bytes(part, "little") for part in (request[2:4], request[4:8]))
+        found.append((request[0], Request(request[1]), address, size))
     return found
 
 

@@ -175,7 +175,7 @@ def test_mixed_commands_back_to_back(
 @pytest.mark.parametrize("stalls", STALLS, ids=str)
 @pytest.mark.parametrize("width", [32, 64, 128])
 def test_all_operations_in_long_streams(width: int, stalls: Stalls) -> None:
-    runs = 120 if width <= 64 else 40
+    runs = 60 if width <= 64 else 30
     traffic = mixed(width, ALL_OPS, ALL_LANES, f"long {width} {stalls.seed}", runs)
     traffic.check(BitUnit(width, ALL_OPS, ALL_LANES), stalls)
 

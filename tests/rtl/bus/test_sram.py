@@ -11,22 +11,17 @@ from amaranth.lib.memory import Memory
 from bitlane_rtl.bus.sram import SramPort
 from support.rtl.bursts import (
     BASE,
-    BYTES,
     WORDS,
     beats_to_write,
     blocks,
-    bursts,
-    expected_words,
+    check_at_random,
     filled,
-    merged,
-    read_words,
-    words_of,
 )
 from support.rtl.streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
 
 
 class Circuit(wiring.Component):
-    """The port before a memory that starts with word ``i`` holding ``i * 0x01010101``."""
+    """The port before a memory, of which the lower half is filled."""
 
     def __init__(self, read_ports: int = 2, data_width: int = 32) -> None:
         self.dut = SramPort(32, data_width, WORDS, read_ports=read_ports)
@@ -37,7 +32,7 @@ class Circuit(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.dut = self.dut
-        init = [filled(index) for index in range(WORDS)]
+        init = [filled(index) for index in range(WORDS // 2)]
         storage = Memory(shape=self._data_width, depth=WORDS, init=init)
         m.submodules.storage = storage
         read, write, bus = storage.read_port(), storage.write_port(granularity=8), self.dut.memory
@@ -79,56 +74,9 @@ class Holder:
 def test_reads_and_writes_reach_the_right_bytes(
     stalls: Stalls, read_ports: int, holds: float
 ) -> None:
-    rng = random.Random(stalls.seed)
     circuit = Circuit(read_ports)
-    dut = circuit.dut
-    half = WORDS // 2  # the readers have the lower half, the writer the upper
-    asked = [bursts(rng, 25, 0, half) for _ in range(read_ports)]
-    written = bursts(rng, 25, half, WORDS)
-    beats = beats_to_write(written, rng)
-    memory = [filled(index) for index in range(WORDS)]
-    for word, beat in zip(words_of(written), beats, strict=True):
-        memory[word] = merged(memory[word], beat)
-
-    ports = [dut.a, dut.b] if read_ports == 2 else [dut.a]
-    sinks = []
-    benches: list[Any] = []
-    for index, (port, requests) in enumerate(zip(ports, asked, strict=True)):
-        sink = Sink(port.data, len(words_of(requests)), stalls, f"data {index}")
-        sinks.append(sink)
-        benches += [Source(port.request, requests, stalls, f"ask {index}"), sink]
-    responses = Sink(dut.write.response, len(written), stalls, "response")
-    benches += [
-        Source(dut.write.request, written, stalls, "write"),
-        Source(dut.write.data, beats, stalls, "beats"),
-        responses,
-    ]
-    upper: list[int] = []
-
-    async def read_back(ctx: Any) -> None:
-        while len(responses.bits) < len(written) or any(
-            len(sink.bits) < len(words_of(of)) for sink, of in zip(sinks, asked, strict=True)
-        ):
-            await ctx.tick()
-        await ctx.tick().repeat(20)
-        ctx.set(dut.a.data.ready, 1)
-        for word in range(half, WORDS):
-            ctx.set(dut.a.request.payload.address, BASE + BYTES * word)
-            ctx.set(dut.a.request.payload.length, 0)
-            ctx.set(dut.a.request.valid, 1)
-            taken = False
-            while not taken:
-                _, _, taken = await ctx.tick().sample(dut.a.request.ready)
-            ctx.set(dut.a.request.valid, 0)
-            assert ctx.get(dut.a.data.valid)
-            upper.append(ctx.get(dut.a.data.payload.data))
-            await ctx.tick()
-
-    simulate(circuit, *benches, read_back, background=[Holder(dut, holds)])
-    for sink, requests in zip(sinks, asked, strict=True):
-        assert read_words(sink) == expected_words(requests), stalls
-    assert responses.bits == [0] * len(written), stalls
-    assert upper == memory[half:], stalls
+    holder = Holder(circuit.dut, holds)
+    check_at_random(circuit, circuit.dut, read_ports, stalls, background=[holder])
 
 
 def test_a_word_is_accessed_at_once_and_comes_a_cycle_later() -> None:
@@ -248,7 +196,7 @@ def test_a_beat_that_is_not_taken_does_not_hold_up_writes() -> None:
         stuck,
     )
     assert beats.cycles == [*range(1, 33)]
-    assert seen == [(1, 0x07070707)] * 40
+    assert seen == [(1, filled(7))] * 40
 
 
 def test_a_cycle_that_is_held_is_lost_and_no_more() -> None:

@@ -11,11 +11,10 @@ import pytest
 
 from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.datapath.datapath import stages
-from bitlane_rtl.datapath.reader import Reader
+from support.rtl.compiled import compiled
 from support.rtl.memory import Memory, ReadServer
-from support.rtl.streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
-from support.rtl.walked import Walked
+from support.rtl.streams import NO_STALLS, STALLS, Sink, Source, Stalls
+from support.rtl.walked import walked_reader
 from support.rtl.walks import Walk, command_constant, random_walk
 
 SIZE = 1 << 12
@@ -24,10 +23,6 @@ SIZE = 1 << 12
 def memory(configuration: Configuration, seed: int = 0) -> Memory:
     data = np.random.default_rng(seed).integers(0, 256, SIZE, dtype=np.uint8)
     return Memory(data, configuration.data_bytes)
-
-
-def reader(configuration: Configuration) -> Reader:
-    return Reader(configuration, stages(configuration))
 
 
 def command(configuration: Configuration, a: Walk, y: Walk) -> dict[str, Any]:
@@ -99,17 +94,17 @@ def check(
 
     ``rests``: how beats are taken, if not with the ``stalls`` of the memory.
     """
-    dut = Walked(configuration, reader(configuration), "a")
+    dut, circuit = compiled(walked_reader, configuration)
     store = memory(configuration)
     expected = [beat for a, y in commands for beat in expected_beats(configuration, store, a, y)]
-    source = Source(dut.i, [command(configuration, a, y) for a, y in commands])
-    sink = Sink(dut.unit.o, len(expected), rests or stalls, idle=4)
-    server = ReadServer(dut.unit.port, store, latency, stalls)
+    source = Source(dut.commands, [command(configuration, a, y) for a, y in commands])
+    sink = Sink(dut.o, len(expected), rests or stalls, idle=4)
+    server = ReadServer(dut.port, store, latency, stalls)
 
     async def setup(ctx: Any) -> None:
         await dut.set_loops(ctx, *commands[0])
 
-    simulate(dut, setup, source, sink, background=[server], deadline=20_000)
+    circuit.simulate(setup, source, sink, background=[server], deadline=20_000)
     for number, (beat, want) in enumerate(zip(sink.payloads, expected, strict=True)):
         where = f"beat {number}: {commands} {stalls}"
         got = int(beat.data).to_bytes(configuration.data_bytes, "little")
@@ -241,7 +236,7 @@ FILLING = {
 @pytest.mark.parametrize("name", FILLING)
 def test_the_fifo_never_overflows(name: str, data_width: int) -> None:
     """The memory answers at once, and at times nobody takes a beat for long: none may be lost."""
-    configuration = Configuration(data_width=data_width, fifo_beats=64)
+    configuration = Configuration(data_width=data_width, fifo_beats=32)
     rests = Stalls(seed=1, probability=0.05, longest=400)
     seen = check(configuration, [FILLING[name]], rests=rests)
     gaps = [after[0] - before[0] for before, after in pairwise(seen.server.requests)]
@@ -250,19 +245,19 @@ def test_the_fifo_never_overflows(name: str, data_width: int) -> None:
 
 def test_error_marks_its_beat_and_all_after_it() -> None:
     configuration = Configuration(data_width=64)
-    dut = Walked(configuration, reader(configuration), "a")
+    dut, circuit = compiled(walked_reader, configuration)
     store = memory(configuration)
     store.bad = lambda address: address == 0x98
-    source = Source(dut.i, [command(configuration, dense(0x10, 256), dense(0, 1))])
-    sink = Sink(dut.unit.o, 32, idle=1)
+    source = Source(dut.commands, [command(configuration, dense(0x10, 256), dense(0, 1))])
+    sink = Sink(dut.o, 32, idle=1)
     seen = []
 
     async def address(ctx: Any) -> None:
         await ctx.tick().repeat(60)
-        seen.append(ctx.get(dut.unit.address))
+        seen.append(ctx.get(dut.address))
 
-    server = ReadServer(dut.unit.port, store)
-    simulate(dut, source, sink, address, background=[server])
+    server = ReadServer(dut.port, store)
+    circuit.simulate(source, sink, address, background=[server])
     assert [int(beat.edge.error) for beat in sink.payloads] == [0] * 17 + [1] * 15
     assert seen == [0x80], "the burst's address"
     assert [address for _, address, _ in server.requests] == [0x10, 0x80, 0x100]
@@ -271,19 +266,20 @@ def test_error_marks_its_beat_and_all_after_it() -> None:
 def run_until_stop(a: Walk, y: Walk, latency: int, cycle: int) -> tuple[ReadServer, int]:
     """Read until ``stop`` in a cycle; gives the memory, and whether it is waited for long after."""
     configuration = Configuration(data_width=64)
-    dut = Walked(configuration, reader(configuration), "a")
-    server = ReadServer(dut.unit.port, memory(configuration), latency)
+    dut, circuit = compiled(walked_reader, configuration)
+    server = ReadServer(dut.port, memory(configuration), latency)
     waiting = []
 
     async def stop(ctx: Any) -> None:
         await dut.set_loops(ctx, a, y)
-        ctx.set(dut.unit.o.ready, 1)
+        ctx.set(dut.o.ready, 1)
         await ctx.tick().repeat(cycle)
-        ctx.set(dut.unit.stop, 1)
+        ctx.set(dut.stop, 1)
         await ctx.tick().repeat(100)
-        waiting.append(ctx.get(dut.unit.waiting))
+        waiting.append(ctx.get(dut.waiting))
 
-    simulate(dut, Source(dut.i, [command(configuration, a, y)]), stop, background=[server])
+    source = Source(dut.commands, [command(configuration, a, y)])
+    circuit.simulate(source, stop, background=[server])
     return server, waiting[0]
 
 

@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.abi import LOGIC_OPS, Lane, Op
 from bitlane_rtl.datapath.repack import Decode, Decoded, Repack
 from bitlane_rtl.streams.beats import Result, ToWrite
-from bitlane_rtl.streams.queue import Queue, Skid, Slack, Wire
+from bitlane_rtl.streams.queue import Queue, Skid, Wire
 from bitlane_rtl.streams.stage import Stage
 from support.rtl.results import join
 from support.rtl.streams import NO_STALLS, STALLS, Stalls, transfer
@@ -25,7 +25,6 @@ WIDTHS = [32, 64, 128]
 BETWEEN: dict[str, tuple[Stage, int, int]] = {
     # What stands between decode and repack, payloads that it holds, its latency.
     "wire": (Wire, 0, 0),
-    "slack": (Slack, 1, 0),
     "skid": (Skid, 2, 1),
     "queue": (lambda shape: Queue(shape, 16), 16, 1),
 }

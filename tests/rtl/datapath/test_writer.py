@@ -8,11 +8,10 @@ import pytest
 
 from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.datapath.datapath import stages
-from bitlane_rtl.datapath.writer import Writer
+from support.rtl.compiled import compiled
 from support.rtl.memory import Memory, WriteServer
-from support.rtl.streams import NO_STALLS, STALLS, Source, Stalls, simulate
-from support.rtl.walked import Walked
+from support.rtl.streams import NO_STALLS, STALLS, Source, Stalls
+from support.rtl.walked import walked_writer
 from support.rtl.walks import Walk, command_constant, random_walk
 
 SIZE = 1 << 12
@@ -62,18 +61,18 @@ class Bench:
         self, configuration: Configuration, latency: int = 0, stalls: Stalls = NO_STALLS
     ) -> None:
         self.configuration = configuration
-        self.writer = Writer(configuration, stages(configuration))
+        self.dut, self._circuit = compiled(walked_writer, configuration)
         self.memory = Memory(np.full(SIZE, GUARD, np.uint8), configuration.data_bytes)
-        self.server = WriteServer(self.writer.port, self.memory, latency, stalls)
+        self.server = WriteServer(self.dut.port, self.memory, latency, stalls)
         self.retired: list[int] = []
         self.failed: list[tuple[int, int]] = []
         self.spoiled = self.drained = False
 
     async def watch(self, ctx: Any) -> None:
-        writer, cycle = self.writer, 0
+        dut, cycle = self.dut, 0
         while True:
             _, _, retire, failed, address, self.spoiled, self.drained = await ctx.tick().sample(
-                writer.retire, writer.failed, writer.address, writer.spoiled, writer.drained
+                dut.retire, dut.failed, dut.address, dut.spoiled, dut.drained
             )
             if retire:
                 self.retired.append(cycle)
@@ -89,24 +88,23 @@ class Bench:
         stop: int | None = None,
     ) -> None:
         """Write until all is done, or long after ``stop``, the first cycle of the signal."""
-        dut = Walked(self.configuration, self.writer, "y")
         commands = [command_constant(self.configuration, y, y, y) for y in walks]
-        self.commands = Source(dut.i, commands)
-        self.source = Source(self.writer.i, beats, stalls)
+        self.commands = Source(self.dut.commands, commands)
+        self.source = Source(self.dut.i, beats, stalls)
 
         async def setup(ctx: Any) -> None:
-            await dut.set_loops(ctx, walks[0], walks[0])
+            await self.dut.set_loops(ctx, walks[0], walks[0])
 
         async def settle(ctx: Any) -> None:
             if stop is not None:
                 await ctx.tick().repeat(stop)
-                ctx.set(self.writer.stop, 1)
+                ctx.set(self.dut.stop, 1)
             while len(self.retired) < len(walks) and not (stop or self.failed or self.spoiled):
                 await ctx.tick()
             await ctx.tick().repeat(60)
 
         background = [self.server, self.watch, self.source]
-        simulate(dut, setup, self.commands, settle, background=background)
+        self._circuit.simulate(setup, self.commands, settle, background=background)
 
 
 @pytest.mark.parametrize("width", [32, 64, 128])

@@ -7,10 +7,16 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.link import REPETITIONS, Answer
+from bitlane_rtl.abi.link import REPETITIONS, Answer, Request
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.link.serial_link import SerialLink
-from support.link.bench import CONFIGURATION, LinkBench, assert_same_storage, start
+from support.link.bench import (
+    DIVIDER,
+    LAG,
+    LinkBench,
+    assert_same_events,
+    assert_same_storage,
+    start,
+)
 from support.link.frames import (
     Reply,
     frame,
@@ -23,8 +29,6 @@ from support.link.frames import (
     uart_levels,
     write,
 )
-from support.link.ports import Memory, Window
-from support.rtl.streams import simulate
 
 
 @pytest.fixture(scope="module")
@@ -32,36 +36,22 @@ def bench() -> LinkBench:
     return LinkBench()
 
 
-@pytest.mark.parametrize("divider", [8, 13])
-def test_an_answer_begins_after_its_latency(divider: int) -> None:
-    """Without the compiled model: a HELLO, a WRITE and a READ of what it wrote."""
-    dut = SerialLink(CONFIGURATION, divider)
-    memory = Memory(dut.memory, dict.fromkeys(range(8), 0))
-    window = Window(dut.control, {})
-    contents = [hello(7, 0x0A0B_0C0D), write(8, 2, b"\x00\xff"), read(9, 1, 4)]
-    answers = [
-        Reply(7, Answer.DONE, bytes([1, 0, 0, 8, 0x0D, 0x0C, 0x0B, 0x0A])),
-        Reply(8, Answer.DONE),
-        Reply(9, Answer.DONE, b"\x00\x00\xff\x00"),
-    ]
-    pause = 180 * divider
-
-    async def line(ctx: Any) -> None:
-        for content, answer in zip(contents, answers, strict=True):
-            levels = uart_levels(frame(content), divider).tolist() + [1] * pause
-            record = []
-            for level in levels:
-                ctx.set(dut.rx, level)
-                _, _, tx = await ctx.tick().sample(dut.tx)
-                record.append(tx)
-            data, begins = uart_bytes(np.array(record, np.uint8), divider)
-            assert replies(data) == [answer]
-            delimiter = len(levels) - pause - 10 * divider
-            writing = 1 + 2 * 2 if content[1] == 1 else 0
-            assert begins[0] - delimiter == 9 * divider + (divider + 1) // 2 + 31 + writing
-            assert np.diff(begins).tolist() == [10 * divider] * (len(data) - 1)
-
-    simulate(dut, line, background=[memory, window], deadline=20_000)
+def test_an_answer_begins_after_its_latency(bench: LinkBench) -> None:
+    start(bench)
+    data, identity = b"\x00\xff", bytes([1, 0, 0, 8, 0x0D, 0x0C, 0x0B, 0x0A])
+    for content, answer in (
+        (hello(7, 0x0A0B_0C0D), Reply(7, Answer.DONE, identity)),
+        (write(8, 2, data), Reply(8, Answer.DONE)),
+        (read(9, 2, 2), Reply(9, Answer.DONE, data)),
+    ):
+        levels = uart_levels(frame(content), DIVIDER)
+        line, begins = uart_bytes(bench.play(levels), DIVIDER)
+        assert replies(line) == [answer]
+        delimiter = LAG + len(levels) - 10 * DIVIDER
+        writing = 1 + 2 * len(data) if content[1] == Request.WRITE else 0
+        arrives = delimiter + 9 * DIVIDER + (DIVIDER + 1) // 2
+        assert begins[0] == arrives + 31 + writing
+        assert np.diff(begins).tolist() == [10 * DIVIDER] * (len(line) - 1)
 
 
 def test_requests_one_after_the_other(bench: LinkBench) -> None:
@@ -70,8 +60,8 @@ def test_requests_one_after_the_other(bench: LinkBench) -> None:
     for _ in range(150):
         line = frame(random_request(rng, rules.expected, 512), shortest=rng.random() < 0.5)
         bench.interrupt(level := rng.random() < 0.3)
-        rules.interrupt = level
-        assert replies(bench.exchange(line)) == rules.take(line), line.hex()
+        rules.device.interrupt = level
+        assert replies(bench.exchange(line)) == rules.answers(line), line.hex()
     bench.interrupt(False)
     assert_same_storage(bench, rules)
 
@@ -89,7 +79,7 @@ def test_windows_of_requests(bench: LinkBench, gap: int, stalls: bool) -> None:
             if sum(len(content) + 4 for content in contents) < 1900:
                 contents.append(random_request(rng, rules.expected + len(contents)))
         line = lines(contents)
-        assert replies(bench.exchange(line, gap)) == rules.take(line)
+        assert replies(bench.exchange(line, gap)) == rules.answers(line)
     assert_same_storage(bench, rules)
     bench.stall(False)
 
@@ -103,7 +93,7 @@ def test_sizes_at_which_blocks_are_full(bench: LinkBench, fill: Any) -> None:
     for size in (1, 240, *range(243, 258), 498, *range(500, 513)):
         line = frame(write(rules.expected, 77, fill(size)))
         line += frame(read(rules.expected + 1, 77, size))
-        assert replies(bench.exchange(line)) == rules.take(line), size
+        assert replies(bench.exchange(line)) == rules.answers(line), size
     assert_same_storage(bench, rules)
 
 
@@ -112,7 +102,7 @@ def test_numbers_go_round(bench: LinkBench) -> None:
     for _ in range(6):
         contents = [read(rules.expected + n, 0, 0) for n in range(REPETITIONS)]
         line = lines(contents)
-        expected = rules.take(line)
+        expected = rules.answers(line)
         assert len(expected) == REPETITIONS
         assert replies(bench.exchange(line)) == expected
 
@@ -124,10 +114,8 @@ def test_sequence_rules(bench: LinkBench, expected: int, ahead: int) -> None:
     rules = start(bench, expected)
     for number in (expected + ahead, expected + ahead, expected, expected + 1):
         line = frame(write(number, number % 256, b"\x01\x02"))
-        assert replies(bench.exchange(line)) == rules.take(line), number
-    written = sum(len(data) for _, data in rules.written)
-    assert len(bench.events()) == written
-    assert_same_storage(bench, rules)
+        assert replies(bench.exchange(line)) == rules.answers(line), number
+    assert_same_events(bench, rules)
 
 
 def test_a_write_that_is_repeated_is_executed_once(bench: LinkBench) -> None:
@@ -179,7 +167,7 @@ def test_addresses_that_are_refused(
     for content in (write(0, address, data), read(1, address, size), read(2, 0, 4)):
         line = frame(content)
         found = replies(bench.exchange(line))
-        assert found == rules.take(line)
+        assert found == rules.answers(line)
         assert found[0].answer == (answer if content[0] < 2 else Answer.DONE)
     units = size if address < CONTROL_BASE else size // 4
     assert len(bench.events()) == (units if answer == Answer.DONE else 0)
@@ -204,9 +192,9 @@ def test_more_than_the_board_buffers_is_dropped_and_asked_for_again(bench: LinkB
     first_lost = complaint.number
     assert 6 < first_lost < 12
     answers.remove(complaint)
-    assert answers == rules.take(lines(reads + writes[: first_lost - 6]))
+    assert answers == rules.answers(lines(reads + writes[: first_lost - 6]))
     again = lines(writes[first_lost - 6 :])
-    assert replies(bench.exchange(again)) == rules.take(again)
+    assert replies(bench.exchange(again)) == rules.answers(again)
     assert len(bench.events()) == 6 * 512
     assert_same_storage(bench, rules)
 
@@ -234,5 +222,5 @@ def test_another_memory_and_divider() -> None:
         if content[4:8] < CONTROL_BASE.to_bytes(4, "big"):
             content = content[:4] + address.to_bytes(4, "little") + content[8:]
         line = frame(content)
-        assert replies(bench.exchange(line)) == rules.take(line), content[:8].hex()
+        assert replies(bench.exchange(line)) == rules.answers(line), content[:8].hex()
     assert_same_storage(bench, rules)

@@ -1,14 +1,13 @@
-"""A board as the serial link's contract describes it, in Python, to test the host's side against.
+"""A board as the serial link's contract describes it, in Python, to test either side against.
 
-Takes frames off the line and puts answers on it; its COBS is its own, byte by byte. It fails the
-test where the host breaks a rule that the board relies on: more on the way than it buffers, a
-repetition that differs from the first time, a read that gives something else when repeated.
+`BoardRules` answers frames, for tests of the circuit. `BoardModel` is a board in time, for tests of
+the host, and fails them where the host breaks a rule that boards rely on: more on the way than it
+buffers, a repetition that differs from the first time, a read that gives something else then.
 """
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Protocol
-from zlib import crc32
 
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
 from bitlane_rtl.abi.link import (
@@ -19,51 +18,9 @@ from bitlane_rtl.abi.link import (
     Answer,
     Request,
 )
+from support.link.frames import DELIMITER, Reply, answer_line, request_in
 
-__all__ = [
-    "BoardModel",
-    "Device",
-    "MemoryDevice",
-    "backward_cobs",
-    "cobs_decoded",
-]
-
-
-def cobs_decoded(block: bytes) -> bytes | None:
-    """What a request's ``block`` holds; None if it is no COBS."""
-    result = bytearray()
-    left = 0
-    code = 255
-    for byte in block:
-        if byte == 0:
-            return None
-        if left == 0:
-            if code != 255:
-                result.append(0)
-            code = byte
-            left = byte - 1
-        else:
-            result.append(byte)
-            left -= 1
-    return None if left else bytes(result)
-
-
-def backward_cobs(content: bytes) -> bytes:
-    """An answer's block, made as a circuit makes it that knows only the bytes so far."""
-    result = bytearray()
-    code = 1
-    for byte in content:
-        if byte == 0:
-            result.append(code)
-            code = 1
-            continue
-        result.append(byte)
-        code += 1
-        if code == 255:
-            result.append(code)
-            code = 1
-    result.append(code)
-    return bytes(result)
+__all__ = ["BoardModel", "BoardRules", "Device", "MemoryDevice"]
 
 
 class Device(Protocol):
@@ -113,19 +70,90 @@ class MemoryDevice:
             self.memory[first : first + len(data)] = data
             self.written[address, len(data)] += 1
 
+    @property
+    def changes(self) -> int:
+        """Bytes of memory and words of the control window that have been written."""
+        words = sum(len(data) // 4 for _, data in self.window_writes)
+        return words + sum(size * count for (_, size), count in self.written.items())
+
 
 @dataclass
-class BoardModel:
-    """The board's end of the link before ``device``.
-
-    ``take`` is its receiver, ``execute`` what it does next whenever its transmitter is free.
-    """
+class BoardRules:
+    """What a board answers to each frame."""
 
     device: Device = field(default_factory=MemoryDevice)
     version: int = LINK_VERSION
     receive_bytes: int = RECEIVE_BYTES
     expected: int = 77
     """The next sequence number, before the first HELLO whatever it was."""
+    complained: bool = False
+    """And nothing has been taken since."""
+
+    def answers(self, line: bytes) -> list[Reply]:
+        """Answers to ``line``, whole frames; what is behind the last delimiter is ignored."""
+        given = (self._answer_to(block) for block in line.split(DELIMITER)[:-1] if block)
+        return [answer for answer in given if answer]
+
+    def _answer_to(self, block: bytes) -> Reply | None:
+        request = request_in(block)
+        new = None if request is None else self.is_new(request)
+        if request is None or new is None:
+            return self.complaint()
+        self.taken_in(new)
+        return self.answer(request, new)
+
+    def is_new(self, request: bytes) -> bool | None:
+        """Whether a request is the next one; ``None`` if it is neither that nor a repetition."""
+        if request[1] == Request.HELLO:
+            self.expected = request[0]
+        behind = (self.expected - request[0]) % 256
+        return behind == 0 if behind <= REPETITIONS else None
+
+    def taken_in(self, new: bool) -> None:
+        self.complained = False
+        self.expected = (self.expected + new) % 256
+
+    def complaint(self) -> Reply | None:
+        """What is said of a frame that is dropped: the first one in a row is complained of."""
+        if self.complained:
+            return None
+        self.complained = True
+        return Reply(self.expected, Answer.EXPECTED, interrupt=self.device.interrupt)
+
+    def answer(self, request: bytes, new: bool) -> Reply:
+        """Execute a request."""
+        number, kind = request[0], request[1]
+        size = int.from_bytes(request[2:4], "little")
+        address = int.from_bytes(request[4:8], "little")
+        data = b""
+        interrupt = self.device.interrupt
+        if kind == Request.HELLO and size == 0:
+            room = self.receive_bytes.to_bytes(2, "little")
+            data = bytes((self.version, 0)) + room + request[4:8]
+        elif kind not in (Request.READ, Request.WRITE) or not self._has(address, size):
+            return Reply(number, Answer.REFUSED, interrupt=interrupt)
+        elif kind == Request.READ:
+            data = self.device.read(address, size) if size else b""
+        elif new:
+            self.device.write(address, request[8:])
+            interrupt = self.device.interrupt
+        return Reply(number, Answer.DONE, data, interrupt)
+
+    def _has(self, address: int, size: int) -> bool:
+        if size == 0 or size > FRAME_DATA_BYTES:
+            return size == 0
+        if address >= CONTROL_BASE:
+            return address % 4 == size % 4 == 0 and address + size <= CONTROL_BASE + CONTROL_SIZE
+        first = address - self.device.memory_base
+        return first >= 0 and first + size <= self.device.memory_bytes
+
+
+@dataclass
+class BoardModel(BoardRules):
+    """The board's end of the link before ``device``.
+
+    ``take`` is its receiver, ``execute`` what it does next whenever its transmitter is free.
+    """
 
     taken: int = 0
     repetitions: int = 0
@@ -135,7 +163,6 @@ class BoardModel:
 
     def __post_init__(self) -> None:
         self._rest = b""
-        self._complained = False
         self._waiting: deque[tuple[bytes, bool]] = deque()
         self._first: dict[int, bytes] = {}
         self._given: dict[int, bytes] = {}
@@ -149,70 +176,54 @@ class BoardModel:
         """A frame without its delimiter has come; what to answer at once, ahead of the rest."""
         if not block:
             return b""
-        content = cobs_decoded(block)
-        if content is None or len(content) < 12 or not _sound(content):
+        request = request_in(block)
+        if request is None:
             self.damaged += 1
-            return self._complain()
-        request = content[:-4]
-        sequence, kind = request[0], request[1]
-        size = int.from_bytes(request[2:4], "little")
-        if len(request) - 8 != (size if kind == Request.WRITE else 0) or size > FRAME_DATA_BYTES:
-            self.damaged += 1
-            return self._complain()
-        if kind == Request.HELLO:
-            self.expected = sequence
+            return self.complain()
+        new = self.is_new(request)
+        if new is None:
+            self.out_of_turn += 1
+            return self.complain()
+        if request[1] == Request.HELLO:
             self._first.clear()
             self._given.clear()
-        new = sequence == self.expected
-        if not new and (self.expected - sequence) % 256 > REPETITIONS:
-            self.out_of_turn += 1
-            return self._complain()
         if not self._has_room(request, new):
             self.damaged += 1
-            return self._complain()
+            return self.complain()
+        self.taken_in(new)
         if new:
             self.taken += 1
-            self.expected = (self.expected + 1) % 256
-            self._first[sequence] = request
+            self._first[request[0]] = request
         else:
             self.repetitions += 1
-            assert self._first[sequence] == request, "a repetition differs from the first time"
-        self._complained = False
+            assert self._first[request[0]] == request, "a repetition differs from the first time"
         self._waiting.append((request, new))
         return b""
 
     def execute(self) -> bytes:
         """Execute the oldest request; its answer as it goes on the line."""
         request, new = self._waiting.popleft()
-        sequence, kind = request[0], request[1]
-        size = int.from_bytes(request[2:4], "little")
-        address = int.from_bytes(request[4:8], "little")
-        if kind == Request.HELLO and size == 0:
-            room = self.receive_bytes.to_bytes(2, "little")
-            data = bytes((self.version, 0)) + room + request[4:8]
-            return self._answer(sequence, Answer.DONE, data)
-        if kind not in (Request.READ, Request.WRITE) or not self._has(address, size):
-            return self._answer(sequence, Answer.REFUSED)
-        if kind == Request.WRITE:
-            if new:
-                self.device.write(address, request[8:])
-            return self._answer(sequence, Answer.DONE)
-        interrupt = self.device.interrupt
-        data = self.device.read(address, size) if size else b""
-        if not new and (self.device.steady or address < CONTROL_BASE):
-            assert data == self._given[sequence], "a repeated read gives something else"
-        self._given[sequence] = data
-        return self._answer(sequence, Answer.DONE, data, interrupt)
+        answer = self.answer(request, new)
+        if request[1] == Request.READ:
+            number, address = request[0], int.from_bytes(request[4:8], "little")
+            if not new and (self.device.steady or address < CONTROL_BASE):
+                assert answer.data == self._given[number], "a repeated read gives something else"
+            self._given[number] = answer.data
+        return answer_line(answer.content)
 
     def feed(self, data: bytes) -> bytes:
         """The answers to what the line carries, at once."""
         answers = b""
-        *blocks, self._rest = (self._rest + data).split(b"\0")
+        *blocks, self._rest = (self._rest + data).split(DELIMITER)
         for block in blocks:
             answers += self.take(block)
             while self._waiting:
                 answers += self.execute()
         return answers
+
+    def complain(self) -> bytes:
+        complaint = self.complaint()
+        return answer_line(complaint.content) if complaint else b""
 
     def _has_room(self, request: bytes, new: bool) -> bool:
         size = len(request) + 4
@@ -221,28 +232,3 @@ class BoardModel:
             assert used <= self.receive_bytes, f"the host has {used} bytes on the way"
         # Repetitions may fill the buffer and cost one more, which is as if it were damaged.
         return size + sum(len(x) + 4 for x, _ in self._waiting) <= self.receive_bytes
-
-    def _has(self, address: int, size: int) -> bool:
-        if size == 0:
-            return True
-        if address >= CONTROL_BASE:
-            return address % 4 == size % 4 == 0 and address + size <= CONTROL_BASE + CONTROL_SIZE
-        first = address - self.device.memory_base
-        return first >= 0 and first + size <= self.device.memory_bytes
-
-    def _complain(self) -> bytes:
-        if self._complained:
-            return b""
-        self._complained = True
-        return self._answer(self.expected, Answer.EXPECTED)
-
-    def _answer(
-        self, sequence: int, kind: Answer, data: bytes = b"", interrupt: bool | None = None
-    ) -> bytes:
-        level = self.device.interrupt if interrupt is None else interrupt
-        content = bytes((sequence, kind | level << 7)) + data
-        return backward_cobs(content + crc32(content).to_bytes(4, "little")) + b"\0"
-
-
-def _sound(content: bytes) -> bool:
-    return crc32(content[:-4]) == int.from_bytes(content[-4:], "little")

@@ -17,23 +17,27 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.link.serial_link import SerialLink
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
 from bitlane_sim.evaluator import Access, StoragePort
-from support.link.frames import (
-    BoardRules,
-    Levels,
-    Reply,
-    frame,
-    hello,
-    replies,
-    uart_bytes,
-    uart_levels,
-)
+from support.board.model import BoardRules, MemoryDevice
+from support.link.frames import Levels, Reply, frame, hello, replies, uart_bytes, uart_levels
 
-__all__ = ["CONFIGURATION", "DIVIDER", "Event", "LinkBench", "assert_same_storage", "start"]
+__all__ = [
+    "CONFIGURATION",
+    "DIVIDER",
+    "LAG",
+    "Event",
+    "LinkBench",
+    "assert_same_events",
+    "assert_same_storage",
+    "start",
+]
 
 CONFIGURATION = Configuration(
     data_width=32, address_width=17, memory_base=0, memory_bytes=1 << 16, block_ram=True
 )
 DIVIDER = 8
+
+LAG = 8
+"""Cycles by which ``rx`` is behind the levels that are played."""
 
 _LINE_ADDRESS_BITS = 20
 _EVENT_ADDRESS_BITS = 16
@@ -257,19 +261,27 @@ class LinkBench:
 
 
 def rules_of(bench: LinkBench, expected: int) -> BoardRules:
-    return BoardRules(
-        bench.configuration.memory_base,
-        bench.configuration.memory_bytes,
-        bytearray(bench.memory[bench.configuration.memory_base :].tobytes()),
-        bytearray(bench.window.tobytes()),
-        expected=expected,
-    )
+    device = MemoryDevice(bench.configuration.memory_base, bench.configuration.memory_bytes)
+    device.memory[:] = bench.memory[device.memory_base :].tobytes()
+    device.window[:] = bench.window.tobytes()
+    return BoardRules(device, expected=expected)
 
 
 def assert_same_storage(bench: LinkBench, rules: BoardRules) -> None:
-    base = bench.configuration.memory_base
-    assert bytes(bench.memory[base : base + len(rules.memory)].tobytes()) == bytes(rules.memory)
-    assert bytes(bench.window.tobytes()) == bytes(rules.window)
+    device = rules.device
+    assert isinstance(device, MemoryDevice)
+    assert bench.memory[device.memory_base :].tobytes() == device.memory
+    assert bench.window.tobytes() == device.window
+
+
+def assert_same_events(bench: LinkBench, rules: BoardRules) -> None:
+    """As many writes as by the rules since the last call, and the same storage after them."""
+    device = rules.device
+    assert isinstance(device, MemoryDevice)
+    assert len(bench.events()) == device.changes
+    device.written.clear()
+    device.window_writes.clear()
+    assert_same_storage(bench, rules)
 
 
 def start(bench: LinkBench, expected: int = 0) -> BoardRules:

@@ -1,31 +1,24 @@
-"""The host's side of the serial link, byte by byte, as `abi.link` describes it.
+"""Lines and frames of the serial link, byte by byte, as `abi.link` describes them.
 
 Written apart from both the circuit and the driver, so that neither checks itself. Slow and plain.
 """
 
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
-from bitlane_rtl.abi.link import (
-    INTERRUPT_BIT,
-    LINK_VERSION,
-    RECEIVE_BYTES,
-    REPETITIONS,
-    Answer,
-    Request,
-)
+from bitlane_rtl.abi import CONTROL_BASE
+from bitlane_rtl.abi.link import INTERRUPT_BIT, Answer, Request
 
 __all__ = [
-    "BoardRules",
     "Levels",
     "Reply",
     "answer_line",
+    "backward_cobs",
     "cobs_decode",
     "cobs_encode",
     "frame",
@@ -36,6 +29,7 @@ __all__ = [
     "read",
     "replies",
     "request",
+    "request_in",
     "uart_bytes",
     "uart_levels",
     "with_crc",
@@ -130,6 +124,15 @@ def request(number: int, kind: int, address: int, size: int, data: bytes = b"") 
     return header + data
 
 
+def request_in(line: bytes) -> bytes | None:
+    """The request that ``line``, without its delimiter, holds; ``None`` if it is damaged."""
+    content = cobs_decode(line)
+    if content is None or len(content) < 12 or with_crc(content[:-4]) != content:
+        return None
+    size = int.from_bytes(content[2:4], "little") if content[1] == Request.WRITE else 0
+    return content[:-4] if len(content) - 12 == size else None
+
+
 def read(number: int, address: int, size: int) -> bytes:
     return request(number, Request.READ, address, size)
 
@@ -180,10 +183,14 @@ class Reply:
         return bytes([self.number % 256, self.answer | self.interrupt << INTERRUPT_BIT]) + self.data
 
 
+def backward_cobs(data: bytes) -> bytes:
+    """COBS as a circuit writes it that knows only the bytes so far: codes behind their blocks."""
+    return b"".join(block + bytes([code]) for block, code in _blocks(data))
+
+
 def answer_line(content: bytes) -> bytes:
-    """An answer on the line, delimiter included: codes behind their blocks."""
-    blocks = _blocks(with_crc(content))
-    return b"".join(block + bytes([code]) for block, code in blocks) + DELIMITER
+    """An answer on the line, delimiter included."""
+    return backward_cobs(with_crc(content)) + DELIMITER
 
 
 def answer_content(line: bytes) -> bytes:
@@ -217,82 +224,3 @@ def replies(line: bytes) -> list[Reply]:
             Reply(content[0], Answer(code & 0x7F), content[2:], bool(code >> INTERRUPT_BIT))
         )
     return found
-
-
-@dataclass
-class BoardRules:
-    """What a board does with what comes over the line, if it answers each frame at once."""
-
-    memory_base: int
-    memory_bytes: int
-    memory: bytearray
-    window: bytearray = field(default_factory=lambda: bytearray(CONTROL_SIZE))
-    expected: int = 0
-    complained: bool = False
-    interrupt: bool = False
-    written: list[tuple[int, bytes]] = field(default_factory=list)
-    """Addresses and data of all writes that were executed."""
-
-    def take(self, line: bytes) -> list[Reply]:
-        """Answers to ``line``, whole frames; what is behind the last delimiter is ignored."""
-        answers = (self._take_frame(entry) for entry in line.split(DELIMITER)[:-1] if entry)
-        return [answer for answer in answers if answer]
-
-    def _take_frame(self, line: bytes) -> Reply | None:
-        content = cobs_decode(line)
-        if content is None or len(content) < 12 or with_crc(content[:-4]) != content:
-            return self._complaint()
-        number, kind = content[0], content[1]
-        size, address = (
-            int.from_bytes(content[2:4], "little"),
-            int.from_bytes(content[4:8], "little"),
-        )
-        data = content[8:-4]
-        if len(data) != (size if kind == Request.WRITE else 0):
-            return self._complaint()
-        ahead = 0 if kind == Request.HELLO else (number - self.expected) % 256
-        if 0 < ahead < 256 - REPETITIONS:
-            return self._complaint()
-        self.complained = False
-        if ahead == 0:
-            self.expected = (number + 1) % 256
-        return self._execute(kind, number, address, size, data, ahead == 0)
-
-    def _complaint(self) -> Reply | None:
-        if self.complained:
-            return None
-        self.complained = True
-        return Reply(self.expected, Answer.EXPECTED, interrupt=self.interrupt)
-
-    def _execute(
-        self, kind: int, number: int, address: int, size: int, data: bytes, fresh: bool
-    ) -> Reply:
-        if kind == Request.HELLO and size == 0:
-            identity = bytes([LINK_VERSION, 0]) + RECEIVE_BYTES.to_bytes(2, "little")
-            data = identity + address.to_bytes(4, "little")
-            return Reply(number, Answer.DONE, data, interrupt=self.interrupt)
-        found = self._storage(address, size)
-        if found is None or kind not in (Request.READ, Request.WRITE):
-            return Reply(number, Answer.REFUSED, interrupt=self.interrupt)
-        storage, offset = found
-        if kind == Request.READ:
-            data = bytes(storage[offset : offset + size])
-            return Reply(number, Answer.DONE, data, interrupt=self.interrupt)
-        if fresh:
-            storage[offset : offset + size] = data
-            self.written.append((address, data))
-        return Reply(number, Answer.DONE, interrupt=self.interrupt)
-
-    def _storage(self, address: int, size: int) -> tuple[bytearray, int] | None:
-        if size == 0:
-            return self.memory, 0
-        if size > 512:
-            return None
-        offset = address - self.memory_base
-        if offset >= 0 and offset + size <= self.memory_bytes:
-            return self.memory, offset
-        offset = address - CONTROL_BASE
-        whole = offset % 4 == 0 and size % 4 == 0
-        if whole and offset >= 0 and offset + size <= CONTROL_SIZE:
-            return self.window, offset
-        return None

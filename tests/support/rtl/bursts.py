@@ -4,10 +4,10 @@ Words of ``BYTES`` bytes; word ``i`` starts as ``filled(i)``, if the test fills 
 """
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, Testbench, simulate
 
 __all__ = [
     "BASE",
@@ -33,8 +33,8 @@ BASE = 0x4000_0000
 
 
 def filled(word: int) -> int:
-    """What a word holds at first."""
-    return word * 0x01010101 & 0xFFFF_FFFF
+    """What a word holds at first: no two bytes of it, nor of words that follow it, are the same."""
+    return (word * 0x01010101 + 0xC080_4000) & 0xFFFF_FFFF
 
 
 def bursts(rng: random.Random, count: int, low: int, high: int) -> list[dict[str, int]]:
@@ -134,31 +134,21 @@ class Host:
                 cycle += 1
 
 
-def check_at_random(circuit: Any, dut: Any, read_ports: int, stalls: Stalls) -> None:
-    """Readers, writer and host at once on a memory that holds zeros, each checked.
+def check_at_random(
+    circuit: Any, dut: Any, read_ports: int, stalls: Stalls, background: Sequence[Any] = ()
+) -> None:
+    """Readers, writer and, if there is one, host at once on a memory, each checked.
 
     The writer fills the lower half of the memory, which the readers and the host then read while
-    the writer has the third quarter and the host the fourth. At last the upper half is read back.
+    the writer has the third quarter and the host the fourth. At last the upper half, which holds
+    zeros at first, is read back.
     """
     rng = random.Random(stalls.seed)
     half, quarter = WORDS // 2, WORDS // 4
     asked = [bursts(rng, 25, 0, half) for _ in range(read_ports)]
     written = bursts(rng, 25, half, half + quarter)
     beats = beats_to_write(written, rng)
-    accesses: list[tuple[int, int | None]] = []
     upper = [0] * half
-    reads = []
-    for _ in range(80):
-        if rng.random() < 0.5:
-            byte = rng.randrange(half * BYTES)
-            accesses.append((byte, None))
-            reads.append(filled(byte // BYTES) >> 8 * (byte % BYTES) & 0xFF)
-        else:
-            byte, value = rng.randrange(quarter * BYTES), rng.randrange(256)
-            accesses.append(((half + quarter) * BYTES + byte, value))
-            beat = {"data": value * 0x01010101, "strobe": 1 << byte % BYTES}
-            word = quarter + byte // BYTES
-            upper[word] = merged(upper[word], beat)
     for word, beat in zip(words_of(written), beats, strict=True):
         upper[word - half] = merged(upper[word - half], beat)
 
@@ -167,68 +157,83 @@ def check_at_random(circuit: Any, dut: Any, read_ports: int, stalls: Stalls) -> 
         Sink(port.data, len(words_of(requests)), stalls, f"data {index}")
         for index, (port, requests) in enumerate(zip(ports, asked, strict=True))
     ]
-    sources = [
+    benches: list[Any] = [
         Source(port.request, requests, stalls, f"ask {index}")
         for index, (port, requests) in enumerate(zip(ports, asked, strict=True))
     ]
     responses = Sink(dut.write.response, len(written), stalls, "response")
     writer = Source(dut.write.request, written, stalls, "write")
-    data = Source(dut.write.data, beats, stalls, "beats")
-    host = Host(dut.host, accesses, stalls)
-    found: list[int] = []
-    done: list[int] = []
+    benches += [*sinks, writer, Source(dut.write.data, beats, stalls, "beats"), responses]
+    reads, read_by_host = [], []
+    if hasattr(dut, "host"):
+        accesses, reads = _accesses(rng, upper)
+        host = Host(dut.host, accesses, stalls)
+        read_by_host = host.read
+        benches.append(host)
+    last = [{"address": BASE + BYTES * word, "length": 0} for word in range(half, WORDS)]
+    found = Sink(dut.a.data, half)
+    filling, full = _filling(dut, half)
+    done: list[Any] = []
 
-    async def fill(ctx: Any) -> None:
-        first = blocks(half // 16, 0)
-        ctx.set(dut.write.response.ready, 1)
-        for request in first:
-            ctx.set(dut.write.request.payload.address, request["address"])
-            ctx.set(dut.write.request.valid, 1)
-            ctx.set(dut.write.data.valid, 1)
-            ctx.set(dut.write.data.payload.strobe, 0xF)
-            for beat, word in enumerate(words_of([request])):
-                ctx.set(dut.write.data.payload.data, filled(word))
-                ctx.set(dut.write.data.payload.last, beat == 15)
-                _, _, ready = await ctx.tick().sample(dut.write.data.ready)
-                assert ready, "nothing else asks"
-        ctx.set(dut.write.request.valid, 0)
-        ctx.set(dut.write.data.valid, 0)
-        await ctx.tick()
-        ctx.set(dut.write.response.ready, 0)
-        done.append(1)
+    def is_quiet() -> bool:
+        return len(done) >= len(benches)
 
-    def after_fill(bench: Any) -> Any:
-        async def run(ctx: Any) -> None:
-            while not done:
-                await ctx.tick()
-            await bench.run(ctx)
-            done.append(1)
-
-        return run
-
-    benches = [*sources, *sinks, writer, data, responses, host]
-
-    async def read_back(ctx: Any) -> None:
-        while len(done) <= len(benches):
-            await ctx.tick()
-        ctx.set(dut.a.data.ready, 1)
-        for word in range(half, WORDS):
-            ctx.set(dut.a.request.payload.address, BASE + BYTES * word)
-            ctx.set(dut.a.request.payload.length, 0)
-            ctx.set(dut.a.request.valid, 1)
-            taken = False
-            while not taken:
-                _, _, taken = await ctx.tick().sample(dut.a.request.ready)
-            ctx.set(dut.a.request.valid, 0)
-            valid = False
-            while not valid:
-                data = dut.a.data.payload.data
-                _, _, valid, word_read = await ctx.tick().sample(dut.a.data.valid, data)
-            found.append(word_read)
-
-    simulate(circuit, fill, *(after_fill(bench) for bench in benches), read_back)
+    rest = [Source(dut.a.request, last), found]
+    simulate(
+        circuit,
+        *filling,
+        *(_after(full, bench, done) for bench in benches),
+        *(_after(is_quiet, bench, done) for bench in rest),
+        background=background,
+    )
     for sink, requests in zip(sinks, asked, strict=True):
         assert read_words(sink) == expected_words(requests), stalls
     assert responses.bits == [0] * len(written), stalls
-    assert host.read == reads, stalls
-    assert found == upper, stalls
+    assert read_by_host == reads, stalls
+    assert [beat.data for beat in found.payloads] == upper, stalls
+
+
+def _filling(dut: Any, words: int) -> tuple[list[Any], Callable[[], bool]]:
+    """What fills the first ``words``, and whether it has."""
+    requests = blocks(words // 16, 0)
+    beats = [
+        {"data": filled(word), "strobe": 0xF, "last": last}
+        for word, last in zip(words_of(requests), lasts_of(requests), strict=True)
+    ]
+    responses = Sink(dut.write.response, len(requests), idle=1)
+    benches = [Source(dut.write.request, requests), Source(dut.write.data, beats), responses]
+    return benches, lambda: len(responses.bits) == len(requests)
+
+
+def _after(ready: Callable[[], bool], bench: Any, done: list[Any]) -> Testbench:
+    """``bench`` once ``ready``; in the end it is ``done``."""
+
+    async def run(ctx: Any) -> None:
+        while not ready():
+            await ctx.tick()
+        await ctx.tick().repeat(2)
+        await bench.run(ctx)
+        done.append(bench)
+
+    return run
+
+
+def _accesses(
+    rng: random.Random, upper: list[int]
+) -> tuple[list[tuple[int, int | None]], list[int]]:
+    """The host's accesses, and what its reads give; its writes go to ``upper``, too."""
+    quarter = len(upper) // 2
+    accesses: list[tuple[int, int | None]] = []
+    reads = []
+    for _ in range(80):
+        if rng.random() < 0.5:
+            byte = rng.randrange(len(upper) * BYTES)
+            accesses.append((byte, None))
+            reads.append(filled(byte // BYTES) >> 8 * (byte % BYTES) & 0xFF)
+        else:
+            byte, value = rng.randrange(quarter * BYTES), rng.randrange(256)
+            accesses.append(((len(upper) + quarter) * BYTES + byte, value))
+            beat = {"data": value * 0x01010101, "strobe": 1 << byte % BYTES}
+            word = quarter + byte // BYTES
+            upper[word] = merged(upper[word], beat)
+    return accesses, reads

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 
@@ -13,34 +13,42 @@ from bitlane_rtl.datapath.reader import Reader
 from bitlane_rtl.datapath.writer import Writer
 from bitlane_rtl.walk.loops import Command, Form, Loops
 from bitlane_rtl.walk.nest import STREAMS, Nest
+from support.rtl.streams import to_bits
 from support.rtl.walks import Walk, loop_constants
 
-__all__ = ["Walked"]
+__all__ = ["Walked", "walked_reader", "walked_writer"]
+
+_WALK = {"idle", "begin", "form", "track", "offsets", "steps"}
+"""Members of a reader or a writer that walk it."""
 
 
 class Walked(wiring.Component):
-    """``unit`` takes commands from ``i``, every third cycle at most, as the stream ``name``.
+    """``unit`` takes ``commands``, every third cycle at most, as the stream ``name``.
 
-    Its commands share ``loops``; the nest tells no other stream of them.
+    Its commands share ``loops``; the nest tells no other stream of them. All other members are
+    the unit's own.
     """
 
-    i: stream.Interface
+    commands: stream.Interface
     loops: Any
 
     def __init__(self, configuration: Configuration, unit: Reader | Writer, name: str) -> None:
         self._configuration = configuration
         self._name = name
-        self.unit: Any = unit
+        self._unit: Any = unit
+        members = unit.signature.members
+        self._others = {each: members[each] for each in members if each not in _WALK}
         super().__init__(
             {
-                "i": In(stream.Signature(Command(configuration))),
+                "commands": In(stream.Signature(Command(configuration))),
                 "loops": In(Loops(configuration)),
+                **self._others,
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        unit, command = self.unit, self.i.p
+        unit, command = self._unit, self.commands.p
         m.submodules.unit = unit
         m.submodules.nest = nest = Nest(self._configuration, stages(self._configuration)["steps"])
         form: Any = Signal(Form())
@@ -50,8 +58,8 @@ class Walked(wiring.Component):
         with m.If(~nest.walking):
             m.d.sync += form.eq(command.form)
         m.d.comb += [
-            self.i.ready.eq(ready),
-            go.eq(self.i.valid & ready),
+            self.commands.ready.eq(ready),
+            go.eq(self.commands.valid & ready),
             nest.start.eq(go),
             nest.used.eq(1 << STREAMS.index(self._name)),
             nest.plain.eq(command.plain),
@@ -66,7 +74,24 @@ class Walked(wiring.Component):
         if isinstance(unit, Reader):
             m.d.comb += unit.offsets.eq(self.loops.y)
         wiring.connect(m, getattr(nest, self._name), unit.steps)
+        for name, member in self._others.items():
+            outer, inner = getattr(self, name), getattr(unit, name)
+            if member.is_signature:
+                wiring.connect(m, wiring.flipped(outer), inner)
+            else:
+                inwards = member.flow is In
+                m.d.comb += inner.eq(outer) if inwards else outer.eq(inner)
         return m
 
     async def set_loops(self, ctx: Any, a: Walk, y: Walk) -> None:
-        ctx.set(self.loops, loop_constants(self._configuration, a, a, y))
+        loops = loop_constants(self._configuration, a, a, y)
+        ctx.set(Value.cast(self.loops), to_bits(self.loops.shape(), loops))
+
+
+def walked_reader(configuration: Configuration) -> Walked:
+    """A reader of the operand A."""
+    return Walked(configuration, Reader(configuration, stages(configuration)), "a")
+
+
+def walked_writer(configuration: Configuration) -> Walked:
+    return Walked(configuration, Writer(configuration, stages(configuration)), "y")

@@ -3,6 +3,7 @@
 import random
 from collections import deque
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -121,6 +122,12 @@ class Manager:
         return [entry[1 + part] for entry in self.log.get(name, [])]
 
 
+@cache
+def _memory(place: Place, two: bool) -> Memory:
+    """The same one for the same place, so that it is turned into a netlist once."""
+    return Memory(place, two=two)
+
+
 def manage(
     place: Place,
     *,
@@ -131,8 +138,7 @@ def manage(
 ) -> tuple[Manager, np.ndarray]:
     """A manager of a memory with random bytes, and these bytes."""
     ram = np.random.default_rng(seed).integers(0, 256, place.size, np.uint8)
-    simulated = evaluator(
-        Memory(place, two=two), storage=memory_storage(two=two), buffers={"ram": ram}
-    )
+    memory = _memory(place, two)
+    simulated = evaluator(memory, storage=memory_storage(two=two), buffers={"ram": ram})
     manager = Manager(simulated, two=two, choose=random.Random(seed), **options)
     return manager, ram
