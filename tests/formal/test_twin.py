@@ -57,7 +57,7 @@ def test_a_twin_queue_keeps_its_order(proof: Proof) -> None:
 TWIN = "streams.twin"
 BUGS = {
     "only one side is emptied": Bug(TWIN, "turn.eq(turn ^ taken)", "turn.eq(0)"),
-    "both sides are emptied": Bug(TWIN, "register.i.ready & (turn == number)", "register.i.ready"),
+    "both sides are emptied": Bug(TWIN, "front.i.ready & (turn == number)", "front.i.ready"),
     "the other side's payload": Bug(
         TWIN, "Mux(turn, second.o.payload, first.o.payload)", "first.o.payload"
     ),

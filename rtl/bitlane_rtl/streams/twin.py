@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, ShapeLike, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .queue import Queue, Register
+from .queue import Queue, Skid
 
 __all__ = ["Twin"]
 
@@ -27,11 +27,11 @@ class Twin(wiring.Component):
         Payloads come here and there in turn, from ``i[0]`` on, and so at most one more here than
         there: of two that come in a cycle the first comes where it is due.
     o : ``Out(stream.Signature(shape))``
-        ``valid`` and ``payload`` come from registers.
+        ``valid`` and ``payload`` come from registers, and ``ready`` ends there.
 
     Latency: 2 cycles. Throughput: 2 payloads in, 1 payload out a cycle.
     Undefined: ``o.payload`` while ``o.valid`` is 0.
-    Area: that of a `Queue` of LUT RAM, which has the multiplexer of two halves too; 10 LUT4 more.
+    Area: that of a `Queue` of LUT RAM, which has the multiplexer of two halves too, and a `Skid`.
 
     Raises ``ValueError`` if ``depth`` is no power of two, or less than 8.
     """
@@ -52,21 +52,21 @@ class Twin(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.register = register = Register(self._shape)
-        wiring.connect(m, register.o, wiring.flipped(self.o))
+        m.submodules.front = front = Skid(self._shape)
+        wiring.connect(m, front.o, wiring.flipped(self.o))
         turn = Signal()
-        taken = register.i.valid & register.i.ready
+        taken = front.i.valid & front.i.ready
         m.d.sync += turn.eq(turn ^ taken)
         first, second = self._queues
         m.d.comb += [
-            register.i.valid.eq(Mux(turn, second.o.valid, first.o.valid)),
-            register.i.payload.eq(Mux(turn, second.o.payload, first.o.payload)),
+            front.i.valid.eq(Mux(turn, second.o.valid, first.o.valid)),
+            front.i.payload.eq(Mux(turn, second.o.payload, first.o.payload)),
         ]
         for number, (entrance, queue) in enumerate(zip(self.i, self._queues, strict=True)):
             m.submodules[f"queue_{number}"] = queue
             m.d.comb += [
                 queue.i.valid.eq(entrance.valid),
                 queue.i.payload.eq(entrance.payload),
-                queue.o.ready.eq(register.i.ready & (turn == number)),
+                queue.o.ready.eq(front.i.ready & (turn == number)),
             ]
         return m
