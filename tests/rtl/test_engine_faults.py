@@ -1,6 +1,7 @@
 """The whole engine: what cannot be executed or finished becomes a code, and CLEAR ends it well."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -219,6 +220,57 @@ def test_clear_leaves_what_belongs_to_no_command() -> None:
 
     bench.run(host)
     assert found[0] == found[1] == [0b11, 5000, 8, 0, 1 << 8 | Status.PAST_MEMORY]
+
+
+LEAVING = [
+    (Op.NOT, Lane.BITS_8, Lane.BITS_8),
+    (Op.XOR, Lane.BITS_8, Lane.BITS_8),
+    (Op.COUNT, Lane.BITS_64, Lane.BITS_8),
+    (Op.COUNT, Lane.BITS_64, Lane.BITS_32),
+    (Op.COUNT, Lane.BITS_8, Lane.BITS_32),
+    (Op.SHIFT_LEFT, Lane.BITS_64, Lane.BITS_64),
+]
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize(("op", "lane", "out_lane"), LEAVING)
+def test_a_walk_that_leaves_the_memory_ends(width: int, op: Op, lane: Lane, out_lane: Lane) -> None:
+    """Whatever a burst that is never asked for would have given: all of a run, or half of one
+    element, or what completes no beat."""
+    bench = EngineBench(configuration(data_width=width))
+    generator = random.Random(f"{width} {op} {lane}")
+    streams = "ABY" if op.reads_b else "AY"
+
+    async def host(ctx: Any) -> None:
+        for _ in range(24):
+            elements, leaving = generator.randint(1, 9), generator.choice(streams)
+            walks, last = {}, {}
+            for place, name in enumerate(streams):
+                each = out_lane if name == "Y" else lane
+                step = generator.choice([SIZE, -SIZE]) if name == leaving else 256
+                base = 2048 * (1 + place) + generator.randrange(0, 64, each.bytes)
+                base += generator.randrange(each.bytes) if name == "A" else 0
+                walks[name] = Walk(base, [elements, 2], [each.bytes, step], Mode.DENSE, each)
+                last[f"{name}_LAST"] = base + elements * each.bytes - 1
+            task = Task(op, walks["A"], walks.get("B"), walks["Y"], overrides=last)
+            before = bench.memory.data.copy()
+            written = list(Walk.bytes(replace(walks["Y"], counts=[elements, 1])))
+            await bench.load(ctx, pack(task))
+            await bench.ring(ctx)
+            await bench.settle(ctx)
+            fault = await bench.register(ctx, "FAULT")
+            assert (Status(fault & 0xFF), Port(fault >> 8 & 3), fault >> 16) == (
+                Status.PAST_MEMORY,
+                Port("ABY".index(leaving)),
+                0,
+            ), str(task)
+            changed = np.flatnonzero(bench.memory.data != before)
+            assert set(changed) <= set(written), str(task)
+            await bench.write(ctx, register("CLEAR").offset, 1)
+            bench.submitted = 0
+            await ctx.tick().repeat(8)
+
+    bench.run(host)
 
 
 def test_data_may_be_taken_before_their_address() -> None:

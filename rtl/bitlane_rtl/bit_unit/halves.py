@@ -43,7 +43,7 @@ class Gather(wiring.Component):
     """Holds the first beat of a pair, which has the low half of an element, until the second.
 
     Pairs are the beats of a shift in 64-bit lanes. A run of them starts with the first of a pair
-    and ends with the second.
+    and ends with the second, but for a beat in error, behind which nothing may come.
 
     Latency: 0 cycles from the second beat of a pair and from any other. Throughput: one input beat
     a cycle.
@@ -82,7 +82,7 @@ class Gather(wiring.Component):
             o.edge.eq(i.edge),
             o.edge.error.eq(i.edge.error | (second & held_error)),
             o.pair.eq(pair),
-            self.o.valid.eq(self.i.valid & (second | ~pair)),
+            self.o.valid.eq(self.i.valid & (second | ~pair | i.edge.error)),
             self.i.ready.eq(self.o.ready),
         ]
         with m.If(self.i.valid & self.i.ready):
@@ -90,7 +90,7 @@ class Gather(wiring.Component):
                 held_a.eq(i.a),
                 held_b.eq(i.b),
                 held_error.eq(i.edge.error),
-                second.eq(pair & ~second),
+                second.eq(pair & ~second & ~i.edge.error),
             ]
         return m
 
@@ -146,7 +146,8 @@ class Accumulate(wiring.Component):
     """Adds the counts of both beats of a pair: the second gets the sum, and is of a 32-bit lane.
 
     Pairs are the beats of a COUNT in 64-bit lanes: those whose output lane is not their lane. A run
-    of them starts with the first of a pair, which goes on as ``half``, and ends with the second.
+    of them starts with the first of a pair, which goes on as ``half``, and ends with the second,
+    but for a beat in error, behind which nothing may come: it is no half.
     The second's ``error`` is either's and its ``slot`` is halved, since a run's first output beat
     stands behind half as many input beats.
 
@@ -179,7 +180,7 @@ class Accumulate(wiring.Component):
         held_count, held_error = Signal(6), Signal()
         m.d.comb += [
             pair.eq((i.lane == Lane.BITS_64) & (i.out_lane != Lane.BITS_64)),
-            first.eq(pair & ~second),
+            first.eq(pair & ~second & ~i.edge.error),
             o.eq(i),
             o.data.eq(Cat((i.data[:7] + held_count)[:7], i.data[7:])),
             o.edge.error.eq(i.edge.error | held_error),

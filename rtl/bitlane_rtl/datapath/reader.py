@@ -157,7 +157,8 @@ class Reader(wiring.Component):
         asked, port = requests.o.p, self.port.request
         burst, place = splitter.o.p, splitter.o.p.tag
         # What a burst fills of the FIFO: its beats, one more with a flush, one less with a prime.
-        more, less = place.flush & burst.final, place.prime & burst.first
+        # One that is outside has a single word, which must give a beat: it tells of the fault.
+        more, less = place.flush & burst.final, place.prime & burst.first & ~burst.outside
         room = Signal(init=1)
         go = Signal()
         m.d.comb += [
