@@ -16,7 +16,7 @@ def edge(generator: random.Random, last: bool) -> dict[str, Any]:
     return {
         "last": last,
         "end": last,
-        "error": generator.random() < 0.3,
+        "error": False,
         "slot": generator.randrange(0, 8, 2),
         "final": generator.randrange(4),
     }
@@ -52,8 +52,7 @@ def test_gather_puts_both_beats_of_a_shift_side_by_side(stalls: Stalls) -> None:
             sent.append({"a": a, "b": b, "operation": {"op": op, "lane": lane}, "edge": where})
         a = words[-1][0] << 32 | (words[0][0] if kind == PAIR else 0)
         b = words[-1][1] << 32 | (words[0][1] if kind == PAIR else 0)
-        merged = {**edges[-1], "error": any(where["error"] for where in edges)}
-        expected.append((kind == PAIR, a, b, merged))
+        expected.append((kind == PAIR, a, b, edges[-1]))
         completed.append(len(sent) - 1)
     circuit = Gather(32)
     source, sink = transfer(circuit, circuit.i, circuit.o, sent, len(expected), stalls)
@@ -97,8 +96,7 @@ def test_accumulate_adds_both_counts_and_leaves_all_else_alone(stalls: Stalls) -
             out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32])
             for data, where in zip(counts, edges, strict=True):
                 sent.append({"data": data, "lane": 3, "out_lane": out_lane, "edge": where})
-            error = edges[0]["error"] or edges[1]["error"]
-            merged = {**edges[1], "error": error, "slot": edges[1]["slot"] // 2}
+            merged = {**edges[1], "slot": edges[1]["slot"] // 2}
             expected.append(None)
             expected.append({"data": sum(counts), "lane": 2, "out_lane": out_lane, "edge": merged})
         else:
@@ -118,3 +116,22 @@ def test_accumulate_adds_both_counts_and_leaves_all_else_alone(stalls: Stalls) -
         ], stalls
         assert edge_of(got, want["edge"]) == want["edge"], stalls
     assert sink.cycles == source.cycles
+
+
+@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("good", [0, 1, 2, 3])
+def test_every_beat_in_error_comes_through_whatever_half_it_is(good: int, stalls: Stalls) -> None:
+    """As behind the first all are, and a burst that was never asked for has a single one."""
+    beats = [edge(random.Random(beat), False) | {"error": beat >= good} for beat in range(good + 4)]
+    operation = {"op": Op.SHIFT_LEFT, "lane": Lane.BITS_64}
+    gather = Gather(32)
+    operands = [{"a": 0, "b": 0, "operation": operation, "edge": where} for where in beats]
+    wanted = [False] * (good // 2) + [True] * 4
+    source, sink = transfer(gather, gather.i, gather.o, operands, len(wanted), stalls)
+    assert [bool(got.edge.error) for got in sink.payloads] == wanted, stalls
+    assert sink.cycles[-4:] == source.cycles[-4:]
+    accumulate = Accumulate()
+    results = [{"data": 0, "lane": 3, "out_lane": 0, "edge": where} for where in beats]
+    _, sink = transfer(accumulate, accumulate.i, accumulate.o, results, len(beats), stalls)
+    whole = [bool(got.edge.error) for got in sink.payloads if not got.half]
+    assert whole == wanted, stalls
