@@ -199,6 +199,14 @@ class Runtime(Closing):
         """Jobs one behind the other, with transfers meanwhile, for a ``with`` statement."""
         return Pipeline(self, self._ring, self._lock, self._identify)
 
+    def clear(self) -> None:
+        """Start afresh: FAULT, DOORBELL and RETIRED are 0 then.
+
+        Raises ``DeviceTimeout`` if the device's bus does not drain.
+        """
+        with self._lock:
+            self._ring.clear()
+
     def read_register(self, name: str) -> int:
         """A register by its name in ``abi.REGISTERS``. Raises ``KeyError``."""
         with self._lock:

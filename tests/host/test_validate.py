@@ -16,7 +16,18 @@ from bitlane.link import BytesLike
 from bitlane.runtime import Runtime
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
-from bitlane_rtl.abi import CONTROL_BASE, MAX_LOOPS, Lane, Mode, Op, Status, register
+from bitlane_rtl.abi import (
+    COMPLETION_OFFSET,
+    CONTROL_BASE,
+    LOGIC_OPS,
+    MAX_LOOPS,
+    RECORD,
+    Lane,
+    Mode,
+    Op,
+    Status,
+    register,
+)
 from support.board.driver import DriverDevice
 from support.board.line import ModelPort, Noise, connected
 from support.board.model import BoardModel
@@ -59,9 +70,9 @@ def test_a_device_that_obeys_the_contract_passes(quick: bool) -> None:
     assert steps == [
         *["link", "known answers", "memory"],
         *operations,
-        *["DMA", "error recovery", "bandwidth"],
+        *["DMA", "overlap", "error recovery", "registers", "bandwidth"],
     ]
-    assert lines[-1].startswith("All 17 checks passed in ")
+    assert lines[-1].startswith("All 19 checks passed in ")
     text = "\n".join(lines)
     tested = "16,384" if quick else "65,536"
     for status in Status:
@@ -203,8 +214,8 @@ def forget_full_counts(record: Record, memory: Bytes) -> None:
 def test_a_wrong_operation_fails_alone(op: Op) -> None:
     found = failures(WrongLink(op, spoil_first_byte))
     # Others may lean on it: DMA and error recovery take the first that the circuit has.
-    assert {op.name, "known answers"} <= set(found)
-    assert set(found) <= {op.name, "known answers", "DMA", "error recovery"}
+    assert {op.name, "known answers", "overlap"} <= set(found)
+    assert set(found) <= {op.name, "known answers", "overlap", "DMA", "error recovery"}
     assert f"output of {op.name} of " in found[op.name]
 
 
@@ -230,7 +241,7 @@ def test_a_model_that_disagrees_is_noticed(op: Op, monkeypatch: pytest.MonkeyPat
         return result + result.dtype.type(1) if of is op else result
 
     monkeypatch.setattr(reference, "compute", wrong)
-    assert set(failures(ModelLink(memory_bytes=16 * KIB))) == {op.name}
+    assert set(failures(ModelLink(memory_bytes=16 * KIB))) == {op.name, "overlap"}
 
 
 class LaxLink(ModelLink):
@@ -253,7 +264,9 @@ class LaxLink(ModelLink):
 @pytest.mark.parametrize("code", [None, Status.TIMEOUT])
 @pytest.mark.parametrize("status", [x for x in Status if 0 < x < Status.READ_ERROR])
 def test_bad_records_that_are_not_refused_right(status: Status, code: Status | None) -> None:
-    (text,) = failures(LaxLink(status, code)).values()
+    found = failures(LaxLink(status, code))
+    assert {"error recovery"} <= set(found) <= {"error recovery", "registers"}
+    text = found["error recovery"]
     assert f"expected {status.name}" in text or f"command 1 and {status.name}" in text
     assert "was executed" in text or "refused with TIMEOUT" in text
 
@@ -266,10 +279,57 @@ def test_work_after_a_refused_record() -> None:
             try:
                 super().execute(record)
             except Fault:
-                self.memory[record.word("Y_BASE") + 64] ^= 1
+                self.memory[(record.word("Y_BASE") + 64) % self.memory.size] ^= 1
                 raise
 
     assert set(failures(Eager(memory_bytes=16 * KIB))) == {"error recovery"}
+
+
+def test_commands_that_hinder_each_other() -> None:
+    class Sticky(ModelLink):
+        """Does the logic of the command before, unless it waits for that one."""
+
+        before = Op.COUNT
+
+        def execute(self, record: Record) -> None:
+            before, self.before = self.before, Op(record.op) if record.op in self.ops else Op.COUNT
+            if not record.control["FENCE"] and {before, self.before} <= LOGIC_OPS:
+                record.op = before if before.reads_b is self.before.reads_b else record.op
+            super().execute(record)
+
+    assert set(failures(Sticky(memory_bytes=16 * KIB))) == {"overlap"}
+
+
+@pytest.mark.parametrize(
+    ("offset", "mask"),
+    [
+        (register("FAULT").offset, 0xFFFF_FCFF),
+        (register("FAULT_ADDRESS").offset, 0),
+        (register("INTERRUPT").offset, 1),
+        (COMPLETION_OFFSET, 0xFF),
+    ],
+)
+def test_registers_that_tell_less_than_they_should(offset: int, mask: int) -> None:
+    class Reticent(ModelLink):
+        def _read_word(self, at: int) -> int:
+            return super()._read_word(at) & (mask if min(at, COMPLETION_OFFSET) == offset else ~0)
+
+    assert set(failures(Reticent(memory_bytes=16 * KIB))) == {"registers"}
+
+
+@pytest.mark.parametrize("name", ["RUN", "COUNT_1", "COUNT_3", "RESERVED", "A_BASE", "B_LAST"])
+def test_a_bit_of_a_record_that_is_overlooked(name: str) -> None:
+    class Blind(ModelLink):
+        """Takes bit 30 of a word for 0."""
+
+        def execute(self, record: Record) -> None:
+            words = list(record.words)
+            if record.uses(name) and record.word(name) >> 30 & 1:
+                words[RECORD[name].word] ^= 1 << 30
+                words[0] ^= 1 << 30  # The seal fits again.
+            super().execute(Record(words))
+
+    assert set(failures(Blind(memory_bytes=16 * KIB))) == {"registers"}
 
 
 class ForgetfulLink(ModelLink):
@@ -337,7 +397,7 @@ def test_a_device_that_stops_answering_ends_it(life: int) -> None:
     assert "no answer for 10 s" in failed
     assert lines[-1].startswith("Stopped: the device does not answer any more; ")
     run = sum(line[16:20] in ("pass", "FAIL") for line in lines)
-    assert f"; {17 - run} check" in lines[-1]
+    assert f"; {19 - run} check" in lines[-1]
 
 
 class HangingLink(ModelLink):
@@ -359,7 +419,7 @@ class HangingLink(ModelLink):
 
 def test_an_operation_that_hangs_fails_and_the_next_ones_are_tried() -> None:
     found = failures(HangingLink(Op.XOR))
-    assert set(found) == {"known answers", "XOR"}
+    assert set(found) == {"known answers", "XOR", "overlap"}
     assert "has not retired within 0.1 s" in found["XOR"]
 
 
@@ -368,7 +428,7 @@ def test_a_device_that_does_not_recover_ends_it(monkeypatch: pytest.MonkeyPatch)
     passed, lines = lines_of(HangingLink(Op.NOT, deaf=True))
     assert not passed
     assert "CLEAR has had no effect" in "".join(lines)
-    assert lines[-1].startswith("Stopped: the device does not answer any more; 15 checks not run")
+    assert lines[-1].startswith("Stopped: the device does not answer any more; 17 checks not run")
 
 
 # --- the command ------------------------------------------------------------------------------
@@ -399,12 +459,12 @@ def test_exit_codes_and_lines(urls: list[str], capsys: pytest.CaptureFixture[str
     output = capsys.readouterr()
     lines = output.out.splitlines()
     assert lines[0] == "Validating 'model of the contract', seed 9"
-    assert lines[-1].startswith("All 17 checks passed")
+    assert lines[-1].startswith("All 19 checks passed")
     assert output.err == ""
     assert command("model:bad", "--quick", "--memory", "8KiB") == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].startswith("FAILED: ")
-    assert " of 17 checks in " in lines[-1]
+    assert " of 19 checks in " in lines[-1]
     assert urls == ["model:1", "model:bad"]
 
 

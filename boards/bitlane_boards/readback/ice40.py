@@ -37,14 +37,17 @@ _NO_OUTPUT, _OUTPUT, _TRISTATE = 0b0000, 0b0110, 0b1010
 class LogicCell:
     """A logic cell whose LUT is in use: its tile, its number there, the places of its 20 bits.
 
-    ``rows`` are those of the LUT's table that its inputs can make, some of which may be wired to
-    nothing.
+    ``inputs`` and ``output`` are signals of the netlist. ``rows`` are those of the LUT's table that
+    its inputs can make, some of which may be wired to nothing.
     """
 
     x: int
     y: int
     number: int
     places: tuple[tuple[int, int], ...]
+    inputs: tuple[int, ...]
+    output: int
+    table: int
     rows: tuple[int, ...]
 
 
@@ -260,13 +263,15 @@ class _Extraction:
         return inputs, self._table(cell)
 
     def _define_lut(self, cell: int, output: int) -> None:
-        inputs = [self.level(wire) for wire in self._inputs(cell)]
-        self.builder.lut(self._table(cell), inputs, output)
+        inputs, table = [self.level(wire) for wire in self._inputs(cell)], self._table(cell)
+        self.builder.lut(table, inputs, output)
         x, y, number = self.routing.place(cell)
         fixed = {bit: signal for bit, signal in enumerate(inputs) if signal in (LOW, HIGH)}
         rows = [row for row in range(16) if all(row >> bit & 1 == fixed[bit] for bit in fixed)]
         places = tuple(self.routing.places(Tile.LOGIC, f"LC_{number}"))
-        self._cells.append(LogicCell(x, y, number, places, tuple(rows)))
+        self._cells.append(
+            LogicCell(x, y, number, places, tuple(inputs), output, table, tuple(rows))
+        )
 
     def _define_carry(self, cell: int, output: int) -> None:
         wires = self._chip.pins(cell)

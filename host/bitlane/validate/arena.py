@@ -3,8 +3,8 @@
 All bytes of the piece are compared in the end, so that one written beside a tensor is found too.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import Op
 
 from .. import reference
+from ..commands import Command
 from ..lowering import View
 from .session import CheckFailed, Session
 
@@ -106,22 +107,21 @@ class Arena:
         """Have ``y`` computed; ``name`` tells people which job it is."""
         self._jobs.append(_Job(op, a, b, y, saturate, arithmetic, name))
 
-    def run(self) -> int:
-        """Execute all jobs; how many. Raises ``CheckFailed``, and what the runtime raises."""
+    def run(self, *, together: bool = False) -> int:
+        """Execute all jobs; how many. Raises ``CheckFailed``, and what the runtime raises.
+
+        ``together``: as one, in which no command waits for another but the first.
+        """
         runtime = self._session.runtime
         # The rest of the arena stays at home: lines are slow.
         want = self.memory[: self._end + _GUARD].copy()
         runtime.write(self._base, want)
+        if together:
+            commands = (command for job in self._jobs for command in self._commands(job))
+            runtime.run(replace(each, fence=not number) for number, each in enumerate(commands))
         for job in self._jobs:
-            runtime.execute(
-                job.op,
-                job.y.shape,
-                self._view(job.a),
-                None if job.b is None else self._view(job.b),
-                self._view(job.y),
-                saturate=job.saturate,
-                arithmetic=job.arithmetic,
-            )
+            if not together:
+                runtime.run(self._commands(job))
             target = job.y.of(want)
             target[...] = reference.compute(
                 job.op,
@@ -136,6 +136,17 @@ class Arena:
         if different.size:
             raise CheckFailed(self._describe(int(different[0]), different.size, got, want))
         return len(self._jobs)
+
+    def _commands(self, job: _Job) -> Iterator[Command]:
+        return self._session.runtime.commands(
+            job.op,
+            job.y.shape,
+            self._view(job.a),
+            None if job.b is None else self._view(job.b),
+            self._view(job.y),
+            saturate=job.saturate,
+            arithmetic=job.arithmetic,
+        )
 
     def _view(self, place: Place) -> View:
         return View(self._base + place.offset, place.strides, place.itemsize)

@@ -10,7 +10,7 @@ from bitlane_rtl.abi import SHIFT_OPS, Lane, Mode, Op
 from .arena import Arena, Place, Tensor
 from .session import Session, plural
 
-__all__ = ["check_operation"]
+__all__ = ["add_job", "check_operation", "layouts"]
 
 _SIZES: Final = tuple(lane.bytes for lane in Lane)
 
@@ -36,14 +36,14 @@ def check_operation(session: Session, op: Op) -> str:
     arena, done, waiting = Arena(session), 0, 0
     for number, size in enumerate(sizes):
         for out in (1, 4) if op is Op.COUNT else (size,):
-            for name, tensors in _layouts(session, op, size, out):
+            for name, tensors in layouts(session, op, size, out, quick=session.quick):
                 places = arena.place(tensors)
                 if places is None and waiting:
                     done += arena.run()
                     arena, waiting = Arena(session), 0
                     places = arena.place(tensors)
                 if places is not None:
-                    _add(session, arena, op, name, places)
+                    add_job(session, arena, op, name, places)
                     kinds[_KINDS.get(name, name)] = None
                     waiting += 1
         session.progress((number + 1) / len(sizes))
@@ -52,7 +52,8 @@ def check_operation(session: Session, op: Op) -> str:
     return f"{plural(done, 'tensor')} of {widths} bits: {', '.join(kinds)}"
 
 
-def _add(session: Session, arena: Arena, op: Op, name: str, places: list[Place]) -> None:
+def add_job(session: Session, arena: Arena, op: Op, name: str, places: list[Place]) -> None:
+    """Add to ``arena`` what computes ``places``, the tensors of the layout ``name``."""
     a, b, y = places[0], places[1] if op.reads_b else None, places[-1]
     if name == "in place":
         y = a
@@ -84,7 +85,9 @@ def _set_counts(session: Session, b: Place, arena: Arena) -> None:
             counts[index] = session.random.integers(0, 16 * b.itemsize + 1)
 
 
-def _layouts(session: Session, op: Op, size: int, out: int) -> Iterator[_Layout]:
+def layouts(
+    session: Session, op: Op, size: int, out: int, *, quick: bool = False
+) -> Iterator[_Layout]:
     """Layouts of A, B and Y; those that the circuit has a mode for, and what needs none."""
     random, modes = session.random, session.geometry.modes
     # Results of shifts and counts stand at multiples of the element; all else anywhere.
@@ -106,7 +109,6 @@ def _layouts(session: Session, op: Op, size: int, out: int) -> Iterator[_Layout]
         """Steps in elements, so that runs can be strided; aligned."""
         return Tensor(shape, tuple(step * item for step in steps), item, 64, 0)
 
-    quick = session.quick
     line = (int(random.integers(1, 24 if quick else 60)),)
     yield "dense", all_of(packed(line, size), packed(line, size), packed(line, out, fixed=align))
     if not quick:
@@ -133,9 +135,12 @@ def _layouts(session: Session, op: Op, size: int, out: int) -> Iterator[_Layout]
     if quick:
         return
     shape = (int(random.integers(2, 5)), int(random.integers(2, 9)))
-    gap = shape[1] * size + int(random.integers(0, 7))
-    rows = Tensor(shape, (gap, size), size, 64, 0)
-    yield "rows with gaps", all_of(rows, rows, packed(shape, out, fixed=align))
+    a, b, y = (
+        Tensor(shape, (sign * (shape[1] * item + gap - gap % fixed), item), item, fixed, 0)
+        for item, fixed in ((size, 1), (size, 1), (out, align))
+        for gap, sign in [(int(random.integers(0, 7)), int(random.choice((-1, 1))))]
+    )
+    yield "rows with gaps", all_of(a, b, y)
     turned = stepped(shape, (1, shape[0]), size)
     yield "turned", all_of(turned, packed(shape, size), packed(shape, out, off=0))
     box = tuple(int(x) for x in random.integers(1, 4, 4))

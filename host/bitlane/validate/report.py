@@ -13,7 +13,9 @@ from .dma import check_dma
 from .identity import check_link, describe_circuit
 from .memory import check_memory
 from .operators import check_operation
+from .overlap import check_overlap
 from .recovery import check_recovery
+from .registers import check_registers
 from .session import CheckFailed, Session, plural
 
 __all__ = ["validate"]
@@ -76,7 +78,9 @@ def _steps(session: Session) -> Iterator[_Step]:
     for op in sorted(session.geometry.ops):
         yield _Step(op.name, partial(check_operation, op=op))
     yield _Step("DMA", check_dma)
+    yield _Step("overlap", check_overlap)
     yield _Step("error recovery", check_recovery)
+    yield _Step("registers", check_registers)
     yield _Step("bandwidth", check_bandwidth)
 
 

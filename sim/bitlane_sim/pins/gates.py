@@ -2,25 +2,29 @@
 
 import ctypes
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..evaluator import SimulationError
 from .model import Entry, PinModel
-from .netlist import Netlist
+from .netlist import LUT, FlippedRow, Netlist
 from .peer import compile_library
 
-__all__ = ["GateModel"]
+__all__ = ["COPIES", "GateModel"]
+
+COPIES = 63
+"""Most flipped copies of a netlist that run beside it."""
 
 _TABLES = {"lut": "luts", "flip_flop": "flip_flops", "port": "ports", "wire": "wires"}
+_FLIP = np.dtype([("lut", np.uint32), ("row", np.uint32), ("whole", LUT)])
 
 
 class _Netlist(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_uint32) for name in ("signals", *_TABLES.values(), "memories")),
-        *((name, ctypes.c_void_p) for name in (*_TABLES, "contents")),
+        *((name, ctypes.c_uint32) for name in ("signals", *_TABLES.values(), "flips", "memories")),
+        *((name, ctypes.c_void_p) for name in (*_TABLES, "flip", "contents")),
         ("content_bits", ctypes.c_uint64),
         ("bases", ctypes.c_void_p),
     )
@@ -31,11 +35,21 @@ class GateModel(PinModel):
 
     A cycle in which little moves costs little, whatever the netlist's size.
 
-    ``hidden`` is what the netlist's source does not tell. Raises ``SimulationError`` if there is no
-    C++ compiler.
+    ``hidden`` is what the netlist's source does not tell. For each of ``flips``, up to ``COPIES``,
+    a copy of the netlist with this row flipped gets the same inputs; see ``apart``.
+
+    Raises ``SimulationError`` if there is no C++ compiler.
     """
 
-    def __init__(self, netlist: Netlist, description: str, hidden: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        netlist: Netlist,
+        description: str,
+        hidden: tuple[str, ...] = (),
+        flips: Sequence[FlippedRow] = (),
+    ) -> None:
+        if len(flips) > COPIES:
+            raise ValueError(f"flips: {len(flips)}; expected up to {COPIES}")
         self.netlist = netlist
         self.description = description
         self.hidden = hidden
@@ -44,10 +58,13 @@ class GateModel(PinModel):
         tables: dict[str, NDArray[np.void]] = {
             name: np.ascontiguousarray(getattr(netlist, field)) for name, field in _TABLES.items()
         }
+        flipped = _table_of(netlist, flips)
         arguments = _Netlist(
             signals=netlist.signals,
             **{field: tables[name].size for name, field in _TABLES.items()},
             **{name: table.ctypes.data for name, table in tables.items()},
+            flips=flipped.size,
+            flip=flipped.ctypes.data,
             memories=netlist.bases.size,
             contents=netlist.contents.ctypes.data,
             content_bits=netlist.contents.size,
@@ -88,11 +105,24 @@ class GateModel(PinModel):
         numbers = {name: signals[0] for name, signals in self._signals.items()}
         return Entry(handle, run_until, numbers, addresses)
 
+    @property
+    def apart(self) -> frozenset[int]:
+        """Numbers of ``flips`` that have shown: at the pin that a simulation listens to some cycle
+        was another one than without the flip, or a loop of LUTs did not come to rest.
+
+        May be asked for after ``close``.
+        """
+        if self._gates is None:
+            return self._apart
+        copies: int = self._calls.gates_apart(self._gates)
+        return frozenset(number for number in range(COPIES) if copies >> number + 1 & 1)
+
     def trouble(self) -> SimulationError:
-        return SimulationError(f"{self.description}: the netlist could not be clocked")
+        return SimulationError(f"{self.description}: LUTs in a loop do not come to rest")
 
     def close(self) -> None:
         if self._gates is not None:
+            self._apart = self.apart
             self._calls.gates_destroy(self._gates)
             self._gates = None
 
@@ -107,6 +137,13 @@ class GateModel(PinModel):
         return self._gates
 
 
+def _table_of(netlist: Netlist, flips: Sequence[FlippedRow]) -> NDArray[np.void]:
+    table = np.zeros(len(flips), _FLIP)
+    for entry, flip in zip(table, flips, strict=True):
+        entry["lut"], entry["whole"], entry["row"] = flip.place(netlist), flip.lut(), flip.row
+    return table
+
+
 @functools.cache
 def _load() -> ctypes.CDLL:
     calls = ctypes.CDLL(str(compile_library("gates.cc")))
@@ -116,5 +153,6 @@ def _load() -> ctypes.CDLL:
     calls.gates_input.restype, calls.gates_input.argtypes = None, [pointer, number]
     calls.gates_address.restype = ctypes.POINTER(ctypes.c_uint8)
     calls.gates_address.argtypes = [pointer, number]
+    calls.gates_apart.restype, calls.gates_apart.argtypes = ctypes.c_uint64, [pointer]
     calls.gates_get.restype, calls.gates_get.argtypes = ctypes.c_int, [pointer, number]
     return calls

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bitlane_sim.evaluator import SimulationError
-from bitlane_sim.pins import GateModel, PinSimulation
-from bitlane_sim.pins.netlist import HIGH, LOW, NetlistBuilder
+from bitlane_sim.pins import COPIES, GateModel, PinSimulation
+from bitlane_sim.pins.netlist import HIGH, LOW, FlippedRow, NetlistBuilder
 
 
 class Plain:
@@ -140,7 +140,64 @@ def test_random_netlists_do_what_their_parts_say(seed: int) -> None:
     model.close()
 
 
-def stepper(model: GateModel) -> Callable[[], None]:
+def random_flips(choose: random.Random, builder: NetlistBuilder) -> list[FlippedRow]:
+    """Rows of LUTs, some of which have inputs that make no difference but for a flip."""
+    wholes = []
+    for inputs, table, output in builder._luts[:30]:
+        for _ in range(choose.randint(0, 4 - len(inputs))):
+            table |= table << (1 << len(inputs))
+            inputs = (*inputs, choose.choice(builder._flip_flops)[3])
+        wholes.append((inputs, output, table))
+    picked = [choose.choice(wholes) for _ in range(COPIES)]
+    return [FlippedRow(*whole, choose.randrange(1 << len(whole[0]))) for whole in picked]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_copies_part_in_the_cycle_in_which_a_flipped_netlist_differs(seed: int) -> None:
+    builder, _, _ = at_random(seed)
+    netlist = builder.build()
+    choose = random.Random(seed)
+    flips = random_flips(choose, builder)
+    name, (watched,) = choose.choice(list(builder.outputs.items()))
+    copies = GateModel(netlist, f"copies {seed}", flips=flips)
+    alone = [GateModel(flip.put_into(netlist), str(flip)) for flip in flips]
+    steps = [stepper(model, watched) for model in (copies, *alone)]
+    apart: set[int] = set()
+    for cycle in range(100):
+        for port in builder.inputs:
+            level = choose.getrandbits(1)
+            for model in (copies, *alone):
+                model.set(port, level)
+        apart |= {n for n, model in enumerate(alone) if model.get(name) != copies.get(name)}
+        for step in steps:
+            step()
+        assert copies.apart == apart, f"seed {seed}, cycle {cycle}, {name}"
+
+
+def test_a_flip_that_makes_an_oscillator_is_told() -> None:
+    builder = NetlistBuilder()
+    constant = builder.signal()
+    builder.lut(0b0101, [LOW, constant], constant)
+    builder.outputs["tx"] = (constant,)
+    flip = FlippedRow((LOW, constant), constant, 0b0101, 2)
+    copies = GateModel(builder.build(), "beside", flips=[flip])
+    stepper(copies)()
+    assert copies.apart == {0}
+    copies.close()
+    assert copies.apart == {0}
+    with pytest.raises(AssertionError):
+        stepper(GateModel(flip.put_into(builder.build()), "alone"))()
+
+
+def test_more_copies_than_there_are_bits_are_refused() -> None:
+    builder = NetlistBuilder()
+    output = builder.lut(0b10, [builder.signal()])
+    flips = [FlippedRow((LOW,), output, 0b10, 0)] * (COPIES + 1)
+    with pytest.raises(ValueError, match="64; expected up to 63"):
+        GateModel(builder.build(), "too many", flips=flips)
+
+
+def stepper(model: GateModel, watched: int = LOW) -> Callable[[], None]:
     """Clocks a model without pins of a UART once."""
     import ctypes
 
@@ -150,7 +207,7 @@ def stepper(model: GateModel) -> Callable[[], None]:
     )
     run_until = kind(entry.run_until)
     came = ctypes.c_int()
-    return lambda: assert_legal(run_until(entry.model, LOW, 1, ctypes.addressof(came)))
+    return lambda: assert_legal(run_until(entry.model, watched, 1, ctypes.addressof(came)))
 
 
 def assert_legal(legal: int) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bitlane_boards.readback.asc import Bits
 from bitlane_boards.readback.ice40 import LUT_BITS, LogicCell
+from bitlane_sim.pins.netlist import FlippedRow
 
 __all__ = ["Flip", "flipped", "random_flips", "write_flipped"]
 
@@ -21,6 +22,12 @@ class Flip:
 
     def __str__(self) -> str:
         return f"row {self.row} of LUT {self.cell.number} in tile {self.cell.x},{self.cell.y}"
+
+    @property
+    def table(self) -> FlippedRow:
+        """The same in the netlist that the cell was extracted with."""
+        cell = self.cell
+        return FlippedRow(cell.inputs, cell.output, cell.table, self.row)
 
     @property
     def place(self) -> tuple[int, int]:

@@ -1,0 +1,242 @@
+"""Random traffic at a board's pins, for as long as one likes: whatever a line could carry.
+
+Nothing of the answers is looked at: it shows what parts of a circuit can ever matter, not whether
+they are right. No tests here.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from zlib import crc32
+
+from bitlane.links.frames import BOUNDARY, encode, encode_request
+from bitlane_boards.board import Board
+from bitlane_rtl.abi import (
+    COMPLETION_OFFSET,
+    CONTROL_BASE,
+    CONTROL_SIZE,
+    RECORD_BYTES,
+    RING_OFFSET,
+    Lane,
+    Mode,
+    Op,
+    register,
+)
+from bitlane_rtl.abi.link import FRAME_DATA_BYTES, RECEIVE_BYTES, Request
+from bitlane_sim.pins import PinModel, PinSimulation
+from support.rtl.random_records import random_record
+from support.rtl.records import Task, pack
+from support.rtl.walks import random_walk
+
+__all__ = ["RandomTraffic"]
+
+_REST = 1000
+"""Cycles without anything on the lines after which a piece of traffic is over."""
+
+_MOST = 300_000
+"""Cycles that one may last."""
+
+
+class RandomTraffic:
+    """What goes to ``model``, of ``board``: pieces of it, by turns of all kinds."""
+
+    def __init__(self, model: PinModel, board: Board, seed: int) -> None:
+        self._configuration = board.configuration
+        self._memory = board.configuration.memory_bytes
+        self._base = board.configuration.memory_base
+        self._random = random.Random(seed)
+        self._bit = board.clock_hz / board.baud
+        self._simulation = PinSimulation(model, self._bit)
+        self._simulation.run(round(100e-6 * board.clock_hz))
+        self._sequence = self._doorbell = 0
+        self._send(self._hello())
+
+    def run(self, pieces: int) -> None:
+        """Send ``pieces`` more, each until all is quiet again."""
+        kinds: dict[Callable[[], None], int] = {
+            self._jobs: 30,
+            self._records: 25,
+            self._accesses: 15,
+            self._crowd: 4,
+            self._damage: 10,
+            self._line: 3,
+        }
+        for piece in self._random.choices(list(kinds), list(kinds.values()), k=pieces):
+            piece()
+
+    # --- kinds of pieces --------------------------------------------------------------------------
+
+    def _jobs(self) -> None:
+        """Commands that can be executed, with TIMEOUT so short now and then that it strikes."""
+        choose = self._random
+        patience = choose.choice([1, 2, 3, 8]) if choose.random() < 0.1 else 1 << 20
+        size = choose.randrange(1, FRAME_DATA_BYTES)
+        at = choose.randrange(self._memory - size)
+        self._send(self._register("TIMEOUT", patience) + self._write(at, self._content(size)))
+        records = [pack(self._task()) for _ in range(choose.randint(1, 4))]
+        meanwhile = self._access() if choose.random() < 0.5 else b""
+        self._send(self._submit(records) + meanwhile)
+        self._look(records)
+
+    def _records(self) -> None:
+        """Records of which half are refused, and the others may lead anywhere."""
+        count = self._random.choice([1, 2, 4, 8])
+        records = [random_record(self._random, self._configuration) for _ in range(count)]
+        self._send(self._register("INTERRUPT", self._random.randrange(4)))
+        for first in range(0, count, 4):
+            self._send(self._submit(records[first : first + 4]))
+        self._look(records)
+
+    def _accesses(self) -> None:
+        """Reads and writes of memory and control window, and beside them."""
+        self._send(b"".join(self._access() for _ in range(self._random.randint(1, 5))))
+        if self._random.random() < 0.3:
+            self._send(self._clear())
+
+    def _crowd(self) -> None:
+        """As many requests at once as the board has room for."""
+        line = b""
+        while True:
+            size = self._random.choice([0, 1, 4, 100, self._random.randrange(FRAME_DATA_BYTES)])
+            at = self._random.randrange(self._memory - size)
+            writes = self._random.random() < 0.5
+            frame = self._write(at, self._content(size)) if writes else self._read(at, size)
+            if len(line) + len(frame) > RECEIVE_BYTES:
+                return self._send(line)
+            line += frame
+
+    def _damage(self) -> None:
+        """Frames that are damaged, out of turn or of no known kind, and noise."""
+        choose = self._random
+        line = bytearray()
+        for _ in range(choose.randint(1, 6)):
+            kind = choose.randrange(5)
+            frame = bytearray(self._access())
+            if kind == 0:
+                frame[choose.randrange(len(frame))] ^= 1 << choose.randrange(8)
+            elif kind == 1:
+                del frame[choose.randrange(len(frame))]
+            elif kind == 2:
+                self._sequence += choose.choice([-1, -100, 1, 5, 127, 128, 129])
+            elif kind == 3:
+                header = bytes([self._sequence % 256, choose.choice([2, 3, choose.randrange(256)])])
+                body = header + choose.choice(
+                    [b"", bytes(6), choose.randbytes(choose.randint(6, 40))]
+                )
+                frame = bytearray(encode(body + crc32(body).to_bytes(4, "little")) + BOUNDARY)
+            elif kind == 4:
+                frame = bytearray(choose.randbytes(choose.randint(1, 40)))
+            line += frame
+        self._send(bytes(line))
+        self._send(self._hello())
+
+    def _line(self) -> None:
+        """Glitches, a broken line, and a host whose bits are longer or shorter."""
+        simulation = self._simulation
+        for _ in range(3):
+            simulation.set("rx", 0)
+            simulation.run(self._random.choice([1, 5, 8, 9, 16, 150, 2000]))
+            simulation.set("rx", 1)
+            simulation.run(self._random.randrange(1, 400))
+        simulation.divider = self._bit * self._random.uniform(0.95, 1.05)
+        self._send(self._hello())
+        self._accesses()
+        simulation.divider = self._bit
+        self._send(self._hello())
+
+    # --- what they are made of --------------------------------------------------------------------
+
+    def _task(self) -> Task:
+        """Any operation on any walks, with inputs in the lower half of memory and Y above."""
+        choose, configuration, half = self._random, self._configuration, self._memory // 2
+        op, lane = choose.choice(sorted(configuration.ops)), choose.choice(list(Lane))
+        modes = [choose.choice(list(Mode)) for _ in range(2)]
+        y_mode = choose.choice([Mode.DENSE, Mode.DENSE, Mode.STRIDED])
+        long = choose.random() < 0.1
+        if long or lane.bytes > configuration.data_bytes or choose.random() < 0.5:
+            modes, y_mode = [Mode.DENSE, Mode.DENSE], Mode.DENSE
+        counts = [choose.randint(100, half // 8) if long else choose.choice([1, 2, 3, 8, 33, 60])]
+        if not long:
+            loops = choose.randrange(configuration.loops)
+            counts += [choose.randint(1, 7) for _ in range(loops)]
+        if not op.reads_b:
+            modes[1] = Mode.DENSE
+        out_lane = choose.choice([Lane.BITS_8, Lane.BITS_32]) if op is Op.COUNT else lane
+        aligned = op.splits_lanes or {*modes, y_mode} != {Mode.DENSE}
+        a, b = (
+            random_walk(choose, configuration, counts, mode, lane, size=half, aligned=False)
+            for mode in modes
+        )
+        y = random_walk(choose, configuration, counts, y_mode, out_lane, size=half, aligned=aligned)
+        a.base, b.base, y.base = (
+            a.base + self._base,
+            b.base + self._base,
+            y.base + self._base + half,
+        )
+        flags = (choose.random() < 0.5 for _ in range(4))
+        return Task(op, a, b if op.reads_b else None, y, *flags)
+
+    def _access(self) -> bytes:
+        """A read or a write, mostly of what there is."""
+        choose = self._random
+        if choose.random() < 0.5:
+            size = choose.choice([4, 4, 8, 20, 128, 0, 1, 6])
+            offset = choose.choice([4 * choose.randrange(24), choose.randrange(CONTROL_SIZE), 4096])
+            # DOORBELL has a piece of its own: records that nobody wrote could run for ever.
+            if choose.random() < 0.3 and not 0 <= register("DOORBELL").offset - offset < size:
+                return self._write(CONTROL_BASE + offset, self._content(size))
+            return self._read(CONTROL_BASE + offset, size)
+        size = choose.choice([0, 1, 3, 4, choose.randrange(FRAME_DATA_BYTES + 3)])
+        inside = self._base + choose.randrange(self._memory - size)
+        beside = self._base + self._memory - size + choose.randrange(3)
+        at = choose.choice([inside, inside, beside, choose.getrandbits(32)])
+        return (
+            self._write(at, self._content(size)) if choose.random() < 0.5 else self._read(at, size)
+        )
+
+    def _submit(self, records: Sequence[Sequence[int]]) -> bytes:
+        line = b""
+        for words in records:
+            slot = self._doorbell % self._configuration.slots
+            data = b"".join(word.to_bytes(4, "little") for word in words)
+            line += self._write(CONTROL_BASE + RING_OFFSET + slot * RECORD_BYTES, data)
+            self._doorbell += 1
+        return line + self._register("DOORBELL", self._doorbell)
+
+    def _look(self, records: Sequence[Sequence[int]]) -> None:
+        """Read what tells of commands and what they wrote; CLEAR."""
+        line = self._read(CONTROL_BASE + register("STATUS").offset, 20)
+        line += self._read(CONTROL_BASE + COMPLETION_OFFSET, 4 * self._configuration.slots)
+        for words in records:
+            line += self._read(min(words[4], self._base + self._memory - 200), 200)
+        self._send(line)
+        self._send(self._clear())
+
+    def _clear(self) -> bytes:
+        self._doorbell = 0
+        return self._register("CLEAR", 1) + self._register("INTERRUPT", 3)
+
+    def _content(self, size: int) -> bytes:
+        ones = self._random.choice([0, 255])
+        return self._random.choice([self._random.randbytes(size), bytes([ones]) * size])
+
+    def _register(self, name: str, value: int) -> bytes:
+        return self._write(CONTROL_BASE + register(name).offset, value.to_bytes(4, "little"))
+
+    def _read(self, address: int, size: int) -> bytes:
+        return self._request(Request.READ, address, size)
+
+    def _write(self, address: int, data: bytes) -> bytes:
+        return self._request(Request.WRITE, address, len(data), data)
+
+    def _hello(self) -> bytes:
+        self._sequence = self._random.randrange(256)
+        return BOUNDARY + self._request(Request.HELLO, self._random.getrandbits(32), 0)
+
+    def _request(self, kind: Request, address: int, size: int, data: bytes = b"") -> bytes:
+        self._sequence += 1
+        return encode_request(kind, (self._sequence - 1) % 256, address, size, data)
+
+    def _send(self, line: bytes) -> None:
+        self._simulation.send(line)
+        self._simulation.settle(_REST, _MOST)
+        self._simulation.receive()
