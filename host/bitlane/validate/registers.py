@@ -188,7 +188,7 @@ def _past_memory(session: Session, job: Command) -> Iterator[_Case]:
                 value = int(words[RECORD[name].word]) ^ 1 << bit
                 if not has.memory_base <= value <= has.memory_last:
                     yield _case(words, name, bit, Status.PAST_MEMORY)
-        if job.op in LOGIC_OPS and has.loops > 1 and has.count_bits > 1:
+        if has.loops > 1 and has.count_bits > 1:
             nested = encode(looped(job, (2,)))
             for target in _outside(session):
                 jump = target - int(words[RECORD[f"{stream}_BASE"].word])
