@@ -123,10 +123,11 @@ def _compare(session: Session, case: _Case, index: int) -> None:
 
 def _end(session: Session, index: int) -> dict[str, int]:
     """The registers when the command ``index`` has ended, or should have."""
+    got = _state(session, index)
     for _ in range(_POLLS):
-        got = _state(session, index)
         if got["STATUS"] in (_RETIRED, _STOPPED):
             break
+        got = _state(session, index)
     return got
 
 
