@@ -71,6 +71,8 @@ class Traffic:
                 bool(operation["arithmetic"]),
             )
             edges = [self._edge(first + k == beats - 1, slot) for k in range(unit)]
+            # What is to come behind a first half in error is `test_halves`' to say.
+            edges[: unit - 1] = [edge | {"error": False} for edge in edges[: unit - 1]]
             ones = (1 << self.width) - 1
             for k in range(unit):
                 low = k * self.width

@@ -1,0 +1,76 @@
+"""What the parts of the large and the small engine take, so that a change of area is seen.
+
+Each part is synthesised where it is, with what is in it; nothing is simplified across its border.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from bitlane_boards.area.chips import CHIPS
+from bitlane_boards.area.place import Placer
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configurations import full, small
+from bitlane_rtl.core import Core
+
+MARGIN = 0.03
+"""How far a part's LUT4 may be from its record: other versions of Yosys differ by less."""
+
+LARGE = {
+    "engine.data_path.bit_unit": 1144,
+    "engine.data_path.decode": 151,
+    "engine.data_path.nest": 173,
+    "engine.data_path.pairing": 56,
+    "engine.data_path.reader_a": 1311,
+    "engine.data_path.reader_a.joiner": 463,
+    "engine.data_path.reader_a.spans": 308,
+    "engine.data_path.reader_a.splitter": 74,
+    "engine.data_path.reader_a.words": 346,
+    "engine.data_path.repack": 151,
+    "engine.data_path.watchdog": 15,
+    "engine.data_path.writer": 988,
+    "engine.data_path.writer.follower": 160,
+    "engine.registers": 338,
+    "engine.sequencer": 321,
+    "engine.sequencer.decoder": 118,
+    "engine.sequencer.refusals": 136,
+    "engine.data_path": 5530,
+    "engine": 6335,
+}
+"""LUT4 on ECP5, by path."""
+SMALL = {
+    "engine.data_path.bit_unit": 170,
+    "engine.data_path.decode": 66,
+    "engine.data_path.nest": 120,
+    "engine.data_path.pairing": 56,
+    "engine.data_path.reader_a": 614,
+    "engine.data_path.reader_a.joiner": 117,
+    "engine.data_path.reader_a.spans": 155,
+    "engine.data_path.reader_a.splitter": 89,
+    "engine.data_path.reader_a.words": 63,
+    "engine.data_path.repack": 63,
+    "engine.data_path.watchdog": 78,
+    "engine.data_path.writer": 597,
+    "engine.data_path.writer.follower": 97,
+    "engine.registers": 159,
+    "engine.sequencer": 308,
+    "engine.sequencer.decoder": 141,
+    "engine.sequencer.refusals": 107,
+    "engine.data_path": 2628,
+    "engine": 3257,
+}
+"""LUT4 on iCE40."""
+
+
+@pytest.mark.parametrize(
+    ("family", "configuration", "record"),
+    [("ecp5", full(), LARGE), ("ice40", small(block_ram=True), SMALL)],
+    ids=["full-64", "small-32"],
+)
+def test_parts_take_what_is_recorded(
+    tmp_path: Path, family: str, configuration: Configuration, record: dict[str, int]
+) -> None:
+    parts = Placer(CHIPS[family], tmp_path, lambda line: None).parts(Core(configuration))
+    found = {path: parts[path].lut4 for path in record}
+    off = {path for path, lut4 in found.items() if abs(lut4 - record[path]) > MARGIN * record[path]}
+    assert not off, f"{sorted(off)}; if that is as it should be, record {found}"
