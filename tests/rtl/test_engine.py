@@ -279,3 +279,27 @@ def test_each_command_has_its_own_interrupt(which: int) -> None:
 
     bench.run(host)
     assert pending == [number == which for number in range(3)]
+
+
+@pytest.mark.parametrize("latency", [0, 9])
+def test_stalls_are_the_cycles_in_which_a_read_is_open_and_no_beat_comes(latency: int) -> None:
+    bench = EngineBench(configuration(), latency, Stalls(seed=latency, probability=0.3))
+    counted: list[int] = []
+
+    async def host(ctx: Any) -> None:
+        await bench.load(ctx, pack(logic(Op.XOR, 3, 1030, 4099, 500)))
+        await bench.ring(ctx)
+        await bench.settle(ctx)
+        names = ("A_BEATS", "A_STALLS", "B_BEATS", "B_STALLS")
+        counted.extend([await bench.register(ctx, name) for name in names])
+
+    bench.run(host)
+    expected: list[int] = []
+    for server in (bench.read_a, bench.read_b):
+        beats, stalls, left = set(server.beats), 0, 0
+        asked = {cycle: number for cycle, _, number in server.requests}
+        for cycle in range(max(beats) + 1):
+            stalls += left > 0 and cycle not in beats
+            left += asked.get(cycle, 0) - (cycle in beats)
+        expected += [len(beats), stalls]
+    assert counted == expected

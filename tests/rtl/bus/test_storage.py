@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from amaranth.back import rtlil
 
 from bitlane_rtl.bus.storage import BlockRam, SinglePortRam
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
@@ -72,3 +73,10 @@ def test_a_word_that_was_read_changes_only_with_the_next_access(
 def test_single_port_ram_comes_in_two_sizes(words: int) -> None:
     with pytest.raises(ValueError, match=f"words: {words} is neither 16384 nor 32768"):
         SinglePortRam(words)
+
+
+def test_the_rams_are_never_asleep() -> None:
+    """Their models know no other state."""
+    text = rtlil.convert(SinglePortRam(1 << 14))
+    for port, value in (("STANDBY", 0), ("SLEEP", 0), ("POWEROFF", 1)):
+        assert text.count(f"connect \\{port} 1'{value}\n") == 2, port
