@@ -1,6 +1,7 @@
 """Shifts the elements of each lane. Must never move a bit into another lane."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -119,12 +120,25 @@ class Shifter(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        lanes, size = self._lanes, self._bytes
-        both = self._left and self._right
-        distances = [distance for distance in (4, 2, 1) if distance < size]
+        held = self._find(m)
+        data, moved, filled = self._move_bytes(m, held)
+        data, steps = self._decide(m, held, data, moved, filled)
+        # Behind the last register: move single bits.
+        for bit, (fill, take) in reversed(list(enumerate(steps))):
+            distance = 1 << bit
+            shifted = Signal(8 * self._bytes, name=f"shifted_{distance}")
+            m.d.comb += shifted.eq(
+                Cat(_step(data, byte, distance, fill, take) for byte in range(self._bytes))
+            )
+            data = shifted
+        m.d.comb += self.o.eq(data)
+        return m
 
-        # First stage: reverse, and find the count, the excess and the fill of each byte's lane.
-        right = self.right if both else Const(int(self._right))
+    def _find(self, m: Module) -> "_Held":
+        """First stage: reverse, and find the count, the excess and the fill of each byte's lane."""
+        lanes, size = self._lanes, self._bytes
+        distances = [distance for distance in (4, 2, 1) if distance < size]
+        right = self.right if self._left and self._right else Const(int(self._right))
         lane_1, right_1 = Signal(2, reset_less=True), Signal(reset_less=True)
         data_1 = Signal(8 * size, reset_less=True)
         bits_1 = [Signal(size, name=f"bits_1_{bit}", reset_less=True) for bit in range(3)]
@@ -157,19 +171,32 @@ class Shifter(wiring.Component):
                 wider = at_least(self.lane, _lane_of_bytes(2 * distance), lanes)
                 moves = counts[2 + distance.bit_length()][:: 2 * distance]
                 m.d.sync += held.eq(Mux(wider, self._mirror(right, moves), 0))
+        return _Held(
+            lane=lane_1,
+            right=right_1 if self._left and self._right else right,
+            data=data_1,
+            bits=bits_1,
+            bytes=bytes_1,
+            excess=excess_1,
+            fill=fill_1,
+            saturate=saturate_1,
+            bypass=bypass_1,
+        )
 
-        # Second stage: move whole bytes, and say how single bits are to move.
-        mirrored = right_1 if both else right
-        data = data_1
+    def _move_bytes(self, m: Module, held: "_Held") -> tuple[Value, Value, Value]:
+        """Second stage: move whole bytes. Returns them, which moved, and which are filled."""
+        size, data = self._bytes, held.data
         moved: Value = Const(0, size)
         filled: Value = Const(0, size)
-        for distance, moves in bytes_1.items():
+        for distance, moves in held.bytes.items():
             moved, before = Signal(size, name=f"moved_{distance}"), filled
             filled = Signal(size, name=f"filled_{distance}")
             below = Cat(Const(0, distance), before)[:size]
             m.d.comb += [
                 moved.eq(Cat(moves[byte // (2 * distance)] for byte in range(size))),
-                filled.eq((moved & (below | ~self._inside(distance, lane_1))) | (~moved & before)),
+                filled.eq(
+                    (moved & (below | ~self._inside(distance, held.lane))) | (~moved & before)
+                ),
             ]
             if distance > 1:
                 data_next = Signal(8 * size, name=f"data_{distance}")
@@ -184,42 +211,56 @@ class Shifter(wiring.Component):
                     )
                 )
                 data = data_next
+        return data, moved, filled
+
+    def _decide(
+        self, m: Module, held: "_Held", data: Value, moved: Value, filled: Value
+    ) -> tuple[Value, list[tuple[Signal, Signal]]]:
+        """Second stage: say how single bits are to move. Returns the data and that of each bit."""
+        lanes, size = self._lanes, self._bytes
         fill, take = Signal(size), Signal(size)
         # All of it in one stage would take longer than anything else there.
-        excess = over_lane(m, excess_1, lane_1, lanes, [Lane.BITS_32, Lane.BITS_64])
+        excess = over_lane(m, held.excess, held.lane, lanes, [Lane.BITS_32, Lane.BITS_64])
         m.d.comb += [
             fill.eq(
                 filled
-                | (self._mirror(mirrored, excess) & saturate_1.replicate(size))
-                | bypass_1.replicate(size)
+                | (self._mirror(held.right, excess) & held.saturate.replicate(size))
+                | held.bypass.replicate(size)
             ),
-            take.eq((fill & fill_1) | (~fill & moved)),
+            take.eq((fill & held.fill) | (~fill & moved)),
         ]
         data_2 = Signal(8 * size, reset_less=True)
         with m.If(self.load[1]):
             m.d.sync += data_2.eq(Cat(_step(data, byte, 8, fill, take) for byte in range(size)))
-        bottom = bottoms(m, size, lane_1, lanes)
+        bottom = bottoms(m, size, held.lane, lanes)
         steps = []
-        for bit, held in enumerate(bits_1):
+        for bit, count in enumerate(held.bits):
             shifts = Signal(size, name=f"shifts_{bit}")
-            m.d.comb += shifts.eq(self._mirror(mirrored, held))
+            m.d.comb += shifts.eq(self._mirror(held.right, count))
             fill = Signal(size, name=f"fill_2_{bit}", reset_less=True)
             take = Signal(size, name=f"take_2_{bit}", reset_less=True)
             with m.If(self.load[1]):
-                m.d.sync += [fill.eq(shifts & bottom), take.eq(shifts & (fill_1 | ~bottom))]
+                m.d.sync += [fill.eq(shifts & bottom), take.eq(shifts & (held.fill | ~bottom))]
             steps.append((fill, take))
+        return data_2, steps
 
-        # Behind the last register: move single bits.
-        data = data_2
-        for bit, (fill, take) in reversed(list(enumerate(steps))):
-            distance = 1 << bit
-            shifted = Signal(8 * size, name=f"shifted_{distance}")
-            m.d.comb += shifted.eq(
-                Cat(_step(data, byte, distance, fill, take) for byte in range(size))
-            )
-            data = shifted
-        m.d.comb += self.o.eq(data)
-        return m
+
+@dataclass(frozen=True)
+class _Held:
+    """What the first stage holds: of each byte unless it says otherwise.
+
+    ``bits``: those of the count below a byte; ``bytes``: by distance, which pairs of as many move.
+    """
+
+    lane: Value
+    right: Value
+    data: Value
+    bits: list[Signal]
+    bytes: dict[int, Signal]
+    excess: Value
+    fill: Value
+    saturate: Value
+    bypass: Value
 
 
 def _step(word: Value, byte: int, distance: int, fill: Value, take: Value) -> Value:
