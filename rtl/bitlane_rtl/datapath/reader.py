@@ -6,7 +6,7 @@ Never requests a beat that it has no room for, and so never holds up a port that
 from collections.abc import Mapping
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -146,7 +146,6 @@ class Reader(wiring.Component):
     def _request(self, m: Module, splitter: Splitter, words: Buffer) -> stream.Interface:
         """From bursts to requests, while there is room. Returns the bursts that are open."""
         config = self._configuration
-        depth = config.fifo_beats
         m.submodules.requests = requests = self._stages["requests"](_Request(config))
         m.submodules.open = opened = Queue(
             _Open(config),
@@ -183,22 +182,31 @@ class Reader(wiring.Component):
             # A burst that `opened` does not offer yet is still among the requests.
             self.waiting.eq(opened.o.valid | requests.o.valid),
         ]
-        # How many more are free: what left, what `less` spares, less what `more` takes. All a cycle
-        # late, as the FIFO's ready comes from the far end of the data path.
-        changed = Signal(signed(3))
-        left = words.o.valid & words.o.ready
-        issued = opened.i.valid
-        m.d.sync += changed.eq(left + (issued & less & ~more) - (issued & more & ~less))
+        left, issued = words.o.valid & words.o.ready, opened.i.valid
+        changed = left + (issued & less & ~more) - (issued & more & ~less)
+        self._count(m, room, opened, burst.length, changed)
+        return opened.o
+
+    def _count(self, m: Module, room: Signal, opened: Queue, length: Value, changed: Value) -> None:
+        """Say in ``room`` whether the FIFO has some for a burst of any length.
+
+        ``length`` of the burst that is issued; ``changed``: what else became free, or did not.
+        """
+        config = self._configuration
+        depth = config.fifo_beats
+        # A cycle late, as the FIFO's ready comes from the far end of the data path.
+        changed_late = Signal(signed(3), name="changed")
+        m.d.sync += changed_late.eq(changed)
         # ``-length - 1`` is the complement of ``length``. Three numbers become two without a carry,
         # then one: two adders in a row would take twice as long.
         taken = Signal(range(depth))
         free, free_next = Signal(range(depth), init=depth - 2), Signal(range(depth))
         spread = Signal.like(free)
-        with m.If(issued):
-            m.d.comb += taken.eq(~Cat(burst.length, Const(0, len(free) - len(burst.length))))
+        with m.If(opened.i.valid):
+            m.d.comb += taken.eq(~Cat(length, Const(0, len(free) - len(length))))
         odd = free ^ taken ^ spread
         carry = (free & taken) | (free & spread) | (taken & spread)
-        m.d.comb += [spread.eq(changed), free_next.eq(odd + (carry << 1))]
+        m.d.comb += [spread.eq(changed_late), free_next.eq(odd + (carry << 1))]
         opens = 1 if config.bursts == 2 else ~(opened.level[-1] | opened.level[:-1].all())
         m.d.sync += [
             free.eq(free_next),
@@ -206,7 +214,6 @@ class Reader(wiring.Component):
             # two less than what is free.
             room.eq(free_next[(BEATS_PER_BLOCK - 1).bit_length() :].any() & ~self.stop & opens),
         ]
-        return opened.o
 
     def _take(self, m: Module, opened: stream.Interface, joiner: Joiner) -> None:
         """Tell the joiner of each beat that comes where it goes."""

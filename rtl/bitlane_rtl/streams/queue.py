@@ -4,6 +4,8 @@ A queue never loses, doubles, reorders or alters a payload, and no combinational
 ``o.ready`` to ``i.ready`` but through `Wire` and `Register`.
 """
 
+from typing import Any
+
 from amaranth.hdl import Cat, Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
@@ -301,6 +303,11 @@ class Queue(wiring.Component):
                 change = Cat(1, leave.replicate(len(self.level) - 1))
                 m.d.sync += self.level.eq(self.level + change)
 
+        self._offer(m, write, read, enter, leave)
+        return m
+
+    def _offer(self, m: Module, write: Any, read: Any, enter: Signal, leave: Signal) -> None:
+        """Show the oldest payload on ``o``."""
         # `more`: a payload follows the one on `o`. Early in the cycle, for `leave` comes late.
         more = Signal()
         valid = Signal()
@@ -329,7 +336,6 @@ class Queue(wiring.Component):
                 m.d.sync += valid.eq(1)
             with m.Elif(leave):
                 m.d.sync += valid.eq(more)
-        return m
 
 
 class Credit(wiring.Component):

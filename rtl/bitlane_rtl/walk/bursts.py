@@ -88,23 +88,8 @@ class Splitter(wiring.Component):
         m = Module()
         beat_low = self._configuration.data_bytes_log2
         block_low = beat_low + (BEATS_PER_BLOCK - 1).bit_length()
-
-        finish = Signal(max(self._configuration.length_bits, block_low) + 1)
-        m.d.comb += finish.eq(self.i.p.address[:block_low] + self.i.p.extent)
-
         entering = self.i.p.address[beat_low:block_low]
-        extent = self.i.p.extent
-        # From what carries out of a few bits, beside the long sum and not behind it.
-        in_block = Signal(block_low + 1)
-        long = Signal()
-        ends_here = Signal()
-        beats = Signal(block_low + 1)
-        m.d.comb += [
-            beats.eq(self.i.p.address[:beat_low] + extent[:block_low]),
-            in_block.eq(self.i.p.address[:block_low] + extent[:block_low]),
-            long.eq(extent[block_low:].any()),
-            ends_here.eq(~(long | in_block[-1])),
-        ]
+        finish, ends_here, beats = self._measure(m, beat_low, block_low)
 
         valid = Signal()
         first = Signal(reset_less=True)
@@ -164,6 +149,24 @@ class Splitter(wiring.Component):
                 start.eq(0),
             ]
         return m
+
+    def _measure(self, m: Module, beat_low: int, block_low: int) -> tuple[Value, Value, Value]:
+        """What enters: where it ends, from its block on; whether in that; else its last beat."""
+        finish = Signal(max(self._configuration.length_bits, block_low) + 1)
+        m.d.comb += finish.eq(self.i.p.address[:block_low] + self.i.p.extent)
+        extent = self.i.p.extent
+        # From what carries out of a few bits, beside the long sum and not behind it.
+        in_block = Signal(block_low + 1)
+        long = Signal()
+        ends_here = Signal()
+        beats = Signal(block_low + 1)
+        m.d.comb += [
+            beats.eq(self.i.p.address[:beat_low] + extent[:block_low]),
+            in_block.eq(self.i.p.address[:block_low] + extent[:block_low]),
+            long.eq(extent[block_low:].any()),
+            ends_here.eq(~(long | in_block[-1])),
+        ]
+        return finish, ends_here, beats
 
     def _outside(self, block: Value, low: int) -> Value:
         """Whether ``block``, an address without its ``low`` bits, is not in the memory.
