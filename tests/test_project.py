@@ -1,5 +1,6 @@
 """The project itself: what a wheel holds, what may import what, pins, complaints of the set-up."""
 
+import ast
 import os
 import re
 import shutil
@@ -202,3 +203,15 @@ def test_continuous_integration_runs_the_readmes_test_command_the_proofs_and_lon
         "\nmake test\nmake prove\nexec make verify\n"
     )
     assert "\n    make test" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_method_of_the_circuit_fits_a_screen() -> None:
+    """60 lines, and five parameters beside ``self``."""
+    for path in (ROOT / PACKAGES[0]).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                names = [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]
+                takes = len([each for each in names if each != "self"])
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                assert lines <= 60, f"{path}: {node.name}: {lines} lines"
+                assert takes <= 5, f"{path}: {node.name}: {takes} parameters"

@@ -3,6 +3,7 @@
 Owns what happens at a fault: it latches the first one, stops, and starts afresh when told to.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Module, Mux, ResetInserter, Signal
@@ -20,6 +21,37 @@ from .ports.memory_port import ReadPort, WritePort
 from .ports.read_arbiter import ReadArbiter
 
 __all__ = ["Engine"]
+
+
+@dataclass(frozen=True)
+class _Units:
+    """What commands go through, and what tells the host of them."""
+
+    sequencer: Sequencer
+    data_path: DataPath
+    registers: Registers
+    completions: Completions
+
+
+class _State:
+    """What is known of commands: numbers modulo 2^16, and the first fault since the last flush."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.retired = Signal(16)
+        self.started = Signal(16)
+        self.running = Signal(16)
+        self.idle = Signal(init=1)
+        self.stop = Signal()
+        self.stopped = Signal()
+        self.starts = Signal()
+        self.fault = Signal()
+        self.code = Signal(8)
+        self.port = Signal(2)
+        self.address = Signal(configuration.address_width)
+        self.faults = Signal()
+        self.retires = Signal()
+        self.reported = Signal()
+        """The data path's fault of the cycle before; that of this cycle is known late."""
 
 
 class Engine(wiring.Component):
@@ -106,7 +138,7 @@ class Engine(wiring.Component):
         ]
         wiring.connect(m, sequencer.o, data_path.i)
         self._ports(m, data_path)
-        self._retire(m, sequencer, data_path, registers, completions, flush)
+        self._retire(m, _Units(sequencer, data_path, registers, completions), flush)
         self._count(m, registers)
         return m
 
@@ -131,51 +163,49 @@ class Engine(wiring.Component):
             wiring.connect(m, arbiter.port, wiring.flipped(self.read_a))
         self._data_path = data_path
 
-    def _retire(
-        self,
-        m: Module,
-        sequencer: Sequencer,
-        data_path: DataPath,
-        registers: Registers,
-        completions: Completions,
-        flush: Signal,
-    ) -> None:
+    def _retire(self, m: Module, units: "_Units", flush: Signal) -> None:
         """Count commands in and out, latch the first fault, and recover from it."""
+        state = _State(self.configuration)
+        m.d.comb += [
+            state.starts.eq(units.sequencer.o.valid & units.sequencer.o.ready),
+            units.sequencer.idle.eq(state.idle),
+            state.faults.eq(~state.fault & (state.reported | units.sequencer.refused)),
+            state.retires.eq(units.data_path.retire & ~(state.fault | state.reported)),
+            units.data_path.stop.eq(state.stop),
+            units.registers.flush.eq(flush),
+            units.registers.busy.eq(units.registers.doorbell != state.retired),
+            units.registers.fault.eq(state.fault),
+            units.registers.drained.eq(units.data_path.drained),
+            units.registers.fault_code.eq(state.code),
+            units.registers.fault_port.eq(state.port),
+            units.registers.fault_index.eq(state.retired),
+            units.registers.fault_address.eq(state.address),
+            units.registers.retired.eq(state.retired),
+        ]
+        self._note(m, units, state)
+        m.d.sync += [
+            state.reported.eq(units.data_path.fault),
+            state.stop.eq(
+                state.fault | units.data_path.fault | state.faults | units.registers.clear
+            ),
+            # What readers ask for in the first cycle of `stop` is seen by `drained` in the next.
+            state.stopped.eq(state.stop),
+            # A cycle late, for it reaches every flip-flop; a stopped data path starts nothing then.
+            flush.eq(
+                state.stop
+                & (state.stopped | state.idle)
+                & units.registers.clear
+                & units.data_path.drained
+                & ~flush
+            ),
+        ]
+        self._advance(m, units, state, flush)
+
+    def _note(self, m: Module, units: "_Units", state: "_State") -> None:
+        """Write down how each command ended, and whether somebody wants to hear of it."""
         config = self.configuration
-        retired = Signal(16)
-        started = Signal(16)
-        running = Signal(16)
-        idle = Signal(init=1)
-        stop = Signal()
-        stopped = Signal()
-        starts = Signal()
-        fault = Signal()
-        code = Signal(8)
-        port = Signal(2)
-        address = Signal(config.address_width)
         wanted = Array(Signal(name=f"interrupt_{slot}") for slot in range(config.slots))
         slot_bits = (config.slots - 1).bit_length()
-
-        faults = Signal()
-        retires = Signal()
-        # The data path's fault of the cycle before; that of this cycle is known late.
-        reported = Signal()
-        m.d.comb += [
-            starts.eq(sequencer.o.valid & sequencer.o.ready),
-            sequencer.idle.eq(idle),
-            faults.eq(~fault & (reported | sequencer.refused)),
-            retires.eq(data_path.retire & ~(fault | reported)),
-            data_path.stop.eq(stop),
-            registers.flush.eq(flush),
-            registers.busy.eq(registers.doorbell != retired),
-            registers.fault.eq(fault),
-            registers.drained.eq(data_path.drained),
-            registers.fault_code.eq(code),
-            registers.fault_port.eq(port),
-            registers.fault_index.eq(retired),
-            registers.fault_address.eq(address),
-            registers.retired.eq(retired),
-        ]
         # A cycle late, as starts and ends of commands are known late in theirs. No command ends in
         # the cycle after its start.
         noted = Signal()
@@ -184,53 +214,60 @@ class Engine(wiring.Component):
         with m.If(noted):
             m.d.sync += wanted[noted_slot].eq(interrupts)
         m.d.sync += [
-            noted.eq(starts),
-            noted_slot.eq(started),
-            interrupts.eq(sequencer.interrupt),
-            completions.write.eq(faults | retires),
-            completions.write_slot.eq(retired),
-            completions.index.eq(retired),
-            completions.status.eq(
-                Mux(reported, code, Mux(sequencer.refused, sequencer.code, Status.OK))
+            noted.eq(state.starts),
+            noted_slot.eq(state.started),
+            interrupts.eq(units.sequencer.interrupt),
+            units.completions.write.eq(state.faults | state.retires),
+            units.completions.write_slot.eq(state.retired),
+            units.completions.index.eq(state.retired),
+            units.completions.status.eq(
+                Mux(
+                    state.reported,
+                    state.code,
+                    Mux(units.sequencer.refused, units.sequencer.code, Status.OK),
+                )
             ),
         ]
-        ended = completions.write_slot[:slot_bits]
-        m.d.comb += registers.interrupt_set.eq(completions.write & (fault | wanted[ended]))
-        m.d.sync += [
-            reported.eq(data_path.fault),
-            stop.eq(fault | data_path.fault | faults | registers.clear),
-            # What readers ask for in the first cycle of `stop` is seen by `drained` in the next.
-            stopped.eq(stop),
-            # A cycle late, for it reaches every flip-flop; a stopped data path starts nothing then.
-            flush.eq(stop & (stopped | idle) & registers.clear & data_path.drained & ~flush),
-        ]
-        with m.If(starts ^ retires):
+        ended = units.completions.write_slot[:slot_bits]
+        m.d.comb += units.registers.interrupt_set.eq(
+            units.completions.write & (state.fault | wanted[ended])
+        )
+
+    def _advance(self, m: Module, units: "_Units", state: "_State", flush: Signal) -> None:
+        """Count what starts and ends; hold the first fault until all is flushed."""
+        with m.If(state.starts ^ state.retires):
             m.d.sync += [
-                running.eq(running + Cat(1, retires.replicate(len(running) - 1))),
-                idle.eq(retires & (running == 1)),
+                state.running.eq(
+                    state.running + Cat(1, state.retires.replicate(len(state.running) - 1))
+                ),
+                state.idle.eq(state.retires & (state.running == 1)),
             ]
-        with m.If(starts):
-            m.d.sync += started.eq(started + 1)
-        with m.If(retires):
-            m.d.sync += retired.eq(retired + 1)
-        with m.If(faults):
-            m.d.sync += fault.eq(1)
-        with m.If(~(fault | reported)):
+        with m.If(state.starts):
+            m.d.sync += state.started.eq(state.started + 1)
+        with m.If(state.retires):
+            m.d.sync += state.retired.eq(state.retired + 1)
+        with m.If(state.faults):
+            m.d.sync += state.fault.eq(1)
+        with m.If(~(state.fault | state.reported)):
             m.d.sync += [
-                code.eq(data_path.code),
-                port.eq(data_path.fault_port),
-                address.eq(data_path.fault_address),
+                state.code.eq(units.data_path.code),
+                state.port.eq(units.data_path.fault_port),
+                state.address.eq(units.data_path.fault_address),
             ]
-        with m.If(~fault & sequencer.refused):
-            m.d.sync += [code.eq(sequencer.code), port.eq(Port.NONE), address.eq(0)]
+        with m.If(~state.fault & units.sequencer.refused):
+            m.d.sync += [
+                state.code.eq(units.sequencer.code),
+                state.port.eq(Port.NONE),
+                state.address.eq(0),
+            ]
         with m.If(flush):
             m.d.sync += [
-                fault.eq(0),
-                reported.eq(0),
-                retired.eq(0),
-                started.eq(0),
-                running.eq(0),
-                idle.eq(1),
+                state.fault.eq(0),
+                state.reported.eq(0),
+                state.retired.eq(0),
+                state.started.eq(0),
+                state.running.eq(0),
+                state.idle.eq(1),
             ]
 
     def _count(self, m: Module, registers: Registers) -> None:

@@ -156,19 +156,7 @@ class Pipeline(wiring.Component):
         is_logic = ~op[3] if ops - LOGIC_OPS else Const(1)
         stages = _stages(width, ops, self._lanes)
 
-        # Control: load[k] is high when stage k + 1 takes what stage k has, or the input for 0. All
-        # stages move at once, so that none waits for all that follow; but pairs come at half the
-        # rate that their halves leave at, and the gaps between them have to close.
-        valid = [Signal(name=f"valid_{stage + 1}") for stage in range(stages)]
-        load = [Signal(name=f"load_{stage + 1}") for stage in range(stages)]
-        for stage in range(stages):
-            after = load[stage + 1] if stage + 1 < stages else self.o.ready
-            before = valid[stage - 1] if stage else self.i.valid
-            closes = self.gathers or stage == stages - 1
-            m.d.comb += load[stage].eq((~valid[stage] | after) if closes else after)
-            with m.If(load[stage]):
-                m.d.sync += valid[stage].eq(before)
-        m.d.comb += [self.i.ready.eq(load[0]), self.o.valid.eq(valid[-1])]
+        load = self._flow(m, stages)
 
         def delayed(value: Value, name: str, first: int = 0, last: int = stages) -> Value:
             """``value`` of stage ``first``, as stage ``last`` has it; the input is stage 0."""
@@ -204,20 +192,7 @@ class Pipeline(wiring.Component):
             data ^= delayed(negate, "negate", 0, 1).replicate(width)
         late: Value = Const(0, width)
         if Op.COUNT in ops:
-            # A wider lane takes several beats, and this counts the ones of each.
-            widest = Lane(min(width, _SLICE).bit_length() - 4)
-            counters = []
-            for start in range(0, width, _SLICE):
-                size = min(width, _SLICE)
-                counter = Popcount(size, {min(built, widest) for built in self._lanes})
-                m.submodules += counter
-                m.d.comb += [
-                    counter.load.eq(Cat(load)),
-                    counter.enable.eq(is_count),
-                    counter.lane.eq(lane),
-                    counter.a.eq(a[start : start + size]),
-                ]
-                counters.append(counter)
+            counters = self._count(m, load, is_count, a)
             data |= Cat(counter.o for counter in counters)
             late = Cat(counter.o_64 for counter in counters)
         data = delayed(data, "data", 1, 2)
@@ -230,6 +205,42 @@ class Pipeline(wiring.Component):
             data = delayed(data, "data", 2, 3)
         m.d.comb += o.data.eq(data)
         return m
+
+    def _flow(self, m: Module, stages: int) -> list[Signal]:
+        """When beats move: ``load[k]`` is high when stage k + 1 takes that of stage k, or of ``i``.
+
+        All stages move at once, so that none waits for all that follow; but pairs come at half the
+        rate that their halves leave at, and the gaps between them have to close.
+        """
+        valid = [Signal(name=f"valid_{stage + 1}") for stage in range(stages)]
+        load = [Signal(name=f"load_{stage + 1}") for stage in range(stages)]
+        for stage in range(stages):
+            after = load[stage + 1] if stage + 1 < stages else self.o.ready
+            before = valid[stage - 1] if stage else self.i.valid
+            closes = self.gathers or stage == stages - 1
+            m.d.comb += load[stage].eq((~valid[stage] | after) if closes else after)
+            with m.If(load[stage]):
+                m.d.sync += valid[stage].eq(before)
+        m.d.comb += [self.i.ready.eq(load[0]), self.o.valid.eq(valid[-1])]
+        return load
+
+    def _count(self, m: Module, load: list[Signal], is_count: Value, a: Value) -> list[Popcount]:
+        """Count the ones of each lane. A wider lane takes several beats: those of each."""
+        width = self._data_width
+        widest = Lane(min(width, _SLICE).bit_length() - 4)
+        counters = []
+        for start in range(0, width, _SLICE):
+            size = min(width, _SLICE)
+            counter = Popcount(size, {min(built, widest) for built in self._lanes})
+            m.submodules += counter
+            m.d.comb += [
+                counter.load.eq(Cat(load)),
+                counter.enable.eq(is_count),
+                counter.lane.eq(self.i.p.operation.lane),
+                counter.a.eq(a[start : start + size]),
+            ]
+            counters.append(counter)
+        return counters
 
     def _shift(
         self, m: Module, load: list[Signal], invert: Value, delayed: Callable[..., Value]

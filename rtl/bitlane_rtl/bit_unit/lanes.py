@@ -5,7 +5,7 @@ lane: units keep one control bit a byte, so that the same wires serve every lane
 such bits has byte 0 in bit 0.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
@@ -23,34 +23,32 @@ def at_least(lane: Value, minimum: Lane, lanes: Collection[Lane]) -> Value:
     return lane >= int(minimum)
 
 
-def _spread(
-    m: Module,
-    word: Value,
-    lane: Value,
-    lanes: Collection[Lane],
-    source: Callable[[int, int], int],
-    join: Callable[[Value, Value, Value], Value],
-    steps: Collection[Lane] = (Lane.BITS_16, Lane.BITS_32, Lane.BITS_64),
-) -> Value:
-    size = len(word)
-    for wider in steps:
-        half = wider.bytes // 2
-        if half < size and any(built >= wider for built in lanes):
-            other = Cat(word[source(byte, half)] for byte in range(size))
-            joined = Signal(size, name=f"joined_{wider.bits}")
-            m.d.comb += joined.eq(join(at_least(lane, wider, lanes), other, word))
-            word = joined
-    return word
+def _wider(size: int, lanes: Collection[Lane]) -> list[Lane]:
+    """The lanes of two, four and eight bytes, as far as any of ``lanes`` reaches in ``size``."""
+    widest = max(built.bytes for built in lanes)
+    return [lane for lane in Lane if 1 < lane.bytes <= min(size, widest)]
+
+
+def _joined(m: Module, lane: Lane, word: Value) -> Signal:
+    joined = Signal(len(word), name=f"joined_{lane.bits}")
+    m.d.comb += joined.eq(word)
+    return joined
 
 
 def from_bottom(m: Module, word: Value, lane: Value, lanes: Collection[Lane]) -> Value:
     """Give each byte the bit of the lowest byte of its lane."""
-    return _spread(m, word, lane, lanes, lambda byte, half: byte & ~half, Mux)
+    for wider in _wider(len(word), lanes):
+        other = Cat(word[byte & ~(wider.bytes // 2)] for byte in range(len(word)))
+        word = _joined(m, wider, Mux(at_least(lane, wider, lanes), other, word))
+    return word
 
 
 def from_top(m: Module, word: Value, lane: Value, lanes: Collection[Lane]) -> Value:
     """Give each byte the bit of the highest byte of its lane."""
-    return _spread(m, word, lane, lanes, lambda byte, half: byte | half, Mux)
+    for wider in _wider(len(word), lanes):
+        other = Cat(word[byte | wider.bytes // 2] for byte in range(len(word)))
+        word = _joined(m, wider, Mux(at_least(lane, wider, lanes), other, word))
+    return word
 
 
 def over_lane(
@@ -61,11 +59,11 @@ def over_lane(
     ``steps``: the lanes of two, four and eight bytes, in this order; or a part of them, where
     others follow in a later stage.
     """
-
-    def join(joined: Value, other: Value, own: Value) -> Value:
-        return own | Mux(joined, other, 0)
-
-    return _spread(m, word, lane, lanes, lambda byte, half: byte ^ half, join, steps)
+    for wider in _wider(len(word), lanes):
+        if wider in steps:
+            other = Cat(word[byte ^ wider.bytes // 2] for byte in range(len(word)))
+            word = _joined(m, wider, word | Mux(at_least(lane, wider, lanes), other, 0))
+    return word
 
 
 def bottoms(m: Module, size: int, lane: Value, lanes: Collection[Lane]) -> Value:

@@ -174,14 +174,7 @@ class Repack(wiring.Component):
         m = Module()
         i, o = self.i.p.result, self.o.payload
         if not self._changes_lanes:
-            m.d.comb += [
-                o.data.eq(i.data),
-                o.last.eq(i.edge.last),
-                o.end.eq(i.edge.end),
-                o.error.eq(i.edge.error),
-                self.o.valid.eq(self.i.valid),
-                self.i.ready.eq(self.o.ready),
-            ]
+            self._pass(m)
             return m
         narrows, widens = self.i.p.narrows, self.i.p.widens
         size = self._data_width // 8
@@ -221,7 +214,27 @@ class Repack(wiring.Component):
             ]
 
         held_data = Signal(self._data_width, reset_less=True)
-        # The bytes that go with `part`, found a cycle ahead.
+        mine = self._part(m, starts, load)
+        for byte in range(size):
+            with m.If(load & mine[byte]):
+                m.d.sync += held_data.word_select(byte, 8).eq(self._byte(m, byte, parts_done))
+        m.d.comb += [o.data.eq(held_data), o.last.eq(last), o.end.eq(end), o.error.eq(error)]
+        return m
+
+    def _pass(self, m: Module) -> None:
+        i, o = self.i.p.result, self.o.payload
+        m.d.comb += [
+            o.data.eq(i.data),
+            o.last.eq(i.edge.last),
+            o.end.eq(i.edge.end),
+            o.error.eq(i.edge.error),
+            self.o.valid.eq(self.i.valid),
+            self.i.ready.eq(self.o.ready),
+        ]
+
+    def _part(self, m: Module, starts: Signal, load: Signal) -> Signal:
+        """The bytes of the output beat that the part at hand goes to, found a cycle ahead."""
+        size = self._data_width // 8
         mine, following_bytes = Signal(size), Signal(size)
         m.d.comb += mine.eq(Mux(starts, self.i.p.first_bytes, following_bytes))
         ratios = {
@@ -236,11 +249,7 @@ class Repack(wiring.Component):
                 for ratio in sorted(ratios):
                     with m.Case(ratio - 1):
                         m.d.sync += following_bytes.eq(mine.rotate_left(size // ratio))
-        for byte in range(size):
-            with m.If(load & mine[byte]):
-                m.d.sync += held_data.word_select(byte, 8).eq(self._byte(m, byte, parts_done))
-        m.d.comb += [o.data.eq(held_data), o.last.eq(last), o.end.eq(end), o.error.eq(error)]
-        return m
+        return mine
 
     def _byte(self, m: Module, byte: int, part: Value) -> Value:
         """What ``byte`` of the output takes; ``part`` of the input beat, if that widens."""

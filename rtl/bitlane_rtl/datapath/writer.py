@@ -7,7 +7,7 @@ writes nothing after a beat that could not be read: an open burst ends with empt
 from collections.abc import Mapping
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -138,9 +138,7 @@ class Writer(wiring.Component):
         wiring.connect(m, requests.o, wiring.flipped(self.port.request))
         wiring.connect(m, beats.o, wiring.flipped(self.port.data))
         bursts = self._bursts(m)
-        # The newest burst ends with empty strobes, so its command must not retire.
-        torn = Signal()
-        self._send(m, bursts, requests, beats, opened, torn)
+        torn = self._send(m, bursts, requests, beats, opened)
         self._respond(m, bursts, opened, torn)
         m.d.comb += [
             # A burst that `opened` does not offer yet is still among the requests.
@@ -198,8 +196,8 @@ class Writer(wiring.Component):
         requests: Buffer,
         beats: Skid,
         opened: Queue,
-        torn: Signal,
-    ) -> None:
+    ) -> Signal:
+        """Send beats of bursts. Returns whether the newest is torn, as `_halt` does."""
         config = self._configuration
         burst, entering = bursts.p, beats.i.p
         inside = Signal()
@@ -238,20 +236,10 @@ class Writer(wiring.Component):
                 m.d.sync += [left.eq(left - 1), more.eq(left != 1)]
             with m.Else():
                 m.d.sync += [left.eq(burst.length - 1), more.eq(burst.length != 1)]
-        # A cycle after `stop`: what is to go on waits for little else.
-        m.d.sync += halted.eq(self.stop | self.spoiled | spoils)
-        with m.If(spoils & ~self.spoiled):
-            m.d.sync += [self.spoiled.eq(1), self.strayed.eq(strays & ~self.i.p.error)]
-        with m.If(halted & inside):
-            m.d.sync += torn.eq(1)
+        torn = self._halt(m, halted, spoils, strays, inside)
 
-        first = Signal()
-        final = Signal()
-        m.d.comb += [first.eq(burst.first & begins), final.eq(burst.final & ends)]
-        for byte in range(config.data_bytes):
-            inside_span = (~first | (burst.begin <= byte)) & (~final | (burst.finish >= byte))
-            m.d.comb += entering.strobe[byte].eq(inside_span & ~halted)
-
+        for byte, is_in_span in enumerate(self._span(m, burst, begins, ends)):
+            m.d.comb += entering.strobe[byte].eq(is_in_span & ~halted)
         if Mode.STRIDED in config.modes:
             self._scatter(m, burst.tag, beats, go, halted)
         else:
@@ -259,6 +247,31 @@ class Writer(wiring.Component):
                 entering.data.eq(self.i.p.data),
                 self.i.ready.eq(go & ~halted),
             ]
+        return torn
+
+    def _span(self, m: Module, burst: Any, begins: Signal, ends: Signal) -> list[Value]:
+        """Which bytes of the beat at hand belong to the span."""
+        first = Signal()
+        final = Signal()
+        m.d.comb += [first.eq(burst.first & begins), final.eq(burst.final & ends)]
+        return [
+            (~first | (burst.begin <= byte)) & (~final | (burst.finish >= byte))
+            for byte in range(self._configuration.data_bytes)
+        ]
+
+    def _halt(
+        self, m: Module, halted: Signal, spoils: Signal, strays: Signal, inside: Signal
+    ) -> Signal:
+        """Write nothing any more after what ``spoils``. Returns whether the newest burst is torn:
+        it ends with empty strobes, so its command must not retire."""
+        torn = Signal()
+        # A cycle after `stop`: what is to go on waits for little else.
+        m.d.sync += halted.eq(self.stop | self.spoiled | spoils)
+        with m.If(spoils & ~self.spoiled):
+            m.d.sync += [self.spoiled.eq(1), self.strayed.eq(strays & ~self.i.p.error)]
+        with m.If(halted & inside):
+            m.d.sync += torn.eq(1)
+        return torn
 
     def _scatter(self, m: Module, tag: Any, beats: Skid, go: Signal, halted: Signal) -> None:
         """Send one element of a beat at a time, copied to every place that it could go to."""

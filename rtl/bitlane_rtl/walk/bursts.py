@@ -65,6 +65,10 @@ class Splitter(wiring.Component):
     i : ``In(stream.Signature(Span(configuration, tag)))``
     o : ``Out(stream.Signature(Burst(configuration, tag)))``
 
+    The final burst has a length of its own, ``rest``; any other ends its block. ``index`` and
+    ``following``, one ahead, count blocks from a constant: a copy of the address or of ``blocks``
+    would need a multiplexer to be loaded, and a sum would be compared.
+
     Latency: 1 cycle. Throughput: a burst a cycle; the next span follows without a gap, or after a
     cycle with ``gap``.
     Bound of the clock: whether the next burst is the final one.
@@ -90,24 +94,19 @@ class Splitter(wiring.Component):
         block_low = beat_low + (BEATS_PER_BLOCK - 1).bit_length()
         entering = self.i.p.address[beat_low:block_low]
         finish, ends_here, beats = self._measure(m, beat_low, block_low)
-
         valid = Signal()
         first = Signal(reset_less=True)
         final = Signal(reset_less=True)
         block = Signal(self._configuration.address_width - block_low, reset_less=True)
-        # Counters that start at a constant need no multiplexer to be loaded, as a copy of the
-        # address or of `blocks` would; `following` is one ahead, so that no sum is compared.
         index = Signal(len(finish) - block_low, reset_less=True)
         following = Signal(len(index), reset_less=True)
         start = Signal(block_low - beat_low, reset_less=True)
-        # Length of the final burst. Any other one ends its block.
         rest = Signal(len(start), reset_less=True)
         blocks = Signal(len(index), reset_less=True)
         single = Signal(reset_less=True)
         tag = Signal(self._tag, reset_less=True)
         begin = Signal(beat_low, reset_less=True)
         end = Signal(beat_low, reset_less=True)
-
         m.d.comb += [
             self.o.valid.eq(valid),
             self.o.p.address[beat_low:block_low].eq(start),
