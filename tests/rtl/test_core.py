@@ -91,3 +91,9 @@ def test_a_path_is_found_where_there_is_one() -> None:
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_no_combinational_path_leads_from_an_input_to_an_output(name: str) -> None:
     assert paths(Core(CONFIGURATIONS[name])) == set()
+
+
+def test_runs_are_single_only_where_nothing_else_is_built() -> None:
+    assert copy().single_runs
+    others = (full(), replace(copy(), loops=2), replace(copy(), modes=full().modes))
+    assert not any(each.single_runs for each in others)
