@@ -122,9 +122,13 @@ class Configuration:
     def ahead(self) -> int:
         """Commands, or runs of the output, that a unit can be told of ahead of the data.
 
-        LUT RAM is 16 deep at least; without it each entry costs flip-flops.
+        LUT RAM is 16 deep at least; without it each entry costs flip-flops. The elements of a
+        scattered run are told one at a time, and those of a beat have to be under way before the
+        beat that is gathered for them is whole; four more wait elsewhere.
         """
-        return 2 if self.block_ram else 16
+        elements = self.data_bytes - 4 if Mode.STRIDED in self.modes else 0
+        least = 2 if self.block_ram else 16
+        return max(least, 1 << max(elements - 1, 0).bit_length())
 
     @property
     def single_runs(self) -> bool:

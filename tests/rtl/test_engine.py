@@ -19,7 +19,7 @@ from bitlane_rtl.abi import (
 )
 from bitlane_rtl.configuration import Configuration
 from support.rtl.bench import SIZE, EngineBench, configuration, logic
-from support.rtl.records import Task, pack
+from support.rtl.records import Task, apply, pack
 from support.rtl.streams import NO_STALLS, STALLS, Stalls
 from support.rtl.walks import Walk, random_walk
 
@@ -303,3 +303,39 @@ def test_stalls_are_the_cycles_in_which_a_read_is_open_and_no_beat_comes(latency
             left += asked.get(cycle, 0) - (cycle in beats)
         expected += [len(beats), stalls]
     assert counted == expected
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+def test_rows_that_end_in_a_flush_never_overrun_the_fifo(width: int) -> None:
+    """Rows of 46 beats: whole blocks behind one that takes a beat more, as the writer waits."""
+    bench = EngineBench(Configuration(data_width=width, memory_bytes=1 << 13, fifo_beats=64))
+    beat = width // 8
+    rows = min(4, 4096 // (48 * beat))
+    a, y = (
+        Walk(base, [46 * beat, rows], [1, 48 * beat], Mode.DENSE, Lane.BITS_8)
+        for base in (0, 4096 + 3)
+    )
+    task = Task(Op.NOT, a, None, y)
+    expected = bench.memory.data.copy()
+    apply(task, expected)
+
+    async def host(ctx: Any) -> None:
+        await bench.load(ctx, pack(task))
+        bench.writes.hang = True
+        await bench.ring(ctx)
+        await ctx.tick().repeat(1000)
+        bench.writes.hang = False
+        await bench.settle(ctx)
+        assert await bench.register(ctx, "RETIRED") == 1
+
+    bench.run(host)
+    assert np.array_equal(bench.memory.data, expected)
+
+
+@pytest.mark.parametrize(("width", "block_ram"), [(32, True), (64, True), (128, False)])
+def test_a_gather_that_is_scattered_again_goes_on(width: int, block_ram: bool) -> None:
+    """A beat of elements is told to the writer before it is whole."""
+    bench = EngineBench(configuration(data_width=width, block_ram=block_ram))
+    elements = 3 * width // 8 + 1
+    a, y = (Walk(base, [elements], [2], Mode.STRIDED, Lane.BITS_8) for base in (1, 4096 + 5))
+    bench.check([Task(Op.NOT, a, None, y)])

@@ -19,7 +19,7 @@ from bitlane_rtl.abi import (
     register,
 )
 from support.rtl.bench import SIZE, EngineBench, configuration, logic
-from support.rtl.records import Task, pack, reseal
+from support.rtl.records import Task, apply, pack, reseal
 from support.rtl.streams import Stalls
 from support.rtl.walks import Walk
 
@@ -251,7 +251,9 @@ def test_a_walk_that_leaves_the_memory_ends(width: int, op: Op, lane: Lane, out_
 
     async def host(ctx: Any) -> None:
         for _ in range(24):
-            elements, leaving = generator.randint(1, 9), generator.choice(streams)
+            # As many bytes as the output's runs have room for.
+            most = 200 // max(out_lane.bytes, lane.bytes // 4)
+            elements, leaving = generator.choice([1, 2, 9, most]), generator.choice(streams)
             walks, last = {}, {}
             for place, name in enumerate(streams):
                 each = out_lane if name == "Y" else lane
@@ -419,5 +421,56 @@ def test_clear_waits_for_what_is_asked_for_as_it_comes(delay: int, width: int) -
         await ctx.tick().repeat(100)
         for server in bench.servers:
             assert len(server.beats) == sum(beats for _, _, beats in server.requests)
+
+    bench.run(host)
+
+
+@pytest.mark.parametrize("width", [32, 64])
+def test_what_precedes_half_an_element_in_error_is_written(width: int) -> None:
+    """However much of it waits for the memory when the error comes."""
+    bench = EngineBench(configuration(data_width=width))
+    good = logic(Op.NOT, 0, None, 4096, 16 * width // 8)
+    walk = Walk(SIZE - 8, [100], [8], Mode.DENSE, Lane.BITS_64)
+    last = {"A_LAST": SIZE - 1}
+    b, y = replace(walk, base=1024), replace(walk, base=5120)
+    bad = Task(Op.SHIFT_LEFT, walk, b, y, overrides=last)
+    expected = bench.memory.data.copy()
+    apply(good, expected)
+
+    async def late(ctx: Any) -> None:
+        bench.writes.hang = True
+        await ctx.tick().repeat(600)
+        bench.writes.hang = False
+
+    found: list[int] = []
+
+    async def host(ctx: Any) -> None:
+        for number, task in enumerate((good, bad)):
+            await bench.load(ctx, pack(task), number)
+        await bench.ring(ctx, 2)
+        await late(ctx)
+        await bench.settle(ctx)
+        found.append(await bench.register(ctx, "FAULT"))
+        found.append(await bench.register(ctx, "RETIRED"))
+
+    bench.run(host)
+    assert (Status(found[0] & 0xFF), found[0] >> 16, found[1]) == (Status.PAST_MEMORY, 1, 1)
+    assert np.array_equal(bench.memory.data[:5120], expected[:5120])
+
+
+@pytest.mark.parametrize("latency", range(46, 56))
+def test_an_answer_in_the_last_cycle_is_no_timeout_of_the_next_command(latency: int) -> None:
+    bench = EngineBench(configuration())
+    bench.writes.latency = latency
+
+    async def host(ctx: Any) -> None:
+        await bench.write(ctx, register("TIMEOUT").offset, 50)
+        await bench.load(ctx, pack(logic(Op.NOT, 0, None, 4096, 64)))
+        await bench.ring(ctx)
+        await ctx.tick().repeat(400)
+        fault = await bench.register(ctx, "FAULT")
+        retired = await bench.register(ctx, "RETIRED")
+        assert (Status(fault & 0xFF), retired) in ((Status.OK, 1), (Status.TIMEOUT, 0))
+        assert fault >> 16 == 0
 
     bench.run(host)

@@ -43,7 +43,8 @@ class Gather(wiring.Component):
     """Holds the first beat of a pair, which has the low half of an element, until the second.
 
     Pairs are the beats of a shift in 64-bit lanes. A run of them starts with the first of a pair
-    and ends with the second, but for a beat in error, behind which nothing may come.
+    and ends with the second. A beat in error that would be a first is none: it goes on alone, as
+    what it waits for may never come.
 
     Latency: 0 cycles from the second beat of a pair and from any other. Throughput: one input beat
     a cycle.
@@ -81,7 +82,7 @@ class Gather(wiring.Component):
             o.operation.eq(i.operation),
             o.edge.eq(i.edge),
             o.edge.error.eq(i.edge.error | (second & held_error)),
-            o.pair.eq(pair),
+            o.pair.eq(pair & second),
             self.o.valid.eq(self.i.valid & (second | ~pair | i.edge.error)),
             self.i.ready.eq(self.o.ready),
         ]

@@ -266,7 +266,8 @@ class DataPath(wiring.Component):
         unreadable = Signal()
         m.d.comb += [
             unreadable.eq(writer.spoiled & writer.drained),
-            self.fault.eq(writer.failed | unreadable | watchdog.expired),
+            # What expired without the answer of this very cycle has not, if that ends a command.
+            self.fault.eq(writer.failed | unreadable | (watchdog.expired & ~writer.retire)),
             self.fault_port.eq(Port.WRITE),
             self.fault_address.eq(writer.address),
         ]

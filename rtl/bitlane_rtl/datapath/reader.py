@@ -199,8 +199,10 @@ class Reader(wiring.Component):
         m.d.sync += changed_late.eq(changed)
         # ``-length - 1`` is the complement of ``length``. Three numbers become two without a carry,
         # then one: two adders in a row would take twice as long.
-        taken = Signal(range(depth))
-        free, free_next = Signal(range(depth), init=depth - 2), Signal(range(depth))
+        # A bit more than the depth has: `changed` can make less than nothing of what is free.
+        taken = Signal(range(2 * depth))
+        free = Signal.like(taken, init=depth - 2)
+        free_next = Signal.like(taken)
         spread = Signal.like(free)
         with m.If(opened.i.valid):
             m.d.comb += taken.eq(~Cat(length, Const(0, len(free) - len(length))))
@@ -208,11 +210,12 @@ class Reader(wiring.Component):
         carry = (free & taken) | (free & spread) | (taken & spread)
         m.d.comb += [spread.eq(changed_late), free_next.eq(odd + (carry << 1))]
         opens = 1 if config.bursts == 2 else ~(opened.level[-1] | opened.level[:-1].all())
+        block = free_next[(BEATS_PER_BLOCK - 1).bit_length() : -1].any() & ~free_next[-1]
         m.d.sync += [
             free.eq(free_next),
-            # Room for a whole block, a flush, and one that `changed` is late to tell of: `free` is
-            # two less than what is free.
-            room.eq(free_next[(BEATS_PER_BLOCK - 1).bit_length() :].any() & ~self.stop & opens),
+            # Room for a whole block; what a flush takes, now or by what `changed` is late to tell,
+            # is in the two that `free` is less than what is free.
+            room.eq(block & ~self.stop & opens),
         ]
 
     def _take(self, m: Module, opened: stream.Interface, joiner: Joiner) -> None:

@@ -93,7 +93,8 @@ class Decode(wiring.Component):
             o.narrows.eq(i.lane > i.out_lane),
             o.widens.eq(i.lane < i.out_lane),
             o.first.eq(Mux(o.narrows, i.edge.slot, 0)),
-            o.ends.eq(i.edge.last & ~o.widens),
+            # Behind a beat in error comes nothing that could fill what it began.
+            o.ends.eq((i.edge.last | i.edge.error) & ~o.widens),
             o.end_part.eq(Mux(i.edge.last, final, o.last_part)),
             o.first_ends.eq(o.first == o.end_part),
             o.first_bytes.eq(-1),

@@ -43,7 +43,7 @@ class _Server:
     def __init__(self, port: Any, memory: Memory, latency: int, stalls: Stalls) -> None:
         self._port = port
         self._memory = memory
-        self._latency = latency
+        self.latency = latency
         self._stalls = stalls
         self.beats: list[int] = []
         """Cycle of every beat that was transferred."""
@@ -103,7 +103,7 @@ class ReadServer(_Server):
                 self._request(cycle, address, length)
                 for beat in range(length + 1):
                     at = address + beat * self._memory.beat_bytes
-                    due.append((cycle + self._latency, at, beat == length))
+                    due.append((cycle + self.latency, at, beat == length))
             if valid and took:
                 self.beats.append(cycle)
                 due.popleft()
@@ -154,7 +154,7 @@ class WriteServer(_Server):
                 bad |= self._memory.write(at, value, strobe)
                 position += 1
                 if final:
-                    due.append((cycle + self._latency, bad))
+                    due.append((cycle + self.latency, bad))
                     bursts.popleft()
                     position, bad = 0, False
             if valid and took:
