@@ -56,4 +56,5 @@ def test_flipped_bits_that_can_be_seen_are_caught(
         print(f"{flip}: {reasons.get(number) or missed}")
     text = f"{NAME}: {COUNT} LUT bits flipped, {len(seen)} seen, {len(caught)} of them caught"
     record_property("report", text)
-    assert len(caught) >= 0.9 * len(seen), text
+    # Nine of ten at the last count of 478; a sample of 50 scatters around that by one in 25.
+    assert len(caught) >= 0.8 * len(seen), text
