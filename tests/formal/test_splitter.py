@@ -111,7 +111,7 @@ def test_bursts_sum_up_to_their_span(name: str, gap: bool, proof: Proof) -> None
 SPLITTER = "walk.bursts"
 BUGS = {
     "last beat is cut off": Bug(
-        SPLITTER, "Mux(ends_here, beats, finish)", "Mux(ends_here, beats, extent)"
+        SPLITTER, "Mux(ends_here, beats, finish)", "Mux(ends_here, beats, self.i.p.extent)"
     ),
     "burst goes on into the next block": Bug(
         SPLITTER, "Mux(final, rest, ~start)", "Mux(final, rest, 15)"
