@@ -4,6 +4,7 @@ A command that was started either retires or faults, in order. Nothing is writte
 `stages` alone decides what stands between the units; no unit knows what is beside it.
 """
 
+from functools import partial
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal, Value, ValueLike
@@ -55,12 +56,17 @@ def stages(config: Configuration) -> dict[str, Stage]:
     narrow = config.data_width < 64 or config.single_runs
     results: Stage = Wire if config.single_runs and config.single_op is not None else Skid
     if credited(config):
-        results = lambda shape: Queue(shape, RESULTS, credit=True)  # noqa: E731
+        results = partial(Queue, depth=RESULTS, credit=True)
     # Rows that fill few beats are worth a second way into the FIFO, but not twice the block RAMs.
-    words: Stage = lambda shape: Twin(shape, config.fifo_beats)  # noqa: E731
+    words: Stage = partial(Twin, depth=config.fifo_beats)
     if narrow or config.block_ram:
-        options = {"block_ram": config.block_ram, "registered": not narrow}
-        words = lambda shape: Queue(shape, config.fifo_beats, credit=True, **options)  # noqa: E731
+        words = partial(
+            Queue,
+            depth=config.fifo_beats,
+            block_ram=config.block_ram,
+            registered=not narrow,
+            credit=True,
+        )
     return {
         "steps": Skid,
         # Bursts of a single run have many beats, and the memory is asked well ahead of them.
@@ -68,12 +74,12 @@ def stages(config: Configuration) -> dict[str, Stage]:
         # At 32 bits the byte network has two steps, and 64 bytes are to be done within N + 12.
         "moved": Wire if narrow else Register,
         "words": words,
-        "work": lambda shape: Queue(shape, config.ahead, registered=config.ahead > 2),
+        "work": partial(Queue, depth=config.ahead, registered=config.ahead > 2),
         "operands": Skid if config.operand_registers else Wire,
         "results": results,
         # Else what the writer takes of a beat of scattered elements would reach all of repack.
         "outputs": Wire if config.single_op is not None else Slack,
-        "spans": lambda shape: Queue(shape, config.ahead, registered=True),
+        "spans": partial(Queue, depth=config.ahead, registered=True),
         # Else whether an element was the last of its beat would reach the queue of spans.
         "bursts": Hold if config.single_runs else Skid,
         "write_requests": Hold if config.single_runs else Skid,
