@@ -1,6 +1,7 @@
 """Every operation of the circuit, on every width of elements, in every kind of layout."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -85,6 +86,22 @@ def _set_counts(session: Session, b: Place, arena: Arena) -> None:
             counts[index] = session.random.integers(0, 16 * b.itemsize + 1)
 
 
+def _packed(
+    session: Session, shape: tuple[int, ...], item: int, *, fixed: int = 1, off: int = -1
+) -> Tensor:
+    """Without gaps; ``off`` bytes from a beat, or some multiple of ``fixed`` less than one."""
+    strides = [item]
+    for count in shape[:0:-1]:
+        strides.insert(0, strides[0] * count)
+    skip = int(session.random.integers(0, session.geometry.data_bytes)) if off < 0 else off
+    return Tensor(shape, tuple(strides), item, 64, skip - skip % fixed)
+
+
+def _stepped(shape: tuple[int, ...], steps: tuple[int, ...], item: int) -> Tensor:
+    """Steps in elements, so that runs can be strided; aligned."""
+    return Tensor(shape, tuple(step * item for step in steps), item, 64, 0)
+
+
 def layouts(
     session: Session, op: Op, size: int, out: int, *, quick: bool = False
 ) -> Iterator[_Layout]:
@@ -97,18 +114,7 @@ def layouts(
     def all_of(a: Tensor, b: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         return (a, b, y) if inputs == 2 else (a, y)
 
-    def packed(shape: tuple[int, ...], item: int, *, fixed: int = 1, off: int = -1) -> Tensor:
-        strides = [item]
-        for count in shape[:0:-1]:
-            strides.insert(0, strides[0] * count)
-        # Off by less than a beat, as far as that is allowed.
-        skip = int(random.integers(0, session.geometry.data_bytes)) if off < 0 else off
-        return Tensor(shape, tuple(strides), item, 64, skip - skip % fixed)
-
-    def stepped(shape: tuple[int, ...], steps: tuple[int, ...], item: int) -> Tensor:
-        """Steps in elements, so that runs can be strided; aligned."""
-        return Tensor(shape, tuple(step * item for step in steps), item, 64, 0)
-
+    packed, stepped = partial(_packed, session), _stepped
     line = (int(random.integers(1, 24 if quick else 60)),)
     yield "dense", all_of(packed(line, size), packed(line, size), packed(line, out, fixed=align))
     if not quick:

@@ -113,18 +113,9 @@ def build(
         work = folder / "work"
         work.mkdir()
         writer, slow = _write(work, circuit, storage, netlist, waveform)
-        here = Path(str(files(_PACKAGE))) / "cxxrtl"
-        compiler.run(
-            [
-                *flags,
-                f"-I{work}",
-                f"-I{cxxrtl_headers()}",
-                f"-I{here}",
-                "-o",
-                str(folder / _LIBRARY),
-                str(work / "library.cc"),
-            ]
-        )
+        includes = (work, cxxrtl_headers(), Path(str(files(_PACKAGE))) / "cxxrtl")
+        paths = ["-o", str(folder / _LIBRARY), str(work / "library.cc")]
+        compiler.run([*flags, *(f"-I{path}" for path in includes), *paths])
         seconds = round(time.monotonic() - started, 3)
         about = {"seconds": seconds, "writer": writer, "feedback": slow}
         (folder / _ABOUT).write_text(json.dumps(about))
