@@ -195,7 +195,7 @@ class Repack(wiring.Component):
 
         # What stands in the register counts as a beat once it is complete.
         free, load, partial = Signal(), Signal(), Signal()
-        last, end, error = (Signal(name=name, reset_less=True) for name in ("last", "end", "error"))
+        error = Signal(reset_less=True)
         m.d.comb += [
             free.eq(~self.o.valid | self.o.ready),
             load.eq(self.i.valid & ~i.half & free),
@@ -209,8 +209,6 @@ class Repack(wiring.Component):
                 ending.eq(self.i.p.end_part == (parts_done + 1)[:3]),
                 starts.eq(i.edge.last & done),
                 partial.eq(~done & narrows),
-                last.eq(i.edge.last & done),
-                end.eq(i.edge.end & done),
                 error.eq(i.edge.error | (partial & error)),
             ]
 
@@ -219,15 +217,13 @@ class Repack(wiring.Component):
         for byte in range(size):
             with m.If(load & mine[byte]):
                 m.d.sync += held_data.word_select(byte, 8).eq(self._byte(m, byte, parts_done))
-        m.d.comb += [o.data.eq(held_data), o.last.eq(last), o.end.eq(end), o.error.eq(error)]
+        m.d.comb += [o.data.eq(held_data), o.error.eq(error)]
         return m
 
     def _pass(self, m: Module) -> None:
         i, o = self.i.p.result, self.o.payload
         m.d.comb += [
             o.data.eq(i.data),
-            o.last.eq(i.edge.last),
-            o.end.eq(i.edge.end),
             o.error.eq(i.edge.error),
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready),

@@ -56,7 +56,7 @@ class Result(data.StructLayout):
 
 
 class ToWrite(data.StructLayout):
-    """A beat in the output's lanes; ``last`` ends the run, ``end`` the command."""
+    """A beat in the output's lanes; ``error``: it must never be written."""
 
     def __init__(self, data_width: int) -> None:
-        super().__init__({"data": data_width, "last": 1, "end": 1, "error": 1})
+        super().__init__({"data": data_width, "error": 1})

@@ -21,18 +21,15 @@ GUARD = 0xEE
 def beats_of(configuration: Configuration, y: Walk, generator: random.Random) -> list[dict]:
     """Random data for every run, aligned as the writer takes it; unused bytes are random too."""
     beats = []
-    runs = list(y.runs())
-    for number, start in enumerate(runs):
+    for start in y.runs():
         offset = start % configuration.data_bytes if y.mode is Mode.DENSE else 0
         count = -(-(offset + y.counts[0] * y.lane.bytes) // configuration.data_bytes)
         beats += [
             {
                 "data": generator.getrandbits(configuration.data_width),
-                "last": index == count - 1,
-                "end": index == count - 1 and number == len(runs) - 1,
                 "error": 0,
             }
-            for index in range(count)
+            for _ in range(count)
         ]
     return beats
 
