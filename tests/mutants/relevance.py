@@ -22,6 +22,7 @@ AROUND_ENGINE = (
 _ENGINE = (
     "tests/rtl/test_engine.py",
     "tests/rtl/test_engine_faults.py",
+    "tests/rtl/test_engine_refusals.py",
     "tests/system/test_validate_on_simulator.py",
     "tests/system/test_faults_on_simulator.py",
     "tests/system/test_resealed_records.py",
