@@ -40,8 +40,9 @@ class Twin(wiring.Component):
     o: stream.Interface
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
+        if depth < 8 or depth & (depth - 1):
+            raise ValueError(f"depth: {depth} is no power of two, 8 or more")
         self._shape = shape
-        self._depth = depth
         super().__init__(
             {
                 "i": In(stream.Signature(shape, always_ready=True)).array(2),

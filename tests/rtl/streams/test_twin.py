@@ -52,5 +52,5 @@ def test_payloads_leave_in_order_and_fill_every_place(stalls: Stalls) -> None:
 
 @pytest.mark.parametrize("depth", [4, 6, 12])
 def test_depth_is_a_power_of_two_and_both_halves_hold_four(depth: int) -> None:
-    with pytest.raises(ValueError, match="is no power of two, 4 or more"):
+    with pytest.raises(ValueError, match=f"depth: {depth} is no power of two, 8 or more"):
         Twin(8, depth)
