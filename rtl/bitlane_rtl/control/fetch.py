@@ -1,6 +1,6 @@
 """Reads records from the command ring ahead of their use. It does not know what they say."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -32,11 +32,13 @@ class Fetch(wiring.Component):
         Read port of the ring: ``ring_words`` follow ``ring_read`` by a cycle, and stay.
     words : ``Out(32 * columns)``
     position : ``Out(range(32 / columns))``
-        The next group, and
+        The next group; undefined in the cycle after ``again``. And
     valid : ``Out(1)``
         ``words`` are it.
     take : ``In(1)``
         They are used in this cycle. Only with ``valid``.
+    begun : ``Out(1)``
+        A group was taken since ``again``.
 
     Latency: 3 cycles from ``again`` to ``valid``. Throughput: a group a cycle. Behind a record's
     last group it goes on with the first one of the same record.
@@ -51,6 +53,7 @@ class Fetch(wiring.Component):
     position: Signal
     valid: Signal
     take: Signal
+    begun: Signal
 
     def __init__(self, slots: int, columns: int) -> None:
         self._groups = RECORD_WORDS // columns
@@ -65,31 +68,38 @@ class Fetch(wiring.Component):
                 "position": Out(range(self._groups)),
                 "valid": Out(1),
                 "take": In(1),
+                "begun": Out(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        group = Signal(range(self._groups))
+        # `again` is known late in its cycle: what need not be right in the next one is set right
+        # in that.
+        afresh = Signal()
+        group, following = Signal(range(self._groups)), Signal(range(self._groups))
         arriving = Signal()
         load = Signal()
         words = Signal(len(self.words), reset_less=True)
         m.d.comb += [
             load.eq(arriving & (~self.valid | self.take)),
             self.ring_read.eq(~arriving | load),
+            group.eq(Mux(afresh, 0, following)),
             self.ring_address.eq(Cat(group, self.slot)),
             self.words.eq(words),
         ]
         m.d.sync += [
+            afresh.eq(self.again),
             arriving.eq(~self.again),
             self.valid.eq(~self.again & (arriving | (self.valid & ~self.take))),
+            self.begun.eq(~self.again & (self.begun | self.take)),
         ]
         with m.If(load):
             m.d.sync += words.eq(self.ring_words)
         with m.If(self.ring_read):
-            m.d.sync += group.eq(group + 1)
+            m.d.sync += following.eq(group + 1)
         with m.If(self.take):
             m.d.sync += self.position.eq(self.position + 1)
-        with m.If(self.again):
-            m.d.sync += [group.eq(0), self.position.eq(0)]
+        with m.If(afresh):
+            m.d.sync += self.position.eq(0)
         return m

@@ -129,7 +129,7 @@ class Sequencer(wiring.Component):
         m.d.comb += [
             # The host may still be writing what was fetched ahead of the doorbell.
             restart.eq(self.ring_write & early),
-            fetch.again.eq(restart | (self.ring_write & (fetch.position == 0) & ~fetch.take)),
+            fetch.again.eq(restart | (self.ring_write & ~fetch.begun & ~fetch.take)),
             fetch.slot.eq(slot),
             refusals.clear.eq(restart | decoder.decode),
         ]

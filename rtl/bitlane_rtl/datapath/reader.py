@@ -134,16 +134,19 @@ class Reader(wiring.Component):
         m.submodules.operands = operands = self._stages["operands"](Aligned(config))
         wiring.connect(m, words.o, operands.i)
         wiring.connect(m, operands.o, wiring.flipped(self.o))
-        opened = self._request(m, splitter, words)
+        primed = Signal()
+        opened = self._request(m, splitter, words, primed)
         twin = isinstance(words, Twin)
         m.submodules.joiner = joiner = Joiner(config, self._stages["moved"], twin=twin)
         entrances: Any = words.i if twin else [words.i]
         for beats, i in zip(joiner.o, entrances, strict=True):
             m.d.comb += [i.valid.eq(beats.valid), i.payload.eq(beats.payload)]
-        self._take(m, opened, joiner)
+        self._take(m, opened, joiner, primed)
         return m
 
-    def _request(self, m: Module, splitter: Splitter, words: Buffer) -> stream.Interface:
+    def _request(
+        self, m: Module, splitter: Splitter, words: Buffer, primed: Signal
+    ) -> stream.Interface:
         """From bursts to requests, while there is room. Returns the bursts that are open."""
         config = self._configuration
         m.submodules.requests = requests = self._stages["requests"](_Request(config))
@@ -155,9 +158,9 @@ class Reader(wiring.Component):
         )
         asked, port = requests.o.p, self.port.request
         burst, place = splitter.o.p, splitter.o.p.tag
-        # What a burst fills of the FIFO: its beats, one more with a flush, one less with a prime.
-        # One that is outside has a single word, which must give a beat: it tells of the fault.
-        more, less = place.flush & burst.final, place.prime & burst.first & ~burst.outside
+        # What a burst fills of the FIFO: its beats and a flush. That a prime fills nothing is told
+        # when it has come.
+        more = place.flush & burst.final
         room = Signal(init=1)
         go = Signal()
         m.d.comb += [
@@ -175,15 +178,15 @@ class Reader(wiring.Component):
             opened.i.p.address.eq(burst.address),
             opened.i.p.outside.eq(burst.outside),
             opened.i.p.place.eq(place),
-            opened.i.p.place.prime.eq(less),
+            opened.i.p.place.prime.eq(place.prime & burst.first),
             opened.i.p.place.flush.eq(more),
             opened.i.p.place.last.eq(place.last & burst.final),
             opened.i.p.place.end.eq(place.end & burst.final),
             # A burst that `opened` does not offer yet is still among the requests.
             self.waiting.eq(opened.o.valid | requests.o.valid),
         ]
-        left, issued = words.o.valid & words.o.ready, opened.i.valid
-        changed = left + (issued & less & ~more) - (issued & more & ~less)
+        left = words.o.valid & words.o.ready
+        changed = left + primed - (opened.i.valid & more)
         self._count(m, room, opened, burst.length, changed)
         return opened.o
 
@@ -218,8 +221,11 @@ class Reader(wiring.Component):
             room.eq(block & ~self.stop & opens),
         ]
 
-    def _take(self, m: Module, opened: stream.Interface, joiner: Joiner) -> None:
-        """Tell the joiner of each beat that comes where it goes."""
+    def _take(
+        self, m: Module, opened: stream.Interface, joiner: Joiner, primed: Signal
+    ) -> None:
+        """Tell the joiner of each beat that comes where it goes; say ``primed`` of one that fills
+        nothing."""
         beat, word, place = self.port.data.p, joiner.i.p, opened.p.place
         head = Signal(init=1)
         last = Signal()
@@ -235,7 +241,9 @@ class Reader(wiring.Component):
             word.data.eq(beat.data),
             word.error.eq(beat.error | opened.p.outside),
             word.place.eq(place),
-            word.place.prime.eq(place.prime & head),
+            # A burst outside the memory must give a beat: it tells of the fault.
+            word.place.prime.eq(place.prime & head & ~opened.p.outside),
+            primed.eq(arrives & word.place.prime),
             word.place.flush.eq(place.flush & last),
             word.place.last.eq(place.last & last),
             word.place.end.eq(place.end & last),
