@@ -122,10 +122,10 @@ class Sequencer(wiring.Component):
 
         restart = Signal()
         slot = Signal(range(config.slots))
-        # A cycle late, but long before a command that follows can bring a loop register.
-        walking = Signal()
-        m.d.sync += walking.eq(self.walking)
-        free = ~walking | (fetch.position < 8 // columns)
+        # The next group is a loop's, and the loop registers are in use: that is a cycle late, but
+        # long before a command that follows can bring one.
+        held = Signal()
+        m.d.sync += held.eq(self.walking & (fetch.position + fetch.take >= 8 // columns))
         m.d.comb += [
             # The host may still be writing what was fetched ahead of the doorbell.
             restart.eq(self.ring_write & early),
@@ -142,7 +142,7 @@ class Sequencer(wiring.Component):
         m.d.comb += self.o.valid.eq(submitted & offers & ~fenced)
         with m.FSM():
             with m.State("TAKE"):
-                m.d.comb += fetch.take.eq(fetch.valid & free)
+                m.d.comb += fetch.take.eq(fetch.valid & ~held)
                 with m.If(fetch.take & decoder.last):
                     # What was fetched beyond the record is of no use; the next one is.
                     m.d.comb += fetch.again.eq(1)

@@ -109,13 +109,12 @@ class Skid(wiring.Component):
         with m.If(~spare_full):
             m.d.sync += spare.eq(entering)
         with m.If(~front_full | self.o.ready):
-            m.d.sync += [
-                front.eq(Mux(spare_full, spare, entering)),
-                front_full.eq(spare_full | self.i.valid),
-                spare_full.eq(0),
-            ]
-        with m.Else():
-            m.d.sync += spare_full.eq(spare_full | self.i.valid)
+            m.d.sync += front.eq(Mux(spare_full, spare, entering))
+        waits = front_full & ~self.o.ready
+        m.d.sync += [
+            front_full.eq(waits | spare_full | self.i.valid),
+            spare_full.eq(waits & (spare_full | self.i.valid)),
+        ]
         return m
 
 
