@@ -235,12 +235,13 @@ class Engine(wiring.Component):
 
     def _advance(self, m: Module, units: "_Units", state: "_State", flush: Signal) -> None:
         """Count what starts and ends; hold the first fault until all is flushed."""
-        with m.If(state.starts ^ state.retires):
+        # A cycle late, as the last response is known late in its; who waits for `idle` can.
+        ended = Signal()
+        m.d.sync += ended.eq(state.retires)
+        with m.If(state.starts ^ ended):
             m.d.sync += [
-                state.running.eq(
-                    state.running + Cat(1, state.retires.replicate(len(state.running) - 1))
-                ),
-                state.idle.eq(state.retires & (state.running == 1)),
+                state.running.eq(state.running + Cat(1, ended.replicate(len(state.running) - 1))),
+                state.idle.eq(ended & (state.running == 1)),
             ]
         with m.If(state.starts):
             m.d.sync += state.started.eq(state.started + 1)

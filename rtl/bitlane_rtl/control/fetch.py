@@ -13,7 +13,7 @@ class Fetch(wiring.Component):
     """Gives the words of one record, a group at a time, from the first on.
 
     A group is on one of three stages: asked for, on the ring's output (``arriving``), on ``words``
-    (``valid``). Each stage waits until the next one is free.
+    (``valid``). All of them go on whenever ``words`` are free.
 
     Parameters
     ----------
@@ -78,26 +78,24 @@ class Fetch(wiring.Component):
         # in that.
         afresh = Signal()
         group, following = Signal(range(self._groups)), Signal(range(self._groups))
+        moves = Signal()
         arriving = Signal()
-        load = Signal()
         words = Signal(len(self.words), reset_less=True)
         m.d.comb += [
-            load.eq(arriving & (~self.valid | self.take)),
-            self.ring_read.eq(~arriving | load),
+            moves.eq(~self.valid | self.take),
+            self.ring_read.eq(moves),
             group.eq(Mux(afresh, 0, following)),
             self.ring_address.eq(Cat(group, self.slot)),
             self.words.eq(words),
         ]
         m.d.sync += [
             afresh.eq(self.again),
-            arriving.eq(~self.again),
-            self.valid.eq(~self.again & (arriving | (self.valid & ~self.take))),
+            arriving.eq(~self.again & (moves | arriving)),
+            self.valid.eq(~self.again & Mux(moves, arriving, self.valid)),
             self.begun.eq(~self.again & (self.begun | self.take)),
         ]
-        with m.If(load):
-            m.d.sync += words.eq(self.ring_words)
-        with m.If(self.ring_read):
-            m.d.sync += following.eq(group + 1)
+        with m.If(moves):
+            m.d.sync += [words.eq(self.ring_words), following.eq(group + 1)]
         with m.If(self.take):
             m.d.sync += self.position.eq(self.position + 1)
         with m.If(afresh):

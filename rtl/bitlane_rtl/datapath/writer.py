@@ -204,25 +204,29 @@ class Writer(wiring.Component):
         left = Signal(range(BEATS_PER_BLOCK), reset_less=True)
         more = Signal(reset_less=True)
         halted = Signal()
+        sound = Signal()
         may_begin = Signal()
-        has_beat = Signal()
+        may_go_on = Signal()
         ends = Signal()
         begins = Signal()
         go = Signal()
         spoils = Signal()
         strays = Signal()
+        free = bursts.valid & beats.i.ready & requests.i.ready & opened.i.ready
         m.d.comb += [
             begins.eq(~inside),
             strays.eq(bursts.valid & burst.outside & begins),
             spoils.eq(self.i.valid & (self.i.p.error | strays)),
             ends.eq(Mux(inside, ~more, burst.single)),
-            may_begin.eq(requests.i.ready & opened.i.ready & ~(halted | burst.outside)),
+            # The beat at hand comes last: all else is in registers.
+            sound.eq(self.i.valid & ~self.i.p.error),
+            may_begin.eq(begins & free & ~(halted | burst.outside)),
+            may_go_on.eq(inside & bursts.valid & beats.i.ready),
             # An open burst goes on without data once nothing may be written.
-            has_beat.eq((self.i.valid & ~self.i.p.error) | (inside & halted)),
-            go.eq(has_beat & bursts.valid & beats.i.ready & (inside | may_begin)),
+            go.eq((sound & (may_begin | may_go_on)) | (may_go_on & halted)),
             beats.i.valid.eq(go),
             entering.last.eq(ends),
-            requests.i.valid.eq(go & begins),
+            requests.i.valid.eq(sound & may_begin),
             requests.i.p.address.eq(burst.address),
             requests.i.p.length.eq(burst.length),
             opened.i.valid.eq(requests.i.valid),

@@ -99,7 +99,7 @@ class Nest(wiring.Component):
         done = self._count(m, running, goes, strided)
         outer = _innermost(done[1:])
         all_done = Cat(1, done[1:]).all()
-        held_up: Value = Const(0)
+        room: Value = running  # for a step of any stream: one that is not told of this one too
         waiting: Value = running
         for number, name in enumerate(STREAMS):
             m.submodules[name] = queue = self._queue(Step(self._configuration))
@@ -112,9 +112,9 @@ class Nest(wiring.Component):
                 step.goes_on.eq(Mux(step.last, outer, 0)),
                 step.end.eq((step.last & all_done) | ~running),
             ]
-            held_up |= told[number] & ~queue.i.ready
+            room &= queue.i.ready
             waiting |= queue.o.valid
-        m.d.comb += [goes.eq(running & ~held_up), self.walking.eq(waiting)]
+        m.d.comb += [goes.eq(room), self.walking.eq(waiting)]
         with m.If(~running):
             m.d.sync += [running.eq(self.start & ~self.plain), strided.eq(self.strided)]
             m.d.sync += [Cat(used).eq(self.used), Cat(told).eq(self.used)]
