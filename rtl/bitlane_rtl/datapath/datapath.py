@@ -214,7 +214,7 @@ class DataPath(wiring.Component):
         for name, unit in streams.items():
             wiring.connect(m, getattr(nest, name), unit.steps)
             m.d.comb += [
-                unit.idle.eq(~nest.walking),
+                unit.idle.eq(~(nest.running | getattr(nest, name).valid)),
                 unit.begin.eq(getattr(command, name)),
                 unit.form.eq(form),
                 unit.track.eq(getattr(self.loops, name)),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -100,9 +100,14 @@ class Follower(wiring.Component):
                 with m.Case(loop):
                     m.d.comb += jump.eq(self.track.jumps[loop - 1] if loop else stride)
                     m.d.comb += turned.eq(self.offsets.jumps[loop - 1] if loop else 0)
+        # Where a LUT has inputs left for it, what begins is chosen before the adder, so that nothing
+        # stands behind its long carry.
+        begins = self.idle if loops <= 2 else Const(0)
+        with m.If(begins):
+            m.d.comb += jump.eq(0)
         m.d.comb += [
             # Outside of any condition on ready: the adder must not wait for it.
-            following.eq(address + jump),
+            following.eq(Mux(begins, self.begin.address, address) + jump),
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready),
             self.o.p.address.eq(address),
@@ -111,15 +116,19 @@ class Follower(wiring.Component):
             self.o.p.last.eq(self.i.p.last),
             self.o.p.end.eq(self.i.p.end),
         ]
+        goes = self.o.ready & self.i.valid
+        with m.If(begins | goes):
+            m.d.sync += address.eq(following)
         with m.If(self.idle):
+            if loops > 2:
+                m.d.sync += address.eq(self.begin.address)
             m.d.sync += [
-                address.eq(self.begin.address),
                 offset.eq(self.begin.offset),
                 place.eq(self.begin.place),
                 first.eq(1),
             ]
-        with m.Elif(self.o.ready & self.i.valid):
-            m.d.sync += [address.eq(following), first.eq(self.i.p.last)]
+        with m.Elif(goes):
+            m.d.sync += first.eq(self.i.p.last)
             if self._has_offset:
                 moved = (offset + Mux(self.form.y_dense, turned, 0))[: len(offset)]
                 m.d.sync += [offset.eq(moved), place.eq(in_lanes(moved, self.form))]

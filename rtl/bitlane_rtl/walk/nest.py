@@ -87,12 +87,13 @@ class Nest(wiring.Component):
                 "loops": In(Loops(configuration)),
                 **dict.fromkeys(STREAMS, steps),
                 "walking": Out(1),
+                "running": Out(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        running, goes = Signal(), Signal()
+        running, goes = self.running, Signal()
         strided = Signal.like(self.strided)
         used = [Signal(name=f"used_{name}") for name in STREAMS]
         told = [Signal(name=f"told_{name}") for name in STREAMS]  # whether this step is for it
