@@ -68,7 +68,7 @@ def stages(config: Configuration) -> dict[str, Stage]:
             credit=True,
         )
     return {
-        "steps": Skid,
+        "steps": Hold if config.single_runs else Skid,
         # Bursts of a single run have many beats, and the memory is asked well ahead of them.
         "requests": Hold if config.single_runs else Skid,
         # At 32 bits the byte network has two steps, and 64 bytes are to be done within N + 12.
