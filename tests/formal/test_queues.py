@@ -113,7 +113,7 @@ BUGS = {
     "skid loses its spare": ("skid", Bug(QUEUE, "Mux(spare_full, spare, entering)", "entering")),
     "skid forgets that it is full": (
         "skid",
-        Bug(QUEUE, "spare_full.eq(spare_full | self.i.valid)", "spare_full.eq(self.i.valid)"),
+        Bug(QUEUE, "waits & (spare_full | self.i.valid)", "waits & self.i.valid"),
     ),
     "hold takes too soon": (
         "hold",

@@ -9,6 +9,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from bitlane_rtl.abi import Op
 from bitlane_rtl.configurations import copy, full, small
 from bitlane_rtl.core import Core
 from bitlane_sim.netlist.yosys import Cell, flat_netlist
@@ -97,3 +98,9 @@ def test_runs_are_single_only_where_nothing_else_is_built() -> None:
     assert copy().single_runs
     others = (full(), replace(copy(), loops=2), replace(copy(), modes=full().modes))
     assert not any(each.single_runs for each in others)
+
+
+def test_an_operation_is_the_only_one_where_no_other_is_built() -> None:
+    assert copy().single_op is Op.NOT
+    assert replace(copy(), ops=frozenset({Op.NOT, Op.AND})).single_op is None
+    assert full().single_op is None

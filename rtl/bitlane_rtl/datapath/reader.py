@@ -221,9 +221,7 @@ class Reader(wiring.Component):
             room.eq(block & ~self.stop & opens),
         ]
 
-    def _take(
-        self, m: Module, opened: stream.Interface, joiner: Joiner, primed: Signal
-    ) -> None:
+    def _take(self, m: Module, opened: stream.Interface, joiner: Joiner, primed: Signal) -> None:
         """Tell the joiner of each beat that comes where it goes; say ``primed`` of one that fills
         nothing."""
         beat, word, place = self.port.data.p, joiner.i.p, opened.p.place

@@ -46,7 +46,7 @@ class Follower(wiring.Component):
     Members
     -------
     idle : ``In(1)``
-        No command is walked: ``begin`` is taken in, until one starts.
+        No step is to come: ``begin`` is taken in, until a command starts.
     begin : ``In(Start(configuration))``
         Where the next command begins.
     form : ``In(Form())``
@@ -100,8 +100,8 @@ class Follower(wiring.Component):
                 with m.Case(loop):
                     m.d.comb += jump.eq(self.track.jumps[loop - 1] if loop else stride)
                     m.d.comb += turned.eq(self.offsets.jumps[loop - 1] if loop else 0)
-        # Where a LUT has inputs left for it, what begins is chosen before the adder, so that nothing
-        # stands behind its long carry.
+        # Where a LUT has inputs left for it, what begins is chosen before the adder, so that
+        # nothing stands behind its long carry.
         begins = self.idle if loops <= 2 else Const(0)
         with m.If(begins):
             m.d.comb += jump.eq(0)

@@ -54,8 +54,10 @@ class Nest(wiring.Component):
         Steady from ``start`` on while ``walking``.
     a, b, y : ``Out(stream.Signature(Step(configuration)))``
         The streams' steps.
+    running : ``Out(1)``
+        A step is still to be sent: with ``valid`` of a stream, that is still to come or to go.
     walking : ``Out(1)``
-        A step is still to be taken.
+        A step of some stream is still to be taken.
 
     Latency: that of ``queue``, and 1 cycle more unless ``plain``. Throughput: a step of every
     stream a cycle; the slowest stream holds up the others when its queue is full.
@@ -71,6 +73,7 @@ class Nest(wiring.Component):
     a: stream.Interface
     b: stream.Interface
     y: stream.Interface
+    running: Signal
     walking: Signal
 
     def __init__(self, configuration: Configuration, queue: Stage) -> None:
@@ -86,8 +89,8 @@ class Nest(wiring.Component):
                 "in_use": In(3),
                 "loops": In(Loops(configuration)),
                 **dict.fromkeys(STREAMS, steps),
-                "walking": Out(1),
                 "running": Out(1),
+                "walking": Out(1),
             }
         )
 
@@ -100,7 +103,9 @@ class Nest(wiring.Component):
         done = self._count(m, running, goes, strided)
         outer = _innermost(done[1:])
         all_done = Cat(1, done[1:]).all()
-        room: Value = running  # for a step of any stream: one that is not told of this one too
+        # A stream that is not told of this step holds it up too: what it has to do does not wait
+        # for this step, and to ask would be long.
+        room: Value = running
         waiting: Value = running
         for number, name in enumerate(STREAMS):
             m.submodules[name] = queue = self._queue(Step(self._configuration))

@@ -217,12 +217,20 @@ def gathered(size: int) -> tuple[Walk, Walk]:
     return a, Walk(0, [size, 200], [2, 2 * size], Mode.DENSE, Lane.BITS_16)
 
 
+def flushes_in_a_row() -> tuple[Walk, Walk]:
+    """Pairs of rows that flush; at 32 bits the first ends with a burst of one beat, and the second
+    is a whole block."""
+    a = Walk(4, [64, 2, 30], [1, 60, 0], Mode.DENSE, Lane.BITS_8)
+    return a, Walk(1, [64, 2, 30], [1, 64, 128], Mode.DENSE, Lane.BITS_8)
+
+
 FILLING = {
     "dense": (dense(3, 4000), dense(6, 1)),
     "dense, a word ahead": (dense(6, 4000), dense(3, 1)),
     "a word, two beats": rows(0, 7, 2),
     "two words, a beat": rows(7, 0, 2),
     "two words, three beats": rows(0, 7, 15),
+    "bursts that flush one behind the other": flushes_in_a_row(),
     "gather, a beat a run": gathered(1),
     "gather, eight elements": gathered(8),
     "repeat": (
