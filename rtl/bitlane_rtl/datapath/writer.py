@@ -198,7 +198,6 @@ class Writer(wiring.Component):
         opened: Queue,
     ) -> Signal:
         """Send beats of bursts. Returns whether the newest is torn, as `_halt` does."""
-        config = self._configuration
         burst, entering = bursts.p, beats.i.p
         inside = Signal()
         left = Signal(range(BEATS_PER_BLOCK), reset_less=True)
@@ -241,16 +240,9 @@ class Writer(wiring.Component):
             with m.Else():
                 m.d.sync += [left.eq(burst.length - 1), more.eq(burst.length != 1)]
         torn = self._halt(m, halted, spoils, strays, inside)
-
         for byte, is_in_span in enumerate(self._span(m, burst, begins, ends)):
             m.d.comb += entering.strobe[byte].eq(is_in_span & ~halted)
-        if Mode.STRIDED in config.modes:
-            self._scatter(m, burst.tag, beats, go, halted)
-        else:
-            m.d.comb += [
-                entering.data.eq(self.i.p.data),
-                self.i.ready.eq(go & ~halted),
-            ]
+        self._fill(m, burst.tag, beats, go, halted)
         return torn
 
     def _span(self, m: Module, burst: Any, begins: Signal, ends: Signal) -> list[Value]:
@@ -276,6 +268,16 @@ class Writer(wiring.Component):
         with m.If(halted & inside):
             m.d.sync += torn.eq(1)
         return torn
+
+    def _fill(self, m: Module, tag: Any, beats: Skid, go: Signal, halted: Signal) -> None:
+        """Send the data with the beat, if any."""
+        if Mode.STRIDED in self._configuration.modes:
+            self._scatter(m, tag, beats, go, halted)
+        else:
+            m.d.comb += [
+                beats.i.p.data.eq(self.i.p.data),
+                self.i.ready.eq(go & ~halted),
+            ]
 
     def _scatter(self, m: Module, tag: Any, beats: Skid, go: Signal, halted: Signal) -> None:
         """Send one element of a beat at a time, copied to every place that it could go to."""
