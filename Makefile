@@ -70,7 +70,7 @@ performance: $(DEMO_READY) ## Write docs/performance.md from the figures in docs
 	@echo "wrote docs/performance.md"
 
 docs: $(DEMO_READY) ## Write docs/registers.md from the contract between circuit and driver
-	@$(BIN)/python -m bitlane.abi_page > docs/registers.md.new
+	@$(BIN)/python -m bitlane.command_line.registers_page > docs/registers.md.new
 	@mv docs/registers.md.new docs/registers.md
 	@echo "wrote docs/registers.md"
 

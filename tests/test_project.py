@@ -77,8 +77,8 @@ def test_the_host_runs_on_numpy_alone() -> None:
     """What a board's user has: the standard library, NumPy, and bitlane without its extras."""
     script = (
         "import sys; before = set(sys.modules)\n"
-        "import bitlane, bitlane.dml, bitlane.cli, bitlane.info_command, bitlane.run_command\n"
-        "import bitlane.demo.command\n"
+        "import bitlane, bitlane.dml, bitlane.demo.command\n"
+        "from bitlane.command_line import cli, info, run\n"
         "tops = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
         "print(*sorted(tops - set(sys.stdlib_module_names)))"
     )

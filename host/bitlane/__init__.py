@@ -9,8 +9,6 @@ y = bitlane.bit_not(a)  # on the default device
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from .allocator import OutOfDeviceMemory
-from .arrays import DataTypeError, OutOfRangeError, ShapeError
 from .default import (
     bit_and,
     bit_count,
@@ -23,9 +21,11 @@ from .default import (
 )
 from .device import Device
 from .device import open_device as open
+from .driver.allocator import OutOfDeviceMemory
+from .driver.ring import DeviceFault
 from .errors import BitlaneError, DeviceError, DeviceTimeout, DmlError, LinkError
-from .lowering import LayoutError, UnsupportedError
-from .ring import DeviceFault
+from .jobs.lowering import LayoutError, UnsupportedError
+from .jobs.operands import DataTypeError, OutOfRangeError, ShapeError
 from .version import __version__
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Final
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from .arrays import AnyArray
 from .device import Device, open_device
+from .jobs.operands import AnyArray
 
 __all__ = [
     "bit_and",

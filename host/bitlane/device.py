@@ -10,7 +10,10 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from bitlane_rtl.abi import Op
 
-from .arrays import (
+from .closing import Closing
+from .driver.driver import Runtime
+from .errors import LinkError
+from .jobs.operands import (
     AnyArray,
     as_array,
     as_pair,
@@ -22,11 +25,8 @@ from .arrays import (
     result_shape,
     use_output,
 )
-from .closing import Closing
-from .errors import LinkError
-from .link import open_link
-from .runtime import Runtime
-from .streaming import Target, compute
+from .jobs.streaming import Target, compute
+from .links.link import open_link
 
 __all__ = ["Device", "open_device"]
 

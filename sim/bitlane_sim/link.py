@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.link import BytesLike, Link
+from bitlane.links.link import BytesLike, Link
 from bitlane.sizes import parse_size
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration

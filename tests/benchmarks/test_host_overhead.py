@@ -16,8 +16,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 import bitlane
 from bitlane import dml
 from bitlane.device import Device
-from bitlane.link import Link
-from bitlane.runtime import Runtime
+from bitlane.driver.driver import Runtime
+from bitlane.links.link import Link
 from support.host.line import LeanLink
 
 MIB = 1 << 20

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bitlane.cli import CHECK_FAILED, UNUSABLE, main
+from bitlane.command_line.cli import CHECK_FAILED, UNUSABLE, main
 from bitlane.errors import BitlaneError
 from bitlane_boards import boards
 from bitlane_boards.board import Board

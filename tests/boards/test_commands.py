@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane.cli import CHECK_FAILED, DONE, UNUSABLE, main
+from bitlane.command_line.cli import CHECK_FAILED, DONE, UNUSABLE, main
 from bitlane_boards import boards
 from bitlane_boards.command_line.devices import connected, url_of
 from bitlane_boards.flow.families import FLOWS

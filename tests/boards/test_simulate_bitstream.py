@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane.cli import DONE, main
+from bitlane.command_line.cli import DONE, main
 from bitlane_boards import boards
 from bitlane_boards.readback.asc import Bits
 from bitlane_boards.readback.ice40 import extract
@@ -31,7 +31,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 DEADLINE = 300
 """Seconds after which a program that should have ended is given up."""
 
-MAIN = "import sys; from bitlane.cli import main; sys.exit(main())"
+MAIN = "import sys; from bitlane.command_line.cli import main; sys.exit(main())"
 
 
 @pytest.fixture(scope="module")

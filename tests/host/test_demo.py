@@ -9,10 +9,10 @@ import pytest
 from PIL import Image
 
 import bitlane
-from bitlane.cli import CHECK_FAILED, DONE, UNUSABLE, main
+from bitlane.command_line.cli import CHECK_FAILED, DONE, UNUSABLE, main
 from bitlane.demo import digits, parity, picture, traffic
 from bitlane.demo.progress import progress
-from bitlane.runtime import Runtime
+from bitlane.driver.driver import Runtime
 from bitlane_rtl import abi
 from support.models.device import ModelLink
 

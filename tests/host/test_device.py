@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane import default, reference
 from bitlane.device import Device, open_device
+from bitlane.driver.driver import Runtime
 from bitlane.errors import LinkError
-from bitlane.lowering import UnsupportedError
-from bitlane.runtime import Runtime
+from bitlane.jobs.lowering import UnsupportedError
 from bitlane_rtl.abi import CONTROL_BASE, Lane, Mode, Op
 from support.host.arrays import INTEGERS, TYPES, link_of, model, random, same
 from support.models.device import ModelLink
@@ -203,8 +203,8 @@ def test_the_modules_that_see_data_have_no_bit_operators() -> None:
     """Operators call NumPy's functions past any patch, so the source must not have any."""
     folder = Path(bitlane.__file__).parent
     operators = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert, ast.LShift, ast.RShift)
-    names = ["device", "arrays", "aliasing", "streaming", "transfer", "tiles", "default"]
-    for name in [*names, "runtime", "link"]:
+    jobs = [f"jobs/{name}" for name in ("operands", "aliasing", "streaming", "transfer", "tiles")]
+    for name in ["device", "default", *jobs, "driver/driver", "links/link"]:
         tree = ast.parse((folder / f"{name}.py").read_text())
         types = {
             id(part)

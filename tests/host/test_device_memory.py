@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bitlane import reference
-from bitlane.allocator import Buffer, OutOfDeviceMemory
 from bitlane.device import Device
-from bitlane.ring import DeviceFault
+from bitlane.driver.allocator import Buffer, OutOfDeviceMemory
+from bitlane.driver.ring import DeviceFault
 from support.host.arrays import link_of, model, random, same, uploads
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]

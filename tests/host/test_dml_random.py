@@ -15,7 +15,7 @@ from bitlane import dml, reference
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType
 from bitlane.dml.operators import OPERATOR_DESCS, InPlace, OperatorDesc
 from bitlane.dml.rules import supported_types
-from bitlane.runtime import Runtime
+from bitlane.driver.driver import Runtime
 from support.models.device import ModelLink
 
 LEVEL = dml.FeatureLevel.LEVEL_4_1

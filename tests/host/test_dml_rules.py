@@ -199,7 +199,7 @@ def test_refuses_outputs_that_cannot_be_decided(monkeypatch: pytest.MonkeyPatch)
     output = BufferTensorDesc(DataType.UINT8, [4, 3], strides)
     desc = dml.ElementWiseBitNotOperatorDesc(sizes, output)
     create(desc)
-    monkeypatch.setattr("bitlane.overlap.WORK_LIMIT", 0)
+    monkeypatch.setattr("bitlane.jobs.overlap.WORK_LIMIT", 0)
     refuse(desc, "OutputTensor", "Strides", strides, "too intricate to tell, so refused")
 
 

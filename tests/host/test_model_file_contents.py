@@ -9,8 +9,8 @@ import pytest
 
 from bitlane import dml
 from bitlane.device import Device
+from bitlane.driver.driver import Runtime
 from bitlane.model_file import ModelFileError, load_model, prepare
-from bitlane.runtime import Runtime
 from support.models.device import ModelLink
 
 

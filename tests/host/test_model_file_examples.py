@@ -6,8 +6,8 @@ import pytest
 
 from bitlane import dml
 from bitlane.dml.device import Engine
+from bitlane.driver.driver import Runtime
 from bitlane.model_file import load_model, prepare, run
-from bitlane.runtime import Runtime
 from support.host.fake_runtime import FakeRuntime
 from support.models.device import ModelLink
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane.cli import main
+from bitlane.command_line.cli import main
 from bitlane.model_file import ModelFileError, load_model
 from support.host.fake_runtime import FakeRuntime
 from support.host.model_runner import Runner, buffer, not_model

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import bitlane.validate_command
+import bitlane.command_line.validate
 from bitlane import reference
-from bitlane.cli import main
+from bitlane.command_line.cli import main
+from bitlane.driver.driver import Runtime
 from bitlane.errors import LinkError
-from bitlane.link import BytesLike
-from bitlane.runtime import Runtime
+from bitlane.links.link import BytesLike
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
 from bitlane_rtl.abi import (
@@ -424,7 +424,7 @@ def test_an_operation_that_hangs_fails_and_the_next_ones_are_tried() -> None:
 
 
 def test_a_device_that_does_not_recover_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bitlane.ring._CLEAR_SECONDS", 0.05)
+    monkeypatch.setattr("bitlane.driver.ring._CLEAR_SECONDS", 0.05)
     passed, lines = lines_of(HangingLink(Op.NOT, deaf=True))
     assert not passed
     assert "CLEAR has had no effect" in "".join(lines)
@@ -436,7 +436,7 @@ def test_a_device_that_does_not_recover_ends_it(monkeypatch: pytest.MonkeyPatch)
 
 def command(*arguments: str) -> int:
     parser = argparse.ArgumentParser(prog="bitlane")
-    bitlane.validate_command.add_validate(parser.add_subparsers())
+    bitlane.command_line.validate.add_validate(parser.add_subparsers())
     namespace = parser.parse_args(["validate", *arguments])
     code: int = namespace.run(namespace)
     return code
@@ -450,7 +450,7 @@ def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         opened.append(url)
         return (FlippingLink if "bad" in url else ModelLink)(memory_bytes=16 * KIB)
 
-    monkeypatch.setattr(bitlane.validate_command, "open_link", opener)
+    monkeypatch.setattr(bitlane.command_line.validate, "open_link", opener)
     return opened
 
 

@@ -35,7 +35,11 @@ _BOARD = (
 )
 
 OWN: Mapping[str, tuple[str, ...]] = {
-    "abi/": ("tests/host/test_abi_page.py", "tests/host/test_commands.py", "tests/rtl/control"),
+    "abi/": (
+        "tests/host/command_line/test_registers_page.py",
+        "tests/host/driver/test_commands.py",
+        "tests/rtl/control",
+    ),
     "abi/link.py": ("tests/host/links/test_frames.py", "tests/rtl/link/test_bridge.py"),
     "bit_unit/": ("tests/rtl/bit_unit/test_bit_unit.py",),
     "bit_unit/halves.py": ("tests/rtl/bit_unit/test_halves.py",),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane.cli import main
+from bitlane.command_line.cli import main
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.bench import command, commands

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane.commands import Command
+from bitlane.driver.commands import Command
 from bitlane_rtl.abi import Lane, Op
 from bitlane_sim.bench import commands
 from bitlane_sim.bench.contract import full_engine

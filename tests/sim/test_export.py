@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane.cli import DONE, UNUSABLE, main
+from bitlane.command_line.cli import DONE, UNUSABLE, main
 from bitlane_rtl.abi import CONTROL_BASE, Mode
 from bitlane_rtl.bus.axi4 import CACHE, PROT
 from bitlane_rtl.configuration import Configuration

@@ -7,7 +7,7 @@ import pytest
 
 import bitlane_sim.link
 from bitlane.errors import LinkError
-from bitlane.link import open_link as open_any
+from bitlane.links.link import open_link as open_any
 from bitlane_rtl.abi import Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.evaluator import SimulationError

@@ -10,10 +10,10 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 
 import bitlane_sim.system
+from bitlane.driver.driver import Runtime
+from bitlane.driver.ring import DeviceFault
 from bitlane.errors import LinkError
-from bitlane.lowering import View
-from bitlane.ring import DeviceFault
-from bitlane.runtime import Runtime
+from bitlane.jobs.lowering import View
 from bitlane_rtl.abi import CONTROL_BASE, IDENTITY, Lane, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bitlane import cli
+from bitlane.command_line import cli
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_sim.link import SimulatorLink
 

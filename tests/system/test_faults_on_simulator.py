@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
+from bitlane.driver.ring import DeviceFault
 from bitlane.errors import DeviceError, DeviceTimeout
-from bitlane.lowering import View
-from bitlane.ring import DeviceFault
+from bitlane.jobs.lowering import View
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Op, Port, Status
 from bitlane_sim.memory.control import Hang, Response
 from support.system.devices import DEVICES, heal, noise, opened, simulator_of
@@ -97,7 +97,7 @@ def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
 
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bitlane.ring._CLEAR_SECONDS", CLEAR_SECONDS)
+    monkeypatch.setattr("bitlane.driver.ring._CLEAR_SECONDS", CLEAR_SECONDS)
 
 
 @pytest.mark.parametrize("response", [Response.SLVERR, Response.DECERR])

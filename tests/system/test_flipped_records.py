@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane import lowering
-from bitlane.commands import encode
-from bitlane.lowering import View
+from bitlane.driver.commands import encode
+from bitlane.jobs import lowering
+from bitlane.jobs.lowering import View
 from bitlane_rtl.abi import CONTROL_BASE, RING_OFFSET, Op, Status, register
 from support.system.devices import DEVICES, link_of, noise, opened, simulator_of
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane import dml, reference
-from bitlane.arrays import bits
-from bitlane.lowering import lower
-from bitlane.runtime import Runtime
-from bitlane.transfer import store
+from bitlane.driver.driver import Runtime
+from bitlane.jobs.lowering import lower
+from bitlane.jobs.operands import bits
+from bitlane.jobs.transfer import store
 from bitlane_rtl.abi import Op
 from support.host.arrays import random, same
 from support.system.devices import DEFAULT, opened
@@ -84,7 +84,7 @@ def guard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patches:
         for name in FUNCTIONS:
             patches.setattr(np, name, refuse)
-        for module in ("device", "streaming"):
+        for module in ("device", "jobs.streaming"):
             patches.setattr(f"bitlane.{module}.bits", lambda array: bits(array).view(Guarded))
         patches.setattr(Runtime, "read", lambda *where: read(*where).view(Guarded))
         patches.setattr(Runtime, "write", checked_write)
@@ -165,7 +165,7 @@ def test_what_comes_back_is_what_the_circuit_was_told(
     a, b = (array.astype("u1") for array in operands(told))
     expected = reference.compute(does, a, b, saturate=True)
     monkeypatch.setattr(
-        "bitlane.runtime.lower", lambda op, *rest, **more: lower(does, *rest, **more)
+        "bitlane.driver.driver.lower", lambda op, *rest, **more: lower(does, *rest, **more)
     )
     assert same(CALLS[told](device, a, b), expected)
 
@@ -200,9 +200,9 @@ def test_a_computation_on_the_host_is_caught(
 def test_a_computation_on_what_the_device_gave_back_is_caught(
     device: bitlane.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bitlane.streaming.store", lambda content, *to: store(~content, *to))
+    monkeypatch.setattr("bitlane.jobs.streaming.store", lambda content, *to: store(~content, *to))
     with pytest.raises(HostComputation, match="invert"):
         device.bit_not(random(9, "u4", 1), out=np.zeros(9, "u4"))
-    monkeypatch.setattr("bitlane.streaming._array", lambda target, data: ~data)
+    monkeypatch.setattr("bitlane.jobs.streaming._array", lambda target, data: ~data)
     with pytest.raises(HostComputation, match="invert"):
         device.bit_not(random(9, "u4", 1))

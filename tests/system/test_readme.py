@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane.cli import DONE, main
+from bitlane.command_line.cli import DONE, main
 from bitlane_sim.bench import cycles
 from bitlane_sim.bench.contract import measure
 from bitlane_sim.simulator import choose_evaluator

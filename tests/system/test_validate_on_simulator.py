@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane.link import open_link
-from bitlane.lowering import lower
-from bitlane.runtime import Runtime
+from bitlane.driver.driver import Runtime
+from bitlane.jobs.lowering import lower
+from bitlane.links.link import open_link
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
 from bitlane_rtl.abi import Op
@@ -71,7 +71,7 @@ def test_a_bus_error_fails_what_meets_it_and_nothing_else() -> None:
 
 
 def test_a_memory_that_hangs_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bitlane.ring._CLEAR_SECONDS", 0.2)
+    monkeypatch.setattr("bitlane.driver.ring._CLEAR_SECONDS", 0.2)
 
     def prepare(runtime: Runtime) -> None:
         runtime.timeout = 0.3
@@ -114,6 +114,6 @@ def test_a_circuit_that_computes_something_else(
             rest = (*rest[:3], rest[1])
         return lower(does if op is told else op, *rest, **more)
 
-    monkeypatch.setattr("bitlane.runtime.lower", wrong)
+    monkeypatch.setattr("bitlane.driver.driver.lower", wrong)
     _, lines = validated(NARROW, quick=True)
     assert set(failures(lines)) == {told.name, "known answers", "overlap"}

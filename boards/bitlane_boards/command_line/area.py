@@ -7,7 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from bitlane.cli import CHECK_FAILED, DONE, Subparsers, whole_number
+from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane_sim.bench.record import check_writable, record, write_json
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bitlane.cli import CHECK_FAILED, DONE, Subparsers
+from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers
 from bitlane.errors import BitlaneError
 
 from .. import Board, boards

@@ -5,7 +5,7 @@ import sys
 from collections import defaultdict
 from typing import Any
 
-from bitlane.cli import DONE, Subparsers
+from bitlane.command_line.cli import DONE, Subparsers
 from bitlane.errors import BitlaneError
 from bitlane_rtl.abi.link import DEFAULT_BAUD
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bitlane.cli import CHECK_FAILED, DONE, Subparsers
+from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers
 from bitlane.errors import BitlaneError
 
 from ..flow.families import FLOWS

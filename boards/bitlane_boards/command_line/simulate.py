@@ -8,7 +8,7 @@ import contextlib
 import sys
 from pathlib import Path
 
-from bitlane.cli import DONE, Subparsers
+from bitlane.command_line.cli import DONE, Subparsers
 from bitlane.errors import BitlaneError
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.pins import PinSimulation

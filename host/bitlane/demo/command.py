@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import bitlane
-from bitlane.cli import CHECK_FAILED, DONE, Subparsers, whole_number
+from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers, whole_number
 from bitlane.device import Device
 from bitlane.errors import BitlaneError
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bitlane.arrays import AnyArray
 from bitlane.device import Device
+from bitlane.jobs.operands import AnyArray
 
 __all__ = ["Cost", "Meter", "MeteredDevice", "table"]
 

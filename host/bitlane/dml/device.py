@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from bitlane_rtl.abi import Op
 
-from ..allocator import Buffer as Allocation
 from ..closing import Closing
+from ..driver.allocator import Buffer as Allocation
+from ..driver.geometry import Geometry
 from ..errors import DmlError, DmlTypeError
-from ..geometry import Geometry
-from ..lowering import View
+from ..jobs.lowering import View
 from .buffer import Buffer
 from .operators import ALL_TYPES, SMALL_UNSIGNED_TYPES, OperatorDesc
 from .recorder import CommandList, CommandRecorder, run
@@ -34,7 +34,7 @@ _UNSUPPORTED = "DXGI_ERROR_UNSUPPORTED"
 
 
 class Engine(Protocol):
-    """What this package asks of a runtime; ``bitlane.runtime.Runtime`` is one."""
+    """What this package asks of a runtime; ``bitlane.driver.driver.Runtime`` is one."""
 
     @property
     def geometry(self) -> Geometry: ...
@@ -69,9 +69,10 @@ class DeviceWithEngine(Protocol):
 class Device(Closing):
     """``IDMLDevice`` on a bitlane device.
 
-    ``device`` is a ``bitlane.Device`` or a ``bitlane.runtime.Runtime``; it stays the caller's to
-    close. ``feature_level`` is what the device presents itself as: what that level lacks is
-    refused. Closing this object (or leaving its ``with`` statement) gives back its buffers.
+    ``device`` is a ``bitlane.Device`` or a ``bitlane.driver.driver.Runtime``; it stays the
+    caller's to close. ``feature_level`` is what the device presents itself as: what that level
+    lacks is refused. Closing this object (or leaving its ``with`` statement) gives back its
+    buffers.
 
     DirectML removes its device after an invalid call to a method that returns nothing, and only a
     new one helps. Here the call raises, changes nothing, and the device stays usable.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import DmlError
-from ..lowering import View
+from ..jobs.lowering import View
 from .binding import BufferBinding
 from .buffer import PIECE
 from .table import (

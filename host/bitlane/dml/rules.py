@@ -9,7 +9,7 @@ device. Pages are named as in MicrosoftDocs: "BUFFER_TENSOR_DESC" is
 from math import prod
 
 from ..errors import DmlError, DmlTypeError
-from ..overlap import overlaps_itself
+from ..jobs.overlap import overlaps_itself
 from .operators import (
     SMALL_UNSIGNED_TYPES,
     ElementWiseBitCountOperatorDesc,

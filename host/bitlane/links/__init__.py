@@ -1,1 +1,1 @@
-"""Links to boards. Each moves bytes and knows nothing of commands; ``open_link`` finds them."""
+"""Links to devices. Each moves bytes and knows nothing of commands; ``open_link`` finds them."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.link import BytesLike, Link
+from bitlane.links.link import BytesLike, Link
 from bitlane_rtl.abi.link import HELLO_BYTES, LINK_VERSION, SEQUENCES, Answer, Request
 
 from .cuts import Cuts

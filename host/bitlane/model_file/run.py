@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import dml, reference
-from ..allocator import OutOfDeviceMemory
 from ..dml.buffer import PIECE
 from ..dml.tensor import last_element
+from ..driver.allocator import OutOfDeviceMemory
 from .dispatchables import dml_error
 from .errors import Fact, ModelFileError
 from .model import Binding, Dispatch, Dispatchable, Model, Print, Values

@@ -12,7 +12,7 @@ from bitlane_rtl.abi import Op
 
 from .. import dml
 from ..dml.operators import OPERATOR_DESCS
-from ..lowering import View
+from ..jobs.lowering import View
 from .session import CheckFailed, Session, plural
 
 __all__ = ["check_answers"]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import Op
 
 from .. import reference
-from ..commands import Command
-from ..lowering import View
+from ..driver.commands import Command
+from ..jobs.lowering import View
 from .session import CheckFailed, Session
 
 __all__ = ["Arena", "Place", "Tensor"]

@@ -7,8 +7,8 @@ import numpy as np
 
 from bitlane_rtl.abi import RECORD, RECORD_SEAL, Bits, Lane, Op
 
-from ..commands import Command, Walk
-from ..ring import Words
+from ..driver.commands import Command, Walk
+from ..driver.ring import Words
 from .session import Session
 
 __all__ = [

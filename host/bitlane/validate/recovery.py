@@ -19,9 +19,9 @@ from bitlane_rtl.abi import (
 )
 
 from .. import reference
-from ..commands import Command, Walk, encode
-from ..control import status_name
-from ..ring import DeviceFault, Words
+from ..driver.commands import Command, Walk, encode
+from ..driver.control import status_name
+from ..driver.ring import DeviceFault, Words
 from .records import (
     CONTROL,
     ELEMENTS,

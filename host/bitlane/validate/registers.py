@@ -25,9 +25,9 @@ from bitlane_rtl.abi import (
     register,
 )
 
-from ..commands import Command, encode
-from ..control import status_name
-from ..ring import Words
+from ..driver.commands import Command, encode
+from ..driver.control import status_name
+from ..driver.ring import Words
 from .records import CONTROL, SLOT, looped, plain_job, sealed, with_bits, with_field, with_word
 from .session import CheckFailed, Session, plural
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..geometry import Geometry
-from ..runtime import Runtime
+from ..driver.driver import Runtime
+from ..driver.geometry import Geometry
 
 __all__ = ["CheckFailed", "Session", "plural"]
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bitlane.cli import CHECK_FAILED, DONE, Subparsers, whole_number
+from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers, whole_number
 
 from ..cxxrtl.toolchain import find_compiler
 from ..evaluator import SimulationError

@@ -1,6 +1,6 @@
 """The work that is measured: commands on fixed addresses. Runs nothing."""
 
-from bitlane.commands import Command, Walk
+from bitlane.driver.commands import Command, Walk
 from bitlane_rtl.abi import Lane, Mode, Op
 
 from .job import dense, move

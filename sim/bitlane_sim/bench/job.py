@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bitlane.commands import Command, Walk, encode
+from bitlane.driver.commands import Command, Walk, encode
 from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, Lane, Mode, Op, register
 
 from ..evaluator import SimulationError

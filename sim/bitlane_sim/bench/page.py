@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bitlane.cli import DONE, UNUSABLE
+from bitlane.command_line.cli import DONE, UNUSABLE
 
 from .record import BenchError, check_writable, replace
 

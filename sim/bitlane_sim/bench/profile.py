@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 
-from bitlane.commands import Command
+from bitlane.driver.commands import Command
 from bitlane_rtl.abi import Lane, Op
 
 from ..simulator import Simulator

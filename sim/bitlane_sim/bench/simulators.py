@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from bitlane.device import Device
-from bitlane.runtime import Runtime
+from bitlane.driver.driver import Runtime
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configurations import full
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane.commands import Command, Walk
+from bitlane.driver.commands import Command, Walk
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Mode, register
 
 from ..evaluator import Get, Set, SimulationError, Step

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
 
-from bitlane.cli import DONE, Subparsers, whole_number
+from bitlane.command_line.cli import DONE, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.sizes import parse_size
 from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Lane, Mode, Op

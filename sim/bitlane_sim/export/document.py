@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from bitlane import abi_page
+from bitlane.command_line import registers_page
 from bitlane.version import __version__
 from bitlane_rtl import abi
 from bitlane_rtl.bus.axi4 import CACHE, PROT
@@ -152,7 +152,7 @@ def _meaning(port: str) -> str:
 
 def _registers() -> str:
     """The page of the project on registers, a level further down, without its first comment."""
-    lines = [line for line in abi_page.page().splitlines() if not line.startswith("<!--")]
+    lines = [line for line in registers_page.page().splitlines() if not line.startswith("<!--")]
     text = "\n".join(f"#{line}" if line.startswith("#") else line for line in lines) + "\n"
     # Where a board's link shows the window is nothing to others.
     text = text.replace(f" and which a link shows at `{abi.CONTROL_BASE:#010x}`", "")

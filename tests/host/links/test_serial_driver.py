@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from bitlane.device import Device
+from bitlane.driver.driver import Runtime
 from bitlane.errors import BitlaneError, LinkError
 from bitlane.links import serial_link
-from bitlane.runtime import Runtime
 from bitlane_rtl.abi import CONTROL_BASE, register
 from support.board.driver import DriverDevice
 from support.board.line import ModelPort, Noise, connected

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitlane.errors import LinkError
-from bitlane.link import BytesLike
+from bitlane.links.link import BytesLike
 from bitlane.links.serial_link import SerialLink
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
 from bitlane_rtl.abi.link import Request

@@ -14,8 +14,8 @@ import serial
 
 import bitlane
 from bitlane.errors import LinkError
-from bitlane.link import open_link as open_any_link
 from bitlane.links import serial as serial_module
+from bitlane.links.link import open_link as open_any_link
 from bitlane.links.serial import open_link
 from bitlane_rtl.abi import ABI_VERSION, IDENTITY
 from support.board.driver import DriverDevice

@@ -2,9 +2,9 @@
 
 import re
 
+from bitlane.driver.driver import Runtime
 from bitlane.errors import BitlaneError
 from bitlane.links.serial_link import SerialLink
-from bitlane.runtime import Runtime
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
 from bitlane_boards.board import Board

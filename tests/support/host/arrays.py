@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.device import Device
-from bitlane.runtime import Runtime
+from bitlane.driver.driver import Runtime
 from bitlane_rtl.abi import CONTROL_BASE
 from support.models.device import ModelLink
 

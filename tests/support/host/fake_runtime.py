@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bitlane import reference
-from bitlane.allocator import Allocator, Buffer
-from bitlane.geometry import Geometry
-from bitlane.lowering import View
+from bitlane.driver.allocator import Allocator, Buffer
+from bitlane.driver.geometry import Geometry
+from bitlane.jobs.lowering import View
 from bitlane_rtl.abi import Lane, Op
 
 BASE = 0x4000_0000
@@ -30,7 +30,7 @@ class FakeLink:
 
 
 class FakeRuntime:
-    """``bitlane.runtime.Runtime`` as far as ``bitlane.dml`` and model files use it."""
+    """``bitlane.driver.driver.Runtime`` as far as ``bitlane.dml`` and model files use it."""
 
     def __init__(
         self,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from bitlane.device import Device
-from bitlane.link import BytesLike
-from bitlane.runtime import Runtime
+from bitlane.driver.driver import Runtime
+from bitlane.links.link import BytesLike
 from bitlane_rtl.abi import CONTROL_BASE, Mode, Op
 from support.models.device import ModelLink
 from support.models.record import Bytes, Record

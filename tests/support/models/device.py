@@ -9,7 +9,7 @@ from time import sleep
 
 import numpy as np
 
-from bitlane.link import BytesLike, Link
+from bitlane.links.link import BytesLike, Link
 from bitlane_rtl.abi import (
     ABI_VERSION,
     COMPLETION,

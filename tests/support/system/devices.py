@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane.runtime import Runtime
+from bitlane.driver.driver import Runtime
 from bitlane_sim.link import SimulatorLink
 from bitlane_sim.simulator import Simulator
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from bitlane.device import Device
+from bitlane.driver.driver import Runtime
 from bitlane.errors import BitlaneError
 from bitlane.links import serial_link
 from bitlane.links.serial_link import SerialLink
-from bitlane.runtime import Runtime
 from bitlane_boards import boards
 from bitlane_boards.readback.netlist import rtl_model
 from bitlane_sim.pins import PinSimulation, SimulatedPort

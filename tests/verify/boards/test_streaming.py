@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bitlane.device import Device
-from bitlane.runtime import Runtime
+from bitlane.driver.driver import Runtime
 from bitlane_boards import boards
 from bitlane_boards.readback.netlist import rtl_model
 from support.boards.session import SILENCE, connect, opened

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bitlane.device import Device
-from bitlane.runtime import Runtime
+from bitlane.driver.driver import Runtime
 from bitlane_boards import boards
 from bitlane_boards.readback.netlist import rtl_model
 from bitlane_sim.pins import PinModel, PinSimulation

@@ -1,0 +1,1 @@
+"""The `bitlane` program: finds its subcommands, reads words and prints answers."""

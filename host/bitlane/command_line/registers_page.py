@@ -1,0 +1,161 @@
+"""The page docs/registers.md, rendered from `bitlane_rtl.abi`; `make docs` writes it.
+
+Rendering only: whatever the page says about the contract must stand in `abi`. Its example is packed
+by the driver.
+"""
+
+from collections.abc import Iterable, Sequence
+from inspect import cleandoc
+
+from bitlane_rtl import abi
+
+from .. import abi_example
+
+__all__ = ["page"]
+
+_ACCESS = {
+    abi.Access.READ: "read",
+    abi.Access.READ_WRITE: "read, write",
+    abi.Access.WRITE: "write",
+}
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    lines = [heads, ["---"] * len(heads), *rows]
+    texts = ["| " + " | ".join(str(cell) for cell in line) + " |" for line in lines]
+    # Two powers in a line would make what stands between them bold.
+    return [text.replace("**", "^") for text in texts] + [""]
+
+
+def _position(bits: abi.Bits) -> str:
+    high = bits.low + bits.width - 1
+    return str(high) if bits.width == 1 else f"{high}:{bits.low}"
+
+
+def _bits(title: str, fields: Sequence[abi.Bits]) -> list[str]:
+    rows = [(_position(bits), f"`{bits.name}`", bits.summary) for bits in fields]
+    return [f"### {title}", "", *_table(("Bits", "Field", "Meaning"), rows)]
+
+
+def _codes(title: str, codes: type[abi.Code]) -> list[str]:
+    rows = [(f"{code.value:#x}", f"`{code.name}`", code.summary) for code in codes]
+    return [f"### {title}", "", *_table(("Value", "Name", "Meaning"), rows)]
+
+
+def _paragraphs(text: str) -> list[str]:
+    """``text`` with each of its paragraphs on a line."""
+    paragraphs = cleandoc(text).split("\n\n")
+    return [line for part in paragraphs for line in (" ".join(part.split()), "")]
+
+
+def _reset(entry: abi.Register) -> str:
+    return "as built" if entry.reset is None else f"`{entry.reset:#x}`"
+
+
+def _window() -> list[str]:
+    """The control window, and the registers in it."""
+    registers = [
+        (
+            f"`{entry.offset:#04x}`",
+            f"`{entry.name}`",
+            _ACCESS[entry.access],
+            _reset(entry),
+            entry.summary,
+        )
+        for entry in abi.REGISTERS
+    ]
+    size = abi.REGISTERS[-1].offset + abi.WORD_BYTES
+    lines = [
+        "## Control window",
+        "",
+        *_table(
+            ("Offset", "Size", "What"),
+            [
+                ("`0x0000`", f"`{size:#06x}`", "registers"),
+                (f"`{abi.COMPLETION_OFFSET:#06x}`", "a word a slot", "completions, read-only"),
+                (
+                    f"`{abi.RING_OFFSET:#06x}`",
+                    f"{abi.RECORD_BYTES} bytes a slot",
+                    "command ring, write-only",
+                ),
+            ],
+        ),
+        "## Registers",
+        "",
+        *_table(("Offset", "Register", "Access", "After reset", "Meaning"), registers),
+    ]
+    for entry in abi.REGISTERS:
+        if any(bits.summary for bits in entry.bits):
+            lines += _bits(entry.name, entry.bits)
+    return [*lines, *_bits("Completion", abi.COMPLETION)]
+
+
+def _record() -> list[str]:
+    """The command record, and the example."""
+    words = [(field.word, f"`{field.name}`", field.summary) for field in abi.RECORD.values()]
+    example = [
+        (number, f"`{name}`", f"`{value:#010x}`", why)
+        for number, name, value, why in abi_example.rows()
+    ]
+    return [
+        "## Command record",
+        "",
+        (
+            f"{abi.RECORD_WORDS} words, of which a command uses the leading 6 (dense, one operand),"
+            " 8 (dense, two operands) or 12 + 4 (loops - 1): the last if there is more than one"
+            " loop or any stream is STRIDED. The circuit reads no others. The bytes of the words"
+            f" in use XOR to RECORD_SEAL, `{abi.RECORD_SEAL:#04x}`."
+        ),
+        "",
+        *_table(("Word", "Field", "Meaning"), words),
+        (
+            "With byte steps `step_k` of loop `k`, where loop 0 is the run and takes part only if"
+            " the stream is STRIDED:"
+        ),
+        "",
+        "    JUMP_k = step_k - sum(step_i * (count_i - 1) for i < k)",
+        "",
+        "Strides and jumps are signed, modulo 2^32.",
+        "",
+        *_bits("CONTROL", abi.RECORD["CONTROL"].bits),
+        "### Example",
+        "",
+        *_paragraphs(abi_example.STORY),
+        *_table(("Word", "Field", "Value", "Why"), example),
+    ]
+
+
+def page() -> str:
+    """The whole page, Markdown."""
+    lines = [
+        "# Registers and command record",
+        "",
+        "<!-- Written by `make docs` from rtl/bitlane_rtl/abi/. Change it there. -->",
+        "",
+        (
+            f"ABI version {abi.ABI_VERSION}, identity `{abi.IDENTITY:#010x}`. All words are 32"
+            " bits, little-endian. Offsets are bytes from the start of the control window, which is"
+            f" {abi.CONTROL_SIZE // 1024} KiB and which a link shows at `{abi.CONTROL_BASE:#010x}`."
+        ),
+        "",
+        *_window(),
+        *_record(),
+        "## Codes",
+        "",
+        *_codes("Op", abi.Op),
+        *_codes("Lane", abi.Lane),
+        *_codes("Mode", abi.Mode),
+        *_codes("Status", abi.Status),
+        "The lowest code that applies is the one that a command is refused with.",
+        "",
+        *_codes("Port", abi.Port),
+        "## Rules",
+        "",
+    ]
+    for rule in abi.RULES:
+        lines += [f"### {rule.title}", "", *_paragraphs(rule.text)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

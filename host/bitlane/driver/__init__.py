@@ -1,0 +1,1 @@
+"""A device over its link: registers, memory, and a ring of commands. Never sees a data type."""

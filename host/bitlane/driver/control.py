@@ -1,0 +1,92 @@
+"""A device's registers by name, over a link. Knows what they are called, not what to do."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane_rtl.abi import CONTROL_BASE, REGISTERS, WORD_BYTES, Access, Port, Register, Status
+from bitlane_rtl.abi import register as find_register
+
+from ..errors import LinkError
+from ..links.link import BytesLike, Link
+
+__all__ = ["Control", "describe", "status_name"]
+
+_STATE_START: Final = find_register("STATUS").offset
+_COUNTERS_START: Final = find_register("BUSY_CYCLES").offset
+
+
+class Control:
+    """The control window of the device behind ``link``."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def read(self, name: str) -> int:
+        """The register called ``name``. Raises ``KeyError`` if none that can be read is."""
+        entry = find_register(name)
+        if entry.access is Access.WRITE:
+            raise KeyError(f"register {name} can only be written")
+        return self.read_words(entry.offset, 1)[0]
+
+    def write(self, name: str, value: int) -> None:
+        """Set a register. Raises ``KeyError`` if none that can be written is called so."""
+        entry = find_register(name)
+        if entry.access is Access.READ:
+            raise KeyError(f"register {name} can only be read")
+        if not 0 <= value < 1 << 32:
+            raise ValueError(f"register {name}: {value} does not fit in 32 bits")
+        self.write_bytes(entry.offset, value.to_bytes(WORD_BYTES, "little"))
+
+    def read_words(self, offset: int, count: int) -> list[int]:
+        """``count`` adjacent words of the window."""
+        data = self._link.read(CONTROL_BASE + offset, count * WORD_BYTES)
+        if len(data) != count * WORD_BYTES:
+            raise LinkError(
+                f"control window: {len(data)} bytes came from offset {offset:#x};"
+                f" expected {count * WORD_BYTES}"
+            )
+        words: list[int] = np.frombuffer(data, dtype="<u4").tolist()
+        return words
+
+    def write_bytes(self, offset: int, data: BytesLike | NDArray[np.uint32]) -> None:
+        """Write whole words at ``offset`` of the window."""
+        self._link.write(CONTROL_BASE + offset, data)
+
+    def registers(self) -> dict[str, int]:
+        """Every register that can be read, by name."""
+        return {x.name: self.read(x.name) for x in REGISTERS if x.access is not Access.WRITE}
+
+    def counters(self) -> dict[str, int]:
+        """The performance counters by name; all 0 in a circuit that has none."""
+        return {x.name: self.read(x.name) for x in REGISTERS if x.offset >= _COUNTERS_START}
+
+
+def describe(registers: dict[str, int]) -> str:
+    """Registers that hold the engine's state, with their fields, in one line."""
+    return " ".join(
+        _describe(find_register(name), value)
+        for name, value in registers.items()
+        if _STATE_START <= find_register(name).offset < _COUNTERS_START
+    )
+
+
+def _describe(entry: Register, value: int) -> str:
+    if value == 0 or len(entry.bits) < 2:
+        return f"{entry.name}={value:#x}"
+    fields = []
+    for bits in entry.bits:
+        number = bits.extract(value)
+        text = str(number)
+        if entry.name == "FAULT" and bits.name == "CODE":
+            text = status_name(number)
+        elif entry.name == "FAULT" and bits.name == "PORT":
+            text = Port(number).name
+        fields.append(f"{bits.name}={text}")
+    return f"{entry.name}={value:#x}({','.join(fields)})"
+
+
+def status_name(code: int) -> str:
+    """The name of a ``Status`` code, or ``code 77`` for one that the contract does not have."""
+    return Status(code).name if code in Status.__members__.values() else f"code {code}"

@@ -1,0 +1,317 @@
+"""A device as memory and a queue of commands: what the faces for arrays and DirectML stand on.
+
+Knows addresses and views. It never sees a data type, and never computes on data.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from threading import RLock
+from types import TracebackType
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane_rtl.abi import ABI_VERSION, CONTROL_BASE, IDENTITY, Op
+
+from ..closing import Closing
+from ..errors import DeviceError, LinkError
+from ..jobs.lowering import View, lower
+from ..links.link import BytesLike, Link
+from .allocator import Allocator, Buffer
+from .commands import Command
+from .control import Control
+from .geometry import Geometry
+from .ring import Ring, Words, Write
+
+__all__ = ["DEFAULT_TIMEOUT", "Pipeline", "Runtime"]
+
+DEFAULT_TIMEOUT: Final = 60.0
+
+
+class Runtime(Closing):
+    """The device behind ``link``; takes the link over, and closes it in the end.
+
+    Threads may share it: calls wait for each other. After a fault or a timeout it can be used on.
+
+    Raises ``LinkError`` on connecting if there is no bitlane device of this version.
+    """
+
+    timeout: float
+    """Seconds in which a command must retire (default 60)."""
+
+    def __init__(self, link: Link, *, timeout: float = DEFAULT_TIMEOUT) -> None:
+        self.link = link
+        self.timeout = timeout
+        self._lock = RLock()
+        self._control = Control(link)
+        self._identify()
+        self.geometry = Geometry.from_registers(
+            *(
+                self._control.read(name)
+                for name in ("CAPABILITIES", "GEOMETRY", "MEMORY_BASE", "MEMORY_LAST")
+            )
+        )
+        self.allocator = Allocator(self.geometry.memory_base, self.geometry.memory_bytes)
+        self._ring = Ring(link, self._control, self.geometry.slots)
+        # Whoever used the device before may have left it busy, faulty or with counts of its own.
+        self._ring.clear()
+
+    def _identify(self) -> None:
+        for name, expected in (("IDENTITY", IDENTITY), ("VERSION", ABI_VERSION)):
+            got = self._control.read(name)
+            if got != expected:
+                raise LinkError(
+                    f"{self.link.description}: register {name} is {got:#x}; expected"
+                    f" {expected:#x}, a bitlane device of contract version {ABI_VERSION}"
+                )
+
+    def allocate(self, size: int, alignment: int = 64) -> Buffer:
+        """``size`` bytes of the device's memory. Raises ``OutOfDeviceMemory``."""
+        with self._lock:
+            return self.allocator.allocate(size, alignment)
+
+    def free(self, buffer: Buffer) -> None:
+        """Give memory back. Raises ``DeviceError`` if it is not allocated."""
+        with self._lock:
+            self.allocator.free(buffer)
+
+    def write(self, address: int, data: BytesLike) -> None:
+        """Copy all bytes of ``data`` to the device's memory. Raises ``LinkError``."""
+        size = _size(data)
+        self._expect_inside(address, size)
+        if size:
+            with self._lock:
+                self.link.write(address, data)
+
+    def read(self, address: int, size: int) -> NDArray[np.uint8]:
+        """A copy of ``size`` bytes of the device's memory. Raises ``LinkError``."""
+        self._expect_inside(address, size)
+        if size == 0:
+            return np.empty(0, np.uint8)
+        with self._lock:
+            data = self.link.read(address, size)
+        return self._whole(data, address, size)
+
+    def exchange(
+        self, writes: Sequence[Write], reads: Sequence[tuple[int, int]]
+    ) -> list[NDArray[np.uint8]]:
+        """Many writes and reads at once, both directions at the same time where the link can.
+
+        They may concern the control window too. They take effect in any order; ranges must not
+        overlap, nor be empty. Returns what was read. Raises ``LinkError``.
+        """
+        for address, data in writes:
+            if address < CONTROL_BASE:
+                self._expect_inside(address, _size(data))
+        for address, size in reads:
+            if address < CONTROL_BASE:
+                self._expect_inside(address, size)
+        with self._lock:
+            results = self.link.exchange(writes, reads)
+        return [
+            self._whole(data, address, size)
+            for data, (address, size) in zip(results, reads, strict=True)
+        ]
+
+    def _expect_inside(self, address: int, size: int) -> None:
+        base, last = self.geometry.memory_base, self.geometry.memory_last
+        if address < base or address + size - 1 > last:
+            raise ValueError(
+                f"address: {size} bytes at {address:#x} are outside the device's memory,"
+                f" {base:#x} to {last:#x}"
+            )
+
+    def _whole(self, data: NDArray[np.uint8], address: int, size: int) -> NDArray[np.uint8]:
+        data = np.frombuffer(data, np.uint8)
+        if data.size != size:
+            raise LinkError(
+                f"{self.link.description}: {data.size} bytes came from {address:#x};"
+                f" expected {size}"
+            )
+        return data
+
+    def commands(
+        self,
+        op: Op,
+        shape: tuple[int, ...],
+        a: View,
+        b: View | None,
+        y: View,
+        *,
+        saturate: bool,
+        arithmetic: bool = False,
+    ) -> Iterator[Command]:
+        """What sets every element of ``y`` to ``op`` of the same elements of ``a`` and ``b``.
+
+        Views must be alike or apart: ``lowering.lower`` states the rules. Raises ``LayoutError``
+        or ``UnsupportedError``; the device is not touched.
+        """
+        return lower(
+            op,
+            shape,
+            a,
+            b,
+            y,
+            geometry=self.geometry,
+            saturate=saturate,
+            arithmetic=arithmetic,
+        )
+
+    def execute(
+        self,
+        op: Op,
+        shape: tuple[int, ...],
+        a: View,
+        b: View | None,
+        y: View,
+        *,
+        saturate: bool,
+        arithmetic: bool = False,
+    ) -> None:
+        """Do what ``commands`` gives, and return when the device has finished.
+
+        Raises
+        ------
+        LayoutError, UnsupportedError
+            The device has not been touched.
+        DeviceFault
+            The circuit stopped; ``y`` may be written in part.
+        DeviceTimeout
+            No command retired within ``timeout`` seconds.
+        """
+        self.run(self.commands(op, shape, a, b, y, saturate=saturate, arithmetic=arithmetic))
+
+    def run(self, commands: Iterable[Command | Words]) -> None:
+        """Execute commands in order; words of records are submitted as they are, unchecked.
+
+        Raises ``DeviceFault`` or ``DeviceTimeout``.
+        """
+        with self._lock:
+            try:
+                self._ring.run(commands, self.timeout)
+            except DeviceError:
+                # A board may have been given another bitstream meanwhile.
+                self._identify()
+                raise
+
+    def pipeline(self) -> "Pipeline":
+        """Jobs one behind the other, with transfers meanwhile, for a ``with`` statement."""
+        return Pipeline(self, self._ring, self._lock, self._identify)
+
+    def clear(self) -> None:
+        """Start afresh: FAULT, DOORBELL and RETIRED are 0 then.
+
+        Raises ``DeviceTimeout`` if the device's bus does not drain.
+        """
+        with self._lock:
+            self._ring.clear()
+
+    def read_register(self, name: str) -> int:
+        """A register by its name in ``abi.REGISTERS``. Raises ``KeyError``."""
+        with self._lock:
+            return self._control.read(name)
+
+    def write_register(self, name: str, value: int) -> None:
+        """Set a register by its name. Raises ``KeyError``."""
+        with self._lock:
+            self._control.write(name, value)
+
+    def registers(self) -> dict[str, int]:
+        """All registers that can be read, by name."""
+        with self._lock:
+            return self._control.registers()
+
+    def counters(self) -> dict[str, int]:
+        """The performance counters by name, since ``clear_counters``; 0 if there are none."""
+        with self._lock:
+            return self._control.counters()
+
+    def clear_counters(self) -> None:
+        """Set all counters to 0."""
+        self.write_register("COUNTERS_CLEAR", 1)
+
+    def close(self) -> None:
+        """Close the link. May be called again."""
+        with self._lock:
+            self.link.close()
+
+
+class Pipeline:
+    """A device that computes, receives and sends at the same time. Of ``Runtime.pipeline``.
+
+    From the beginning of the ``with`` statement to its end other threads wait.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        ring: Ring,
+        lock: AbstractContextManager[object],
+        identify: Callable[[], None],
+    ) -> None:
+        self._runtime = runtime
+        self._ring = ring
+        self._lock = lock
+        self._identify = identify
+        self._staged = False
+
+    def __enter__(self) -> Self:
+        self._lock.__enter__()
+        try:
+            self._ring.recover()
+        except BaseException as failure:
+            self.__exit__(type(failure), failure, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if error is not None:
+                self._ring.drop(error)
+                if isinstance(error, DeviceError):
+                    # A board may have been given another bitstream meanwhile.
+                    self._identify()
+        finally:
+            self._lock.__exit__(kind, error, trace)
+
+    def step(
+        self,
+        writes: Sequence[Write],
+        commands: Iterable[Command] | None,
+        reads: Sequence[tuple[int, int]],
+    ) -> list[NDArray[np.uint8]]:
+        """Execute the last step's ``commands``, while ``writes`` and ``reads`` are done.
+
+        ``commands`` are those that the next step executes; they may depend on ``writes``. Writes
+        and reads must leave alone what the last step's commands touch. Returns what was read, when
+        all of it is done. Raises as ``Runtime.run`` and ``Runtime.exchange`` do.
+        """
+        ring, running = self._ring, self._staged
+        writes, reads = list(writes), list(reads)
+        early = commands is not None and ring.ready
+        watch = running and self._runtime.link.remote
+        if running:
+            writes.insert(0, ring.start())
+        if commands is not None and early:
+            writes += ring.stage(commands)
+        if watch:
+            reads.append(ring.state)
+        results = self._runtime.exchange(writes, reads) if writes or reads else []
+        if watch:
+            ring.observe(results.pop())
+        if running:
+            ring.finish(self._runtime.timeout)
+        if commands is not None and not early:
+            self._runtime.exchange(ring.stage(commands), ())
+        self._staged = commands is not None
+        return results
+
+
+def _size(data: BytesLike) -> int:
+    return data.nbytes if isinstance(data, (np.ndarray, memoryview)) else len(data)

@@ -1,0 +1,86 @@
+"""What a device says about itself, decoded from its registers. Data only."""
+
+from dataclasses import dataclass
+
+from bitlane_rtl.abi import MAX_LOOPS, Lane, Mode, Op, register
+
+from ..errors import LinkError
+
+__all__ = ["Geometry"]
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """The sizes and abilities of a circuit (registers CAPABILITIES, GEOMETRY, MEMORY_*)."""
+
+    data_bytes: int
+    """Bytes in a beat."""
+    loops: int
+    """Most nested loops of a command, the run included."""
+    slots: int
+    """Slots of the command ring."""
+    length_bits: int
+    """A run has fewer than ``2**length_bits`` bytes on every stream."""
+    count_bits: int
+    """A loop has fewer than ``2**count_bits`` iterations."""
+    memory_base: int
+    """First byte that commands may touch."""
+    memory_last: int
+    """Last byte that commands may touch."""
+    ops: frozenset[Op] = frozenset(Op)
+    lanes: frozenset[Lane] = frozenset(Lane)
+    """Lanes of shifts and counts, and element widths of runs that are not dense."""
+    modes: frozenset[Mode] = frozenset(Mode)
+    read_ports: int = 2
+    counters: bool = True
+
+    @property
+    def memory_bytes(self) -> int:
+        return self.memory_last - self.memory_base + 1
+
+    @classmethod
+    def from_registers(
+        cls, capabilities: int, geometry: int, memory_base: int, memory_last: int
+    ) -> "Geometry":
+        """Decode the four registers.
+
+        Raises
+        ------
+        LinkError
+            No circuit can have these values: the link garbles data, or this is no bitlane device.
+        """
+        has = register("CAPABILITIES")
+        size = register("GEOMETRY")
+        result = cls(
+            data_bytes=1 << size["DATA_BYTES_LOG2"].extract(geometry),
+            loops=size["LOOPS"].extract(geometry),
+            slots=1 << size["SLOTS_LOG2"].extract(geometry),
+            length_bits=size["LENGTH_BITS"].extract(geometry),
+            count_bits=size["COUNT_BITS"].extract(geometry),
+            memory_base=memory_base,
+            memory_last=memory_last,
+            ops=frozenset(op for op in Op if has["OPS"].extract(capabilities) >> op & 1),
+            lanes=frozenset(x for x in Lane if has["LANES"].extract(capabilities) >> x & 1),
+            modes=frozenset(
+                mode for mode in Mode if has["MODES"].extract(capabilities) >> mode & 1
+            ),
+            read_ports=has["READ_PORTS"].extract(capabilities),
+            counters=bool(has["COUNTERS"].extract(capabilities)),
+        )
+        if not (
+            4 <= result.data_bytes <= 64
+            and 1 <= result.loops <= MAX_LOOPS
+            and 2 <= result.slots <= 32
+            and 12 <= result.length_bits <= 32
+            and 1 <= result.count_bits <= 32
+            and 1 <= result.read_ports <= 2
+            and Mode.DENSE in result.modes
+            and result.ops
+            and memory_base <= memory_last
+        ):
+            raise LinkError(
+                f"device: CAPABILITIES={capabilities:#010x} GEOMETRY={geometry:#010x}"
+                f" MEMORY_BASE={memory_base:#x} MEMORY_LAST={memory_last:#x} describe no circuit;"
+                " expected a bitlane device at the other end of the link"
+            )
+        return result

@@ -1,0 +1,237 @@
+"""What a call's NumPy arguments must be: types, shapes, and where they may lie.
+
+Turns them into arrays of unsigned integers that share their memory. Looks at descriptions only;
+it never looks at an element, except to fit a Python integer into a type.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from ..errors import BitlaneError
+from .overlap import overlaps_itself
+
+__all__ = [
+    "AnyArray",
+    "DataTypeError",
+    "OutOfRangeError",
+    "ShapeError",
+    "address_of",
+    "as_array",
+    "as_pair",
+    "bits",
+    "count_type",
+    "detached",
+    "expect_integers",
+    "is_device_order",
+    "new_order",
+    "order_of",
+    "packed_strides",
+    "result_shape",
+    "same_place",
+    "use_output",
+]
+
+AnyArray: TypeAlias = NDArray[Any]
+
+_SIZES: Final = {"u": (1, 2, 4, 8), "i": (1, 2, 4, 8), "f": (2, 4, 8)}
+_TYPES: Final = "an integer of 8 to 64 bits or a float of 16 to 64"
+
+_FOREIGN: Final = ">" if sys.byteorder == "little" else "="
+"""How NumPy marks the byte order that the device does not have: it is little-endian."""
+
+_HINTS: Final = {
+    "b": "; pack truth values with np.packbits, or view them as np.uint8",
+    "c": "; view it as the float type of its parts",
+    "M": "; view it as np.int64",
+    "m": "; view it as np.int64",
+}
+
+
+class DataTypeError(BitlaneError, TypeError):
+    """An array of a type that the operation does not take. Nothing has been executed."""
+
+
+class ShapeError(BitlaneError, ValueError):
+    """Shapes that do not go together. Nothing has been executed."""
+
+
+class OutOfRangeError(BitlaneError, OverflowError):
+    """A Python integer that the other operand's type cannot hold. Nothing has been executed."""
+
+
+def as_array(name: str, value: ArrayLike) -> AnyArray:
+    """``value`` as an array of one of DirectML's eleven types.
+
+    Raises ``DataTypeError``, or ``ShapeError`` for lists of different lengths; ``name`` is what
+    the message calls it.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise DataTypeError(f"{name}: a masked array; expected a plain one (see np.ma.filled)")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(
+            f"{name}: no array can be made of this {type(value).__name__}: {error}"
+        ) from None
+    dtype = array.dtype
+    if dtype.itemsize not in _SIZES.get(dtype.kind, ()):
+        hint = _HINTS.get(dtype.kind, "")
+        raise DataTypeError(f"{name}: data type {dtype}; expected {_TYPES}{hint}")
+    return array
+
+
+def as_pair(a: ArrayLike, b: ArrayLike) -> tuple[AnyArray, AnyArray]:
+    """Two operands of one type. A Python integer takes the type of the other operand.
+
+    Types are never promoted; the byte order is not part of the type.
+
+    Raises
+    ------
+    DataTypeError
+        A type that no operation takes, or two that differ.
+    OutOfRangeError
+        A Python integer does not fit the other operand's type.
+    """
+    if type(a) is int and type(b) is not int:
+        second = as_array("b", b)
+        return _fit("a", a, second.dtype), second
+    first = as_array("a", a)
+    if type(b) is int and type(a) is not int:
+        return first, _fit("b", b, first.dtype)
+    second = first if b is a else as_array("b", b)
+    if first.dtype != second.dtype and _plain(first.dtype) != _plain(second.dtype):
+        raise DataTypeError(
+            f"a, b: data types {first.dtype} and {second.dtype}; expected the same type: there is"
+            " no promotion, so convert one with astype"
+        )
+    return first, second
+
+
+def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype.newbyteorder("<")
+
+
+def _fit(name: str, value: int, dtype: np.dtype[Any]) -> AnyArray:
+    if dtype.kind == "f":
+        raise DataTypeError(
+            f"{name}: the integer {value} beside {dtype}; expected an array of {dtype}, as only"
+            " its encoding counts (or view the other operand as an unsigned type)"
+        )
+    limits = np.iinfo(dtype)
+    if not limits.min <= value <= limits.max:
+        raise OutOfRangeError(
+            f"{name}: {value} does not fit {dtype}; expected {limits.min} to {limits.max}"
+        )
+    return np.array(value, dtype)
+
+
+def expect_integers(a: AnyArray) -> None:
+    """Raises ``DataTypeError`` for floats: shifts take integers alone."""
+    if a.dtype.kind == "f":
+        raise DataTypeError(
+            f"a: data type {a.dtype}; shifts expect integers (view it as np.uint{8 * a.itemsize})"
+        )
+
+
+def count_type(dtype: DTypeLike | None, out: AnyArray | None) -> np.dtype[Any]:
+    """The type of counts: ``dtype``, else that of ``out``, else uint8.
+
+    Raises ``DataTypeError`` for others than the two that DirectML has.
+    """
+    if dtype is None:
+        dtype = np.uint8 if not isinstance(out, np.ndarray) else out.dtype
+    try:
+        chosen = np.dtype(dtype)
+    except TypeError:
+        raise DataTypeError(f"dtype: {dtype!r}; counts are uint8 or uint32") from None
+    if chosen.kind != "u" or chosen.itemsize not in (1, 4):
+        raise DataTypeError(f"dtype: {chosen}; counts are uint8 or uint32")
+    return chosen.newbyteorder("=")
+
+
+def result_shape(a: AnyArray, b: AnyArray | None) -> tuple[int, ...]:
+    """The shape that NumPy's broadcasting gives. Raises ``ShapeError``."""
+    if b is None or a.shape == b.shape:
+        return a.shape
+    try:
+        return np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        raise ShapeError(f"a, b: shapes {a.shape} and {b.shape} do not broadcast") from None
+
+
+def use_output(out: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Check an output that the caller brings: any strides and byte order, the very type and shape.
+
+    Raises ``DataTypeError`` or ``ShapeError``.
+    """
+    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
+        raise DataTypeError(f"out: a {type(out).__name__}; expected an array of {dtype}")
+    if out.dtype != dtype and _plain(out.dtype) != _plain(dtype):
+        raise DataTypeError(f"out: data type {out.dtype}; expected {dtype}")
+    if out.shape != shape:
+        raise ShapeError(f"out: shape {out.shape}; expected {shape}")
+    if not out.flags.writeable:
+        raise ShapeError("out: the array is read-only")
+    if not out.flags.c_contiguous and 0 not in shape:
+        steps = [abs(step) for step in out.strides]
+        overlap = overlaps_itself((*shape, out.itemsize), (*steps, 1))
+        if overlap is not False:
+            hint = "" if overlap else " (too intricate to tell, so refused)"
+            raise ShapeError(
+                f"out: strides {out.strides}; elements must not lie on one another{hint}"
+            )
+
+
+def new_order(shape: tuple[int, ...], a: AnyArray, b: AnyArray | None) -> tuple[int, ...]:
+    """The axes of a result, outermost in memory first: as in the first operand of its shape."""
+    like = a if a.shape == shape else b
+    if like is None or like.shape != shape or like.flags.c_contiguous:
+        return tuple(range(len(shape)))
+    return order_of(like.strides)
+
+
+def bits(array: AnyArray) -> AnyArray:
+    """The same memory as unsigned integers of the same width and byte order."""
+    order = ">" if array.dtype.byteorder == _FOREIGN else "<"
+    return array.view(f"{order}u{array.dtype.itemsize}")
+
+
+def is_device_order(array: AnyArray) -> bool:
+    """Whether the bytes of an element stand in the device's order."""
+    return array.dtype.byteorder != _FOREIGN
+
+
+def order_of(strides: tuple[int, ...]) -> tuple[int, ...]:
+    """Axes from the one with the longest steps to the one with the shortest."""
+    return tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
+
+
+def packed_strides(shape: tuple[int, ...], order: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Strides in bytes of elements without gaps, with the axes in ``order``, outermost first."""
+    strides = [0] * len(shape)
+    step = itemsize
+    for axis in reversed(order):
+        strides[axis] = step
+        step *= shape[axis]
+    return tuple(strides)
+
+
+def detached(array: AnyArray) -> AnyArray:
+    """A copy that shares no memory; axes that repeat an element still do."""
+    kept = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]
+    return np.broadcast_to(kept.copy(order="K"), array.shape)
+
+
+def address_of(array: AnyArray) -> int:
+    """Where element 0 lies in the host's memory."""
+    address: int = array.ctypes.data
+    return address
+
+
+def same_place(a: AnyArray, b: AnyArray) -> bool:
+    """Whether two arrays of one shape have every element at the same address."""
+    return a.itemsize == b.itemsize and a.strides == b.strides and address_of(a) == address_of(b)

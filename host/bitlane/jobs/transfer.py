@@ -1,0 +1,117 @@
+"""Arrays on their way to the device and back: what is sent as it lies, and what is packed first.
+
+Copies bytes; never computes on them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from .operands import AnyArray, is_device_order, order_of, packed_strides
+
+__all__ = ["Layout", "Source", "place", "rounded", "source_of", "store"]
+
+_SPREAD: Final = 2
+"""An array is sent with its gaps while it spans no more than so many times its own bytes."""
+
+_GRANULE: Final = 64
+"""Tensors start at multiples of this many bytes: the widest beat."""
+
+Source = tuple[tuple[int, ...], int, bool]
+"""How an array lies in the host's memory: strides, bytes of an element, in the device's order."""
+
+
+def source_of(array: AnyArray) -> Source:
+    return array.strides, array.itemsize, is_device_order(array)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How an input lies in the device's memory. Bytes throughout."""
+
+    size: int
+    first: int
+    """Of element 0, from the start."""
+    strides: tuple[int, ...]
+    """0 along axes that repeat: they are sent once."""
+    raw: bool
+    """Whether the bytes are those of the array's own memory, from its lowest element on."""
+
+    @staticmethod
+    @lru_cache(maxsize=512)
+    def of(source: Source, shape: tuple[int, ...], raw: bool | None = None) -> "Layout":
+        """The layout of an array, or of a piece of it, of ``shape`` elements.
+
+        ``raw`` prescribes the choice that is otherwise made by the array's density.
+        """
+        array_strides, itemsize, device_order = source
+        span = distinct = itemsize
+        first = 0
+        aligned = True
+        for count, stride in zip(shape, array_strides, strict=True):
+            if count == 1 or stride == 0:
+                continue
+            distinct *= count
+            span += abs(stride) * (count - 1)
+            first -= min(0, stride) * (count - 1)
+            aligned = aligned and stride % itemsize == 0
+        if device_order and aligned and (span <= _SPREAD * distinct if raw is None else raw):
+            kept_strides = [
+                0 if count == 1 else stride
+                for count, stride in zip(shape, array_strides, strict=True)
+            ]
+            return Layout(span, first, tuple(kept_strides), True)
+        kept = tuple(
+            1 if stride == 0 else count for count, stride in zip(shape, array_strides, strict=True)
+        )
+        packed = packed_strides(kept, order_of(array_strides), itemsize)
+        strides = tuple(0 if n == 1 else stride for n, stride in zip(kept, packed, strict=True))
+        return Layout(distinct, 0, strides, False)
+
+    def content(self, array: AnyArray) -> NDArray[np.uint8]:
+        """The bytes to send for ``array``, whose layout this is. Copies only to pack."""
+        if self.raw:
+            return _memory(array, self.size)
+        kept = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]
+        packed = np.empty(self.size, np.uint8)
+        target = place(packed, kept.shape, kept.itemsize, order_of(array.strides))
+        np.copyto(target, kept)
+        return packed
+
+
+def _memory(array: AnyArray, size: int) -> NDArray[np.uint8]:
+    """The ``size`` bytes of memory that ``array`` spans."""
+    if array.flags.c_contiguous:
+        return array.reshape(-1).view(np.uint8)
+    lowest = array[tuple(slice(None, None, -1 if stride < 0 else 1) for stride in array.strides)]
+    elements = as_strided(lowest, (size // array.itemsize,), (array.itemsize,))
+    return elements.view(np.uint8)
+
+
+def rounded(size: int) -> int:
+    """The bytes of device memory that a tensor of ``size`` bytes takes."""
+    return -(-size // _GRANULE) * _GRANULE
+
+
+def place(
+    content: NDArray[np.uint8], shape: tuple[int, ...], itemsize: int, order: Sequence[int]
+) -> AnyArray:
+    """``content`` seen as packed elements of the device, axes in ``order``, outermost first."""
+    return np.ndarray(
+        shape, f"<u{itemsize}", content, strides=packed_strides(shape, order, itemsize)
+    )
+
+
+def store(content: NDArray[np.uint8], target: AnyArray, order: Sequence[int]) -> None:
+    """Put packed elements of the device, axes in ``order``, where ``target`` has its own."""
+    if is_device_order(target) and target.strides == packed_strides(
+        target.shape, order, target.itemsize
+    ):
+        _memory(target, content.size)[:] = content
+    else:
+        np.copyto(target, place(content, target.shape, target.itemsize, order))

@@ -1,0 +1,107 @@
+"""How the host reaches a device: one small protocol, and the finder of those that are installed.
+
+Links move bytes and know nothing of commands. This module never imports one: each scheme of
+``open_link`` belongs to a package that registers it as an entry point.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..closing import Closing
+from ..errors import LinkError
+
+__all__ = ["ENTRY_POINT_GROUP", "BytesLike", "Link", "open_link"]
+
+ENTRY_POINT_GROUP = "bitlane.links"
+"""Entry points that map a URL scheme to a callable that takes the URL and returns a ``Link``."""
+
+BytesLike: TypeAlias = bytes | bytearray | memoryview | NDArray[Any]
+"""Anything with C-contiguous bytes."""
+
+
+class Link(Closing):
+    """A way to a device: one 32-bit space of byte addresses.
+
+    The device's memory stands at its own addresses, its control window at ``abi.CONTROL_BASE``.
+    The control window takes and gives whole little-endian 32-bit words only: address and size are
+    multiples of ``abi.WORD_BYTES``. Calls take effect in the order they are made. Every method
+    raises ``LinkError`` when the device cannot be reached.
+    """
+
+    description: str
+    """What the device is and how it is reached, for people: ``simulator cxxrtl, 64 bits``."""
+
+    remote: bool = False
+    """Whether calls travel over a line, so that a long exchange beats many calls, one each way."""
+
+    @abstractmethod
+    def read(self, address: int, size: int) -> NDArray[np.uint8]:
+        """``size`` bytes from ``address`` on, as a one-dimensional array.
+
+        The array is a copy of the memory: nothing that happens later changes it.
+        """
+
+    @abstractmethod
+    def write(self, address: int, data: BytesLike) -> None:
+        """Write all bytes of ``data`` from ``address`` on; ``data`` may change afterwards."""
+
+    def exchange(
+        self,
+        writes: Sequence[tuple[int, BytesLike]],
+        reads: Sequence[tuple[int, int]],
+    ) -> list[NDArray[np.uint8]]:
+        """Write the data of ``writes``, (address, data), and read ``reads``, (address, size).
+
+        Returns what ``read`` would for each of ``reads``. A link that can moves both at once, in
+        any order, so ranges that are written must not overlap each other or any that is read;
+        only writes to the control window keep their order among themselves.
+        """
+        for address, data in writes:
+            self.write(address, data)
+        return [self.read(address, size) for address, size in reads]
+
+    @abstractmethod
+    def wait(self, timeout: float) -> bool:
+        """Wait until the device's interrupt line is high, ``timeout`` seconds at most.
+
+        Returns whether it is high. Does not lower it. ``timeout`` 0 only looks.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the device back. May be called again; nothing else may be called after it."""
+
+
+def open_link(url: str) -> Link:
+    """The link that ``url`` names: ``sim``, ``sim:pysim``, ``serial:/dev/ttyUSB1``.
+
+    What stands before the first colon or question mark is the scheme; the rest is for the link
+    itself to read.
+
+    Raises
+    ------
+    LinkError
+        No installed package has the scheme, or its link cannot be opened.
+    """
+    scheme = url.partition("?")[0].partition(":")[0]
+    found = _installed()
+    if scheme not in found:
+        names = ", ".join(sorted(found)) or "none"
+        raise LinkError(f"device {url!r}: no link has the scheme {scheme!r}; installed: {names}")
+    try:
+        opener = found[scheme].load()
+    except ImportError as error:
+        raise LinkError(
+            f"device {url!r}: {found[scheme].value} cannot be loaded: {error}; "
+            f"pip install 'bitlane[{scheme}]' brings what it needs"
+        ) from error
+    return cast(Link, opener(url))
+
+
+def _installed() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}

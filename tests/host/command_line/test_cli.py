@@ -1,0 +1,242 @@
+"""The command line: subcommands by entry point, exit codes, and errors of one line."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from bitlane.command_line import cli
+from bitlane.errors import BitlaneError, DeviceTimeout, DmlError, LinkError
+from bitlane.version import __version__
+
+Add = Callable[[cli.Subparsers], None]
+
+
+@dataclass(frozen=True)
+class Command:
+    """Stands for an entry point: ``load`` gives ``add`` or raises ``error``."""
+
+    name: str
+    add: Add | None = None
+    error: Exception | None = None
+
+    def load(self) -> Add | None:
+        if self.error is not None:
+            raise self.error
+        return self.add
+
+
+def command(name: str, run: Callable[[argparse.Namespace], int]) -> Command:
+    def add(subparsers: cli.Subparsers) -> None:
+        parser = subparsers.add_parser(name, help=f"what {name} does")
+        parser.add_argument("number", type=int, nargs="?", default=0)
+        parser.set_defaults(run=run)
+
+    return Command(name, add)
+
+
+def raising(error: BaseException) -> Command:
+    def run(_: argparse.Namespace) -> int:
+        raise error
+
+    return command("job", run)
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Replaces the installed subcommands."""
+
+    def replace(*commands: Command) -> None:
+        monkeypatch.setattr(cli, "entry_points", lambda group: commands)
+
+    return replace
+
+
+def complaint(capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line on standard error; nothing may stand on standard output."""
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.endswith("\n")
+    assert captured.err.count("\n") == 1, captured.err
+    return captured.err.rstrip("\n")
+
+
+@pytest.mark.parametrize("code", [cli.DONE, cli.CHECK_FAILED])
+def test_exit_code_is_the_commands(install: Callable[..., None], code: int) -> None:
+    install(command("job", lambda _: code))
+    assert cli.main(["job"]) == code
+
+
+def test_arguments_reach_the_command(install: Callable[..., None]) -> None:
+    install(command("job", lambda arguments: arguments.number))
+    assert cli.main(["job", "42"]) == 42
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["--version"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out == f"bitlane {__version__}\n"
+
+
+def test_help_lists_every_command_and_the_exit_codes(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(command("one", lambda _: 0), command("two", lambda _: 0))
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["--help"])
+    assert exit_.value.code == 0
+    text = capsys.readouterr().out
+    assert "what one does" in text
+    assert "what two does" in text
+    assert "1 a check failed" in text
+
+
+def test_without_arguments_the_help_and_2(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(command("one", lambda _: 0))
+    assert cli.main([]) == cli.UNUSABLE
+    assert "what one does" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["nothing"], "bitlane: argument COMMAND: invalid choice: 'nothing'"),
+        (["--nothing", "job"], "bitlane: unrecognized arguments: --nothing"),
+        (["job", "many"], "bitlane job: argument number: invalid int value: 'many'"),
+    ],
+)
+def test_bad_arguments_take_one_line_and_2(
+    install: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    expected: str,
+) -> None:
+    install(command("job", lambda _: 0))
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(arguments)
+    assert exit_.value.code == cli.UNUSABLE
+    line = complaint(capsys)
+    assert line.startswith(expected)
+    assert line.endswith("--help)")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (BitlaneError("x is 1; expected 2"), "bitlane: x is 1; expected 2"),
+        (LinkError("device 'x:' unknown"), "bitlane: device 'x:' unknown"),
+        (
+            DmlError("ATensor", "Sizes", [0], "at least 1"),
+            "bitlane: E_INVALIDARG: ATensor.Sizes is [0]; expected at least 1",
+        ),
+        (DeviceTimeout("no answer\n  STATUS 1\n\n"), "bitlane: no answer; STATUS 1"),
+        (
+            FileNotFoundError(2, "No such file or directory", "m.json"),
+            "bitlane: m.json: No such file or directory",
+        ),
+        (OSError("disk gone"), "bitlane: disk gone"),
+    ],
+)
+def test_errors_that_a_user_can_act_on_take_one_line_and_2(
+    install: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    expected: str,
+) -> None:
+    install(raising(error))
+    assert cli.main(["job"]) == cli.UNUSABLE
+    assert complaint(capsys) == expected
+
+
+def test_traceback_on_request(install: Callable[..., None]) -> None:
+    install(raising(BitlaneError("x")))
+    with pytest.raises(BitlaneError, match="x"):
+        cli.main(["--traceback", "job"])
+
+
+def test_a_defect_keeps_its_traceback(install: Callable[..., None]) -> None:
+    install(raising(ZeroDivisionError("a bug")))
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["job"])
+
+
+def test_interrupt_is_told_apart(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(raising(KeyboardInterrupt()))
+    assert cli.main(["job"]) == cli.INTERRUPTED
+    # What is half made may complain now.
+    warnings.warn("created but never used", UserWarning, stacklevel=1)
+    assert complaint(capsys) == "bitlane: stopped"
+
+
+def test_a_termination_signal_unwinds_like_an_interrupt(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cleared = []
+
+    def run(_: argparse.Namespace) -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(10)
+        finally:
+            cleared.append(True)
+        return 0
+
+    before = signal.getsignal(signal.SIGTERM)
+    install(command("job", run))
+    assert cli.main(["job"]) == cli.INTERRUPTED
+    assert cleared == [True]
+    assert complaint(capsys) == "bitlane: stopped"
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_package_that_an_extra_brings_is_named(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lacking = ModuleNotFoundError("No module named 'amaranth.sim'", name="amaranth.sim")
+    install(Command("job", error=lacking), command("other", lambda _: 0))
+    assert cli.main(["other"]) == cli.DONE
+    assert cli.main(["job", "--any", "thing"]) == cli.UNUSABLE
+    assert "job needs the Python package amaranth, which is not installed" in complaint(capsys)
+
+
+def test_a_package_found_missing_only_later_is_named_too(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(raising(ModuleNotFoundError("No module named 'PIL'", name="PIL")))
+    assert cli.main(["job"]) == cli.UNUSABLE
+    assert "job needs the Python package PIL, which is not installed" in complaint(capsys)
+
+
+def test_a_missing_part_of_bitlane_is_a_defect(install: Callable[..., None]) -> None:
+    lost = ModuleNotFoundError("No module named 'bitlane.lost'", name="bitlane.lost")
+    install(Command("job", error=lost))
+    with pytest.raises(ModuleNotFoundError):
+        cli.main(["job"])
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    ran = subprocess.run(
+        [sys.executable, "-m", "bitlane", "info"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    os.close(write)
+    assert (ran.returncode, ran.stderr) == (0, "")

@@ -1,0 +1,65 @@
+"""docs/registers.md: nothing in it but what `abi` says, and all of that."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from bitlane.command_line.registers_page import page
+from bitlane_rtl import abi
+from support.models.record import Interpreter, Record
+
+PAGE = Path(__file__).parents[3] / "docs" / "registers.md"
+
+
+def test_the_committed_page_is_the_rendered_one() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run make docs"
+
+
+def test_every_register_field_and_code_is_there() -> None:
+    text = page()
+    names = [entry.name for entry in abi.REGISTERS]
+    names += [bits.name for entry in abi.REGISTERS for bits in entry.bits if bits.summary]
+    names += [*abi.RECORD, *(bits.name for bits in abi.RECORD["CONTROL"].bits)]
+    names += [code.name for codes in (abi.Op, abi.Lane, abi.Mode, abi.Status) for code in codes]
+    assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def test_every_code_rule_and_reset_value_is_told() -> None:
+    text = page().replace("^", "**")
+    codes = [code for codes in (abi.Op, abi.Lane, abi.Mode, abi.Status, abi.Port) for code in codes]
+    assert all(f"| `{code.name}` | {code.summary} |" in text for code in codes)
+    assert all(f"### {rule.title}\n" in text for rule in abi.RULES)
+    assert "| `TIMEOUT` | read, write | `0x100000` |" in text
+
+
+def test_no_sign_of_markdown_is_in_the_text_by_accident() -> None:
+    assert "**" not in page()
+
+
+def test_the_example_computes_what_its_story_says() -> None:
+    """The words as they are printed, executed by a model of the contract."""
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \| `(0x[0-9a-f]{8})` \|", page(), re.MULTILINE)
+    words = [int(value, 16) for _, _, value in rows]
+    assert [(int(number), name) for number, name, _ in rows] == list(
+        enumerate(list(abi.RECORD)[: len(words)])
+    )
+    circuit = Interpreter(memory_bytes=1 << 14)
+    circuit.memory[:] = np.random.default_rng(1).integers(0, 256, circuit.memory.size, np.uint8)
+    before = circuit.memory.copy()
+    circuit.execute(Record(words))
+    a = np.array([[before[0x1002 + 64 * row + 4 * i :][:2] for i in range(10)] for row in range(3)])
+    b = before[0x2000 : 0x2000 + 20].reshape(10, 2)
+    before[0x3000 : 0x3000 + 60] = (a ^ b).reshape(-1)
+    assert np.array_equal(circuit.memory, before)
+
+
+def test_every_table_row_has_its_columns() -> None:
+    columns = None
+    for line in page().splitlines():
+        cells = line.count("|")
+        if not cells:
+            columns = None
+            continue
+        columns = columns or cells
+        assert cells == columns, line

@@ -1,0 +1,126 @@
+"""`bitlane run`: options, exit codes, and what becomes of the device."""
+
+import argparse
+import json
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+import pytest
+
+import bitlane.command_line.run
+from bitlane.errors import BitlaneError
+from bitlane.model_file import ModelFileError
+from support.host.fake_runtime import FakeRuntime
+from support.host.model_runner import not_model
+
+
+class Terminal:
+    """`bitlane run`, on a device without a circuit."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.path = folder / "m.json"
+        self.path.write_text(json.dumps(not_model()))
+        self.runtime = FakeRuntime()
+        self.urls: list[str] = []
+        self.monkeypatch = monkeypatch
+        monkeypatch.setattr(bitlane.command_line.run, "open_link", self._open)
+        monkeypatch.setattr(bitlane.command_line.run, "Runtime", lambda link: self.runtime)
+
+    def _open(self, url: str) -> object:
+        self.urls.append(url)
+        return self.runtime.link
+
+    def __call__(self, *arguments: str) -> int:
+        parser = argparse.ArgumentParser(prog="bitlane")
+        bitlane.command_line.run.add_run(parser.add_subparsers())
+        namespace = parser.parse_args(["run", str(self.path), *arguments])
+        code: int = namespace.run(namespace)
+        return code
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    return Terminal(tmp_path, monkeypatch)
+
+
+def test_runs_and_checks_on_the_simulator(
+    terminal: Terminal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert terminal() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert terminal.urls == ["sim"]
+    assert lines[0] == "Running on 'fake device'"
+    assert lines[1].startswith("Dispatch 'not': 1 iterations, ")
+    assert lines[1].endswith(" ms median (CPU), 123 cycles")
+    assert lines[2:] == ["Check 'not': 4 bytes equal"]
+    assert terminal.runtime.closed
+    assert terminal.runtime.allocator.pieces == 0
+
+
+def test_tells_that_a_check_failed(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.runtime.flip = 0
+    assert terminal() == 1
+    assert "1 of 4 bytes differ" in capsys.readouterr().out
+    assert terminal("--no-check") == 0
+
+
+def test_counts_no_cycles_without_counters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal(tmp_path, monkeypatch)
+    terminal.runtime = FakeRuntime(counters=False)
+    assert terminal("--no-check") == 0
+    assert capsys.readouterr().out.splitlines()[1].endswith(" ms median (CPU)")
+
+
+def test_opens_no_device_for_a_bad_file(terminal: Terminal) -> None:
+    terminal.path.write_text("{")
+    with pytest.raises(ModelFileError, match="line 1, column 2"):
+        terminal()
+    assert terminal.urls == []
+
+
+def test_closes_the_device_after_a_refusal(
+    terminal: Terminal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = not_model()
+    model["commands"][0]["bindings"]["InputTensor"] = {"name": "in", "elementOffset": 16}
+    terminal.path.write_text(json.dumps(model))
+    with pytest.raises(ModelFileError):
+        terminal()
+    assert terminal.runtime.closed
+    assert capsys.readouterr().out == ""
+
+
+def test_feature_levels_are_directmls(terminal: Terminal) -> None:
+    assert terminal("--feature-level", "6_4", "--no-check") == 0
+    with pytest.raises(ModelFileError, match="FeatureLevel"):
+        terminal("--feature-level", "2_1")
+    with pytest.raises(SystemExit):
+        terminal("--feature-level", "7_0")
+
+
+@pytest.mark.parametrize(
+    ("device", "url"),
+    [
+        ("sim", "sim?vcd=w.vcd"),
+        ("sim:pysim", "sim:pysim?vcd=w.vcd"),
+        ("sim:cxxrtl?width=32", "sim:cxxrtl?width=32&vcd=w.vcd"),
+    ],
+)
+def test_asks_the_simulator_for_waveforms(device: str, url: str, terminal: Terminal) -> None:
+    assert terminal("--device", device, "--vcd", "w.vcd") == 0
+    assert terminal.urls == [url]
+
+
+@pytest.mark.parametrize("file", ["a+b.vcd", "a&width=32.vcd", "100%.vcd", "o/my wave.vcd", "é#?"])
+def test_any_name_of_a_waveform_file_reaches_the_simulator(file: str, terminal: Terminal) -> None:
+    assert terminal("--device", "sim?width=32", "--vcd", file) == 0
+    (url,) = terminal.urls
+    assert parse_qsl(url.partition("?")[2]) == [("width", "32"), ("vcd", file)]
+
+
+def test_boards_have_no_waveforms(terminal: Terminal) -> None:
+    with pytest.raises(BitlaneError, match="serial:x is no simulated device"):
+        terminal("--device", "serial:x", "--vcd", "w.vcd")
+    assert terminal.urls == []

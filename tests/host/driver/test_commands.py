@@ -1,0 +1,123 @@
+"""Command records: the words that the circuit reads, in the places that `abi` gives."""
+
+from functools import reduce
+from operator import xor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bitlane.driver.commands import Command, Walk, encode
+from bitlane_rtl.abi import MAX_LOOPS, RECORD, RECORD_SEAL, Lane, Mode, Op, record_words
+
+DENSE = Command(Op.NOT, Lane.BITS_8, Lane.BITS_8, 64, Walk(0x1001, 0x1040), None, Walk(0, 63))
+
+words_32 = st.integers(0, (1 << 32) - 1)
+signed_32 = st.integers(-(1 << 31), (1 << 31) - 1)
+
+
+@st.composite
+def any_commands(draw: st.DrawFn) -> Command:
+    op = draw(st.sampled_from(Op))
+    loops = draw(st.integers(1, MAX_LOOPS))
+
+    def walk(modes: list[Mode]) -> Walk:
+        mode = draw(st.sampled_from(modes))
+        return Walk(
+            draw(words_32),
+            draw(words_32),
+            mode,
+            draw(signed_32) if mode is Mode.STRIDED else 0,
+            tuple(draw(signed_32) for _ in range(loops - 1)),
+        )
+
+    return Command(
+        op,
+        draw(st.sampled_from(Lane)),
+        draw(st.sampled_from(Lane)),
+        draw(words_32),
+        walk(list(Mode)),
+        walk(list(Mode)) if op.reads_b else None,
+        walk([Mode.DENSE, Mode.STRIDED]),
+        tuple(draw(words_32) for _ in range(loops - 1)),
+        draw(st.booleans()),
+        draw(st.booleans()),
+        draw(st.booleans()),
+    )
+
+
+@given(any_commands(), st.booleans())
+def test_every_field_stands_where_the_contract_puts_it(command: Command, interrupt: bool) -> None:
+    words = encode(command, interrupt=interrupt).tolist()
+    control = {bits.name: bits.extract(words[0]) for bits in RECORD["CONTROL"].bits}
+    del control["SEAL"]
+    b_mode = Mode.DENSE if command.b is None else command.b.mode
+    assert control == {
+        "OP": command.op,
+        "LANE": command.lane,
+        "OUT_LANE": command.out_lane,
+        "A_MODE": command.a.mode,
+        "B_MODE": b_mode,
+        "Y_MODE": command.y.mode,
+        "LOOPS": 1 + len(command.counts),
+        "SATURATE": command.saturate,
+        "ARITHMETIC": command.arithmetic,
+        "FENCE": command.fence,
+        "INTERRUPT": interrupt,
+    }
+    expected = dict.fromkeys(RECORD, 0)
+    expected["CONTROL"] = words[0]
+    expected["RUN"] = command.run
+    for name, walk in (("A", command.a), ("B", command.b), ("Y", command.y)):
+        if walk is not None:
+            expected[f"{name}_BASE"] = walk.base
+            expected[f"{name}_LAST"] = walk.last
+            expected[f"{name}_STRIDE"] = walk.stride % (1 << 32)
+            for loop, jump in enumerate(walk.jumps, 1):
+                expected[f"{name}_JUMP_{loop}"] = jump % (1 << 32)
+    for loop, count in enumerate(command.counts, 1):
+        expected[f"COUNT_{loop}"] = count
+    used = record_words(command.op, command.loops, (command.a.mode, b_mode, command.y.mode))
+    assert len(words) == used
+    assert words == [expected[name] for name in RECORD][:used]
+    assert not any([expected[name] for name in RECORD][used:])
+
+
+@given(any_commands(), st.booleans())
+def test_the_bytes_of_a_record_xor_to_the_seal(command: Command, interrupt: bool) -> None:
+    assert reduce(xor, encode(command, interrupt=interrupt).tobytes()) == RECORD_SEAL
+
+
+@given(any_commands(), st.data())
+def test_any_flipped_bit_breaks_the_seal(command: Command, data: st.DataObject) -> None:
+    content = bytearray(encode(command).tobytes())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    assert reduce(xor, content) != RECORD_SEAL
+
+
+def test_a_dense_command_takes_six_words_and_with_b_eight() -> None:
+    assert len(encode(DENSE)) == 6
+    two = Command(Op.XOR, Lane.BITS_8, Lane.BITS_8, 64, Walk(0, 63), Walk(64, 127), Walk(128, 191))
+    assert len(encode(two)) == 8
+
+
+def test_words_are_little_endian() -> None:
+    assert encode(DENSE).dtype == np.dtype("<u4")
+    assert encode(DENSE).tobytes()[8:12] == bytes([0x01, 0x10, 0, 0])
+
+
+def test_numbers_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="outside 0"):
+        encode(Command(Op.NOT, Lane.BITS_8, Lane.BITS_8, 1 << 32, DENSE.a, None, DENSE.y))
+    with pytest.raises(ValueError, match="outside 0"):
+        encode(DENSE.moved(-0x1002, 0, 0, fence=False))
+    with pytest.raises(ValueError, match="room for 6"):
+        encode(Command(Op.NOT, Lane(0), Lane(0), 1, DENSE.a, None, DENSE.y, (1,) * 8))
+
+
+def test_a_moved_command_keeps_its_shape() -> None:
+    moved = DENSE.moved(16, 999, 32, fence=True)
+    assert (moved.a, moved.b, moved.y) == (Walk(0x1011, 0x1050), None, Walk(32, 95))
+    assert moved.fence
+    assert not DENSE.fence

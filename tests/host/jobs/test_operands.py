@@ -1,0 +1,222 @@
+"""The array face refuses what it must by name, before anything reaches the device."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitlane.device import Device
+from bitlane.driver.driver import Runtime
+from bitlane.errors import BitlaneError
+from bitlane.jobs.operands import DataTypeError, OutOfRangeError, ShapeError
+from support.host.arrays import model
+from support.models.device import ModelLink
+
+U8 = np.zeros(4, np.uint8)
+
+
+@pytest.fixture(scope="module")
+def device() -> Device:
+    device = Device(Runtime(ModelLink()))
+    link = device.runtime.link
+    assert isinstance(link, ModelLink)
+    link.traffic.clear()
+    return device
+
+
+def refused(
+    device: Device, error: type[BitlaneError], message: str, call: Callable[[], Any]
+) -> None:
+    link = device.runtime.link
+    assert isinstance(link, ModelLink)
+    with pytest.raises(error, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+    assert link.traffic == []
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros(2, bool), r"a: data type bool; expected .*np\.packbits"),
+        (np.zeros(2, np.complex64), "view it as the float"),
+        (np.zeros(2, "M8[s]"), r"np\.int64"),
+        (np.zeros(2, "m8[s]"), r"np\.int64"),
+        (np.zeros(2, np.longdouble), "data type .*128"),
+        (np.zeros(2, object), "data type object"),
+        (np.zeros(2, "U1"), "data type <U1"),
+        (np.zeros(2, [("x", np.uint8)]), "data type"),
+        (np.zeros(2, "V4"), "data type"),
+        (np.ma.masked_array([1, 2], [True, False]), "masked"),
+        (True, "data type bool"),
+        (None, "data type object"),
+    ],
+    ids=str,
+)
+def test_types_that_directml_lacks(device: Device, array: Any, message: str) -> None:
+    refused(device, DataTypeError, message, lambda: device.bit_not(array))
+    refused(device, DataTypeError, message, lambda: device.bit_count(array))
+    refused(device, DataTypeError, message, lambda: device.bit_xor(array, U8))
+    refused(device, DataTypeError, message.replace("a: ", "b: "), lambda: device.bit_xor(U8, array))
+
+
+@pytest.mark.parametrize("other", [np.int8, np.uint16, np.float16, np.uint64])
+def test_there_is_no_promotion(device: Device, other: type) -> None:
+    name = np.dtype(other).name
+    refused(
+        device,
+        DataTypeError,
+        f"uint8 and {name}; expected the same .*astype",
+        lambda: device.bit_and(U8, np.zeros(4, other)),
+    )
+    refused(
+        device, DataTypeError, "the same", lambda: device.bit_shift_left(np.zeros(4, other), U8)
+    )
+
+
+@pytest.mark.parametrize(("dtype", "value"), [(np.uint8, 256), (np.uint8, -1), (np.int8, 128)])
+def test_python_integers_must_fit(device: Device, dtype: type, value: int) -> None:
+    array = np.zeros(3, dtype)
+    refused(
+        device, OutOfRangeError, f"b: {value} does not fit", lambda: device.bit_or(array, value)
+    )
+    refused(
+        device, OutOfRangeError, f"a: {value} does not fit", lambda: device.bit_or(value, array)
+    )
+
+
+def test_a_python_integer_has_no_encoding_as_a_float(device: Device) -> None:
+    refused(
+        device,
+        DataTypeError,
+        "the integer 1 beside float32",
+        lambda: device.bit_or(np.zeros(3, np.float32), 1),
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_shifts_take_integers(device: Device, dtype: type) -> None:
+    array = np.zeros(3, dtype)
+    width = 8 * array.itemsize
+    refused(
+        device, DataTypeError, f"as np.uint{width}", lambda: device.bit_shift_left(array, array)
+    )
+    refused(device, DataTypeError, "integers", lambda: device.bit_shift_right(array, array))
+
+
+@pytest.mark.parametrize("a", [[[1], [1, 2]], [[1, 2], 3], [[[1]], [[1, 2]]]])
+def test_lists_of_different_lengths_are_no_array(device: Device, a: Any) -> None:
+    refused(device, ShapeError, "a: no array can be made of this list", lambda: device.bit_not(a))
+    refused(device, ShapeError, "b: no array can", lambda: device.bit_xor(U8, a))
+
+
+@pytest.mark.parametrize("dtype", ["zz", "u99", 3.5, [1], object()])
+def test_what_is_no_type_of_counts(device: Device, dtype: Any) -> None:
+    refused(device, DataTypeError, "counts are uint8", lambda: device.bit_count(U8, dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.uint64, np.int32, np.float32, bool])
+def test_counts_are_of_two_types(device: Device, dtype: type) -> None:
+    refused(
+        device, DataTypeError, "counts are uint8 or uint32", lambda: device.bit_count(U8, dtype)
+    )
+    out = np.zeros(4, dtype)
+    refused(device, DataTypeError, "uint8", lambda: device.bit_count(U8, out=out))
+
+
+def test_shapes_must_broadcast(device: Device) -> None:
+    refused(
+        device,
+        ShapeError,
+        r"shapes \(4,\) and \(3,\) do not broadcast",
+        lambda: device.bit_xor(U8, U8[:3]),
+    )
+
+
+def read_only() -> np.ndarray[Any, Any]:
+    array = np.zeros(4, np.uint8)
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "message"),
+    [
+        (np.zeros(4, np.int8), DataTypeError, "out: data type int8; expected uint8"),
+        (np.zeros(3, np.uint8), ShapeError, r"out: shape \(3,\); expected \(4,\)"),
+        (np.zeros((1, 4), np.uint8), ShapeError, r"out: shape \(1, 4\)"),
+        (read_only(), ShapeError, "read-only"),
+        ([0, 0, 0, 0], DataTypeError, "out: a list; expected an array of uint8"),
+        (np.ma.zeros(4, np.uint8), DataTypeError, "out: a MaskedArray"),
+        (
+            np.lib.stride_tricks.as_strided(np.zeros(1, np.uint8), (4,), (0,)),
+            ShapeError,
+            "lie on one another",
+        ),
+    ],
+)
+def test_outputs_must_fit(
+    device: Device, out: Any, error: type[BitlaneError], message: str
+) -> None:
+    refused(device, error, message, lambda: device.bit_not(U8, out=out))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "strides"),
+    [
+        ("u1", (2, 3), (1, 1)),
+        ("u1", (3, 3), (2, 1)),
+        ("u1", (2, 3), (-2, 1)),
+        ("u1", (4, 3), (3, 4)),
+        ("u2", (3,), (1,)),
+        ("u4", (2, 2), (6, 3)),
+        ("u2", (2, 2, 2), (4, 2, 2)),
+    ],
+)
+def test_elements_of_an_output_must_not_lie_on_one_another(
+    device: Device, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> None:
+    out = strided(dtype, shape, strides)
+    a = np.zeros(shape, dtype)
+    places = [address + byte for address in addresses(out) for byte in range(out.itemsize)]
+    if len(places) == len(set(places)):
+        assert np.array_equal(model().bit_not(a, out=out), np.invert(a))
+    else:
+        refused(device, ShapeError, "lie on one another", lambda: device.bit_not(a, out=out))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_outputs_that_overlap_themselves_are_told_from_those_that_do_not(
+    device: Device, seed: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    dtype = f"u{generator.choice([1, 2, 4])}"
+    shape = tuple(generator.integers(1, 4, generator.integers(1, 4)).tolist())
+    strides = tuple(generator.integers(-12, 13, len(shape)).tolist())
+    out = strided(dtype, shape, strides)
+    places = [address + byte for address in addresses(out) for byte in range(out.itemsize)]
+    a = np.arange(out.size).reshape(shape).astype(dtype)
+    if len(set(places)) == len(places):
+        assert np.array_equal(model().bit_not(a, out=out), np.invert(a)), f"{shape} {strides}"
+    else:
+        refused(device, ShapeError, "lie on one another", lambda: device.bit_not(a, out=out))
+
+
+def strided(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """A view of the middle of some memory."""
+    memory = np.zeros(256, np.uint8)
+    return np.ndarray(shape, dtype, memory.data, 128, strides)
+
+
+def addresses(array: np.ndarray[Any, Any]) -> list[int]:
+    return [
+        sum(i * step for i, step in zip(index, array.strides, strict=True))
+        for index in np.ndindex(array.shape)
+    ]
+
+
+def test_refusals_are_what_numpy_users_catch() -> None:
+    assert issubclass(DataTypeError, TypeError)
+    assert issubclass(ShapeError, ValueError)
+    assert issubclass(OutOfRangeError, OverflowError)

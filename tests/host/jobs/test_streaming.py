@@ -1,0 +1,264 @@
+"""Tensors past the device's memory: both directions of the line busy, the host's memory bounded."""
+
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bitlane import reference
+from bitlane.device import Device
+from bitlane.driver.driver import Runtime
+from bitlane.driver.ring import DeviceFault
+from bitlane.errors import LinkError
+from bitlane_rtl.abi import Mode
+from support.host.arrays import random, same
+from support.host.line import LeanLink, line
+from support.models.record import Bytes
+
+KIB = 1 << 10
+LINES = [(8 * KIB, 0.0001, 256 * KIB), (64 * KIB, 0.0005, 1024 * KIB)]
+"""The device's memory, seconds of a turnaround, and a tensor."""
+
+
+# --- time -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("memory", "turnaround", "size"), LINES)
+def test_a_unary_operator_takes_the_time_of_the_slower_direction(
+    memory: int, turnaround: float, size: int
+) -> None:
+    device, link = line(memory_bytes=memory, turnaround=turnaround)
+    a = random(size // 4, "u4")
+    assert same(device.bit_not(a), np.invert(a))
+    assert link.seconds <= 1.1 * size / link.rate
+    assert link.calls == link.exchanges
+
+
+@pytest.mark.parametrize(("memory", "turnaround", "size"), LINES)
+def test_a_binary_operator_takes_the_time_of_what_goes_up(
+    memory: int, turnaround: float, size: int
+) -> None:
+    device, link = line(memory_bytes=memory, turnaround=turnaround)
+    a, b = random(size // 2, "u2", 1), random(size // 2, "u2", 2)
+    assert same(device.bit_xor(a, b), np.bitwise_xor(a, b))
+    assert link.seconds <= 1.1 * 2 * size / link.rate
+    assert link.calls == link.exchanges
+
+
+def test_counts_that_widen_take_the_time_of_what_comes_down() -> None:
+    device, link = line(turnaround=0.0001)
+    a = random(128 * KIB, "u1")
+    assert same(device.bit_count(a, np.uint32), reference.bit_count(a, np.uint32))
+    assert link.seconds <= 1.1 * 4 * a.size / link.rate
+
+
+def test_rows_with_gaps_and_an_operand_that_repeats() -> None:
+    device, link = line(turnaround=0.0001)
+    a, b = random((1500, 200), "u2", 1)[:, ::-1][:, :150], random(150, "u2", 2)
+    assert same(device.bit_or(a, b), np.bitwise_or(a, b))
+    # Rows are sent with their gaps; b once.
+    assert link.seconds <= 1.1 * 1500 * 400 / link.rate
+
+
+def test_a_tensor_that_fits_is_cut_for_the_sake_of_a_line_alone() -> None:
+    a = random(32 * KIB, "u1")
+    device, link = line(memory_bytes=1 << 20)
+    assert same(device.bit_not(a), np.invert(a))
+    assert link.seconds <= 1.2 * a.size / link.rate
+    device, link = line(memory_bytes=1 << 20, remote=False)
+    assert same(device.bit_not(a), np.invert(a))
+    assert link.exchanges == 3
+
+
+def test_small_arrays_take_three_round_trips() -> None:
+    device, link = line()
+    a, b = random(64, "u1", 1), random(64, "u1", 2)
+    assert same(device.bit_xor(a, b), np.bitwise_xor(a, b))
+    # What goes up; doorbell and state; the result.
+    assert (link.exchanges, link.calls) == (3, 3)
+
+
+# --- results ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    eager=st.booleans(),
+    remote=st.booleans(),
+    lean=st.booleans(),
+    slots=st.sampled_from([2, 4, 16]),
+    memory=st.sampled_from([192, 512, 1024]),
+    shape=st.sampled_from([(700,), (10, 70), (5, 3, 7, 8), (1, 300), (300, 1)]),
+)
+def test_parts_of_an_exchange_may_take_effect_in_any_order(
+    seed: int,
+    eager: bool,
+    remote: bool,
+    lean: bool,
+    slots: int,
+    memory: int,
+    shape: tuple[int, ...],
+) -> None:
+    circuit: dict[str, Any] = {"loops": 1, "modes": frozenset({Mode.DENSE})} if lean else {}
+    device, _ = line(
+        seed=seed, eager=eager, remote=remote, slots=slots, memory_bytes=memory, **circuit
+    )
+    a, b = random(shape, "u2", 1), random(shape[-1:], "u2", 2)
+    assert same(device.bit_xor(a, b), np.bitwise_xor(a, b))
+    assert same(device.bit_not(a.T[::-1]), np.invert(a.T[::-1]))
+    counts = reference.bit_count(a, np.uint32)
+    assert same(device.bit_count(a[..., ::-1], np.uint32), counts[..., ::-1])
+    assert device.runtime.allocator.pieces == 0
+
+
+@pytest.mark.parametrize("remote", [True, False])
+@pytest.mark.parametrize("shift", [-700, -1, 0, 1, 700])
+def test_an_operand_that_lies_like_the_output_is_never_read_too_late(
+    shift: int, remote: bool
+) -> None:
+    device, link = line(memory_bytes=1024, seed=1, remote=remote, keeps=True)
+    base = random(5000, "u2")
+    a, out = base[1000:4000], base[1000 + shift : 4000 + shift]
+    expected = base.copy()
+    expected[1000 + shift : 4000 + shift] = np.invert(base[1000:4000])
+    device.bit_not(a, out=out)
+    assert same(base, expected)
+    # As it lies: no copy was made.
+    sent = [x for x in link.arrays if np.may_share_memory(x, base)]
+    assert sum(x.size for x in sent) == a.nbytes
+
+
+@pytest.mark.parametrize("flips", [(1, 1), (-1, 1), (1, -1), (-1, -1)])
+def test_an_overlapping_operand_in_two_dimensions(flips: tuple[int, int]) -> None:
+    device, _ = line(memory_bytes=1024, seed=2)
+    base = random((60, 50), "u4")
+    view = base[:: flips[0], :: flips[1]]
+    expected = np.bitwise_xor(view[1:, 3:], view[:-1, :-3])
+    # One operand is the output, the other lies above or below it.
+    out = view[:-1, :-3]
+    device.bit_xor(view[1:, 3:], out, out=out)
+    assert same(out, expected)
+
+
+def test_operands_that_overlap_the_output_on_both_sides() -> None:
+    device, _ = line(memory_bytes=1024)
+    base = random(3000, "u2")
+    expected = np.bitwise_and(base[2:], base[:-2])
+    device.bit_and(base[2:], base[:-2], out=base[1:-1])
+    assert same(base[1:-1], expected)
+
+
+@pytest.mark.parametrize("memory", [1024, 1 << 16])
+def test_fields_side_by_side_share_nothing(memory: int) -> None:
+    device, _ = line(memory_bytes=memory)
+    records = random(4000, "u1").view(np.dtype([("x", "<u2"), ("y", "<u2")]))
+    expected = np.invert(records["x"])
+    x = records["x"].copy()
+    device.bit_not(records["x"], out=records["y"])
+    assert same(records["y"].copy(), expected)
+    assert same(records["x"].copy(), x)
+
+
+# --- the host's memory ------------------------------------------------------------------------
+
+
+def memmaps(folder: Path, count: int, size: int) -> list[NDArray[Any]]:
+    arrays = [np.memmap(folder / f"{k}", np.uint8, "w+", shape=(size,)) for k in range(count)]
+    for number, array in enumerate(arrays):
+        array[...] = random(size, "u1", number)
+    return list(arrays)
+
+
+@pytest.mark.parametrize("remote", [True, False], ids=["remote", "near"])
+@pytest.mark.parametrize("size", [1 << 19, 1 << 23], ids=["512 KiB", "8 MiB"])
+def test_the_hosts_memory_does_not_grow_with_the_tensor(
+    size: int, remote: bool, tmp_path: Path
+) -> None:
+    memory = 64 * KIB
+    device = Device(Runtime(LeanLink(memory_bytes=memory, remote=remote)))
+    a, b, out = memmaps(tmp_path, 3, size)
+    device.bit_not(a[:100])
+    peaks = []
+    tracemalloc.start()
+    try:
+        assert device.bit_not(a, out=out) is out
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.reset_peak()
+        # In place, from files of gaps, and over an operand that lies ahead.
+        assert device.bit_xor(a, b, out=a) is a
+        device.bit_xor(b[1:-1:2], a[1:-1:2], out=b[1:-1:2])
+        device.bit_not(out[4096:], out=out[:-4096])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()
+    assert max(peaks) < 4 * memory, f"peaks of {peaks} bytes"
+    first, second = random(size, "u1", 0), random(size, "u1", 1)
+    result = first ^ second
+    assert np.array_equal(a, result)
+    second[1:-1:2] ^= result[1:-1:2]
+    assert np.array_equal(b, second)
+    assert np.array_equal(out[:-4096], first[4096:])
+
+
+def test_a_large_result_is_the_very_memory_that_came_down() -> None:
+    device, link = line(memory_bytes=1 << 16, remote=False, keeps=True)
+    a, b = random(4096, "u4", 1), random(4096, "u4", 2)
+    result = device.bit_xor(a, b)
+    sent = [x for x in link.arrays if np.may_share_memory(x, a) or np.may_share_memory(x, b)]
+    assert [x.size for x in sent] == [a.nbytes, b.nbytes]
+    assert np.may_share_memory(result, link.arrays[-1])
+    assert result.flags.writeable
+    assert same(result, np.bitwise_xor(a, b))
+
+
+# --- when the device or the line fails --------------------------------------------------------
+
+
+def test_a_fault_halfway_is_reported_and_the_next_call_works() -> None:
+    device, link = line(memory_bytes=1024, slots=4)
+    a = random(4000, "u1")
+    link.fail_writes = frozenset({700})
+    with pytest.raises(DeviceFault, match="command 0 of the job stopped with WRITE_ERROR"):
+        device.bit_not(a)
+    link.fail_writes = frozenset()
+    assert device.runtime.allocator.pieces == 0
+    assert same(device.bit_not(a), np.invert(a))
+
+
+@pytest.mark.parametrize("error", [LinkError("unplugged"), KeyboardInterrupt()])
+@pytest.mark.parametrize("when", range(6))
+def test_an_exchange_that_fails_leaves_no_command_behind(when: int, error: BaseException) -> None:
+    device, link = line(memory_bytes=1024, eager=False)
+    a = random(4000, "u1")
+    exchange, count = link.exchange, 0
+
+    def failing(writes: Any, reads: Any) -> list[Bytes]:
+        nonlocal count
+        count += 1
+        if count == when + 1:
+            # As if the answer to all of it were lost.
+            exchange(writes, reads)
+            raise error
+        return exchange(writes, reads)
+
+    link.exchange = failing  # type: ignore[method-assign]
+    with pytest.raises(type(error)):
+        device.bit_not(a)
+    assert (link.doorbell, link.retired) == (0, 0) or link.doorbell == link.retired
+    assert device.runtime.allocator.pieces == 0
+    assert same(device.bit_not(a), np.invert(a))
+
+
+def test_threads_wait_for_each_other() -> None:
+    device, _ = line(memory_bytes=2048, turnaround=0.0, seed=3)
+    arrays = [random(3000, "u2", seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        for a, result in zip(arrays, pool.map(device.bit_not, arrays), strict=True):
+            assert same(result, np.invert(a))

@@ -1,0 +1,66 @@
+"""Finding the link that a URL names."""
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from bitlane.errors import LinkError
+from bitlane.links import link as link_module
+from bitlane.links.link import open_link
+from support.models.device import ModelLink
+
+
+def fake_opener(url: str) -> ModelLink:
+    link = ModelLink()
+    link.description = url
+    return link
+
+
+def install(monkeypatch: pytest.MonkeyPatch, **links: str) -> None:
+    entries = {name: EntryPoint(name, value, "bitlane.links") for name, value in links.items()}
+    monkeypatch.setattr(link_module, "_installed", lambda: entries)
+
+
+def test_the_scheme_finds_the_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, model=f"{__name__}:fake_opener")
+    monkeypatch.setattr(EntryPoint, "load", lambda self: fake_opener)
+    assert open_link("model:/dev/x:3").description == "model:/dev/x:3"
+
+
+def test_options_may_follow_the_scheme_without_a_colon(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, model=f"{__name__}:fake_opener")
+    monkeypatch.setattr(EntryPoint, "load", lambda self: fake_opener)
+    assert open_link("model?width=64&vcd=a:b").description == "model?width=64&vcd=a:b"
+    with pytest.raises(LinkError, match="no link has the scheme 'usb'"):
+        open_link("usb?x=1")
+
+
+def test_an_unknown_scheme_names_those_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, sim="x:y", serial="x:y")
+    with pytest.raises(LinkError, match="no link has the scheme 'usb'; installed: serial, sim"):
+        open_link("usb:1")
+    install(monkeypatch)
+    with pytest.raises(LinkError, match="installed: none"):
+        open_link("")
+
+
+def test_an_exchange_is_its_writes_and_then_its_reads() -> None:
+    link = ModelLink()
+    base = link.memory_base
+    results = link.exchange([(base, b"abc"), (base + 8, b"de")], [(base + 8, 2), (base, 4)])
+    assert [result.tobytes() for result in results] == [b"de", b"abc\0"]
+    assert link.exchange([], []) == []
+    assert link.traffic == [
+        ("write", base, 3),
+        ("write", base + 8, 2),
+        ("read", base + 8, 2),
+        ("read", base, 4),
+    ]
+
+
+def test_a_link_whose_packages_are_missing_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    install(monkeypatch, sim="bitlane_without_such_a_module:open_link")
+    with pytest.raises(LinkError, match=r"cannot be loaded: .*pip install 'bitlane\[sim\]'"):
+        open_link("sim")
