@@ -13,7 +13,7 @@ import bitlane_sim.system
 from bitlane.driver.driver import Runtime
 from bitlane.driver.ring import DeviceFault
 from bitlane.errors import LinkError
-from bitlane.jobs.lowering import View
+from bitlane.jobs.lowering import View, lower
 from bitlane_rtl.abi import CONTROL_BASE, IDENTITY, Lane, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
@@ -64,7 +64,7 @@ def xor(runtime: Runtime, size: int, rows: int = 1) -> tuple[np.ndarray, np.ndar
         View(buffer.address + offset, (pitch, 1), 1)
         for buffer, offset in zip(buffers, (1, 2, 3), strict=True)
     ]
-    runtime.execute(Op.XOR, (rows, size), views[0], views[1], views[2], saturate=False)
+    runtime.run(lower(Op.XOR, (rows, size), *views, geometry=runtime.geometry))
     a, b, expected = data
     for row in range(rows):
         start = row * pitch
@@ -172,7 +172,7 @@ def test_monitor_counts_what_a_job_moves(simulator: Simulator) -> None:
     a, b, y = (runtime.allocate(256) for _ in range(3))
     simulator.clear_monitor()
     views = [View(buffer.address, (1,), 1) for buffer in (a, b, y)]
-    runtime.execute(Op.XOR, (256,), views[0], views[1], views[2], saturate=False)
+    runtime.run(lower(Op.XOR, (256,), *views, geometry=runtime.geometry))
     report = simulator.monitor
     for channel, count in {"w": 64, "r": 64, "r_b": 64, "aw": 4, "b": 4, "doorbell": 1}.items():
         assert report[channel].count == count, channel

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane.driver.ring import DeviceFault
 from bitlane.errors import DeviceError, DeviceTimeout
-from bitlane.jobs.lowering import View
+from bitlane.jobs.lowering import View, lower
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Op, Port, Status
 from bitlane_sim.memory.control import Hang, Response
 from support.system.devices import DEVICES, heal, noise, opened, simulator_of
@@ -60,8 +59,8 @@ class Stand:
 
     def run(self) -> None:
         views = [View(address, (1,), 1) for address in (self.a, self.b, self.y)]
-        a, b, y = views
-        self.device.runtime.execute(Op.XOR, (COUNT,), a, b, y, saturate=True)
+        runtime = self.device.runtime
+        runtime.run(lower(Op.XOR, (COUNT,), *views, geometry=runtime.geometry))
 
     def expect_to_work(self, seed: int) -> None:
         heal(self.device)
@@ -152,12 +151,13 @@ def test_commands_after_the_one_that_failed_do_nothing(stand: Stand) -> None:
     # for each index of the outermost.
     shape = (3, 4, 4, 4, 4)
     strides = (630, 156, 38, 9, 2)
-    job: list[Any] = [View(base, strides, 1) for base in (0, 8192)]
+    a, y = (View(base, strides, 1) for base in (0, 8192))
+    runtime = stand.device.runtime
     for seed, row in enumerate((0, 1, 2)):
         before = stand.fill(seed)
         simulator_of(stand.device).inject_error(row * strides[0], read=True)
         with pytest.raises(DeviceFault) as caught:
-            stand.device.runtime.execute(Op.NOT, shape, job[0], None, job[1], saturate=True)
+            runtime.run(lower(Op.NOT, shape, a, None, y, geometry=runtime.geometry))
         index = caught.value.index
         heal(stand.device)
         changed = np.flatnonzero(stand.memory != before)

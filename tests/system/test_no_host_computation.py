@@ -165,7 +165,7 @@ def test_what_comes_back_is_what_the_circuit_was_told(
     a, b = (array.astype("u1") for array in operands(told))
     expected = reference.compute(does, a, b, saturate=True)
     monkeypatch.setattr(
-        "bitlane.driver.driver.lower", lambda op, *rest, **more: lower(does, *rest, **more)
+        "bitlane.jobs.streaming.lower", lambda op, *rest, **more: lower(does, *rest, **more)
     )
     assert same(CALLS[told](device, a, b), expected)
 

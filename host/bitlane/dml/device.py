@@ -1,19 +1,17 @@
 """The device of DirectML's object model: creates everything else, and executes command lists."""
 
 import operator as operators
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, Protocol, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from bitlane_rtl.abi import Op
-
 from ..closing import Closing
 from ..driver.allocator import Buffer as Allocation
+from ..driver.commands import Command
 from ..driver.geometry import Geometry
 from ..errors import DmlError, DmlTypeError
-from ..jobs.lowering import View
 from .buffer import Buffer
 from .operators import ALL_TYPES, SMALL_UNSIGNED_TYPES, OperatorDesc
 from .recorder import CommandList, CommandRecorder, run
@@ -47,16 +45,7 @@ class Engine(Protocol):
 
     def read(self, address: int, size: int) -> npt.NDArray[np.uint8]: ...
 
-    def execute(
-        self,
-        op: Op,
-        shape: tuple[int, ...],
-        a: View,
-        b: View | None,
-        y: View,
-        *,
-        saturate: bool,
-    ) -> None: ...
+    def run(self, commands: Iterable[Command]) -> None: ...
 
 
 class DeviceWithEngine(Protocol):

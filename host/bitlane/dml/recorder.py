@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import DmlError
-from ..jobs.lowering import View
+from ..jobs.lowering import View, lower
 from .binding import BufferBinding
 from .buffer import PIECE
 from .table import (
@@ -180,14 +180,15 @@ def _execute(device: "Device", step: _Execution) -> None:
         owned = operator.owned.get(name)
         operands.append(_view(tensor, BufferBinding(owned) if owned else binding))
     _, output = operator.desc.outputs[0]
-    device.runtime.execute(
+    commands = lower(
         operator.desc.op,
         output.sizes,
         operands[0],
         operands[1] if len(operands) > 1 else None,
         _view(output, step.outputs[0]),
-        saturate=False,
+        geometry=device.runtime.geometry,
     )
+    device.runtime.run(commands)
 
 
 def _view(tensor: BufferTensorDesc, binding: BufferBinding | None) -> View:

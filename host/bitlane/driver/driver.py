@@ -1,9 +1,9 @@
 """A device as memory and a queue of commands: what the faces for arrays and DirectML stand on.
 
-Knows addresses and views. It never sees a data type, and never computes on data.
+Knows addresses and commands. It never sees a data type, and never computes on data.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from threading import RLock
 from types import TracebackType
@@ -12,11 +12,10 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import ABI_VERSION, CONTROL_BASE, IDENTITY, Op
+from bitlane_rtl.abi import ABI_VERSION, CONTROL_BASE, IDENTITY
 
 from ..closing import Closing
 from ..errors import DeviceError, LinkError
-from ..jobs.lowering import View, lower
 from ..links.link import BytesLike, Link
 from .allocator import Allocator, Buffer
 from .commands import Command
@@ -131,61 +130,17 @@ class Runtime(Closing):
             )
         return data
 
-    def commands(
-        self,
-        op: Op,
-        shape: tuple[int, ...],
-        a: View,
-        b: View | None,
-        y: View,
-        *,
-        saturate: bool,
-        arithmetic: bool = False,
-    ) -> Iterator[Command]:
-        """What sets every element of ``y`` to ``op`` of the same elements of ``a`` and ``b``.
+    def run(self, commands: Iterable[Command | Words]) -> None:
+        """Execute commands in order, and return when the device has finished.
 
-        Views must be alike or apart: ``lowering.lower`` states the rules. Raises ``LayoutError``
-        or ``UnsupportedError``; the device is not touched.
-        """
-        return lower(
-            op,
-            shape,
-            a,
-            b,
-            y,
-            geometry=self.geometry,
-            saturate=saturate,
-            arithmetic=arithmetic,
-        )
-
-    def execute(
-        self,
-        op: Op,
-        shape: tuple[int, ...],
-        a: View,
-        b: View | None,
-        y: View,
-        *,
-        saturate: bool,
-        arithmetic: bool = False,
-    ) -> None:
-        """Do what ``commands`` gives, and return when the device has finished.
+        Words of records are submitted as they are, unchecked.
 
         Raises
         ------
-        LayoutError, UnsupportedError
-            The device has not been touched.
         DeviceFault
-            The circuit stopped; ``y`` may be written in part.
+            The circuit stopped; what the commands write may be written in part.
         DeviceTimeout
             No command retired within ``timeout`` seconds.
-        """
-        self.run(self.commands(op, shape, a, b, y, saturate=saturate, arithmetic=arithmetic))
-
-    def run(self, commands: Iterable[Command | Words]) -> None:
-        """Execute commands in order; words of records are submitted as they are, unchecked.
-
-        Raises ``DeviceFault`` or ``DeviceTimeout``.
         """
         with self._lock:
             try:

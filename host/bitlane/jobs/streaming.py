@@ -20,7 +20,7 @@ from ..driver.allocator import OutOfDeviceMemory
 from ..driver.driver import Pipeline, Runtime
 from ..driver.ring import Write
 from .aliasing import untangle
-from .lowering import View
+from .lowering import View, lower
 from .operands import AnyArray, address_of, bits, packed_strides
 from .tiles import Index, tile_shape, tiles
 from .transfer import Layout, Source, rounded, source_of, store
@@ -267,12 +267,13 @@ class _Job:
                 self._outputs.reverse()
                 address, itemsize = self._outputs[0], self._target.dtype.itemsize
                 strides = packed_strides(shape, self._target.order, itemsize)
-                commands = self._runtime.commands(
+                commands = lower(
                     self._op,
                     shape,
                     views[0],
                     views[1] if len(views) > 1 else None,
                     View(address, strides, itemsize),
+                    geometry=self._runtime.geometry,
                     saturate=True,
                     arithmetic=self._arithmetic,
                 )

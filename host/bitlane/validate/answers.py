@@ -12,7 +12,7 @@ from bitlane_rtl.abi import Op
 
 from .. import dml
 from ..dml.operators import OPERATOR_DESCS
-from ..jobs.lowering import View
+from ..jobs.lowering import View, lower
 from .session import CheckFailed, Session, plural
 
 __all__ = ["check_answers"]
@@ -136,15 +136,17 @@ def _raw(session: Session, answer: _Answer) -> list[int]:
             place = buffer.address + 64 * number
             views.append(View(place, (operand.itemsize,), operand.itemsize))
         target = buffer.address + 128
-        runtime.execute(
+        commands = lower(
             answer.op,
             (count,),
             views[0],
             views[1] if len(views) > 1 else None,
             View(target, (out.itemsize,), out.itemsize),
+            geometry=runtime.geometry,
             saturate=answer.saturate,
             arithmetic=answer.arithmetic,
         )
+        runtime.run(commands)
         got: list[int] = runtime.read(target, count * out.itemsize).view(out).tolist()
         return got
     finally:

@@ -13,7 +13,7 @@ from bitlane_rtl.abi import Op
 
 from .. import reference
 from ..driver.commands import Command
-from ..jobs.lowering import View
+from ..jobs.lowering import View, lower
 from .session import CheckFailed, Session
 
 __all__ = ["Arena", "Place", "Tensor"]
@@ -138,12 +138,13 @@ class Arena:
         return len(self._jobs)
 
     def _commands(self, job: _Job) -> Iterator[Command]:
-        return self._session.runtime.commands(
+        return lower(
             job.op,
             job.y.shape,
             self._view(job.a),
             None if job.b is None else self._view(job.b),
             self._view(job.y),
+            geometry=self._session.geometry,
             saturate=job.saturate,
             arithmetic=job.arithmetic,
         )

@@ -12,7 +12,7 @@ from bitlane.driver.commands import encode
 from bitlane.driver.driver import Runtime
 from bitlane.driver.ring import DeviceFault
 from bitlane.errors import DeviceError, DeviceTimeout, LinkError
-from bitlane.jobs.lowering import View
+from bitlane.jobs.lowering import View, lower
 from bitlane_rtl.abi import (
     ABI_VERSION,
     CONTROL_BASE,
@@ -33,7 +33,8 @@ ROWS = 100
 
 def invert_rows(runtime: Runtime, rows: int, a: int, y: int) -> None:
     """NOT of ``rows`` separate bytes; a command each on a circuit of one dense loop."""
-    runtime.execute(Op.NOT, (rows,), View(a, (2,), 1), None, View(y, (2,), 1), saturate=False)
+    views = View(a, (2,), 1), None, View(y, (2,), 1)
+    runtime.run(lower(Op.NOT, (rows,), *views, geometry=runtime.geometry))
 
 
 def one_loop(**changes: Any) -> ModelLink:
@@ -186,7 +187,8 @@ def test_one_small_command_takes_five_calls() -> None:
     link = ModelLink()
     runtime = Runtime(link)
     link.traffic.clear()
-    runtime.execute(Op.NOT, (64,), View(0, (1,), 1), None, View(64, (1,), 1), saturate=False)
+    views = View(0, (1,), 1), None, View(64, (1,), 1)
+    runtime.run(lower(Op.NOT, (64,), *views, geometry=runtime.geometry))
     assert link.traffic == [
         ("write", CONTROL_BASE + RING_OFFSET, 24),
         ("write", CONTROL_BASE + register("DOORBELL").offset, 4),
@@ -210,7 +212,7 @@ def test_records_are_submitted_as_they_are() -> None:
     link = ModelLink()
     runtime = Runtime(link)
     views = View(0, (1,), 1), None, View(64, (1,), 1)
-    (command,) = runtime.commands(Op.NOT, (5,), *views, saturate=False)
+    (command,) = lower(Op.NOT, (5,), *views, geometry=runtime.geometry)
     words = encode(command, interrupt=True)
     runtime.run([words])
     assert link.memory[64:70].tolist() == [255] * 5 + [0]
@@ -288,10 +290,9 @@ def test_a_command_that_the_circuit_refuses() -> None:
     link = ModelLink()
     runtime = Runtime(link)
     link.length_bits = 12  # the circuit is not the one that the runtime has met
+    views = View(0, (1,), 1), None, View(8192, (1,), 1)
     with pytest.raises(DeviceFault, match="BAD_SIZE") as caught:
-        runtime.execute(
-            Op.NOT, (5000,), View(0, (1,), 1), None, View(8192, (1,), 1), saturate=False
-        )
+        runtime.run(lower(Op.NOT, (5000,), *views, geometry=runtime.geometry))
     assert (caught.value.port, caught.value.address) == (Port.NONE, 0)
 
 

@@ -1,18 +1,19 @@
-"""A runtime without a circuit: device memory is an array, operations are the golden model's.
+"""A runtime without a link: `models.record` executes the commands.
 
 It notes every call, so that a test can show that a refusal came before anything was done.
 """
 
+from collections.abc import Iterable
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from bitlane import reference
 from bitlane.driver.allocator import Allocator, Buffer
+from bitlane.driver.commands import Command, encode
 from bitlane.driver.geometry import Geometry
-from bitlane.jobs.lowering import View
-from bitlane_rtl.abi import Lane, Op
+from bitlane_rtl.abi import RECORD_WORDS, Lane, Op
+from support.models.record import Interpreter, Record
 
 BASE = 0x4000_0000
 
@@ -43,13 +44,22 @@ class FakeRuntime:
             8, 4, 8, 20, 20, BASE, BASE + size - 1, ops=ops, lanes=lanes, counters=counters
         )
         self.link = FakeLink()
-        self.memory = np.full(size, 0xA5, dtype=np.uint8)
+        self.circuit = Interpreter(
+            memory_bytes=size,
+            memory_base=BASE,
+            length_bits=20,
+            count_bits=20,
+            ops=ops,
+            lanes=lanes,
+        )
+        self.memory = self.circuit.memory
+        self.memory[:] = 0xA5
         self.calls: list[str] = []
         self.allocator = Allocator(BASE, size)
         self.cycles = 0xFFFF_FFF0  # about to wrap, as a long-running counter does
         self.closed = False
         self.flip: int | None = None
-        """If set, the next operation flips bit 0 of the byte this far behind its output's start."""
+        """If set, each command flips bit 0 of the byte this far behind its output's start."""
 
     def __enter__(self) -> Self:
         return self
@@ -75,32 +85,11 @@ class FakeRuntime:
         assert name == "BUSY_CYCLES"
         return self.cycles if self.geometry.counters else 0
 
-    def execute(
-        self,
-        op: Op,
-        shape: tuple[int, ...],
-        a: View,
-        b: View | None,
-        y: View,
-        *,
-        saturate: bool,
-        arithmetic: bool = False,
-    ) -> None:
-        self.calls.append(op.name)
-        operands = [self._window(shape, view) for view in (a, b) if view is not None]
-        target = self._window(shape, y)
-        target[...] = reference.compute(
-            op, *operands, saturate=saturate, arithmetic=arithmetic, count_dtype=target.dtype
-        )
-        if self.flip is not None:
-            self.memory[y.address - BASE + self.flip] ^= 1
-        self.cycles = (self.cycles + 123) % 2**32
-
-    def _window(self, shape: tuple[int, ...], view: View) -> npt.NDArray[np.unsignedinteger]:
-        return np.ndarray(
-            shape,
-            dtype=f"<u{view.itemsize}",
-            buffer=self.memory,
-            offset=view.address - BASE,
-            strides=view.strides,
-        )
+    def run(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            self.calls.append(command.op.name)
+            words = encode(command).tolist()
+            self.circuit.execute(Record(words + [0xEEEEEEEE] * (RECORD_WORDS - len(words))))
+            if self.flip is not None:
+                self.memory[command.y.base - BASE + self.flip] ^= 1
+            self.cycles = (self.cycles + 123) % 2**32
