@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bitlane import dml
-from bitlane.dml.device import Engine
+from bitlane.dml.engine import Engine
 from bitlane.driver.driver import Runtime
 from bitlane.model_file import load_model, prepare, run
 from support.host.fake_runtime import FakeRuntime

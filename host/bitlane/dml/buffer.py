@@ -3,21 +3,30 @@
 Moves bytes between host and device, and checks that they stay inside the buffer. Never computes.
 """
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ..closing import Closing
 from ..errors import DmlError, DmlTypeError
+from .engine import Engine
 
-if TYPE_CHECKING:
-    from .device import Device
-
-__all__ = ["PIECE", "Buffer"]
+__all__ = ["PIECE", "Buffer", "Parent"]
 
 PIECE = 1 << 20
 """Bytes that are packed, or go from buffer to buffer, at once in the host's memory."""
+
+
+class Parent(Protocol):
+    """``Device``, as the objects that it created know it."""
+
+    @property
+    def runtime(self) -> Engine: ...
+
+    def create_buffer(self, size: int) -> "Buffer": ...
+
+    def forget(self, buffer: "Buffer") -> None: ...
 
 
 class Buffer(Closing):
@@ -27,7 +36,7 @@ class Buffer(Closing):
     32-bit words. Offsets are in bytes. A buffer may be used in a ``with`` statement.
     """
 
-    def __init__(self, device: "Device", size: int) -> None:
+    def __init__(self, device: Parent, size: int) -> None:
         self.device = device
         self.size_in_bytes = (size + 3) // 4 * 4
         self._allocation = device.runtime.allocate(self.size_in_bytes)

@@ -1,18 +1,13 @@
 """The device of DirectML's object model: creates everything else, and executes command lists."""
 
 import operator as operators
-from collections.abc import Iterable, Sequence
-from typing import Literal, Protocol, cast, overload
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Sequence
+from typing import Literal, cast, overload
 
 from ..closing import Closing
-from ..driver.allocator import Buffer as Allocation
-from ..driver.commands import Command
-from ..driver.geometry import Geometry
 from ..errors import DmlError, DmlTypeError
-from .buffer import Buffer
+from .buffer import Buffer, Parent
+from .engine import DeviceWithEngine, Engine
 from .operators import ALL_TYPES, SMALL_UNSIGNED_TYPES, OperatorDesc
 from .recorder import CommandList, CommandRecorder, run
 from .rules import check_operator
@@ -22,37 +17,14 @@ from .table import (
     Dispatchable,
     Operator,
     OperatorInitializer,
+    check_uninitialized,
     expect_type,
 )
 from .types import DataType, ExecutionFlags, Feature, FeatureLevel
 
-__all__ = ["Device", "DeviceWithEngine", "Engine"]
+__all__ = ["Device"]
 
 _UNSUPPORTED = "DXGI_ERROR_UNSUPPORTED"
-
-
-class Engine(Protocol):
-    """What this package asks of a runtime; ``bitlane.driver.driver.Runtime`` is one."""
-
-    @property
-    def geometry(self) -> Geometry: ...
-
-    def allocate(self, size: int) -> Allocation: ...
-
-    def free(self, buffer: Allocation) -> None: ...
-
-    def write(self, address: int, data: npt.NDArray[np.uint8]) -> None: ...
-
-    def read(self, address: int, size: int) -> npt.NDArray[np.uint8]: ...
-
-    def run(self, commands: Iterable[Command]) -> None: ...
-
-
-class DeviceWithEngine(Protocol):
-    """What has a runtime; ``bitlane.Device`` is one."""
-
-    @property
-    def runtime(self) -> Engine: ...
 
 
 class Device(Closing):
@@ -165,7 +137,8 @@ class Device(Closing):
         """
         expect_type("CreateOperatorInitializer", "Operators", operators, Sequence)
         for operator in operators:
-            self.check_uninitialized(operator)
+            check_uninitialized(operator)
+            self._check_mine("CreateOperatorInitializer", operator.device)
         return OperatorInitializer(operators)
 
     def create_binding_table(self, dispatchable: Dispatchable) -> BindingTable:
@@ -194,19 +167,7 @@ class Device(Closing):
             self._check_mine("Execute", command_list.device)
         run(self, lists)
 
-    def check_uninitialized(self, operator: CompiledOperator) -> None:
-        """Raises ``DmlError`` if ``operator`` is of another device or has been initialised."""
-        expect_type("CreateOperatorInitializer", "Operator", operator, CompiledOperator)
-        self._check_mine("CreateOperatorInitializer", operator.device)
-        if operator.initialized:
-            raise DmlError(
-                str(operator.desc.operator_type),
-                "State",
-                "initialized already",
-                "a compiled operator that is initialized exactly once",
-            )
-
-    def _check_mine(self, method: str, device: "Device") -> None:
+    def _check_mine(self, method: str, device: Parent) -> None:
         if device is not self:
             raise DmlError(method, "Device", "another device", "an object that this one created")
 

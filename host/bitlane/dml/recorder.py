@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ..errors import DmlError
 from ..jobs.lowering import View, lower
 from .binding import BufferBinding
-from .buffer import PIECE
+from .buffer import PIECE, Parent
 from .table import (
     BindingTable,
     CompiledOperator,
@@ -17,9 +17,6 @@ from .table import (
 )
 from .tensor import BufferTensorDesc, packed_strides
 from .types import ExecutionFlags, TensorFlags
-
-if TYPE_CHECKING:
-    from .device import Device
 
 __all__ = ["CommandList", "CommandRecorder", "run"]
 
@@ -45,7 +42,7 @@ _Step: TypeAlias = _Initialization | _Execution
 class CommandList:
     """Dispatches in the order in which they were recorded; may be executed more than once."""
 
-    def __init__(self, device: "Device") -> None:
+    def __init__(self, device: Parent) -> None:
         self.device = device
         self._recorded: list[_Step | BindingTable] = []
 
@@ -70,7 +67,7 @@ class CommandList:
 class CommandRecorder:
     """``IDMLCommandRecorder``: of ``Device.create_command_recorder``."""
 
-    def __init__(self, device: "Device") -> None:
+    def __init__(self, device: Parent) -> None:
         self.device = device
 
     def record_dispatch(
@@ -105,7 +102,7 @@ class CommandRecorder:
         command_list.append(table if volatile else _resolve(table))
 
 
-def run(device: "Device", lists: Sequence[CommandList]) -> None:
+def run(device: Parent, lists: Sequence[CommandList]) -> None:
     """Check all of ``lists``, then execute them. Raises ``DmlError`` before the first dispatch."""
     steps = [step for command_list in lists for step in command_list.steps()]
     _check_order(steps)
@@ -158,7 +155,7 @@ def _check_order(steps: Sequence[_Step]) -> None:
             )
 
 
-def _initialize(device: "Device", step: _Initialization) -> None:
+def _initialize(device: Parent, step: _Initialization) -> None:
     """Copy what DML is to own: afterwards, its buffers belong to the caller alone again."""
     for operator, bindings in zip(step.operators, step.inputs, strict=True):
         for (name, tensor), binding in zip(operator.desc.inputs, bindings, strict=True):
@@ -173,7 +170,7 @@ def _initialize(device: "Device", step: _Initialization) -> None:
         operator.initialized = True
 
 
-def _execute(device: "Device", step: _Execution) -> None:
+def _execute(device: Parent, step: _Execution) -> None:
     operator = step.operator
     operands = []
     for (name, tensor), binding in zip(operator.desc.inputs, step.inputs, strict=True):

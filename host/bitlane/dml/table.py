@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ..errors import DmlError, DmlTypeError
 from .binding import (
@@ -14,12 +14,9 @@ from .binding import (
     check_presence,
     check_type,
 )
+from .buffer import Buffer, Parent
 from .operators import OperatorDesc
 from .types import ExecutionFlags, TensorFlags
-
-if TYPE_CHECKING:
-    from .buffer import Buffer
-    from .device import Device
 
 __all__ = [
     "BindingProperties",
@@ -28,6 +25,7 @@ __all__ = [
     "Dispatchable",
     "Operator",
     "OperatorInitializer",
+    "check_uninitialized",
     "expect_type",
 ]
 
@@ -51,7 +49,7 @@ class BindingProperties:
 class Operator:
     """``IDMLOperator``: a description that has passed every rule. Of ``Device.create_operator``."""
 
-    def __init__(self, device: "Device", desc: OperatorDesc) -> None:
+    def __init__(self, device: Parent, desc: OperatorDesc) -> None:
         self.device = device
         self.desc = desc
 
@@ -73,6 +71,18 @@ class CompiledOperator:
         return BindingProperties(len(self.desc.inputs) + len(self.desc.outputs))
 
 
+def check_uninitialized(operator: CompiledOperator) -> None:
+    """Raises ``DmlError`` if ``operator`` has been initialised."""
+    expect_type("CreateOperatorInitializer", "Operator", operator, CompiledOperator)
+    if operator.initialized:
+        raise DmlError(
+            str(operator.desc.operator_type),
+            "State",
+            "initialized already",
+            "a compiled operator that is initialized exactly once",
+        )
+
+
 class OperatorInitializer:
     """``IDMLOperatorInitializer``: of ``Device.create_operator_initializer``; dispatched once."""
 
@@ -82,7 +92,7 @@ class OperatorInitializer:
     def reset(self, operators: Sequence[CompiledOperator]) -> None:
         """Use this object for other operators. Raises ``DmlError`` as creating one does."""
         for operator in operators:
-            operator.device.check_uninitialized(operator)
+            check_uninitialized(operator)
         self.operators = tuple(operators)
 
     @property
@@ -109,7 +119,7 @@ class BindingTable:
     dispatch is recorded, so that a table can be bound anew for the next one.
     """
 
-    def __init__(self, device: "Device", dispatchable: Dispatchable) -> None:
+    def __init__(self, device: Parent, dispatchable: Dispatchable) -> None:
         self.device = device
         self.reset(dispatchable)
 
