@@ -23,7 +23,7 @@ from .device import Device
 from .device import open_device as open
 from .driver.allocator import OutOfDeviceMemory
 from .driver.ring import DeviceFault
-from .errors import BitlaneError, DeviceError, DeviceTimeout, DmlError, LinkError
+from .errors import BitlaneError, DeviceError, DeviceTimeout, DmlError, LinkError, SettingError
 from .jobs.lowering import LayoutError, UnsupportedError
 from .jobs.operands import DataTypeError, OutOfRangeError, ShapeError
 from .version import __version__
@@ -43,6 +43,7 @@ __all__ = [
     "LinkError",
     "OutOfDeviceMemory",
     "OutOfRangeError",
+    "SettingError",
     "ShapeError",
     "UnsupportedError",
     "__version__",

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 
 __all__ = ["Closing"]
 
@@ -18,6 +18,12 @@ class Closing(ABC):
 
     def __enter__(self) -> Self:
         return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"{type(self).__name__} cannot be pickled, as it holds a device or a part of one;"
+            " in another process, open the device there: bitlane.open(url)"
+        )
 
     def __exit__(
         self,

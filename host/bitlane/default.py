@@ -19,6 +19,7 @@ __all__ = [
     "bit_shift_right",
     "bit_xor",
     "default_device",
+    "default_url",
 ]
 
 VARIABLE: Final = "BITLANE_DEVICE"
@@ -30,16 +31,29 @@ _lock = Lock()
 _opened: list[Device] = []
 
 
-def default_device() -> Device:
-    """The device of the module's functions: environment variable BITLANE_DEVICE, else ``sim``.
+class _DefaultDevice(Device):
+    """Everybody's device: leaving a ``with`` statement leaves it open."""
 
-    Opened by the first call and closed when Python ends. Raises ``LinkError``.
+    def __exit__(self, *raised: object) -> None:
+        """Others may be using the device."""
+
+
+def default_url() -> str:
+    """What the default device is: environment variable BITLANE_DEVICE, else ``sim``."""
+    return os.environ.get(VARIABLE) or DEFAULT_URL
+
+
+def default_device() -> Device:
+    """The device of the module's functions, `default_url`.
+
+    Opened by the first call, and by the first one after its ``close``; closed when Python ends.
+    Leaving a ``with`` statement does not close it. Raises ``LinkError``.
     """
     with _lock:
-        if not _opened:
-            device = open_device(os.environ.get(VARIABLE) or DEFAULT_URL)
+        if not _opened or _opened[0].closed:
+            device = _DefaultDevice(open_device(default_url()).runtime)
             atexit.register(device.close)
-            _opened.append(device)
+            _opened[:] = [device]
         return _opened[0]
 
 

@@ -3,7 +3,7 @@
 Every bit of every result comes from the device: nothing here computes on data.
 """
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -55,6 +55,12 @@ class Device(Closing):
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the device has been closed: it can be opened anew, but not used again."""
+        return self._closed
 
     @property
     def description(self) -> str:
@@ -63,7 +69,7 @@ class Device(Closing):
 
     @property
     def timeout(self) -> float:
-        """Seconds that the device may take over a command."""
+        """Seconds that the device may take over a command, above 0. Raises ``SettingError``."""
         return self.runtime.timeout
 
     @timeout.setter
@@ -142,6 +148,7 @@ class Device(Closing):
         *,
         arithmetic: bool = False,
     ) -> AnyArray:
+        self._expect_open()
         shape = result_shape(a, b)
         dtype = dtype.newbyteorder("=")
         if out is None:
@@ -160,10 +167,19 @@ class Device(Closing):
 
     def close(self) -> None:
         """Close the link to the device. May be called again."""
+        self._closed = True
         self.runtime.close()
 
+    def __enter__(self) -> Self:
+        self._expect_open()
+        return self
+
     def __repr__(self) -> str:
-        return f"<bitlane.Device: {self.description}>"
+        return f"<bitlane.Device: {self.description}{', closed' if self.closed else ''}>"
+
+    def _expect_open(self) -> None:
+        if self.closed:
+            raise LinkError(f"{self.description}: the device is closed; bitlane.open opens it anew")
 
 
 def open_device(url: str) -> Device:

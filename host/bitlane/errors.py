@@ -1,5 +1,7 @@
 """Every error that bitlane raises on purpose. One line each: the thing, its value, what to do."""
 
+from typing import Any
+
 __all__ = [
     "BitlaneError",
     "DeviceError",
@@ -7,13 +9,30 @@ __all__ = [
     "DmlError",
     "DmlTypeError",
     "LinkError",
+    "SettingError",
 ]
 
 _LONGEST = 40
 
 
 class BitlaneError(Exception):
-    """Base of all errors that bitlane raises on purpose."""
+    """Base of all errors that bitlane raises on purpose. Pools of processes can send them."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not the class: the arguments of its __init__ are not those that make up the message.
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _restore(
+    kind: type[BitlaneError], arguments: tuple[object, ...], state: dict[str, object]
+) -> BitlaneError:
+    """An error as it was, from what ``pickle`` kept of it."""
+    # A class that is an OSError besides has the memory of one, and only its __new__ will do.
+    new = OSError.__new__ if issubclass(kind, OSError) else Exception.__new__
+    error = new(kind, *arguments)
+    error.args = arguments
+    error.__dict__.update(state)
+    return error
 
 
 class DmlError(BitlaneError, ValueError):
@@ -69,6 +88,10 @@ class DeviceError(BitlaneError, RuntimeError):
 
 class DeviceTimeout(DeviceError, TimeoutError):
     """The device did not answer within the deadline; the message carries its registers."""
+
+
+class SettingError(BitlaneError, ValueError):
+    """A setting of a device got a value that it cannot have, and keeps the one that it had."""
 
 
 class LinkError(BitlaneError, OSError):

@@ -287,6 +287,40 @@ def test_the_default_device_is_the_simulator(monkeypatch: pytest.MonkeyPatch) ->
     assert urls == ["sim"]
 
 
+def test_leaving_a_with_statement_leaves_the_default_device_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(default, "open_device", lambda url: model())
+    monkeypatch.setattr(default, "_opened", [])
+    with bitlane.default_device() as device:
+        pass
+    assert bitlane.bit_not(np.uint8(1)) == 254
+    device.close()
+    assert bitlane.default_device() is not device, "closed on purpose: the next one is new"
+
+
+def test_a_closed_device_says_so_whatever_is_asked_of_it() -> None:
+    device = model()
+    device.close()
+    assert device.closed
+    assert repr(device).endswith(", closed>")
+    for size in (0, 4):
+        with pytest.raises(LinkError, match=r"the device is closed; bitlane\.open opens it anew"):
+            device.bit_not(np.empty(size, np.uint8))
+    with pytest.raises(LinkError, match="is closed"), device:
+        raise AssertionError("a closed device was entered")
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1, 0, "5", None])
+def test_a_timeout_that_is_none_is_refused_at_once(seconds: Any) -> None:
+    device = model()
+    with pytest.raises(bitlane.SettingError, match=r"timeout: .*; expected seconds, more than 0"):
+        device.timeout = seconds
+    assert device.timeout == 60
+    device.timeout = np.float32(2)
+    assert device.timeout == 2
+
+
 def test_importing_bitlane_imports_no_more_than_it_needs() -> None:
     code = (
         "import bitlane;"

@@ -4,14 +4,13 @@ It reads registers and writes none, so that it can look at a device that has sto
 """
 
 import argparse
-import os
 import platform
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, entry_points, version
 
 from bitlane_rtl import abi
 
-from ..default import DEFAULT_URL, VARIABLE
+from ..default import default_url
 from ..driver.control import Control, status_name
 from ..driver.geometry import Geometry
 from ..errors import LinkError
@@ -78,7 +77,7 @@ def _installed() -> list[str]:
         _line("Python", platform.python_version()),
         *(_line(package, _version(package)) for package in _PACKAGES),
         _line("URL schemes", _names(ENTRY_POINT_GROUP)),
-        _line("default device", os.environ.get(VARIABLE) or DEFAULT_URL),
+        _line("default device", default_url()),
         _line("commands", _names("bitlane.commands")),
     ]
 

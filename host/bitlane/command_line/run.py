@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from .. import dml
+from ..default import default_url
 from ..driver.driver import Runtime
 from ..errors import BitlaneError
 from ..links.link import open_link
@@ -30,9 +31,10 @@ def add_run(subparsers: Subparsers) -> None:
     parser.add_argument("model", metavar="MODEL", help="the model file")
     parser.add_argument(
         "--device",
-        default="sim",
+        default=default_url(),
         metavar="URL",
-        help="where to run it: sim (the default), sim:pysim, sim:cxxrtl, serial:/dev/ttyUSB1",
+        help="where to run it: sim, sim:pysim, sim:cxxrtl, serial:/dev/ttyUSB1 (default:"
+        " BITLANE_DEVICE, now %(default)s)",
     )
     parser.add_argument(
         "--check",

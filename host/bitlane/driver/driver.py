@@ -5,6 +5,8 @@ Knows addresses and commands. It never sees a data type, and never computes on d
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from math import inf
+from numbers import Real
 from threading import RLock
 from types import TracebackType
 from typing import Final, Self
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import ABI_VERSION, CONTROL_BASE, IDENTITY
 
 from ..closing import Closing
-from ..errors import DeviceError, LinkError
+from ..errors import DeviceError, LinkError, SettingError
 from ..links.link import BytesLike, Link
 from .allocator import Allocator, Buffer
 from .commands import Command
@@ -36,11 +38,9 @@ class Runtime(Closing):
     Raises ``LinkError`` on connecting if there is no bitlane device of this version.
     """
 
-    timeout: float
-    """Seconds in which a command must retire (default 60)."""
-
     def __init__(self, link: Link, *, timeout: float = DEFAULT_TIMEOUT) -> None:
         self.link = link
+        self._timeout = DEFAULT_TIMEOUT
         self.timeout = timeout
         self._lock = RLock()
         self._control = Control(link)
@@ -55,6 +55,17 @@ class Runtime(Closing):
         self._ring = Ring(link, self._control, self.geometry.slots)
         # Whoever used the device before may have left it busy, faulty or with counts of its own.
         self._ring.clear()
+
+    @property
+    def timeout(self) -> float:
+        """Seconds in which a command must retire (default 60). Raises ``SettingError``."""
+        return self._timeout
+
+    @timeout.setter
+    def timeout(self, seconds: float) -> None:
+        if not isinstance(seconds, Real) or not 0 < seconds < inf:
+            raise SettingError(f"timeout: {seconds!r}; expected seconds, more than 0")
+        self._timeout = seconds
 
     def _identify(self) -> None:
         for name, expected in (("IDENTITY", IDENTITY), ("VERSION", ABI_VERSION)):

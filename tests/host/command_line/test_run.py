@@ -57,6 +57,15 @@ def test_runs_and_checks_on_the_simulator(
     assert terminal.runtime.allocator.pieces == 0
 
 
+def test_runs_on_the_default_device_of_the_environment(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BITLANE_DEVICE", "sim:pysim")
+    assert terminal() == 0
+    assert terminal("--device", "sim") == 0
+    assert terminal.urls == ["sim:pysim", "sim"]
+
+
 def test_tells_that_a_check_failed(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
     terminal.runtime.flip = 0
     assert terminal() == 1

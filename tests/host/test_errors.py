@@ -1,0 +1,57 @@
+"""Errors survive a trip through a pool of processes; what holds a device refuses one."""
+
+import pickle
+
+import pytest
+
+import bitlane
+from bitlane import dml
+from bitlane.driver.ring import DeviceFault
+from bitlane.errors import BitlaneError, DmlError, DmlTypeError
+from bitlane.model_file import ModelFileError
+from bitlane_rtl.abi import Port, Status
+from support.host.arrays import model
+from support.host.fake_runtime import FakeRuntime
+
+ERRORS: list[BitlaneError] = [
+    DmlError("InputTensor", "Sizes", (1, 2), "one size", hresult="DXGI_ERROR_UNSUPPORTED"),
+    DmlTypeError("BufferTensorDesc", "Flags", "x" * 99, "an integer"),
+    ModelFileError("m.json", "commands[0].type", "'x'", "dispatch, print or writeFile"),
+    DeviceFault("READ_ERROR at 0x40", Status.READ_ERROR, 3, Port.READ_A, 0x40),
+    *(
+        kind("thing: 1; expected 2")
+        for kind in (
+            bitlane.BitlaneError,
+            bitlane.DataTypeError,
+            bitlane.DeviceError,
+            bitlane.DeviceTimeout,
+            bitlane.LayoutError,
+            bitlane.LinkError,
+            bitlane.OutOfDeviceMemory,
+            bitlane.OutOfRangeError,
+            bitlane.SettingError,
+            bitlane.ShapeError,
+            bitlane.UnsupportedError,
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_every_error_can_be_sent_to_another_process(error: BitlaneError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert (str(again), again.args, vars(again)) == (str(error), error.args, vars(error))
+
+
+def test_what_holds_a_device_says_to_open_it_in_the_worker() -> None:
+    device = dml.Device(FakeRuntime())
+    for thing in (model(), device, device.create_buffer(4)):
+        with pytest.raises(TypeError, match=r"open the device there: bitlane\.open\(url\)"):
+            pickle.dumps(thing)
+
+
+def test_no_public_error_is_left_out() -> None:
+    things = [getattr(bitlane, name) for name in bitlane.__all__]
+    public = {each for each in things if isinstance(each, type) and issubclass(each, Exception)}
+    assert public <= {type(error) for error in ERRORS}
