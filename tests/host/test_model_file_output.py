@@ -102,3 +102,15 @@ def test_files_get_the_usual_permissions(tmp_path: Path) -> None:
     output.write_atomically(tmp_path / "a", b"1")
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("usual", "a")]
     assert modes[0] == modes[1]
+
+
+def test_a_link_stays_a_link_and_a_file_keeps_its_mode(tmp_path: Path) -> None:
+    file, link = tmp_path / "private", tmp_path / "link"
+    file.write_bytes(b"old")
+    file.chmod(0o600)
+    link.symlink_to(file)
+    output.write_atomically(link, b"new")
+    assert link.is_symlink()
+    assert file.read_bytes() == b"new"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "private"]

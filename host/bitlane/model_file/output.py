@@ -1,6 +1,7 @@
 """Writes resources to files: whole, or not at all."""
 
 import secrets
+import shutil
 from io import BytesIO
 from pathlib import Path
 
@@ -50,12 +51,18 @@ def write_resource(
 
 
 def write_atomically(target: Path, data: bytes) -> None:
-    """Replace ``target`` in one step: at any time it is the old file or the new one."""
+    """Replace ``target`` in one step: at any time it is the old file or the new one.
+
+    A link stays one, to a file with the new content; a file that exists keeps its mode.
+    """
+    target = target.resolve()
     # Not longer than the target's name may be.
     temporary = target.with_name(f".{secrets.token_hex(6)}.tmp")
     try:
         with temporary.open("xb") as file:
             file.write(data)
+        if target.exists():
+            shutil.copymode(target, temporary)
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
