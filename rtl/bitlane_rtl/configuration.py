@@ -87,11 +87,14 @@ class Configuration:
         if Mode.DENSE not in self.modes:
             raise ValueError("modes: DENSE is missing; every circuit has it")
         block = BEATS_PER_BLOCK * self.data_width // 8
-        if self.memory_base % block or self.memory_bytes % block or self.memory_bytes < block:
-            raise ValueError(
-                f"memory_base, memory_bytes: {self.memory_base:#x}, {self.memory_bytes} are no"
-                f" multiples of {BEATS_PER_BLOCK} beats, {block} bytes; expected {block} at least"
-            )
+        least = {"memory_base": 0, "memory_bytes": block}
+        for name, low in least.items():
+            value = getattr(self, name)
+            if value % block or value < low:
+                raise ValueError(
+                    f"{name}: {value} bytes; expected a multiple of {BEATS_PER_BLOCK} beats,"
+                    f" {block} bytes, and {low} at least"
+                )
         if self.memory_last >= 1 << self.address_width:
             raise ValueError(
                 f"memory_bytes: the last address {self.memory_last:#x} needs more than"
