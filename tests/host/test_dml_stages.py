@@ -72,6 +72,22 @@ def test_one_bad_dispatch_stops_the_whole_list_before_it_starts() -> None:
     )
 
 
+def test_a_table_that_was_reset_is_no_longer_the_volatile_bindings_of_a_dispatch() -> None:
+    bench = Bench(NOT(U8, U8), ExecutionFlags.DESCRIPTORS_VOLATILE)
+    bench.record()
+    other = bench.device.compile_operator(bench.device.create_operator(XOR(U8, U8, U8)))
+    bench.table.reset(other)
+    bench.table.bind_inputs([bench.at(0), bench.at(16)])
+    bench.table.bind_outputs([bench.at(32)])
+    bench.refuse(
+        lambda: bench.device.execute(bench.commands),
+        str(bench.operator.desc.operator_type),
+        "BindingTable",
+        "reset to another dispatchable since the dispatch was recorded",
+        "the table of the operator",
+    )
+
+
 # --- Inputs that DML owns ---------------------------------------------------------------------
 
 OWNED = BufferTensorDesc(DataType.UINT8, [16], flags=TensorFlags.OWNED_BY_DML)

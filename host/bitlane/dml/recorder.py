@@ -1,11 +1,13 @@
 """Recording of dispatches, and their execution one after another."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import groupby
+from typing import TypeAlias, cast
 
 from ..errors import DmlError
 from ..jobs.lowering import View, lower
+from ..jobs.order import Job, in_order
 from .binding import BufferBinding
 from .buffer import PIECE, Parent
 from .table import (
@@ -36,6 +38,26 @@ class _Execution:
     outputs: tuple[BufferBinding | None, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Volatile:
+    """A dispatch of ``operator`` with what ``table`` holds when the list is executed."""
+
+    operator: CompiledOperator
+    table: BindingTable
+
+    def resolve(self) -> "_Step":
+        """The dispatch as it is now. Raises ``DmlError``."""
+        if self.table.dispatchable is not self.operator:
+            raise DmlError(
+                str(self.operator.desc.operator_type),
+                "BindingTable",
+                "reset to another dispatchable since the dispatch was recorded",
+                "the table of the operator until its volatile bindings have been executed",
+                hresult=_REMOVED,
+            )
+        return _resolve(self.table)
+
+
 _Step: TypeAlias = _Initialization | _Execution
 
 
@@ -44,7 +66,10 @@ class CommandList:
 
     def __init__(self, device: Parent) -> None:
         self.device = device
-        self._recorded: list[_Step | BindingTable] = []
+        self._recorded: list[_Step | _Volatile] = []
+
+    def __repr__(self) -> str:
+        return f"<bitlane.dml.CommandList: dispatches: {len(self)}>"
 
     def __len__(self) -> int:
         return len(self._recorded)
@@ -53,15 +78,13 @@ class CommandList:
         """Forget everything that was recorded."""
         self._recorded.clear()
 
-    def append(self, step: "_Step | BindingTable") -> None:
-        """Add a dispatch; a binding table stands for what it will hold at execution."""
+    def append(self, step: _Step | _Volatile) -> None:
+        """Add a dispatch."""
         self._recorded.append(step)
 
-    def steps(self) -> list["_Step"]:
+    def steps(self) -> list[_Step]:
         """What is to be done, with the bindings of every dispatch checked. Raises ``DmlError``."""
-        return [
-            _resolve(step) if isinstance(step, BindingTable) else step for step in self._recorded
-        ]
+        return [step.resolve() if isinstance(step, _Volatile) else step for step in self._recorded]
 
 
 class CommandRecorder:
@@ -95,22 +118,27 @@ class CommandRecorder:
                 raise DmlError(
                     "RecordDispatch", name, "of another device", "this device's", hresult=_REMOVED
                 )
-        volatile = (
+        if (
             isinstance(dispatchable, CompiledOperator)
             and dispatchable.flags & ExecutionFlags.DESCRIPTORS_VOLATILE
-        )
-        command_list.append(table if volatile else _resolve(table))
+        ):
+            command_list.append(_Volatile(dispatchable, table))
+        else:
+            command_list.append(_resolve(table))
 
 
 def run(device: Parent, lists: Sequence[CommandList]) -> None:
     """Check all of ``lists``, then execute them. Raises ``DmlError`` before the first dispatch."""
     steps = [step for command_list in lists for step in command_list.steps()]
     _check_order(steps)
-    for step in steps:
-        if isinstance(step, _Initialization):
-            _initialize(device, step)
+    for initializing, group in groupby(steps, lambda step: isinstance(step, _Initialization)):
+        if initializing:
+            for step in group:
+                _initialize(device, cast(_Initialization, step))
         else:
-            _execute(device, step)
+            device.runtime.run(
+                in_order(_job(device, step) for step in cast(Iterable[_Execution], group))
+            )
 
 
 def _resolve(table: BindingTable) -> _Step:
@@ -170,22 +198,30 @@ def _initialize(device: Parent, step: _Initialization) -> None:
         operator.initialized = True
 
 
-def _execute(device: Parent, step: _Execution) -> None:
+def _job(device: Parent, step: _Execution) -> Job:
     operator = step.operator
     operands = []
     for (name, tensor), binding in zip(operator.desc.inputs, step.inputs, strict=True):
         owned = operator.owned.get(name)
         operands.append(_view(tensor, BufferBinding(owned) if owned else binding))
     _, output = operator.desc.outputs[0]
+    target = _view(output, step.outputs[0])
     commands = lower(
         operator.desc.op,
         output.sizes,
         operands[0],
         operands[1] if len(operands) > 1 else None,
-        _view(output, step.outputs[0]),
+        target,
         geometry=device.runtime.geometry,
     )
-    device.runtime.run(commands)
+    reads = tuple(_addresses(view, output.sizes) for view in operands)
+    return Job(commands, reads, _addresses(target, output.sizes))
+
+
+def _addresses(view: View, sizes: Sequence[int]) -> range:
+    """From the first byte of a view to its last."""
+    reach = sum((size - 1) * step for size, step in zip(sizes, view.strides, strict=True))
+    return range(view.address, view.address + reach + view.itemsize)
 
 
 def _view(tensor: BufferTensorDesc, binding: BufferBinding | None) -> View:

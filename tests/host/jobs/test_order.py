@@ -1,0 +1,77 @@
+"""Jobs act one behind the other, and those that need nothing of each other do not wait."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from bitlane.driver.commands import Command, Walk
+from bitlane.jobs.order import Job, in_order
+from bitlane_rtl.abi import Lane, Op
+
+SIZE = 16
+
+
+def command(a: int, y: int, *, fence: bool = True) -> Command:
+    source, target = (Walk(base, base + SIZE - 1) for base in (a, y))
+    return Command(Op.NOT, Lane.BITS_8, Lane.BITS_8, SIZE, source, None, target, fence=fence)
+
+
+def job(a: int, y: int) -> Job:
+    """``SIZE`` bytes from address ``a`` to ``y``, in two commands."""
+    commands = [command(a, y), command(a, y, fence=False)]
+    return Job(commands, (range(a, a + SIZE),), range(y, y + SIZE))
+
+
+def fences(*jobs: Job) -> list[bool]:
+    """Whether each job begins with a fence; no other command has one."""
+    commands = list(in_order(jobs))
+    assert [(each.a, each.y) for each in commands] == [
+        (each.a, each.y) for job in jobs for each in job.commands
+    ]
+    assert not any(each.fence for each in commands[1::2])
+    return [each.fence for each in commands[::2]]
+
+
+def test_only_the_first_of_strangers_has_a_fence() -> None:
+    assert fences(job(0, 16), job(32, 48), job(64, 80)) == [True, False, False]
+
+
+def test_readers_of_the_same_bytes_do_not_wait() -> None:
+    assert fences(job(0, 16), job(0, 32), job(0, 48)) == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [job(16, 64), job(31, 64), job(64, 16), job(64, 31), job(64, 0), job(64, 15)],
+    ids=["reads", "reads a byte", "writes", "writes a byte", "writes operand", "a byte of it"],
+)
+def test_a_job_waits_for_what_it_touches(second: Job) -> None:
+    assert fences(job(0, 16), second) == [True, True]
+    assert fences(job(0, 16), job(100, 116), second) == [True, False, True]
+
+
+@pytest.mark.parametrize("second", [job(32, 64), job(64, 32)], ids=["reads", "writes"])
+def test_neighbours_do_not_wait(second: Job) -> None:
+    assert fences(job(0, 16), second) == [True, False]
+
+
+def test_a_fence_settles_all_before_it() -> None:
+    assert fences(job(0, 16), job(16, 32), job(0, 64), job(16, 80)) == [True, True, False, False]
+    assert fences(job(0, 16), job(16, 32), job(32, 48)) == [True, True, True]
+
+
+def test_long_lists_are_compared_in_parts() -> None:
+    strangers = [job(32 * number, 32 * number + 16) for number in range(600)]
+    assert [number for number, fence in enumerate(fences(*strangers)) if fence] == [0, 256, 512]
+
+
+def test_jobs_are_lowered_when_they_are_needed() -> None:
+    def lazily() -> Iterator[Command]:
+        yield command(0, 16)
+        raise AssertionError("asked for a command too early")
+
+    assert next(in_order([Job(lazily(), (range(16),), range(16, 32))])) == command(0, 16)
+
+
+def test_a_job_may_have_nothing_to_do() -> None:
+    assert list(in_order([Job([], (), range(0))])) == []
