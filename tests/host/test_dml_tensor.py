@@ -1,10 +1,19 @@
 """Types, values and sizes are DirectML's."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from bitlane import dml
-from bitlane.dml import BufferTensorDesc, DataType, FeatureLevel, OperatorType
+from bitlane.dml import (
+    BufferTensorDesc,
+    DataType,
+    DmlError,
+    FeatureLevel,
+    OperatorType,
+    TensorFlags,
+)
 from bitlane.dml.tensor import packed_strides
 
 
@@ -108,3 +117,26 @@ def test_descriptions_cannot_be_changed() -> None:
     desc = BufferTensorDesc(DataType.UINT8, [2])
     with pytest.raises(AttributeError):
         desc.sizes = (3,)  # type: ignore[misc]
+
+
+def test_a_description_comes_from_an_array() -> None:
+    array = np.zeros((3, 4), np.int16)
+    assert BufferTensorDesc.from_array(array) == BufferTensorDesc(DataType.INT16, [3, 4])
+    turned = BufferTensorDesc(DataType.INT16, [4, 2], [1, 8], TensorFlags.OWNED_BY_DML)
+    assert BufferTensorDesc.from_array(array.T[:, ::2], TensorFlags.OWNED_BY_DML) == turned
+    repeated = np.broadcast_to(np.float32(1), (2, 2))
+    assert BufferTensorDesc.from_array(repeated).strides == (0, 0)
+    assert BufferTensorDesc.from_array(np.array(7, np.uint8)).sizes == (1,)
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros(4, bool), "DataType is bool; expected DirectML has no data type for bool"),
+        (np.zeros(4, np.uint8)[::-1], r"Strides is \(-1,\) bytes; expected multiples of 1 bytes"),
+        (np.zeros(2, "u1, <u4")["f1"], r"Strides is \(5,\) bytes; expected multiples of 4 bytes"),
+    ],
+)
+def test_arrays_that_directml_cannot_describe(array: Any, message: str) -> None:
+    with pytest.raises(DmlError, match=message):
+        BufferTensorDesc.from_array(array)

@@ -9,6 +9,7 @@ import pytest
 from bitlane import dml
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, TensorFlags
 from support.host.dml_bench import COUNT, NOT, U8, XOR, Bench
+from support.host.fake_runtime import FakeRuntime
 
 NOTHING: Any = None
 
@@ -150,3 +151,50 @@ def test_contents_that_are_no_single_block_are_packed_piece_by_piece(
     buffer.write(values, 16)
     assert np.array_equal(buffer.read(240, 16, np.uint32), values.reshape(-1))
     assert bench.runtime.calls == ["write"] * 6 + ["read"]
+
+
+@pytest.mark.parametrize("wrong", ["sim", None, 3, np.zeros(4)])
+def test_what_is_no_device(wrong: Any) -> None:
+    refuse(lambda: dml.Device(wrong), r"Device\.Device is .*; expected what bitlane\.open returns")
+
+
+def test_what_is_no_feature_level() -> None:
+    refuse(lambda: dml.Device(FakeRuntime(), 5), r"FeatureLevel is 5; expected one of 1_0, 2_0")
+
+
+@pytest.mark.parametrize("flags", [8, -1, "x", None, 1.0])
+def test_flags_of_compile_operator_that_do_not_exist(flags: Any) -> None:
+    bench = Bench(NOT(U8, U8))
+    operator = bench.device.create_operator(NOT(U8, U8))
+    refuse(lambda: bench.device.compile_operator(operator, flags), r"CompileOperator\.Flags is ")
+
+
+def test_what_check_feature_support_does_not_know() -> None:
+    device: Any = dml.Device(FakeRuntime())
+    assert device.check_feature_support(0, 5) is True, "numbers are DirectML's"
+    refuse(lambda: device.check_feature_support(7, 5), r"Feature is 7; expected one of")
+    refuse(lambda: device.check_feature_support("x", 5), r"Feature is 'x'; expected one of")
+    refuse(lambda: device.check_feature_support(0, 99), r"DataType is 99; expected one of")
+    refuse(lambda: device.check_feature_support(1, 0x1000), r"RequestedFeatureLevels is 4096")
+    refuse(lambda: device.check_feature_support(1, [5]), r"RequestedFeatureLevels is 5; expected")
+
+
+@pytest.mark.parametrize("dtype", ["V", "S0", "no such type"])
+def test_types_that_no_buffer_is_read_as(dtype: str) -> None:
+    bench = Bench(NOT(U8, U8))
+    refuse(lambda: bench.buffer.read(dtype=dtype), r"Buffer\.DataType is .*; expected a NumPy type")
+
+
+def test_objects_tell_what_they_are() -> None:
+    bench = Bench(NOT(U8, U8))
+    bench.table.bind_inputs([bench.at(0)])
+    bench.table.bind_outputs([bench.at(16)])
+    bench.record()
+    name = "DML_OPERATOR_ELEMENT_WISE_BIT_NOT"
+    assert repr(bench.device) == "<bitlane.dml.Device: feature level 4_1>"
+    assert repr(bench.operator) == f"<bitlane.dml.CompiledOperator: {name}, initialized>"
+    assert repr(bench.device.create_operator(NOT(U8, U8))) == f"<bitlane.dml.Operator: {name}>"
+    assert repr(bench.commands) == "<bitlane.dml.CommandList: dispatches: 1>"
+    assert repr(bench.buffer) == f"<bitlane.dml.Buffer: 256 bytes, at {bench.buffer.address:#x}>"
+    bench.buffer.close()
+    assert repr(bench.buffer) == "<bitlane.dml.Buffer: 256 bytes, closed>"

@@ -47,6 +47,10 @@ class Buffer(Closing):
         """Where the buffer starts in the device's memory."""
         return self._allocation.address
 
+    def __repr__(self) -> str:
+        where = "closed" if self.closed else f"at {self.address:#x}"
+        return f"<bitlane.dml.Buffer: {self.size_in_bytes} bytes, {where}>"
+
     @property
     def closed(self) -> bool:
         """Whether the memory has been given back."""
@@ -84,7 +88,9 @@ class Buffer(Closing):
         try:
             itemsize = np.dtype(dtype).itemsize
         except TypeError:
-            raise DmlTypeError("Buffer", "DataType", dtype, "a NumPy type") from None
+            itemsize = 0
+        if not itemsize:
+            raise DmlTypeError("Buffer", "DataType", dtype, "a NumPy type with a size") from None
         if size is None:
             size = max(self.size_in_bytes - offset, 0) // itemsize * itemsize
         self._check(offset, size)

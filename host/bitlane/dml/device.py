@@ -2,7 +2,8 @@
 
 import operator as operators
 from collections.abc import Sequence
-from typing import Literal, cast, overload
+from enum import IntEnum
+from typing import Literal, TypeVar, cast, overload
 
 from ..closing import Closing
 from ..errors import DmlError, DmlTypeError
@@ -24,6 +25,8 @@ from .types import DataType, ExecutionFlags, Feature, FeatureLevel
 
 __all__ = ["Device"]
 
+_Enum = TypeVar("_Enum", bound=IntEnum)
+
 _UNSUPPORTED = "DXGI_ERROR_UNSUPPORTED"
 
 
@@ -44,14 +47,20 @@ class Device(Closing):
         device: Engine | DeviceWithEngine,
         feature_level: FeatureLevel = FeatureLevel.LEVEL_4_1,
     ) -> None:
-        self.runtime = cast(Engine, getattr(device, "runtime", device))
-        self.feature_level = FeatureLevel(feature_level)
+        runtime = getattr(device, "runtime", device)
+        if not hasattr(runtime, "geometry"):
+            raise DmlTypeError("Device", "Device", device, "what bitlane.open returns")
+        self.runtime = cast(Engine, runtime)
+        self.feature_level = _member("Device", "FeatureLevel", feature_level, FeatureLevel)
         self._buffers: set[Buffer] = set()
 
     def close(self) -> None:
         """Give back every buffer that this device created. Closing twice is harmless."""
         for buffer in tuple(self._buffers):
             buffer.close()
+
+    def __repr__(self) -> str:
+        return f"<bitlane.dml.Device: feature level {self.feature_level}>"
 
     def forget(self, buffer: Buffer) -> None:
         """Called by a buffer that gives its memory back."""
@@ -76,10 +85,16 @@ class Device(Closing):
         this device's level. ``FEATURE_LEVELS`` takes the levels that the caller knows, and gives
         the highest of them that the device has; if it has none of them, raises ``DmlError``.
         """
+        feature = _member("CheckFeatureSupport", "Feature", feature, Feature)
         if feature is Feature.TENSOR_DATA_TYPE_SUPPORT:
+            query = _member("CheckFeatureSupport", "DataType", query, DataType)
             wide = self.feature_level >= FeatureLevel.LEVEL_4_1
             return query in (ALL_TYPES if wide else SMALL_UNSIGNED_TYPES)
-        levels = [FeatureLevel(level) for level in cast(Sequence[FeatureLevel], query)]
+        expect_type("CheckFeatureSupport", "RequestedFeatureLevels", query, Sequence)
+        levels = [
+            _member("CheckFeatureSupport", "RequestedFeatureLevels", level, FeatureLevel)
+            for level in cast(Sequence[FeatureLevel], query)
+        ]
         supported = [level for level in levels if level <= self.feature_level]
         if not supported:
             raise DmlError(
@@ -126,6 +141,9 @@ class Device(Closing):
         """``CompileOperator``. A bit operator is one command: there is nothing to fuse."""
         expect_type("CompileOperator", "Operator", operator, Operator)
         self._check_mine("CompileOperator", operator.device)
+        known = ExecutionFlags(sum(ExecutionFlags))
+        if not isinstance(flags, int) or flags not in range(known + 1):
+            raise DmlTypeError("CompileOperator", "Flags", flags, f"flags of {known!r}")
         return CompiledOperator(operator, ExecutionFlags(flags))
 
     def create_operator_initializer(
@@ -195,3 +213,12 @@ class Device(Closing):
                 f" {desc.operator_type}",
                 hresult=_UNSUPPORTED,
             )
+
+
+def _member(method: str, field: str, value: object, kind: type[_Enum]) -> _Enum:
+    """The member of ``kind`` that ``value`` is. Raises ``DmlError`` if it is none."""
+    try:
+        return kind(cast(int, value))
+    except ValueError:
+        names = ", ".join(str(each) for each in kind)
+        raise DmlTypeError(method, field, value, f"one of {names}") from None

@@ -53,6 +53,9 @@ class Operator:
         self.device = device
         self.desc = desc
 
+    def __repr__(self) -> str:
+        return f"<bitlane.dml.Operator: {self.desc.operator_type}>"
+
 
 class CompiledOperator:
     """``IDMLCompiledOperator``: of ``Device.compile_operator``; to be initialised exactly once."""
@@ -64,6 +67,10 @@ class CompiledOperator:
         self.initialized = False
         self.owned: dict[str, Buffer] = {}
         """Copies, made at initialisation, of the inputs that are OWNED_BY_DML."""
+
+    def __repr__(self) -> str:
+        state = "initialized" if self.initialized else "not initialized"
+        return f"<bitlane.dml.CompiledOperator: {self.desc.operator_type}, {state}>"
 
     @property
     def binding_properties(self) -> BindingProperties:

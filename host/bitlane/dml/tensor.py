@@ -7,8 +7,12 @@ is created.
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
-from ..errors import DmlTypeError
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import DmlError, DmlTypeError
 from .types import DataType, TensorFlags
 
 __all__ = [
@@ -116,6 +120,26 @@ class BufferTensorDesc:
         set_field(self, "flags", _flags(flags))
         set_field(self, "total_tensor_size_in_bytes", total)
         set_field(self, "guaranteed_base_offset_alignment", alignment)
+
+    @classmethod
+    def from_array(
+        cls, array: npt.NDArray[np.generic], flags: TensorFlags = TensorFlags.NONE
+    ) -> Self:
+        """The description of a tensor that lies in a buffer as ``array`` does in its memory.
+
+        An array of rank 0 is a tensor of one element. Raises ``DmlError`` if DirectML has no such
+        data type or strides.
+        """
+        try:
+            data_type = DataType.from_dtype(array.dtype)
+        except ValueError as error:
+            raise DmlError("BufferTensorDesc", "DataType", array.dtype, str(error)) from None
+        strides = None if array.flags.c_contiguous else array.strides
+        if strides is not None and any(s < 0 or s % array.itemsize for s in strides):
+            expected = f"multiples of {array.itemsize} bytes, 0 or more; np.ascontiguousarray helps"
+            raise DmlError("BufferTensorDesc", "Strides", f"{strides} bytes", expected)
+        elements = strides and [stride // array.itemsize for stride in strides]
+        return cls(data_type, array.shape or (1,), elements, flags)
 
     @property
     def dimension_count(self) -> int:
