@@ -158,10 +158,10 @@ def _aligned(offset: int) -> int:
 def execute(device: dml.Device, buffer: dml.Buffer, *chain: Job) -> None:
     """Run jobs on ``buffer``, one after the other, in one command list."""
     recorder, commands = device.create_command_recorder(), device.create_command_list()
-    for job in chain:
-        operator = device.compile_operator(device.create_operator(job.desc))
-        initializer = device.create_operator_initializer([operator])
-        recorder.record_dispatch(commands, initializer, device.create_binding_table(initializer))
+    operators = [device.compile_operator(device.create_operator(job.desc)) for job in chain]
+    initializer = device.create_operator_initializer(operators)
+    recorder.record_dispatch(commands, initializer, device.create_binding_table(initializer))
+    for operator, job in zip(operators, chain, strict=True):
         table = device.create_binding_table(operator)
         bindings = [
             BufferBinding(buffer, offset, tensor.total_tensor_size_in_bytes)
