@@ -239,3 +239,15 @@ def test_a_device_that_gives_one_wrong_bit_fails_the_check(
     assert ran.returncode == cli.CHECK_FAILED
     assert "Check 'not': 1 of 4 bytes differ, first byte 2 of 'out'" in ran.stdout
     assert bitlane("run", name, "--no-check").returncode == cli.DONE
+
+
+def test_a_plain_locale_reads_sources_as_they_were_written(tmp_path: Path) -> None:
+    """The simulator is built of files that hold more than ASCII, whatever the user's locale is."""
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    code = "import bitlane; print(bitlane.open('sim:cxxrtl?width=32').bit_not([1]).tolist())"
+    command = [sys.executable, "-X", "warn_default_encoding", "-c", code]
+    environment = os.environ | plain | {"BITLANE_CACHE": str(tmp_path)}
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout) == (0, "[-2]\n"), ran.stderr
+    warned = [line for line in ran.stderr.splitlines() if "EncodingWarning" in line]
+    assert all("site-packages" in line for line in warned), warned

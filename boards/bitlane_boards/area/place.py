@@ -51,7 +51,7 @@ class Placer:
 
     def synthesise(self, circuit: wiring.Component) -> Cells:
         """Map ``circuit`` and its wrapper to cells; the cells of the circuit alone."""
-        (self.folder / "pins").write_text(self.chip.pins)
+        (self.folder / "pins").write_text(self.chip.pins, encoding="utf-8")
         whole = (f"setattr -mod -unset keep_hierarchy top.{CORE}", "flatten", "clean")
         cells = self._map(circuit, CORE, *whole, *self.chip.pads, "write_json top.json")[CORE]
         self.chip.flow.finish(self.folder / "top.json")
@@ -73,7 +73,7 @@ class Placer:
         timing = self.folder / "top.timing.json"
         timing.unlink(missing_ok=True)
         self._run(step.tool, *step.arguments)
-        report = json.loads(timing.read_text())
+        report = json.loads(timing.read_text(encoding="utf-8"))
         clocks = report["fmax"]
         if len(clocks) != 1:
             raise ToolError(f"nextpnr: {len(clocks)} clocks in the report; expected one")
@@ -91,7 +91,7 @@ class Placer:
         """
         wrapper = OutOfContext(circuit)
         text = rtlil.convert(wrapper, name="top", ports=wrapper.ports)
-        (self.folder / "top.il").write_text(text)
+        (self.folder / "top.il").write_text(text, encoding="utf-8")
         script = [
             "read_rtlil top.il",
             f"setattr -mod -set keep_hierarchy 1 top.{kept}",
@@ -101,7 +101,7 @@ class Placer:
             *rest,
         ]
         self._run(YOSYS, "-q", "-p", "; ".join(script))
-        modules = json.loads((self.folder / "stat.json").read_text())["modules"]
+        modules = json.loads((self.folder / "stat.json").read_text(encoding="utf-8"))["modules"]
         counts = {name.lstrip("\\"): each["num_cells_by_type"] for name, each in modules.items()}
         return {
             name.removeprefix("top."): self.chip.flow.count(with_inner(name, counts))

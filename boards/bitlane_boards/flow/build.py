@@ -173,7 +173,7 @@ def _used(board: Board, log: Path) -> dict[str, tuple[int, int]]:
 
     Nothing is said where nextpnr did not come so far.
     """
-    text = log.read_text(errors="replace")
+    text = log.read_text(encoding="utf-8", errors="replace")
     used = {name: (int(used), int(of)) for name, used, of in _USED.findall(text)}
     full = [f"{name} {n} of {of}" for name, (n, of) in used.items() if n > of]
     if full:
@@ -183,7 +183,7 @@ def _used(board: Board, log: Path) -> dict[str, tuple[int, int]]:
 
 def _achieved(path: Path, board: Board) -> float:
     """The circuit's clock in MHz. Raises `BuildError` unless it is the board's or faster."""
-    clocks = json.loads(path.read_text())["fmax"]
+    clocks = json.loads(path.read_text(encoding="utf-8"))["fmax"]
     wanted = board.clock_hz / 1e6
     ours = [each for each in clocks.values() if abs(each["constraint"] / wanted - 1) < 1e-3]
     if not ours:
@@ -198,5 +198,7 @@ def _achieved(path: Path, board: Board) -> float:
 
 
 def _write(report: Report, folder: Path) -> None:
-    (folder / "report.json").write_text(json.dumps(asdict(report), indent=2) + "\n")
-    (folder / "report.txt").write_text(report.text() + "\n")
+    (folder / "report.json").write_text(
+        json.dumps(asdict(report), indent=2) + "\n", encoding="utf-8"
+    )
+    (folder / "report.txt").write_text(report.text() + "\n", encoding="utf-8")

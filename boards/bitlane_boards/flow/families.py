@@ -92,7 +92,7 @@ class Flow:
     def finish(self, netlist: Path) -> None:
         """Make of Yosys' netlist, which the file ``netlist`` holds, what is to be placed."""
         if self.change:
-            netlist.write_text(self.change(netlist.read_text()))
+            netlist.write_text(self.change(netlist.read_text(encoding="utf-8")), encoding="utf-8")
 
     def route(self, name: str, mhz: float, seed: int, part: tuple[str, ...]) -> Step:
         """Placement and routing. Timing that is not met is no error of the tool, but ours."""

@@ -133,6 +133,10 @@ def _wait(
 
 def _complaint(log: Path) -> str:
     """The line in which a tool says why it failed."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    lines = [
+        line.strip()
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
+        if line.strip()
+    ]
     errors = [line for line in lines if line.startswith(("ERROR", "Error", "error"))]
     return (errors or lines or ["failed and said nothing"])[-1]

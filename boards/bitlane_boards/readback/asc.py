@@ -67,14 +67,14 @@ class Bits:
                 raise BitstreamError(
                     f"{path}: no whole bitstream of an iCE40: {_UNPACK.command}: {error.reason}"
                 ) from error
-            return cls.parse((folder / "out.asc").read_text())
+            return cls.parse((folder / "out.asc").read_text(encoding="utf-8"))
 
     def write(self, path: Path) -> None:
         """Write them as a bitstream to ``path``."""
         require([_PACK])
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            (folder / "in.asc").write_text(self.text())
+            (folder / "in.asc").write_text(self.text(), encoding="utf-8")
             run_tool(_PACK, ("in.asc", "out.bin"), folder, folder / "log", _say_nothing)
             path.write_bytes((folder / "out.bin").read_bytes())
 

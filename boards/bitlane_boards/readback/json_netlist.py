@@ -74,7 +74,7 @@ class JsonNetlist:
     def read(cls, path: Path) -> Self:
         """The netlist in ``path``. Raises `NetlistError`, and ``OSError``."""
         try:
-            content: dict[str, Any] = json.loads(path.read_text())
+            content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             modules = content["modules"]
             tops = [m for m in modules.values() if int(m["attributes"].get("top", "0"), 2)]
             (top,) = tops or modules.values()

@@ -210,7 +210,7 @@ def _seconds(records: Sequence[Record], title: str, kind: str, about: str) -> li
 
 def _read(file: Path) -> Record:
     try:
-        record = json.loads(file.read_text())
+        record = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise BenchError(f"{file}: {error.strerror}") from error
     except ValueError as error:
@@ -230,7 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         check_writable("--output", namespace.output)
         text = page([_read(file) for file in namespace.files], namespace.picture)
-        replace(namespace.output, lambda unfinished: unfinished.write_text(text))
+        replace(namespace.output, lambda unfinished: unfinished.write_text(text, encoding="utf-8"))
     except BenchError as error:
         print(f"bitlane_sim.bench.page: {error}", file=sys.stderr)
         return UNUSABLE

@@ -41,7 +41,7 @@ def record(
 def _processor() -> str:
     """The processor's name where the system tells it, else its architecture."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -75,7 +75,7 @@ def replace(file: Path, write: Callable[[Path], object]) -> None:
 def write_json(file: Path, figures: object) -> None:
     """Write ``figures`` to ``file``, whole or not at all."""
     text = json.dumps(figures, indent=2) + "\n"
-    replace(file, lambda unfinished: unfinished.write_text(text))
+    replace(file, lambda unfinished: unfinished.write_text(text, encoding="utf-8"))
 
 
 def _unfinished(file: Path) -> Path:

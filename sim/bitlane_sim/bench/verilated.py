@@ -147,8 +147,8 @@ def build_verilated(
         nonlocal fresh
         fresh = True
         started = time.monotonic()
-        (folder / "top.v").write_text(_verilog(netlist, list(circuit.widths)))
-        (folder / "library.cc").write_text(glue)
+        (folder / "top.v").write_text(_verilog(netlist, list(circuit.widths)), encoding="utf-8")
+        (folder / "library.cc").write_text(glue, encoding="utf-8")
         _verilate(root, folder)
         sources = ["library.cc", *sorted(path.name for path in folder.glob("Vtop*.cpp"))]
         runtime = [root / "include" / f"verilated{part}.cpp" for part in ("", "_threads")]
@@ -165,10 +165,10 @@ def build_verilated(
             ]
         )
         seconds = {"seconds": round(time.monotonic() - started, 3)}
-        (folder / "about.json").write_text(json.dumps(seconds))
+        (folder / "about.json").write_text(json.dumps(seconds), encoding="utf-8")
 
     folder = cached("verilator", key, fill)
-    seconds = json.loads((folder / "about.json").read_text())["seconds"]
+    seconds = json.loads((folder / "about.json").read_text(encoding="utf-8"))["seconds"]
     return Library(
         path=folder / "model.so",
         compiler=compiler.name,
@@ -195,7 +195,7 @@ def _verilate(root: Path, folder: Path) -> None:
         env={**os.environ, "VERILATOR_ROOT": str(root)},
         cwd=folder,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[0]

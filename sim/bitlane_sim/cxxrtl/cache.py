@@ -58,6 +58,6 @@ def _locked(path: Path) -> Iterator[None]:
         # Without it two processes may build the same thing; the rename keeps that harmless.
         yield
         return
-    with path.open("w") as file:
+    with path.open("w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -118,12 +118,12 @@ def build(
         compiler.run([*flags, *(f"-I{path}" for path in includes), *paths])
         seconds = round(time.monotonic() - started, 3)
         about = {"seconds": seconds, "writer": writer, "feedback": slow}
-        (folder / _ABOUT).write_text(json.dumps(about))
+        (folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
         # Twenty times the size of the library.
         shutil.rmtree(work)
 
     folder = cached(_KIND, key, fill)
-    about = json.loads((folder / _ABOUT).read_text())
+    about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
     library = Library(
         path=folder / _LIBRARY,
         compiler=compiler.name,
@@ -141,7 +141,9 @@ def own_sources(*folders: str) -> list[str]:
     """The Python and C++ in ``folders`` of this package: what is built depends on how it is."""
     root = Path(str(files(_PACKAGE)))
     paths = [path for folder in folders for path in (root / folder).iterdir()]
-    return [path.read_text() for path in sorted(paths) if path.suffix in (".py", ".h")]
+    return [
+        path.read_text(encoding="utf-8") for path in sorted(paths) if path.suffix in (".py", ".h")
+    ]
 
 
 def _key(*parts: str) -> str:
@@ -161,19 +163,23 @@ def _write(
     reason = "waveforms"
     if not waveform:
         try:
-            (folder / "library.cc").write_text(_program(circuit, storage, netlist))
+            (folder / "library.cc").write_text(
+                _program(circuit, storage, netlist), encoding="utf-8"
+            )
         except NotPlain as error:
             reason = str(error)
         else:
             return "", []
-    (folder / "design.il").write_text(netlist)
+    (folder / "design.il").write_text(netlist, encoding="utf-8")
     # Waveforms show the circuit as it was written.
     passes, backend = ("clean", "") if waveform else ("opt; clean -purge", "-g0")
     log = run_yosys(
         f"read_rtlil design.il; proc; flatten; {passes}; write_cxxrtl {backend} model.cc\n", folder
     )
-    clocked = _check_edges((folder / "model.cc").read_text())
-    (folder / "library.cc").write_text(cxxrtl_glue(circuit.widths, CLOCK, storage, clocked=clocked))
+    clocked = _check_edges((folder / "model.cc").read_text(encoding="utf-8"))
+    (folder / "library.cc").write_text(
+        cxxrtl_glue(circuit.widths, CLOCK, storage, clocked=clocked), encoding="utf-8"
+    )
     return f"Yosys ({reason})", [] if waveform else _slow_wires(log)
 
 

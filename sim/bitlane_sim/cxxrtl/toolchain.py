@@ -63,7 +63,7 @@ def _run(
             input=script,
             cwd=folder,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             timeout=_DEADLINE_SECONDS,
         )
     except subprocess.TimeoutExpired:
@@ -91,7 +91,7 @@ def find_compiler() -> Compiler:
             continue
         command = (path, *command[1:])
         try:
-            answer = subprocess.run([*command, "--version"], capture_output=True, text=True)
+            answer = subprocess.run([*command, "--version"], capture_output=True, encoding="utf-8")
         except OSError:
             continue
         if answer.returncode == 0:

@@ -70,9 +70,9 @@ def flat_netlist(text: str) -> Netlist:
     """
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        (work / "design.il").write_text(text)
+        (work / "design.il").write_text(text, encoding="utf-8")
         run_yosys(f"read_rtlil design.il; {_PASSES}; write_json flat.json\n", work)
-        flat = (work / "flat.json").read_text()
+        flat = (work / "flat.json").read_text(encoding="utf-8")
     # Yosys takes the bytes of strings as signed: for 0xC3 it writes \uFFFFFFC3.
     flat = re.sub(r"\\uFFFFFF([0-9A-F]{2})", r"\\u00\1", flat)
     return _read(json.loads(flat)["modules"]["top"])

@@ -130,7 +130,7 @@ def compile_library(source: str) -> Path:
     """The shared library of ``source``, a C++ file of this package, built once for all."""
     compiler = find_compiler()
     path = Path(str(files(_PACKAGE) / source))
-    parts = (path.read_text(), *compiler.command, compiler.version, *_FLAGS)
+    parts = (path.read_text(encoding="utf-8"), *compiler.command, compiler.version, *_FLAGS)
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     name = f"{path.stem}.so"
 
