@@ -74,6 +74,7 @@ class Engine(wiring.Component):
     beats, on a memory that answers in the next cycle: N + 12 cycles at 32 bits with all operations,
     N + 9 with NOT alone; N + 14 from 64 bits on, N + 11 with NOT alone; 1 more with ``block_ram``.
     The record must have been in the ring for as long as `Sequencer` takes to fetch it.
+    A FENCE lets its command start 2 cycles after the last one before it retired, at the earliest.
     A fault stops the engine 1 cycle after it is seen, and is latched 2 cycles after; a refusal 1.
     The completion is written in the cycle in which RETIRED or FAULT changes.
     Throughput: see `DataPath`.

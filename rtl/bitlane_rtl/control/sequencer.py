@@ -56,7 +56,7 @@ class Sequencer(wiring.Component):
     walking : ``In(1)``
         The loop registers are in use.
     idle : ``In(1)``
-        Every command that was started has retired.
+        Every command that was started has retired; may come late.
     loops : ``Out(Loops(configuration))``
     o : ``Out(stream.Signature(Command(configuration)))``
     interrupt : ``Out(1)``

@@ -80,7 +80,8 @@ class Reader(wiring.Component):
 
     Latency: step to request 1 cycle and that of ``requests``; beat to output those of ``moved``
     and ``words``. Throughput: a beat a cycle if the memory answers within ``fifo_beats`` cycles
-    less two blocks; a gathered element a cycle if within ``min(bursts - 1, fifo_beats)``.
+    less two blocks; a gathered element a cycle if within ``bursts - 1`` and ``fifo_beats`` less a
+    block and 6: an element holds a place of the FIFO until it has come, though it may fill none.
     Bound of the clock: the follower's address into the splitter, and room for the next burst.
     """
 
