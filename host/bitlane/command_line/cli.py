@@ -7,13 +7,15 @@ import argparse
 import os
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from threading import current_thread, main_thread
 from types import FrameType
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, cast
 
 from ..errors import BitlaneError
 from ..version import __version__
@@ -30,6 +32,8 @@ UNUSABLE = 2
 INTERRUPTED = 130
 """Ended by Ctrl-C, as shells count it: 128 + SIGINT."""
 
+_TRACEBACK = "--traceback"
+
 
 def whole_number(text: str) -> int:
     """The ``type`` of an argument that is a whole number; says so of any other text."""
@@ -40,7 +44,7 @@ def whole_number(text: str) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints take one line; subcommands inherit it."""
+    """A parser whose complaints take one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(UNUSABLE, f"{self.prog}: {message} (see {self.prog} --help)\n")
@@ -50,7 +54,8 @@ def _new_parser() -> argparse.ArgumentParser:
     return _Parser(
         prog="bitlane",
         description="Bit operators of DirectML on an FPGA, or on a simulation of its circuit.",
-        epilog="exit codes: 0 done, 1 a check failed, 2 bad input or no usable device",
+        epilog="exit codes: 0 done, 1 a check failed, 2 bad input or no usable device;"
+        " `bitlane help COMMAND` is `bitlane COMMAND --help`",
         allow_abbrev=False,
     )
 
@@ -58,11 +63,18 @@ def _new_parser() -> argparse.ArgumentParser:
 def _parser(commands: Mapping[str, EntryPoint], load: Collection[str]) -> argparse.ArgumentParser:
     """The command's parser. Only the subcommands in ``load`` get arguments and help."""
     parser = _new_parser()
-    parser.add_argument("--version", action="version", version=f"bitlane {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"bitlane {__version__}")
     parser.add_argument(
-        "--traceback", action="store_true", help="on an error, show where it was raised"
+        _TRACEBACK,
+        action="store_true",
+        help="on an error, show where it was raised; may stand anywhere",
     )
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(
+        title="commands",
+        metavar="COMMAND",
+        required=True,
+        parser_class=cast(type[argparse.ArgumentParser], partial(_Parser, allow_abbrev=False)),
+    )
     for name in sorted(commands):
         if name not in load:
             subparsers.add_parser(name)
@@ -121,7 +133,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     itself shows a traceback.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    shows_traceback = _TRACEBACK in words
+    words = [word for word in words if word != _TRACEBACK]
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
     try:
+        if sys.stdout is None:
+            raise BitlaneError("standard output is closed; expected somewhere to write to")
         with _terminable():
             code = _run(words)
         sys.stdout.flush()
@@ -130,8 +148,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except (BitlaneError, OSError, KeyboardInterrupt) as error:
-        if "--traceback" in words:
-            raise
+        if shows_traceback:
+            traceback.print_exc()
         if isinstance(error, KeyboardInterrupt):
             # Amaranth complains of the parts of a circuit that is half made.
             warnings.simplefilter("ignore")

@@ -79,9 +79,10 @@ def test_arguments_reach_the_command(install: Callable[..., None]) -> None:
     assert cli.main(["job", "42"]) == 42
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_version(capsys: pytest.CaptureFixture[str], option: str) -> None:
     with pytest.raises(SystemExit) as exit_:
-        cli.main(["--version"])
+        cli.main([option])
     assert exit_.value.code == 0
     assert capsys.readouterr().out == f"bitlane {__version__}\n"
 
@@ -158,10 +159,53 @@ def test_errors_that_a_user_can_act_on_take_one_line_and_2(
     assert complaint(capsys) == expected
 
 
-def test_traceback_on_request(install: Callable[..., None]) -> None:
+@pytest.mark.parametrize("words", [["--traceback", "job"], ["job", "3", "--traceback"]])
+def test_traceback_on_request(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
     install(raising(BitlaneError("x")))
-    with pytest.raises(BitlaneError, match="x"):
-        cli.main(["--traceback", "job"])
+    assert cli.main(words) == cli.UNUSABLE
+    text = capsys.readouterr().err
+    assert text.startswith("Traceback")
+    assert text.endswith("bitlane: x\n")
+
+
+def test_options_are_written_whole(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def add(subparsers: cli.Subparsers) -> None:
+        subparsers.add_parser("job").add_argument("--number", type=int)
+
+    install(Command("job", add))
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["job", "--num", "3"])
+    assert exit_.value.code == cli.UNUSABLE
+    assert complaint(capsys).startswith("bitlane: unrecognized arguments: --num 3")
+
+
+@pytest.mark.parametrize("words", [["help", "job"], ["job", "--help"]])
+def test_help_of_a_command(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    install(command("job", lambda _: 0))
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(words)
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: bitlane job [-h] [number]")
+
+
+def test_a_closed_output_is_told(
+    install: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    install(command("job", lambda _: 0))
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", None)
+        assert cli.main(["job"]) == cli.UNUSABLE
+    assert complaint(capsys) == (
+        "bitlane: standard output is closed; expected somewhere to write to"
+    )
 
 
 def test_a_defect_keeps_its_traceback(install: Callable[..., None]) -> None:
