@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bitlane_sim.circuit import Circuit
-from bitlane_sim.cxxrtl.cache import cache_folder, cached
+from bitlane_sim.cxxrtl.cache import CacheWarning, cache_folder, cached
 from bitlane_sim.cxxrtl.compile import build
 from bitlane_sim.cxxrtl.source import mangle
 from bitlane_sim.cxxrtl.toolchain import Compiler, find_compiler
@@ -31,6 +31,33 @@ def test_cache_folder_is_chosen_by_environment(monkeypatch: pytest.MonkeyPatch) 
     assert cache_folder() == Path("/somewhere/bitlane")
     monkeypatch.setenv("BITLANE_CACHE", "/elsewhere")
     assert cache_folder() == Path("/elsewhere")
+
+
+def test_a_cache_that_cannot_be_written_is_told_and_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a file"
+    file.write_bytes(b"")
+    monkeypatch.setenv("BITLANE_CACHE", str(file / "below"))
+    with pytest.warns(
+        CacheWarning, match=r"a file/below/.*; set BITLANE_CACHE to a folder"
+    ) as told:
+        first = cached("kind", "key", lambda folder: (folder / "made").touch())
+    assert (first / "made").exists()
+    assert str(first.parent) in str(told[0].message)
+    assert cached("kind", "key", lambda folder: pytest.fail("built twice")) == first
+
+
+def test_a_first_compilation_is_told_on_a_terminal(
+    fresh_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build(Circuit(Inverter()), waveform=True)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    build(Circuit(Inverter()))
+    build(Circuit(Inverter()))
+    line = "bitlane: compiling the circuit, once for this computer\n"
+    assert capsys.readouterr().err == line
 
 
 def test_same_circuit_is_compiled_once_and_another_one_anew(fresh_cache: Path) -> None:

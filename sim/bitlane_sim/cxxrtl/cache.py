@@ -1,16 +1,23 @@
 """A folder of built things by content key, safe for many processes at once."""
 
+import atexit
 import contextlib
+import functools
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-__all__ = ["CACHE_VARIABLE", "cache_folder", "cached"]
+__all__ = ["CACHE_VARIABLE", "CacheWarning", "cache_folder", "cached"]
 
 CACHE_VARIABLE = "BITLANE_CACHE"
 """Environment variable that names the cache folder."""
+
+
+class CacheWarning(UserWarning):
+    """The cache's folder cannot be used; what is built is forgotten when Python ends."""
 
 
 def cache_folder() -> Path:
@@ -27,12 +34,14 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
 
     ``build`` gets an empty folder, which appears under its key only once it is complete. Processes
     that ask for the same key wait for the first one instead of building it, too.
+
+    Where the cache cannot be written a temporary folder takes its place, as `CacheWarning` says.
     """
     root = cache_folder() / kind
+    if (root / key).is_dir():
+        return root / key
+    root = _writable(root)
     ready = root / key
-    if ready.is_dir():
-        return ready
-    root.mkdir(parents=True, exist_ok=True)
     with _locked(root / f"{key}.lock"):
         if ready.is_dir():
             return ready
@@ -48,6 +57,22 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
         finally:
             shutil.rmtree(work, ignore_errors=True)
     return ready
+
+
+@functools.cache
+def _writable(root: Path) -> Path:
+    """``root``, or the temporary folder that this process uses instead."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root):
+            return root
+    except OSError as error:
+        temporary = tempfile.mkdtemp(prefix="bitlane-")
+        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+        text = f"{root}: {error.strerror}; {temporary} is used until Python ends"
+        hint = f"set {CACHE_VARIABLE} to a folder that can be written"
+        warnings.warn(CacheWarning(f"{text}; {hint}"), stacklevel=2)
+        return Path(temporary)
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import shutil
+import sys
 import time
 import warnings
 from collections.abc import Sequence
@@ -109,6 +110,8 @@ def build(
     def fill(folder: Path) -> None:
         nonlocal fresh
         fresh = True
+        if sys.stderr is not None and sys.stderr.isatty():
+            print("bitlane: compiling the circuit, once for this computer", file=sys.stderr)
         started = time.monotonic()
         work = folder / "work"
         work.mkdir()
