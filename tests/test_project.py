@@ -58,6 +58,16 @@ def test_the_wheel_holds_the_four_packages_whole(wheel: zipfile.ZipFile) -> None
         assert files - names == set()
 
 
+def test_the_wheel_holds_the_examples_of_the_demo(wheel: zipfile.ZipFile) -> None:
+    held = {
+        name.rpartition("/")[2]: wheel.read(name)
+        for name in wheel.namelist()
+        if name.startswith("bitlane/demo/model_files/")
+    }
+    assert held == {path.name: path.read_bytes() for path in (ROOT / "examples").iterdir()}
+    assert len(held) > 5
+
+
 def test_the_wheel_holds_nothing_else(wheel: zipfile.ZipFile) -> None:
     tops = {name.partition("/")[0] for name in wheel.namelist()}
     info = f"bitlane-{bitlane.__version__}.dist-info"

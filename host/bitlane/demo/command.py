@@ -24,7 +24,8 @@ __all__ = ["add_demo", "show"]
 
 _PARTS = ("examples", "digits", "parity")
 
-_CHECKOUT = Path(__file__).parents[3]
+_EXAMPLES = (Path(__file__).parent / "model_files", Path(__file__).parents[3] / "examples")
+"""Where an installed wheel has its model files, and where a checkout has them."""
 
 Print = Callable[[str], None]
 
@@ -63,9 +64,9 @@ def add_demo(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--examples",
         type=Path,
-        default=_CHECKOUT / "examples",
+        default=next(folder for folder in _EXAMPLES if folder.is_dir()),
         metavar="DIR",
-        help="folder of model files; default: that of the checkout bitlane runs from",
+        help="folder of model files; default: those that came with bitlane",
     )
     parser.set_defaults(run=_run)
 
@@ -83,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if not models:
         raise BitlaneError(
             f"--examples {arguments.examples}: no model files (*.json) there;"
-            " expected the folder examples of bitlane's source"
+            " expected a folder of them, like bitlane's own examples"
         )
     if arguments.output.exists() and not arguments.output.is_dir():
         raise BitlaneError(f"--output {arguments.output}: is no folder; expected one, or none yet")
