@@ -87,13 +87,12 @@ class Configuration:
         if Mode.DENSE not in self.modes:
             raise ValueError("modes: DENSE is missing; every circuit has it")
         block = BEATS_PER_BLOCK * self.data_width // 8
-        least = {"memory_base": 0, "memory_bytes": block}
-        for name, low in least.items():
+        for name, low in (("memory_base", 0), ("memory_bytes", 1)):
             value = getattr(self, name)
             if value % block or value < low:
                 raise ValueError(
-                    f"{name}: {value} bytes; expected a multiple of {BEATS_PER_BLOCK} beats,"
-                    f" {block} bytes, and {low} at least"
+                    f"{name}: {value}; expected a multiple of {BEATS_PER_BLOCK} beats,"
+                    f" {block} bytes, {low} or more"
                 )
         if self.memory_last >= 1 << self.address_width:
             raise ValueError(

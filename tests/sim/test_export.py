@@ -115,7 +115,7 @@ def test_verilator_has_nothing_to_say_of_a_core_that_silences_nothing() -> None:
         (["-o", "x.v", "--ports", "3"], "--ports: 3 is outside 1 to 2"),
         (["-o", "x.v", "--loops", "7"], "--loops: 7 is outside 1 to 6"),
         (["-o", "x.v", *SMALL, "--id-width", "0"], "--id-width: 0 is outside 1 to 32"),
-        (["-o", "x.v", "--memory-base", "5"], "--memory-base, --memory-bytes: 0x5"),
+        (["-o", "x.v", "--memory-base", "5"], "--memory-base: 5; expected a multiple of 16 beats"),
         (["-o", "x.v", "--configuration", "copy", "--ops", "count"], "--lanes: empty"),
         (["-o", "x.v", "--memory-bytes", "8GiB"], "--memory-bytes: the last address"),
     ],
