@@ -109,6 +109,11 @@ def _one_line(error: BaseException) -> str:
     return "; ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
+def _expect_output() -> None:
+    if sys.stdout is None:
+        raise BitlaneError("standard output is closed; expected somewhere to write to")
+
+
 @contextmanager
 def _terminable() -> Iterator[None]:
     """Let a termination signal end the block as Ctrl-C does: tools stop and files are cleared."""
@@ -138,8 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
     try:
-        if sys.stdout is None:
-            raise BitlaneError("standard output is closed; expected somewhere to write to")
+        _expect_output()
         with _terminable():
             code = _run(words)
         sys.stdout.flush()
