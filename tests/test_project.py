@@ -96,6 +96,17 @@ def test_the_host_runs_on_numpy_alone() -> None:
     assert ran.stdout.split() == ["bitlane", "bitlane_rtl", "numpy"], ran.stderr
 
 
+def test_boards_are_found_and_loaded_without_amaranth() -> None:
+    """Whoever has a board has pyserial, and does not build."""
+    script = (
+        "import sys; sys.modules['amaranth'] = None\n"
+        "from bitlane_boards.command_line import devices, flash\n"
+        "print(*sorted(devices.boards()))"
+    )
+    ran = run(sys.executable, "-c", script, env={"PYTHONPATH": os.pathsep.join(sys.path)})
+    assert "ulx3s" in ran.stdout.split(), ran.stderr
+
+
 @pytest.mark.parametrize(
     ("file", "line", "contract"),
     [

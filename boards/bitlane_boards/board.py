@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from bitlane_rtl.abi.link import DEFAULT_BAUD
+from bitlane_rtl.abi.link import DEFAULT_BAUD, LEAST_DIVIDER
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.link.uart import LEAST_DIVIDER
 
 __all__ = ["CHOICES", "Board", "Family", "Storage"]
 

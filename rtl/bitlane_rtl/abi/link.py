@@ -38,6 +38,7 @@ __all__ = [
     "FRAME_DATA_BYTES",
     "HELLO_BYTES",
     "INTERRUPT_BIT",
+    "LEAST_DIVIDER",
     "LINK_VERSION",
     "RECEIVE_BYTES",
     "REPETITIONS",
@@ -52,6 +53,9 @@ LINK_VERSION = 1
 
 DEFAULT_BAUD = 3_000_000
 """Bits a second, a start and a stop bit around each byte: what FTDI's bridges make exactly."""
+
+LEAST_DIVIDER = 8
+"""Clocks per bit below which a board's sampling of its line is too coarse."""
 
 DELIMITER = 0
 

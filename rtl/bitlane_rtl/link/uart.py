@@ -10,15 +10,14 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["LEAST_DIVIDER", "LINE_IN", "LINE_OUT", "Received", "UartReceiver", "UartTransmitter"]
+from ..abi.link import LEAST_DIVIDER
+
+__all__ = ["LINE_IN", "LINE_OUT", "Received", "UartReceiver", "UartTransmitter"]
 
 # Stubs lag behind Amaranth.
 LINE_IN: Any = In(1, init=1)  # type: ignore[call-arg]
 LINE_OUT: Any = Out(1, init=1)  # type: ignore[call-arg]
 """A line, which is 1 when idle."""
-
-LEAST_DIVIDER = 8
-"""Clocks per bit below which the receiver's sampling is too coarse."""
 
 
 class Received(wiring.Signature):
