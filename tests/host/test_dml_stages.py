@@ -104,6 +104,28 @@ def test_owned_inputs_are_not_bound_when_the_operator_is_executed() -> None:
     )
 
 
+def test_owned_inputs_go_with_their_device() -> None:
+    bench = Bench(XOR(U8, OWNED, U8), initialize=False)
+    initializer = bench.device.create_operator_initializer([bench.operator])
+    table = bench.device.create_binding_table(initializer)
+    table.bind_inputs([[None, bench.at(16)]])
+    bench.recorder.record_dispatch(bench.commands, initializer, table)
+    bench.device.execute(bench.commands)
+    bench.commands.reset()
+    bench.device.close()
+    bench.buffer = bench.device.create_buffer(256)
+    bench.table.bind_inputs([bench.at(0), None])
+    bench.table.bind_outputs([bench.at(32)])
+    bench.record()
+    bench.refuse(
+        lambda: bench.device.execute(bench.commands),
+        "RecordDispatch",
+        "Buffer",
+        "closed",
+        "buffers that exist",
+    )
+
+
 def test_owned_inputs_are_bound_when_the_operator_is_initialized() -> None:
     bench = Bench(XOR(U8, OWNED, U8), initialize=False)
     bench.refuse(

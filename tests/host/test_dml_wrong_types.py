@@ -8,6 +8,7 @@ import pytest
 
 from bitlane import dml
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, TensorFlags
+from support.host.arrays import model
 from support.host.dml_bench import COUNT, NOT, U8, XOR, Bench
 from support.host.fake_runtime import FakeRuntime
 
@@ -158,8 +159,14 @@ def test_what_is_no_device(wrong: Any) -> None:
     refuse(lambda: dml.Device(wrong), r"Device\.Device is .*; expected what bitlane\.open returns")
 
 
+def test_a_device_that_is_closed() -> None:
+    device = model()
+    device.close()
+    refuse(lambda: dml.Device(device), r"Device\.Device is closed; expected a device that is open")
+
+
 def test_what_is_no_feature_level() -> None:
-    refuse(lambda: dml.Device(FakeRuntime(), 5), r"FeatureLevel is 5; expected one of 1_0, 2_0")
+    refuse(lambda: dml.Device(FakeRuntime(), 5), r"FeatureLevel is 5; expected one of LEVEL_1_0")
 
 
 @pytest.mark.parametrize("flags", [8, -1, "x", None, 1.0])
@@ -172,9 +179,12 @@ def test_flags_of_compile_operator_that_do_not_exist(flags: Any) -> None:
 def test_what_check_feature_support_does_not_know() -> None:
     device: Any = dml.Device(FakeRuntime())
     assert device.check_feature_support(0, 5) is True, "numbers are DirectML's"
-    refuse(lambda: device.check_feature_support(7, 5), r"Feature is 7; expected one of")
+    refuse(lambda: device.check_feature_support(7, 5), r"Feature is 7; expected one of TENSOR_DATA")
     refuse(lambda: device.check_feature_support("x", 5), r"Feature is 'x'; expected one of")
-    refuse(lambda: device.check_feature_support(0, 99), r"DataType is 99; expected one of")
+    refuse(
+        lambda: device.check_feature_support(0, 99),
+        r"DataType is 99; expected one of UNKNOWN, FLOAT32",
+    )
     refuse(lambda: device.check_feature_support(1, 0x1000), r"RequestedFeatureLevels is 4096")
     refuse(lambda: device.check_feature_support(1, [5]), r"RequestedFeatureLevels is 5; expected")
 

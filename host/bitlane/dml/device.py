@@ -50,6 +50,8 @@ class Device(Closing):
         runtime = getattr(device, "runtime", device)
         if not hasattr(runtime, "geometry"):
             raise DmlTypeError("Device", "Device", device, "what bitlane.open returns")
+        if getattr(device, "closed", False):
+            raise DmlError("Device", "Device", "closed", "a device that is open")
         self.runtime = cast(Engine, runtime)
         self.feature_level = _member("Device", "FeatureLevel", feature_level, FeatureLevel)
         self._buffers: set[Buffer] = set()
@@ -141,9 +143,10 @@ class Device(Closing):
         """``CompileOperator``. A bit operator is one command: there is nothing to fuse."""
         expect_type("CompileOperator", "Operator", operator, Operator)
         self._check_mine("CompileOperator", operator.device)
-        known = ExecutionFlags(sum(ExecutionFlags))
-        if not isinstance(flags, int) or flags not in range(known + 1):
-            raise DmlTypeError("CompileOperator", "Flags", flags, f"flags of {known!r}")
+        known = sum(ExecutionFlags)
+        if not isinstance(flags, int) or flags & ~known:
+            names = " | ".join(each.name or "" for each in ExecutionFlags)
+            raise DmlTypeError("CompileOperator", "Flags", flags, f"flags of {names}")
         return CompiledOperator(operator, ExecutionFlags(flags))
 
     def create_operator_initializer(
@@ -176,9 +179,10 @@ class Device(Closing):
     def execute(self, *lists: CommandList) -> None:
         """Execute command lists, and wait until they are done.
 
-        All dispatches of all lists are checked first (``DmlError``); then each is complete before
-        the next starts, as if a barrier stood between any two. Raises what the runtime raises when
-        the device fails.
+        All dispatches of all lists are checked first (``DmlError``); then each acts as if all
+        before it were complete. Raises what the runtime raises when the device fails; later
+        dispatches may have run in part then, and a fault's ``index`` counts the commands of all
+        dispatches since the last initialisation.
         """
         for command_list in lists:
             expect_type("Execute", "CommandList", command_list, CommandList)
@@ -220,5 +224,5 @@ def _member(method: str, field: str, value: object, kind: type[_Enum]) -> _Enum:
     try:
         return kind(cast(int, value))
     except ValueError:
-        names = ", ".join(str(each) for each in kind)
+        names = ", ".join(each.name for each in kind)
         raise DmlTypeError(method, field, value, f"one of {names}") from None

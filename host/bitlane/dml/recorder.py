@@ -1,4 +1,4 @@
-"""Recording of dispatches, and their execution one after another."""
+"""Recording of dispatches, and their execution as if one after another."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -176,7 +176,11 @@ def _check_order(steps: Sequence[_Step]) -> None:
                     "a compiled operator that an initializer has initialized",
                     hresult=_REMOVED,
                 )
-            bindings = [*step.inputs, *step.outputs]
+            bindings = [
+                *step.inputs,
+                *step.outputs,
+                *map(BufferBinding, step.operator.owned.values()),
+            ]
         if any(binding and binding.buffer.closed for binding in bindings):
             raise DmlError(
                 "RecordDispatch", "Buffer", "closed", "buffers that exist", hresult=_REMOVED

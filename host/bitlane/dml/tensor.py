@@ -125,21 +125,20 @@ class BufferTensorDesc:
     def from_array(
         cls, array: npt.NDArray[np.generic], flags: TensorFlags = TensorFlags.NONE
     ) -> Self:
-        """The description of a tensor that lies in a buffer as ``array`` does in its memory.
+        """The description of what ``Buffer.write(array)`` writes: the elements in C order.
 
         An array of rank 0 is a tensor of one element. Raises ``DmlError`` if DirectML has no such
-        data type or strides.
+        data type, or for bytes in the other order.
         """
+        names = ", ".join(each.name for each in DataType if each is not DataType.UNKNOWN)
+        expected = f"one of {names}, little-endian"
         try:
             data_type = DataType.from_dtype(array.dtype)
-        except ValueError as error:
-            raise DmlError("BufferTensorDesc", "DataType", array.dtype, str(error)) from None
-        strides = None if array.flags.c_contiguous else array.strides
-        if strides is not None and any(s < 0 or s % array.itemsize for s in strides):
-            expected = f"multiples of {array.itemsize} bytes, 0 or more; np.ascontiguousarray helps"
-            raise DmlError("BufferTensorDesc", "Strides", f"{strides} bytes", expected)
-        elements = strides and [stride // array.itemsize for stride in strides]
-        return cls(data_type, array.shape or (1,), elements, flags)
+        except ValueError:
+            raise DmlError("BufferTensorDesc", "DataType", array.dtype, expected) from None
+        if array.dtype != data_type.dtype:
+            raise DmlError("BufferTensorDesc", "DataType", array.dtype, expected)
+        return cls(data_type, array.shape or (1,), None, flags)
 
     @property
     def dimension_count(self) -> int:
