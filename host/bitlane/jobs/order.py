@@ -10,8 +10,8 @@ from ..driver.commands import Command
 
 __all__ = ["Job", "in_order"]
 
-_REMEMBERED = 256
-"""Jobs that a job is compared with; the next one begins with a fence, which costs a few cycles."""
+_REMEMBERED = 16
+"""Jobs that a job is compared with; then comes a fence. More than a ring holds never overlap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,16 @@ def in_order(jobs: Iterable[Job]) -> Iterator[Command]:
     """
     since: list[Job] = []
     for job in jobs:
+        commands = iter(job.commands)
+        first = next(commands, None)
+        if first is None:
+            continue
         fence = len(since) in (0, _REMEMBERED) or any(_depends(job, other) for other in since)
         if fence:
             since.clear()
         since.append(job)
-        commands = iter(job.commands)
-        for first in commands:
-            yield replace(first, fence=fence)
-            yield from commands
+        yield replace(first, fence=fence)
+        yield from commands
 
 
 def _depends(job: Job, earlier: Job) -> bool:
