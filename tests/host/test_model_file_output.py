@@ -1,5 +1,6 @@
 """Files that models write: their contents, and that they are whole or not there."""
 
+import os
 import stat
 from pathlib import Path
 
@@ -114,3 +115,14 @@ def test_a_link_stays_a_link_and_a_file_keeps_its_mode(tmp_path: Path) -> None:
     assert file.read_bytes() == b"new"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "private"]
+
+
+def test_what_is_no_file_is_never_replaced(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for target in (pipe, link, tmp_path):
+        with pytest.raises(OSError, match="it is no file"):
+            output.write_atomically(target, b"new")
+    assert pipe.is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]

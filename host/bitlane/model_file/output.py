@@ -1,7 +1,10 @@
 """Writes resources to files: whole, or not at all."""
 
+import errno
+import os
 import secrets
 import shutil
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -53,16 +56,21 @@ def write_resource(
 def write_atomically(target: Path, data: bytes) -> None:
     """Replace ``target`` in one step: at any time it is the old file or the new one.
 
-    A link stays one, to a file with the new content; a file that exists keeps its mode.
+    A link stays one, to a file with the new content; a file that exists keeps its mode. Raises
+    ``OSError``, also for what is there and no file.
     """
-    target = target.resolve()
+    target = Path(os.path.realpath(target))
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EINVAL, "it is no file", str(target))
     # Not longer than the target's name may be.
     temporary = target.with_name(f".{secrets.token_hex(6)}.tmp")
     try:
         with temporary.open("xb") as file:
+            if target.exists():
+                # Before the content, which may be nobody else's to read.
+                with suppress(PermissionError):
+                    shutil.copymode(target, temporary)
             file.write(data)
-        if target.exists():
-            shutil.copymode(target, temporary)
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
