@@ -228,10 +228,9 @@ def open_link(url: str) -> SimulatorLink:
         with _writable(values.get("vcd")) as vcd:
             simulator = Simulator(configuration, evaluator, vcd=vcd)
     except (ValueError, SimulationError, OSError) as error:
-        text = str(error)
-        for option, field in names.items():
-            text = text.replace(field, f"option {option}")
-        raise LinkError(f"device {url!r}: {text}") from error
+        field, colon, rest = str(error).partition(":")
+        option = {field: f"option {name}" for name, field in names.items()}.get(field, field)
+        raise LinkError(f"device {url!r}: {option}{colon}{rest}") from error
     simulator.set_latency(values.get("latency", 0))
     if "stall" in values:
         simulator.set_stalls(values["stall"], seed=values.get("seed", 0))

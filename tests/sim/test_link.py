@@ -107,6 +107,7 @@ def test_a_waveform_file_that_cannot_be_written_fails_before_the_build(
             "sim?memory=8",
             "'sim?memory=8': option memory: 8; expected a multiple of 16 beats, 128 bytes",
         ),
+        ("sim?loops=9", "option loops: 9 is outside 1 to"),
         ("sim?width=wide", "option width is 'wide'; expected bits in a beat: 32, 64, 128"),
         ("sim?memory=1TB", "option memory is '1TB'; expected bytes of memory, with KiB, MiB or"),
         ("sim?latency=256", "option latency is '256'; expected more cycles"),

@@ -196,6 +196,7 @@ def _verilate(root: Path, folder: Path) -> None:
         cwd=folder,
         capture_output=True,
         encoding="utf-8",
+        errors="replace",
     )
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[0]

@@ -64,6 +64,7 @@ def _run(
             cwd=folder,
             capture_output=True,
             encoding="utf-8",
+            errors="replace",
             timeout=_DEADLINE_SECONDS,
         )
     except subprocess.TimeoutExpired:
@@ -91,7 +92,9 @@ def find_compiler() -> Compiler:
             continue
         command = (path, *command[1:])
         try:
-            answer = subprocess.run([*command, "--version"], capture_output=True, encoding="utf-8")
+            answer = subprocess.run(
+                [*command, "--version"], capture_output=True, encoding="utf-8", errors="replace"
+            )
         except OSError:
             continue
         if answer.returncode == 0:
