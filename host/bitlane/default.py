@@ -38,6 +38,12 @@ class _DefaultDevice(Device):
         """Others may be using the device."""
 
 
+@atexit.register
+def _close() -> None:
+    for device in _opened:
+        device.close()
+
+
 def default_url() -> str:
     """What the default device is: environment variable BITLANE_DEVICE, else ``sim``."""
     return os.environ.get(VARIABLE) or DEFAULT_URL
@@ -51,9 +57,7 @@ def default_device() -> Device:
     """
     with _lock:
         if not _opened or _opened[0].closed:
-            device = _DefaultDevice(open_device(default_url()).runtime)
-            atexit.register(device.close)
-            _opened[:] = [device]
+            _opened[:] = [_DefaultDevice(open_device(default_url()).runtime)]
         return _opened[0]
 
 

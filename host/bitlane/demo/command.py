@@ -12,6 +12,7 @@ import numpy as np
 
 import bitlane
 from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers, whole_number
+from bitlane.default import default_url
 from bitlane.device import Device
 from bitlane.errors import BitlaneError
 
@@ -45,7 +46,9 @@ def add_demo(subparsers: Subparsers) -> None:
         metavar="PART",
         help=f"of {', '.join(_PARTS)}; default: all, in this order",
     )
-    parser.add_argument("--device", default="sim", metavar="URL", help="default: %(default)s")
+    parser.add_argument(
+        "--device", default=default_url(), metavar="URL", help="default: %(default)s"
+    )
     parser.add_argument(
         "--queries",
         type=whole_number,
@@ -64,7 +67,7 @@ def add_demo(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--examples",
         type=Path,
-        default=next(folder for folder in _EXAMPLES if folder.is_dir()),
+        default=next((each for each in _EXAMPLES if each.is_dir()), _EXAMPLES[0]),
         metavar="DIR",
         help="folder of model files; default: those that came with bitlane",
     )

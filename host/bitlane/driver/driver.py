@@ -5,7 +5,6 @@ Knows addresses and commands. It never sees a data type, and never computes on d
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from math import inf
 from numbers import Real
 from threading import RLock
 from types import TracebackType
@@ -28,6 +27,9 @@ from .ring import Ring, Words, Write
 __all__ = ["DEFAULT_TIMEOUT", "Pipeline", "Runtime"]
 
 DEFAULT_TIMEOUT: Final = 60.0
+
+_LONGEST: Final = 1_000_000
+"""Seconds: days. Every wait has a deadline."""
 
 
 class Runtime(Closing):
@@ -63,9 +65,9 @@ class Runtime(Closing):
 
     @timeout.setter
     def timeout(self, seconds: float) -> None:
-        if not isinstance(seconds, Real) or not 0 < seconds < inf:
-            raise SettingError(f"timeout: {seconds!r}; expected seconds, more than 0")
-        self._timeout = seconds
+        if not isinstance(seconds, Real) or not 0 < seconds <= _LONGEST:
+            raise SettingError(f"timeout: {seconds!r}; expected seconds, 0 < timeout <= {_LONGEST}")
+        self._timeout = float(seconds)
 
     def _identify(self) -> None:
         for name, expected in (("IDENTITY", IDENTITY), ("VERSION", ABI_VERSION)):
