@@ -50,7 +50,7 @@ class Device(Closing):
         runtime = getattr(device, "runtime", device)
         if not hasattr(runtime, "geometry"):
             raise DmlTypeError("Device", "Device", device, "what bitlane.open returns")
-        if getattr(device, "closed", False):
+        if runtime is not device and getattr(device, "closed", False):
             raise DmlError("Device", "Device", "closed", "a device that is open")
         self.runtime = cast(Engine, runtime)
         self.feature_level = _member("Device", "FeatureLevel", feature_level, FeatureLevel)
