@@ -1,5 +1,7 @@
 """Operators are created, compiled, initialised once and then executed; in no other order."""
 
+import numpy as np
+
 from bitlane.dml import BufferTensorDesc, DataType, ExecutionFlags, TensorFlags
 from support.host.dml_bench import NOT, U8, XOR, Bench
 
@@ -102,6 +104,26 @@ def test_owned_inputs_are_not_bound_when_the_operator_is_executed() -> None:
         "bound",
         "unless the tensor is not OWNED_BY_DML",
     )
+
+
+def test_owned_inputs_are_copied_after_the_dispatches_before_the_initializer() -> None:
+    bench = Bench(NOT(U8, U8))
+    bench.buffer.write(np.arange(256, dtype=np.uint8))
+    bench.table.bind_inputs([bench.at(0)])
+    bench.table.bind_outputs([bench.at(16)])
+    bench.record()
+    xor = bench.device.compile_operator(bench.device.create_operator(XOR(U8, OWNED, U8)))
+    initializer = bench.device.create_operator_initializer([xor])
+    table = bench.device.create_binding_table(initializer)
+    table.bind_inputs([[None, bench.at(16)]])
+    bench.recorder.record_dispatch(bench.commands, initializer, table)
+    table = bench.device.create_binding_table(xor)
+    table.bind_inputs([bench.at(32), None])
+    table.bind_outputs([bench.at(48)])
+    bench.recorder.record_dispatch(bench.commands, xor, table)
+    bench.device.execute(bench.commands)
+    written = np.arange(32, 48) ^ (255 - np.arange(16))
+    assert np.array_equal(bench.buffer.read(16, 48), written.astype(np.uint8))
 
 
 def test_owned_inputs_go_with_their_device() -> None:

@@ -48,6 +48,21 @@ def test_a_cache_that_cannot_be_written_is_told_and_replaced(
     assert cached("kind", "key", lambda folder: pytest.fail("built twice")) == first
 
 
+def test_a_cache_that_one_may_not_look_into_is_no_error(
+    fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_dir = Path.is_dir
+
+    def refuse_once(path: Path) -> bool:
+        monkeypatch.setattr(Path, "is_dir", is_dir)
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_dir", refuse_once)
+    ready = cached("kind", "key", lambda folder: (folder / "made").touch())
+    assert ready == fresh_cache / "kind" / "key"
+    assert (ready / "made").exists()
+
+
 def test_a_first_compilation_is_told_on_a_terminal(
     fresh_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,9 +1,8 @@
 """Recording of dispatches, and their execution as if one after another."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from ..errors import DmlError
 from ..jobs.lowering import View, lower
@@ -131,14 +130,22 @@ def run(device: Parent, lists: Sequence[CommandList]) -> None:
     """Check all of ``lists``, then execute them. Raises ``DmlError`` before the first dispatch."""
     steps = [step for command_list in lists for step in command_list.steps()]
     _check_order(steps)
-    for initializing, group in groupby(steps, lambda step: isinstance(step, _Initialization)):
-        if initializing:
-            for step in group:
-                _initialize(device, cast(_Initialization, step))
-        else:
-            device.runtime.run(
-                in_order(_job(device, step) for step in cast(Iterable[_Execution], group))
-            )
+    jobs: list[Job] = []
+    for step in steps:
+        if isinstance(step, _Execution):
+            jobs.append(_job(device, step))
+            continue
+        # What it copies may be what they write.
+        _finish(device, jobs)
+        _initialize(device, step)
+    _finish(device, jobs)
+
+
+def _finish(device: Parent, jobs: list[Job]) -> None:
+    """Run ``jobs``, if any, and forget them."""
+    if jobs:
+        device.runtime.run(in_order(jobs))
+        jobs.clear()
 
 
 def _resolve(table: BindingTable) -> _Step:

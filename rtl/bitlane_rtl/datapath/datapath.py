@@ -68,6 +68,7 @@ def stages(config: Configuration) -> dict[str, Stage]:
             credit=True,
         )
     return {
+        # A single run is a step, and commands are taken every third cycle at most.
         "steps": Hold if config.single_runs else Skid,
         # Bursts of a single run have many beats, and the memory is asked well ahead of them.
         "requests": Hold if config.single_runs else Skid,

@@ -110,6 +110,7 @@ class Skid(wiring.Component):
             m.d.sync += spare.eq(entering)
         with m.If(~front_full | self.o.ready):
             m.d.sync += front.eq(Mux(spare_full, spare, entering))
+        # Equations, not conditions: an enable and a reset would stand behind `ready`.
         waits = front_full & ~self.o.ready
         m.d.sync += [
             front_full.eq(waits | spare_full | self.i.valid),

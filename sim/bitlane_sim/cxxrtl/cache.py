@@ -38,8 +38,9 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
     Where the cache cannot be written a temporary folder takes its place, as `CacheWarning` says.
     """
     root = cache_folder() / kind
-    if os.path.isdir(root / key):  # noqa: PTH112  # Path.is_dir raises where one may not look
-        return root / key
+    with contextlib.suppress(PermissionError):  # of a folder that one may not look into
+        if (root / key).is_dir():
+            return root / key
     root = _writable(root)
     ready = root / key
     with _locked(root / f"{key}.lock"):
