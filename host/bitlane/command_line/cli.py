@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     shows_traceback = _TRACEBACK in words
     words = [word for word in words if word != _TRACEBACK]
     if words[:1] == ["help"]:
-        words = [*words[1:2], "--help"]
+        words = [*(word for word in words if word != "help"), "--help"]
     try:
         _expect_output()
         with _terminable():

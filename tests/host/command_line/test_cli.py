@@ -183,7 +183,18 @@ def test_options_are_written_whole(
     assert complaint(capsys).startswith("bitlane: unrecognized arguments: --num 3")
 
 
-@pytest.mark.parametrize("words", [["help", "job"], ["job", "--help"]])
+@pytest.mark.parametrize("words", [["help"], ["help", "help"]])
+def test_help_of_help(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    install(command("job", lambda _: 0))
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(words)
+    assert exit_.value.code == 0
+    assert "what job does" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["help", "job"], ["help", "job", "3"], ["job", "--help"]])
 def test_help_of_a_command(
     install: Callable[..., None], capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
