@@ -128,6 +128,13 @@ def test_fence_waits_for_what_the_command_reads() -> None:
     bench.check(tasks)
 
 
+def test_a_fenced_command_starts_2_cycles_after_the_last_response() -> None:
+    bench = EngineBench(configuration())
+    bench.check([logic(Op.NOT, 0, None, 4096, 64), logic(Op.NOT, 4096, None, 0, 64, fence=True)])
+    requests = [cycle for cycle, _, _ in bench.read_a.requests]
+    assert requests[1] == bench.writes.responses[0] + 2 + 3, "steps, splitter, requests"
+
+
 def test_in_place() -> None:
     bench = EngineBench(configuration())
     bench.check([logic(Op.XOR, 1000, 3000, 1000, 999), logic(Op.NOT, 1000, None, 1000, 7)])
