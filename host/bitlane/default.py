@@ -57,7 +57,7 @@ def default_device() -> Device:
     """
     with _lock:
         if not _opened or _opened[0].closed:
-            _opened[:] = [_DefaultDevice(open_device(default_url()).runtime)]
+            _opened[:] = [_DefaultDevice(open_device(default_url()).driver)]
         return _opened[0]
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from bitlane_rtl.abi import Op
 
 from .closing import Closing
-from .driver.driver import Runtime
+from .driver.driver import Driver
 from .errors import LinkError
 from .jobs.operands import (
     AnyArray,
@@ -32,7 +32,7 @@ __all__ = ["Device", "open_device"]
 
 
 class Device(Closing):
-    """DirectML's bit operators on NumPy arrays, executed by the device behind ``runtime``.
+    """DirectML's bit operators on NumPy arrays, executed by the device behind ``driver``.
 
     Operands may have any strides, any rank and either byte order, and broadcast as NumPy's do.
     Their data types are the eleven of DirectML: integers of 8 to 64 bits, floats of 16 to 64, of
@@ -53,8 +53,8 @@ class Device(Closing):
     ``DeviceTimeout`` or ``LinkError`` when the device fails, and ``out`` is then undefined.
     """
 
-    def __init__(self, runtime: Runtime) -> None:
-        self.runtime = runtime
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
         self._closed = False
 
     @property
@@ -65,16 +65,16 @@ class Device(Closing):
     @property
     def description(self) -> str:
         """What the device is and how it is reached."""
-        return self.runtime.link.description
+        return self.driver.link.description
 
     @property
     def timeout(self) -> float:
         """Seconds that the device may take over a command, above 0. Raises ``SettingError``."""
-        return self.runtime.timeout
+        return self.driver.timeout
 
     @timeout.setter
     def timeout(self, seconds: float) -> None:
-        self.runtime.timeout = seconds
+        self.driver.timeout = seconds
 
     def bit_not(self, a: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
         """Every bit of ``a`` inverted."""
@@ -163,12 +163,12 @@ class Device(Closing):
             inputs.append(inputs[0] if b is a else bits(b))
         inputs = [x if x.shape == shape else np.broadcast_to(x, shape) for x in inputs]
         target = Target(shape, dtype, order, out)
-        return compute(self.runtime, op, inputs, target, arithmetic=arithmetic)
+        return compute(self.driver, op, inputs, target, arithmetic=arithmetic)
 
     def close(self) -> None:
         """Close the link to the device. May be called again."""
         self._closed = True
-        self.runtime.close()
+        self.driver.close()
 
     def __enter__(self) -> Self:
         self._expect_open()
@@ -191,7 +191,7 @@ def open_device(url: str) -> Device:
         raise LinkError(f"device: {url!r}; expected a URL as text, like 'sim'")
     link = open_link(url)
     try:
-        return Device(Runtime(link))
+        return Device(Driver(link))
     except BaseException:
         link.close()
         raise

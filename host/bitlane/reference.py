@@ -1,6 +1,6 @@
 """The golden model: every operator on NumPy arrays, and whole operator descriptions on raw bytes.
 
-Written from DirectML's documentation, and independent of the lowering and the runtime, which are
+Written from DirectML's documentation, and independent of the lowering and the driver, which are
 checked against it: it must never import either.
 
 All functions act on the *native encoding*: arrays of any of DirectML's eleven data types, floats

@@ -16,7 +16,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 import bitlane
 from bitlane import dml
 from bitlane.device import Device
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane.links.link import Link
 from support.host.line import LeanLink
 
@@ -61,7 +61,7 @@ watch = Stopwatch()
 @pytest.fixture(scope="module")
 def device() -> Iterator[bitlane.Device]:
     with bitlane.open("sim") as device:
-        watch.put_on(device.runtime.link)
+        watch.put_on(device.driver.link)
         yield device
 
 
@@ -137,7 +137,7 @@ def test_directml_dispatch(device: bitlane.Device, benchmark: BenchmarkFixture) 
 @pytest.fixture(scope="module")
 def memory() -> Device:
     """A device whose circuit takes no longer than NumPy, and whose memory holds all of it."""
-    return Device(Runtime(LeanLink(memory_bytes=4 * LARGE, length_bits=32, remote=False)))
+    return Device(Driver(LeanLink(memory_bytes=4 * LARGE, length_bits=32, remote=False)))
 
 
 def test_large_arrays_are_copied_up_and_down_and_no_more(
@@ -145,7 +145,7 @@ def test_large_arrays_are_copied_up_and_down_and_no_more(
 ) -> None:
     a = np.random.default_rng(1).integers(0, 256, LARGE, np.uint8)
     b = a[::-1].copy()
-    link = memory.runtime.link
+    link = memory.driver.link
     assert isinstance(link, LeanLink)
     store = link.memory
 

@@ -12,7 +12,7 @@ import bitlane
 from bitlane.command_line.cli import CHECK_FAILED, DONE, UNUSABLE, main
 from bitlane.demo import digits, parity, picture, traffic
 from bitlane.demo.progress import progress
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane_rtl import abi
 from support.models.device import ModelLink
 
@@ -243,7 +243,7 @@ def test_the_whole_demo(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     link = kind(memory_bytes=1 << 24)
-    monkeypatch.setattr(bitlane, "open", lambda url: bitlane.Device(Runtime(link)))
+    monkeypatch.setattr(bitlane, "open", lambda url: bitlane.Device(Driver(link)))
     output = tmp_path / "out"
     assert main(["demo", "--examples", str(examples), "-o", str(output)]) == code
     assert link.closed
@@ -285,7 +285,7 @@ def test_parts_can_be_chosen_and_queries_be_few(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     link = ModelLink(memory_bytes=1 << 24)
-    monkeypatch.setattr(bitlane, "open", lambda url: bitlane.Device(Runtime(link)))
+    monkeypatch.setattr(bitlane, "open", lambda url: bitlane.Device(Driver(link)))
     output = tmp_path / "out"
     assert main(["demo", "digits", "--queries", "3", "-o", str(output)]) == DONE
     assert [x.name for x in output.iterdir()] == ["digits.png"]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane import default, reference
 from bitlane.device import Device, open_device
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane.errors import LinkError
 from bitlane.jobs.lowering import UnsupportedError
 from bitlane_rtl.abi import CONTROL_BASE, Lane, Mode, Op
@@ -26,7 +26,7 @@ from support.models.device import ModelLink
 def device() -> Iterator[Device]:
     device = model()
     yield device
-    assert device.runtime.allocator.pieces == 0
+    assert device.driver.allocator.pieces == 0
 
 
 # --- what the operators give ------------------------------------------------------------------
@@ -135,7 +135,7 @@ def test_an_operation_that_the_circuit_lacks() -> None:
     device = model(ops=frozenset({Op.NOT}))
     with pytest.raises(UnsupportedError, match="without XOR"):
         device.bit_xor(np.zeros(2, np.uint8), 1)
-    assert device.runtime.allocator.pieces == 0
+    assert device.driver.allocator.pieces == 0
 
 
 # --- the device computes, not the host --------------------------------------------------------
@@ -150,7 +150,7 @@ class LyingLink(ModelLink):
 
 
 def test_results_are_what_the_device_says() -> None:
-    device = Device(Runtime(LyingLink(memory_bytes=1 << 12)))
+    device = Device(Driver(LyingLink(memory_bytes=1 << 12)))
     a = random((30, 40), "u1")
     for result in (
         device.bit_not(a),
@@ -237,7 +237,7 @@ def test_a_device_is_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
     with bitlane.open("model:1") as device:
         assert repr(device) == "<bitlane.Device: model of the contract>"
         device.timeout = 3
-        assert device.runtime.timeout == device.timeout == 3
+        assert device.driver.timeout == device.timeout == 3
         assert not link.closed
     assert link.closed
 

@@ -21,7 +21,7 @@ SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 def device() -> Iterator[Device]:
     device = model()
     yield device
-    assert device.runtime.allocator.pieces == 0
+    assert device.driver.allocator.pieces == 0
 
 
 @st.composite

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bitlane import reference
 from bitlane.device import Device
-from bitlane.driver.allocator import Buffer, OutOfDeviceMemory
+from bitlane.driver.allocator import Allocation, OutOfDeviceMemory
 from bitlane.driver.ring import DeviceFault
 from support.host.arrays import link_of, model, random, same, uploads
 
@@ -23,7 +23,7 @@ SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 def device() -> Iterator[Device]:
     device = model()
     yield device
-    assert device.runtime.allocator.pieces == 0
+    assert device.driver.allocator.pieces == 0
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
@@ -118,11 +118,11 @@ def test_files_larger_than_the_memory(tmp_path: Path) -> None:
 
 
 def test_a_memory_too_small_for_an_element(device: Device) -> None:
-    device.runtime.allocate(device.runtime.geometry.memory_bytes - 128)
+    device.driver.allocate(device.driver.geometry.memory_bytes - 128)
     with pytest.raises(OutOfDeviceMemory, match=r"192 bytes for one element .* 128 bytes"):
         device.bit_xor(np.zeros(9, np.uint8), np.ones(9, np.uint8))
-    assert device.runtime.allocator.pieces == 1
-    device.runtime.free(Buffer(0, device.runtime.geometry.memory_bytes - 128))
+    assert device.driver.allocator.pieces == 1
+    device.driver.free(Allocation(0, device.driver.geometry.memory_bytes - 128))
 
 
 def test_a_fault_leaves_nothing_allocated(device: Device) -> None:

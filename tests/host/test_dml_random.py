@@ -1,4 +1,4 @@
-"""Random operators, layouts and aliases through the real runtime, against the golden model.
+"""Random operators, layouts and aliases through the real driver, against the golden model.
 
 The device is a model of the circuit's contract, so that lowering and records are exercised.
 """
@@ -15,7 +15,7 @@ from bitlane import dml, reference
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType
 from bitlane.dml.operators import OPERATOR_DESCS, InPlace, OperatorDesc
 from bitlane.dml.rules import supported_types
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from support.models.device import ModelLink
 
 LEVEL = dml.FeatureLevel.LEVEL_4_1
@@ -103,7 +103,7 @@ def execute(device: dml.Device, buffer: dml.Buffer, case: Case) -> None:
 @pytest.mark.parametrize("seed", range(25))
 def test_agrees_with_the_golden_model_on_every_byte(seed: int) -> None:
     generator = random.Random(seed)
-    with Runtime(ModelLink()) as runtime, dml.Device(runtime) as device:
+    with Driver(ModelLink()) as driver, dml.Device(driver) as device:
         buffer = device.create_buffer(BUFFER * 4)
         for _ in range(8):
             case = random_case(generator)

@@ -20,7 +20,7 @@ from support.host.dml_rules import (
     of,
     refuse,
 )
-from support.host.fake_runtime import FakeRuntime
+from support.host.fake_driver import FakeDriver
 
 
 def test_there_is_a_description_for_every_operator_type() -> None:
@@ -118,7 +118,7 @@ def test_unknown_is_no_data_type() -> None:
 
 @pytest.mark.parametrize("kind", ALL)
 def test_refuses_operators_that_the_circuit_lacks(kind: type[OperatorDesc]) -> None:
-    runtime = FakeRuntime(ops=frozenset(Op) - {kind.op})
+    driver = FakeDriver(ops=frozenset(Op) - {kind.op})
     refuse(
         of(kind, U8),
         str(kind.operator_type),
@@ -126,13 +126,13 @@ def test_refuses_operators_that_the_circuit_lacks(kind: type[OperatorDesc]) -> N
         kind.op.name,
         "an operation that this device was built with: ",
         hresult="DXGI_ERROR_UNSUPPORTED",
-        runtime=runtime,
+        driver=driver,
     )
 
 
 @pytest.mark.parametrize("kind", [*SHIFTS, dml.ElementWiseBitCountOperatorDesc])
 def test_refuses_widths_that_the_circuit_lacks(kind: type[OperatorDesc]) -> None:
-    runtime = FakeRuntime(lanes=frozenset({Lane.BITS_8, Lane.BITS_32}))
+    driver = FakeDriver(lanes=frozenset({Lane.BITS_8, Lane.BITS_32}))
     refuse(
         of(kind, BufferTensorDesc(DataType.UINT64, [2])),
         first(kind),
@@ -140,16 +140,16 @@ def test_refuses_widths_that_the_circuit_lacks(kind: type[OperatorDesc]) -> None
         "UINT64",
         "elements of 8, 32 bits",
         hresult="DXGI_ERROR_UNSUPPORTED",
-        runtime=runtime,
+        driver=driver,
     )
 
 
 def test_logic_does_not_depend_on_the_circuits_widths() -> None:
-    runtime = FakeRuntime(lanes=frozenset({Lane.BITS_8}))
+    driver = FakeDriver(lanes=frozenset({Lane.BITS_8}))
     desc = of(dml.ElementWiseBitXorOperatorDesc, BufferTensorDesc(DataType.FLOAT64, [2]))
-    dml.Device(runtime).create_operator(desc)
+    dml.Device(driver).create_operator(desc)
 
 
 def test_refuses_what_is_no_description() -> None:
     with pytest.raises(dml.DmlError, match=r"OperatorDesc\.Type is str"):
-        dml.Device(FakeRuntime()).create_operator("BIT_NOT")  # type: ignore[arg-type]
+        dml.Device(FakeDriver()).create_operator("BIT_NOT")  # type: ignore[arg-type]

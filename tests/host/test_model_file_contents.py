@@ -9,7 +9,7 @@ import pytest
 
 from bitlane import dml
 from bitlane.device import Device
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane.model_file import ModelFileError, load_model, prepare
 from support.models.device import ModelLink
 
@@ -31,7 +31,7 @@ def attempt(folder: Path, resource: dict[str, Any]) -> None:
     }
     file = folder / "model.json"
     file.write_text(json.dumps(model))
-    with Device(Runtime(ModelLink())) as device:
+    with Device(Driver(ModelLink())) as device:
         level = dml.FeatureLevel.LEVEL_4_1
         prepare(load_model(file, level), dml.Device(device, level))
 

@@ -6,9 +6,9 @@ import pytest
 
 from bitlane import dml
 from bitlane.dml.engine import Engine
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane.model_file import load_model, prepare, run
-from support.host.fake_runtime import FakeRuntime
+from support.host.fake_driver import FakeDriver
 from support.models.device import ModelLink
 
 FOLDER = Path(__file__).parents[2] / "examples"
@@ -58,7 +58,7 @@ def test_every_example_is_here_and_in_the_table() -> None:
 
 @pytest.fixture(params=["without a circuit", "model of the contract"])
 def engine(request: pytest.FixtureRequest) -> Engine:
-    return FakeRuntime() if request.param == "without a circuit" else Runtime(ModelLink())
+    return FakeDriver() if request.param == "without a circuit" else Driver(ModelLink())
 
 
 @pytest.mark.parametrize("name", sorted(PRINTED))

@@ -11,7 +11,7 @@ import pytest
 import bitlane.command_line.validate
 from bitlane import reference
 from bitlane.command_line.cli import main
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane.errors import LinkError
 from bitlane.links.link import BytesLike
 from bitlane.validate.report import validate
@@ -40,9 +40,9 @@ KIB = 1 << 10
 def lines_of(link: ModelLink, **options: Any) -> tuple[bool, list[str]]:
     """Whether the device behind ``link`` passes, and what is printed."""
     lines: list[str] = []
-    session = Session(Runtime(link, timeout=0.1), **{"quick": True, "seed": 3} | options)
+    session = Session(Driver(link, timeout=0.1), **{"quick": True, "seed": 3} | options)
     passed = validate(session, lines.append)
-    assert session.runtime.allocator.pieces == 0
+    assert session.driver.allocator.pieces == 0
     for line in lines:
         assert "\n" not in line
     return passed, lines
@@ -87,7 +87,7 @@ def test_a_board_behind_a_serial_link_passes(rate: float) -> None:
     board = BoardModel(DriverDevice(memory_bytes=16 * KIB, slots=4))
     port = ModelPort(board, up=Noise(rate, 1), down=Noise(rate, 2))
     lines: list[str] = []
-    assert validate(Session(Runtime(connected(port)), quick=True), lines.append), lines
+    assert validate(Session(Driver(connected(port)), quick=True), lines.append), lines
 
 
 LEAN: list[dict[str, Any]] = [
@@ -389,7 +389,7 @@ class MortalLink(ModelLink):
 @pytest.mark.parametrize("life", [1, 40, 60, 150, 300, 500])
 def test_a_device_that_stops_answering_ends_it(life: int) -> None:
     link = MortalLink(memory_bytes=16 * KIB)
-    session = Session(Runtime(link), quick=True)
+    session = Session(Driver(link), quick=True)
     link.life = life
     lines: list[str] = []
     assert not validate(session, lines.append)

@@ -10,7 +10,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 
 import bitlane_sim.system
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane.driver.ring import DeviceFault
 from bitlane.errors import LinkError
 from bitlane.jobs.lowering import View, lower
@@ -52,28 +52,28 @@ def simulator(shared: Simulator) -> Simulator:
     return shared
 
 
-def xor(runtime: Runtime, size: int, rows: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def xor(driver: Driver, size: int, rows: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """XOR of ``rows`` rows of ``size`` random bytes at odd addresses; what is there, and should."""
     random = np.random.default_rng(size)
     pitch = size + 3
-    buffers = [runtime.allocate(rows * pitch + 8) for _ in range(3)]
+    buffers = [driver.allocate(rows * pitch + 8) for _ in range(3)]
     data = [random.integers(0, 256, buffer.size, np.uint8) for buffer in buffers]
     for buffer, values in zip(buffers, data, strict=True):
-        runtime.write(buffer.address, values)
+        driver.write(buffer.address, values)
     views = [
         View(buffer.address + offset, (pitch, 1), 1)
         for buffer, offset in zip(buffers, (1, 2, 3), strict=True)
     ]
-    runtime.run(lower(Op.XOR, (rows, size), *views, geometry=runtime.geometry))
+    driver.run(lower(Op.XOR, (rows, size), *views, geometry=driver.geometry))
     a, b, expected = data
     for row in range(rows):
         start = row * pitch
         expected[start + 3 : start + 3 + size] = (
             a[start + 1 : start + 1 + size] ^ b[start + 2 : start + 2 + size]
         )
-    result = runtime.read(buffers[2].address, buffers[2].size)
+    result = driver.read(buffers[2].address, buffers[2].size)
     for buffer in buffers:
-        runtime.free(buffer)
+        driver.free(buffer)
     return result, expected
 
 
@@ -123,11 +123,11 @@ def test_parts_of_control_words_are_refused(simulator: Simulator, address: int, 
 
 
 def test_job_gives_the_right_bytes_under_latency_and_stalls(simulator: Simulator) -> None:
-    runtime = Runtime(SimulatorLink(simulator))
+    driver = Driver(SimulatorLink(simulator))
     for latency, stall in ((0, 0.0), (30, 0.0), (5, 0.5)):
         simulator.set_latency(latency)
         simulator.set_stalls(stall, seed=3)
-        result, expected = xor(runtime, 45, rows=3)
+        result, expected = xor(driver, 45, rows=3)
         assert (result == expected).all(), f"latency {latency}, stall {stall}, seed 3"
 
 
@@ -135,12 +135,12 @@ def test_evaluators_agree_on_every_byte_and_every_cycle() -> None:
     histories = []
     for evaluator in ("pysim", "cxxrtl"):
         simulator = Simulator(SMALL, evaluator)
-        runtime = Runtime(SimulatorLink(simulator))
+        driver = Driver(SimulatorLink(simulator))
         history: list[Any] = [simulator.cycles]
         for stall in (0.0, 0.3):
             simulator.set_stalls(stall, seed=7)
             simulator.clear_monitor()
-            result, expected = xor(runtime, 50, rows=2)
+            result, expected = xor(driver, 50, rows=2)
             assert (result == expected).all()
             history += [simulator.cycles, simulator.monitor, result.tobytes()]
         histories.append(history)
@@ -149,11 +149,11 @@ def test_evaluators_agree_on_every_byte_and_every_cycle() -> None:
 
 
 def test_stalls_and_latency_cost_cycles(simulator: Simulator) -> None:
-    runtime = Runtime(SimulatorLink(simulator))
+    driver = Driver(SimulatorLink(simulator))
 
     def cost() -> int:
         before = simulator.cycles
-        xor(runtime, 128)
+        xor(driver, 128)
         return simulator.cycles - before
 
     plain = cost()
@@ -168,11 +168,11 @@ def test_stalls_and_latency_cost_cycles(simulator: Simulator) -> None:
 
 
 def test_monitor_counts_what_a_job_moves(simulator: Simulator) -> None:
-    runtime = Runtime(SimulatorLink(simulator))
-    a, b, y = (runtime.allocate(256) for _ in range(3))
+    driver = Driver(SimulatorLink(simulator))
+    a, b, y = (driver.allocate(256) for _ in range(3))
     simulator.clear_monitor()
     views = [View(buffer.address, (1,), 1) for buffer in (a, b, y)]
-    runtime.run(lower(Op.XOR, (256,), *views, geometry=runtime.geometry))
+    driver.run(lower(Op.XOR, (256,), *views, geometry=driver.geometry))
     report = simulator.monitor
     for channel, count in {"w": 64, "r": 64, "r_b": 64, "aw": 4, "b": 4, "doorbell": 1}.items():
         assert report[channel].count == count, channel
@@ -182,23 +182,23 @@ def test_monitor_counts_what_a_job_moves(simulator: Simulator) -> None:
 def test_injected_error_stops_the_engine_at_its_address_and_can_be_cleared(
     simulator: Simulator,
 ) -> None:
-    runtime = Runtime(SimulatorLink(simulator))
+    driver = Driver(SimulatorLink(simulator))
     simulator.inject_error(0x4000, 0x13FFF, read=True, response=Response.DECERR)
     with pytest.raises(DeviceFault) as read:
-        xor(runtime, 64)
+        xor(driver, 64)
     assert read.value.code == Status.READ_ERROR
     simulator.inject_error(0x4000, 0x13FFF, write=True)
     with pytest.raises(DeviceFault) as write:
-        xor(runtime, 64)
+        xor(driver, 64)
     assert write.value.code == Status.WRITE_ERROR
     simulator.inject_error()
-    result, expected = xor(runtime, 64)
+    result, expected = xor(driver, 64)
     assert (result == expected).all()
 
 
 @pytest.mark.parametrize("hang", [Hang.NO_ANSWER, Hang.NO_ACCEPT])
 def test_hang_keeps_the_interrupt_low_until_it_is_over(simulator: Simulator, hang: Hang) -> None:
-    runtime = Runtime(SimulatorLink(simulator))
+    driver = Driver(SimulatorLink(simulator))
     link = SimulatorLink(simulator)
     link.write(CONTROL_BASE + register("TIMEOUT").offset, np.array([300], "<u4"))
     simulator.inject_hang(read=hang)
@@ -215,12 +215,12 @@ def test_hang_keeps_the_interrupt_low_until_it_is_over(simulator: Simulator, han
 
         return wait
 
-    runtime.link.wait = release(runtime.link.wait)  # type: ignore[method-assign]
+    driver.link.wait = release(driver.link.wait)  # type: ignore[method-assign]
     with pytest.raises(DeviceFault) as fault:
-        xor(runtime, 64)
+        xor(driver, 64)
     assert fault.value.code == Status.TIMEOUT
     assert simulator.cycles - before > 300
-    result, expected = xor(runtime, 64)
+    result, expected = xor(driver, 64)
     assert (result == expected).all()
 
 
@@ -279,8 +279,8 @@ class EarlyLast(wiring.Component):
 def test_broken_bus_rule_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bitlane_sim.system, "Core", EarlyLast)
     simulator = Simulator(SMALL, "pysim")
-    runtime = Runtime(SimulatorLink(simulator))
+    driver = Driver(SimulatorLink(simulator))
     with pytest.raises(LinkError, match=f"bus rule {Violation.WLAST.name} was broken on WRITE"):
-        xor(runtime, 64)
+        xor(driver, 64)
     with pytest.raises(SimulationError, match="WLAST"):
         simulator.step()

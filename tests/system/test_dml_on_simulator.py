@@ -42,7 +42,7 @@ class Stand:
         size = GUARD + max(job.size for job in chain) + GUARD
         window = slice(self.start, self.start + size)
         memory[window] = before = noise(size, seed)
-        with dml.Device(self.device.runtime, max(job.level for job in chain)) as face:
+        with dml.Device(self.device.driver, max(job.level for job in chain)) as face:
             buffer = face.create_buffer(BUFFER)
             assert buffer.address == self.start + GUARD
             execute(face, buffer, *chain)
@@ -60,9 +60,9 @@ class Stand:
 @pytest.fixture(scope="module", params=DEVICES)
 def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
     with opened(request.param) as device:
-        start = device.runtime.allocate(GUARD)
+        start = device.driver.allocate(GUARD)
         yield Stand(request.param, device, start.address)
-        device.runtime.free(start)
+        device.driver.free(start)
 
 
 @settings(RANDOM, max_examples=600)
@@ -101,7 +101,7 @@ def test_a_list_of_strangers_is_one_job(monkeypatch: pytest.MonkeyPatch) -> None
             table.bind_outputs([dml.BufferBinding(y)])
             recorder.record_dispatch(commands, operator, table)
         waits: list[float] = []
-        link, simulator = device.runtime.link, simulator_of(device)
+        link, simulator = device.driver.link, simulator_of(device)
         wait = link.wait
         monkeypatch.setattr(link, "wait", lambda timeout: waits.append(timeout) or wait(timeout))
         before = simulator.cycles

@@ -57,14 +57,14 @@ class Pair:
         assert different.size == 0, f"bytes {different[:8]}: {shown}"
         reports: list[dict[str, Report]] = [simulator_of(device).monitor for device in self.both]
         assert reports[0] == reports[1], shown
-        registers = [device.runtime.registers() for device in self.both]
+        registers = [device.driver.registers() for device in self.both]
         assert registers[0] == registers[1], shown
 
     def run(self, seed: int, *chain: Job) -> None:
         size = max(job.size for job in chain)
         before = noise(size, seed)
         for device in self.both:
-            with dml.Device(device.runtime) as face:
+            with dml.Device(device.driver) as face:
                 buffer = face.create_buffer(BUFFER)
                 buffer.write(before)
                 execute(face, buffer, *chain)

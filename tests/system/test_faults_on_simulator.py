@@ -59,8 +59,8 @@ class Stand:
 
     def run(self) -> None:
         views = [View(address, (1,), 1) for address in (self.a, self.b, self.y)]
-        runtime = self.device.runtime
-        runtime.run(lower(Op.XOR, (COUNT,), *views, geometry=runtime.geometry))
+        driver = self.device.driver
+        driver.run(lower(Op.XOR, (COUNT,), *views, geometry=driver.geometry))
 
     def expect_to_work(self, seed: int) -> None:
         heal(self.device)
@@ -87,11 +87,11 @@ class Stand:
 @pytest.fixture(scope="module", params=DEVICES)
 def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
     with opened(request.param) as device:
-        buffer = device.runtime.allocate(SIZE, SIZE)
+        buffer = device.driver.allocate(SIZE, SIZE)
         assert buffer.address == 0
-        device.runtime.timeout = 5.0
+        device.driver.timeout = 5.0
         yield Stand(request.param, device, 1024 + 3, 4096 + 6, 8192 + 125)
-        device.runtime.free(buffer)
+        device.driver.free(buffer)
 
 
 @pytest.fixture(autouse=True)
@@ -152,12 +152,12 @@ def test_commands_after_the_one_that_failed_do_nothing(stand: Stand) -> None:
     shape = (3, 4, 4, 4, 4)
     strides = (630, 156, 38, 9, 2)
     a, y = (View(base, strides, 1) for base in (0, 8192))
-    runtime = stand.device.runtime
+    driver = stand.device.driver
     for seed, row in enumerate((0, 1, 2)):
         before = stand.fill(seed)
         simulator_of(stand.device).inject_error(row * strides[0], read=True)
         with pytest.raises(DeviceFault) as caught:
-            runtime.run(lower(Op.NOT, shape, a, None, y, geometry=runtime.geometry))
+            driver.run(lower(Op.NOT, shape, a, None, y, geometry=driver.geometry))
         index = caught.value.index
         heal(stand.device)
         changed = np.flatnonzero(stand.memory != before)
@@ -180,8 +180,8 @@ HANGS = [
 def test_a_memory_that_hangs_is_a_fault_of_the_circuit(
     stand: Stand, channels: list[str], hang: Hang
 ) -> None:
-    runtime = stand.device.runtime
-    runtime.write_register("TIMEOUT", 500)
+    driver = stand.device.driver
+    driver.write_register("TIMEOUT", 500)
     before = stand.fill(1)
     simulator_of(stand.device).inject_hang(**dict.fromkeys(channels, hang))
     started = monotonic()
@@ -195,16 +195,16 @@ def test_a_memory_that_hangs_is_a_fault_of_the_circuit(
         assert part in str(caught.value)
     stand.written(before, f"{stand.url}: {channels} {hang.name}")
     stand.expect_to_work(2)
-    runtime.write_register("TIMEOUT", 1 << 20)
+    driver.write_register("TIMEOUT", 1 << 20)
 
 
 @pytest.mark.parametrize(("channels", "hang"), HANGS)
 def test_without_a_bound_in_the_circuit_the_driver_gives_up(
     stand: Stand, channels: list[str], hang: Hang
 ) -> None:
-    runtime = stand.device.runtime
-    runtime.write_register("TIMEOUT", 0)
-    runtime.timeout = 0.2
+    driver = stand.device.driver
+    driver.write_register("TIMEOUT", 0)
+    driver.timeout = 0.2
     before = stand.fill(1)
     simulator_of(stand.device).inject_hang(**dict.fromkeys(channels, hang))
     started = monotonic()
@@ -220,6 +220,6 @@ def test_without_a_bound_in_the_circuit_the_driver_gives_up(
     with pytest.raises(DeviceError):
         stand.run()
     assert monotonic() - started < 0.2 + 2 * CLEAR_SECONDS + LATE
-    runtime.timeout = 5.0
+    driver.timeout = 5.0
     stand.expect_to_work(2)
-    runtime.write_register("TIMEOUT", 1 << 20)
+    driver.write_register("TIMEOUT", 1 << 20)

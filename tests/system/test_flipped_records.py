@@ -38,7 +38,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
 
 def record(device: bitlane.Device, name: str) -> NDArray[np.uint32]:
     op, shape, a, b, y = JOBS[name]
-    geometry = device.runtime.geometry
+    geometry = device.driver.geometry
     commands = list(lowering.lower(op, shape, a, b, y, geometry=geometry, saturate=False))
     assert len(commands) == 1
     return encode(commands[0])
@@ -47,13 +47,13 @@ def record(device: bitlane.Device, name: str) -> NDArray[np.uint32]:
 def submit(device: bitlane.Device, words: NDArray[np.uint32]) -> int:
     """Put a record into the first slot of the ring and ring; the code of the fault, 0 for none."""
     link_of(device).write(CONTROL_BASE + RING_OFFSET, words)
-    device.runtime.write_register("DOORBELL", 1)
+    device.driver.write_register("DOORBELL", 1)
     simulator_of(device).step(400)
-    code = FAULT["CODE"].extract(device.runtime.read_register("FAULT"))
-    status = device.runtime.read_register("STATUS")
+    code = FAULT["CODE"].extract(device.driver.read_register("FAULT"))
+    status = device.driver.read_register("STATUS")
     assert register("STATUS")["DRAINED"].extract(status) == 1
-    device.runtime.write_register("CLEAR", 1)
-    assert device.runtime.read_register("FAULT") == 0
+    device.driver.write_register("CLEAR", 1)
+    assert device.driver.read_register("FAULT") == 0
     return code
 
 

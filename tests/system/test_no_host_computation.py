@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane import dml, reference
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane.jobs.lowering import lower
 from bitlane.jobs.operands import bits
 from bitlane.jobs.transfer import store
@@ -69,26 +69,26 @@ def device() -> Iterator[bitlane.Device]:
 @pytest.fixture
 def guard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """NumPy's bitwise functions raise, and all data is ``Guarded``."""
-    read, write, exchange = Runtime.read, Runtime.write, Runtime.exchange
+    read, write, exchange = Driver.read, Driver.write, Driver.exchange
 
     def checked(data: Any) -> Any:
         return data.view(Guarded) if isinstance(data, np.ndarray) else data
 
-    def checked_write(runtime: Runtime, address: int, data: Any) -> None:
-        write(runtime, address, checked(data))
+    def checked_write(driver: Driver, address: int, data: Any) -> None:
+        write(driver, address, checked(data))
 
-    def checked_exchange(runtime: Runtime, writes: Any, reads: Any) -> list[Any]:
+    def checked_exchange(driver: Driver, writes: Any, reads: Any) -> list[Any]:
         writes = [(address, checked(data)) for address, data in writes]
-        return [data.view(Guarded) for data in exchange(runtime, writes, reads)]
+        return [data.view(Guarded) for data in exchange(driver, writes, reads)]
 
     with monkeypatch.context() as patches:
         for name in FUNCTIONS:
             patches.setattr(np, name, refuse)
         for module in ("device", "jobs.streaming"):
             patches.setattr(f"bitlane.{module}.bits", lambda array: bits(array).view(Guarded))
-        patches.setattr(Runtime, "read", lambda *where: read(*where).view(Guarded))
-        patches.setattr(Runtime, "write", checked_write)
-        patches.setattr(Runtime, "exchange", checked_exchange)
+        patches.setattr(Driver, "read", lambda *where: read(*where).view(Guarded))
+        patches.setattr(Driver, "write", checked_write)
+        patches.setattr(Driver, "exchange", checked_exchange)
         yield
 
 
@@ -142,7 +142,7 @@ def test_operators_of_directml_are_computed_by_the_circuit(
     before = random(288, "u1")
     expected = evaluate(before, job)
     request.getfixturevalue("guard")
-    with dml.Device(device.runtime) as face:
+    with dml.Device(device.driver) as face:
         buffer = face.create_buffer(job.size)
         buffer.write(before)
         execute(face, buffer, job)
@@ -188,7 +188,7 @@ COMPUTATIONS: dict[str, Callable[[Any, Any], Any]] = {
 def test_a_computation_on_the_host_is_caught(
     device: bitlane.Device, compute: Callable[[Any, Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def cheat(runtime: Runtime, op: Op, inputs: list[Any], *_: Any, **__: Any) -> Any:
+    def cheat(driver: Driver, op: Op, inputs: list[Any], *_: Any, **__: Any) -> Any:
         return compute(*inputs)
 
     monkeypatch.setattr("bitlane.device.compute", cheat)

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane.jobs.lowering import lower
 from bitlane.links.link import open_link
 from bitlane.validate.report import validate
@@ -24,10 +24,10 @@ LEAN = [
 
 def validated(url: str, prepare: Any = None, **options: Any) -> tuple[bool, list[str]]:
     lines: list[str] = []
-    with open_link(url) as link, Runtime(link, timeout=5.0) as runtime:
+    with open_link(url) as link, Driver(link, timeout=5.0) as driver:
         if prepare is not None:
-            prepare(runtime)
-        session = Session(runtime, **{"seed": 1, "memory_bytes": 1 << 20} | options)
+            prepare(driver)
+        session = Session(driver, **{"seed": 1, "memory_bytes": 1 << 20} | options)
         passed = validate(session, lines.append)
     return passed, lines
 
@@ -58,8 +58,8 @@ def test_counts_of_64_in_a_byte() -> None:
 
 
 def test_a_bus_error_fails_what_meets_it_and_nothing_else() -> None:
-    def prepare(runtime: Runtime) -> None:
-        simulator_of(runtime).inject_error(0, 1 << 17, write=True)
+    def prepare(driver: Driver) -> None:
+        simulator_of(driver).inject_error(0, 1 << 17, write=True)
 
     passed, lines = validated(NARROW, prepare, quick=True)
     found = failures(lines)
@@ -73,10 +73,10 @@ def test_a_bus_error_fails_what_meets_it_and_nothing_else() -> None:
 def test_a_memory_that_hangs_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bitlane.driver.ring._CLEAR_SECONDS", 0.2)
 
-    def prepare(runtime: Runtime) -> None:
-        runtime.timeout = 0.3
-        runtime.write_register("TIMEOUT", 0)
-        simulator_of(runtime).inject_hang(read=Hang.NO_ANSWER)
+    def prepare(driver: Driver) -> None:
+        driver.timeout = 0.3
+        driver.write_register("TIMEOUT", 0)
+        simulator_of(driver).inject_hang(read=Hang.NO_ANSWER)
 
     passed, lines = validated(NARROW, prepare, quick=True)
     assert not passed
@@ -85,8 +85,8 @@ def test_a_memory_that_hangs_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_byte_of_memory_that_cannot_be_changed_is_found() -> None:
-    def prepare(runtime: Runtime) -> None:
-        simulator = simulator_of(runtime)
+    def prepare(driver: Driver) -> None:
+        simulator = simulator_of(driver)
         memory = simulator.memory
 
         class Stuck(np.ndarray[Any, np.dtype[np.uint8]]):

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from .. import dml
 from ..default import default_url
-from ..driver.driver import Runtime
+from ..driver.driver import Driver
 from ..errors import BitlaneError
 from ..links.link import open_link
 from ..model_file import load_model, prepare, run
@@ -76,8 +76,8 @@ def run_model(
     model = load_model(path, level)
     with (
         open_link(url) as link,
-        Runtime(link) as runtime,
-        dml.Device(runtime, level) as device,
+        Driver(link) as driver,
+        dml.Device(driver, level) as device,
     ):
         prepared = prepare(model, device)
         print(f"Running on '{link.description}'", flush=True)
@@ -86,9 +86,7 @@ def run_model(
             print,
             check=check,
             read_cycles=(
-                (lambda: runtime.read_register("BUSY_CYCLES"))
-                if runtime.geometry.counters
-                else None
+                (lambda: driver.read_register("BUSY_CYCLES")) if driver.geometry.counters else None
             ),
         )
     return DONE if passed else CHECK_FAILED

@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from ..driver.driver import Runtime
+from ..driver.driver import Driver
 from ..errors import BitlaneError
 from ..links.link import open_link
 from ..sizes import parse_size
@@ -64,10 +64,10 @@ def _size(text: str) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.seed < 0:
         raise BitlaneError(f"--seed: {arguments.seed}; expected 0 or more")
-    with open_link(arguments.url) as link, Runtime(link, timeout=_TIMEOUT) as runtime:
+    with open_link(arguments.url) as link, Driver(link, timeout=_TIMEOUT) as driver:
         print(f"Validating '{link.description}', seed {arguments.seed}", flush=True)
         session = Session(
-            runtime,
+            driver,
             seed=arguments.seed,
             quick=arguments.quick,
             memory_bytes=arguments.memory,

@@ -115,7 +115,7 @@ def show(
 ) -> bool:
     """Run ``parts`` on ``device``, write pictures into ``output``; whether every check held."""
     output.mkdir(parents=True, exist_ok=True)
-    meter = Meter(device.runtime.read_register)
+    meter = Meter(device.driver.read_register)
     metered = MeteredDevice(device, meter)
     say(f"bitlane {bitlane.__version__} on {device.description}")
     results = []
@@ -131,11 +131,11 @@ def show(
         with meter.part("parity"):
             results.append(_parity(metered, output, say))
     say("")
-    if device.runtime.geometry.counters:
+    if device.driver.geometry.counters:
         say("Summary: the circuit's own counters; beats a cycle on the busiest port, 1 at most")
     else:
         say("Summary: this circuit was built without counters, so only seconds count")
-    for line in table([*meter.costs, meter.total], device.runtime.geometry.data_bytes):
+    for line in table([*meter.costs, meter.total], device.driver.geometry.data_bytes):
         say(line)
     say(f"  computed by {device.description}")
     say("All checks passed." if all(results) else "A CHECK FAILED: see above.")

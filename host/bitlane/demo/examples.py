@@ -32,7 +32,7 @@ def run_examples(
             lines.append(line)
             lap()
 
-        with dml.Device(device.runtime) as face:
+        with dml.Device(device.driver) as face:
             prepared = prepare(load_model(path), face)
             with chdir(output):
                 right = run(prepared, note)

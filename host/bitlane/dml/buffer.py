@@ -22,7 +22,7 @@ class Parent(Protocol):
     """``Device``, as the objects that it created know it."""
 
     @property
-    def runtime(self) -> Engine: ...
+    def driver(self) -> Engine: ...
 
     def create_buffer(self, size: int) -> "Buffer": ...
 
@@ -39,7 +39,7 @@ class Buffer(Closing):
     def __init__(self, device: Parent, size: int) -> None:
         self.device = device
         self.size_in_bytes = (size + 3) // 4 * 4
-        self._allocation = device.runtime.allocate(self.size_in_bytes)
+        self._allocation = device.driver.allocate(self.size_in_bytes)
         self._closed = False
 
     @property
@@ -69,12 +69,12 @@ class Buffer(Closing):
             return
         address = self.address + offset
         if array.flags.c_contiguous:
-            self.device.runtime.write(address, array.reshape(-1).view(np.uint8))
+            self.device.driver.write(address, array.reshape(-1).view(np.uint8))
             return
         count = max(1, PIECE // array.itemsize)
         for start in range(0, array.size, count):
             piece = array.flat[start : start + count]
-            self.device.runtime.write(address + start * array.itemsize, piece.view(np.uint8))
+            self.device.driver.write(address + start * array.itemsize, piece.view(np.uint8))
 
     def read(
         self, size: int | None = None, offset: int = 0, dtype: npt.DTypeLike = np.uint8
@@ -98,7 +98,7 @@ class Buffer(Closing):
             raise ValueError(f"{size} bytes are no whole number of {np.dtype(dtype)}")
         if size == 0:
             return np.empty(0, dtype)
-        data = self.device.runtime.read(self.address + offset, size)
+        data = self.device.driver.read(self.address + offset, size)
         return (data if data.flags.writeable else data.copy()).view(dtype)
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class Buffer(Closing):
         if not self._closed:
             self._closed = True
             self.device.forget(self)
-            self.device.runtime.free(self._allocation)
+            self.device.driver.free(self._allocation)
 
     def _check(self, offset: int, size: int) -> None:
         if self._closed:

@@ -33,7 +33,7 @@ _UNSUPPORTED = "DXGI_ERROR_UNSUPPORTED"
 class Device(Closing):
     """``IDMLDevice`` on a bitlane device.
 
-    ``device`` is a ``bitlane.Device`` or a ``bitlane.driver.driver.Runtime``; it stays the
+    ``device`` is a ``bitlane.Device`` or a ``bitlane.driver.driver.Driver``; it stays the
     caller's to close. ``feature_level`` is what the device presents itself as: what that level
     lacks is refused. Closing this object (or leaving its ``with`` statement) gives back its
     buffers.
@@ -47,12 +47,12 @@ class Device(Closing):
         device: Engine | DeviceWithEngine,
         feature_level: FeatureLevel = FeatureLevel.LEVEL_4_1,
     ) -> None:
-        runtime = getattr(device, "runtime", device)
-        if not hasattr(runtime, "geometry"):
+        driver = getattr(device, "driver", device)
+        if not hasattr(driver, "geometry"):
             raise DmlTypeError("Device", "Device", device, "what bitlane.open returns")
-        if runtime is not device and getattr(device, "closed", False):
+        if driver is not device and getattr(device, "closed", False):
             raise DmlError("Device", "Device", "closed", "a device that is open")
-        self.runtime = cast(Engine, runtime)
+        self.driver = cast(Engine, driver)
         self.feature_level = _member("Device", "FeatureLevel", feature_level, FeatureLevel)
         self._buffers: set[Buffer] = set()
 
@@ -111,7 +111,7 @@ class Device(Closing):
     def create_buffer(self, size: int) -> Buffer:
         """A buffer of at least ``size`` bytes, rounded up to a multiple of 4; contents undefined.
 
-        Raises ``DmlError`` for a size below 1, and what the runtime raises when the device's
+        Raises ``DmlError`` for a size below 1, and what the driver raises when the device's
         memory is full.
         """
         try:
@@ -180,7 +180,7 @@ class Device(Closing):
         """Execute command lists, and wait until they are done.
 
         All dispatches of all lists are checked first (``DmlError``); then each acts as if all
-        before it were complete. Raises what the runtime raises when the device fails; later
+        before it were complete. Raises what the driver raises when the device fails; later
         dispatches may have run in part then, and a fault's ``index`` counts the commands of all
         dispatches since the last initialisation.
         """
@@ -195,7 +195,7 @@ class Device(Closing):
 
     def _check_circuit(self, desc: OperatorDesc) -> None:
         """The circuit was built with the operation and, where it matters, with the lane."""
-        geometry = self.runtime.geometry
+        geometry = self.driver.geometry
         if desc.op not in geometry.ops:
             names = ", ".join(op.name for op in sorted(geometry.ops))
             raise DmlError(

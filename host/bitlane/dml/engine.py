@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..driver.allocator import Buffer
+from ..driver.allocator import Allocation
 from ..driver.commands import Command
 from ..driver.geometry import Geometry
 
@@ -14,14 +14,14 @@ __all__ = ["DeviceWithEngine", "Engine"]
 
 
 class Engine(Protocol):
-    """What this package asks of a runtime; ``bitlane.driver.driver.Runtime`` is one."""
+    """What this package asks of a driver; ``bitlane.driver.driver.Driver`` is one."""
 
     @property
     def geometry(self) -> Geometry: ...
 
-    def allocate(self, size: int) -> Buffer: ...
+    def allocate(self, size: int) -> Allocation: ...
 
-    def free(self, buffer: Buffer) -> None: ...
+    def free(self, buffer: Allocation) -> None: ...
 
     def write(self, address: int, data: npt.NDArray[np.uint8]) -> None: ...
 
@@ -31,7 +31,7 @@ class Engine(Protocol):
 
 
 class DeviceWithEngine(Protocol):
-    """What has a runtime; ``bitlane.Device`` is one."""
+    """What has a driver; ``bitlane.Device`` is one."""
 
     @property
-    def runtime(self) -> Engine: ...
+    def driver(self) -> Engine: ...

@@ -144,7 +144,7 @@ def run(device: Parent, lists: Sequence[CommandList]) -> None:
 def _finish(device: Parent, jobs: list[Job]) -> None:
     """Run ``jobs``, if any, and forget them."""
     if jobs:
-        device.runtime.run(in_order(jobs))
+        device.driver.run(in_order(jobs))
         jobs.clear()
 
 
@@ -223,7 +223,7 @@ def _job(device: Parent, step: _Execution) -> Job:
         operands[0],
         operands[1] if len(operands) > 1 else None,
         target,
-        geometry=device.runtime.geometry,
+        geometry=device.driver.geometry,
     )
     reads = tuple(_addresses(view, output.sizes) for view in operands)
     return Job(commands, reads, _addresses(target, output.sizes))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..errors import DeviceError
 
-__all__ = ["Allocator", "Buffer", "OutOfDeviceMemory"]
+__all__ = ["Allocation", "Allocator", "OutOfDeviceMemory"]
 
 
 class OutOfDeviceMemory(DeviceError, MemoryError):
@@ -13,7 +13,7 @@ class OutOfDeviceMemory(DeviceError, MemoryError):
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class Allocation:
     """A piece of the device's memory: ``size`` bytes from ``address`` on."""
 
     address: int
@@ -51,7 +51,7 @@ class Allocator:
         """The most bytes that ``allocate`` would give at once."""
         return max((end - _up(start, alignment) for start, end in self._holes), default=0)
 
-    def allocate(self, size: int, alignment: int = 64) -> Buffer:
+    def allocate(self, size: int, alignment: int = 64) -> Allocation:
         """A piece of ``size`` bytes at a multiple of ``alignment``. Size 0 takes a byte.
 
         Raises
@@ -82,9 +82,9 @@ class Allocator:
         rest = [(start, address), (address + needed, end)]
         self._holes[index : index + 1] = [hole for hole in rest if hole[0] < hole[1]]
         self._taken[address] = address + needed
-        return Buffer(address, size)
+        return Allocation(address, size)
 
-    def free(self, buffer: Buffer) -> None:
+    def free(self, buffer: Allocation) -> None:
         """Give a piece back. Raises ``DeviceError`` for one that is not taken (any more)."""
         end = self._taken.get(buffer.address)
         if end is None or end - buffer.address != max(buffer.size, 1):

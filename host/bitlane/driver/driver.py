@@ -18,13 +18,13 @@ from bitlane_rtl.abi import ABI_VERSION, CONTROL_BASE, IDENTITY
 from ..closing import Closing
 from ..errors import DeviceError, LinkError, SettingError
 from ..links.link import BytesLike, Link
-from .allocator import Allocator, Buffer
+from .allocator import Allocation, Allocator
 from .commands import Command
 from .control import Control
 from .geometry import Geometry
 from .ring import Ring, Words, Write
 
-__all__ = ["DEFAULT_TIMEOUT", "Pipeline", "Runtime"]
+__all__ = ["DEFAULT_TIMEOUT", "Driver", "Pipeline"]
 
 DEFAULT_TIMEOUT: Final = 60.0
 
@@ -32,7 +32,7 @@ _LONGEST: Final = 1_000_000
 """Seconds: days. Every wait has a deadline."""
 
 
-class Runtime(Closing):
+class Driver(Closing):
     """The device behind ``link``; takes the link over, and closes it in the end.
 
     Threads may share it: calls wait for each other. After a fault or a timeout it can be used on.
@@ -78,12 +78,12 @@ class Runtime(Closing):
                     f" {expected:#x}, a bitlane device of contract version {ABI_VERSION}"
                 )
 
-    def allocate(self, size: int, alignment: int = 64) -> Buffer:
+    def allocate(self, size: int, alignment: int = 64) -> Allocation:
         """``size`` bytes of the device's memory. Raises ``OutOfDeviceMemory``."""
         with self._lock:
             return self.allocator.allocate(size, alignment)
 
-    def free(self, buffer: Buffer) -> None:
+    def free(self, buffer: Allocation) -> None:
         """Give memory back. Raises ``DeviceError`` if it is not allocated."""
         with self._lock:
             self.allocator.free(buffer)
@@ -206,19 +206,19 @@ class Runtime(Closing):
 
 
 class Pipeline:
-    """A device that computes, receives and sends at the same time. Of ``Runtime.pipeline``.
+    """A device that computes, receives and sends at the same time. Of ``Driver.pipeline``.
 
     From the beginning of the ``with`` statement to its end other threads wait.
     """
 
     def __init__(
         self,
-        runtime: Runtime,
+        driver: Driver,
         ring: Ring,
         lock: AbstractContextManager[object],
         identify: Callable[[], None],
     ) -> None:
-        self._runtime = runtime
+        self._runtime = driver
         self._ring = ring
         self._lock = lock
         self._identify = identify
@@ -258,7 +258,7 @@ class Pipeline:
 
         ``commands`` are those that the next step executes; they may depend on ``writes``. Writes
         and reads must leave alone what the last step's commands touch. Returns what was read, when
-        all of it is done. Raises as ``Runtime.run`` and ``Runtime.exchange`` do.
+        all of it is done. Raises as ``Driver.run`` and ``Driver.exchange`` do.
         """
         ring, running = self._ring, self._staged
         writes, reads = list(writes), list(reads)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import Op
 
 from ..driver.allocator import OutOfDeviceMemory
-from ..driver.driver import Pipeline, Runtime
+from ..driver.driver import Driver, Pipeline
 from ..driver.ring import Write
 from .aliasing import untangle
 from .lowering import View, lower
@@ -49,7 +49,7 @@ class Target:
 
 
 def compute(
-    runtime: Runtime, op: Op, inputs: Sequence[AnyArray], target: Target, *, arithmetic: bool
+    driver: Driver, op: Op, inputs: Sequence[AnyArray], target: Target, *, arithmetic: bool
 ) -> AnyArray:
     """``op`` of ``inputs``, arrays of unsigned integers of the target's shape, as an array.
 
@@ -58,9 +58,9 @@ def compute(
 
     Raises what ``Device`` does.
     """
-    with runtime.pipeline() as pipeline:
+    with driver.pipeline() as pipeline:
         out = target.out
-        plan = _plan_of(runtime, inputs, target)
+        plan = _plan_of(driver, inputs, target)
         indices: Iterable[Index] = (_WHOLE,)
         stored = None if out is None else bits(np.asarray(out))
         if plan.box != target.shape:
@@ -68,18 +68,18 @@ def compute(
                 out = _array(target, np.empty(_bytes(target), np.uint8))
                 stored = bits(out)
             inputs, stored, backwards = untangle(inputs, stored)
-            plan = _plan_of(runtime, inputs, target)
+            plan = _plan_of(driver, inputs, target)
             indices = tiles(target.shape, plan.box, target.order, backwards=backwards)
-        buffer = runtime.allocate(plan.size)
+        buffer = driver.allocate(plan.size)
         try:
-            job = _Job(runtime, pipeline, plan, buffer.address, op, inputs, target, arithmetic)
+            job = _Job(driver, pipeline, plan, buffer.address, op, inputs, target, arithmetic)
             for index, data in job.results(indices):
                 if stored is None:
                     out = _array(target, data)
                 else:
                     store(data, stored[index], target.order)
         finally:
-            runtime.free(buffer)
+            driver.free(buffer)
     assert out is not None
     return out
 
@@ -117,14 +117,14 @@ class _Plan:
     size: int
 
 
-def _plan_of(runtime: Runtime, inputs: Sequence[AnyArray], target: Target) -> _Plan:
+def _plan_of(driver: Driver, inputs: Sequence[AnyArray], target: Target) -> _Plan:
     return _plan(
         target.shape,
         target.order,
         target.dtype.itemsize,
         tuple([source_of(x) for x in inputs]),
-        runtime.allocator.largest(),
-        runtime.link.remote,
+        driver.allocator.largest(),
+        driver.link.remote,
     )
 
 
@@ -227,7 +227,7 @@ class _Job:
 
     def __init__(
         self,
-        runtime: Runtime,
+        driver: Driver,
         pipeline: Pipeline,
         plan: _Plan,
         address: int,
@@ -236,7 +236,7 @@ class _Job:
         target: Target,
         arithmetic: bool,
     ) -> None:
-        self._runtime = runtime
+        self._runtime = driver
         self._pipeline = pipeline
         self._overlapped = plan.overlapped
         self._op = op

@@ -21,8 +21,8 @@ from bitlane_rtl.abi.link import (
 
 __all__ = [
     "BOUNDARY",
+    "Deframer",
     "Reply",
-    "Splitter",
     "answer_line_bytes",
     "decode_answer",
     "decode_backward",
@@ -139,7 +139,7 @@ def _line_bytes(content_bytes: int) -> int:
 _LONGEST: Final = answer_line_bytes(FRAME_DATA_BYTES)
 
 
-class Splitter:
+class Deframer:
     """Cuts what comes from the line into frames; what is longer than any answer is dropped."""
 
     def __init__(self) -> None:

@@ -21,8 +21,8 @@ from bitlane_rtl.abi.link import HELLO_BYTES, LINK_VERSION, SEQUENCES, Answer, R
 from .cuts import Cuts
 from .frames import (
     BOUNDARY,
+    Deframer,
     Reply,
-    Splitter,
     answer_line_bytes,
     decode_answer,
     encode_request,
@@ -125,7 +125,7 @@ class SerialLink(Link):
         self._timeout = timeout
         self._clock = clock
         self._closed = False
-        self._splitter = Splitter()
+        self._deframer = Deframer()
         self._patience = Patience(timeout / _FEWEST_TRIES)
         self._interrupt = False
         # The first bytes that came, for people.
@@ -251,7 +251,7 @@ class SerialLink(Link):
         if len(self._sample) < _SAMPLE_BYTES:
             self._sample += data[: _SAMPLE_BYTES - len(self._sample)]
         self.counts.received_bytes += len(data)
-        blocks, dropped = self._splitter.feed(data)
+        blocks, dropped = self._deframer.feed(data)
         replies = [reply for block in blocks if (reply := decode_answer(block)) is not None]
         self.counts.answers += len(replies)
         self.counts.damaged += dropped + len(blocks) - len(replies)

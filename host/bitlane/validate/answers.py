@@ -105,7 +105,7 @@ def _dml(session: Session, answer: _Answer) -> list[int]:
     tensor = dml.BufferTensorDesc(dml.DataType.from_dtype(operands[0].dtype), sizes)
     target = dml.BufferTensorDesc(dml.DataType.from_dtype(out), sizes)
     desc = _DESCS[answer.op](*[tensor] * len(operands), target)
-    with dml.Device(session.runtime) as device:
+    with dml.Device(session.driver) as device:
         compiled = device.compile_operator(device.create_operator(desc))
         recorder, commands = device.create_command_recorder(), device.create_command_list()
         initializer = device.create_operator_initializer([compiled])
@@ -125,14 +125,14 @@ def _dml(session: Session, answer: _Answer) -> list[int]:
 
 
 def _raw(session: Session, answer: _Answer) -> list[int]:
-    runtime = session.runtime
+    driver = session.driver
     operands, out = _arrays(answer)
     count = len(answer.a)
-    buffer = runtime.allocate(3 * 64)
+    buffer = driver.allocate(3 * 64)
     try:
         views = []
         for number, operand in enumerate(operands):
-            runtime.write(buffer.address + 64 * number, operand.view(np.uint8))
+            driver.write(buffer.address + 64 * number, operand.view(np.uint8))
             place = buffer.address + 64 * number
             views.append(View(place, (operand.itemsize,), operand.itemsize))
         target = buffer.address + 128
@@ -142,12 +142,12 @@ def _raw(session: Session, answer: _Answer) -> list[int]:
             views[0],
             views[1] if len(views) > 1 else None,
             View(target, (out.itemsize,), out.itemsize),
-            geometry=runtime.geometry,
+            geometry=driver.geometry,
             saturate=answer.saturate,
             arithmetic=answer.arithmetic,
         )
-        runtime.run(commands)
-        got: list[int] = runtime.read(target, count * out.itemsize).view(out).tolist()
+        driver.run(commands)
+        got: list[int] = driver.read(target, count * out.itemsize).view(out).tolist()
         return got
     finally:
-        runtime.free(buffer)
+        driver.free(buffer)

@@ -108,20 +108,20 @@ class Arena:
         self._jobs.append(_Job(op, a, b, y, saturate, arithmetic, name))
 
     def run(self, *, together: bool = False) -> int:
-        """Execute all jobs; how many. Raises ``CheckFailed``, and what the runtime raises.
+        """Execute all jobs; how many. Raises ``CheckFailed``, and what the driver raises.
 
         ``together``: as one, in which no command waits for another but the first.
         """
-        runtime = self._session.runtime
+        driver = self._session.driver
         # The rest of the arena stays at home: lines are slow.
         want = self.memory[: self._end + _GUARD].copy()
-        runtime.write(self._base, want)
+        driver.write(self._base, want)
         if together:
             commands = (command for job in self._jobs for command in self._commands(job))
-            runtime.run(replace(each, fence=not number) for number, each in enumerate(commands))
+            driver.run(replace(each, fence=not number) for number, each in enumerate(commands))
         for job in self._jobs:
             if not together:
-                runtime.run(self._commands(job))
+                driver.run(self._commands(job))
             target = job.y.of(want)
             target[...] = reference.compute(
                 job.op,
@@ -131,7 +131,7 @@ class Arena:
                 arithmetic=job.arithmetic,
                 count_dtype=target.dtype,
             ).view(target.dtype)
-        got = runtime.read(self._base, want.size)
+        got = driver.read(self._base, want.size)
         different = np.flatnonzero(got != want)
         if different.size:
             raise CheckFailed(self._describe(int(different[0]), different.size, got, want))

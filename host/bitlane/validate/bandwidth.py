@@ -19,26 +19,26 @@ _SECONDS: Final = 0.5
 
 def check_bandwidth(session: Session) -> str:
     """Bytes a second in real time; a simulated line has a rate of its own in simulated time."""
-    runtime = session.runtime
+    driver = session.driver
     base = session.geometry.memory_base
     half = session.geometry.memory_bytes // 2
     size = min(_FIRST, half)
     aim = _SECONDS / (8 if session.quick else 1)
     while True:
         content = session.random.integers(0, 256, size, np.uint8)
-        up = _seconds(partial(runtime.write, base, content))
+        up = _seconds(partial(driver.write, base, content))
         if up >= aim / 2 or size >= min(_MOST, half):
             break
         size = min(_MOST, half, size * max(2, min(64, int(aim / max(up, 1e-6)))))
     session.progress(0.5)
     results = []
-    down = _seconds(lambda: results.append(runtime.read(base, size)))
+    down = _seconds(lambda: results.append(driver.read(base, size)))
     _expect(session, results.pop(), content, base)
     other = session.random.integers(0, 256, size, np.uint8)
     second = base + half
-    both = _seconds(lambda: results.append(runtime.exchange([(second, other)], [(base, size)])[0]))
+    both = _seconds(lambda: results.append(driver.exchange([(second, other)], [(base, size)])[0]))
     _expect(session, results.pop(), content, base)
-    _expect(session, runtime.read(second, size), other, second)
+    _expect(session, driver.read(second, size), other, second)
     return (
         f"{size / up:,.0f} bytes/s up, {size / down:,.0f} down,"
         f" {size / both:,.0f} each way at once ({size:,} bytes)"

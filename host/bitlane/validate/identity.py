@@ -16,27 +16,27 @@ _PATTERNS = (0, 0xFFFF_FFFF, 0x5555_5555, 0xAAAA_AAAA, 0x0123_4567)
 
 def check_link(session: Session) -> str:
     """Identity and version, read often; a register that keeps what is written to it."""
-    runtime = session.runtime
+    driver = session.driver
     seconds = []
     for _ in range(_TRIALS):
         start = perf_counter()
-        identity = runtime.read_register("IDENTITY")
+        identity = driver.read_register("IDENTITY")
         seconds.append(perf_counter() - start)
         if identity != IDENTITY:
             raise CheckFailed(f"IDENTITY is {identity:#010x}; expected {IDENTITY:#010x}")
     fixed = [x.name for x in REGISTERS if x.offset < find_register("STATUS").offset]
-    first, second = ([runtime.read_register(name) for name in fixed] for _ in range(2))
+    first, second = ([driver.read_register(name) for name in fixed] for _ in range(2))
     for name, one, two in zip(fixed, first, second, strict=True):
         if one != two:
             raise CheckFailed(f"{name} is {one:#010x}, and then {two:#010x}")
-    before = runtime.read_register("TIMEOUT")
+    before = driver.read_register("TIMEOUT")
     try:
         for pattern in _PATTERNS:
-            runtime.write_register("TIMEOUT", pattern)
-            if (got := runtime.read_register("TIMEOUT")) != pattern:
+            driver.write_register("TIMEOUT", pattern)
+            if (got := driver.read_register("TIMEOUT")) != pattern:
                 raise CheckFailed(f"TIMEOUT is {got:#010x}; {pattern:#010x} was written")
     finally:
-        runtime.write_register("TIMEOUT", before)
+        driver.write_register("TIMEOUT", before)
     readable = sum(x.access is not Access.WRITE for x in REGISTERS)
     letters = IDENTITY.to_bytes(4, "big").decode()
     return (

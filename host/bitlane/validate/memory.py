@@ -41,7 +41,7 @@ def check_memory(session: Session) -> str:
             reads = [] if previous is None or chunk is None else [chunk]
             written = None
             if writes or reads:
-                results = session.runtime.exchange(writes, reads)
+                results = session.driver.exchange(writes, reads)
                 if reads and previous is not None:
                     _compare(results[0], reads[0], previous)
             if chunk is not None and pattern is not None:

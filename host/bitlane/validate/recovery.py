@@ -42,26 +42,26 @@ _DENSE: Final = (Mode.DENSE, Mode.DENSE, Mode.DENSE)
 
 def check_recovery(session: Session) -> str:
     """Every bad record between two good ones: the first takes effect, the last does not."""
-    runtime = session.runtime
-    buffer = runtime.allocate(8 * SLOT)
+    driver = session.driver
+    buffer = driver.allocate(8 * SLOT)
     try:
         cases = list(_cases(session, buffer.address))
         for number, (status, name, words) in enumerate(cases):
             _provoke(session, buffer.address, status, name, words)
             session.progress((number + 1) / len(cases))
     finally:
-        runtime.free(buffer)
+        driver.free(buffer)
     codes = list(dict.fromkeys(status.name for status, _, _ in cases))
     return f"{plural(len(cases), 'bad record')} refused: {', '.join(codes)}; the next job right"
 
 
 def _provoke(session: Session, address: int, status: Status, name: str, words: Words) -> None:
-    runtime = session.runtime
+    driver = session.driver
     before = session.random.integers(0, 256, 8 * SLOT, np.uint8)
-    runtime.write(address, before)
+    driver.write(address, before)
     first, second = plain_job(session, address, 3), plain_job(session, address, 5)
     try:
-        runtime.run([first, words, second])
+        driver.run([first, words, second])
     except DeviceFault as fault:
         if (fault.code, fault.index) != (status, 1):
             raise CheckFailed(
@@ -73,7 +73,7 @@ def _provoke(session: Session, address: int, status: Status, name: str, words: W
     want = before.copy()
     _expect(session, first, address, want)
     _compare(session, address, want, f"{name}: after the refusal")
-    runtime.run([second])
+    driver.run([second])
     _expect(session, second, address, want)
     _compare(session, address, want, f"{name}: after the job that followed")
 
@@ -95,7 +95,7 @@ def _expect(session: Session, command: Command, address: int, want: NDArray[np.u
 
 
 def _compare(session: Session, address: int, want: NDArray[np.uint8], when: str) -> None:
-    got = session.runtime.read(address, want.size)
+    got = session.driver.read(address, want.size)
     different = np.flatnonzero(got != want)
     if different.size:
         first = int(different[0])

@@ -1,6 +1,6 @@
 """What the registers say of a command: one at a time, each of them wrong in one bit, or none.
 
-Submits without the runtime's ring, whose waiting would hide how a command ended.
+Submits without the driver's ring, whose waiting would hide how a command ended.
 """
 
 from collections.abc import Iterator
@@ -69,22 +69,22 @@ def check_registers(session: Session) -> str:
 
     CLEAR follows each one. So that each slot is used, there are good commands before some.
     """
-    runtime, slots = session.runtime, session.geometry.slots
-    buffer = runtime.allocate(8 * SLOT)
+    driver, slots = session.driver, session.geometry.slots
+    buffer = driver.allocate(8 * SLOT)
     try:
-        runtime.clear()
+        driver.clear()
         plain = encode(plain_job(session, buffer.address, 4))
-        runtime.exchange([(_slot(slot), plain) for slot in range(slots)], ())
+        driver.exchange([(_slot(slot), plain) for slot in range(slots)], ())
         cases = list(_cases(session, buffer.address))
         for number, case in enumerate(cases):
             index = number % slots if number < 2 * slots else 0
             _submit(session, case.words, index)
             _compare(session, case, index)
-            runtime.clear()
-            runtime.exchange([(_slot(index), plain)], ())
+            driver.clear()
+            driver.exchange([(_slot(index), plain)], ())
             session.progress((number + 1) / len(cases))
     finally:
-        runtime.free(buffer)
+        driver.free(buffer)
     return f"{plural(len(cases), 'command')}, refused by every bit that may be wrong, or executed"
 
 
@@ -96,7 +96,7 @@ def _submit(session: Session, words: Words, index: int) -> None:
     """Have the commands up to ``index`` executed, with ``words`` as the last of them."""
     doorbell = CONTROL_BASE + register("DOORBELL").offset
     count = np.array([index + 1], "<u4")
-    session.runtime.exchange([(_slot(index), words), (doorbell, count)], ())
+    session.driver.exchange([(_slot(index), words), (doorbell, count)], ())
 
 
 def _compare(session: Session, case: _Case, index: int) -> None:
@@ -136,7 +136,7 @@ def _state(session: Session, index: int) -> dict[str, int]:
     interrupt = CONTROL_BASE + register("INTERRUPT").offset
     first = CONTROL_BASE + register(_STATE[0]).offset
     reads = [(first, 4 * len(_STATE)), (completion, 4), (interrupt, 4)]
-    data = np.concatenate(session.runtime.exchange((), reads)).view("<u4").tolist()
+    data = np.concatenate(session.driver.exchange((), reads)).view("<u4").tolist()
     return dict(zip((*_STATE, "the completion", "INTERRUPT"), data, strict=True))
 
 

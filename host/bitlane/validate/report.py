@@ -89,7 +89,7 @@ def _answers(session: Session) -> bool:
     try:
         check_link(session)
         # Nothing to do, but for getting a device going again that was given up.
-        session.runtime.run(())
+        session.driver.run(())
     except (CheckFailed, BitlaneError):
         return False
     return True

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..driver.driver import Runtime
+from ..driver.driver import Driver
 from ..driver.geometry import Geometry
 
 __all__ = ["CheckFailed", "Session", "plural"]
@@ -20,9 +20,9 @@ class CheckFailed(Exception):
 
 @dataclass
 class Session:
-    """A validation of the device behind ``runtime``."""
+    """A validation of the device behind ``driver``."""
 
-    runtime: Runtime
+    driver: Driver
     seed: int = 0
     quick: bool = False
     memory_bytes: int | None = None
@@ -36,7 +36,7 @@ class Session:
 
     @property
     def geometry(self) -> Geometry:
-        return self.runtime.geometry
+        return self.driver.geometry
 
     @property
     def region_bytes(self) -> int:

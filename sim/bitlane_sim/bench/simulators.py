@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from bitlane.device import Device
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configurations import full
 
@@ -79,7 +79,7 @@ def _xor() -> tuple[float, float]:
     """Seconds, and the growth of the process's peak memory in units of the three tensors."""
     link = open_link("sim:cxxrtl")
     assert isinstance(link, SimulatorLink)
-    with Device(Runtime(link)) as device:
+    with Device(Driver(link)) as device:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         a = np.arange(_XOR_BYTES // 8, dtype=np.uint64)
         b = a[::-1].copy()

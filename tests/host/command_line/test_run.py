@@ -10,7 +10,7 @@ import pytest
 import bitlane.command_line.run
 from bitlane.errors import BitlaneError
 from bitlane.model_file import ModelFileError
-from support.host.fake_runtime import FakeRuntime
+from support.host.fake_driver import FakeDriver
 from support.host.model_runner import not_model
 
 
@@ -20,15 +20,15 @@ class Terminal:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path = folder / "m.json"
         self.path.write_text(json.dumps(not_model()))
-        self.runtime = FakeRuntime()
+        self.driver = FakeDriver()
         self.urls: list[str] = []
         self.monkeypatch = monkeypatch
         monkeypatch.setattr(bitlane.command_line.run, "open_link", self._open)
-        monkeypatch.setattr(bitlane.command_line.run, "Runtime", lambda link: self.runtime)
+        monkeypatch.setattr(bitlane.command_line.run, "Driver", lambda link: self.driver)
 
     def _open(self, url: str) -> object:
         self.urls.append(url)
-        return self.runtime.link
+        return self.driver.link
 
     def __call__(self, *arguments: str) -> int:
         parser = argparse.ArgumentParser(prog="bitlane")
@@ -53,8 +53,8 @@ def test_runs_and_checks_on_the_simulator(
     assert lines[1].startswith("Dispatch 'not': 1 iterations, ")
     assert lines[1].endswith(" ms median (CPU), 123 cycles")
     assert lines[2:] == ["Check 'not': 4 bytes equal"]
-    assert terminal.runtime.closed
-    assert terminal.runtime.allocator.pieces == 0
+    assert terminal.driver.closed
+    assert terminal.driver.allocator.pieces == 0
 
 
 def test_runs_on_the_default_device_of_the_environment(
@@ -67,7 +67,7 @@ def test_runs_on_the_default_device_of_the_environment(
 
 
 def test_tells_that_a_check_failed(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
-    terminal.runtime.flip = 0
+    terminal.driver.flip = 0
     assert terminal() == 1
     assert "1 of 4 bytes differ" in capsys.readouterr().out
     assert terminal("--no-check") == 0
@@ -77,7 +77,7 @@ def test_counts_no_cycles_without_counters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     terminal = Terminal(tmp_path, monkeypatch)
-    terminal.runtime = FakeRuntime(counters=False)
+    terminal.driver = FakeDriver(counters=False)
     assert terminal("--no-check") == 0
     assert capsys.readouterr().out.splitlines()[1].endswith(" ms median (CPU)")
 
@@ -97,7 +97,7 @@ def test_closes_the_device_after_a_refusal(
     terminal.path.write_text(json.dumps(model))
     with pytest.raises(ModelFileError):
         terminal()
-    assert terminal.runtime.closed
+    assert terminal.driver.closed
     assert capsys.readouterr().out == ""
 
 

@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from bitlane.driver.allocator import Allocator, Buffer, OutOfDeviceMemory
+from bitlane.driver.allocator import Allocation, Allocator, OutOfDeviceMemory
 from bitlane.errors import DeviceError
 
 BASE, SIZE = 0x1008, 4096
@@ -17,7 +17,7 @@ class AnyUse(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.allocator = Allocator(BASE, SIZE)
-        self.held: list[Buffer] = []
+        self.held: list[Allocation] = []
         self.taken: set[int] = set()
 
     @rule(size=st.integers(0, 1500), alignment=st.sampled_from([1, 4, 64, 256]))
@@ -57,7 +57,7 @@ class AnyUse(RuleBasedStateMachine):
     def teardown(self) -> None:
         for buffer in self.held:
             self.allocator.free(buffer)
-        assert self.allocator.allocate(SIZE, 8) == Buffer(BASE, SIZE)
+        assert self.allocator.allocate(SIZE, 8) == Allocation(BASE, SIZE)
 
 
 TestAnyUse = AnyUse.TestCase
@@ -69,7 +69,7 @@ def test_the_smallest_hole_that_fits_is_taken() -> None:
     pieces = [allocator.allocate(size) for size in (256, 64, 128, 64, 512)]
     allocator.free(pieces[0])
     allocator.free(pieces[2])
-    assert allocator.allocate(100) == Buffer(pieces[2].address, 100)
+    assert allocator.allocate(100) == Allocation(pieces[2].address, 100)
 
 
 def test_an_error_says_what_is_free() -> None:
@@ -97,8 +97,8 @@ def test_nonsense_is_refused(size: int, alignment: int) -> None:
         Allocator(0, 0)
 
 
-@pytest.mark.parametrize("buffer", [Buffer(64, 64), Buffer(0, 63), Buffer(1, 64)])
-def test_only_what_was_allocated_can_be_freed(buffer: Buffer) -> None:
+@pytest.mark.parametrize("buffer", [Allocation(64, 64), Allocation(0, 63), Allocation(1, 64)])
+def test_only_what_was_allocated_can_be_freed(buffer: Allocation) -> None:
     allocator = Allocator(0, 1024)
     allocator.allocate(64)
     with pytest.raises(DeviceError, match="expected a buffer of this device"):

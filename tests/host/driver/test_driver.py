@@ -1,4 +1,4 @@
-"""The runtime: connecting, the ring, deadlines, and going on after faults."""
+"""The driver: connecting, the ring, deadlines, and going on after faults."""
 
 from collections.abc import Iterator
 from time import monotonic, sleep
@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane.driver.allocator import Buffer, OutOfDeviceMemory
+from bitlane.driver.allocator import Allocation, OutOfDeviceMemory
 from bitlane.driver.commands import encode
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane.driver.ring import DeviceFault
 from bitlane.errors import DeviceError, DeviceTimeout, LinkError
 from bitlane.jobs.lowering import View, lower
@@ -31,10 +31,10 @@ from support.models.device import ModelLink
 ROWS = 100
 
 
-def invert_rows(runtime: Runtime, rows: int, a: int, y: int) -> None:
+def invert_rows(driver: Driver, rows: int, a: int, y: int) -> None:
     """NOT of ``rows`` separate bytes; a command each on a circuit of one dense loop."""
     views = View(a, (2,), 1), None, View(y, (2,), 1)
-    runtime.run(lower(Op.NOT, (rows,), *views, geometry=runtime.geometry))
+    driver.run(lower(Op.NOT, (rows,), *views, geometry=driver.geometry))
 
 
 def one_loop(**changes: Any) -> ModelLink:
@@ -58,7 +58,7 @@ def test_the_geometry_is_what_the_registers_say() -> None:
         modes=frozenset({Mode.DENSE, Mode.REPEAT}),
         read_ports=1,
     )
-    geometry = Runtime(link).geometry
+    geometry = Driver(link).geometry
     assert (geometry.data_bytes, geometry.loops, geometry.slots) == (16, 3, 8)
     assert (geometry.length_bits, geometry.count_bits, geometry.read_ports) == (20, 12, 1)
     assert (geometry.memory_base, geometry.memory_last) == (0x4000, 0xBFFF)
@@ -71,29 +71,29 @@ def test_the_geometry_is_what_the_registers_say() -> None:
 
 def test_another_identity_is_refused() -> None:
     with pytest.raises(LinkError, match=r"IDENTITY is 0x12345678; expected 0x4249544c"):
-        Runtime(ModelLink(identity=0x12345678))
+        Driver(ModelLink(identity=0x12345678))
 
 
 def test_another_version_is_refused() -> None:
     with pytest.raises(LinkError, match=f"VERSION is 0x63; expected {ABI_VERSION:#x}"):
-        Runtime(ModelLink(version=99))
+        Driver(ModelLink(version=99))
 
 
 def test_registers_that_no_circuit_can_have_are_refused() -> None:
     with pytest.raises(LinkError, match="describe no circuit"):
-        Runtime(ModelLink(modes=frozenset({Mode.STRIDED})))
+        Driver(ModelLink(modes=frozenset({Mode.STRIDED})))
     with pytest.raises(LinkError, match="describe no circuit"):
-        Runtime(ModelLink(data_bytes=1))
+        Driver(ModelLink(data_bytes=1))
 
 
 def test_a_device_left_behind_with_work_and_faults_is_cleared() -> None:
     link = ModelLink(fail_writes=frozenset({0x200}))
-    first = Runtime(link)
+    first = Driver(link)
     with pytest.raises(DeviceFault):
         invert_rows(first, 4, 0, 0x200)
     link.fail_writes = frozenset()
     link.doorbell = link.retired = link.total_submitted = link.total_retired = 5
-    second = Runtime(link)
+    second = Driver(link)
     invert_rows(second, 4, 0, 0x200)
     assert link.memory[0x200:0x208].tolist() == [255, 0, 255, 0, 255, 0, 255, 0]
 
@@ -102,27 +102,27 @@ def test_a_device_left_behind_with_work_and_faults_is_cleared() -> None:
 
 
 def test_memory_is_written_and_read() -> None:
-    runtime = Runtime(ModelLink(memory_base=0x1000))
-    buffer = runtime.allocate(100)
+    driver = Driver(ModelLink(memory_base=0x1000))
+    buffer = driver.allocate(100)
     content = np.arange(25, dtype="<u4")
-    runtime.write(buffer.address, content)
-    assert runtime.read(buffer.address, 100).tobytes() == content.tobytes()
-    runtime.write(buffer.address, b"")
-    runtime.write(buffer.address, memoryview(content))
-    assert runtime.read(buffer.address, 0).size == 0
-    runtime.free(buffer)
+    driver.write(buffer.address, content)
+    assert driver.read(buffer.address, 100).tobytes() == content.tobytes()
+    driver.write(buffer.address, b"")
+    driver.write(buffer.address, memoryview(content))
+    assert driver.read(buffer.address, 0).size == 0
+    driver.free(buffer)
     with pytest.raises(DeviceError):
-        runtime.free(buffer)
+        driver.free(buffer)
     with pytest.raises(OutOfDeviceMemory):
-        runtime.allocate(1 << 21)
+        driver.allocate(1 << 21)
 
 
 def test_exchanges_are_checked_like_reads_and_writes() -> None:
-    runtime = Runtime(ModelLink(memory_base=0x1000, memory_bytes=0x1000))
+    driver = Driver(ModelLink(memory_base=0x1000, memory_bytes=0x1000))
     content = np.arange(64, dtype=np.uint8)
     status = CONTROL_BASE + register("STATUS").offset
-    assert runtime.exchange([(0x1000, content)], []) == []
-    first, second = runtime.exchange([(0x1100, b"abcd")], [(0x1000, 64), (status, 4)])
+    assert driver.exchange([(0x1000, content)], []) == []
+    first, second = driver.exchange([(0x1100, b"abcd")], [(0x1000, 64), (status, 4)])
     assert first.tolist() == content.tolist()
     assert second.size == 4
     for writes, reads in (
@@ -131,16 +131,16 @@ def test_exchanges_are_checked_like_reads_and_writes() -> None:
         ([], [(0x1FF0, 17)]),
     ):
         with pytest.raises(ValueError, match="outside"):
-            runtime.exchange(writes, reads)
+            driver.exchange(writes, reads)
 
 
 @pytest.mark.parametrize(("address", "size"), [(0xFFF, 1), (0x1FFF, 2), (CONTROL_BASE, 4)])
 def test_memory_ends_where_the_device_says(address: int, size: int) -> None:
-    runtime = Runtime(ModelLink(memory_base=0x1000, memory_bytes=0x1000))
+    driver = Driver(ModelLink(memory_base=0x1000, memory_bytes=0x1000))
     with pytest.raises(ValueError, match="outside"):
-        runtime.read(address, size)
+        driver.read(address, size)
     with pytest.raises(ValueError, match="outside"):
-        runtime.write(address, bytes(size))
+        driver.write(address, bytes(size))
 
 
 def test_a_link_that_gives_too_little_is_noticed() -> None:
@@ -149,7 +149,7 @@ def test_a_link_that_gives_too_little_is_noticed() -> None:
             return super().read(address, size)[: 7 if size == 8 else size]
 
     with pytest.raises(LinkError, match="7 bytes came from 0x0; expected 8"):
-        Runtime(Short()).read(0, 8)
+        Driver(Short()).read(0, 8)
 
 
 # --- the ring ---------------------------------------------------------------------------------
@@ -164,10 +164,10 @@ def eager(request: pytest.FixtureRequest) -> Iterator[bool]:
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 31, 32, 33, ROWS])
 def test_jobs_of_any_number_of_commands(slots: int, rows: int, eager: bool) -> None:
     link = one_loop(slots=slots, eager=eager)
-    runtime = Runtime(link)
+    driver = Driver(link)
     for _ in range(3):
         link.memory[:] = 0x55
-        invert_rows(runtime, rows, 0, 0x400)
+        invert_rows(driver, rows, 0, 0x400)
         assert link.memory[0x400 : 0x400 + 2 * rows].tolist() == [0xAA, 0x55] * rows
     assert len(link.log) == 3 * rows
 
@@ -175,9 +175,9 @@ def test_jobs_of_any_number_of_commands(slots: int, rows: int, eager: bool) -> N
 def test_a_full_ring_is_used_in_halves() -> None:
     # The model asserts that a slot is written only while it is free.
     link = one_loop(slots=8, eager=False)
-    runtime = Runtime(link)
+    driver = Driver(link)
     link.traffic.clear()
-    invert_rows(runtime, 16, 0, 0x400)
+    invert_rows(driver, 16, 0, 0x400)
     doorbell = CONTROL_BASE + register("DOORBELL").offset
     assert sum(address == doorbell for _, address, _ in link.traffic) == 4
     assert [bool(x.control["INTERRUPT"]) for x in link.log] == [False, False, False, True] * 4
@@ -185,10 +185,10 @@ def test_a_full_ring_is_used_in_halves() -> None:
 
 def test_one_small_command_takes_five_calls() -> None:
     link = ModelLink()
-    runtime = Runtime(link)
+    driver = Driver(link)
     link.traffic.clear()
     views = View(0, (1,), 1), None, View(64, (1,), 1)
-    runtime.run(lower(Op.NOT, (64,), *views, geometry=runtime.geometry))
+    driver.run(lower(Op.NOT, (64,), *views, geometry=driver.geometry))
     assert link.traffic == [
         ("write", CONTROL_BASE + RING_OFFSET, 24),
         ("write", CONTROL_BASE + register("DOORBELL").offset, 4),
@@ -200,9 +200,9 @@ def test_one_small_command_takes_five_calls() -> None:
 @pytest.mark.parametrize(("rows", "trips"), [(1, 1), (8, 1), (9, 2), (64, 8)])
 def test_on_a_line_a_batch_of_commands_is_one_round_trip(rows: int, trips: int) -> None:
     link = LineLink(loops=1, modes=frozenset({Mode.DENSE}), seed=1)
-    runtime = Runtime(link)
+    driver = Driver(link)
     link.reset_meter()
-    invert_rows(runtime, rows, 0, 0x400)
+    invert_rows(driver, rows, 0, 0x400)
     assert link.memory[0x400 : 0x400 + 2 * rows].tolist() == [255, 0] * rows
     # The state may be read before the doorbell rings: then it is waited for.
     assert link.exchanges == trips
@@ -210,22 +210,22 @@ def test_on_a_line_a_batch_of_commands_is_one_round_trip(rows: int, trips: int) 
 
 def test_records_are_submitted_as_they_are() -> None:
     link = ModelLink()
-    runtime = Runtime(link)
+    driver = Driver(link)
     views = View(0, (1,), 1), None, View(64, (1,), 1)
-    (command,) = lower(Op.NOT, (5,), *views, geometry=runtime.geometry)
+    (command,) = lower(Op.NOT, (5,), *views, geometry=driver.geometry)
     words = encode(command, interrupt=True)
-    runtime.run([words])
+    driver.run([words])
     assert link.memory[64:70].tolist() == [255] * 5 + [0]
     with pytest.raises(DeviceFault, match="BAD_SEAL"):
-        runtime.run([words ^ np.array([0, 1, 0, 0, 0, 0], "<u4")])
+        driver.run([words ^ np.array([0, 1, 0, 0, 0, 0], "<u4")])
 
 
 def test_slots_follow_each_other_and_wrap() -> None:
     link = one_loop(slots=4)
-    runtime = Runtime(link)
+    driver = Driver(link)
     link.traffic.clear()
     for _ in range(6):
-        invert_rows(runtime, 1, 0, 1)
+        invert_rows(driver, 1, 0, 1)
     start = CONTROL_BASE + RING_OFFSET
     slots = [(x - start) // RECORD_BYTES for kind, x, _ in link.traffic if x >= start]
     assert slots == [0, 1, 2, 3, 0, 1]
@@ -233,22 +233,22 @@ def test_slots_follow_each_other_and_wrap() -> None:
 
 def test_the_doorbell_counts_past_two_to_the_sixteen() -> None:
     link = one_loop(slots=2, memory_bytes=1 << 8)
-    runtime = Runtime(link)
+    driver = Driver(link)
     # As if 65534 commands had gone before, without the time that they take.
     link.total_submitted = link.total_retired = link.doorbell = link.retired = (1 << 16) - 2
-    runtime._ring._submitted = runtime._ring._retired = (1 << 16) - 2
+    driver._ring._submitted = driver._ring._retired = (1 << 16) - 2
     for _ in range(3):
         link.memory[:] = 0
-        invert_rows(runtime, 5, 0, 32)
+        invert_rows(driver, 5, 0, 32)
         assert link.memory[32:42].tolist() == [255, 0] * 5
     assert link.doorbell == link.retired == 13
 
 
 def test_nothing_to_do_touches_nothing() -> None:
     link = ModelLink()
-    runtime = Runtime(link)
+    driver = Driver(link)
     link.traffic.clear()
-    invert_rows(runtime, 0, 0, 0)
+    invert_rows(driver, 0, 0, 0)
     assert link.traffic == []
 
 
@@ -257,10 +257,10 @@ def test_nothing_to_do_touches_nothing() -> None:
 
 def test_a_bus_error_is_reported_and_the_next_job_works() -> None:
     link = one_loop(fail_reads=frozenset({0x21}), slots=4)
-    runtime = Runtime(link)
-    invert_rows(runtime, 3, 0x100, 0x200)
+    driver = Driver(link)
+    invert_rows(driver, 3, 0x100, 0x200)
     with pytest.raises(DeviceFault) as caught:
-        invert_rows(runtime, ROWS, 1, 0x400)
+        invert_rows(driver, ROWS, 1, 0x400)
     fault = caught.value
     assert (fault.code, fault.index) == (Status.READ_ERROR, 16)
     assert (fault.port, fault.address) == (Port.READ_A, 0x20)
@@ -275,33 +275,33 @@ def test_a_bus_error_is_reported_and_the_next_job_works() -> None:
 
     link.fail_reads = frozenset()
     link.memory[:] = 0
-    invert_rows(runtime, ROWS, 1, 0x400)
+    invert_rows(driver, ROWS, 1, 0x400)
     assert link.memory[0x400 : 0x400 + 2 * ROWS].tolist() == [255, 0] * ROWS
 
 
 def test_a_write_error_names_its_port() -> None:
-    runtime = Runtime(ModelLink(fail_writes=frozenset({0x205})))
+    driver = Driver(ModelLink(fail_writes=frozenset({0x205})))
     with pytest.raises(DeviceFault) as caught:
-        invert_rows(runtime, 4, 0, 0x201)
+        invert_rows(driver, 4, 0, 0x201)
     assert (caught.value.code, caught.value.port) == (Status.WRITE_ERROR, Port.WRITE)
 
 
 def test_a_command_that_the_circuit_refuses() -> None:
     link = ModelLink()
-    runtime = Runtime(link)
-    link.length_bits = 12  # the circuit is not the one that the runtime has met
+    driver = Driver(link)
+    link.length_bits = 12  # the circuit is not the one that the driver has met
     views = View(0, (1,), 1), None, View(8192, (1,), 1)
     with pytest.raises(DeviceFault, match="BAD_SIZE") as caught:
-        runtime.run(lower(Op.NOT, (5000,), *views, geometry=runtime.geometry))
+        driver.run(lower(Op.NOT, (5000,), *views, geometry=driver.geometry))
     assert (caught.value.port, caught.value.address) == (Port.NONE, 0)
 
 
 def test_a_device_that_changed_meanwhile_is_noticed_after_a_fault() -> None:
     link = ModelLink(fail_reads=frozenset({0}))
-    runtime = Runtime(link)
+    driver = Driver(link)
     link.identity = 0
     with pytest.raises(LinkError, match="IDENTITY"):
-        invert_rows(runtime, 1, 0, 8)
+        invert_rows(driver, 1, 0, 8)
 
 
 # --- deadlines --------------------------------------------------------------------------------
@@ -309,17 +309,17 @@ def test_a_device_that_changed_meanwhile_is_noticed_after_a_fault() -> None:
 
 def test_a_command_that_never_ends_runs_into_the_deadline() -> None:
     link = one_loop(hang_at=10, slots=4)
-    runtime = Runtime(link, timeout=0.2)
+    driver = Driver(link, timeout=0.2)
     start = monotonic()
     with pytest.raises(DeviceTimeout, match=r"command 10 of the job .* within 0\.2 s") as caught:
-        invert_rows(runtime, ROWS, 0, 0x400)
+        invert_rows(driver, ROWS, 0, 0x400)
     assert 0.2 <= monotonic() - start < 2
     assert "BUSY=1" in str(caught.value)
     assert "DOORBELL=0xe RETIRED=0xa FAULT=0x0 " in str(caught.value)
     assert isinstance(caught.value, TimeoutError)
 
     link.memory[:] = 0
-    invert_rows(runtime, ROWS, 0, 0x400)
+    invert_rows(driver, ROWS, 0, 0x400)
     assert link.memory[0x400 : 0x400 + 2 * ROWS].tolist() == [255, 0] * ROWS
 
 
@@ -334,35 +334,35 @@ def test_the_deadline_is_for_progress_not_for_the_job() -> None:
             return super().wait(timeout) if waits % 2 else bool(super().wait(min(timeout, 0.05)))
 
     link = Slow(loops=1, modes=frozenset({Mode.DENSE}), slots=2, eager=False)
-    runtime = Runtime(link, timeout=0.1)
-    invert_rows(runtime, 20, 0, 0x400)
+    driver = Driver(link, timeout=0.1)
+    invert_rows(driver, 20, 0, 0x400)
     assert len(link.log) == 20
 
 
 def test_a_device_that_clear_does_not_help_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bitlane.driver.ring._CLEAR_SECONDS", 0.1)
     link = ModelLink()
-    runtime = Runtime(link, timeout=0.05)
+    driver = Driver(link, timeout=0.05)
     link.hang_at, link.deaf = 0, True
     with pytest.raises(DeviceTimeout, match=r"has not retired.*CLEAR has had no effect"):
-        invert_rows(runtime, 1, 0, 8)
+        invert_rows(driver, 1, 0, 8)
 
 
 def test_the_next_job_works_once_clear_helps_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bitlane.driver.ring._CLEAR_SECONDS", 0.1)
     link = ModelLink()
-    runtime = Runtime(link, timeout=0.05)
-    invert_rows(runtime, 2, 0, 8)
+    driver = Driver(link, timeout=0.05)
+    invert_rows(driver, 2, 0, 8)
     link.hang_at, link.deaf = link.total_submitted, True
     with pytest.raises(DeviceTimeout, match="has not retired"):
-        invert_rows(runtime, 2, 0, 8)
+        invert_rows(driver, 2, 0, 8)
     with pytest.raises(DeviceTimeout, match=r"^device: CLEAR has had no effect"):
-        invert_rows(runtime, 2, 0, 8)
+        invert_rows(driver, 2, 0, 8)
     # The memory answers again, and the CLEAR of before takes effect: the device counts afresh.
     link.deaf = False
     link.write(CONTROL_BASE + register("CLEAR").offset, np.array([1], "<u4"))
     before = len(link.log)
-    invert_rows(runtime, 3, 0, 0x200)
+    invert_rows(driver, 3, 0, 0x200)
     assert len(link.log) == before + 1
     assert link.memory[0x200:0x206].tolist() == [255, 0, 255, 0, 255, 0]
 
@@ -375,8 +375,8 @@ def test_a_lost_interrupt_does_not_lose_the_result() -> None:
             return False
 
     link = Mute()
-    runtime = Runtime(link, timeout=0.05)
-    invert_rows(runtime, 2, 0, 8)
+    driver = Driver(link, timeout=0.05)
+    invert_rows(driver, 2, 0, 8)
     assert link.memory[8:11].tolist() == [255, 0, 255]
 
 
@@ -391,12 +391,12 @@ def test_an_interrupted_wait_leaves_no_command_behind() -> None:
         impatient = False
 
     link = Impatient(loops=1, modes=frozenset({Mode.DENSE}), eager=False, slots=4)
-    runtime = Runtime(link)
+    driver = Driver(link)
     link.impatient = True
     with pytest.raises(KeyboardInterrupt):
-        invert_rows(runtime, ROWS, 0, 0x400)
+        invert_rows(driver, ROWS, 0, 0x400)
     assert (link.doorbell, link.retired) == (0, 0)
-    invert_rows(runtime, ROWS, 0, 0x400)
+    invert_rows(driver, ROWS, 0, 0x400)
     assert link.memory[0x400 : 0x400 + 2 * ROWS].tolist() == [255, 0] * ROWS
 
 
@@ -404,26 +404,26 @@ def test_an_interrupted_wait_leaves_no_command_behind() -> None:
 
 
 def test_registers_by_name() -> None:
-    runtime = Runtime(ModelLink())
-    runtime.write_register("TIMEOUT", 1234)
-    assert runtime.read_register("TIMEOUT") == 1234
-    assert runtime.registers()["TIMEOUT"] == 1234
-    assert "CLEAR" not in runtime.registers()
-    assert set(runtime.counters()) >= {"BUSY_CYCLES", "A_BEATS", "Y_STALLS"}
-    runtime.clear_counters()
+    driver = Driver(ModelLink())
+    driver.write_register("TIMEOUT", 1234)
+    assert driver.read_register("TIMEOUT") == 1234
+    assert driver.registers()["TIMEOUT"] == 1234
+    assert "CLEAR" not in driver.registers()
+    assert set(driver.counters()) >= {"BUSY_CYCLES", "A_BEATS", "Y_STALLS"}
+    driver.clear_counters()
     for call in (
-        lambda: runtime.read_register("CLEAR"),
-        lambda: runtime.write_register("STATUS", 0),
-        lambda: runtime.read_register("NONSENSE"),
+        lambda: driver.read_register("CLEAR"),
+        lambda: driver.write_register("STATUS", 0),
+        lambda: driver.read_register("NONSENSE"),
     ):
         with pytest.raises(KeyError):
             call()
     with pytest.raises(ValueError, match="32 bits"):
-        runtime.write_register("TIMEOUT", 1 << 32)
+        driver.write_register("TIMEOUT", 1 << 32)
 
 
 def test_closing_closes_the_link() -> None:
     link = ModelLink()
-    with Runtime(link) as runtime:
-        assert runtime.allocate(1) == Buffer(0, 1)
+    with Driver(link) as driver:
+        assert driver.allocate(1) == Allocation(0, 1)
     assert link.closed

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bitlane.device import Device
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane.errors import BitlaneError
 from bitlane.jobs.operands import DataTypeError, OutOfRangeError, ShapeError
 from support.host.arrays import model
@@ -18,8 +18,8 @@ U8 = np.zeros(4, np.uint8)
 
 @pytest.fixture(scope="module")
 def device() -> Device:
-    device = Device(Runtime(ModelLink()))
-    link = device.runtime.link
+    device = Device(Driver(ModelLink()))
+    link = device.driver.link
     assert isinstance(link, ModelLink)
     link.traffic.clear()
     return device
@@ -28,7 +28,7 @@ def device() -> Device:
 def refused(
     device: Device, error: type[BitlaneError], message: str, call: Callable[[], Any]
 ) -> None:
-    link = device.runtime.link
+    link = device.driver.link
     assert isinstance(link, ModelLink)
     with pytest.raises(error, match=message) as caught:
         call()

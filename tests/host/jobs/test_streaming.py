@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bitlane import reference
 from bitlane.device import Device
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane.driver.ring import DeviceFault
 from bitlane.errors import LinkError
 from bitlane_rtl.abi import Mode
@@ -115,7 +115,7 @@ def test_parts_of_an_exchange_may_take_effect_in_any_order(
     assert same(device.bit_not(a.T[::-1]), np.invert(a.T[::-1]))
     counts = reference.bit_count(a, np.uint32)
     assert same(device.bit_count(a[..., ::-1], np.uint32), counts[..., ::-1])
-    assert device.runtime.allocator.pieces == 0
+    assert device.driver.allocator.pieces == 0
 
 
 @pytest.mark.parametrize("remote", [True, False])
@@ -182,7 +182,7 @@ def test_the_hosts_memory_does_not_grow_with_the_tensor(
     size: int, remote: bool, tmp_path: Path
 ) -> None:
     memory = 64 * KIB
-    device = Device(Runtime(LeanLink(memory_bytes=memory, remote=remote)))
+    device = Device(Driver(LeanLink(memory_bytes=memory, remote=remote)))
     a, b, out = memmaps(tmp_path, 3, size)
     device.bit_not(a[:100])
     peaks = []
@@ -228,7 +228,7 @@ def test_a_fault_halfway_is_reported_and_the_next_call_works() -> None:
     with pytest.raises(DeviceFault, match="command 0 of the job stopped with WRITE_ERROR"):
         device.bit_not(a)
     link.fail_writes = frozenset()
-    assert device.runtime.allocator.pieces == 0
+    assert device.driver.allocator.pieces == 0
     assert same(device.bit_not(a), np.invert(a))
 
 
@@ -252,7 +252,7 @@ def test_an_exchange_that_fails_leaves_no_command_behind(when: int, error: BaseE
     with pytest.raises(type(error)):
         device.bit_not(a)
     assert (link.doorbell, link.retired) == (0, 0) or link.doorbell == link.retired
-    assert device.runtime.allocator.pieces == 0
+    assert device.driver.allocator.pieces == 0
     assert same(device.bit_not(a), np.invert(a))
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitlane.links.frames import (
+    Deframer,
     Reply,
-    Splitter,
     answer_line_bytes,
     decode_answer,
     decode_backward,
@@ -116,11 +116,11 @@ def test_lines_carry_no_more_than_is_counted(size: int) -> None:
 )
 def test_frames_are_found_however_the_line_is_cut(frames: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(frame + b"\0" * data.draw(st.integers(1, 3)) for frame in frames)
-    splitter = Splitter()
+    deframer = Deframer()
     found: list[bytes] = []
     while stream:
         size = data.draw(st.integers(1, len(stream)))
-        blocks, dropped = splitter.feed(stream[:size])
+        blocks, dropped = deframer.feed(stream[:size])
         assert dropped == 0
         found += blocks
         stream = stream[size:]
@@ -130,21 +130,21 @@ def test_frames_are_found_however_the_line_is_cut(frames: list[bytes], data: st.
 @pytest.mark.parametrize("step", [1, 7, 100, 100_000])
 def test_what_is_longer_than_any_answer_is_dropped_and_takes_no_memory(step: int) -> None:
     stream = b"first\0" + b"x" * 5000 + b"\0second\0" + b"y" * 522 + b"\0third\0"
-    splitter = Splitter()
+    deframer = Deframer()
     found: list[bytes] = []
     dropped = 0
     for start in range(0, len(stream), step):
-        blocks, more = splitter.feed(stream[start : start + step])
+        blocks, more = deframer.feed(stream[start : start + step])
         found += blocks
         dropped += more
-        assert len(splitter._start) < 600
+        assert len(deframer._start) < 600
     assert found == [b"first", b"second", b"third"]
     assert dropped == 2
 
 
 def test_the_longest_answer_is_not_too_long() -> None:
     content = b"\1\1" + random.Random(5).randbytes(512).replace(b"\0", b"\1")
-    blocks, dropped = Splitter().feed(answer(content) + b"\0")
+    blocks, dropped = Deframer().feed(answer(content) + b"\0")
     assert (len(blocks), dropped) == (1, 0)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bitlane.device import Device
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane.errors import BitlaneError, LinkError
 from bitlane.links import serial_link
 from bitlane_rtl.abi import CONTROL_BASE, register
@@ -41,7 +41,7 @@ def jobs(device: Device) -> None:
 
 
 def device_on(port: ModelPort, timeout: float = 10.0) -> Device:
-    return Device(Runtime(connected(port, timeout)))
+    return Device(Driver(connected(port, timeout)))
 
 
 def test_jobs_on_a_quiet_line() -> None:

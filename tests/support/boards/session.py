@@ -2,7 +2,7 @@
 
 import re
 
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane.errors import BitlaneError
 from bitlane.links.serial_link import SerialLink
 from bitlane.validate.report import validate
@@ -51,8 +51,8 @@ def validated(model: PinModel, board: Board, memory_bytes: int | None = None) ->
 
     port = opened(model, board)
     try:
-        with connect(port, board.name) as link, Runtime(link, timeout=SILENCE) as runtime:
-            session = Session(runtime, seed=1, quick=True, memory_bytes=memory_bytes)
+        with connect(port, board.name) as link, Driver(link, timeout=SILENCE) as driver:
+            session = Session(driver, seed=1, quick=True, memory_bytes=memory_bytes)
             assert validate(session, expect_pass)
     except (BitlaneError, _Failed) as error:
         return str(error)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.device import Device
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane_rtl.abi import CONTROL_BASE
 from support.models.device import ModelLink
 
@@ -18,11 +18,11 @@ TYPES = [*INTEGERS, "f2", "f4", "f8"]
 
 
 def model(**changes: Any) -> Device:
-    return Device(Runtime(ModelLink(**{"memory_bytes": 1 << 15} | changes)))
+    return Device(Driver(ModelLink(**{"memory_bytes": 1 << 15} | changes)))
 
 
 def link_of(device: Device) -> ModelLink:
-    link = device.runtime.link
+    link = device.driver.link
     assert isinstance(link, ModelLink)
     return link
 

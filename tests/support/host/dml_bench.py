@@ -6,7 +6,7 @@ import pytest
 
 from bitlane import dml
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, ExecutionFlags
-from support.host.fake_runtime import FakeRuntime
+from support.host.fake_driver import FakeDriver
 
 REMOVED = "DXGI_ERROR_DEVICE_REMOVED"
 
@@ -27,8 +27,8 @@ class Bench:
         flags: ExecutionFlags = ExecutionFlags.NONE,
         initialize: bool = True,
     ) -> None:
-        self.runtime = FakeRuntime()
-        self.device = dml.Device(self.runtime)
+        self.driver = FakeDriver()
+        self.device = dml.Device(self.driver)
         self.operator = self.device.compile_operator(self.device.create_operator(desc), flags)
         self.recorder = self.device.create_command_recorder()
         self.commands = self.device.create_command_list()
@@ -59,7 +59,7 @@ class Bench:
         expected: str,
         hresult: str = REMOVED,
     ) -> None:
-        before = list(self.runtime.calls)
+        before = list(self.driver.calls)
         with pytest.raises(dml.DmlError) as caught:
             action()
         error = caught.value
@@ -68,4 +68,4 @@ class Bench:
         assert expected in error.expected
         for part in (hresult, tensor, field, str(value)):
             assert part in str(error)
-        assert self.runtime.calls == before
+        assert self.driver.calls == before

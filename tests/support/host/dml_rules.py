@@ -8,7 +8,7 @@ import pytest
 from bitlane import dml
 from bitlane.dml import BufferTensorDesc, DataType, FeatureLevel
 from bitlane.dml.operators import OperatorDesc
-from support.host.fake_runtime import FakeRuntime
+from support.host.fake_driver import FakeDriver
 
 UNARY = [dml.ElementWiseBitNotOperatorDesc, dml.ElementWiseBitCountOperatorDesc]
 LOGIC = [
@@ -27,7 +27,7 @@ U8 = BufferTensorDesc(DataType.UINT8, [2, 3])
 
 
 def create(desc: OperatorDesc, level: FeatureLevel = FeatureLevel.LEVEL_4_1) -> None:
-    dml.Device(FakeRuntime(), level).create_operator(desc)
+    dml.Device(FakeDriver(), level).create_operator(desc)
 
 
 def refuse(
@@ -38,19 +38,19 @@ def refuse(
     expected: str,
     level: FeatureLevel = FeatureLevel.LEVEL_4_1,
     hresult: str = "E_INVALIDARG",
-    runtime: FakeRuntime | None = None,
+    driver: FakeDriver | None = None,
 ) -> None:
-    runtime = runtime or FakeRuntime()
+    driver = driver or FakeDriver()
     with pytest.raises(dml.DmlError) as caught:
-        dml.Device(runtime, level).create_operator(desc)
+        dml.Device(driver, level).create_operator(desc)
     error = caught.value
     assert (error.tensor, error.field, error.value) == (tensor, field, value)
     assert error.hresult == hresult
     assert expected in error.expected
     for part in (hresult, tensor, field, str(value)):
         assert part in str(error)
-    assert runtime.calls == []
-    assert runtime.allocator.pieces == 0
+    assert driver.calls == []
+    assert driver.allocator.pieces == 0
 
 
 def make(kind: type[OperatorDesc], *tensors: BufferTensorDesc) -> OperatorDesc:

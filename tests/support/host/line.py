@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bitlane.device import Device
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane.links.link import BytesLike
 from bitlane_rtl.abi import CONTROL_BASE, Mode, Op
 from support.models.device import ModelLink
@@ -121,6 +121,6 @@ class LeanLink(LineLink):
 
 def line(**changes: Any) -> tuple[Device, LineLink]:
     link = LineLink(**{"memory_bytes": 8 << 10} | changes)
-    device = Device(Runtime(link))
+    device = Device(Driver(link))
     link.reset_meter()
     return device, link

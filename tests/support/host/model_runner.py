@@ -6,7 +6,7 @@ from typing import Any
 
 from bitlane import dml
 from bitlane.model_file import load_model, prepare, run
-from support.host.fake_runtime import FakeRuntime
+from support.host.fake_driver import FakeDriver
 
 
 def tensor(data_type: str, sizes: list[int], **fields: object) -> dict[str, object]:
@@ -45,23 +45,23 @@ def not_model(commands: list[dict[str, Any]] | None = None) -> dict[str, Any]:
 class Runner:
     """Runs models on a device without a circuit."""
 
-    def __init__(self, folder: Path, runtime: FakeRuntime | None = None) -> None:
+    def __init__(self, folder: Path, driver: FakeDriver | None = None) -> None:
         self.path = folder / "m.json"
-        self.runtime = runtime or FakeRuntime()
+        self.driver = driver or FakeDriver()
         self.lines: list[str] = []
 
     def __call__(self, model: object, *, check: bool = True, cycles: bool = False) -> bool:
         self.path.write_text(json.dumps(model))
-        self.runtime.calls.clear()
+        self.driver.calls.clear()
         loaded = load_model(self.path)
-        with dml.Device(self.runtime) as device:
+        with dml.Device(self.driver) as device:
             prepared = prepare(loaded, device)
-            assert self.runtime.calls == []
+            assert self.driver.calls == []
             return run(
                 prepared,
                 self.lines.append,
                 check=check,
                 read_cycles=(
-                    (lambda: self.runtime.read_register("BUSY_CYCLES")) if cycles else None
+                    (lambda: self.driver.read_register("BUSY_CYCLES")) if cycles else None
                 ),
             )

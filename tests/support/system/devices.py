@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane_sim.link import SimulatorLink
 from bitlane_sim.simulator import Simulator
 
@@ -38,20 +38,20 @@ def opened(url: str) -> Iterator[bitlane.Device]:
     """The device ``url``; every piece of its memory must have been given back in the end."""
     with bitlane.open(url) as device:
         yield device
-        assert device.runtime.allocator.pieces == 0, f"{url}: memory was not given back"
+        assert device.driver.allocator.pieces == 0, f"{url}: memory was not given back"
 
 
-def link_of(device: bitlane.Device | Runtime) -> SimulatorLink:
-    runtime = device if isinstance(device, Runtime) else device.runtime
-    assert isinstance(runtime.link, SimulatorLink)
-    return runtime.link
+def link_of(device: bitlane.Device | Driver) -> SimulatorLink:
+    driver = device if isinstance(device, Driver) else device.driver
+    assert isinstance(driver.link, SimulatorLink)
+    return driver.link
 
 
-def simulator_of(device: bitlane.Device | Runtime) -> Simulator:
+def simulator_of(device: bitlane.Device | Driver) -> Simulator:
     return link_of(device).simulator
 
 
-def heal(device: bitlane.Device | Runtime) -> None:
+def heal(device: bitlane.Device | Driver) -> None:
     """End every fault of the memory. It stays as slow as it is."""
     simulator = simulator_of(device)
     simulator.inject_error()

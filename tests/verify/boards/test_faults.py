@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bitlane.device import Device
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane.errors import BitlaneError
 from bitlane.links import serial_link
 from bitlane.links.serial_link import SerialLink
@@ -76,7 +76,7 @@ def job(port: FaultyPort, seed: int) -> None:
     random = np.random.default_rng(seed)
     a, b = (random.integers(0, 256, 700, np.uint8) for _ in range(2))
     link = SerialLink(port, timeout=SILENCE, clock=lambda: port.seconds)
-    with link, Runtime(link, timeout=SILENCE) as runtime, Device(runtime) as device:
+    with link, Driver(link, timeout=SILENCE) as driver, Device(driver) as device:
         assert (device.bit_xor(a[1:], b[:-1]) == a[1:] ^ b[:-1]).all()
         assert (device.bit_count(a) == np.bitwise_count(a)).all()
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bitlane.device import Device
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.readback.netlist import rtl_model
 from support.boards.session import SILENCE, connect, opened
@@ -21,7 +21,7 @@ def test_a_unary_operator_takes_the_time_of_the_line(
     x = np.random.default_rng(1).integers(0, 256, SIZE, np.uint8)
     port = opened(rtl_model(BOARD), BOARD)
     link = connect(port, BOARD.name)
-    with link, Runtime(link, timeout=SILENCE) as runtime, Device(runtime) as device:
+    with link, Driver(link, timeout=SILENCE) as driver, Device(driver) as device:
         started = port.seconds
         y = device.bit_not(x)
         took = port.seconds - started

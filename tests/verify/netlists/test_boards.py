@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bitlane.device import Device
-from bitlane.driver.driver import Runtime
+from bitlane.driver.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.readback.netlist import rtl_model
 from bitlane_sim.pins import PinModel, PinSimulation
@@ -34,7 +34,7 @@ def traffic(model: PinModel, name: str) -> list[bytes]:
     random = np.random.default_rng(2)
     a, b = (random.integers(0, 1 << 32, 100, np.uint32) for _ in range(2))
     link = connect(port, name)
-    with link, Runtime(link, timeout=SILENCE) as runtime, Device(runtime) as device:
+    with link, Driver(link, timeout=SILENCE) as driver, Device(driver) as device:
         assert (device.bit_xor(a, b) == a ^ b).all()
         assert (device.bit_count(a) == np.bitwise_count(a)).all()
         assert (device.bit_and(a[1:], b[:-1]) == a[1:] & b[:-1]).all()

@@ -1,4 +1,4 @@
-"""A runtime without a link: `models.record` executes the commands.
+"""A driver without a link: `models.record` executes the commands.
 
 It notes every call, so that a test can show that a refusal came before anything was done.
 """
@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from bitlane.driver.allocator import Allocator, Buffer
+from bitlane.driver.allocator import Allocation, Allocator
 from bitlane.driver.commands import Command, encode
 from bitlane.driver.geometry import Geometry
 from bitlane_rtl.abi import RECORD_WORDS, Lane, Op
@@ -30,8 +30,8 @@ class FakeLink:
         pass
 
 
-class FakeRuntime:
-    """``bitlane.driver.driver.Runtime`` as far as ``bitlane.dml`` and model files use it."""
+class FakeDriver:
+    """``bitlane.driver.driver.Driver`` as far as ``bitlane.dml`` and model files use it."""
 
     def __init__(
         self,
@@ -67,10 +67,10 @@ class FakeRuntime:
     def __exit__(self, *_: object) -> None:
         self.closed = True
 
-    def allocate(self, size: int, alignment: int = 64) -> Buffer:
+    def allocate(self, size: int, alignment: int = 64) -> Allocation:
         return self.allocator.allocate(size, alignment)
 
-    def free(self, buffer: Buffer) -> None:
+    def free(self, buffer: Allocation) -> None:
         self.allocator.free(buffer)
 
     def write(self, address: int, data: npt.NDArray[np.uint8]) -> None:
