@@ -3,6 +3,8 @@
 Knows addresses and commands. It never sees a data type, and never computes on data.
 """
 
+import gc
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from numbers import Real
@@ -18,7 +20,7 @@ from bitlane_rtl.abi import ABI_VERSION, CONTROL_BASE, IDENTITY
 from ..closing import Closing
 from ..errors import DeviceError, LinkError, SettingError
 from ..links.link import BytesLike, Link
-from .allocator import Allocation, Allocator
+from .allocator import Allocation, Allocator, OutOfDeviceMemory
 from .commands import Command
 from .control import Control
 from .geometry import Geometry
@@ -53,7 +55,9 @@ class Driver(Closing):
                 for name in ("CAPABILITIES", "GEOMETRY", "MEMORY_BASE", "MEMORY_LAST")
             )
         )
-        self.allocator = Allocator(self.geometry.memory_base, self.geometry.memory_bytes)
+        self._allocator = Allocator(self.geometry.memory_base, self.geometry.memory_bytes)
+        # What nothing refers to any more, until the allocator hears of it.
+        self._discarded: deque[Allocation] = deque()
         self._ring = Ring(link, self._control, self.geometry.slots)
         # Whoever used the device before may have left it busy, faulty or with counts of its own.
         self._ring.clear()
@@ -78,10 +82,26 @@ class Driver(Closing):
                     f" {expected:#x}, a bitlane device of contract version {ABI_VERSION}"
                 )
 
+    @property
+    def allocator(self) -> Allocator:
+        """The memory's bookkeeping, up to date. Not for several threads at once."""
+        while self._discarded:
+            self._allocator.free(self._discarded.popleft())
+        return self._allocator
+
     def allocate(self, size: int, alignment: int = 64) -> Allocation:
         """``size`` bytes of the device's memory. Raises ``OutOfDeviceMemory``."""
         with self._lock:
-            return self.allocator.allocate(size, alignment)
+            try:
+                return self.allocator.allocate(size, alignment)
+            except OutOfDeviceMemory:
+                # What refers to itself in a circle still holds what it no longer needs.
+                gc.collect()
+                return self.allocator.allocate(size, alignment)
+
+    def discard(self, allocation: Allocation) -> None:
+        """Give memory back from anywhere, also from within any other call: without the lock."""
+        self._discarded.append(allocation)
 
     def free(self, buffer: Allocation) -> None:
         """Give memory back. Raises ``DeviceError`` if it is not allocated."""

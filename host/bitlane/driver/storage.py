@@ -1,0 +1,39 @@
+"""Memory of the device that is given back with the last reference to it. Never touches its bytes."""
+
+from weakref import finalize
+
+from ..closing import Closing
+from .driver import Driver
+
+__all__ = ["Storage"]
+
+
+class Storage(Closing):
+    """``size`` bytes of the device's memory from ``address`` on, a multiple of 64.
+
+    ``close`` gives them back, and so does Python once nothing refers to this object: whatever
+    reads or writes the bytes later must hold it. Raises ``OutOfDeviceMemory``.
+    """
+
+    __slots__ = ("__weakref__", "_release", "address", "driver", "size")
+
+    def __init__(self, driver: Driver, size: int) -> None:
+        allocation = driver.allocate(size)
+        self.driver = driver
+        self.address = allocation.address
+        self.size = size
+        self._release = finalize(self, driver.discard, allocation)
+        self._release.atexit = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the bytes have been given back."""
+        return not self._release.alive
+
+    def close(self) -> None:
+        """Give the bytes back. May be called again."""
+        self._release()
+
+    def __repr__(self) -> str:
+        where = "closed" if self.closed else f"at {self.address:#x}"
+        return f"<bitlane Storage: {self.size} bytes, {where}>"
