@@ -1,4 +1,4 @@
-"""Memory of the device that is given back with the last reference to it. Never touches its bytes."""
+"""Device memory that is given back with the last reference to it. Never touches its bytes."""
 
 from weakref import finalize
 
