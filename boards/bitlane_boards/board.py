@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from bitlane_rtl.abi.link import DEFAULT_BAUD, LEAST_DIVIDER
+from bitlane_rtl.abi.frames import DEFAULT_BAUD, LEAST_DIVIDER
 from bitlane_rtl.configuration import Configuration
 
 __all__ = ["CHOICES", "Board", "Family", "Storage"]

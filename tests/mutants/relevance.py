@@ -40,7 +40,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
         "tests/host/driver/test_commands.py",
         "tests/rtl/control",
     ),
-    "abi/link.py": ("tests/host/links/test_frames.py", "tests/rtl/link/test_bridge.py"),
+    "abi/frames.py": ("tests/host/links/test_frames.py", "tests/rtl/link/test_bridge.py"),
     "bit_unit/": ("tests/rtl/bit_unit/test_bit_unit.py",),
     "bit_unit/halves.py": ("tests/rtl/bit_unit/test_halves.py",),
     "bit_unit/logic.py": ("tests/rtl/bit_unit/test_logic.py",),

@@ -7,7 +7,7 @@ from typing import Any
 
 from bitlane.command_line.cli import DONE, Subparsers
 from bitlane.errors import BitlaneError
-from bitlane_rtl.abi.link import DEFAULT_BAUD
+from bitlane_rtl.abi.frames import DEFAULT_BAUD
 
 from .. import Board, boards
 

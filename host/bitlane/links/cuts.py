@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.link import Request
+from bitlane_rtl.abi.frames import Request
 
 from .frames import answer_line_bytes, request_line_bytes
 

@@ -1,6 +1,6 @@
 """Frames of the serial link as bytes on the line: making requests, taking answers apart.
 
-States in code what ``bitlane_rtl.abi.link`` states in words. Keeps nothing between frames but the
+States in code what ``bitlane_rtl.abi.frames`` states in words. Keeps nothing between frames but the
 start of one that has not come in full, and never raises for what comes from the line.
 """
 
@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Final
 from zlib import crc32
 
-from bitlane_rtl.abi.link import (
+from bitlane_rtl.abi.frames import (
     ANSWER_HEADER_BYTES,
     CRC_BYTES,
     DELIMITER,
@@ -52,7 +52,7 @@ class Reply:
 
     sequence: int
     kind: int
-    """An ``abi.link.Answer``, or a number that the contract does not have."""
+    """An ``abi.frames.Answer``, or a number that the contract does not have."""
     interrupt: bool
     data: bytes
 

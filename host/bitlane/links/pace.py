@@ -5,7 +5,7 @@ Wrong guesses cost time only: a frame is smaller, or sent once more, than needed
 
 from typing import Final
 
-from bitlane_rtl.abi.link import FRAME_DATA_BYTES, REPETITIONS
+from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, REPETITIONS
 
 from .frames import request_room
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from bitlane.errors import LinkError
-from bitlane_rtl.abi.link import DEFAULT_BAUD
+from bitlane_rtl.abi.frames import DEFAULT_BAUD
 
 from .serial_link import DEFAULT_TIMEOUT, Port, SerialLink
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
 from bitlane.links.link import BytesLike, Link
-from bitlane_rtl.abi.link import HELLO_BYTES, LINK_VERSION, SEQUENCES, Answer, Request
+from bitlane_rtl.abi.frames import HELLO_BYTES, LINK_VERSION, SEQUENCES, Answer, Request
 
 from .cuts import Cuts
 from .frames import (

@@ -1,6 +1,6 @@
 """The requests in flight: sequence numbers, what may be sent next, what an answer tells.
 
-Keeps the rules of ``bitlane_rtl.abi.link``, foremost: nothing is sent that could change what an
+Keeps the rules of ``bitlane_rtl.abi.frames``, foremost: nothing is sent that could change what an
 unanswered read gives, because a read whose answer is lost is executed again. Knows no clock.
 
 The line keeps its order. So an answer tells that whatever was sent before the request that it
@@ -12,7 +12,7 @@ from typing import Final
 
 from bitlane.errors import LinkError
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.link import RECEIVE_BYTES, REPETITIONS, SEQUENCES, Answer, Request
+from bitlane_rtl.abi.frames import RECEIVE_BYTES, REPETITIONS, SEQUENCES, Answer, Request
 
 from .cuts import Cuts, Part
 from .frames import (

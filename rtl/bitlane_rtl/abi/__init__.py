@@ -2,7 +2,7 @@
 
 The circuit's layouts, the driver's packing and the register page of the documentation are all
 derived from this package, so that they cannot drift. Nothing here may depend on another package.
-`link` holds the frames of the serial link; all else can be had from here.
+`frames` holds those of the serial line; all else can be had from here.
 
 Units: addresses and sizes in bytes unless a name says otherwise; a *word* is 32 bits.
 """

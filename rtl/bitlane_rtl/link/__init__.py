@@ -1,1 +1,1 @@
-"""The serial link: from a UART's pins to memory and control window. `abi.link` is its contract."""
+"""From a UART's pins to memory and control window, and back. `abi.frames` is the contract."""

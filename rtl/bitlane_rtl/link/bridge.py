@@ -10,7 +10,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import CONTROL_BASE, WORD_BYTES
-from ..abi.link import (
+from ..abi.frames import (
     FRAME_DATA_BYTES,
     HELLO_BYTES,
     INTERRUPT_BIT,

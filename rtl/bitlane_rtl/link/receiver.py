@@ -11,7 +11,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..abi.link import CRC_BYTES, RECEIVE_BYTES, REQUEST_HEADER_BYTES, SEQUENCES, Request
+from ..abi.frames import CRC_BYTES, RECEIVE_BYTES, REQUEST_HEADER_BYTES, SEQUENCES, Request
 from .checksum import Checksum
 from .cobs import CobsDecoder
 from .uart import Received

@@ -18,7 +18,7 @@ __all__ = ["SerialLink"]
 
 
 class SerialLink(wiring.Component):
-    """The board's side of the serial link, whose contract is `abi.link`.
+    """The board's side of the serial link, whose contract is `abi.frames`.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi.link import CRC_BYTES, DELIMITER
+from ..abi.frames import CRC_BYTES, DELIMITER
 from .checksum import Checksum
 from .one_hot import ALWAYS, follow
 
@@ -35,7 +35,7 @@ class _State(data.Struct):
 
 
 class AnswerTransmitter(wiring.Component):
-    """Frames answers, as `abi.link` says.
+    """Frames answers, as `abi.frames` says.
 
     Members
     -------

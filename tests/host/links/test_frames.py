@@ -18,7 +18,7 @@ from bitlane.links.frames import (
     request_line_bytes,
     request_room,
 )
-from bitlane_rtl.abi.link import DEFAULT_BAUD, Request
+from bitlane_rtl.abi.frames import DEFAULT_BAUD, Request
 from support.link.frames import answer_line, backward_cobs, cobs_decode
 
 # Zeros and long runs without any are what COBS is about.

@@ -11,7 +11,7 @@ from bitlane.errors import LinkError
 from bitlane.links.frames import encode_request
 from bitlane.links.serial_link import SerialLink
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.link import Answer, Request
+from bitlane_rtl.abi.frames import Answer, Request
 from support.board.line import ModelPort, connected
 from support.board.model import BoardModel, MemoryDevice
 from support.link.frames import Reply, answer_line

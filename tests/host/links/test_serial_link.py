@@ -11,7 +11,7 @@ from bitlane.errors import LinkError
 from bitlane.links.link import BytesLike
 from bitlane.links.serial_link import SerialLink
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
-from bitlane_rtl.abi.link import Request
+from bitlane_rtl.abi.frames import Request
 from support.board.line import BYTE_SECONDS, ModelPort, connected
 from support.board.model import BoardModel, MemoryDevice
 from support.link.frames import request_in

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
-from bitlane_rtl.abi.link import Answer
+from bitlane_rtl.abi.frames import Answer
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.link.bridge import Bridge
 from support.link.frames import Reply, given_out, hello, read, request, write

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from bitlane_rtl.abi.link import FRAME_DATA_BYTES, Answer
+from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, Answer
 from support.link.bench import DIVIDER, LinkBench, start
 from support.link.frames import lines, read, replies, uart_bytes, uart_levels, write
 

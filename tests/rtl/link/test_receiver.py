@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from bitlane_rtl.abi.link import RECEIVE_BYTES, Request
+from bitlane_rtl.abi.frames import RECEIVE_BYTES, Request
 from bitlane_rtl.link.receiver import RequestReceiver
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
 from support.link.frames import cobs_encode, frame, given_out, hello, read, request, with_crc, write

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.link import REPETITIONS, Answer, Request
+from bitlane_rtl.abi.frames import REPETITIONS, Answer, Request
 from bitlane_rtl.configuration import Configuration
 from support.link.bench import (
     DIVIDER,

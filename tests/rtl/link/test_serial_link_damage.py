@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from bitlane_rtl.abi.link import Answer
+from bitlane_rtl.abi.frames import Answer
 from support.link.bench import DIVIDER, LinkBench, assert_same_events, start
 from support.link.frames import (
     Levels,

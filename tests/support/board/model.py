@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
-from bitlane_rtl.abi.link import (
+from bitlane_rtl.abi.frames import (
     FRAME_DATA_BYTES,
     LINK_VERSION,
     RECEIVE_BYTES,

@@ -21,7 +21,7 @@ from bitlane_rtl.abi import (
     Op,
     register,
 )
-from bitlane_rtl.abi.link import FRAME_DATA_BYTES, RECEIVE_BYTES, Request
+from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, RECEIVE_BYTES, Request
 from bitlane_sim.pins import PinModel, PinSimulation
 from support.rtl.random_records import random_record
 from support.rtl.records import Task, pack

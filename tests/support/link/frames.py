@@ -1,4 +1,4 @@
-"""Lines and frames of the serial link, byte by byte, as `abi.link` describes them.
+"""Lines and frames of the serial link, byte by byte, as `abi.frames` describes them.
 
 Written apart from both the circuit and the driver, so that neither checks itself. Slow and plain.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.link import INTERRUPT_BIT, Answer, Request
+from bitlane_rtl.abi.frames import INTERRUPT_BIT, Answer, Request
 
 __all__ = [
     "Levels",

@@ -1,4 +1,4 @@
-"""The contract of the serial link: frames between host and board. Plain data only.
+"""The contract of frames on the serial line, between host and board. Plain data only.
 
 A frame is its bytes and the CRC-32 of them (least significant byte first, the one of zlib and
 Ethernet), framed with COBS (Cheshire and Baker, 1999) so that no byte is zero, and a zero, the
