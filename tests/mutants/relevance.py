@@ -15,9 +15,9 @@ AROUND_ENGINE = (
     "bus/shared_sram.py",
     "bus/sram.py",
     "bus/storage.py",
-    "link/",
+    "serial/",
 )
-"""What only boards have: their memories and the link."""
+"""What only boards have: their memories and the serial bridge."""
 
 _ENGINE = (
     "tests/rtl/test_engine.py",
@@ -29,8 +29,8 @@ _ENGINE = (
     "tests/sim/test_bench.py",
 )
 _BOARD = (
-    "tests/rtl/link/test_serial_link.py",
-    "tests/rtl/link/test_serial_link_damage.py",
+    "tests/rtl/serial/test_serial_bridge.py",
+    "tests/rtl/serial/test_serial_bridge_damage.py",
     "tests/system/test_board_memories.py",
 )
 
@@ -40,7 +40,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
         "tests/host/driver/test_commands.py",
         "tests/rtl/control",
     ),
-    "abi/frames.py": ("tests/host/links/test_frames.py", "tests/rtl/link/test_bridge.py"),
+    "abi/frames.py": ("tests/host/links/test_frames.py", "tests/rtl/serial/test_executor.py"),
     "bit_unit/": ("tests/rtl/bit_unit/test_bit_unit.py",),
     "bit_unit/halves.py": ("tests/rtl/bit_unit/test_halves.py",),
     "bit_unit/logic.py": ("tests/rtl/bit_unit/test_logic.py",),
@@ -66,13 +66,13 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "datapath/spans.py": ("tests/rtl/datapath/test_reader.py",),
     "datapath/repack.py": ("tests/rtl/datapath/test_repack.py",),
     "datapath/writer.py": ("tests/rtl/datapath/test_writer.py",),
-    "link/bridge.py": ("tests/rtl/link/test_bridge.py",),
-    "link/checksum.py": ("tests/rtl/link/test_checksum.py",),
-    "link/cobs.py": ("tests/rtl/link/test_cobs.py",),
-    "link/receiver.py": ("tests/rtl/link/test_receiver.py",),
-    "link/transmitter.py": ("tests/rtl/link/test_transmitter.py",),
-    "link/uart.py": ("tests/rtl/link/test_uart.py",),
-    "link/": ("tests/rtl/link/test_serial_link.py", "tests/rtl/link/test_efficiency.py"),
+    "serial/executor.py": ("tests/rtl/serial/test_executor.py",),
+    "serial/checksum.py": ("tests/rtl/serial/test_checksum.py",),
+    "serial/cobs.py": ("tests/rtl/serial/test_cobs.py",),
+    "serial/receiver.py": ("tests/rtl/serial/test_receiver.py",),
+    "serial/transmitter.py": ("tests/rtl/serial/test_transmitter.py",),
+    "serial/uart.py": ("tests/rtl/serial/test_uart.py",),
+    "serial/": ("tests/rtl/serial/test_serial_bridge.py", "tests/rtl/serial/test_efficiency.py"),
     "ports/read_arbiter.py": ("tests/rtl/ports/test_read_arbiter.py",),
     "ports/": ("tests/rtl/bus/test_shared_sram.py",),
     "streams/queue.py": ("tests/rtl/streams/test_queue.py",),

@@ -1,4 +1,4 @@
-"""The circuit of a board, without pins and clock: link, engine and memory. Wires only."""
+"""The circuit of a board, without pins and clock: bridge, engine and memory. Wires only."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from bitlane_rtl.bus.banks import BankedMemory
 from bitlane_rtl.bus.shared_sram import SharedSram
 from bitlane_rtl.bus.storage import BlockRam, SinglePortRam
 from bitlane_rtl.engine import Engine
-from bitlane_rtl.link.serial_link import SerialLink
+from bitlane_rtl.serial.serial_bridge import SerialBridge
 
 from ..board import Board, Storage
 
@@ -18,7 +18,7 @@ __all__ = ["Top"]
 
 
 class Top(wiring.Component):
-    """An `Engine` and its memory behind a `SerialLink`.
+    """An `Engine` and its memory behind a `SerialBridge`.
 
     Members
     -------
@@ -52,18 +52,18 @@ class Top(wiring.Component):
         m = Module()
         board, configuration = self._board, self._board.configuration
         m.submodules.engine = engine = Engine(configuration)
-        m.submodules.link = link = SerialLink(configuration, board.divider)
+        m.submodules.bridge = bridge = SerialBridge(configuration, board.divider)
         m.submodules.memory = memory = self._memory(m, two_readers=hasattr(engine, "read_b"))
-        wiring.connect(m, link.control, engine.control)
-        wiring.connect(m, link.memory, memory.host)
+        wiring.connect(m, bridge.control, engine.control)
+        wiring.connect(m, bridge.memory, memory.host)
         wiring.connect(m, engine.read_a, memory.a)
         wiring.connect(m, engine.write, memory.write)
         if hasattr(engine, "read_b"):
             wiring.connect(m, engine.read_b, memory.b)
         m.d.comb += [
-            link.rx.eq(self.rx),
-            self.tx.eq(link.tx),
-            link.interrupt.eq(engine.irq),
+            bridge.rx.eq(self.rx),
+            self.tx.eq(bridge.tx),
+            bridge.interrupt.eq(engine.irq),
             self.busy.eq(engine.busy),
             self.fault.eq(engine.fault),
         ]

@@ -19,7 +19,7 @@ from bitlane.links.frames import (
     request_room,
 )
 from bitlane_rtl.abi.frames import DEFAULT_BAUD, Request
-from support.link.frames import answer_line, backward_cobs, cobs_decode
+from support.serial.frames import answer_line, backward_cobs, cobs_decode
 
 # Zeros and long runs without any are what COBS is about.
 CONTENTS = st.one_of(

@@ -14,7 +14,7 @@ from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import Answer, Request
 from support.board.line import ModelPort, connected
 from support.board.model import BoardModel, MemoryDevice
-from support.link.frames import Reply, answer_line
+from support.serial.frames import Reply, answer_line
 
 BASE = 0x1000
 

@@ -14,7 +14,7 @@ from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
 from bitlane_rtl.abi.frames import Request
 from support.board.line import BYTE_SECONDS, ModelPort, connected
 from support.board.model import BoardModel, MemoryDevice
-from support.link.frames import request_in
+from support.serial.frames import request_in
 
 BASE = 0x1000
 KIB = 1024

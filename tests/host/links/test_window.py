@@ -11,7 +11,7 @@ from bitlane.links.pace import Pace, Patience
 from bitlane.links.window import Counts, Window
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import RECEIVE_BYTES, Answer, Request
-from support.link.frames import request_in
+from support.serial.frames import request_in
 
 Sent = tuple[int, Request, int, int]
 

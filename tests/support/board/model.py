@@ -18,7 +18,7 @@ from bitlane_rtl.abi.frames import (
     Answer,
     Request,
 )
-from support.link.frames import DELIMITER, Reply, answer_line, request_in
+from support.serial.frames import DELIMITER, Reply, answer_line, request_in
 
 __all__ = ["BoardModel", "BoardRules", "Device", "MemoryDevice"]
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, Answer
-from support.link.bench import DIVIDER, LinkBench, start
-from support.link.frames import lines, read, replies, uart_bytes, uart_levels, write
+from support.serial.bench import DIVIDER, SerialBench, start
+from support.serial.frames import lines, read, replies, uart_bytes, uart_levels, write
 
 FRAMES = 128
 """64 KiB."""
@@ -19,8 +19,8 @@ Record = Callable[[str, object], None]
 
 
 @pytest.fixture(scope="module")
-def bench() -> LinkBench:
-    return LinkBench()
+def bench() -> SerialBench:
+    return SerialBench()
 
 
 def blocks(reads: bool, writes: bool) -> list[bytes]:
@@ -37,7 +37,7 @@ def blocks(reads: bool, writes: bool) -> list[bytes]:
     return requests
 
 
-def transfer(bench: LinkBench, requests: Sequence[bytes]) -> tuple[int, int, list[int]]:
+def transfer(bench: SerialBench, requests: Sequence[bytes]) -> tuple[int, int, list[int]]:
     """Send all requests without waiting for answers.
 
     Returns the cycles from the first bit of the first request to the last bit of the last answer,
@@ -65,7 +65,7 @@ def report(record: Record, name: str, cycles: int) -> None:
     )
 
 
-def test_writes_alone(bench: LinkBench, record_property: Record) -> None:
+def test_writes_alone(bench: SerialBench, record_property: Record) -> None:
     """The requests' last bit is followed by the last answer alone."""
     cycles, sending, _ = transfer(bench, blocks(reads=False, writes=True))
     report(record_property, "up", cycles)
@@ -73,7 +73,7 @@ def test_writes_alone(bench: LinkBench, record_property: Record) -> None:
     assert share(cycles) >= 0.95
 
 
-def test_reads_alone(bench: LinkBench, record_property: Record) -> None:
+def test_reads_alone(bench: SerialBench, record_property: Record) -> None:
     """The answers' bytes follow each other without a gap, all 64 KiB of them."""
     cycles, _, begins = transfer(bench, blocks(reads=True, writes=False))
     report(record_property, "down", cycles)
@@ -81,7 +81,7 @@ def test_reads_alone(bench: LinkBench, record_property: Record) -> None:
     assert share(cycles) >= 0.95
 
 
-def test_both_at_once(bench: LinkBench, record_property: Record) -> None:
+def test_both_at_once(bench: SerialBench, record_property: Record) -> None:
     cycles, _, _ = transfer(bench, blocks(reads=True, writes=True))
     report(record_property, "up and 64 KiB down at once", cycles)
     assert share(cycles) >= 0.90

@@ -6,7 +6,7 @@ from zlib import crc32
 
 import pytest
 
-from bitlane_rtl.link.checksum import Checksum
+from bitlane_rtl.serial.checksum import Checksum
 from support.rtl.streams import simulate
 
 STEP = 9

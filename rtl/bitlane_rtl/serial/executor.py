@@ -26,7 +26,7 @@ from .one_hot import ALWAYS, follow
 from .receiver import Kind
 from .transmitter import AnswerByte
 
-__all__ = ["Bridge"]
+__all__ = ["RequestExecutor"]
 
 _SIZE_BITS = FRAME_DATA_BYTES.bit_length()
 _WORD_BITS = (WORD_BYTES - 1).bit_length()
@@ -110,7 +110,7 @@ class _Request:
         """What becomes of ``place``; in ``check`` the address of the last byte."""
 
 
-class Bridge(wiring.Component):
+class RequestExecutor(wiring.Component):
     """Executes requests.
 
     Parameters

@@ -9,11 +9,11 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_rtl.link.transmitter import AnswerByte, AnswerTransmitter
-from bitlane_rtl.link.uart import UartTransmitter
-from support.link.frames import answer_content, answer_line, uart_bytes
+from bitlane_rtl.serial.transmitter import AnswerByte, AnswerTransmitter
+from bitlane_rtl.serial.uart import UartTransmitter
 from support.rtl.compiled import compiled
 from support.rtl.streams import STALLS, Sink, Source, Stalls
+from support.serial.frames import answer_content, answer_line, uart_bytes
 
 
 def payloads(contents: Sequence[bytes]) -> list[dict[str, int]]:

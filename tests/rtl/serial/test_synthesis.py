@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.link.serial_link import SerialLink
+from bitlane_rtl.serial.serial_bridge import SerialBridge
 from support.rtl.synthesis import synthesise
 
 CONFIGURATION = Configuration(data_width=32, address_width=17, memory_bytes=1 << 17, block_ram=True)
@@ -20,7 +20,7 @@ LIMIT = 520
 
 @pytest.mark.parametrize("family", ["ice40", "ecp5", "gowin"])
 def test_serial_link(family: str, record_property: Callable[[str, object], None]) -> None:
-    cells = synthesise(SerialLink(CONFIGURATION, 8), family)
+    cells = synthesise(SerialBridge(CONFIGURATION, 8), family)
     largest = sorted(cells.items(), key=lambda item: -item[1])
     listed = ", ".join(f"{count} {name}" for name, count in largest)
     record_property("report", f"serial link, {family}: {listed}")

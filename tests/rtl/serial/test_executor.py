@@ -1,4 +1,4 @@
-"""The bridge executes requests whole or not at all, in order, and never a write twice."""
+"""The executor executes requests whole or not at all, in order, and never a write twice."""
 
 import random
 from collections import defaultdict
@@ -12,11 +12,11 @@ import pytest
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
 from bitlane_rtl.abi.frames import Answer
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.link.bridge import Bridge
-from support.link.frames import Reply, given_out, hello, read, request, write
-from support.link.ports import AnswerSink, Memory, Window
+from bitlane_rtl.serial.executor import RequestExecutor
 from support.rtl.compiled import compiled
 from support.rtl.streams import NO_STALLS, STALLS, Source, Stalls, simulate
+from support.serial.frames import Reply, given_out, hello, read, request, write
+from support.serial.ports import AnswerSink, Memory, Window
 
 CONFIGURATION = Configuration(
     data_width=32, address_width=20, memory_base=0x1_0000, memory_bytes=0x1_0000
@@ -32,7 +32,7 @@ def filled(seed: int, bits: int) -> dict[int, int]:
 
 
 class Bench:
-    """A bridge with storage behind it and requests before it."""
+    """An executor with storage behind it and requests before it."""
 
     def __init__(
         self,
@@ -43,10 +43,10 @@ class Bench:
     ) -> None:
         self._simulate: Callable[..., None]
         if configuration is CONFIGURATION:
-            self.dut, circuit = compiled(Bridge, configuration)
+            self.dut, circuit = compiled(RequestExecutor, configuration)
             self._simulate = circuit.simulate
         else:
-            self.dut = Bridge(configuration)
+            self.dut = RequestExecutor(configuration)
             self._simulate = partial(simulate, self.dut)
         self.stalls = stalls
         self.haste = haste

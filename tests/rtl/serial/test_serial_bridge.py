@@ -9,15 +9,15 @@ import pytest
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import REPETITIONS, Answer, Request
 from bitlane_rtl.configuration import Configuration
-from support.link.bench import (
+from support.serial.bench import (
     DIVIDER,
     LAG,
-    LinkBench,
+    SerialBench,
     assert_same_events,
     assert_same_storage,
     start,
 )
-from support.link.frames import (
+from support.serial.frames import (
     Reply,
     frame,
     hello,
@@ -32,11 +32,11 @@ from support.link.frames import (
 
 
 @pytest.fixture(scope="module")
-def bench() -> LinkBench:
-    return LinkBench()
+def bench() -> SerialBench:
+    return SerialBench()
 
 
-def test_an_answer_begins_after_its_latency(bench: LinkBench) -> None:
+def test_an_answer_begins_after_its_latency(bench: SerialBench) -> None:
     start(bench)
     data, identity = b"\x00\xff", bytes([1, 0, 0, 8, 0x0D, 0x0C, 0x0B, 0x0A])
     for content, answer in (
@@ -54,7 +54,7 @@ def test_an_answer_begins_after_its_latency(bench: LinkBench) -> None:
         assert np.diff(begins).tolist() == [10 * DIVIDER] * (len(line) - 1)
 
 
-def test_requests_one_after_the_other(bench: LinkBench) -> None:
+def test_requests_one_after_the_other(bench: SerialBench) -> None:
     rules = start(bench)
     rng = random.Random(1)
     for _ in range(150):
@@ -68,7 +68,7 @@ def test_requests_one_after_the_other(bench: LinkBench) -> None:
 
 @pytest.mark.parametrize("stalls", [False, True])
 @pytest.mark.parametrize("gap", [0, 5, 200])
-def test_windows_of_requests(bench: LinkBench, gap: int, stalls: bool) -> None:
+def test_windows_of_requests(bench: SerialBench, gap: int, stalls: bool) -> None:
     """As many as the board buffers, back to back."""
     bench.stall(stalls)
     rules = start(bench, 200)
@@ -88,7 +88,7 @@ CONTENTS = [bytes, lambda size: b"\xff" * size, random.Random(3).randbytes]
 
 
 @pytest.mark.parametrize("fill", CONTENTS, ids=["zeros", "ones", "random"])
-def test_sizes_at_which_blocks_are_full(bench: LinkBench, fill: Any) -> None:
+def test_sizes_at_which_blocks_are_full(bench: SerialBench, fill: Any) -> None:
     rules = start(bench)
     for size in (1, 240, *range(243, 258), 498, *range(500, 513)):
         line = frame(write(rules.expected, 77, fill(size)))
@@ -97,7 +97,7 @@ def test_sizes_at_which_blocks_are_full(bench: LinkBench, fill: Any) -> None:
     assert_same_storage(bench, rules)
 
 
-def test_numbers_go_round(bench: LinkBench) -> None:
+def test_numbers_go_round(bench: SerialBench) -> None:
     rules = start(bench, 3)
     for _ in range(6):
         contents = [read(rules.expected + n, 0, 0) for n in range(REPETITIONS)]
@@ -109,7 +109,7 @@ def test_numbers_go_round(bench: LinkBench) -> None:
 
 @pytest.mark.parametrize("ahead", [0, 1, 2, 126, 127, 128, 129, 200, 254, 255])
 @pytest.mark.parametrize("expected", [0, 1, 128, 255])
-def test_sequence_rules(bench: LinkBench, expected: int, ahead: int) -> None:
+def test_sequence_rules(bench: SerialBench, expected: int, ahead: int) -> None:
     """Taken, a gap, or a repetition; and the expected request is taken after it."""
     rules = start(bench, expected)
     for number in (expected + ahead, expected + ahead, expected, expected + 1):
@@ -118,7 +118,7 @@ def test_sequence_rules(bench: LinkBench, expected: int, ahead: int) -> None:
     assert_same_events(bench, rules)
 
 
-def test_a_write_that_is_repeated_is_executed_once(bench: LinkBench) -> None:
+def test_a_write_that_is_repeated_is_executed_once(bench: SerialBench) -> None:
     start(bench)
     contents = [write(n, 8 * n, bytes([n] * 8)) for n in range(20)]
     answers = [Reply(n, Answer.DONE) for n in range(20)]
@@ -129,7 +129,7 @@ def test_a_write_that_is_repeated_is_executed_once(bench: LinkBench) -> None:
     ]
 
 
-def test_a_register_that_is_written_again_is_written_once(bench: LinkBench) -> None:
+def test_a_register_that_is_written_again_is_written_once(bench: SerialBench) -> None:
     start(bench)
     line = frame(write(0, CONTROL_BASE + 0x1C, b"\x01\x00\x00\x00"))
     for _ in range(3):
@@ -160,7 +160,7 @@ def test_a_register_that_is_written_again_is_written_once(bench: LinkBench) -> N
     ],
 )
 def test_addresses_that_are_refused(
-    bench: LinkBench, address: int, size: int, answer: Answer
+    bench: SerialBench, address: int, size: int, answer: Answer
 ) -> None:
     rules = start(bench)
     data = random.Random(address).randbytes(size)
@@ -174,7 +174,7 @@ def test_addresses_that_are_refused(
     assert_same_storage(bench, rules)
 
 
-def test_a_ping_tells_the_interrupt_line(bench: LinkBench) -> None:
+def test_a_ping_tells_the_interrupt_line(bench: SerialBench) -> None:
     start(bench)
     for number, level in enumerate([False, True, True, False]):
         bench.interrupt(level)
@@ -182,7 +182,7 @@ def test_a_ping_tells_the_interrupt_line(bench: LinkBench) -> None:
         assert answers == [Reply(number, Answer.DONE, interrupt=level)]
 
 
-def test_more_than_the_board_buffers_is_dropped_and_asked_for_again(bench: LinkBench) -> None:
+def test_more_than_the_board_buffers_is_dropped_and_asked_for_again(bench: SerialBench) -> None:
     """Six long answers hold the bridge up while six long writes come in."""
     rules = start(bench)
     reads = [read(n, 512 * n, 512) for n in range(6)]
@@ -199,7 +199,7 @@ def test_more_than_the_board_buffers_is_dropped_and_asked_for_again(bench: LinkB
     assert_same_storage(bench, rules)
 
 
-def test_the_line_before_a_session_is_no_part_of_it(bench: LinkBench) -> None:
+def test_the_line_before_a_session_is_no_part_of_it(bench: SerialBench) -> None:
     start(bench)
     for junk in (b"\x55" * 7, frame(hello(3, 9))[:-3], bytes(range(1, 256)) * 3):
         assert bench.exchange(junk) == b""
@@ -213,7 +213,7 @@ def test_another_memory_and_divider() -> None:
     configuration = Configuration(
         data_width=32, address_width=16, memory_base=0x1000, memory_bytes=0x3000
     )
-    bench = LinkBench(configuration, 11, stalls=True)
+    bench = SerialBench(configuration, 11, stalls=True)
     rules = start(bench)
     rng = random.Random(8)
     for _ in range(100):

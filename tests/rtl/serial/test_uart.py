@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane_rtl.link.uart import UartReceiver, UartTransmitter
-from support.link.frames import uart_bytes, uart_levels
+from bitlane_rtl.serial.uart import UartReceiver, UartTransmitter
 from support.rtl.streams import STALLS, Source, Stalls, simulate
+from support.serial.frames import uart_bytes, uart_levels
 
 DIVIDERS = (8, 9, 13, 255, 256)
 

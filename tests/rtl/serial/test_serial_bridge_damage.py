@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.abi.frames import Answer
-from support.link.bench import DIVIDER, LinkBench, assert_same_events, start
-from support.link.frames import (
+from support.serial.bench import DIVIDER, SerialBench, assert_same_events, start
+from support.serial.frames import (
     Levels,
     frame,
     lines,
@@ -20,8 +20,8 @@ from support.link.frames import (
 
 
 @pytest.fixture(scope="module")
-def bench() -> LinkBench:
-    return LinkBench()
+def bench() -> SerialBench:
+    return SerialBench()
 
 
 def damaged(line: bytes, rng: random.Random) -> bytes:
@@ -43,7 +43,7 @@ def damaged(line: bytes, rng: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_frame_by_frame(bench: LinkBench, seed: int) -> None:
+def test_frame_by_frame(bench: SerialBench, seed: int) -> None:
     """Every answer and every write is the one that the rules give."""
     rng = random.Random(seed)
     rules = start(bench, rng.randrange(256))
@@ -60,7 +60,7 @@ def test_frame_by_frame(bench: LinkBench, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_window_by_window(bench: LinkBench, seed: int) -> None:
+def test_window_by_window(bench: SerialBench, seed: int) -> None:
     """Frames back to back. When a complaint is sent is the board's business; the rest is exact."""
     rng = random.Random(100 + seed)
     rules = start(bench, rng.randrange(256))
@@ -88,7 +88,7 @@ def noisy(levels: Levels, rng: np.random.Generator, rate: float) -> Levels:
 
 @pytest.mark.parametrize("rate", [1e-5, 1e-4, 1e-3])
 @pytest.mark.parametrize("seed", range(3))
-def test_noise_on_the_line(bench: LinkBench, rate: float, seed: int) -> None:
+def test_noise_on_the_line(bench: SerialBench, rate: float, seed: int) -> None:
     """Writes are sent in windows, from the first one that has no answer, until all have one."""
     rng = np.random.default_rng([seed, int(1 / rate)])
     start(bench, 0)
@@ -113,7 +113,7 @@ def test_noise_on_the_line(bench: LinkBench, rate: float, seed: int) -> None:
     assert events == [(16 * n + at, contents[n][8 + at]) for n in range(100) for at in range(16)]
 
 
-def test_a_break_on_the_line(bench: LinkBench) -> None:
+def test_a_break_on_the_line(bench: SerialBench) -> None:
     """The line is low for long, at any point of a frame."""
     rules = start(bench)
     levels = uart_levels(frame(write(0, 0, b"abc")), DIVIDER)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bitlane_rtl.link.cobs import CobsDecoder
-from support.link.frames import cobs_decode, cobs_encode
+from bitlane_rtl.serial.cobs import CobsDecoder
 from support.rtl.streams import simulate
+from support.serial.frames import cobs_decode, cobs_encode
 
 ERROR = -1
 """In place of a byte: one without a stop bit."""

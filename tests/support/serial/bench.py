@@ -1,4 +1,4 @@
-"""A serial link between a line and storage, compiled, to test it at its pins for long.
+"""A serial bridge between a line and storage, compiled, to test it at its pins for long.
 
 The line is what it is on a board: a level in every cycle. UART and frames are the test's.
 """
@@ -14,18 +14,18 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
 from bitlane_rtl.abi.frames import Answer
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.link.serial_link import SerialLink
+from bitlane_rtl.serial.serial_bridge import SerialBridge
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
 from bitlane_sim.evaluator import Access, StoragePort
 from support.board.model import BoardRules, MemoryDevice
-from support.link.frames import Levels, Reply, frame, hello, replies, uart_bytes, uart_levels
+from support.serial.frames import Levels, Reply, frame, hello, replies, uart_bytes, uart_levels
 
 __all__ = [
     "CONFIGURATION",
     "DIVIDER",
     "LAG",
     "Event",
-    "LinkBench",
+    "SerialBench",
     "assert_same_events",
     "assert_same_storage",
     "start",
@@ -45,17 +45,17 @@ _EVENT_ADDRESS_BITS = 16
 
 @dataclass(frozen=True)
 class Event:
-    """A write that the link made: a byte of memory or a word of the control window."""
+    """A write that the bridge made: a byte of memory or a word of the control window."""
 
     address: int
     data: int
 
 
 class _Bench(wiring.Component):
-    """The link; a player and a recorder of the line; stalls and a log of writes for its memory."""
+    """The bridge; a player and a recorder of its line; stalls and a log of its memory's writes."""
 
     def __init__(self, configuration: Configuration, divider: int) -> None:
-        self._link = SerialLink(configuration, divider)
+        self._bridge = SerialBridge(configuration, divider)
         width = configuration.address_width
         super().__init__(
             {
@@ -87,7 +87,7 @@ class _Bench(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         io: Any = self
-        m.submodules.link = link = self._link
+        m.submodules.bridge = bridge = self._bridge
         cycle = Signal(_LINE_ADDRESS_BITS + 3)
         player = Signal(8, init=0xFF)
         recorder = Signal(8)
@@ -95,10 +95,10 @@ class _Bench(wiring.Component):
             # The levels of the next eight cycles are asked for in the first of these eight.
             io.line_enable.eq(cycle[:3] == 0),
             io.line_address.eq(cycle[3:]),
-            link.rx.eq(player[0]),
-            link.interrupt.eq(io.interrupt),
+            bridge.rx.eq(player[0]),
+            bridge.interrupt.eq(io.interrupt),
             io.record_enable.eq(cycle[:3] == 7),
-            io.record_data.eq(Cat(recorder[1:], link.tx)),
+            io.record_data.eq(Cat(recorder[1:], bridge.tx)),
         ]
         m.d.sync += [
             cycle.eq(cycle + 1),
@@ -106,7 +106,7 @@ class _Bench(wiring.Component):
             recorder.eq(io.record_data),
         ]
 
-        memory, control = link.memory, link.control
+        memory, control = bridge.memory, bridge.control
         noise = Signal(16, init=1)
         m.d.sync += noise.eq(Cat(noise[1:], noise[0] ^ noise[2] ^ noise[3] ^ noise[5]))
         access = Signal()
@@ -173,8 +173,8 @@ _STORAGE = (
 )
 
 
-class LinkBench:
-    """Plays levels on the link's ``rx``, and tells what it did.
+class SerialBench:
+    """Plays levels on the bridge's ``rx``, and tells what it did.
 
     ``memory`` and ``window`` hold random bytes, which reads see and writes change. The first byte
     of ``memory`` has address 0.
@@ -260,21 +260,21 @@ class LinkBench:
         return [Event(int(address), int(data)) for data, address in words[places]]
 
 
-def rules_of(bench: LinkBench, expected: int) -> BoardRules:
+def rules_of(bench: SerialBench, expected: int) -> BoardRules:
     device = MemoryDevice(bench.configuration.memory_base, bench.configuration.memory_bytes)
     device.memory[:] = bench.memory[device.memory_base :].tobytes()
     device.window[:] = bench.window.tobytes()
     return BoardRules(device, expected=expected)
 
 
-def assert_same_storage(bench: LinkBench, rules: BoardRules) -> None:
+def assert_same_storage(bench: SerialBench, rules: BoardRules) -> None:
     device = rules.device
     assert isinstance(device, MemoryDevice)
     assert bench.memory[device.memory_base :].tobytes() == device.memory
     assert bench.window.tobytes() == device.window
 
 
-def assert_same_events(bench: LinkBench, rules: BoardRules) -> None:
+def assert_same_events(bench: SerialBench, rules: BoardRules) -> None:
     """As many writes as by the rules since the last call, and the same storage after them."""
     device = rules.device
     assert isinstance(device, MemoryDevice)
@@ -284,7 +284,7 @@ def assert_same_events(bench: LinkBench, rules: BoardRules) -> None:
     assert_same_storage(bench, rules)
 
 
-def start(bench: LinkBench, expected: int = 0) -> BoardRules:
+def start(bench: SerialBench, expected: int = 0) -> BoardRules:
     """Begin a session in which ``expected`` is the next number."""
     nonce = 0x1234_5678
     [answer] = replies(bench.exchange(b"\0" + frame(hello(expected - 1, nonce))))

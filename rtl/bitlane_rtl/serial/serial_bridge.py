@@ -9,15 +9,15 @@ from amaranth.lib.wiring import In, Out
 from ..configuration import Configuration
 from ..ports.byte_access import ByteAccess
 from ..ports.control_port import ControlPort
-from .bridge import Bridge
+from .executor import RequestExecutor
 from .receiver import RequestReceiver
 from .transmitter import AnswerTransmitter
 from .uart import LINE_IN, LINE_OUT, UartReceiver, UartTransmitter
 
-__all__ = ["SerialLink"]
+__all__ = ["SerialBridge"]
 
 
-class SerialLink(wiring.Component):
+class SerialBridge(wiring.Component):
     """The board's side of the serial link, whose contract is `abi.frames`.
 
     Parameters
@@ -48,7 +48,7 @@ class SerialLink(wiring.Component):
     the line carry data upwards, 98.3 % downwards, 94.6 % each way at once.
     Area (128 KiB of memory): iCE40 480 LUT4, 309 flip-flops and 4 RAMs, at 39 MHz
     on UP5K and 102 MHz on HX8K; ECP5 417 LUT4, 53 CCU2C, 308 flip-flops and a block RAM, at 118 MHz
-    on ECP5-6. The bridge's decision whether a request is allowed bounds the clock.
+    on ECP5-6. The executor's decision whether a request is allowed bounds the clock.
     No combinational path leads through it.
 
     Raises ``ValueError`` if ``divider`` is less than 8.
@@ -61,7 +61,7 @@ class SerialLink(wiring.Component):
     interrupt: Signal
 
     def __init__(self, configuration: Configuration, divider: int) -> None:
-        self._bridge = Bridge(configuration)
+        self._executor = RequestExecutor(configuration)
         self._line_in = UartReceiver(divider)
         self._line_out = UartTransmitter(divider)
         super().__init__(
@@ -78,21 +78,21 @@ class SerialLink(wiring.Component):
         m = Module()
         m.submodules.line_in = line_in = self._line_in
         m.submodules.line_out = line_out = self._line_out
-        m.submodules.bridge = bridge = self._bridge
+        m.submodules.executor = executor = self._executor
         m.submodules.receiver = receiver = RequestReceiver()
         m.submodules.transmitter = transmitter = AnswerTransmitter()
         wiring.connect(m, line_in.o, receiver.i)
-        wiring.connect(m, receiver.o, bridge.i)
-        wiring.connect(m, bridge.o, transmitter.i)
+        wiring.connect(m, receiver.o, executor.i)
+        wiring.connect(m, executor.o, transmitter.i)
         wiring.connect(m, transmitter.o, line_out.i)
-        wiring.connect(m, bridge.memory, wiring.flipped(self.memory))
-        wiring.connect(m, bridge.control, wiring.flipped(self.control))
+        wiring.connect(m, executor.memory, wiring.flipped(self.memory))
+        wiring.connect(m, executor.control, wiring.flipped(self.control))
         m.d.comb += [
             line_in.rx.eq(self.rx),
             self.tx.eq(line_out.tx),
-            bridge.interrupt.eq(self.interrupt),
-            bridge.expected.eq(receiver.expected),
-            bridge.complaint.eq(receiver.complaint),
-            receiver.answered.eq(bridge.answered),
+            executor.interrupt.eq(self.interrupt),
+            executor.expected.eq(receiver.expected),
+            executor.complaint.eq(receiver.complaint),
+            receiver.answered.eq(executor.answered),
         ]
         return m

@@ -6,9 +6,18 @@ from collections.abc import Iterable
 import pytest
 
 from bitlane_rtl.abi.frames import RECEIVE_BYTES, Request
-from bitlane_rtl.link.receiver import RequestReceiver
+from bitlane_rtl.serial.receiver import RequestReceiver
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
-from support.link.frames import cobs_encode, frame, given_out, hello, read, request, with_crc, write
+from support.serial.frames import (
+    cobs_encode,
+    frame,
+    given_out,
+    hello,
+    read,
+    request,
+    with_crc,
+    write,
+)
 
 SPACING = 9
 """Cycles from byte to byte: the fewest."""

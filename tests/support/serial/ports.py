@@ -1,4 +1,4 @@
-"""What the bridge of the serial link stands between, for tests: storage, and a patient sink."""
+"""What the executor of requests stands between, for tests: storage, and a patient sink."""
 
 import random
 from dataclasses import dataclass, field
