@@ -9,7 +9,7 @@ from inspect import cleandoc
 
 from bitlane_rtl import abi
 
-from .. import abi_example
+from . import registers_example
 
 __all__ = ["page"]
 
@@ -95,7 +95,7 @@ def _record() -> list[str]:
     words = [(field.word, f"`{field.name}`", field.summary) for field in abi.RECORD.values()]
     example = [
         (number, f"`{name}`", f"`{value:#010x}`", why)
-        for number, name, value, why in abi_example.rows()
+        for number, name, value, why in registers_example.rows()
     ]
     return [
         "## Command record",
@@ -120,7 +120,7 @@ def _record() -> list[str]:
         *_bits("CONTROL", abi.RECORD["CONTROL"].bits),
         "### Example",
         "",
-        *_paragraphs(abi_example.STORY),
+        *_paragraphs(registers_example.STORY),
         *_table(("Word", "Field", "Value", "Why"), example),
     ]
 

@@ -2,7 +2,7 @@
 
 from bitlane_rtl.abi import RECORD, Lane, Mode, Op
 
-from .driver.commands import Command, Walk, encode
+from ..driver.commands import Command, Walk, encode
 
 __all__ = ["EXAMPLE", "STORY", "rows"]
 
