@@ -1,4 +1,4 @@
-"""Where to evaluate what: a node that only one branch reads is evaluated in that branch.
+"""Where to evaluate what: a cell that only one branch reads is evaluated in that branch.
 
 Most of a circuit rests in most cycles: a register whose enable is low need not have its next value
 computed, nor a multiplexer the branch that it does not take.
@@ -7,7 +7,7 @@ computed, nor a multiplexer the branch that it does not take.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..netlist.design import Node, Op
+from ..netlist.design import CellKind, PlainCell
 from ..netlist.tidy import Step
 from ..netlist.yosys import Bits
 
@@ -46,7 +46,7 @@ def place(
     drivers = {
         bit: number
         for number, step in enumerate(steps)
-        for bit in (step.result if isinstance(step, Node) else step[1].result)
+        for bit in (step.result if isinstance(step, PlainCell) else step[1].result)
     }
     wanted: list[Block | None] = [None] * len(steps)
 
@@ -64,11 +64,11 @@ def place(
         block, step = wanted[number], steps[number]
         if block is None:
             continue
-        if not isinstance(step, Node):
+        if not isinstance(step, PlainCell):
             if not dry.isdisjoint(_around(block)):
                 block = wanted[number] = root
             want(step[1].address, block)
-        elif step.op is Op.MUX:
+        elif step.kind is CellKind.MUX:
             arms[number] = []
             for position, bits in enumerate(step.operands):
                 if position % 2:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..netlist.design import Memory, MemoryRead, Node
+from ..netlist.design import Memory, MemoryRead, PlainCell
 from ..netlist.tidy import Step
 from ..netlist.yosys import Bits
 from .blocks import Block, place
@@ -31,14 +31,14 @@ class Body:
         self._words = words
         self._memories = memories
         for number, step in enumerate(steps):
-            result = step.result if isinstance(step, Node) else step[1].result
+            result = step.result if isinstance(step, PlainCell) else step[1].result
             for k, word in enumerate(words_of(result)):
                 words.define(_local(number, k), word)
         self._arms = place(steps, uses, root, [self._cost(step) for step in steps], dry)
 
     def _cost(self, step: Step) -> int:
         """About how many instructions a step takes."""
-        if not isinstance(step, Node):
+        if not isinstance(step, PlainCell):
             return 2 + len(words_of(step[1].result))
         return 1 + sum(max(0, self._words.runs(bits) - 1) * 2 for bits in step.operands)
 
@@ -48,7 +48,7 @@ class Body:
         memories: set[int] = set()
         for number in block.steps:
             step = self._steps[number]
-            if isinstance(step, Node):
+            if isinstance(step, PlainCell):
                 bits.update(*step.operands)
             else:
                 bits.update(step[1].address)
@@ -64,11 +64,11 @@ class Body:
         for number in block.steps:
             step = self._steps[number]
             arms = self._arms.get(number)
-            if not isinstance(step, Node):
+            if not isinstance(step, PlainCell):
                 for k, text in enumerate(self.row(*step)):
                     yield f"const uint64_t {_local(number, k)} = {text};"
             elif arms is None:
-                yield from self._node(number, step)
+                yield from self._cell(number, step)
             else:
                 yield from self._branch(number, step, arms)
 
@@ -81,12 +81,12 @@ class Body:
             texts = [f"{at} < {len(memory.rows)} ? {text} : 0" for text in texts]
         return texts
 
-    def _branch(self, number: int, node: Node, arms: Sequence[Block]) -> Iterator[str]:
+    def _branch(self, number: int, cell: PlainCell, arms: Sequence[Block]) -> Iterator[str]:
         text = self._words.text
         yield f"uint64_t n{number};"
         word = "if"
         for condition, value, arm in zip(
-            node.operands[1::2], node.operands[2::2], arms[1:], strict=True
+            cell.operands[1::2], cell.operands[2::2], arms[1:], strict=True
         ):
             yield f"{word} ({text(condition)}) {{"
             yield from (f"  {line}" for line in self.block(arm))
@@ -94,29 +94,29 @@ class Body:
             word = "} else if"
         yield "} else {"
         yield from (f"  {line}" for line in self.block(arms[0]))
-        yield f"  n{number} = {text(node.operands[0])};"
+        yield f"  n{number} = {text(cell.operands[0])};"
         yield "}"
 
-    def _node(self, number: int, node: Node) -> Iterator[str]:
-        """A node; of one that is wider than a word, `wide` in words.h does the work."""
+    def _cell(self, number: int, cell: PlainCell) -> Iterator[str]:
+        """A cell; of one that is wider than a word, `wide` in words.h does the work."""
         text = self._words.text
-        if max(len(node.result), *(len(bits) for bits in node.operands)) <= WORD:
-            yield f"const uint64_t n{number} = {operation(node, self._words)};"
+        if max(len(cell.result), *(len(bits) for bits in cell.operands)) <= WORD:
+            yield f"const uint64_t n{number} = {operation(cell, self._words)};"
             return
-        operands = [f"a{number}_{k}" for k in range(len(node.operands))]
-        for name, bits in zip(operands, node.operands, strict=True):
+        operands = [f"a{number}_{k}" for k in range(len(cell.operands))]
+        for name, bits in zip(operands, cell.operands, strict=True):
             yield f"const uint64_t {name}[] = {{{', '.join(map(text, words_of(bits)))}}};"
-        width = len(node.operands[0])
-        function, arguments = f"wide::{node.op.name.lower()}<{width}>", ", ".join(operands)
-        if len(node.operands) > 1 and len(node.operands[1]) != width:
+        width = len(cell.operands[0])
+        function, arguments = f"wide::{cell.kind.name.lower()}<{width}>", ", ".join(operands)
+        if len(cell.operands) > 1 and len(cell.operands[1]) != width:
             # An amount has a width of its own.
-            function = f"wide::{node.op.name.lower()}<{width}, {len(node.operands[1])}>"
-        if len(node.result) == 1:
+            function = f"wide::{cell.kind.name.lower()}<{width}, {len(cell.operands[1])}>"
+        if len(cell.result) == 1:
             yield f"const uint64_t n{number} = {function}({arguments});"
             return
-        yield f"uint64_t w{number}[{len(words_of(node.result))}];"
+        yield f"uint64_t w{number}[{len(words_of(cell.result))}];"
         yield f"{function}(w{number}, {arguments});"
-        for k in range(len(words_of(node.result))):
+        for k in range(len(words_of(cell.result))):
             yield f"const uint64_t {_local(number, k)} = w{number}[{k}];"
 
 

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..netlist.design import Level, Memory, MemoryRead, MemoryWrite, Register
+from ..netlist.design import Level, Memory, MemoryRead, MemoryWrite, StateRegister
 from ..netlist.yosys import Bits
 from .blocks import Block
 from .body import Body
@@ -46,9 +46,9 @@ class Group(Clocked):
 
     enable: Level | None = None
     gated: Level | None = None
-    registers: list[tuple[str, Register]] = field(default_factory=list)
+    registers: list[tuple[str, StateRegister]] = field(default_factory=list)
 
-    def add(self, name: str, register: Register) -> None:
+    def add(self, name: str, register: StateRegister) -> None:
         self.registers.append((name, register))
         self.variables[name] = register.result
 
@@ -204,7 +204,7 @@ def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Block) -
 
 def resets(groups: Iterable[Group], words: Words) -> tuple[list[str], list[str]]:
     """Statements that keep what resets registers, and at the end of the edge those that do it."""
-    resetting: dict[Level, list[tuple[str, Register]]] = {}
+    resetting: dict[Level, list[tuple[str, StateRegister]]] = {}
     for group in groups:
         for name, register in group.registers:
             if register.reset and not register.gated:

@@ -7,7 +7,7 @@ serves storage ports, and what hears of failed checks, is the including file's.
 from collections.abc import Iterator, Sequence
 
 from ..evaluator import Access, StoragePort
-from ..netlist.design import Design, Memory, Register, Start
+from ..netlist.design import Memory, PlainDesign, Start, StateRegister
 from ..netlist.narrow import narrow
 from ..netlist.tidy import in_order
 from ..netlist.yosys import Bits
@@ -19,7 +19,7 @@ from .words import WORD, Words, literal, words_of
 __all__ = ["program"]
 
 
-def program(design: Design, storage: Sequence[StoragePort]) -> tuple[str, dict[str, str]]:
+def program(design: PlainDesign, storage: Sequence[StoragePort]) -> tuple[str, dict[str, str]]:
     """C++ text of ``struct Top``, for behind words.h and storage.h, and its variables by port.
 
     Cuts ``design`` into words. Raises ``NotPlain`` if an operation on words depends on its result.
@@ -30,7 +30,7 @@ def program(design: Design, storage: Sequence[StoragePort]) -> tuple[str, dict[s
 
 
 class _Program:
-    def __init__(self, design: Design, storage: Sequence[StoragePort]) -> None:
+    def __init__(self, design: PlainDesign, storage: Sequence[StoragePort]) -> None:
         self._design = design
         self._storage = storage
         self._words = Words()
@@ -179,8 +179,8 @@ class _Program:
                 yield f"{self.names[port.name]}[{k}] = {self._text(word)};"
 
 
-def _piece(register: Register, part: slice) -> Register:
-    return Register(
+def _piece(register: StateRegister, part: slice) -> StateRegister:
+    return StateRegister(
         result=register.result[part],
         following=register.following[part],
         start=register.start[part],

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 
-from ..netlist.design import Node, Op
+from ..netlist.design import CellKind, PlainCell
 from ..netlist.yosys import Bits
 
 __all__ = ["WORD", "Words", "literal", "operation", "words_of"]
@@ -16,16 +16,23 @@ WORD = 64
 
 _MASK = (1 << WORD) - 1
 
-_INFIX = {Op.AND: "&", Op.OR: "|", Op.XOR: "^", Op.ADD: "+", Op.SUBTRACT: "-", Op.MULTIPLY: "*"}
-_COMPARISONS = {
-    Op.EQUAL: "==",
-    Op.UNEQUAL: "!=",
-    Op.LESS: "<",
-    Op.LESS_EQUAL: "<=",
-    Op.LESS_SIGNED: "<",
-    Op.LESS_EQUAL_SIGNED: "<=",
+_INFIX = {
+    CellKind.AND: "&",
+    CellKind.OR: "|",
+    CellKind.XOR: "^",
+    CellKind.ADD: "+",
+    CellKind.SUBTRACT: "-",
+    CellKind.MULTIPLY: "*",
 }
-_SIGNED = frozenset({Op.LESS_SIGNED, Op.LESS_EQUAL_SIGNED})
+_COMPARISONS = {
+    CellKind.EQUAL: "==",
+    CellKind.UNEQUAL: "!=",
+    CellKind.LESS: "<",
+    CellKind.LESS_EQUAL: "<=",
+    CellKind.LESS_SIGNED: "<",
+    CellKind.LESS_EQUAL_SIGNED: "<=",
+}
+_SIGNED = frozenset({CellKind.LESS_SIGNED, CellKind.LESS_EQUAL_SIGNED})
 
 
 def literal(value: int) -> str:
@@ -147,25 +154,25 @@ def _segments(words: Words, *operands: Bits) -> list[tuple[Bits, ...]]:
     return [tuple(bits[low:high] for bits in operands) for low, high in pairwise(cuts)]
 
 
-def _truth(words: Words, node: Node) -> str | None:
+def _truth(words: Words, cell: PlainCell) -> str | None:
     """The answer of a reduction or an equality of bits from here and there, each where it is.
 
-    None for other nodes, and where nothing would have to be put together.
+    None for other cells, and where nothing would have to be put together.
     """
-    if node.op not in (Op.ANY, Op.ALL, Op.EQUAL, Op.UNEQUAL):
+    if cell.kind not in (CellKind.ANY, CellKind.ALL, CellKind.EQUAL, CellKind.UNEQUAL):
         return None
-    segments = _segments(words, *node.operands)
+    segments = _segments(words, *cell.operands)
     if len(segments) == 1:
         return None
     single: list[str] = []
     wide: list[str] = []
     for segment in segments:
         bits = segment[0]
-        if node.op in (Op.EQUAL, Op.UNEQUAL):
+        if cell.kind in (CellKind.EQUAL, CellKind.UNEQUAL):
             different = _different(words, *segment)
             if different:
                 (single if len(bits) == 1 else wide).append(different)
-        elif node.op is Op.ANY:
+        elif cell.kind is CellKind.ANY:
             if set(bits) != {0}:
                 (single if len(bits) == 1 else wide).append(words.raw(bits))
         elif set(bits) != {1}:
@@ -173,12 +180,12 @@ def _truth(words: Words, node: Node) -> str | None:
             single.append(
                 words.text(bits) if len(bits) == 1 else f"({words.text(bits)} == {whole})"
             )
-    if node.op is Op.ALL:
+    if cell.kind is CellKind.ALL:
         return " & ".join(single) or "1u"
     if wide:
-        return f"({' | '.join([*wide, *single])}) {'==' if node.op is Op.EQUAL else '!='} 0"
+        return f"({' | '.join([*wide, *single])}) {'==' if cell.kind is CellKind.EQUAL else '!='} 0"
     answer = " | ".join(single) or "0u"
-    return f"({answer}) ^ 1u" if node.op is Op.EQUAL else answer
+    return f"({answer}) ^ 1u" if cell.kind is CellKind.EQUAL else answer
 
 
 def _different(words: Words, a: Bits, b: Bits) -> str:
@@ -191,50 +198,50 @@ def _different(words: Words, a: Bits, b: Bits) -> str:
     return f"({words.text(a)} ^ {words.text(b)})"
 
 
-def operation(node: Node, words: Words) -> str:
-    """The expression of a node no wider than a word."""
-    truth = _truth(words, node)
-    return truth if truth is not None else _operation(node, words.text)
+def operation(cell: PlainCell, words: Words) -> str:
+    """The expression of a cell no wider than a word."""
+    truth = _truth(words, cell)
+    return truth if truth is not None else _operation(cell, words.text)
 
 
-def _operation(node: Node, text: Callable[[Bits], str]) -> str:
-    width = len(node.result)
-    operands = node.operands
+def _operation(cell: PlainCell, text: Callable[[Bits], str]) -> str:
+    width = len(cell.result)
+    operands = cell.operands
     mask = literal((1 << width) - 1)
 
     def cut(expression: str) -> str:
         return expression if width == WORD else f"({expression}) & {mask}"
 
-    match node.op:
-        case Op.AND | Op.OR | Op.XOR:
-            return f"{text(operands[0])} {_INFIX[node.op]} {text(operands[1])}"
-        case Op.NOT:
+    match cell.kind:
+        case CellKind.AND | CellKind.OR | CellKind.XOR:
+            return f"{text(operands[0])} {_INFIX[cell.kind]} {text(operands[1])}"
+        case CellKind.NOT:
             return f"{text(operands[0])} ^ {mask}"
-        case Op.ADD | Op.SUBTRACT | Op.MULTIPLY:
-            return cut(f"{text(operands[0])} {_INFIX[node.op]} {text(operands[1])}")
-        case Op.NEGATE:
+        case CellKind.ADD | CellKind.SUBTRACT | CellKind.MULTIPLY:
+            return cut(f"{text(operands[0])} {_INFIX[cell.kind]} {text(operands[1])}")
+        case CellKind.NEGATE:
             return cut(f"-{text(operands[0])}")
-        case Op.MUX:
+        case CellKind.MUX:
             default, *rest = operands
             pairs = zip(rest[::2], rest[1::2], strict=True)
             return "".join(f"{text(c)} ? {text(v)} : " for c, v in pairs) + text(default)
-        case Op.ALL:
+        case CellKind.ALL:
             return f"{text(operands[0])} == {literal((1 << len(operands[0])) - 1)}"
-        case Op.ANY:
+        case CellKind.ANY:
             return f"{text(operands[0])} != 0"
-        case Op.ODD:
+        case CellKind.ODD:
             return f"uint64_t(__builtin_parityll({text(operands[0])}))"
-        case Op.LEFT:
+        case CellKind.LEFT:
             return cut(_shifted(text(operands[0]), "<<", operands[1], text))
-        case Op.RIGHT:
+        case CellKind.RIGHT:
             return _shifted(text(operands[0]), ">>", operands[1], text)
-        case Op.RIGHT_SIGNED:
+        case CellKind.RIGHT_SIGNED:
             amount = text(operands[1])
             if len(operands[1]) > 6:
                 amount = f"std::min<uint64_t>({amount}, 63)"
             return cut(f"uint64_t({_sign_extended(text(operands[0]), width)} >> {amount})")
-    sides = [_sign_extended(text(x), len(x)) if node.op in _SIGNED else text(x) for x in operands]
-    return f"{sides[0]} {_COMPARISONS[node.op]} {sides[1]}"
+    sides = [_sign_extended(text(x), len(x)) if cell.kind in _SIGNED else text(x) for x in operands]
+    return f"{sides[0]} {_COMPARISONS[cell.kind]} {sides[1]}"
 
 
 def _shifted(operand: str, operator: str, amount: Bits, text: Callable[[Bits], str]) -> str:

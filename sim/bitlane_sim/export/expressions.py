@@ -1,4 +1,4 @@
-"""Verilog expressions for the nodes of a design. Every part has the width that its user expects.
+"""Verilog expressions for the cells of a design. Every part has the width that its user expects.
 
 Verilog widens operands to their context (IEEE 1364-2005, 5.4); here they always fit, so an
 expression can stand inside another one and means the same.
@@ -7,30 +7,36 @@ expression can stand inside another one and means the same.
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from ..netlist.design import Node, Op
+from ..netlist.design import CellKind, PlainCell
 from ..netlist.yosys import Bits
 
 __all__ = ["constant", "expression", "joined"]
 
 _INFIX = {
-    Op.AND: "&",
-    Op.OR: "|",
-    Op.XOR: "^",
-    Op.ADD: "+",
-    Op.SUBTRACT: "-",
-    Op.MULTIPLY: "*",
-    Op.EQUAL: "==",
-    Op.UNEQUAL: "!=",
-    Op.LESS: "<",
-    Op.LESS_EQUAL: "<=",
-    Op.LESS_SIGNED: "<",
-    Op.LESS_EQUAL_SIGNED: "<=",
-    Op.LEFT: "<<",
-    Op.RIGHT: ">>",
-    Op.RIGHT_SIGNED: ">>>",
+    CellKind.AND: "&",
+    CellKind.OR: "|",
+    CellKind.XOR: "^",
+    CellKind.ADD: "+",
+    CellKind.SUBTRACT: "-",
+    CellKind.MULTIPLY: "*",
+    CellKind.EQUAL: "==",
+    CellKind.UNEQUAL: "!=",
+    CellKind.LESS: "<",
+    CellKind.LESS_EQUAL: "<=",
+    CellKind.LESS_SIGNED: "<",
+    CellKind.LESS_EQUAL_SIGNED: "<=",
+    CellKind.LEFT: "<<",
+    CellKind.RIGHT: ">>",
+    CellKind.RIGHT_SIGNED: ">>>",
 }
-_PREFIX = {Op.NOT: "~", Op.NEGATE: "-", Op.ALL: "&", Op.ANY: "|", Op.ODD: "^"}
-_SIGNED = frozenset({Op.LESS_SIGNED, Op.LESS_EQUAL_SIGNED, Op.RIGHT_SIGNED})
+_PREFIX = {
+    CellKind.NOT: "~",
+    CellKind.NEGATE: "-",
+    CellKind.ALL: "&",
+    CellKind.ANY: "|",
+    CellKind.ODD: "^",
+}
+_SIGNED = frozenset({CellKind.LESS_SIGNED, CellKind.LESS_EQUAL_SIGNED, CellKind.RIGHT_SIGNED})
 
 Text = Callable[[Bits], str]
 """Gives the text of an operand, in parentheses where it is an operation."""
@@ -54,20 +60,20 @@ def joined(parts: Sequence[str]) -> str:
     return "{" + ", ".join(texts) + "}"
 
 
-def expression(node: Node, text: Text) -> str:
-    """The operation of ``node``."""
-    if node.op is Op.MUX:
-        default, *rest = node.operands
+def expression(cell: PlainCell, text: Text) -> str:
+    """The operation of ``cell``."""
+    if cell.kind is CellKind.MUX:
+        default, *rest = cell.operands
         branches = [
             f"{text(condition)} ? {text(value)} : "
             for condition, value in zip(rest[::2], rest[1::2], strict=True)
         ]
         return "".join(branches) + text(default)
-    operands = [text(bits) for bits in node.operands]
-    if node.op in _SIGNED:
+    operands = [text(bits) for bits in cell.operands]
+    if cell.kind in _SIGNED:
         # The amount of a shift stays what it is: unsigned.
-        signed = 1 if node.op is Op.RIGHT_SIGNED else 2
+        signed = 1 if cell.kind is CellKind.RIGHT_SIGNED else 2
         operands[:signed] = [f"$signed({operand})" for operand in operands[:signed]]
-    if node.op in _PREFIX:
-        return _PREFIX[node.op] + operands[0]
-    return f" {_INFIX[node.op]} ".join(operands)
+    if cell.kind in _PREFIX:
+        return _PREFIX[cell.kind] + operands[0]
+    return f" {_INFIX[cell.kind]} ".join(operands)

@@ -6,7 +6,7 @@ there: identifiers, LOCK, QOS and REGION, all 0. Identifiers that come back are 
 
 from collections.abc import Iterator
 
-from ..netlist.design import Design
+from ..netlist.design import PlainDesign
 from ..netlist.plain import CLOCK
 from ..netlist.yosys import Port
 
@@ -21,7 +21,7 @@ _AHEAD = {"awaddr": "awid", "araddr": "arid", "bresp": "bid", "rdata": "rid"}
 _FIRST = (CLOCK, "rst")
 
 
-def conventional_ports(design: Design, order: list[str], id_width: int) -> list[Port]:
+def conventional_ports(design: PlainDesign, order: list[str], id_width: int) -> list[Port]:
     """The ports of ``design``, which holds a `bitlane_rtl.core.Core`, as an exported core has them.
 
     ``order`` lists the names that Amaranth gave them, ``m_axi__awaddr`` for one. Clock and reset
@@ -31,7 +31,7 @@ def conventional_ports(design: Design, order: list[str], id_width: int) -> list[
         raise ValueError(f"id_width: {id_width} is outside 1 to 32")
     known = {port.name: port for port in design.ports}
     values = [bit for port in design.ports for bit in port.bits]
-    values += [bit for node in design.nodes for bit in node.result]
+    values += [bit for cell in design.cells for bit in cell.result]
     values += [bit for register in design.registers for bit in register.result]
     values += [bit for x in design.memories for read in x.reads for bit in read.result]
     free = max(values) + 1

@@ -1,13 +1,13 @@
 """How the bits of a design are written in Verilog: names, ranges, and what stands in place of one.
 
-A node with a single reader need have no name: its expression stands where it is read.
+A cell with a single reader need have no name: its expression stands where it is read.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from ..netlist.design import Design, Level, MemoryWrite, Node, Op
+from ..netlist.design import CellKind, Level, MemoryWrite, PlainCell, PlainDesign
 from ..netlist.yosys import Bits
 from .expressions import constant, joined
 from .names import Names
@@ -36,7 +36,7 @@ def stores(write: MemoryWrite) -> Iterator[tuple[int, slice]]:
 class Signals:
     """Names and texts for the bits of ``design``; ``taken`` are names that must not be given."""
 
-    def __init__(self, design: Design, taken: Sequence[str]) -> None:
+    def __init__(self, design: PlainDesign, taken: Sequence[str]) -> None:
         self._unused = design.unused
         self._names = Names(design.names, taken)
         self._places: dict[int, tuple[str, int, int]] = {}
@@ -81,14 +81,14 @@ class Signals:
             pieces.append((name, part))
         return pieces
 
-    def stands_inside(self, node: Node, text: str) -> bool:
-        """Whether ``text``, the expression of ``node``, will stand where ``node`` is read."""
-        result = node.result
+    def stands_inside(self, cell: PlainCell, text: str) -> bool:
+        """Whether ``text``, the expression of ``cell``, will stand where ``cell`` is read."""
+        result = cell.result
         reader, place = self._readers.get(result[0], (-1, 0))
         inside = (
             len(text) <= _INLINE
             # Beside anything unsigned it would shift zeros in (IEEE 1364-2005, 5.5.1).
-            and node.op is not Op.RIGHT_SIGNED
+            and cell.kind is not CellKind.RIGHT_SIGNED
             and not self._names.is_known(result)
             and all(
                 self.uses[bit] == 1 and self._readers[bit] == (reader, place + number)
@@ -137,10 +137,10 @@ class Signals:
             name += f"[{high}]" if low == high else f"[{high}:{low}]"
         return name, end - place
 
-    def _reads(self, design: Design) -> Iterator[Bits]:
+    def _reads(self, design: PlainDesign) -> Iterator[Bits]:
         """Everything that is read, in the parts and as often as it is written in the module."""
-        for node in design.nodes:
-            yield from node.operands
+        for cell in design.cells:
+            yield from cell.operands
         conditions = {(x.enable, x.reset, x.gated) for x in design.registers}
         for enable, reset, _ in sorted(conditions, key=repr):
             yield from ((level[0],) for level in (enable, reset) if level)

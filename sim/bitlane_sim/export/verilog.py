@@ -9,7 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from ..netlist.design import Design, Memory, MemoryRead, MemoryWrite, Node, Register, Start
+from ..netlist.design import (
+    Memory,
+    MemoryRead,
+    MemoryWrite,
+    PlainCell,
+    PlainDesign,
+    Start,
+    StateRegister,
+)
 from ..netlist.plain import CLOCK
 from ..netlist.tidy import in_order
 from ..netlist.yosys import Bits
@@ -21,7 +29,7 @@ __all__ = ["verilog"]
 _WIDTH = 100
 
 
-def verilog(design: Design, name: str) -> str:
+def verilog(design: PlainDesign, name: str) -> str:
     """The module ``name``, with a line break at its end. Checks of the design are left out.
 
     Raises ``SimulationError`` if the design has a combinational loop.
@@ -30,7 +38,7 @@ def verilog(design: Design, name: str) -> str:
 
 
 class _Writer:
-    def __init__(self, design: Design, name: str) -> None:
+    def __init__(self, design: PlainDesign, name: str) -> None:
         self._design = design
         self._name = name
         self._signals = Signals(design, [name, *(port.name for port in design.ports)])
@@ -52,8 +60,8 @@ class _Writer:
         self._state()
         names = {id(memory): name for name, memory in self._memories}
         for step in in_order(self._design):
-            if isinstance(step, Node):
-                self._node(step)
+            if isinstance(step, PlainCell):
+                self._cell(step)
             else:
                 memory, read = step
                 row = f"{names[id(memory)]}[{self._signals.text(read.address)}]"
@@ -79,7 +87,7 @@ class _Writer:
             break_on_hyphens=False,
         ) or [""]
 
-    def _split(self, register: Register) -> Iterator[tuple[str, Register]]:
+    def _split(self, register: StateRegister) -> Iterator[tuple[str, StateRegister]]:
         """A register for each name that its bits have."""
         cuts = self._signals.cuts(register.result)
         for (name, part), cut in zip(self._signals.name(register.result), cuts, strict=True):
@@ -129,10 +137,10 @@ class _Writer:
             if read.clocked:
                 yield read, self._clocked[id(read)]
 
-    def _node(self, node: Node) -> None:
-        text = expression(node, lambda bits: self._signals.text(bits, inside=True))
-        if not self._signals.stands_inside(node, text):
-            self._assign(node.result, text)
+    def _cell(self, cell: PlainCell) -> None:
+        text = expression(cell, lambda bits: self._signals.text(bits, inside=True))
+        if not self._signals.stands_inside(cell, text):
+            self._assign(cell.result, text)
 
     def _assign(self, result: Bits, text: str) -> None:
         pieces = self._signals.name(result)
@@ -145,7 +153,7 @@ class _Writer:
         self._line(f"assign {{{target}}} = {text};")
 
     def _clock_registers(self) -> None:
-        groups: dict[object, list[tuple[str, Register]]] = {}
+        groups: dict[object, list[tuple[str, StateRegister]]] = {}
         for name, register in self._registers:
             key = (register.enable, register.reset, register.gated)
             groups.setdefault(key, []).append((name, register))

@@ -11,17 +11,17 @@ from ..evaluator import SimulationError
 from .yosys import Bits, Port
 
 __all__ = [
+    "CellKind",
     "Check",
-    "Design",
     "Level",
     "Memory",
     "MemoryRead",
     "MemoryWrite",
-    "Node",
     "NotPlain",
-    "Op",
-    "Register",
+    "PlainCell",
+    "PlainDesign",
     "Start",
+    "StateRegister",
 ]
 
 
@@ -36,8 +36,8 @@ Start = tuple[int | None, ...]
 """Bits at power-on; None where nobody said."""
 
 
-class Op(Enum):
-    """What a node computes. *w* is the width of its result."""
+class CellKind(Enum):
+    """What a cell computes. *w* is the width of its result."""
 
     AND = "and"
     OR = "or"
@@ -70,16 +70,16 @@ class Op(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """Combinational logic."""
+class PlainCell:
+    """A cell of combinational logic."""
 
-    op: Op
+    kind: CellKind
     operands: tuple[Bits, ...]
     result: Bits
 
 
 @dataclass(frozen=True, slots=True)
-class Register:
+class StateRegister:
     """Takes ``following`` at a rising edge of the clock.
 
     With ``enable`` and ``reset``, the reset acts without the enable, unless ``gated``.
@@ -140,7 +140,7 @@ class Check:
 
 
 @dataclass(slots=True)
-class Design:
+class PlainDesign:
     """A circuit with one clock, ``clk``. Bits that nothing drives are inputs of the circuit.
 
     ``unused`` holds the bits of results that nothing reads.
@@ -148,8 +148,8 @@ class Design:
 
     ports: list[Port] = field(default_factory=list)
     names: dict[str, Bits] = field(default_factory=dict)
-    nodes: list[Node] = field(default_factory=list)
-    registers: list[Register] = field(default_factory=list)
+    cells: list[PlainCell] = field(default_factory=list)
+    registers: list[StateRegister] = field(default_factory=list)
     memories: list[Memory] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     unused: set[int] = field(default_factory=set)

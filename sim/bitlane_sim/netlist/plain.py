@@ -7,17 +7,17 @@ have become 0 on the way.
 import re
 
 from .design import (
+    CellKind,
     Check,
-    Design,
     Level,
     Memory,
     MemoryRead,
     MemoryWrite,
-    Node,
     NotPlain,
-    Op,
-    Register,
+    PlainCell,
+    PlainDesign,
     Start,
+    StateRegister,
 )
 from .tidy import rewrite, trim
 from .yosys import Bits, Cell, Netlist
@@ -26,24 +26,24 @@ __all__ = ["CLOCK", "plain"]
 
 CLOCK = "clk"
 
-_BITWISE = {"$and": Op.AND, "$or": Op.OR, "$xor": Op.XOR, "$xnor": Op.XOR}
-_ARITHMETIC = {"$add": Op.ADD, "$sub": Op.SUBTRACT, "$mul": Op.MULTIPLY}
+_BITWISE = {"$and": CellKind.AND, "$or": CellKind.OR, "$xor": CellKind.XOR, "$xnor": CellKind.XOR}
+_ARITHMETIC = {"$add": CellKind.ADD, "$sub": CellKind.SUBTRACT, "$mul": CellKind.MULTIPLY}
 _COMPARISONS = {
-    "$eq": (Op.EQUAL, False),
-    "$ne": (Op.UNEQUAL, False),
-    "$lt": (Op.LESS, False),
-    "$le": (Op.LESS_EQUAL, False),
-    "$gt": (Op.LESS, True),
-    "$ge": (Op.LESS_EQUAL, True),
+    "$eq": (CellKind.EQUAL, False),
+    "$ne": (CellKind.UNEQUAL, False),
+    "$lt": (CellKind.LESS, False),
+    "$le": (CellKind.LESS_EQUAL, False),
+    "$gt": (CellKind.LESS, True),
+    "$ge": (CellKind.LESS_EQUAL, True),
 }
-_SIGNED = {Op.LESS: Op.LESS_SIGNED, Op.LESS_EQUAL: Op.LESS_EQUAL_SIGNED}
+_SIGNED = {CellKind.LESS: CellKind.LESS_SIGNED, CellKind.LESS_EQUAL: CellKind.LESS_EQUAL_SIGNED}
 _REDUCTIONS = {
-    "$reduce_and": Op.ALL,
-    "$reduce_or": Op.ANY,
-    "$reduce_bool": Op.ANY,
-    "$reduce_xor": Op.ODD,
-    "$reduce_xnor": Op.ODD,
-    "$logic_not": Op.ANY,
+    "$reduce_and": CellKind.ALL,
+    "$reduce_or": CellKind.ANY,
+    "$reduce_bool": CellKind.ANY,
+    "$reduce_xor": CellKind.ODD,
+    "$reduce_xnor": CellKind.ODD,
+    "$logic_not": CellKind.ANY,
 }
 _NEGATED = ("$reduce_xnor", "$logic_not")
 _SHIFTS = ("$shl", "$sshl", "$shr", "$sshr", "$shift", "$shiftx")
@@ -53,7 +53,7 @@ _ARGUMENT = re.compile(r"(?<!\{)(?:\{\{)*\{(?!\{)")
 """Where a message has a value in it."""
 
 
-def plain(netlist: Netlist, *, checks: bool = True) -> Design:
+def plain(netlist: Netlist, *, checks: bool = True) -> PlainDesign:
     """The plain form of ``netlist``, without what no output and no check depends on.
 
     Without ``checks`` all that only a simulation shows is left out. Raises ``NotPlain`` for a cell
@@ -90,9 +90,9 @@ class _Builder:
         self._next = 1 + max((bit for bits in values for bit in bits), default=1)
         self._same: dict[int, int] = {}
         """Nets that are another net or a constant."""
-        self._design = Design(ports=list(netlist.ports), names=dict(netlist.names))
+        self._design = PlainDesign(ports=list(netlist.ports), names=dict(netlist.names))
 
-    def finish(self) -> Design:
+    def finish(self) -> PlainDesign:
         for bit in self._same:
             end = bit
             while end in self._same:
@@ -129,13 +129,13 @@ class _Builder:
         self._next += width
         return tuple(range(self._next - width, self._next))
 
-    def _put(self, op: Op, operands: tuple[Bits, ...], result: Bits) -> None:
-        self._design.nodes.append(Node(op, operands, result))
+    def _put(self, kind: CellKind, operands: tuple[Bits, ...], result: Bits) -> None:
+        self._design.cells.append(PlainCell(kind, operands, result))
 
-    def _bit(self, op: Op, *operands: Bits) -> int:
-        """A new node of one bit."""
+    def _bit(self, kind: CellKind, *operands: Bits) -> int:
+        """A new cell of one bit."""
         result = self._new(1)
-        self._put(op, operands, result)
+        self._put(kind, operands, result)
         return result[0]
 
     def _equate(self, result: Bits, bits: Bits) -> None:
@@ -150,11 +150,11 @@ class _Builder:
         if cell.kind == "$pos":
             self._equate(ports["Y"], operands[0])
         elif cell.kind == "$not":
-            self._put(Op.NOT, operands, ports["Y"])
+            self._put(CellKind.NOT, operands, ports["Y"])
         elif cell.kind == "$xnor":
             different = self._new(width)
-            self._put(Op.XOR, operands, different)
-            self._put(Op.NOT, (different,), ports["Y"])
+            self._put(CellKind.XOR, operands, different)
+            self._put(CellKind.NOT, (different,), ports["Y"])
         else:
             self._put(_BITWISE[cell.kind], operands, ports["Y"])
 
@@ -163,57 +163,57 @@ class _Builder:
         choices: list[Bits] = [ports["A"]]
         for number, condition in enumerate(ports["S"]):
             choices += [(condition,), ports["B"][number * width : (number + 1) * width]]
-        self._put(Op.MUX, tuple(choices), ports["Y"])
+        self._put(CellKind.MUX, tuple(choices), ports["Y"])
 
     def _arithmetic(self, cell: Cell) -> None:
         ports, width = cell.ports, len(cell.ports["Y"])
         if cell.kind == "$neg":
             operand = _fit(ports["A"], width, signed=cell.flag("A_SIGNED"))
-            self._put(Op.NEGATE, (operand,), ports["Y"])
+            self._put(CellKind.NEGATE, (operand,), ports["Y"])
             return
         signed = cell.flag("A_SIGNED") and cell.flag("B_SIGNED")
         operands = tuple(_fit(ports[x], width, signed=signed) for x in "AB")
         self._put(_ARITHMETIC[cell.kind], operands, ports["Y"])
 
     def _comparison(self, cell: Cell) -> None:
-        op, swapped = _COMPARISONS[cell.kind]
+        kind, swapped = _COMPARISONS[cell.kind]
         signed = cell.flag("A_SIGNED") and cell.flag("B_SIGNED")
         width = max(len(cell.ports["A"]), len(cell.ports["B"]))
         a, b = (_fit(cell.ports[x], width, signed=signed) for x in ("BA" if swapped else "AB"))
         self._equate(
-            cell.ports["Y"], (self._compared(_SIGNED.get(op, op) if signed else op, a, b),)
+            cell.ports["Y"], (self._compared(_SIGNED.get(kind, kind) if signed else kind, a, b),)
         )
 
-    def _compared(self, op: Op, a: Bits, b: Bits) -> int:
+    def _compared(self, kind: CellKind, a: Bits, b: Bits) -> int:
         """The bit of a comparison; those with the least or most there is, as what they come to."""
         least, most = (0,) * len(a), (1,) * len(a)
-        if op is Op.LESS and (b == least or a == most):
+        if kind is CellKind.LESS and (b == least or a == most):
             return 0
-        if op is Op.LESS_EQUAL and (a == least or b == most):
+        if kind is CellKind.LESS_EQUAL and (a == least or b == most):
             return 1
-        if op is Op.LESS and a == least:
-            return self._reduced(Op.ANY, b)
-        if op is Op.LESS and b == most:
-            op = Op.UNEQUAL
-        if op is Op.LESS_EQUAL and (b == least or a == most):
-            op = Op.EQUAL
-        if len(a) == 1 and op in (Op.EQUAL, Op.UNEQUAL):
-            different = self._bit(Op.XOR, a, b)
-            return different if op is Op.UNEQUAL else self._bit(Op.NOT, (different,))
-        return self._bit(op, a, b)
+        if kind is CellKind.LESS and a == least:
+            return self._reduced(CellKind.ANY, b)
+        if kind is CellKind.LESS and b == most:
+            kind = CellKind.UNEQUAL
+        if kind is CellKind.LESS_EQUAL and (b == least or a == most):
+            kind = CellKind.EQUAL
+        if len(a) == 1 and kind in (CellKind.EQUAL, CellKind.UNEQUAL):
+            different = self._bit(CellKind.XOR, a, b)
+            return different if kind is CellKind.UNEQUAL else self._bit(CellKind.NOT, (different,))
+        return self._bit(kind, a, b)
 
-    def _reduced(self, op: Op, operand: Bits) -> int:
-        return operand[0] if len(operand) == 1 else self._bit(op, operand)
+    def _reduced(self, kind: CellKind, operand: Bits) -> int:
+        return operand[0] if len(operand) == 1 else self._bit(kind, operand)
 
     def _reduction(self, cell: Cell) -> None:
         ports = cell.ports
         if cell.kind in _REDUCTIONS:
             bit = self._reduced(_REDUCTIONS[cell.kind], ports["A"])
             if cell.kind in _NEGATED:
-                bit = self._bit(Op.NOT, (bit,))
+                bit = self._bit(CellKind.NOT, (bit,))
         else:
-            op = Op.AND if cell.kind == "$logic_and" else Op.OR
-            bit = self._bit(op, *((self._reduced(Op.ANY, ports[x]),) for x in "AB"))
+            kind = CellKind.AND if cell.kind == "$logic_and" else CellKind.OR
+            bit = self._bit(kind, *((self._reduced(CellKind.ANY, ports[x]),) for x in "AB"))
         self._equate(ports["Y"], (bit,))
 
     def _shift(self, cell: Cell) -> None:
@@ -223,12 +223,12 @@ class _Builder:
         signed = cell.flag("A_SIGNED")
         width = len(ports["Y"]) if left else max(len(ports["Y"]), len(ports["A"]))
         if left:
-            op = Op.LEFT
+            kind = CellKind.LEFT
         else:
-            op = Op.RIGHT_SIGNED if cell.kind == "$sshr" and signed else Op.RIGHT
+            kind = CellKind.RIGHT_SIGNED if cell.kind == "$sshr" and signed else CellKind.RIGHT
         operand = _fit(ports["A"], width, signed=signed)
         result = (*ports["Y"], *self._new(width - len(ports["Y"])))
-        self._put(op, (operand, ports["B"]), result)
+        self._put(kind, (operand, ports["B"]), result)
 
     # --- state --------------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ class _Builder:
         def level(port: str) -> Level | None:
             return (ports[port][0], cell.flag(f"{port}_POLARITY")) if port in ports else None
 
-        register = Register(
+        register = StateRegister(
             result=ports["Q"],
             following=ports["D"],
             start=self._starts(ports["Q"]),

@@ -4,33 +4,35 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from .design import (
+    CellKind,
     Check,
-    Design,
     Level,
     Memory,
     MemoryRead,
     MemoryWrite,
-    Node,
     NotPlain,
-    Op,
-    Register,
+    PlainCell,
+    PlainDesign,
+    StateRegister,
 )
 from .yosys import Bits
 
 __all__ = ["Step", "in_order", "rewrite", "trim"]
 
-_POINTWISE = frozenset({Op.AND, Op.OR, Op.XOR, Op.NOT})
-_CARRYING = frozenset({Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.NEGATE, Op.LEFT})
+_POINTWISE = frozenset({CellKind.AND, CellKind.OR, CellKind.XOR, CellKind.NOT})
+_CARRYING = frozenset(
+    {CellKind.ADD, CellKind.SUBTRACT, CellKind.MULTIPLY, CellKind.NEGATE, CellKind.LEFT}
+)
 """Bits of the result depend on bits of the first operands up to their own place."""
 
-Step = Node | tuple[Memory, MemoryRead]
-"""Something to evaluate: a node, or a read that is not clocked."""
+Step = PlainCell | tuple[Memory, MemoryRead]
+"""Something to evaluate: a cell, or a read that is not clocked."""
 
-_Source = tuple[Node | Register | Memory, int]
+_Source = tuple[PlainCell | StateRegister | Memory, int]
 """What drives a bit, and at which place of its result or row."""
 
 
-def rewrite(design: Design, change: Callable[[Bits], Bits]) -> None:
+def rewrite(design: PlainDesign, change: Callable[[Bits], Bits]) -> None:
     """Apply ``change`` to all bits that are read, those of output ports and names included."""
 
     def level(pair: Level | None) -> Level | None:
@@ -41,7 +43,7 @@ def rewrite(design: Design, change: Callable[[Bits], Bits]) -> None:
 
     design.ports = [replace(x, bits=change(x.bits)) for x in design.ports]
     design.names = {name: change(bits) for name, bits in design.names.items()}
-    design.nodes = [replace(x, operands=tuple(map(change, x.operands))) for x in design.nodes]
+    design.cells = [replace(x, operands=tuple(map(change, x.operands))) for x in design.cells]
     design.registers = [
         replace(x, following=change(x.following), enable=level(x.enable), reset=level(x.reset))
         for x in design.registers
@@ -61,20 +63,20 @@ def rewrite(design: Design, change: Callable[[Bits], Bits]) -> None:
     design.checks = [Check(bit(x.condition), bit(x.enable), x.message) for x in design.checks]
 
 
-def trim(design: Design) -> None:
+def trim(design: PlainDesign) -> None:
     """Drop every bit that no output port and no check depends on."""
     live = _live(design)
-    design.nodes = [node for x in design.nodes if (node := _trim_node(x, live))]
+    design.cells = [cell for x in design.cells if (cell := _trim_cell(x, live))]
     design.registers = [register for x in design.registers if (register := _trim_register(x, live))]
     design.memories = [memory for x in design.memories if (memory := _trim_memory(x, live))]
-    results = [node.result for node in design.nodes]
+    results = [cell.result for cell in design.cells]
     results += [read.result for memory in design.memories for read in memory.reads]
     design.unused = {bit for bits in results for bit in bits} - live
 
 
-def _live(design: Design) -> set[int]:
+def _live(design: PlainDesign) -> set[int]:
     sources: dict[int, _Source] = {}
-    items: list[Node | Register] = [*design.nodes, *design.registers]
+    items: list[PlainCell | StateRegister] = [*design.cells, *design.registers]
     for item in items:
         sources |= {bit: (item, place) for place, bit in enumerate(item.result)}
     for memory in design.memories:
@@ -92,19 +94,19 @@ def _live(design: Design) -> set[int]:
     return live
 
 
-def _needs(source: Node | Register | Memory, place: int) -> Iterator[int]:
+def _needs(source: PlainCell | StateRegister | Memory, place: int) -> Iterator[int]:
     """The bits that a bit depends on."""
     match source:
-        case Node(op, operands, _):
+        case PlainCell(kind, operands, _):
             for number, operand in enumerate(operands):
-                whole = op is Op.LEFT and number == 1
-                if op in _POINTWISE or (op is Op.MUX and not number % 2):
+                whole = kind is CellKind.LEFT and number == 1
+                if kind in _POINTWISE or (kind is CellKind.MUX and not number % 2):
                     yield operand[place]
-                elif op in _CARRYING and not whole:
+                elif kind in _CARRYING and not whole:
                     yield from operand[: place + 1]
                 else:
                     yield from operand
-        case Register():
+        case StateRegister():
             yield source.following[place]
             yield from (level[0] for level in (source.enable, source.reset) if level)
         case Memory():
@@ -114,27 +116,27 @@ def _needs(source: Node | Register | Memory, place: int) -> Iterator[int]:
                 yield from (*write.address, write.data[place], write.enable[place])
 
 
-def _trim_node(node: Node, live: set[int]) -> Node | None:
-    places = [place for place, bit in enumerate(node.result) if bit in live]
+def _trim_cell(cell: PlainCell, live: set[int]) -> PlainCell | None:
+    places = [place for place, bit in enumerate(cell.result) if bit in live]
     if not places:
         return None
-    if node.op in _POINTWISE:
-        operands = tuple(_pick(x, places) for x in node.operands)
-    elif node.op is Op.MUX:
+    if cell.kind in _POINTWISE:
+        operands = tuple(_pick(x, places) for x in cell.operands)
+    elif cell.kind is CellKind.MUX:
         operands = tuple(
-            x if number % 2 else _pick(x, places) for number, x in enumerate(node.operands)
+            x if number % 2 else _pick(x, places) for number, x in enumerate(cell.operands)
         )
-    elif node.op in _CARRYING:
+    elif cell.kind in _CARRYING:
         places = list(range(places[-1] + 1))
-        amount = node.operands[1:] if node.op is Op.LEFT else ()
-        cut = node.operands[: len(node.operands) - len(amount)]
+        amount = cell.operands[1:] if cell.kind is CellKind.LEFT else ()
+        cut = cell.operands[: len(cell.operands) - len(amount)]
         operands = (*(_pick(x, places) for x in cut), *amount)
     else:
-        return node
-    return Node(node.op, operands, _pick(node.result, places))
+        return cell
+    return PlainCell(cell.kind, operands, _pick(cell.result, places))
 
 
-def _trim_register(register: Register, live: set[int]) -> Register | None:
+def _trim_register(register: StateRegister, live: set[int]) -> StateRegister | None:
     places = [place for place, bit in enumerate(register.result) if bit in live]
     if not places:
         return None
@@ -178,17 +180,17 @@ def _pick(bits: Bits, places: Sequence[int]) -> Bits:
     return tuple(bits[place] for place in places)
 
 
-def in_order(design: Design) -> list[Step]:
-    """Nodes and reads that are not clocked, each after all that it depends on, near its first use.
+def in_order(design: PlainDesign) -> list[Step]:
+    """Cells and reads that are not clocked, each after all that it depends on, near its first use.
 
     Raises ``NotPlain`` if an operation on whole words depends on its own result.
     """
-    steps: list[Step] = list(design.nodes)
+    steps: list[Step] = list(design.cells)
     steps += [(x, read) for x in design.memories for read in x.reads if not read.clocked]
     drivers = {
         bit: number
         for number, step in enumerate(steps)
-        for bit in (step.result if isinstance(step, Node) else step[1].result)
+        for bit in (step.result if isinstance(step, PlainCell) else step[1].result)
     }
     done: dict[int, bool] = {}
     ordered: list[Step] = []
@@ -204,7 +206,7 @@ def in_order(design: Design) -> list[Step]:
                 done[number] = False
                 left.append(~number)
                 step = steps[number]
-                operands = step.operands if isinstance(step, Node) else (step[1].address,)
+                operands = step.operands if isinstance(step, PlainCell) else (step[1].address,)
                 for operand in reversed(operands):
                     for bit in reversed(operand):
                         other = drivers.get(bit)
@@ -215,7 +217,7 @@ def in_order(design: Design) -> list[Step]:
     return ordered
 
 
-def _roots(design: Design) -> Iterator[int]:
+def _roots(design: PlainDesign) -> Iterator[int]:
     for register in design.registers:
         yield from (level[0] for level in (register.enable, register.reset) if level)
         yield from register.following
@@ -231,7 +233,7 @@ def _roots(design: Design) -> Iterator[int]:
             yield from port.bits
 
 
-def _loop(design: Design, step: Step) -> str:
-    result = step.result if isinstance(step, Node) else step[1].result
+def _loop(design: PlainDesign, step: Step) -> str:
+    result = step.result if isinstance(step, PlainCell) else step[1].result
     names = (name for name, bits in design.names.items() if not set(bits).isdisjoint(result))
     return f"combinational loop through {min(names, default='a signal without a name')}"
