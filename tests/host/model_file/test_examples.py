@@ -11,7 +11,7 @@ from bitlane.model_file import load_model, prepare, run
 from support.host.fake_driver import FakeDriver
 from support.models.device import ModelLink
 
-FOLDER = Path(__file__).parents[2] / "examples"
+FOLDER = Path(__file__).parents[3] / "examples"
 
 MAGNITUDES = """\
 Resource 'magnitude':
