@@ -2,10 +2,14 @@
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from typing import Final
 
 from ..errors import DeviceError
 
-__all__ = ["Allocation", "Allocator", "OutOfDeviceMemory"]
+__all__ = ["ALIGNMENT", "Allocation", "Allocator", "OutOfDeviceMemory"]
+
+ALIGNMENT: Final = 64
+"""Every piece starts at a multiple of this many bytes: the widest beat."""
 
 
 class OutOfDeviceMemory(DeviceError, MemoryError):
@@ -23,23 +27,23 @@ class Allocation:
 class Allocator:
     """Hands out pieces of ``size`` bytes of memory from ``base`` on.
 
-    Best fit: the smallest hole that is large enough, the lowest of equals. Freed neighbours join.
-    Takes time in proportion to the number of holes.
+    A piece takes all bytes to the next multiple of ``ALIGNMENT``. Best fit: the smallest hole
+    that is large enough, the lowest of equals. Freed neighbours join. Takes time in proportion to
+    the number of holes.
     """
 
     def __init__(self, base: int, size: int) -> None:
         if size < 1:
             raise ValueError(f"size: {size}; expected at least 1 byte")
-        self._base = base
-        self._size = size
-        # Sorted by address, never adjacent: (first, one past the last).
-        self._holes: list[tuple[int, int]] = [(base, base + size)]
-        # Address -> one past the last byte.
-        self._taken: dict[int, int] = {}
+        # Sorted by address, never adjacent: (first, one past the last). All start aligned.
+        whole = (_up(base), base + size)
+        self._holes: list[tuple[int, int]] = [whole] if whole[0] < whole[1] else []
+        # Piece -> one past the last byte that it takes.
+        self._taken: dict[Allocation, int] = {}
 
     @property
     def free_bytes(self) -> int:
-        """Bytes that are not taken, in all holes together."""
+        """Bytes that can still be handed out, in all holes together."""
         return sum(end - start for start, end in self._holes)
 
     @property
@@ -47,53 +51,44 @@ class Allocator:
         """Pieces handed out and not freed."""
         return len(self._taken)
 
-    def largest(self, alignment: int = 64) -> int:
+    def largest(self) -> int:
         """The most bytes that ``allocate`` would give at once."""
-        return max((end - _up(start, alignment) for start, end in self._holes), default=0)
+        return max((end - start for start, end in self._holes), default=0)
 
-    def allocate(self, size: int, alignment: int = 64) -> Allocation:
-        """A piece of ``size`` bytes at a multiple of ``alignment``. Size 0 takes a byte.
+    def allocate(self, size: int) -> Allocation:
+        """A piece of ``size`` bytes. Size 0 takes as much as size 1.
 
-        Raises
-        ------
-        OutOfDeviceMemory
-            No hole is large enough.
-        ValueError
-            ``size`` is negative, or ``alignment`` no power of two.
+        Raises ``OutOfDeviceMemory`` if no hole is large enough, and ``ValueError`` for a negative
+        size.
         """
         if size < 0:
             raise ValueError(f"size: {size}; expected 0 or more bytes")
-        if alignment < 1 or alignment & (alignment - 1):
-            raise ValueError(f"alignment: {alignment}; expected a power of two")
-        needed = max(size, 1)
         fits = [
             (end - start, index)
             for index, (start, end) in enumerate(self._holes)
-            if end - _up(start, alignment) >= needed
+            if end - start >= max(size, 1)
         ]
         if not fits:
             raise OutOfDeviceMemory(
-                f"device memory: {size} bytes at a multiple of {alignment} do not fit; the largest"
-                f" hole has {max(0, self.largest(alignment))} of {self.free_bytes} free bytes"
+                f"device memory: {size} bytes do not fit; the largest hole has {self.largest()} of"
+                f" {self.free_bytes} free bytes"
             )
         index = min(fits)[1]
-        start, end = self._holes[index]
-        address = _up(start, alignment)
-        rest = [(start, address), (address + needed, end)]
-        self._holes[index : index + 1] = [hole for hole in rest if hole[0] < hole[1]]
-        self._taken[address] = address + needed
-        return Allocation(address, size)
+        start, hole_end = self._holes[index]
+        end = min(_up(start + max(size, 1)), hole_end)
+        self._holes[index : index + 1] = [(end, hole_end)] if end < hole_end else []
+        piece = Allocation(start, size)
+        self._taken[piece] = end
+        return piece
 
-    def free(self, buffer: Allocation) -> None:
+    def free(self, piece: Allocation) -> None:
         """Give a piece back. Raises ``DeviceError`` for one that is not taken (any more)."""
-        end = self._taken.get(buffer.address)
-        if end is None or end - buffer.address != max(buffer.size, 1):
+        if piece not in self._taken:
             raise DeviceError(
-                f"buffer: {buffer.size} bytes at {buffer.address:#x} are not allocated;"
-                " expected a buffer of this device that has not been freed"
+                f"memory: {piece.size} bytes at {piece.address:#x} are not allocated;"
+                " expected a piece of this device's memory that has not been freed"
             )
-        del self._taken[buffer.address]
-        start = buffer.address
+        start, end = piece.address, self._taken.pop(piece)
         index = bisect_left(self._holes, (start, end))
         if index < len(self._holes) and self._holes[index][0] == end:
             end = self._holes.pop(index)[1]
@@ -103,5 +98,5 @@ class Allocator:
         self._holes.insert(index, (start, end))
 
 
-def _up(address: int, alignment: int) -> int:
-    return -(-address // alignment) * alignment
+def _up(address: int) -> int:
+    return -(-address // ALIGNMENT) * ALIGNMENT

@@ -89,15 +89,15 @@ class Driver(Closing):
             self._allocator.free(self._discarded.popleft())
         return self._allocator
 
-    def allocate(self, size: int, alignment: int = 64) -> Allocation:
+    def allocate(self, size: int) -> Allocation:
         """``size`` bytes of the device's memory. Raises ``OutOfDeviceMemory``."""
         with self._lock:
             try:
-                return self.allocator.allocate(size, alignment)
+                return self.allocator.allocate(size)
             except OutOfDeviceMemory:
                 # What refers to itself in a circle still holds what it no longer needs.
                 gc.collect()
-                return self.allocator.allocate(size, alignment)
+                return self.allocator.allocate(size)
 
     def discard(self, allocation: Allocation) -> None:
         """Give memory back from anywhere, also from within any other call: without the lock."""

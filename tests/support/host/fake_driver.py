@@ -67,8 +67,8 @@ class FakeDriver:
     def __exit__(self, *_: object) -> None:
         self.closed = True
 
-    def allocate(self, size: int, alignment: int = 64) -> Allocation:
-        return self.allocator.allocate(size, alignment)
+    def allocate(self, size: int) -> Allocation:
+        return self.allocator.allocate(size)
 
     def free(self, buffer: Allocation) -> None:
         self.allocator.free(buffer)
