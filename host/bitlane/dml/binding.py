@@ -92,21 +92,14 @@ def check_presence(
     """
     bound = binding is not None
     owned = bool(tensor.flags & TensorFlags.OWNED_BY_DML)
+    moment = "initialized" if initializing else "executed"
     if bound and owned is not initializing:
-        moment = "initialized" if initializing else "executed"
-        wanted = "OWNED_BY_DML" if initializing else "not OWNED_BY_DML"
-        raise DmlError(
-            name,
-            "Buffer",
-            "bound",
-            f"nothing bound when the operator is {moment}, unless the tensor is {wanted}",
-            hresult=_REMOVED,
-        )
+        reason = "is OWNED_BY_DML" if owned else "is not OWNED_BY_DML"
+        expected = f"nothing bound when the operator is {moment}, as the tensor {reason}"
+        raise DmlError(name, "Buffer", "bound", expected, hresult=_REMOVED)
     if not bound and owned is initializing:
-        moment = "initialized" if initializing else "executed"
-        raise DmlError(
-            name, "Buffer", "not bound", f"a buffer when the operator is {moment}", hresult=_REMOVED
-        )
+        expected = f"a buffer when the operator is {moment}"
+        raise DmlError(name, "Buffer", "not bound", expected, hresult=_REMOVED)
     return bound
 
 

@@ -190,11 +190,11 @@ def _from_file(
 
 
 def _from_npy(node: Node, source: Node, path: Path, data_type: DataType) -> tuple[DataType, Bytes]:
+    # NumPy takes other files, archives of arrays among them, for something else.
+    with path.open("rb") as file:
+        if file.read(len(_NPY)) != _NPY:
+            raise source.error(f"a NumPy array file; {path.name} does not start like one")
     try:
-        # NumPy takes other files, archives of arrays among them, for something else.
-        with path.open("rb") as file:
-            if file.read(len(_NPY)) != _NPY:
-                raise source.error(f"a NumPy array file; {path.name} does not start like one")
         array = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, TypeError, SyntaxError, OverflowError, TokenError) as error:
         raise source.error(f"a NumPy array file ({error})") from error

@@ -62,7 +62,7 @@ def prepare(model: Model, device: dml.Device) -> PreparedModel:
             table.bind_inputs([_bound(dispatchable, bindings, buffers)])
             recorder.record_dispatch(initialization, initializer, table)
         except dml.DmlError as error:
-            raise _binding_error(error, model, bindings, f"{dispatchable.path}.bindings") from error
+            raise _binding_error(error, model, dispatchable, bindings) from error
         _check_contents(model, dispatchable, bindings)
     dispatches = {}
     for index, command in enumerate(model.commands):
@@ -78,7 +78,7 @@ def prepare(model: Model, device: dml.Device) -> PreparedModel:
             table.bind_outputs([_range(output, command.bindings[output_name], buffers)])
             recorder.record_dispatch(commands, operator, table)
         except dml.DmlError as error:
-            raise _binding_error(error, model, command.bindings, command.path) from error
+            raise _binding_error(error, model, dispatchable, command.bindings) from error
         _check_contents(model, dispatchable, command.bindings)
     return PreparedModel(model, device, buffers, initialization, dispatches)
 
@@ -253,7 +253,17 @@ def _range(
 
 
 def _binding_error(
-    error: dml.DmlError, model: Model, bindings: dict[str, Binding], path: str
+    error: dml.DmlError, model: Model, dispatchable: Dispatchable, bindings: dict[str, Binding]
 ) -> ModelFileError:
-    places = {name: binding.path for name, binding in bindings.items()}
-    return dml_error(error, model.file, places, path)
+    """What DirectML refuses of ``bindings``, in the words of model files."""
+    binding = bindings.get(error.tensor)
+    places = {
+        "Offset": (".elementOffset", f"{error.value} bytes"),
+        "SizeInBytes": ("", f"{error.value} bytes of {binding and binding.resource}"),
+        "Buffer": ("", str(error.value)),
+    }
+    if binding is None or error.field not in places:
+        return dml_error(error, model.file, dispatchable.tensor_paths, dispatchable.path)
+    field, value = places[error.field]
+    expected = f"{error.expected} ({error.hresult})"
+    return ModelFileError(model.file, binding.path + field, Fact(value), expected)

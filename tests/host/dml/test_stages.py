@@ -102,7 +102,7 @@ def test_owned_inputs_are_not_bound_when_the_operator_is_executed() -> None:
         "BTensor",
         "Buffer",
         "bound",
-        "unless the tensor is not OWNED_BY_DML",
+        "executed, as the tensor is OWNED_BY_DML",
     )
 
 
@@ -168,7 +168,7 @@ def test_other_inputs_are_not_bound_when_the_operator_is_initialized() -> None:
         "ATensor",
         "Buffer",
         "bound",
-        "unless the tensor is OWNED_BY_DML",
+        "initialized, as the tensor is not OWNED_BY_DML",
     )
     bench.refuse(
         lambda: table.bind_inputs([bench.at(0)]),

@@ -154,19 +154,19 @@ def test_bindings_are_aligned(runner: Runner) -> None:
     model["resources"]["in"]["sizeInBytes"] = 64
     bindings = model["commands"][0]["bindings"]
     bindings["InputTensor"] = {"name": "in", "elementOffset": 4}
-    path = "commands[0].bindings.InputTensor.Offset"
-    refuse(runner, model, path, 4, "a multiple of 16 (DXGI_ERROR_DEVICE_REMOVED)")
+    path = "commands[0].bindings.InputTensor.elementOffset"
+    refuse(runner, model, path, "4 bytes", "a multiple of 16 (DXGI_ERROR_DEVICE_REMOVED)")
 
 
 def test_bindings_hold_their_tensors(runner: Runner) -> None:
     model = not_model()
     for name in ("InputTensor", "OutputTensor"):
         model["dispatchables"]["not"]["desc"][name]["Sizes"] = [5]
-    path = "commands[0].bindings.InputTensor.SizeInBytes"
-    refuse(runner, model, path, 4, "at least 8")
+    path = "commands[0].bindings.InputTensor"
+    refuse(runner, model, path, "4 bytes of in", "at least 8")
     model["resources"]["in"]["sizeInBytes"] = 8
-    path = "commands[0].bindings.OutputTensor.SizeInBytes"
-    refuse(runner, model, path, 4, "at least 8")
+    path = "commands[0].bindings.OutputTensor"
+    refuse(runner, model, path, "4 bytes of out", "at least 8")
 
 
 def test_bindings_do_not_overlap_in_part(runner: Runner) -> None:
@@ -175,8 +175,22 @@ def test_bindings_do_not_overlap_in_part(runner: Runner) -> None:
     desc = model["dispatchables"]["not"]["desc"]
     desc["InputTensor"]["TotalTensorSizeInBytes"] = 32
     model["commands"][0]["bindings"]["OutputTensor"] = {"name": "in", "elementOffset": 16}
-    path = "commands[0].bindings.OutputTensor.Buffer"
+    path = "commands[0].bindings.OutputTensor"
     refuse(runner, model, path, "bytes 16 to 19", "the same bytes as InputTensor")
+
+
+def test_what_works_in_place_has_one_layout(runner: Runner) -> None:
+    model = not_model()
+    model["resources"]["in"]["sizeInBytes"] = 64
+    desc = model["dispatchables"]["not"]["desc"]
+    desc["InputTensor"] |= {"Sizes": [1, 3], "Strides": [3, 1]}
+    desc["OutputTensor"] |= {"Sizes": [1, 3], "Strides": [3, 1], "TotalTensorSizeInBytes": 8}
+    desc["InputTensor"]["TotalTensorSizeInBytes"] = 8
+    model["commands"][0]["bindings"]["OutputTensor"] = "in"
+    assert runner(model)
+    desc["OutputTensor"]["Strides"], runner.lines = [3, 2], []
+    path = "dispatchables.not.desc.OutputTensor.Strides"
+    refuse(runner, model, path, [0, 2], "[0, 1], as in InputTensor, whose place it takes")
 
 
 def test_a_late_mistake_stops_the_first_dispatch(runner: Runner) -> None:
@@ -184,7 +198,8 @@ def test_a_late_mistake_stops_the_first_dispatch(runner: Runner) -> None:
     late = json.loads(json.dumps(model["commands"][0]))
     late["bindings"]["InputTensor"] = {"name": "in", "elementOffset": 16}
     model["commands"] += [{"type": "print", "resource": "out"}, late]
-    refuse(runner, model, "commands[2].bindings.InputTensor.Offset", 16, "inside the buffer's 4")
+    path = "commands[2].bindings.InputTensor"
+    refuse(runner, model, f"{path}.elementOffset", "16 bytes", "inside the buffer's 4")
 
 
 def test_owned_bindings_are_checked_too(runner: Runner) -> None:
@@ -193,7 +208,8 @@ def test_owned_bindings_are_checked_too(runner: Runner) -> None:
     desc["InputTensor"] = tensor("UINT8", [3], Flags="OWNED_BY_DML")
     model["dispatchables"]["not"]["bindings"] = {"InputTensor": {"name": "in", "elementOffset": 1}}
     model["commands"][0]["bindings"] = {"OutputTensor": "out"}
-    refuse(runner, model, "dispatchables.not.bindings.InputTensor.Offset", 1, "a multiple of 16")
+    path = "dispatchables.not.bindings.InputTensor.elementOffset"
+    refuse(runner, model, path, "1 bytes", "a multiple of 16")
     model["dispatchables"]["not"]["bindings"] = {"InputTensor": "in"}
     assert runner(model)
     assert runner.lines[1] == "Check 'not': 4 bytes equal"
