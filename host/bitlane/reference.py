@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bitlane_rtl.abi import Op
 
 from .dml.operators import OperatorDesc
-from .dml.tensor import BufferTensorDesc, packed_strides
+from .dml.tensor import BufferTensorDesc
 
 __all__ = [
     "Region",
@@ -194,12 +194,11 @@ def _elements(
 ) -> npt.NDArray[np.unsignedinteger]:
     """A window on the elements of a tensor, which shares the memory of ``data``."""
     itemsize = tensor.data_type.itemsize
-    strides = packed_strides(tensor.sizes) if tensor.strides is None else tensor.strides
     # The constructor, unlike as_strided, refuses a window that leaves the buffer.
     return np.ndarray(
         tensor.sizes,
         dtype=f"<u{itemsize}",
         buffer=data,
         offset=offset,
-        strides=tuple(stride * itemsize for stride in strides),
+        strides=tuple(stride * itemsize for stride in tensor.element_strides),
     )

@@ -11,7 +11,7 @@ from bitlane.errors import BitlaneError, DmlError, DmlTypeError
 from bitlane.model_file import ModelFileError
 from bitlane_rtl.abi import Port, Status
 from support.host.arrays import model
-from support.host.fake_driver import FakeDriver
+from support.host.model_driver import ModelDriver
 
 ERRORS: list[BitlaneError] = [
     DmlError("InputTensor", "Sizes", (1, 2), "one size", hresult="DXGI_ERROR_UNSUPPORTED"),
@@ -45,7 +45,7 @@ def test_every_error_can_be_sent_to_another_process(error: BitlaneError) -> None
 
 
 def test_what_holds_a_device_says_to_open_it_in_the_worker() -> None:
-    device = dml.Device(FakeDriver())
+    device = dml.Device(ModelDriver())
     for thing in (model(), device, device.create_buffer(4)):
         with pytest.raises(TypeError, match=r"open the device there: bitlane\.open\(url\)"):
             pickle.dumps(thing)

@@ -7,24 +7,23 @@ these methods return nothing. bitlane's device stays usable. Nothing here touche
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
+from types import NoneType
+from typing import TypeAlias
 
-from ..errors import DmlError, DmlTypeError
 from .buffer import Buffer
 from .operators import InPlace, OperatorDesc
-from .tensor import MINIMUM_BUFFER_TENSOR_ALIGNMENT, BufferTensorDesc, element_strides
+from .refusals import expect_type, removed
+from .tensor import MINIMUM_BUFFER_TENSOR_ALIGNMENT, BufferTensorDesc
 from .types import TensorFlags
 
 __all__ = [
+    "Bindings",
     "BufferBinding",
     "check_aliasing",
-    "check_binding",
-    "check_bindings",
+    "check_bound",
     "check_count",
-    "check_presence",
-    "check_type",
+    "check_list",
 ]
-
-_REMOVED = "DXGI_ERROR_DEVICE_REMOVED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,30 +45,13 @@ class BufferBinding:
         return self.offset + self.size_in_bytes
 
 
-def check_bindings(method: str, bindings: object) -> None:
+Bindings: TypeAlias = tuple[BufferBinding | None, ...]
+"""A binding for each tensor."""
+
+
+def check_list(method: str, bindings: object) -> None:
     """What a method binds is a list of some kind."""
-    if not isinstance(bindings, Sequence):
-        raise DmlTypeError(method, "Bindings", bindings, "a list of bindings", hresult=_REMOVED)
-
-
-def check_type(name: str, binding: object) -> None:
-    """It is nothing, or a range of a buffer in whole numbers."""
-    if binding is None:
-        return
-    if not isinstance(binding, BufferBinding):
-        raise DmlTypeError(
-            name, "BindingType", binding, "a BufferBinding or None", hresult=_REMOVED
-        )
-    if not isinstance(binding.buffer, Buffer):
-        raise DmlTypeError(
-            name, "Buffer", binding.buffer, "a buffer of Device.create_buffer", hresult=_REMOVED
-        )
-    if not isinstance(binding.offset, Integral):
-        raise DmlTypeError(name, "Offset", binding.offset, "an integer", hresult=_REMOVED)
-    if not isinstance(binding.size_in_bytes, Integral | None):
-        raise DmlTypeError(
-            name, "SizeInBytes", binding.size_in_bytes, "an integer or None", hresult=_REMOVED
-        )
+    expect_type(method, "Bindings", bindings, Sequence, "a list of bindings")
 
 
 def check_count(method: str, count: int, expected: int) -> None:
@@ -79,77 +61,81 @@ def check_count(method: str, count: int, expected: int) -> None:
     and ``-bindoutputs``.
     """
     if count != expected:
-        raise DmlError(method, "BindingCount", count, str(expected), hresult=_REMOVED)
+        raise removed(method, "BindingCount", count, str(expected))
 
 
-def check_presence(
+def check_bound(
+    tensors: Sequence[tuple[str, BufferTensorDesc]],
+    bindings: Sequence[object],
+    device: object,
+    *,
+    initializing: bool = False,
+) -> Bindings:
+    """``bindings`` of ``tensors`` to buffers of ``device``, each judged by itself."""
+    checked: list[BufferBinding | None] = []
+    for (name, tensor), binding in zip(tensors, bindings, strict=True):
+        expect_type(
+            name, "BindingType", binding, (BufferBinding, NoneType), "a BufferBinding or None"
+        )
+        assert isinstance(binding, BufferBinding | None)
+        _check_presence(name, tensor, binding, initializing)
+        if binding is not None:
+            _check_binding(name, tensor, binding, device)
+        checked.append(binding)
+    return tuple(checked)
+
+
+def _check_presence(
     name: str, tensor: BufferTensorDesc, binding: BufferBinding | None, initializing: bool
-) -> bool:
-    """Whether a tensor is bound: at initialisation if DML owns it, at execution if it does not.
+) -> None:
+    """A tensor is bound at initialisation if DML owns it, and at execution if it does not.
 
     Source: ``ne-directml-dml_tensor_flags``, ``nf-directml-idmlbindingtable-bindinputs``. None of
     the bit operators has an optional tensor.
     """
-    bound = binding is not None
     owned = bool(tensor.flags & TensorFlags.OWNED_BY_DML)
     moment = "initialized" if initializing else "executed"
-    if bound and owned is not initializing:
+    if binding is not None and owned is not initializing:
         reason = "is OWNED_BY_DML" if owned else "is not OWNED_BY_DML"
         expected = f"nothing bound when the operator is {moment}, as the tensor {reason}"
-        raise DmlError(name, "Buffer", "bound", expected, hresult=_REMOVED)
-    if not bound and owned is initializing:
-        expected = f"a buffer when the operator is {moment}"
-        raise DmlError(name, "Buffer", "not bound", expected, hresult=_REMOVED)
-    return bound
+        raise removed(name, "Buffer", "bound", expected)
+    if binding is None and owned is initializing:
+        raise removed(name, "Buffer", "not bound", f"a buffer when the operator is {moment}")
 
 
-def check_binding(name: str, tensor: BufferTensorDesc, binding: BufferBinding) -> None:
-    """The range is aligned, lies inside a living buffer, and holds the tensor.
+def _check_binding(
+    name: str, tensor: BufferTensorDesc, binding: BufferBinding, device: object
+) -> None:
+    """The range is aligned, lies inside a living buffer of the device, and holds the tensor.
 
     Source: ``ns-directml-dml_buffer_binding``; GuaranteedBaseOffsetAlignment and
     TotalTensorSizeInBytes of ``ns-directml-dml_buffer_tensor_desc``; ``directml-constants``.
     """
-    buffer = binding.buffer
+    buffer, offset, given = binding.buffer, binding.offset, binding.size_in_bytes
+    expect_type(name, "Buffer", buffer, Buffer, "a buffer of Device.create_buffer")
+    expect_type(name, "Offset", offset, Integral, "an integer")
+    expect_type(name, "SizeInBytes", given, (Integral, NoneType), "an integer or None")
+    if buffer.device is not device:
+        raise removed(name, "Buffer", "of another device", "a buffer that this device created")
     if buffer.closed:
-        raise DmlError(name, "Buffer", "closed", "a buffer that exists", hresult=_REMOVED)
+        raise removed(name, "Buffer", "closed", "a buffer that exists")
     alignment = max(MINIMUM_BUFFER_TENSOR_ALIGNMENT, tensor.guaranteed_base_offset_alignment)
-    if binding.offset < 0 or binding.offset % alignment:
-        raise DmlError(
-            name, "Offset", binding.offset, f"a multiple of {alignment}", hresult=_REMOVED
-        )
-    if binding.offset > buffer.size_in_bytes:
-        raise DmlError(
-            name,
-            "Offset",
-            binding.offset,
-            f"an offset inside the buffer's {buffer.size_in_bytes} bytes",
-            hresult=_REMOVED,
-        )
-    size = binding.end - binding.offset
-    if binding.end > buffer.size_in_bytes:
-        raise DmlError(
-            name,
-            "SizeInBytes",
-            size,
-            f"at most {buffer.size_in_bytes - binding.offset}, the bytes from offset"
-            f" {binding.offset} to the buffer's end",
-            hresult=_REMOVED,
-        )
+    if offset < 0 or offset % alignment:
+        raise removed(name, "Offset", offset, f"a multiple of {alignment}")
+    rest = buffer.size_in_bytes - offset
+    if rest < 0:
+        expected = f"an offset inside the buffer's {buffer.size_in_bytes} bytes"
+        raise removed(name, "Offset", offset, expected)
+    size = binding.end - offset
+    if size > rest:
+        expected = f"at most {rest}, the bytes from offset {offset} to the buffer's end"
+        raise removed(name, "SizeInBytes", size, expected)
     if size < tensor.total_tensor_size_in_bytes:
-        raise DmlError(
-            name,
-            "SizeInBytes",
-            size,
-            f"at least {tensor.total_tensor_size_in_bytes}, its TotalTensorSizeInBytes",
-            hresult=_REMOVED,
-        )
+        expected = f"at least {tensor.total_tensor_size_in_bytes}, its TotalTensorSizeInBytes"
+        raise removed(name, "SizeInBytes", size, expected)
 
 
-def check_aliasing(
-    desc: OperatorDesc,
-    inputs: Sequence[BufferBinding | None],
-    outputs: Sequence[BufferBinding | None],
-) -> None:
+def check_aliasing(desc: OperatorDesc, inputs: Bindings, outputs: Bindings) -> None:
     """The output shares bytes with no input, unless it takes the input's place exactly.
 
     Inputs may overlap one another. An output may be bound to the identical range of an input if
@@ -167,56 +153,39 @@ def check_aliasing(
     for (name, tensor), binding in zip(desc.inputs, inputs, strict=True):
         if binding is None or output is None or binding.buffer is not output.buffer:
             continue
-        first, second = (binding.offset, binding.end), (output.offset, output.end)
-        if first[1] <= second[0] or second[1] <= first[0]:
+        if binding.end <= output.offset or output.end <= binding.offset:
             continue
-        shown = f"bytes {second[0]} to {second[1] - 1}"
-        if first != second:
-            raise DmlError(
-                output_name,
-                "Buffer",
-                shown,
-                f"the same bytes as {name} or none of them; {name} is bytes {first[0]} to"
-                f" {first[1] - 1} of the same buffer",
-                hresult=_REMOVED,
+        shown = f"bytes {output.offset} to {output.end - 1}"
+        if (binding.offset, binding.end) != (output.offset, output.end):
+            expected = (
+                f"the same bytes as {name} or none of them; {name} is bytes {binding.offset} to"
+                f" {binding.end - 1} of the same buffer"
             )
+            raise removed(output_name, "Buffer", shown, expected)
         if desc.in_place is InPlace.NONE:
-            raise DmlError(
-                output_name,
-                "Buffer",
-                shown,
-                f"other bytes than {name}: {desc.operator_type} does not work in place",
-                hresult=_REMOVED,
-            )
+            expected = f"other bytes than {name}: {desc.operator_type} does not work in place"
+            raise removed(output_name, "Buffer", shown, expected)
         _check_same_layout(output_name, output_tensor, name, tensor)
         replaced.append(name)
     if desc.in_place is InPlace.ONE and len(replaced) > 1:
-        raise DmlError(
-            output_name,
-            "Buffer",
-            f"in place of {' and '.join(replaced)}",
-            f"the place of one input at most for {desc.operator_type}",
-            hresult=_REMOVED,
-        )
+        shown = f"in place of {' and '.join(replaced)}"
+        expected = f"the place of one input at most for {desc.operator_type}"
+        raise removed(output_name, "Buffer", shown, expected)
 
 
 def _check_same_layout(
     output_name: str, output: BufferTensorDesc, name: str, tensor: BufferTensorDesc
 ) -> None:
     """In place, both tensors visit the same elements in the same order."""
-    if element_strides(output) != element_strides(tensor):
-        raise DmlError(
-            output_name,
-            "Strides",
-            list(element_strides(output)),
-            f"{list(element_strides(tensor))}, as in {name}, whose place it takes",
-            hresult=_REMOVED,
-        )
-    if output.total_tensor_size_in_bytes != tensor.total_tensor_size_in_bytes:
-        raise DmlError(
-            output_name,
+    for field, found, wanted in (
+        ("Strides", list(output.element_strides), list(tensor.element_strides)),
+        (
             "TotalTensorSizeInBytes",
             output.total_tensor_size_in_bytes,
-            f"{tensor.total_tensor_size_in_bytes}, as in {name}, whose place it takes",
-            hresult=_REMOVED,
-        )
+            tensor.total_tensor_size_in_bytes,
+        ),
+    ):
+        if found != wanted:
+            raise removed(
+                output_name, field, found, f"{wanted}, as in {name}, whose place it takes"
+            )

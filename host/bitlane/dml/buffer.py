@@ -9,43 +9,42 @@ import numpy as np
 import numpy.typing as npt
 
 from ..closing import Closing
+from ..driver.driver import Driver
+from ..driver.storage import Storage
 from ..errors import DmlError, DmlTypeError
-from .engine import Engine
 
 __all__ = ["PIECE", "Buffer", "Parent"]
 
 PIECE = 1 << 20
-"""Bytes that are packed, or go from buffer to buffer, at once in the host's memory."""
+"""Bytes that are packed at once in the host's memory."""
 
 
 class Parent(Protocol):
     """``Device``, as the objects that it created know it."""
 
     @property
-    def driver(self) -> Engine: ...
+    def driver(self) -> Driver: ...
 
     def create_buffer(self, size: int) -> "Buffer": ...
-
-    def forget(self, buffer: "Buffer") -> None: ...
 
 
 class Buffer(Closing):
     """A buffer of ``Device.create_buffer``; its contents are undefined until they are written.
 
     ``size_in_bytes`` is the size asked for, rounded up to a multiple of 4: DirectML binds whole
-    32-bit words. Offsets are in bytes. A buffer may be used in a ``with`` statement.
+    32-bit words. Offsets are in bytes. Its memory is given back by ``close``, at the end of a
+    ``with`` statement, or with the last reference: bindings, tables and command lists hold it.
     """
 
     def __init__(self, device: Parent, size: int) -> None:
         self.device = device
         self.size_in_bytes = (size + 3) // 4 * 4
-        self._allocation = device.driver.allocate(self.size_in_bytes)
-        self._closed = False
+        self._storage = Storage(device.driver, self.size_in_bytes)
 
     @property
     def address(self) -> int:
         """Where the buffer starts in the device's memory."""
-        return self._allocation.address
+        return self._storage.address
 
     def __repr__(self) -> str:
         where = "closed" if self.closed else f"at {self.address:#x}"
@@ -54,7 +53,7 @@ class Buffer(Closing):
     @property
     def closed(self) -> bool:
         """Whether the memory has been given back."""
-        return self._closed
+        return self._storage.closed
 
     def write(self, data: npt.ArrayLike, offset: int = 0) -> None:
         """Copy the bytes of ``data``, in C order, to ``offset``.
@@ -103,13 +102,10 @@ class Buffer(Closing):
 
     def close(self) -> None:
         """Give the memory back. Closing twice is harmless."""
-        if not self._closed:
-            self._closed = True
-            self.device.forget(self)
-            self.device.driver.free(self._allocation)
+        self._storage.close()
 
     def _check(self, offset: int, size: int) -> None:
-        if self._closed:
+        if self.closed:
             raise DmlError("Buffer", "State", "closed", "a buffer that has not been closed")
         if offset < 0 or size < 0 or offset + size > self.size_in_bytes:
             raise DmlError(

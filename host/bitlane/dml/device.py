@@ -3,14 +3,17 @@
 import operator as operators
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Literal, TypeVar, cast, overload
+from typing import Literal, Protocol, TypeVar, cast, overload
+from weakref import WeakSet
 
 from ..closing import Closing
+from ..driver.driver import Driver
 from ..errors import DmlError, DmlTypeError
 from .buffer import Buffer, Parent
-from .engine import DeviceWithEngine, Engine
+from .execution import execute_steps
 from .operators import ALL_TYPES, SMALL_UNSIGNED_TYPES, OperatorDesc
-from .recorder import CommandList, CommandRecorder, run
+from .recorder import CommandList, CommandRecorder
+from .refusals import expect_type
 from .rules import check_operator
 from .table import (
     BindingTable,
@@ -19,7 +22,6 @@ from .table import (
     Operator,
     OperatorInitializer,
     check_uninitialized,
-    expect_type,
 )
 from .types import DataType, ExecutionFlags, Feature, FeatureLevel
 
@@ -30,13 +32,22 @@ _Enum = TypeVar("_Enum", bound=IntEnum)
 _UNSUPPORTED = "DXGI_ERROR_UNSUPPORTED"
 
 
+class HasDriver(Protocol):
+    """``bitlane.Device``, and what else stands on a driver."""
+
+    @property
+    def driver(self) -> Driver: ...
+
+
 class Device(Closing):
     """``IDMLDevice`` on a bitlane device.
 
-    ``device`` is a ``bitlane.Device`` or a ``bitlane.driver.driver.Driver``; it stays the
-    caller's to close. ``feature_level`` is what the device presents itself as: what that level
-    lacks is refused. Closing this object (or leaving its ``with`` statement) gives back its
-    buffers.
+    ``device`` is a ``bitlane.Device``, or a driver itself; it stays the caller's to close.
+    ``feature_level`` is what the device presents itself as: what that level lacks is refused.
+    Closing this object (or leaving its ``with`` statement) gives back its buffers.
+
+    What an operator owns (OWNED_BY_DML) is copied by the device itself: with COPY, or OR or AND
+    of the input with itself. Only on a circuit without any of them it goes by way of the host.
 
     DirectML removes its device after an invalid call to a method that returns nothing, and only a
     new one helps. Here the call raises, changes nothing, and the device stays usable.
@@ -44,29 +55,25 @@ class Device(Closing):
 
     def __init__(
         self,
-        device: Engine | DeviceWithEngine,
+        device: Driver | HasDriver,
         feature_level: FeatureLevel = FeatureLevel.LEVEL_4_1,
     ) -> None:
         driver = getattr(device, "driver", device)
-        if not hasattr(driver, "geometry"):
+        if not isinstance(driver, Driver):
             raise DmlTypeError("Device", "Device", device, "what bitlane.open returns")
-        if driver is not device and getattr(device, "closed", False):
+        if getattr(device, "closed", False):
             raise DmlError("Device", "Device", "closed", "a device that is open")
-        self.driver = cast(Engine, driver)
+        self.driver = driver
         self.feature_level = _member("Device", "FeatureLevel", feature_level, FeatureLevel)
-        self._buffers: set[Buffer] = set()
+        self._buffers: WeakSet[Buffer] = WeakSet()
 
     def close(self) -> None:
-        """Give back every buffer that this device created. Closing twice is harmless."""
+        """Give back every buffer of this device, copies of owned inputs too. May be repeated."""
         for buffer in tuple(self._buffers):
             buffer.close()
 
     def __repr__(self) -> str:
         return f"<bitlane.dml.Device: feature level {self.feature_level}>"
-
-    def forget(self, buffer: Buffer) -> None:
-        """Called by a buffer that gives its memory back."""
-        self._buffers.discard(buffer)
 
     @overload
     def check_feature_support(
@@ -165,7 +172,7 @@ class Device(Closing):
     def create_binding_table(self, dispatchable: Dispatchable) -> BindingTable:
         """``CreateBindingTable``. There are no descriptor heaps here."""
         kinds = (CompiledOperator, OperatorInitializer)
-        expect_type("CreateBindingTable", "Dispatchable", dispatchable, *kinds)
+        expect_type("CreateBindingTable", "Dispatchable", dispatchable, kinds)
         return BindingTable(self, dispatchable)
 
     def create_command_recorder(self) -> CommandRecorder:
@@ -180,14 +187,15 @@ class Device(Closing):
         """Execute command lists, and wait until they are done.
 
         All dispatches of all lists are checked first (``DmlError``); then each acts as if all
-        before it were complete. Raises what the driver raises when the device fails; later
-        dispatches may have run in part then, and a fault's ``index`` counts the commands of all
-        dispatches since the last initialisation.
+        before it were complete, and what an initializer copies is copied by the device as a part
+        of the same job. Raises what the driver raises when the device fails; later dispatches may
+        have run in part then, no operator of the call is initialised, and a fault's ``index``
+        counts the commands of all dispatches, copies included.
         """
         for command_list in lists:
             expect_type("Execute", "CommandList", command_list, CommandList)
             self._check_mine("Execute", command_list.device)
-        run(self, lists)
+        execute_steps(self, [step for command_list in lists for step in command_list.steps()])
 
     def _check_mine(self, method: str, device: Parent) -> None:
         if device is not self:

@@ -19,7 +19,6 @@ from .tensor import (
     TENSOR_DIMENSION_COUNT_MAX1,
     BufferTensorDesc,
     calc_buffer_tensor_size,
-    element_strides,
     last_element,
 )
 from .types import DataType, FeatureLevel, OperatorType, TensorFlags
@@ -265,7 +264,7 @@ def check_output_layout(name: str, tensor: BufferTensorDesc) -> None:
     DirectML publishes no rule for this; without one, what remains in memory would be undefined.
     The check is exact; it refuses a layout that it cannot decide within bounded work.
     """
-    overlap = overlaps_itself(tensor.sizes, element_strides(tensor))
+    overlap = overlaps_itself(tensor.sizes, tensor.element_strides)
     if overlap is False:
         return
     expected = "strides that give every element of an output its own place"

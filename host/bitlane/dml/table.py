@@ -4,18 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..errors import DmlError, DmlTypeError
+from ..errors import DmlError
 from .binding import (
+    Bindings,
     BufferBinding,
     check_aliasing,
-    check_binding,
-    check_bindings,
+    check_bound,
     check_count,
-    check_presence,
-    check_type,
+    check_list,
 )
 from .buffer import Buffer, Parent
 from .operators import OperatorDesc
+from .refusals import expect_type, removed
 from .types import ExecutionFlags, TensorFlags
 
 __all__ = [
@@ -26,15 +26,7 @@ __all__ = [
     "Operator",
     "OperatorInitializer",
     "check_uninitialized",
-    "expect_type",
 ]
-
-
-def expect_type(method: str, name: str, value: object, *kinds: type) -> None:
-    """Raises ``DmlTypeError`` if an argument of ``method`` is none of ``kinds``."""
-    if not isinstance(value, kinds):
-        names = " or ".join(kind.__name__ for kind in kinds)
-        raise DmlTypeError(method, name, value, f"of type {names}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +86,10 @@ class OperatorInitializer:
     """``IDMLOperatorInitializer``: of ``Device.create_operator_initializer``; dispatched once."""
 
     def __init__(self, operators: Sequence[CompiledOperator]) -> None:
-        self.operators = tuple(operators)
+        self.reset(operators)
+
+    def __repr__(self) -> str:
+        return f"<bitlane.dml.OperatorInitializer: operators: {len(self.operators)}>"
 
     def reset(self, operators: Sequence[CompiledOperator]) -> None:
         """Use this object for other operators. Raises ``DmlError`` as creating one does."""
@@ -116,8 +111,6 @@ class OperatorInitializer:
 
 Dispatchable: TypeAlias = CompiledOperator | OperatorInitializer
 
-_Bindings: TypeAlias = tuple[BufferBinding | None, ...]
-
 
 class BindingTable:
     """``IDMLBindingTable``: of ``Device.create_binding_table``.
@@ -130,11 +123,15 @@ class BindingTable:
         self.device = device
         self.reset(dispatchable)
 
+    def __repr__(self) -> str:
+        return f"<bitlane.dml.BindingTable of {self.dispatchable}>"
+
     def reset(self, dispatchable: Dispatchable) -> None:
         """Unbind everything, and serve another dispatchable."""
         self.dispatchable = dispatchable
-        self._inputs: tuple[_Bindings, ...] = ()
-        self._outputs: _Bindings = ()
+        # Bindings of an operator each, those that an initializer initialises.
+        self._inputs: tuple[Bindings, ...] = ()
+        self._outputs: Bindings = ()
 
     def bind_inputs(
         self, bindings: Sequence[BufferBinding | Sequence[BufferBinding | None] | None]
@@ -145,33 +142,19 @@ class BindingTable:
         For an initializer, for each of its operators a list with a binding for each input (None
         where it is not OWNED_BY_DML), or None if it owns none. Raises ``DmlError``.
         """
-        check_bindings("BindInputs", bindings)
+        check_list("BindInputs", bindings)
+        target = self.dispatchable
         if not bindings:
             self._inputs = ()
-            return
-        target = self.dispatchable
-        if isinstance(target, CompiledOperator):
+        elif isinstance(target, CompiledOperator):
             check_count("BindInputs", len(bindings), len(target.desc.inputs))
-            self._inputs = (self._checked(target, bindings, initializing=False),)
-            return
-        check_count("BindInputs", len(bindings), len(target.operators))
-        groups = []
-        for operator, group in zip(target.operators, bindings, strict=True):
-            if isinstance(group, BufferBinding):
-                raise DmlError(
-                    "BindInputs",
-                    "BindingType",
-                    "BUFFER",
-                    "a list of bindings for each operator that is initialized",
-                    hresult="DXGI_ERROR_DEVICE_REMOVED",
-                )
-            count = len(operator.desc.inputs)
-            group = (None,) * count if group is None else group
-            check_bindings("BindInputs", group)
-            group = group or (None,) * count
-            check_count("BindInputs", len(group), count)
-            groups.append(self._checked(operator, group, initializing=True))
-        self._inputs = tuple(groups)
+            self._inputs = (check_bound(target.desc.inputs, bindings, self.device),)
+        else:
+            check_count("BindInputs", len(bindings), len(target.operators))
+            self._inputs = tuple(
+                self._initial(operator, group)
+                for operator, group in zip(target.operators, bindings, strict=True)
+            )
 
     def bind_outputs(self, bindings: Sequence[BufferBinding | None]) -> None:
         """Bind the output of a compiled operator; an empty list unbinds it.
@@ -179,93 +162,59 @@ class BindingTable:
         An initializer's outputs are persistent resources, which no bit operator needs: None for
         each operator, or an empty list. Raises ``DmlError``.
         """
-        check_bindings("BindOutputs", bindings)
+        check_list("BindOutputs", bindings)
+        target = self.dispatchable
         if not bindings:
             self._outputs = ()
-            return
-        target = self.dispatchable
-        if isinstance(target, OperatorInitializer):
+        elif isinstance(target, CompiledOperator):
+            check_count("BindOutputs", len(bindings), len(target.desc.outputs))
+            self._outputs = check_bound(target.desc.outputs, bindings, self.device)
+        else:
             check_count("BindOutputs", len(bindings), len(target.operators))
             for binding in bindings:
-                self._refuse_resource("PersistentResource", binding)
-            return
-        check_count("BindOutputs", len(bindings), len(target.desc.outputs))
-        for (name, tensor), binding in zip(target.desc.outputs, bindings, strict=True):
-            check_type(name, binding)
-            if check_presence(name, tensor, binding, False) and binding is not None:
-                self._check_device(name, binding)
-                check_binding(name, tensor, binding)
-        self._outputs = tuple(bindings)
+                self.bind_persistent_resource(binding)
 
     def bind_temporary_resource(self, binding: BufferBinding | None) -> None:
         """Accepts None: no bit operator needs a temporary resource (its size is 0)."""
-        self._refuse_resource("TemporaryResource", binding)
+        _refuse_resource("TemporaryResource", binding)
 
     def bind_persistent_resource(self, binding: BufferBinding | None) -> None:
         """Accepts None: no bit operator needs a persistent resource (its size is 0)."""
-        self._refuse_resource("PersistentResource", binding)
+        _refuse_resource("PersistentResource", binding)
 
-    def resolve_initializer(self) -> tuple[_Bindings, ...]:
+    def resolve_initializer(self, target: OperatorInitializer) -> tuple[Bindings, ...]:
         """The bindings of an initializer's inputs, an operator each, all of them present."""
-        target = self.dispatchable
-        assert isinstance(target, OperatorInitializer)
-        groups = self._inputs or tuple(
-            (None,) * len(operator.desc.inputs) for operator in target.operators
-        )
-        if len(groups) != len(target.operators):
-            check_count("BindInputs", len(groups), len(target.operators))
+        groups = self._inputs or (None,) * len(target.operators)
+        check_count("BindInputs", len(groups), len(target.operators))
         return tuple(
-            self._checked(operator, group, initializing=True)
+            self._initial(operator, group)
             for operator, group in zip(target.operators, groups, strict=True)
         )
 
-    def resolve_operator(self) -> tuple[_Bindings, _Bindings]:
+    def resolve_operator(self, target: CompiledOperator) -> tuple[Bindings, Bindings]:
         """The bindings of a compiled operator's inputs and outputs, checked against each other."""
-        target = self.dispatchable
-        assert isinstance(target, CompiledOperator)
-        inputs = self._inputs[0] if self._inputs else (None,) * len(target.desc.inputs)
-        outputs = self._outputs or (None,)
-        inputs = self._checked(target, inputs, initializing=False)
-        for (name, tensor), binding in zip(target.desc.outputs, outputs, strict=True):
-            if check_presence(name, tensor, binding, False) and binding is not None:
-                check_binding(name, tensor, binding)
-        check_aliasing(target.desc, inputs, outputs)
+        desc = target.desc
+        unbound: tuple[Bindings, ...] = ((None,) * len(desc.inputs),)
+        inputs = check_bound(desc.inputs, (self._inputs or unbound)[0], self.device)
+        outputs = check_bound(desc.outputs, self._outputs or (None,), self.device)
+        check_aliasing(desc, inputs, outputs)
         return inputs, outputs
 
-    def _checked(
-        self,
-        operator: CompiledOperator,
-        bindings: Sequence[BufferBinding | Sequence[BufferBinding | None] | None],
-        initializing: bool,
-    ) -> _Bindings:
-        checked: list[BufferBinding | None] = []
-        for (name, tensor), binding in zip(operator.desc.inputs, bindings, strict=True):
-            check_type(name, binding)
-            assert binding is None or isinstance(binding, BufferBinding)
-            bound = check_presence(name, tensor, binding, initializing)
-            if bound and binding is not None:
-                self._check_device(name, binding)
-                check_binding(name, tensor, binding)
-            checked.append(binding if bound else None)
-        return tuple(checked)
+    def _initial(self, operator: CompiledOperator, group: object) -> Bindings:
+        """The bindings of an operator that is initialised; nothing stands for None for each."""
+        if isinstance(group, BufferBinding):
+            expected = "a list of bindings for each operator that is initialized"
+            raise removed("BindInputs", "BindingType", "BUFFER", expected)
+        inputs = operator.desc.inputs
+        group = [] if group is None else group
+        check_list("BindInputs", group)
+        assert isinstance(group, Sequence)
+        group = group or (None,) * len(inputs)
+        check_count("BindInputs", len(group), len(inputs))
+        return check_bound(inputs, group, self.device, initializing=True)
 
-    def _check_device(self, name: str, binding: BufferBinding) -> None:
-        if binding.buffer.device is not self.device:
-            raise DmlError(
-                name,
-                "Buffer",
-                "of another device",
-                "a buffer that this device created",
-                hresult="DXGI_ERROR_DEVICE_REMOVED",
-            )
 
-    @staticmethod
-    def _refuse_resource(name: str, binding: BufferBinding | None) -> None:
-        if binding is not None:
-            raise DmlError(
-                name,
-                "Buffer",
-                "bound",
-                "nothing bound: its size is 0 in the binding properties",
-                hresult="DXGI_ERROR_DEVICE_REMOVED",
-            )
+def _refuse_resource(name: str, binding: BufferBinding | None) -> None:
+    if binding is not None:
+        expected = "nothing bound: its size is 0 in the binding properties"
+        raise removed(name, "Buffer", "bound", expected)

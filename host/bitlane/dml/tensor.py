@@ -21,7 +21,6 @@ __all__ = [
     "TENSOR_DIMENSION_COUNT_MAX1",
     "BufferTensorDesc",
     "calc_buffer_tensor_size",
-    "element_strides",
     "last_element",
     "packed_strides",
 ]
@@ -145,6 +144,22 @@ class BufferTensorDesc:
         """``DimensionCount``: the number of ``sizes``."""
         return len(self.sizes)
 
+    @property
+    def element_strides(self) -> tuple[int, ...]:
+        """The strides in elements, with 0 for dimensions of size 1, which do not move.
+
+        Two tensors of equal sizes touch the same elements in the same order if these are equal.
+        """
+        strides = packed_strides(self.sizes) if self.strides is None else self.strides
+        return tuple(
+            0 if size == 1 else stride for size, stride in zip(self.sizes, strides, strict=True)
+        )
+
+    @property
+    def bytes_reached(self) -> int:
+        """Bytes from the first of the first element to the last of the last one."""
+        return (last_element(self.sizes, self.strides) + 1) * self.data_type.itemsize
+
 
 def _integers(field: str, values: Sequence[int]) -> tuple[int, ...]:
     try:
@@ -171,14 +186,3 @@ def _flags(value: int) -> TensorFlags:
 
 def _type_error(field: str, value: object, expected: str) -> DmlTypeError:
     return DmlTypeError("BufferTensorDesc", field, value, expected)
-
-
-def element_strides(desc: BufferTensorDesc) -> tuple[int, ...]:
-    """The strides of ``desc`` in elements, with 0 for dimensions of size 1, which do not move.
-
-    Two tensors of equal sizes touch the same elements in the same order if these are equal.
-    """
-    strides = packed_strides(desc.sizes) if desc.strides is None else desc.strides
-    return tuple(
-        0 if size == 1 else stride for size, stride in zip(desc.sizes, strides, strict=True)
-    )

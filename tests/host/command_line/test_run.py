@@ -10,25 +10,23 @@ import pytest
 import bitlane.command_line.run
 from bitlane.errors import BitlaneError
 from bitlane.model_file import ModelFileError
-from support.host.fake_driver import FakeDriver
+from support.host.model_driver import NotingLink
 from support.host.model_runner import not_model
 
 
 class Terminal:
-    """`bitlane run`, on a device without a circuit."""
+    """`bitlane run`, on a model of the device."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path = folder / "m.json"
         self.path.write_text(json.dumps(not_model()))
-        self.driver = FakeDriver()
+        self.model = NotingLink()
         self.urls: list[str] = []
-        self.monkeypatch = monkeypatch
         monkeypatch.setattr(bitlane.command_line.run, "open_link", self._open)
-        monkeypatch.setattr(bitlane.command_line.run, "Driver", lambda link: self.driver)
 
-    def _open(self, url: str) -> object:
+    def _open(self, url: str) -> NotingLink:
         self.urls.append(url)
-        return self.driver.link
+        return self.model
 
     def __call__(self, *arguments: str) -> int:
         parser = argparse.ArgumentParser(prog="bitlane")
@@ -49,12 +47,11 @@ def test_runs_and_checks_on_the_simulator(
     assert terminal() == 0
     lines = capsys.readouterr().out.splitlines()
     assert terminal.urls == ["sim"]
-    assert lines[0] == "Running on 'fake device'"
+    assert lines[0] == "Running on 'model of the contract'"
     assert lines[1].startswith("Dispatch 'not': 1 iterations, ")
     assert lines[1].endswith(" ms median (CPU), 123 cycles")
     assert lines[2:] == ["Check 'not': 4 bytes equal"]
-    assert terminal.driver.closed
-    assert terminal.driver.allocator.pieces == 0
+    assert terminal.model.closed
 
 
 def test_runs_on_the_default_device_of_the_environment(
@@ -67,17 +64,16 @@ def test_runs_on_the_default_device_of_the_environment(
 
 
 def test_tells_that_a_check_failed(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
-    terminal.driver.flip = 0
+    terminal.model.flip = 0
     assert terminal() == 1
     assert "1 of 4 bytes differ" in capsys.readouterr().out
     assert terminal("--no-check") == 0
 
 
 def test_counts_no_cycles_without_counters(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    terminal: Terminal, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    terminal = Terminal(tmp_path, monkeypatch)
-    terminal.driver = FakeDriver(counters=False)
+    terminal.model = NotingLink(cycles=None)
     assert terminal("--no-check") == 0
     assert capsys.readouterr().out.splitlines()[1].endswith(" ms median (CPU)")
 
@@ -97,7 +93,7 @@ def test_closes_the_device_after_a_refusal(
     terminal.path.write_text(json.dumps(model))
     with pytest.raises(ModelFileError):
         terminal()
-    assert terminal.driver.closed
+    assert terminal.model.closed
     assert capsys.readouterr().out == ""
 
 

@@ -23,7 +23,7 @@ def test_disjoint_or_identical_ranges_are_fine(inputs: tuple[int, int], output: 
     bench.table.bind_outputs([bench.at(output)])
     bench.record()
     bench.device.execute(bench.commands)
-    assert bench.driver.calls == ["XOR"]
+    assert bench.model.calls == ["XOR"]
 
 
 def test_inputs_may_overlap_each_other_in_part() -> None:

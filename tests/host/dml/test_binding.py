@@ -7,7 +7,7 @@ import pytest
 from bitlane import dml
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType
 from support.host.dml_bench import NOT, U8, XOR, Bench
-from support.host.fake_driver import FakeDriver
+from support.host.model_driver import ModelDriver
 
 # --- Each binding by itself -------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ def test_a_range_without_a_size_goes_to_the_end() -> None:
 
 def test_buffers_belong_to_the_device() -> None:
     bench = Bench(NOT(U8, U8))
-    other = dml.Device(FakeDriver()).create_buffer(16)
+    other = dml.Device(ModelDriver()).create_buffer(16)
     bench.refuse(
         lambda: bench.table.bind_inputs([BufferBinding(other)]),
         "InputTensor",

@@ -16,7 +16,7 @@ from bitlane.dml import (
     TensorFlags,
 )
 from bitlane.dml.operators import OperatorDesc
-from support.host.fake_driver import FakeDriver
+from support.host.model_driver import ModelDriver
 
 
 def execute(
@@ -37,7 +37,7 @@ def execute(
 
 
 def test_executes_the_documented_example_of_bit_not() -> None:
-    device = dml.Device(FakeDriver())
+    device = dml.Device(ModelDriver())
     source, target = device.create_buffer(4), device.create_buffer(4)
     source.write(np.array([[0, 128], [42, 255]], dtype=np.uint8))
     tensor = BufferTensorDesc(DataType.UINT8, [2, 2])
@@ -47,7 +47,7 @@ def test_executes_the_documented_example_of_bit_not() -> None:
 
 
 def test_executes_the_documented_example_of_bit_count() -> None:
-    device = dml.Device(FakeDriver())
+    device = dml.Device(ModelDriver())
     source, target = device.create_buffer(16), device.create_buffer(16)
     source.write(np.array([0, 123, 456, 789], dtype=np.uint32))
     tensor = BufferTensorDesc(DataType.UINT32, [2, 2])
@@ -57,7 +57,7 @@ def test_executes_the_documented_example_of_bit_count() -> None:
 
 
 def test_shifts_mask_their_counts_and_fill_with_zero() -> None:
-    device = dml.Device(FakeDriver())
+    device = dml.Device(ModelDriver())
     a, b, out = (device.create_buffer(8) for _ in range(3))
     a.write(np.array([0x8000, 0xFFFF, 1, 3], dtype=np.uint16))
     b.write(np.array([15, 16, 17, 65535], dtype=np.uint16))
@@ -68,7 +68,7 @@ def test_shifts_mask_their_counts_and_fill_with_zero() -> None:
 
 
 def test_honours_strides_and_offsets() -> None:
-    device = dml.Device(FakeDriver())
+    device = dml.Device(ModelDriver())
     buffer = device.create_buffer(64)
     buffer.write(np.arange(64, dtype=np.uint8))
     rows = BufferTensorDesc(DataType.UINT8, [2, 3])
@@ -81,7 +81,7 @@ def test_honours_strides_and_offsets() -> None:
 
 
 def test_owned_inputs_are_copied_when_the_operator_is_initialized() -> None:
-    driver = FakeDriver()
+    driver = ModelDriver()
     device = dml.Device(driver)
     a, b, out = (device.create_buffer(20) for _ in range(3))
     a.write(np.array([1, 2, 3, 4], dtype=np.uint8))
@@ -112,7 +112,7 @@ def test_owned_inputs_are_copied_when_the_operator_is_initialized() -> None:
 
 @pytest.mark.parametrize("volatile", [False, True])
 def test_bindings_are_read_when_recorded_or_if_volatile_when_executed(volatile: bool) -> None:
-    device = dml.Device(FakeDriver())
+    device = dml.Device(ModelDriver())
     a, b, out = (device.create_buffer(4) for _ in range(3))
     a.write(np.full(4, 1, np.uint8))
     b.write(np.full(4, 2, np.uint8))
@@ -133,7 +133,7 @@ def test_bindings_are_read_when_recorded_or_if_volatile_when_executed(volatile: 
 
 
 def test_a_list_may_be_executed_again_and_several_at_once() -> None:
-    driver = FakeDriver()
+    driver = ModelDriver()
     device = dml.Device(driver)
     buffer = device.create_buffer(4)
     buffer.write(np.zeros(4, dtype=np.uint8))
@@ -156,7 +156,7 @@ def test_a_list_may_be_executed_again_and_several_at_once() -> None:
 
 
 def test_an_initializer_can_be_reset_to_other_operators() -> None:
-    device = dml.Device(FakeDriver())
+    device = dml.Device(ModelDriver())
     tensor = BufferTensorDesc(DataType.UINT8, [4])
     desc = dml.ElementWiseBitNotOperatorDesc(tensor, tensor)
     first, second = (device.compile_operator(device.create_operator(desc)) for _ in range(2))
@@ -174,18 +174,18 @@ def test_an_initializer_can_be_reset_to_other_operators() -> None:
 
 
 def test_buffers_hold_whole_words() -> None:
-    device = dml.Device(FakeDriver())
+    device = dml.Device(ModelDriver())
     assert [device.create_buffer(size).size_in_bytes for size in (1, 4, 5, 8)] == [4, 4, 8, 8]
 
 
 @pytest.mark.parametrize("size", [0, -4])
 def test_buffers_are_not_empty(size: int) -> None:
     with pytest.raises(dml.DmlError, match=f"SizeInBytes is {size}; expected at least 1"):
-        dml.Device(FakeDriver()).create_buffer(size)
+        dml.Device(ModelDriver()).create_buffer(size)
 
 
 def test_buffers_take_and_give_arrays() -> None:
-    buffer = dml.Device(FakeDriver()).create_buffer(32)
+    buffer = dml.Device(ModelDriver()).create_buffer(32)
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
     buffer.write(values[:, ::-1], offset=4)
     assert buffer.read(24, 4, np.float32).tolist() == [2, 1, 0, 5, 4, 3]
@@ -197,23 +197,23 @@ def test_buffers_take_and_give_arrays() -> None:
 
 @pytest.mark.parametrize(("offset", "size"), [(-1, 1), (0, 9), (8, 1), (4, 5)])
 def test_buffers_refuse_bytes_outside(offset: int, size: int) -> None:
-    driver = FakeDriver()
+    driver = ModelDriver()
     buffer = dml.Device(driver).create_buffer(8)
     with pytest.raises(dml.DmlError, match="inside the buffer's 8"):
         buffer.write(np.zeros(size, np.uint8), offset)
     with pytest.raises(dml.DmlError, match="inside the buffer's 8"):
         buffer.read(size, offset)
-    assert driver.calls == []
+    assert driver.model.calls == []
 
 
 def test_buffers_refuse_parts_of_elements() -> None:
-    buffer = dml.Device(FakeDriver()).create_buffer(8)
+    buffer = dml.Device(ModelDriver()).create_buffer(8)
     with pytest.raises(ValueError, match="6 bytes are no whole number of uint32"):
         buffer.read(6, dtype=np.uint32)
 
 
 def test_closing_gives_memory_back_once() -> None:
-    driver = FakeDriver()
+    driver = ModelDriver()
     with dml.Device(driver) as device:
         with device.create_buffer(8) as buffer:
             assert driver.allocator.pieces == 1
@@ -230,14 +230,14 @@ def test_closing_gives_memory_back_once() -> None:
 
 def test_wraps_what_has_a_runtime() -> None:
     class Wrapper:
-        driver = FakeDriver()
+        driver = ModelDriver()
 
     assert dml.Device(Wrapper()).driver is Wrapper.driver
 
 
 def test_reports_data_types_by_level() -> None:
     def supported(level: FeatureLevel) -> set[str]:
-        device = dml.Device(FakeDriver(), level)
+        device = dml.Device(ModelDriver(), level)
         ask = partial(device.check_feature_support, Feature.TENSOR_DATA_TYPE_SUPPORT)
         return {data_type.name for data_type in DataType if ask(data_type)}
 
@@ -246,7 +246,7 @@ def test_reports_data_types_by_level() -> None:
 
 
 def test_reports_the_highest_level_asked_for() -> None:
-    device = dml.Device(FakeDriver())
+    device = dml.Device(ModelDriver())
     assert device.feature_level is FeatureLevel.LEVEL_4_1
     levels = [FeatureLevel.LEVEL_6_4, FeatureLevel.LEVEL_3_0, FeatureLevel.LEVEL_2_0]
     assert device.check_feature_support(Feature.FEATURE_LEVELS, levels) == levels[1]
@@ -256,7 +256,7 @@ def test_reports_the_highest_level_asked_for() -> None:
 
 
 def test_objects_of_another_device_are_refused() -> None:
-    one, other = dml.Device(FakeDriver()), dml.Device(FakeDriver())
+    one, other = dml.Device(ModelDriver()), dml.Device(ModelDriver())
     tensor = BufferTensorDesc(DataType.UINT8, [4])
     operator = one.create_operator(dml.ElementWiseBitNotOperatorDesc(tensor, tensor))
     compiled = one.compile_operator(operator)

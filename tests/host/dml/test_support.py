@@ -20,7 +20,7 @@ from support.host.dml_rules import (
     of,
     refuse,
 )
-from support.host.fake_driver import FakeDriver
+from support.host.model_driver import ModelDriver
 
 
 def test_there_is_a_description_for_every_operator_type() -> None:
@@ -118,7 +118,7 @@ def test_unknown_is_no_data_type() -> None:
 
 @pytest.mark.parametrize("kind", ALL)
 def test_refuses_operators_that_the_circuit_lacks(kind: type[OperatorDesc]) -> None:
-    driver = FakeDriver(ops=frozenset(Op) - {kind.op})
+    driver = ModelDriver(ops=frozenset(Op) - {kind.op})
     refuse(
         of(kind, U8),
         str(kind.operator_type),
@@ -132,7 +132,7 @@ def test_refuses_operators_that_the_circuit_lacks(kind: type[OperatorDesc]) -> N
 
 @pytest.mark.parametrize("kind", [*SHIFTS, dml.ElementWiseBitCountOperatorDesc])
 def test_refuses_widths_that_the_circuit_lacks(kind: type[OperatorDesc]) -> None:
-    driver = FakeDriver(lanes=frozenset({Lane.BITS_8, Lane.BITS_32}))
+    driver = ModelDriver(lanes=frozenset({Lane.BITS_8, Lane.BITS_32}))
     refuse(
         of(kind, BufferTensorDesc(DataType.UINT64, [2])),
         first(kind),
@@ -145,11 +145,11 @@ def test_refuses_widths_that_the_circuit_lacks(kind: type[OperatorDesc]) -> None
 
 
 def test_logic_does_not_depend_on_the_circuits_widths() -> None:
-    driver = FakeDriver(lanes=frozenset({Lane.BITS_8}))
+    driver = ModelDriver(lanes=frozenset({Lane.BITS_8}))
     desc = of(dml.ElementWiseBitXorOperatorDesc, BufferTensorDesc(DataType.FLOAT64, [2]))
     dml.Device(driver).create_operator(desc)
 
 
 def test_refuses_what_is_no_description() -> None:
     with pytest.raises(dml.DmlError, match=r"OperatorDesc\.Type is str"):
-        dml.Device(FakeDriver()).create_operator("BIT_NOT")  # type: ignore[arg-type]
+        dml.Device(ModelDriver()).create_operator("BIT_NOT")  # type: ignore[arg-type]

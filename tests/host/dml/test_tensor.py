@@ -15,7 +15,7 @@ from bitlane.dml import (
     TensorFlags,
 )
 from bitlane.dml.tensor import packed_strides
-from support.host.fake_driver import FakeDriver
+from support.host.model_driver import ModelDriver
 
 
 def test_data_types_have_directmls_values() -> None:
@@ -134,7 +134,7 @@ def test_a_description_of_an_array_is_that_of_what_a_buffer_gets(array: Any) -> 
     tensor = BufferTensorDesc.from_array(array, TensorFlags.OWNED_BY_DML)
     assert tensor.data_type.dtype == array.dtype
     assert tensor.flags is TensorFlags.OWNED_BY_DML
-    with dml.Device(FakeDriver()) as device:
+    with dml.Device(ModelDriver()) as device:
         buffer = device.create_buffer(tensor.total_tensor_size_in_bytes)
         buffer.write(array)
         written = buffer.read(array.nbytes, dtype=array.dtype).reshape(tensor.sizes)

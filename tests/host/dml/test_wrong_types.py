@@ -10,7 +10,7 @@ from bitlane import dml
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, TensorFlags
 from support.host.arrays import model
 from support.host.dml_bench import COUNT, NOT, U8, XOR, Bench
-from support.host.fake_driver import FakeDriver
+from support.host.model_driver import ModelDriver
 
 NOTHING: Any = None
 
@@ -139,7 +139,7 @@ def test_contents_of_buffers() -> None:
     refuse(lambda: buffer.write([None]), r"Buffer\.Data is of type list")
     refuse(lambda: buffer.read(dtype="zz"), r"Buffer\.DataType is 'zz'; expected a NumPy type")
     refuse(lambda: bench.device.create_buffer("9"), r"Buffer\.SizeInBytes is '9'")  # type: ignore[arg-type]
-    assert bench.driver.calls == []
+    assert bench.model.calls == []
 
 
 def test_contents_that_are_no_single_block_are_packed_piece_by_piece(
@@ -151,7 +151,7 @@ def test_contents_that_are_no_single_block_are_packed_piece_by_piece(
     buffer = bench.device.create_buffer(256)
     buffer.write(values, 16)
     assert np.array_equal(buffer.read(240, 16, np.uint32), values.reshape(-1))
-    assert bench.driver.calls == ["write"] * 6 + ["read"]
+    assert bench.model.calls == ["write"] * 6 + ["read"]
 
 
 @pytest.mark.parametrize("wrong", ["sim", None, 3, np.zeros(4)])
@@ -166,7 +166,7 @@ def test_a_device_that_is_closed() -> None:
 
 
 def test_what_is_no_feature_level() -> None:
-    refuse(lambda: dml.Device(FakeDriver(), 5), r"FeatureLevel is 5; expected one of LEVEL_1_0")
+    refuse(lambda: dml.Device(ModelDriver(), 5), r"FeatureLevel is 5; expected one of LEVEL_1_0")
 
 
 @pytest.mark.parametrize("flags", [8, -1, "x", None, 1.0])
@@ -177,7 +177,7 @@ def test_flags_of_compile_operator_that_do_not_exist(flags: Any) -> None:
 
 
 def test_what_check_feature_support_does_not_know() -> None:
-    device: Any = dml.Device(FakeDriver())
+    device: Any = dml.Device(ModelDriver())
     assert device.check_feature_support(0, 5) is True, "numbers are DirectML's"
     refuse(lambda: device.check_feature_support(7, 5), r"Feature is 7; expected one of TENSOR_DATA")
     refuse(lambda: device.check_feature_support("x", 5), r"Feature is 'x'; expected one of")

@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 
 from bitlane import dml
-from bitlane.dml.engine import Engine
 from bitlane.driver.driver import Driver
 from bitlane.model_file import load_model, prepare, run
-from support.host.fake_driver import FakeDriver
 from support.models.device import ModelLink
 
 FOLDER = Path(__file__).parents[3] / "examples"
@@ -56,16 +54,11 @@ def test_every_example_is_here_and_in_the_table() -> None:
                 assert f"`{line.partition(': ')[2]}`" in row
 
 
-@pytest.fixture(params=["without a circuit", "model of the contract"])
-def engine(request: pytest.FixtureRequest) -> Engine:
-    return FakeDriver() if request.param == "without a circuit" else Driver(ModelLink())
-
-
 @pytest.mark.parametrize("name", sorted(PRINTED))
-def test_example_prints_its_values(name: str, engine: Engine) -> None:
+def test_example_prints_its_values(name: str) -> None:
     model = load_model(FOLDER / f"{name}.json")
     lines: list[str] = []
-    with dml.Device(engine) as device:
+    with dml.Device(Driver(ModelLink())) as device:
         assert run(prepare(model, device), lines.append)
     assert [line for line in lines if line.startswith("Resource")] == PRINTED[name]
     checks = [line for line in lines if line.startswith("Check")]

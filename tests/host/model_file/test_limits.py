@@ -12,7 +12,7 @@ import pytest
 
 from bitlane.command_line.cli import main
 from bitlane.model_file import ModelFileError, load_model
-from support.host.fake_driver import FakeDriver
+from support.host.model_driver import ModelDriver
 from support.host.model_runner import Runner, buffer, not_model
 
 LONG = "x" * 300
@@ -133,7 +133,7 @@ def test_values_that_the_device_cannot_hold_are_never_made(
 ) -> None:
     model = not_model()
     model["resources"]["huge"] = buffer(data_type, values)
-    run = Runner(tmp_path, FakeDriver(size=1 << 16))
+    run = Runner(tmp_path, ModelDriver())
     size = 2**32 if data_type == "UINT8" else (2**32 - 1) * 8
     tracemalloc.start()
     try:
@@ -163,8 +163,8 @@ def test_values_that_the_host_cannot_hold(tmp_path: Path, monkeypatch: pytest.Mo
 def test_padding_is_written_piece_by_piece(tmp_path: Path) -> None:
     model = not_model()
     model["resources"]["in"] = buffer("UINT8", [1, 2, 3], sizeInBytes=(3 << 20) + 1)
-    run = Runner(tmp_path, FakeDriver(size=8 << 20))
-    run.driver.memory[:] = 0xA5
+    run = Runner(tmp_path, ModelDriver(memory_bytes=8 << 20))
+    run.driver.model.memory[:] = 0xA5
     assert run(model)
-    assert run.driver.memory[: (3 << 20) + 4].sum() == 6
-    assert run.driver.calls.count("write") == 7
+    assert run.driver.model.memory[: (3 << 20) + 4].sum() == 6
+    assert run.driver.model.calls.count("write") == 7

@@ -8,7 +8,7 @@ import pytest
 from bitlane import dml
 from bitlane.model_file import ModelFileError, load_model, prepare, run
 from bitlane_rtl.abi import Op
-from support.host.fake_driver import FakeDriver
+from support.host.model_driver import ModelDriver
 from support.host.model_runner import Runner, buffer, not_model, tensor
 
 
@@ -58,7 +58,7 @@ def test_checks_find_a_single_wrong_bit(flip: int, place: str, runner: Runner) -
     model["resources"]["out"] = buffer("UINT8", [7] * 16, sizeInBytes=32)
     bindings = model["commands"][0]["bindings"]
     bindings["OutputTensor"] = {"name": "out", "elementOffset": 16}
-    runner.driver.flip = flip
+    runner.driver.model.flip = flip
     assert not runner(model)
     assert runner.lines[1] == f"Check 'not': 1 of 32 bytes differ, first {place}"
 
@@ -73,9 +73,9 @@ def test_a_difference_is_reported_once(tmp_path: Path) -> None:
 
         def note(line: str) -> None:
             runner.lines.append(line)
-            runner.driver.flip = None if len(runner.lines) > 1 else runner.driver.flip
+            runner.driver.model.flip = None if len(runner.lines) > 1 else runner.driver.model.flip
 
-        runner.driver.flip = 1
+        runner.driver.model.flip = 1
         assert not run(prepared, note)
     assert [line.partition(": ")[2][:4] for line in runner.lines[1::2]] == ["1 of", "4 by"]
 
@@ -84,21 +84,21 @@ def test_an_in_place_difference_is_not_passed_on(runner: Runner) -> None:
     model = not_model()
     model["commands"][0]["bindings"]["OutputTensor"] = "in"
     model["commands"] *= 2
-    runner.driver.flip = 0
+    runner.driver.model.flip = 0
     assert not runner(model)
     shown = [line for line in runner.lines if line.startswith("Check")]
     assert all("1 of 4 bytes differ, first byte 0 " in line for line in shown)
 
 
 def test_without_checks_differences_are_not_noticed(runner: Runner) -> None:
-    runner.driver.flip = 0
+    runner.driver.model.flip = 0
     assert runner(not_model(), check=False)
     assert len(runner.lines) == 1
 
 
 def test_resources_reach_the_device_with_their_padding_zeroed(runner: Runner) -> None:
     assert runner(not_model([{"type": "writeFile", "resource": "in", "targetPath": "a.bin"}]))
-    memory = runner.driver.memory
+    memory = runner.driver.model.memory
     assert memory[:4].tolist() == [1, 2, 3, 0]
 
 
@@ -145,7 +145,7 @@ def refuse(runner: Runner, model: object, path: str, found: object, expected: st
     assert (error.path, error.value) == (path, found)
     assert expected in error.expected
     assert runner.lines == []
-    assert runner.driver.calls == []
+    assert runner.driver.model.calls == []
     assert runner.driver.allocator.pieces == 0
 
 
@@ -216,7 +216,7 @@ def test_owned_bindings_are_checked_too(runner: Runner) -> None:
 
 
 def test_operators_that_the_circuit_lacks(tmp_path: Path) -> None:
-    runner = Runner(tmp_path, FakeDriver(ops=frozenset({Op.AND, Op.XOR})))
+    runner = Runner(tmp_path, ModelDriver(ops=frozenset({Op.AND, Op.XOR})))
     path = "dispatchables.not.type (DML_OPERATOR_ELEMENT_WISE_BIT_NOT.Type)"
     refuse(runner, not_model(), path, "NOT", "built with: AND, XOR (DXGI_ERROR_UNSUPPORTED)")
 

@@ -1,12 +1,13 @@
-"""An operator on a device without a circuit, to be bound, recorded and refused."""
+"""An operator on a model of the device, to be bound, recorded and refused."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from bitlane import dml
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, ExecutionFlags
-from support.host.fake_driver import FakeDriver
+from support.host.model_driver import ModelDriver
 
 REMOVED = "DXGI_ERROR_DEVICE_REMOVED"
 
@@ -26,8 +27,10 @@ class Bench:
         desc: dml.OperatorDesc,
         flags: ExecutionFlags = ExecutionFlags.NONE,
         initialize: bool = True,
+        **changes: Any,
     ) -> None:
-        self.driver = FakeDriver()
+        self.driver = ModelDriver(**changes)
+        self.model = self.driver.model
         self.device = dml.Device(self.driver)
         self.operator = self.device.compile_operator(self.device.create_operator(desc), flags)
         self.recorder = self.device.create_command_recorder()
@@ -59,7 +62,7 @@ class Bench:
         expected: str,
         hresult: str = REMOVED,
     ) -> None:
-        before = list(self.driver.calls)
+        before = list(self.model.calls)
         with pytest.raises(dml.DmlError) as caught:
             action()
         error = caught.value
@@ -68,4 +71,4 @@ class Bench:
         assert expected in error.expected
         for part in (hresult, tensor, field, str(value)):
             assert part in str(error)
-        assert self.driver.calls == before
+        assert self.model.calls == before

@@ -8,7 +8,7 @@ import pytest
 from bitlane import dml
 from bitlane.dml import BufferTensorDesc, DataType, FeatureLevel
 from bitlane.dml.operators import OperatorDesc
-from support.host.fake_driver import FakeDriver
+from support.host.model_driver import ModelDriver
 
 UNARY = [dml.ElementWiseBitNotOperatorDesc, dml.ElementWiseBitCountOperatorDesc]
 LOGIC = [
@@ -27,7 +27,7 @@ U8 = BufferTensorDesc(DataType.UINT8, [2, 3])
 
 
 def create(desc: OperatorDesc, level: FeatureLevel = FeatureLevel.LEVEL_4_1) -> None:
-    dml.Device(FakeDriver(), level).create_operator(desc)
+    dml.Device(ModelDriver(), level).create_operator(desc)
 
 
 def refuse(
@@ -38,9 +38,9 @@ def refuse(
     expected: str,
     level: FeatureLevel = FeatureLevel.LEVEL_4_1,
     hresult: str = "E_INVALIDARG",
-    driver: FakeDriver | None = None,
+    driver: ModelDriver | None = None,
 ) -> None:
-    driver = driver or FakeDriver()
+    driver = driver or ModelDriver()
     with pytest.raises(dml.DmlError) as caught:
         dml.Device(driver, level).create_operator(desc)
     error = caught.value
@@ -49,7 +49,7 @@ def refuse(
     assert expected in error.expected
     for part in (hresult, tensor, field, str(value)):
         assert part in str(error)
-    assert driver.calls == []
+    assert driver.model.calls == []
     assert driver.allocator.pieces == 0
 
 

@@ -1,4 +1,4 @@
-"""Runs models on a device without a circuit."""
+"""Runs models on a model of the device."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from bitlane import dml
 from bitlane.model_file import load_model, prepare, run
-from support.host.fake_driver import FakeDriver
+from support.host.model_driver import ModelDriver
 
 
 def tensor(data_type: str, sizes: list[int], **fields: object) -> dict[str, object]:
@@ -43,20 +43,20 @@ def not_model(commands: list[dict[str, Any]] | None = None) -> dict[str, Any]:
 
 
 class Runner:
-    """Runs models on a device without a circuit."""
+    """Runs models on a model of the device."""
 
-    def __init__(self, folder: Path, driver: FakeDriver | None = None) -> None:
+    def __init__(self, folder: Path, driver: ModelDriver | None = None) -> None:
         self.path = folder / "m.json"
-        self.driver = driver or FakeDriver()
+        self.driver = driver or ModelDriver()
         self.lines: list[str] = []
 
     def __call__(self, model: object, *, check: bool = True, cycles: bool = False) -> bool:
         self.path.write_text(json.dumps(model))
-        self.driver.calls.clear()
+        self.driver.model.calls.clear()
         loaded = load_model(self.path)
         with dml.Device(self.driver) as device:
             prepared = prepare(loaded, device)
-            assert self.driver.calls == []
+            assert self.driver.model.calls == []
             return run(
                 prepared,
                 self.lines.append,

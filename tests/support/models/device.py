@@ -45,6 +45,8 @@ class ModelLink(Interpreter, Link):
     deaf: bool = False
     identity: int = IDENTITY
     version: int = ABI_VERSION
+    cycles: int | None = None
+    """BUSY_CYCLES, to which each command adds 123; None: a circuit without counters."""
 
     description = "model of the contract"
 
@@ -137,6 +139,7 @@ class ModelLink(Interpreter, Link):
                 LANES=sum(1 << lane for lane in self.lanes),
                 MODES=sum(1 << mode for mode in self.modes),
                 READ_PORTS=self.read_ports,
+                COUNTERS=self.cycles is not None,
             ),
             "GEOMETRY": lambda: bits(
                 DATA_BYTES_LOG2=self.data_bytes.bit_length() - 1,
@@ -158,6 +161,7 @@ class ModelLink(Interpreter, Link):
             "FAULT_ADDRESS": lambda: address,
             "TIMEOUT": lambda: self.timeout,
             "INTERRUPT": lambda: bits(ENABLE=self.enable, PENDING=self.pending),
+            "BUSY_CYCLES": lambda: self.cycles or 0,
         }
         return words[entry.name]() if entry.name in words else 0
 
@@ -198,6 +202,8 @@ class ModelLink(Interpreter, Link):
         record = Record(self.window[start : start + RECORD_BYTES].view("<u4").tolist())
         self.log.append(record)
         self.executed += 1
+        if self.cycles is not None:
+            self.cycles = (self.cycles + 123) % (1 << 32)
         status = Status.OK
         try:
             self.execute(record)

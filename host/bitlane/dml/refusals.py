@@ -1,0 +1,28 @@
+"""The errors that this package's objects share. Nothing here knows what is refused, or why."""
+
+from ..errors import DmlError, DmlTypeError
+
+__all__ = ["expect_type", "removed"]
+
+_REMOVED = "DXGI_ERROR_DEVICE_REMOVED"
+
+
+def removed(tensor: str, field: str, value: object, expected: str) -> DmlError:
+    """The error of a method that returns nothing, for which DirectML removes its device."""
+    return DmlError(tensor, field, value, expected, hresult=_REMOVED)
+
+
+def expect_type(
+    tensor: str, field: str, value: object, kinds: type | tuple[type, ...], expected: str = ""
+) -> None:
+    """Raises ``DmlTypeError`` if ``value`` is none of ``kinds``; ``expected`` says what they are.
+
+    Without ``expected`` it is an argument of the method ``tensor``, and the kinds are named.
+    """
+    if isinstance(value, kinds):
+        return
+    if expected:
+        raise DmlTypeError(tensor, field, value, expected, hresult=_REMOVED)
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    names = " or ".join(kind.__name__ for kind in kinds)
+    raise DmlTypeError(tensor, field, value, f"of type {names}")
