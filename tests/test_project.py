@@ -113,7 +113,7 @@ def test_boards_are_found_and_loaded_without_amaranth() -> None:
         ("host/bitlane/version.py", "import amaranth", "host runs without Amaranth"),
         ("host/bitlane/version.py", "import bitlane_sim", "boards -> sim -> host -> rtl"),
         ("host/bitlane/version.py", "import bitlane_rtl.configuration", "nothing from rtl but abi"),
-        ("host/bitlane/driver/ring.py", "import bitlane.jobs.axes", "jobs -> driver -> links"),
+        ("host/bitlane/driver/queue.py", "import bitlane.jobs.axes", "jobs -> driver -> links"),
         ("host/bitlane/dml/types.py", "import bitlane.device", "dml, arrays -> jobs"),
         ("host/bitlane/dml/buffer.py", "from .device import Device", "no circle of imports"),
         ("rtl/bitlane_rtl/abi/codes.py", "import amaranth", "abi is plain data"),

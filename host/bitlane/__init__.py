@@ -22,7 +22,7 @@ from .default import (
 from .device import Device
 from .device import open_device as open
 from .driver.allocator import OutOfDeviceMemory
-from .driver.ring import DeviceFault
+from .driver.queue import DeviceFault
 from .errors import BitlaneError, DeviceError, DeviceTimeout, DmlError, LinkError, SettingError
 from .jobs.lowering import LayoutError, UnsupportedError
 from .jobs.operands import DataTypeError, OutOfRangeError, ShapeError

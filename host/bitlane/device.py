@@ -17,7 +17,6 @@ from .jobs.operands import (
     AnyArray,
     as_array,
     as_pair,
-    bits,
     count_type,
     expect_integers,
     new_order,
@@ -158,10 +157,9 @@ class Device(Closing):
             order = order_of(out.strides)
         if 0 in shape:
             return np.empty(shape, dtype) if out is None else out
-        inputs = [bits(a)]
-        if b is not None:
-            inputs.append(inputs[0] if b is a else bits(b))
-        inputs = [x if x.shape == shape else np.broadcast_to(x, shape) for x in inputs]
+        inputs = [
+            x if x.shape == shape else np.broadcast_to(x, shape) for x in (a, b) if x is not None
+        ]
         target = Target(shape, dtype, order, out)
         return compute(self.driver, op, inputs, target, arithmetic=arithmetic)
 

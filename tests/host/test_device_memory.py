@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bitlane import reference
 from bitlane.device import Device
 from bitlane.driver.allocator import Allocation, OutOfDeviceMemory
-from bitlane.driver.ring import DeviceFault
+from bitlane.driver.queue import DeviceFault
 from support.host.arrays import link_of, model, random, same, uploads
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]

@@ -424,7 +424,7 @@ def test_an_operation_that_hangs_fails_and_the_next_ones_are_tried() -> None:
 
 
 def test_a_device_that_does_not_recover_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bitlane.driver.ring._CLEAR_SECONDS", 0.05)
+    monkeypatch.setattr("bitlane.driver.queue._CLEAR_SECONDS", 0.05)
     passed, lines = lines_of(HangingLink(Op.NOT, deaf=True))
     assert not passed
     assert "CLEAR has had no effect" in "".join(lines)

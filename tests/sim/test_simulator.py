@@ -11,7 +11,7 @@ from amaranth.lib import wiring
 
 import bitlane_sim.system
 from bitlane.driver.driver import Driver
-from bitlane.driver.ring import DeviceFault
+from bitlane.driver.queue import DeviceFault
 from bitlane.errors import LinkError
 from bitlane.jobs.lowering import View, lower
 from bitlane_rtl.abi import CONTROL_BASE, IDENTITY, Lane, Op, Status, register

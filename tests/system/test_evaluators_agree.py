@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import bitlane
 from bitlane import dml
 from bitlane.dml import BufferTensorDesc, DataType
-from bitlane.driver.ring import DeviceFault
+from bitlane.driver.queue import DeviceFault
 from bitlane_sim.simulator import Report
 from support.system.devices import link_of, noise, opened, simulator_of
 from support.system.jobs import Job, evaluate, execute, jobs

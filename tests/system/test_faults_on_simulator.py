@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane.driver.ring import DeviceFault
+from bitlane.driver.queue import DeviceFault
 from bitlane.errors import DeviceError, DeviceTimeout
 from bitlane.jobs.lowering import View, lower
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Op, Port, Status
@@ -96,7 +96,7 @@ def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
 
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bitlane.driver.ring._CLEAR_SECONDS", CLEAR_SECONDS)
+    monkeypatch.setattr("bitlane.driver.queue._CLEAR_SECONDS", CLEAR_SECONDS)
 
 
 @pytest.mark.parametrize("response", [Response.SLVERR, Response.DECERR])

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane import dml, reference
 from bitlane.driver.driver import Driver
+from bitlane.jobs.call import call_of
 from bitlane.jobs.lowering import lower
-from bitlane.jobs.operands import bits
+from bitlane.jobs.operands import as_array, bits
 from bitlane.jobs.transfer import store
 from bitlane_rtl.abi import Op
 from support.host.arrays import random, same
@@ -69,7 +70,7 @@ def device() -> Iterator[bitlane.Device]:
 @pytest.fixture
 def guard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """NumPy's bitwise functions raise, and all data is ``Guarded``."""
-    read, write, exchange = Driver.read, Driver.write, Driver.exchange
+    read, write, exchange, run = Driver.read, Driver.write, Driver.exchange, Driver.run
 
     def checked(data: Any) -> Any:
         return data.view(Guarded) if isinstance(data, np.ndarray) else data
@@ -81,11 +82,18 @@ def guard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         writes = [(address, checked(data)) for address, data in writes]
         return [data.view(Guarded) for data in exchange(driver, writes, reads)]
 
+    def checked_run(driver: Driver, commands: Any, **transfers: Any) -> list[Any]:
+        for name in ("before", "meanwhile"):
+            transfers[name] = [(to, checked(data)) for to, data in transfers.get(name, ())]
+        return [data.view(Guarded) for data in run(driver, commands, **transfers)]
+
     with monkeypatch.context() as patches:
         for name in FUNCTIONS:
             patches.setattr(np, name, refuse)
-        for module in ("device", "jobs.streaming"):
-            patches.setattr(f"bitlane.{module}.bits", lambda array: bits(array).view(Guarded))
+        for module in ("device", "jobs.operands"):
+            patches.setattr(f"bitlane.{module}.as_array", lambda *x: as_array(*x).view(Guarded))
+        patches.setattr("bitlane.jobs.transfer.bits", lambda array: bits(array).view(Guarded))
+        patches.setattr(Driver, "run", checked_run)
         patches.setattr(Driver, "read", lambda *where: read(*where).view(Guarded))
         patches.setattr(Driver, "write", checked_write)
         patches.setattr(Driver, "exchange", checked_exchange)
@@ -160,13 +168,20 @@ def test_operators_of_directml_are_computed_by_the_circuit(
     ],
 )
 def test_what_comes_back_is_what_the_circuit_was_told(
-    device: bitlane.Device, told: Op, does: Op, monkeypatch: pytest.MonkeyPatch
+    device: bitlane.Device,
+    told: Op,
+    does: Op,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     a, b = (array.astype("u1") for array in operands(told))
     expected = reference.compute(does, a, b, saturate=True)
     monkeypatch.setattr(
-        "bitlane.jobs.streaming.lower", lambda op, *rest, **more: lower(does, *rest, **more)
+        "bitlane.jobs.call.lower", lambda op, *rest, **more: lower(does, *rest, **more)
     )
+    # What a call has been lowered to is kept.
+    call_of.cache_clear()
+    request.addfinalizer(call_of.cache_clear)
     assert same(CALLS[told](device, a, b), expected)
 
 

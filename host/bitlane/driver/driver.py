@@ -5,12 +5,10 @@ Knows addresses and commands. It never sees a data type, and never computes on d
 
 import gc
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from threading import RLock
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +22,9 @@ from .allocator import Allocation, Allocator, OutOfDeviceMemory
 from .commands import Command
 from .control import Control
 from .geometry import Geometry
-from .ring import Ring, Words, Write
+from .queue import CommandQueue, Read, Words, Write
 
-__all__ = ["DEFAULT_TIMEOUT", "Driver", "Pipeline"]
+__all__ = ["DEFAULT_TIMEOUT", "Driver"]
 
 DEFAULT_TIMEOUT: Final = 60.0
 
@@ -46,7 +44,8 @@ class Driver(Closing):
         self.link = link
         self._timeout = DEFAULT_TIMEOUT
         self.timeout = timeout
-        self._lock = RLock()
+        self.lock = RLock()
+        """Held during a call; who holds it makes other threads wait."""
         self._control = Control(link)
         self._identify()
         self.geometry = Geometry.from_registers(
@@ -58,9 +57,9 @@ class Driver(Closing):
         self._allocator = Allocator(self.geometry.memory_base, self.geometry.memory_bytes)
         # What nothing refers to any more, until the allocator hears of it.
         self._discarded: deque[Allocation] = deque()
-        self._ring = Ring(link, self._control, self.geometry.slots)
+        self._queue = CommandQueue(link, self._control, self.geometry.slots)
         # Whoever used the device before may have left it busy, faulty or with counts of its own.
-        self._ring.clear()
+        self._queue.clear()
 
     @property
     def timeout(self) -> float:
@@ -91,7 +90,7 @@ class Driver(Closing):
 
     def allocate(self, size: int) -> Allocation:
         """``size`` bytes of the device's memory. Raises ``OutOfDeviceMemory``."""
-        with self._lock:
+        with self.lock:
             try:
                 return self.allocator.allocate(size)
             except OutOfDeviceMemory:
@@ -105,7 +104,7 @@ class Driver(Closing):
 
     def free(self, buffer: Allocation) -> None:
         """Give memory back. Raises ``DeviceError`` if it is not allocated."""
-        with self._lock:
+        with self.lock:
             self.allocator.free(buffer)
 
     def write(self, address: int, data: BytesLike) -> None:
@@ -113,7 +112,7 @@ class Driver(Closing):
         size = _size(data)
         self._expect_inside(address, size)
         if size:
-            with self._lock:
+            with self.lock:
                 self.link.write(address, data)
 
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
@@ -121,17 +120,15 @@ class Driver(Closing):
         self._expect_inside(address, size)
         if size == 0:
             return np.empty(0, np.uint8)
-        with self._lock:
+        with self.lock:
             data = self.link.read(address, size)
         return self._whole(data, address, size)
 
-    def exchange(
-        self, writes: Sequence[Write], reads: Sequence[tuple[int, int]]
-    ) -> list[NDArray[np.uint8]]:
+    def exchange(self, writes: Sequence[Write], reads: Sequence[Read]) -> list[NDArray[np.uint8]]:
         """Many writes and reads at once, both directions at the same time where the link can.
 
-        They may concern the control window too. They take effect in any order; ranges must not
-        overlap, nor be empty. Returns what was read. Raises ``LinkError``.
+        They may concern the control window too. Ranges must not overlap, nor be empty; for the
+        order see ``Link.exchange``. Returns what was read. Raises ``LinkError``.
         """
         for address, data in writes:
             if address < CONTROL_BASE:
@@ -139,7 +136,7 @@ class Driver(Closing):
         for address, size in reads:
             if address < CONTROL_BASE:
                 self._expect_inside(address, size)
-        with self._lock:
+        with self.lock:
             results = self.link.exchange(writes, reads)
         return [
             self._whole(data, address, size)
@@ -163,10 +160,19 @@ class Driver(Closing):
             )
         return data
 
-    def run(self, commands: Iterable[Command | Words]) -> None:
-        """Execute commands in order, and return when the device has finished.
+    def run(
+        self,
+        commands: Iterable[Command | Words],
+        *,
+        before: Sequence[Write] = (),
+        meanwhile: Sequence[Write] = (),
+        reads: Sequence[Read] = (),
+    ) -> list[NDArray[np.uint8]]:
+        """Execute commands in order, and return when the device has finished what ``reads`` gave.
 
-        Words of records are submitted as they are, unchecked.
+        Words of records are submitted as they are, unchecked. ``before`` is written first;
+        ``meanwhile`` is written and ``reads`` are read while the device works. They concern the
+        device's memory, none of them what another one or the commands touch.
 
         Raises
         ------
@@ -175,44 +181,42 @@ class Driver(Closing):
         DeviceTimeout
             No command retired within ``timeout`` seconds.
         """
-        with self._lock:
+        with self.lock:
             try:
-                self._ring.run(commands, self.timeout)
+                return self._queue.run(
+                    commands, self._timeout, before=before, meanwhile=meanwhile, reads=reads
+                )
             except DeviceError:
                 # A board may have been given another bitstream meanwhile.
                 self._identify()
                 raise
-
-    def pipeline(self) -> "Pipeline":
-        """Jobs one behind the other, with transfers meanwhile, for a ``with`` statement."""
-        return Pipeline(self, self._ring, self._lock, self._identify)
 
     def clear(self) -> None:
         """Start afresh: FAULT, DOORBELL and RETIRED are 0 then.
 
         Raises ``DeviceTimeout`` if the device's bus does not drain.
         """
-        with self._lock:
-            self._ring.clear()
+        with self.lock:
+            self._queue.clear()
 
     def read_register(self, name: str) -> int:
         """A register by its name in ``abi.REGISTERS``. Raises ``KeyError``."""
-        with self._lock:
+        with self.lock:
             return self._control.read(name)
 
     def write_register(self, name: str, value: int) -> None:
         """Set a register by its name. Raises ``KeyError``."""
-        with self._lock:
+        with self.lock:
             self._control.write(name, value)
 
     def registers(self) -> dict[str, int]:
         """All registers that can be read, by name."""
-        with self._lock:
+        with self.lock:
             return self._control.registers()
 
     def counters(self) -> dict[str, int]:
         """The performance counters by name, since ``clear_counters``; 0 if there are none."""
-        with self._lock:
+        with self.lock:
             return self._control.counters()
 
     def clear_counters(self) -> None:
@@ -221,84 +225,8 @@ class Driver(Closing):
 
     def close(self) -> None:
         """Close the link. May be called again."""
-        with self._lock:
+        with self.lock:
             self.link.close()
-
-
-class Pipeline:
-    """A device that computes, receives and sends at the same time. Of ``Driver.pipeline``.
-
-    From the beginning of the ``with`` statement to its end other threads wait.
-    """
-
-    def __init__(
-        self,
-        driver: Driver,
-        ring: Ring,
-        lock: AbstractContextManager[object],
-        identify: Callable[[], None],
-    ) -> None:
-        self._runtime = driver
-        self._ring = ring
-        self._lock = lock
-        self._identify = identify
-        self._staged = False
-
-    def __enter__(self) -> Self:
-        self._lock.__enter__()
-        try:
-            self._ring.recover()
-        except BaseException as failure:
-            self.__exit__(type(failure), failure, None)
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if error is not None:
-                self._ring.drop(error)
-                if isinstance(error, DeviceError):
-                    # A board may have been given another bitstream meanwhile.
-                    self._identify()
-        finally:
-            self._lock.__exit__(kind, error, trace)
-
-    def step(
-        self,
-        writes: Sequence[Write],
-        commands: Iterable[Command] | None,
-        reads: Sequence[tuple[int, int]],
-    ) -> list[NDArray[np.uint8]]:
-        """Execute the last step's ``commands``, while ``writes`` and ``reads`` are done.
-
-        ``commands`` are those that the next step executes; they may depend on ``writes``. Writes
-        and reads must leave alone what the last step's commands touch. Returns what was read, when
-        all of it is done. Raises as ``Driver.run`` and ``Driver.exchange`` do.
-        """
-        ring, running = self._ring, self._staged
-        writes, reads = list(writes), list(reads)
-        early = commands is not None and ring.ready
-        watch = running and self._runtime.link.remote
-        if running:
-            writes.insert(0, ring.start())
-        if commands is not None and early:
-            writes += ring.stage(commands)
-        if watch:
-            reads.append(ring.state)
-        results = self._runtime.exchange(writes, reads) if writes or reads else []
-        if watch:
-            ring.observe(results.pop())
-        if running:
-            ring.finish(self._runtime.timeout)
-        if commands is not None and not early:
-            self._runtime.exchange(ring.stage(commands), ())
-        self._staged = commands is not None
-        return results
 
 
 def _size(data: BytesLike) -> int:

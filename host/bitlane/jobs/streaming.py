@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
-from math import isqrt
-from typing import Any, Final
+from math import isqrt, prod
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import Op
 
 from ..driver.allocator import OutOfDeviceMemory
-from ..driver.driver import Driver, Pipeline
-from ..driver.ring import Write
+from ..driver.commands import Command
+from ..driver.driver import Driver
+from ..driver.queue import Read, Write
 from .aliasing import untangle
-from .lowering import View, lower
-from .operands import AnyArray, address_of, bits, packed_strides
+from .call import Call, call_of
+from .lowering import View
+from .operands import AnyArray, address_of, packed_strides
 from .tiles import Index, tile_shape, tiles
 from .transfer import Layout, Source, rounded, source_of, store
 
@@ -32,8 +34,6 @@ _EXCHANGE_BYTES: Final = 128
 
 _SMALLEST_PIECE: Final = 1024
 """Bytes in one direction below which nothing is cut for the line's sake."""
-
-_WHOLE: Final[Index] = (...,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,44 +51,49 @@ class Target:
 def compute(
     driver: Driver, op: Op, inputs: Sequence[AnyArray], target: Target, *, arithmetic: bool
 ) -> AnyArray:
-    """``op`` of ``inputs``, arrays of unsigned integers of the target's shape, as an array.
+    """``op`` of ``inputs``, arrays of the target's shape, as an array.
 
     Shift counts saturate. Takes no more memory of the host than the result and what is on its way,
     which is no more than the device has, unless operands must be copied: see ``aliasing``.
 
     Raises what ``Device`` does.
     """
-    with driver.pipeline() as pipeline:
+    call = call_of(
+        op,
+        target.shape,
+        target.order,
+        target.dtype.itemsize,
+        tuple([source_of(x) for x in inputs]),
+        arithmetic,
+        driver.geometry,
+    )
+    with driver.lock:
+        if call.size <= driver.allocator.largest() and not (driver.link.remote and _is_long(call)):
+            data = _at_once(driver, call, inputs)
+            if target.out is None:
+                return _array(target, data)
+            store(data, np.asarray(target.out), target.order)
+            return target.out
         out = target.out
-        plan = _plan_of(driver, inputs, target)
-        indices: Iterable[Index] = (_WHOLE,)
-        stored = None if out is None else bits(np.asarray(out))
-        if plan.box != target.shape:
-            if out is None or stored is None:
-                out = _array(target, np.empty(_bytes(target), np.uint8))
-                stored = bits(out)
-            inputs, stored, backwards = untangle(inputs, stored)
-            plan = _plan_of(driver, inputs, target)
-            indices = tiles(target.shape, plan.box, target.order, backwards=backwards)
-        buffer = driver.allocate(plan.size)
-        try:
-            job = _Job(driver, pipeline, plan, buffer.address, op, inputs, target, arithmetic)
-            for index, data in job.results(indices):
-                if stored is None:
-                    out = _array(target, data)
-                else:
-                    store(data, stored[index], target.order)
-        finally:
-            driver.free(buffer)
-    assert out is not None
-    return out
+        if out is None:
+            out = _array(target, np.empty(call.output_size, np.uint8))
+        _in_pieces(driver, call, inputs, np.asarray(out))
+        return out
 
 
-def _bytes(target: Target) -> int:
-    size = target.dtype.itemsize
-    for count in target.shape:
-        size *= count
-    return size
+def _at_once(driver: Driver, call: Call, inputs: Sequence[AnyArray]) -> NDArray[np.uint8]:
+    """The packed result of ``call`` on ``inputs``, all of which is on the device together."""
+    memory = driver.allocate(call.size)
+    try:
+        address = memory.address
+        writes = [
+            (address + offset, layout.content(x))
+            for offset, layout, x in zip(call.inputs, call.layouts, inputs, strict=True)
+        ]
+        driver.run(call.commands(address), before=writes)
+        return driver.read(address + call.output, call.output_size)
+    finally:
+        driver.free(memory)
 
 
 def _array(target: Target, data: NDArray[np.uint8]) -> AnyArray:
@@ -100,8 +105,44 @@ def _array(target: Target, data: NDArray[np.uint8]) -> AnyArray:
     return little.astype(target.dtype, order="K", copy=False)
 
 
+def _in_pieces(driver: Driver, call: Call, inputs: Sequence[AnyArray], out: AnyArray) -> None:
+    """Put the result of ``call`` on ``inputs`` into ``out``, piece by piece."""
+    inputs, out, backwards = untangle(inputs, out)
+    tiling = _tiling(
+        call.shape,
+        call.order,
+        call.itemsize,
+        tuple([source_of(x) for x in inputs]),
+        driver.allocator.largest(),
+        driver.link.remote,
+    )
+    indices = tiles(call.shape, tiling.box, call.order, backwards=backwards)
+    memory = driver.allocate(tiling.size)
+    try:
+        pieces = _Pieces(driver, call, inputs, tiling, memory.address)
+        for index, data in pieces.results(indices):
+            store(data, out[index], call.order)
+    finally:
+        driver.free(memory)
+
+
+def _is_long(call: Call) -> bool:
+    """Whether a line wants ``call`` in pieces."""
+    line_bytes = max(call.output, call.size - call.output)
+    return line_bytes > _most_at_once(line_bytes)
+
+
+def _most_at_once(line_bytes: int) -> int:
+    """Bytes in one direction of a piece of a call that moves ``line_bytes`` over a line.
+
+    Long pieces make the line wait at both ends, short ones between exchanges.
+    """
+    best = max(_SMALLEST_PIECE, isqrt(line_bytes * _EXCHANGE_BYTES // 2))
+    return best if line_bytes > 4 * best else line_bytes
+
+
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _Tiling:
     """The size of pieces, and the device's memory for them. Offsets in bytes."""
 
     box: tuple[int, ...]
@@ -117,34 +158,21 @@ class _Plan:
     size: int
 
 
-def _plan_of(driver: Driver, inputs: Sequence[AnyArray], target: Target) -> _Plan:
-    return _plan(
-        target.shape,
-        target.order,
-        target.dtype.itemsize,
-        tuple([source_of(x) for x in inputs]),
-        driver.allocator.largest(),
-        driver.link.remote,
-    )
-
-
 @lru_cache(maxsize=512)
-def _plan(
+def _tiling(
     shape: tuple[int, ...],
     order: tuple[int, ...],
     itemsize: int,
     sources: tuple[Source, ...],
     room: int,
     remote: bool,
-) -> _Plan:
+) -> _Tiling:
     """How to compute a result of ``shape`` in ``room`` bytes of the device's memory."""
 
     def sizes(box: tuple[int, ...]) -> list[tuple[int, bool]]:
         """Bytes of each input's piece, and of the result's; and whether pieces differ."""
         cut = [axis for axis, count in enumerate(box) if count < shape[axis]]
-        result = itemsize
-        for count in box:
-            result *= count
+        result = itemsize * prod(box)
         pieces = [
             (rounded(Layout.of(source, box).size), any(source[0][axis] for axis in cut))
             for source in sources
@@ -158,10 +186,7 @@ def _plan(
 
     longest = line_bytes(shape)
     if remote:
-        # Long pieces make the line wait at both ends, short ones between exchanges.
-        best = max(_SMALLEST_PIECE, isqrt(longest * _EXCHANGE_BYTES // 2))
-        if longest > 4 * best:
-            longest = best
+        longest = _most_at_once(longest)
 
     def fits(box: tuple[int, ...], copies: int) -> bool:
         return line_bytes(box) <= longest and room >= sum(
@@ -185,7 +210,7 @@ def _plan(
         start, end = end, end + size * (copies if differs else 1)
         places.append(tuple(range(start, end, size)))
     raw = tuple([Layout.of(source, box).raw for source in sources])
-    return _Plan(box, copies == 2, raw, tuple(places[:-1]), places[-1], end)
+    return _Tiling(box, copies == 2, raw, tuple(places[:-1]), places[-1], end)
 
 
 class _Operand:
@@ -193,25 +218,19 @@ class _Operand:
 
     def __init__(self, array: AnyArray, raw: bool, addresses: Sequence[int]) -> None:
         self._array = array
+        self._source = source_of(array)
         self._raw = raw
         self._addresses = addresses
         self._held: list[tuple[Layout, int] | None] = [None] * len(addresses)
         self._last = 0
-        self.shape = array.shape
-        """Of the latest piece."""
 
-    def piece(self, index: Index, writes: list[Write]) -> View:
-        """A piece as the device sees it once ``writes``, to which this adds, have been done.
+    def piece(self, index: Index, writes: list[Write]) -> tuple[tuple[int, ...], View]:
+        """A piece's shape, and where it lies once ``writes``, to which this adds, are done.
 
         The buffer of the piece before is left alone.
         """
-        if index is _WHOLE:
-            layout = Layout.of(source_of(self._array), self.shape, self._raw)
-            writes.append((self._addresses[0], layout.content(self._array)))
-            return View(self._addresses[0] + layout.first, layout.strides, self._array.itemsize)
         part = self._array[index]
-        self.shape = part.shape
-        layout = Layout.of(source_of(part), part.shape, self._raw)
+        layout = Layout.of(self._source, part.shape, self._raw)
         content = (layout, address_of(part))
         if content in self._held:
             self._last = self._held.index(content)
@@ -219,70 +238,63 @@ class _Operand:
             self._last = (self._last + 1) % len(self._addresses)
             self._held[self._last] = content
             writes.append((self._addresses[self._last], layout.content(part)))
-        return View(self._addresses[self._last] + layout.first, layout.strides, part.itemsize)
+        start = self._addresses[self._last] + layout.first
+        return part.shape, View(start, layout.strides, part.itemsize)
 
 
-class _Job:
-    """An operation whose pieces are on their way."""
+class _Piece(NamedTuple):
+    tile: Index
+    writes: list[Write]
+    """What it needs that is not on the device."""
+    commands: Iterable[Command]
+    result: Read
+
+
+class _Pieces:
+    """A call whose pieces go through the device's memory from ``address`` on."""
 
     def __init__(
         self,
         driver: Driver,
-        pipeline: Pipeline,
-        plan: _Plan,
-        address: int,
-        op: Op,
+        call: Call,
         inputs: Sequence[AnyArray],
-        target: Target,
-        arithmetic: bool,
+        tiling: _Tiling,
+        address: int,
     ) -> None:
-        self._runtime = driver
-        self._pipeline = pipeline
-        self._overlapped = plan.overlapped
-        self._op = op
+        self._driver = driver
+        self._call = call
+        self._overlapped = tiling.overlapped
         self._operands = [
             _Operand(x, raw, [address + offset for offset in offsets])
-            for x, raw, offsets in zip(inputs, plan.raw, plan.inputs, strict=True)
+            for x, raw, offsets in zip(inputs, tiling.raw, tiling.inputs, strict=True)
         ]
-        self._target = target
-        self._outputs = [address + offset for offset in plan.outputs]
-        self._arithmetic = arithmetic
+        self._outputs = [address + offset for offset in tiling.outputs]
 
     def results(self, indices: Iterable[Index]) -> Iterator[tuple[Index, NDArray[np.uint8]]]:
         """Pieces of the result, packed, with their indices."""
-        if self._overlapped:
-            yield from self._flow(indices)
-        else:
-            for index in indices:
-                yield from self._flow((index,))
-
-    def _flow(self, indices: Iterable[Index]) -> Iterator[tuple[Index, NDArray[np.uint8]]]:
+        driver = self._driver
+        if not self._overlapped:
+            for piece in map(self._piece, indices):
+                driver.run(piece.commands, before=piece.writes)
+                yield piece.tile, driver.read(*piece.result)
+            return
         computed = running = None
         for index in chain(indices, (None, None)):
-            writes: list[Write] = []
-            commands = sent = None
-            if index is not None:
-                views = [operand.piece(index, writes) for operand in self._operands]
-                shape = self._operands[0].shape
-                self._outputs.reverse()
-                address, itemsize = self._outputs[0], self._target.dtype.itemsize
-                strides = packed_strides(shape, self._target.order, itemsize)
-                commands = lower(
-                    self._op,
-                    shape,
-                    views[0],
-                    views[1] if len(views) > 1 else None,
-                    View(address, strides, itemsize),
-                    geometry=self._runtime.geometry,
-                    saturate=True,
-                    arithmetic=self._arithmetic,
-                )
-                size = itemsize
-                for count in shape:
-                    size *= count
-                sent = (index, (address, size))
-            reads = () if computed is None else (computed[1],)
-            data = self._pipeline.step(writes, commands, reads)
-            if computed is not None:
-                yield computed[0], data[0]
+            sent = None if index is None else self._piece(index)
+            data = driver.run(
+                running.commands if running else (),
+                meanwhile=sent.writes if sent else (),
+                reads=(computed.result,) if computed else (),
+            )
+            if computed:
+                yield computed.tile, data[0]
             computed, running = running, sent
+
+    def _piece(self, index: Index) -> _Piece:
+        writes: list[Write] = []
+        parts = [operand.piece(index, writes) for operand in self._operands]
+        shape = parts[0][0]
+        self._outputs.reverse()
+        result = self._outputs[0]
+        commands = self._call.lowered(shape, [view for _, view in parts], result)
+        return _Piece(index, writes, commands, (result, self._call.itemsize * prod(shape)))

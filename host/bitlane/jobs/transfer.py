@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from .operands import AnyArray, is_device_order, order_of, packed_strides
+from .operands import AnyArray, bits, is_device_order, order_of, packed_strides
 
 __all__ = ["Layout", "Source", "place", "rounded", "source_of", "store"]
 
@@ -80,7 +80,7 @@ class Layout:
         kept = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]
         packed = np.empty(self.size, np.uint8)
         target = place(packed, kept.shape, kept.itemsize, order_of(array.strides))
-        np.copyto(target, kept)
+        np.copyto(target, bits(kept))
         return packed
 
 
@@ -114,4 +114,4 @@ def store(content: NDArray[np.uint8], target: AnyArray, order: Sequence[int]) ->
     ):
         _memory(target, content.size)[:] = content
     else:
-        np.copyto(target, place(content, target.shape, target.itemsize, order))
+        np.copyto(bits(target), place(content, target.shape, target.itemsize, order))

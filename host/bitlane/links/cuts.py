@@ -36,9 +36,9 @@ class Part(NamedTuple):
 class Cuts:
     """What is left of ``writes`` and ``reads``: addresses, and bytes to send or to fill.
 
-    Writes to the control window come first, in their order: they may not follow a read that is
-    unanswered, and would stop the traffic in its midst. Then reads and writes take turns such that
-    both directions of the line carry the same.
+    Writes keep their order. Up to the last one to the control window they go before all reads:
+    none of those may follow a read that is unanswered, so that it would stop the traffic in its
+    midst. Then reads and writes take turns such that both directions of the line carry the same.
 
     A read of no bytes is a request too, which asks for the interrupt line.
     """
@@ -48,19 +48,17 @@ class Cuts:
         writes: Iterable[tuple[int, memoryview]] = (),
         reads: Iterable[tuple[int, memoryview]] = (),
     ) -> None:
-        given = list(writes)
-        self._control = deque(x for x in given if x[0] >= CONTROL_BASE)
-        self._memory = deque(x for x in given if x[0] < CONTROL_BASE)
+        self._writes = deque(writes)
         self._reads = deque(reads)
+        # Of the writes, so many are to the control window.
+        self._control = sum(address >= CONTROL_BASE for address, _ in self._writes)
         # Bytes that the requests so far put on the line to the board, less those of the answers.
         self._lead = 0
 
     def next(self, most: int) -> Part | None:
         """The part to be moved next, of ``most`` bytes or less; the same until it is ``taken``."""
-        if self._control:
-            queue, request = self._control, Request.WRITE
-        elif self._memory and (self._lead <= 0 or not self._reads):
-            queue, request = self._memory, Request.WRITE
+        if self._writes and (self._control or self._lead <= 0 or not self._reads):
+            queue, request = self._writes, Request.WRITE
         elif self._reads:
             queue, request = self._reads, Request.READ
         else:
@@ -70,20 +68,18 @@ class Cuts:
 
     def taken(self, part: Part) -> None:
         """``part``, which ``next`` gave, is on its way."""
-        if part.request is Request.READ:
-            queue = self._reads
-        else:
-            queue = self._control or self._memory
+        queue = self._reads if part.request is Request.READ else self._writes
         address, content = queue[0]
         size = len(part.content)
         if size == len(content):
             queue.popleft()
+            self._control -= part.request is Request.WRITE and address >= CONTROL_BASE
         else:
             queue[0] = (address + size, content[size:])
         self._lead += request_line_bytes(part.sent) - answer_line_bytes(part.received)
 
     def drop(self) -> None:
         """Forget what is left."""
-        self._control.clear()
-        self._memory.clear()
+        self._writes.clear()
         self._reads.clear()
+        self._control = 0

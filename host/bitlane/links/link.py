@@ -57,9 +57,9 @@ class Link(Closing):
     ) -> list[NDArray[np.uint8]]:
         """Write the data of ``writes``, (address, data), and read ``reads``, (address, size).
 
-        Returns what ``read`` would for each of ``reads``. A link that can moves both at once, in
-        any order, so ranges that are written must not overlap each other or any that is read;
-        only writes to the control window keep their order among themselves.
+        Returns what ``read`` would for each of ``reads``. Writes take effect in their order, and
+        reads after the last write to the control window. Else a link that can moves both at once:
+        ranges that are written must not overlap any that is read.
         """
         for address, data in writes:
             self.write(address, data)

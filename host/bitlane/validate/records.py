@@ -8,7 +8,7 @@ import numpy as np
 from bitlane_rtl.abi import RECORD, RECORD_SEAL, Bits, Lane, Op
 
 from ..driver.commands import Command, Walk
-from ..driver.ring import Words
+from ..driver.queue import Words
 from .session import Session
 
 __all__ = [

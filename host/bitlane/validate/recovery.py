@@ -21,7 +21,7 @@ from bitlane_rtl.abi import (
 from .. import reference
 from ..driver.commands import Command, Walk, encode
 from ..driver.control import status_name
-from ..driver.ring import DeviceFault, Words
+from ..driver.queue import DeviceFault, Words
 from .records import (
     CONTROL,
     ELEMENTS,

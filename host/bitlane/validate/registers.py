@@ -27,7 +27,7 @@ from bitlane_rtl.abi import (
 
 from ..driver.commands import Command, encode
 from ..driver.control import status_name
-from ..driver.ring import Words
+from ..driver.queue import Words
 from .records import CONTROL, SLOT, looped, plain_job, sealed, with_bits, with_field, with_word
 from .session import CheckFailed, Session, plural
 

@@ -10,7 +10,7 @@ import pytest
 from bitlane.driver.allocator import Allocation, OutOfDeviceMemory
 from bitlane.driver.commands import encode
 from bitlane.driver.driver import Driver
-from bitlane.driver.ring import DeviceFault
+from bitlane.driver.queue import DeviceFault
 from bitlane.errors import DeviceError, DeviceTimeout, LinkError
 from bitlane.jobs.lowering import View, lower
 from bitlane_rtl.abi import (
@@ -197,15 +197,31 @@ def test_one_small_command_takes_five_calls() -> None:
     ]
 
 
-@pytest.mark.parametrize(("rows", "trips"), [(1, 1), (8, 1), (9, 2), (64, 8)])
-def test_on_a_line_a_batch_of_commands_is_one_round_trip(rows: int, trips: int) -> None:
+@pytest.mark.parametrize(("rows", "trips"), [(1, 1), (16, 1), (17, 2), (64, 4)])
+def test_on_a_line_a_ring_of_commands_is_one_round_trip(rows: int, trips: int) -> None:
     link = LineLink(loops=1, modes=frozenset({Mode.DENSE}), seed=1)
     driver = Driver(link)
     link.reset_meter()
     invert_rows(driver, rows, 0, 0x400)
     assert link.memory[0x400 : 0x400 + 2 * rows].tolist() == [255, 0] * rows
-    # The state may be read before the doorbell rings: then it is waited for.
-    assert link.exchanges == trips
+    assert link.exchanges == link.calls == trips
+
+
+@pytest.mark.parametrize("eager", [True, False])
+def test_what_is_sent_and_what_is_read_go_with_the_first_commands(eager: bool) -> None:
+    link = LineLink(loops=1, modes=frozenset({Mode.DENSE}), seed=2, eager=eager)
+    driver = Driver(link)
+    driver.write(0x800, b"result")
+    link.reset_meter()
+    views = View(0, (1,), 1), None, View(0x400, (1,), 1)
+    commands = lower(Op.NOT, (4,), *views, geometry=driver.geometry)
+    (read,) = driver.run(
+        commands, before=[(0, b"abcd")], meanwhile=[(0x200, b"next")], reads=[(0x800, 6)]
+    )
+    assert link.memory[0x400:0x404].tolist() == [255 - x for x in b"abcd"]
+    assert bytes(read) == b"result"
+    assert bytes(driver.read(0x200, 4)) == b"next"
+    assert link.exchanges == 1
 
 
 def test_records_are_submitted_as_they_are() -> None:
@@ -236,7 +252,7 @@ def test_the_doorbell_counts_past_two_to_the_sixteen() -> None:
     driver = Driver(link)
     # As if 65534 commands had gone before, without the time that they take.
     link.total_submitted = link.total_retired = link.doorbell = link.retired = (1 << 16) - 2
-    driver._ring._submitted = driver._ring._retired = (1 << 16) - 2
+    driver._queue._submitted = driver._queue._retired = (1 << 16) - 2
     for _ in range(3):
         link.memory[:] = 0
         invert_rows(driver, 5, 0, 32)
@@ -340,7 +356,7 @@ def test_the_deadline_is_for_progress_not_for_the_job() -> None:
 
 
 def test_a_device_that_clear_does_not_help_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bitlane.driver.ring._CLEAR_SECONDS", 0.1)
+    monkeypatch.setattr("bitlane.driver.queue._CLEAR_SECONDS", 0.1)
     link = ModelLink()
     driver = Driver(link, timeout=0.05)
     link.hang_at, link.deaf = 0, True
@@ -349,7 +365,7 @@ def test_a_device_that_clear_does_not_help_says_so(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_next_job_works_once_clear_helps_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bitlane.driver.ring._CLEAR_SECONDS", 0.1)
+    monkeypatch.setattr("bitlane.driver.queue._CLEAR_SECONDS", 0.1)
     link = ModelLink()
     driver = Driver(link, timeout=0.05)
     invert_rows(driver, 2, 0, 8)

@@ -57,12 +57,25 @@ def test_both_directions_carry_the_same_until_one_has_nothing_left(
     assert set(kinds[kinds.rindex("W") + 1 :]) == {"R"}
 
 
-def test_writes_to_the_control_window_come_first_and_in_order() -> None:
+def test_reads_follow_the_last_write_to_the_control_window() -> None:
     writes = [(0, view(64)), (CONTROL_BASE + 8, view(8)), (64, view(64)), (CONTROL_BASE, view(4))]
-    cuts = Cuts(writes, [(0x8000, view(64)), (CONTROL_BASE + 16, view(4))])
-    addresses = [(part.request, part.address) for part in parts_of(cuts, 64)]
-    assert addresses[:2] == [(Request.WRITE, CONTROL_BASE + 8), (Request.WRITE, CONTROL_BASE)]
-    assert len(addresses) == 6
+    more = [(0x100 + 64 * k, view(64)) for k in range(8)]
+    cuts = Cuts(writes + more, [(0x8000, view(64)), (CONTROL_BASE + 16, view(4))])
+    parts = parts_of(cuts, 64)
+    assert [(part.request, part.address) for part in parts[:4]] == [
+        (Request.WRITE, address) for address, _ in writes
+    ]
+    # Then both directions are busy.
+    kinds = "".join(part.request.name[0] for part in parts[4:])
+    assert kinds.index("R") < kinds.rindex("W"), kinds
+
+
+def test_writes_keep_their_order() -> None:
+    writes = [(64 * (k * 7 % 10), view(100)) for k in range(10)]
+    reads = [(0x8000 + 64 * k, view(64)) for k in range(10)]
+    parts = [part for part in parts_of(Cuts(writes, reads), 64) if part.sent]
+    assert [part.address for part in parts[::2]] == [address for address, _ in writes]
+    assert [part.address for part in parts[1::2]] == [address + 64 for address, _ in writes]
 
 
 def test_the_size_of_parts_may_change_between_them() -> None:

@@ -138,7 +138,7 @@ def test_a_register_costs_one_frame_each_way() -> None:
     assert (port.up_bytes - up, port.down_bytes - down) == (8 + 4 + 2, 2 + 4 + 4 + 2)
 
 
-def test_the_control_window_is_written_in_order_before_all_else() -> None:
+def test_the_control_window_is_written_behind_what_precedes_it_and_before_all_reads() -> None:
     port, link = pair()
     device = device_of(port)
     link.exchange(
@@ -147,13 +147,21 @@ def test_the_control_window_is_written_in_order_before_all_else() -> None:
             (CONTROL_BASE + 0x2000, some(64)),
             (CONTROL_BASE + 0x2040, some(64, 2)),
             (CONTROL_BASE + 0x1C, some(4)),
+            (BASE + 5000, bytes(1000)),
         ],
         [(BASE + 8000, 5000), (CONTROL_BASE + 0x1C, 4)],
     )
     assert [offset for offset, _ in device.window_writes] == [0x2000, 0x2040, 0x1C]
-    kinds = [(kind, address >= CONTROL_BASE) for kind, address, _ in requests_of(port)[1:]]
-    assert kinds[:3] == [(Request.WRITE, True)] * 3
-    assert (Request.WRITE, True) not in kinds[3:]
+    requests = requests_of(port)[1:]
+    control = [
+        number
+        for number, (kind, address, _) in enumerate(requests)
+        if kind is Request.WRITE and address >= CONTROL_BASE
+    ]
+    assert control == list(range(control[0], control[0] + 3))
+    before, behind = requests[: control[0]], requests[control[-1] + 1 :]
+    assert all(kind is Request.WRITE and address < BASE + 5000 for kind, address, _ in before)
+    assert all(kind is Request.READ or address >= BASE + 5000 for kind, address, _ in behind)
 
 
 def test_frames_of_the_control_window_are_whole_words() -> None:

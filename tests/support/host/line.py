@@ -50,11 +50,12 @@ class LineLink(ModelLink):
 
     def read(self, address: int, size: int) -> Bytes:
         self._pass(0, size)
-        return super().read(address, size)
+        return self._kept(super().read(address, size))
 
     def write(self, address: int, data: BytesLike) -> None:
         self._pass(np.frombuffer(data, np.uint8).size, 0)
         super().write(address, data)
+        self._kept(np.frombuffer(data, np.uint8))
 
     def wait(self, timeout: float) -> bool:
         self._pass(0, 0)
@@ -70,21 +71,24 @@ class LineLink(ModelLink):
         parts = [(True, number) for number in range(len(writes))]
         parts += [(False, number) for number in range(len(reads))]
         if self.seed is not None:
-            self._random.shuffle(parts)
-            # Those to the control window keep their order among themselves.
-            control = [x for x in parts if x[0] and writes[x[1]][0] >= CONTROL_BASE]
-            ordered = iter(sorted(control))
-            parts = [next(ordered) if x in control else x for x in parts]
+            # Writes keep their order, and reads follow the last one to the control window.
+            first = max((k + 1 for k, x in enumerate(writes) if x[0] >= CONTROL_BASE), default=0)
+            late = parts[first:]
+            self._random.shuffle(late)
+            in_order = iter(sorted(x for x in late if x[0]))
+            parts[first:] = [next(in_order) if x[0] else x for x in late]
         for is_write, number in parts:
             if is_write:
                 super().write(*writes[number])
-                if self.keeps:
-                    self.arrays.append(np.frombuffer(writes[number][1], np.uint8))
+                self._kept(np.frombuffer(writes[number][1], np.uint8))
             else:
-                results[number] = super().read(*reads[number])
-                if self.keeps:
-                    self.arrays.append(results[number])
+                results[number] = self._kept(super().read(*reads[number]))
         return results
+
+    def _kept(self, data: Bytes) -> Bytes:
+        if self.keeps:
+            self.arrays.append(data)
+        return data
 
     def _pass(self, up: int, down: int) -> None:
         self.calls += 1

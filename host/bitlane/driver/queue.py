@@ -1,0 +1,255 @@
+"""The queue of commands seen from the host: filling it, waiting for it, and emptying it.
+
+Keeps the count of what is submitted and retired; everything else is the circuit's. Never looks at
+what commands do.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from time import monotonic
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane_rtl.abi import CONTROL_BASE, RECORD_BYTES, RING_OFFSET, WORD_BYTES, Port, Status
+from bitlane_rtl.abi import register as find_register
+
+from ..errors import DeviceError, DeviceTimeout, LinkError
+from ..links.link import BytesLike, Link
+from .commands import Command, encode
+from .control import Control, describe, status_name
+
+__all__ = ["CommandQueue", "DeviceFault", "Read", "Words", "Write"]
+
+Words: TypeAlias = NDArray[np.uint32]
+"""A record as the circuit reads it."""
+
+Write: TypeAlias = "tuple[int, BytesLike]"
+"""An address and what to write there."""
+
+Read: TypeAlias = "tuple[int, int]"
+"""An address and how many bytes to read there."""
+
+_INDEX_MASK: Final = 0xFFFF
+"""DOORBELL and RETIRED count modulo 2**16."""
+
+_CLEAR_SECONDS: Final = 5.0
+"""How long a device may take to drain its bus after CLEAR."""
+
+_POLL_SECONDS: Final = 0.02
+
+_STATUS: Final = find_register("STATUS")
+_FAULT: Final = find_register("FAULT")
+_INTERRUPT: Final = find_register("INTERRUPT")
+
+_STATE: Final[Read] = (CONTROL_BASE + _STATUS.offset, _FAULT.offset - _STATUS.offset + WORD_BYTES)
+"""STATUS, DOORBELL, RETIRED and FAULT at once: they are adjacent."""
+
+_ACKNOWLEDGE: Final[Write] = (
+    CONTROL_BASE + _INTERRUPT.offset,
+    (_INTERRUPT["ENABLE"].insert(1) | _INTERRUPT["PENDING"].insert(1)).to_bytes(
+        WORD_BYTES, "little"
+    ),
+)
+_DOORBELL: Final = CONTROL_BASE + find_register("DOORBELL").offset
+_RING: Final = CONTROL_BASE + RING_OFFSET
+
+
+class DeviceFault(DeviceError):
+    """The device stopped at a command.
+
+    ``code`` is an ``abi.Status`` where the contract has it; ``index`` counts the commands of the
+    job before the one that failed; ``port`` and ``address`` say where, if memory was involved.
+    """
+
+    def __init__(self, message: str, code: int, index: int, port: Port, address: int) -> None:
+        super().__init__(message)
+        self.code = Status(code) if code in Status.__members__.values() else code
+        self.index = index
+        self.port = port
+        self.address = address
+
+
+class CommandQueue:
+    """Executes jobs, which are commands in order, through the device's ring of ``slots``.
+
+    A job's first commands are in the ring when the data that it needs are on the device; the rest
+    follow as the ring has room. Between two calls no command is in the device.
+    """
+
+    def __init__(self, link: Link, control: Control, slots: int) -> None:
+        self._link = link
+        self._control = control
+        self._slots = slots
+        # Two batches in the ring: one is written while the device works on the other.
+        self._batch = max(1, slots // 2)
+        self._submitted = 0
+        self._retired = 0
+        # Of the job that runs: how many commands went before it.
+        self._first = 0
+        self._cleared = True
+
+    def run(
+        self,
+        commands: Iterable[Command | Words],
+        timeout: float,
+        *,
+        before: Sequence[Write] = (),
+        meanwhile: Sequence[Write] = (),
+        reads: Sequence[Read] = (),
+    ) -> list[NDArray[np.uint8]]:
+        """Execute ``commands`` in order, and return when all is done what ``reads`` gave.
+
+        Words of a record are submitted as they are. ``before`` is written first. ``meanwhile`` is
+        written and ``reads`` are read while the device works: they must leave alone what the
+        commands touch, and each other. On a line the first commands go with all of this in one
+        round trip. ``timeout``: seconds in which at least one command must retire. Whatever is
+        raised, no command is left in the device, unless the message says that CLEAR did not help.
+
+        Raises
+        ------
+        DeviceFault
+            The circuit refused or could not finish a command.
+        DeviceTimeout
+            Nothing retired in time, or the bus has not drained since an earlier error.
+        """
+        if not self._cleared:
+            # It did not drain when an earlier job was dropped. The device and we count anew.
+            self.clear()
+        batches = self._batches(commands)
+        self._first = self._submitted
+        try:
+            records = self._submit(batches)
+            results = self._exchange([*before, *records, *meanwhile], reads)
+            while True:
+                if records := self._submit(batches):
+                    self._exchange(records, ())
+                elif self._submitted != self._retired:
+                    self._wait(timeout)
+                else:
+                    return results
+        except BaseException as error:
+            self._drop(error)
+            raise
+
+    def clear(self) -> None:
+        """Drop every command that has not retired, and start afresh.
+
+        Raises ``DeviceTimeout`` if the device's bus does not drain.
+        """
+        self._cleared = False
+        self._control.write("CLEAR", 1)
+        deadline = monotonic() + _CLEAR_SECONDS
+        while True:
+            status, doorbell, retired, fault = np.frombuffer(self._look(), "<u4").tolist()
+            if not (_STATUS["BUSY"].extract(status) or doorbell or retired or fault):
+                break
+            if monotonic() > deadline:
+                raise DeviceTimeout(
+                    f"device: CLEAR has had no effect for {_CLEAR_SECONDS:g} s;"
+                    f" {describe(self._control.registers())}; reset the device"
+                )
+            self._link.wait(_POLL_SECONDS)
+        self._submitted = self._retired = self._first = 0
+        self._cleared = True
+
+    def _drop(self, error: BaseException) -> None:
+        """Leave no command in the device after ``error``, which is on its way to the caller."""
+        if self._submitted == self._retired or not self._cleared:
+            return
+        # Interrupted, or the link failed: what is on its way must not hit later buffers.
+        try:
+            self.clear()
+        except (DeviceError, LinkError) as second:
+            error.add_note(f"and then: {second}")
+
+    def _batches(self, commands: Iterable[Command | Words]) -> Iterator[list[Words]]:
+        """Records of half a ring each; the last one of each raises the interrupt."""
+        rest = iter(commands)
+        while batch := list(islice(rest, self._batch)):
+            last = len(batch) - 1
+            yield [
+                encode(x, interrupt=number == last) if isinstance(x, Command) else x
+                for number, x in enumerate(batch)
+            ]
+
+    def _submit(self, batches: Iterator[list[Words]]) -> list[Write]:
+        """The writes that submit as many batches as there is room for.
+
+        They count as submitted from now on, so that they are dropped if the writing fails.
+        """
+        writes: list[Write] = []
+        while self._slots - (self._submitted - self._retired) >= self._batch:
+            batch = next(batches, None)
+            if batch is None:
+                break
+            for record in batch:
+                slot = self._submitted % self._slots
+                writes.append((_RING + slot * RECORD_BYTES, record))
+                self._submitted += 1
+            count = self._submitted & _INDEX_MASK
+            writes.append((_DOORBELL, count.to_bytes(WORD_BYTES, "little")))
+        return writes
+
+    def _exchange(self, writes: Sequence[Write], reads: Sequence[Read]) -> list[NDArray[np.uint8]]:
+        """Do ``writes`` and ``reads``; on a line, see in the same round trip what has retired."""
+        if not writes and not reads:
+            return []
+        if not self._link.remote or self._submitted == self._retired:
+            return self._link.exchange(writes, reads)
+        *results, state = self._link.exchange(writes, (*reads, _STATE))
+        self._note(state)
+        return results
+
+    def _look(self) -> NDArray[np.uint8]:
+        """The state, and no interrupt any more: what retires from now on raises it again."""
+        return self._link.exchange((_ACKNOWLEDGE,), (_STATE,))[0]
+
+    def _wait(self, timeout: float) -> None:
+        """Return once more commands have retired."""
+        deadline = monotonic() + timeout
+        before = self._retired
+        while self._retired == before:
+            self._link.wait(max(0.0, deadline - monotonic()))
+            self._note(self._look())
+            if self._retired == before and monotonic() >= deadline:
+                self._raise_timeout(timeout)
+
+    def _note(self, state: NDArray[np.uint8]) -> None:
+        """Take note of what has retired. Raises ``DeviceFault``."""
+        _, _, retired, fault = np.frombuffer(state, "<u4").tolist()
+        self._retired += (retired - self._retired) & _INDEX_MASK
+        if fault:
+            self._raise_fault(fault)
+
+    def _raise_fault(self, fault: int) -> None:
+        code = _FAULT["CODE"].extract(fault)
+        port = Port(_FAULT["PORT"].extract(fault))
+        index = (_FAULT["INDEX"].extract(fault) - self._first) & _INDEX_MASK
+        registers = self._control.registers()
+        address = registers["FAULT_ADDRESS"]
+        where = "" if port is Port.NONE else f" on port {port.name} at {address:#x}"
+        raise DeviceFault(
+            f"device: command {index} of the job stopped with {status_name(code)}{where};"
+            f" {describe(registers)}{self._help()}",
+            code,
+            index,
+            port,
+            address,
+        )
+
+    def _raise_timeout(self, timeout: float) -> None:
+        registers = self._control.registers()
+        raise DeviceTimeout(
+            f"device: command {self._retired - self._first} of the job has not retired within"
+            f" {timeout:g} s; {describe(registers)}{self._help()}"
+        )
+
+    def _help(self) -> str:
+        """Clear the device while an error is on its way; what the message should add."""
+        try:
+            self.clear()
+        except (DeviceError, LinkError) as error:
+            return f"; and then: {error}"
+        return ""

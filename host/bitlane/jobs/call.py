@@ -1,0 +1,98 @@
+"""A call whose tensors fit in the device's memory as wholes: where they go there, and its commands.
+
+Looks at how arrays lie, never at what is in them. All of it is the same for arrays that lie alike,
+so a call of a program's inner loop is planned once.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, islice
+from math import prod
+
+from bitlane_rtl.abi import Op
+
+from ..driver.commands import Command, encode
+from ..driver.geometry import Geometry
+from ..driver.queue import Words
+from .lowering import View, lower
+from .operands import packed_strides
+from .transfer import Layout, Source, rounded
+
+__all__ = ["Call", "call_of"]
+
+
+class Call:
+    """``op`` of tensors of ``shape`` that lie like ``sources``; its result is packed.
+
+    ``order``: the result's axes, outermost in memory first. Shift counts saturate. All that is
+    public is constant: offsets from the start of the call's memory, and sizes, in bytes.
+    """
+
+    def __init__(
+        self,
+        op: Op,
+        shape: tuple[int, ...],
+        order: tuple[int, ...],
+        itemsize: int,
+        sources: tuple[Source, ...],
+        arithmetic: bool,
+        geometry: Geometry,
+    ) -> None:
+        self._op = op
+        self._arithmetic = arithmetic
+        self._geometry = geometry
+        self._sources = sources
+        self.shape = shape
+        self.order = order
+        self.itemsize = itemsize
+        """Of the result."""
+        self.layouts = tuple([Layout.of(source, shape) for source in sources])
+        """How each input lies."""
+        sizes = [rounded(layout.size) for layout in self.layouts]
+        self.inputs = tuple([sum(sizes[:number]) for number in range(len(sizes))])
+        """Where each input starts."""
+        self.output = sum(sizes)
+        """Where the result starts."""
+        self.output_size = itemsize * prod(shape)
+        self.size = self.output + rounded(self.output_size)
+        # The next call most likely gets the memory of the one before: address, and record.
+        self._latest: tuple[int, list[Words]] = (-1, [])
+
+    def commands(self, address: int) -> Iterable[Command | Words]:
+        """What the device is to do when the call's memory starts at ``address``."""
+        place, record = self._latest
+        if address == place:
+            return record
+        views = [
+            View(address + offset + layout.first, layout.strides, itemsize)
+            for offset, layout, (_, itemsize, _) in zip(
+                self.inputs, self.layouts, self._sources, strict=True
+            )
+        ]
+        commands = self.lowered(self.shape, views, address + self.output)
+        first, *more = islice(commands, 2)
+        if more:
+            return chain((first, *more), commands)
+        record = [encode(first, interrupt=True)]
+        self._latest = address, record
+        return record
+
+    def lowered(
+        self, shape: tuple[int, ...], views: Sequence[View], result: int
+    ) -> Iterator[Command]:
+        """Commands for a piece of ``shape``, from ``views`` to a packed result at ``result``."""
+        a, *b = views
+        return lower(
+            self._op,
+            shape,
+            a,
+            b[0] if b else None,
+            View(result, packed_strides(shape, self.order, self.itemsize), self.itemsize),
+            geometry=self._geometry,
+            saturate=True,
+            arithmetic=self._arithmetic,
+        )
+
+
+call_of = lru_cache(maxsize=512)(Call)
+"""The call of these arguments: the same object for the same ones."""
