@@ -1,7 +1,7 @@
 """What every evaluator of a circuit offers; knows no simulator, and nothing of bitlane."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -12,8 +12,11 @@ __all__ = [
     "Access",
     "Batch",
     "Buffers",
+    "Drive",
     "Evaluator",
     "Get",
+    "Item",
+    "Prepared",
     "RunUntil",
     "Set",
     "SimulationError",
@@ -76,6 +79,13 @@ class Set:
 
 
 @dataclass(frozen=True, slots=True)
+class Drive:
+    """Drive an input with the next of the values that a prepared batch is given."""
+
+    port: str
+
+
+@dataclass(frozen=True, slots=True)
 class Get:
     """Read a port; its value joins the results of the batch."""
 
@@ -99,6 +109,12 @@ class RunUntil:
 
 Batch = Sequence[Set | Get | Step | RunUntil]
 """Work that an evaluator does in one call, in order."""
+
+Item = Drive | Set | Get | Step | RunUntil
+"""Of a batch that is prepared."""
+
+Prepared = Callable[[Sequence[int]], list[int]]
+"""A batch that is run with new values for its ``Drive``s, in their order; what ``run`` returns."""
 
 
 class Evaluator(ABC):
@@ -150,6 +166,20 @@ class Evaluator(ABC):
 
         Raises ``SimulationError`` when a ``RunUntil`` meets its limit, and stops there.
         """
+
+    def prepare(self, batch: Sequence[Item]) -> Prepared:
+        """``batch`` for many runs until ``close``, with other values each.
+
+        Ports that are driven have 64 bits at most, and the values fit them.
+        """
+
+        def run(values: Sequence[int]) -> list[int]:
+            given = iter(values)
+            return self.run(
+                [Set(x.port, next(given)) if isinstance(x, Drive) else x for x in batch]
+            )
+
+        return run
 
     @abstractmethod
     def reset(self) -> None:

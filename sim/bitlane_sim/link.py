@@ -1,6 +1,6 @@
 """The link to a simulated device: ``sim``, ``sim:cxxrtl?width=128&latency=30``."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
@@ -48,21 +48,46 @@ class SimulatorLink(Link):
         return self.simulator.cycles
 
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
-        offset = self._control_offset(address, size)
-        with _as_link_error():
-            if offset is not None:
-                return self.simulator.read_words(offset, size // WORD_BYTES)
-            return self._memory(address, size).copy()
+        return self.exchange((), ((address, size),))[0]
 
     def write(self, address: int, data: BytesLike) -> None:
-        array = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
-        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        offset = self._control_offset(address, flat.size)
-        with _as_link_error():
-            if offset is not None:
-                self.simulator.write_words(offset, flat.view("<u4"))
-            else:
-                self._memory(address, flat.size)[:] = flat
+        self.exchange(((address, data),), ())
+
+    def exchange(
+        self,
+        writes: Sequence[tuple[int, BytesLike]],
+        reads: Sequence[tuple[int, int]],
+    ) -> list[NDArray[np.uint8]]:
+        self._expect_open()
+        words: list[tuple[int, int]] = []
+        for address, data in writes:
+            content = _as_bytes(data)
+            if address >= CONTROL_BASE:
+                offsets = self._offsets(address, content.size)
+                words += zip(offsets, content.view("<u4").tolist(), strict=True)
+                continue
+            if words:
+                self._access(words, ())
+                words = []
+            self._memory(address, content.size)[:] = content
+        asked = [self._offsets(*read) if read[0] >= CONTROL_BASE else range(0) for read in reads]
+        answers = self._access(words, [x for offsets in asked for x in offsets])
+        results = []
+        for (address, size), offsets in zip(reads, asked, strict=True):
+            if address < CONTROL_BASE:
+                results.append(self._memory(address, size).copy())
+                continue
+            results.append(np.array(answers[: len(offsets)], "<u4").view(np.uint8))
+            del answers[: len(offsets)]
+        return results
+
+    def _access(self, words: Sequence[tuple[int, int]], offsets: Sequence[int]) -> list[int]:
+        if not words and not offsets:
+            return []
+        try:
+            return self.simulator.access(words, offsets)
+        except SimulationError as error:
+            raise LinkError(str(error)) from error
 
     def wait(self, timeout: float) -> bool:
         self._expect_open()
@@ -79,18 +104,15 @@ class SimulatorLink(Link):
         if self._closed:
             raise LinkError(f"{self.description}: the link is closed")
 
-    def _control_offset(self, address: int, size: int) -> int | None:
-        """Offset in the control window, or None for an access to the memory."""
-        self._expect_open()
+    def _offsets(self, address: int, size: int) -> range:
+        """Offsets of words in the control window."""
         offset = address - CONTROL_BASE
-        if offset < 0:
-            return None
         if offset % WORD_BYTES or size % WORD_BYTES or offset + size > CONTROL_SIZE:
             raise LinkError(
                 f"{self.description}: {size} bytes at {address:#x} are no whole words of the"
                 " control window"
             )
-        return offset
+        return range(offset, offset + size, WORD_BYTES)
 
     def _memory(self, address: int, size: int) -> NDArray[np.uint8]:
         configuration = self.simulator.configuration
@@ -101,6 +123,11 @@ class SimulatorLink(Link):
                 f" {configuration.memory_base:#x} to {configuration.memory_last:#x}"
             )
         return self.simulator.memory[start : start + size]
+
+
+def _as_bytes(data: BytesLike) -> NDArray[np.uint8]:
+    array = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 @contextmanager

@@ -1,11 +1,10 @@
 """The simulated system with a Python face: memory, control, clock, settings, measurements."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from bitlane_rtl.configuration import Configuration
 
 from .cxxrtl.model import CxxrtlEvaluator
 from .cxxrtl.toolchain import find_compiler, yosys_version
-from .evaluator import Evaluator, Get, RunUntil, Set, SimulationError, Step
+from .evaluator import Drive, Evaluator, Get, Item, Prepared, RunUntil, Set, SimulationError, Step
 from .memory.control import Hang, Response
 from .monitor.monitor import Where
 from .monitor.rules import Violation
@@ -30,6 +29,9 @@ EVALUATORS: Mapping[str, Callable[..., Evaluator]] = {
 
 _ACCESS_LIMIT = 1000
 """Cycles in which the control window answers; it needs a handful."""
+
+_KEPT = 64
+"""Numbers of accesses that are prepared at once."""
 
 _SLICE_SECONDS = 0.02
 """How long the clock runs between two looks at the deadline, about."""
@@ -98,6 +100,8 @@ class Simulator:
         )
         # How many cycles fit in a slice; found while running.
         self._slice = 64
+        # By numbers of writes and reads.
+        self._prepared: dict[tuple[int, int], Prepared] = {}
 
     @property
     def cycles(self) -> int:
@@ -117,24 +121,32 @@ class Simulator:
         self.evaluator.step(cycles)
         self._check()
 
+    def access(self, writes: Sequence[tuple[int, int]], reads: Sequence[int]) -> list[int]:
+        """Write words of the control window, then read some, one after another over AXI4-Lite.
+
+        ``writes``: byte offsets and words; ``reads``: byte offsets. Returns the words read.
+        """
+        values = [x for offset, word in writes for x in (word, offset)]
+        results = self._accesses(len(writes), len(reads))([*values, *reads])
+        self._check()
+        responses = results[: len(writes)] + results[len(writes) :: 2]
+        if any(responses):
+            offsets = [*(offset for offset, _ in writes), *reads]
+            number = next(k for k, response in enumerate(responses) if response)
+            raise SimulationError(
+                f"control window: offset {offsets[number]:#x} was answered"
+                f" {Response(responses[number]).name}"
+            )
+        return results[len(writes) + 1 :: 2]
+
     def read_words(self, offset: int, count: int) -> NDArray[np.uint8]:
         """``count`` words of the control window from byte ``offset`` on, over AXI4-Lite."""
-        batch: list[Any] = []
-        for number in range(count):
-            batch += self._access(offset + 4 * number, write=False)
-            batch += [Get("control__response"), Get("control__answer")]
-        results = self._run(batch)
-        self._expect_okay(results[::2], offset)
-        return np.array(results[1::2], "<u4").view(np.uint8)
+        words = self.access((), range(offset, offset + 4 * count, 4))
+        return np.array(words, "<u4").view(np.uint8)
 
     def write_words(self, offset: int, words: NDArray[np.uint32]) -> None:
         """Write ``words`` to the control window from byte ``offset`` on, over AXI4-Lite."""
-        batch: list[Any] = []
-        for number, word in enumerate(words.tolist()):
-            batch += [Set("control__data", word)]
-            batch += self._access(offset + 4 * number, write=True)
-            batch += [Get("control__response")]
-        self._expect_okay(self._run(batch), offset)
+        self.access([(offset + 4 * k, word) for k, word in enumerate(words.tolist())], ())
 
     def wait(self, timeout: float) -> bool:
         """Run the clock until the interrupt is high, ``timeout`` seconds of real time at most."""
@@ -216,30 +228,28 @@ class Simulator:
             for number, channel in enumerate(self.channels)
         }
 
-    @staticmethod
-    def _access(offset: int, *, write: bool) -> list[Any]:
-        return [
-            Set("control__address", offset),
-            Set("control__write", int(write)),
-            Set("control__start", 1),
-            Step(),
-            Set("control__start", 0),
-            RunUntil("control__done", _ACCESS_LIMIT),
-        ]
-
-    def _run(self, batch: list[Any]) -> list[int]:
-        results = self.evaluator.run(batch)
-        self._check()
-        return results
-
-    @staticmethod
-    def _expect_okay(responses: list[int], offset: int) -> None:
-        for number, response in enumerate(responses):
-            if response != Response.OKAY:
-                raise SimulationError(
-                    f"control window: offset {offset + 4 * number:#x} was answered"
-                    f" {Response(response).name}"
-                )
+    def _accesses(self, writes: int, reads: int) -> Prepared:
+        """So many accesses to the control window, for ``access``; prepared once, if few differ."""
+        if (writes, reads) not in self._prepared:
+            if len(self._prepared) == _KEPT:
+                self._prepared.clear()
+            run: list[Item] = [
+                Drive("control__address"),
+                Set("control__start", 1),
+                Step(),
+                Set("control__start", 0),
+                RunUntil("control__done", _ACCESS_LIMIT),
+                Get("control__response"),
+            ]
+            write: list[Item] = [Drive("control__data"), *run]
+            batch: list[Item] = [
+                Set("control__write", 1),
+                *(write * writes),
+                Set("control__write", 0),
+                *([*run, Get("control__answer")] * reads),
+            ]
+            self._prepared[writes, reads] = self.evaluator.prepare(batch)
+        return self._prepared[writes, reads]
 
     def _adapt(self, seconds: float) -> None:
         if seconds < _SLICE_SECONDS / 2:

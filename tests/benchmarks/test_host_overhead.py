@@ -22,8 +22,8 @@ from support.host.line import LeanLink
 
 MIB = 1 << 20
 LARGE = 64 * MIB
-YARDSTICKS = 22
-"""How many times the work of ``yardstick`` a call of small arrays may take: 150 us on a machine
+YARDSTICKS = 12
+"""How many times the work of ``yardstick`` a call of small arrays may take: 80 us on a machine
 that needs 7 us for it, as those of 2024 do."""
 
 

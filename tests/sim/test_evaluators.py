@@ -16,6 +16,7 @@ from bitlane_sim.cxxrtl.compile import FeedbackWarning
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
 from bitlane_sim.evaluator import (
     Access,
+    Drive,
     Evaluator,
     Get,
     RunUntil,
@@ -124,6 +125,23 @@ def test_batch_does_what_single_calls_do(make: Maker) -> None:
     assert results == [0, wide * 5 % (1 << 100), (wide * 5 + 3) % (1 << 100), 22]
     assert evaluator.cycles == 32
     assert evaluator.run([]) == []
+
+
+def test_a_prepared_batch_is_run_with_other_values(make: Maker) -> None:
+    evaluator = make(Mixer(), storage=STORAGE, buffers={"ram": ram()})
+    wide = (1 << 99) + 12345
+    run = evaluator.prepare(
+        [Set("wide", wide), Get("echo"), Drive("go"), Step(3), Get("echo"), Get("count")]
+    )
+    echo = wide * 5 % (1 << 100)
+    assert run([0]) == [echo, echo, 0]
+    assert run([1]) == [echo, echo + 3, 3]
+    assert run([0]) == [echo + 3, echo + 3, 3]
+    with pytest.raises((ValueError, StopIteration)):
+        run([])
+    stuck = evaluator.prepare([Drive("go"), RunUntil("rare", 12)])
+    with pytest.raises(SimulationError, match="rare was not high within 12 cycles"):
+        stuck([0])
 
 
 def test_batch_stops_where_a_condition_does_not_come(make: Maker) -> None:

@@ -15,8 +15,11 @@ from ..circuit import Circuit
 from ..evaluator import (
     Batch,
     Buffers,
+    Drive,
     Evaluator,
     Get,
+    Item,
+    Prepared,
     RunUntil,
     Set,
     SimulationError,
@@ -139,7 +142,25 @@ class CxxrtlEvaluator(Evaluator):
         return bool(came.value)
 
     def run(self, batch: Batch) -> list[int]:
-        program, gets = self._encode(batch)
+        return self._execute(*self._encode(batch))
+
+    def prepare(self, batch: Sequence[Item]) -> Prepared:
+        program, gets = self._encode([Set(x.port, 0) if isinstance(x, Drive) else x for x in batch])
+        places = np.flatnonzero(
+            [
+                isinstance(x, Drive)
+                for x in batch
+                for _ in range(1 if isinstance(x, Step | RunUntil) else self._words(x.port))
+            ]
+        )
+
+        def run(values: Sequence[int]) -> list[int]:
+            program["value"][places] = values
+            return self._execute(program, gets)
+
+        return run
+
+    def _execute(self, program: np.ndarray, gets: list[int]) -> list[int]:
         results = np.zeros(sum(gets) + 1, np.uint64)
         self._stale = True
         done = self._calls.model_run(
@@ -147,9 +168,12 @@ class CxxrtlEvaluator(Evaluator):
         )
         if done < program.size:
             raise self._trouble((int(program["port"][done]), int(program["value"][done])))
+        words: list[int] = results.tolist()
+        if len(gets) + 1 == len(words):
+            return words[:-1]
         values, position = [], 0
         for count in gets:
-            parts = results[position : position + count].tolist()
+            parts = words[position : position + count]
             values.append(sum(part << 64 * index for index, part in enumerate(parts)))
             position += count
         return values
@@ -207,6 +231,9 @@ class CxxrtlEvaluator(Evaluator):
         if not 0 <= value < 1 << width:
             raise ValueError(f"{port}: {value} does not fit in {width} bits")
 
+    def _words(self, port: str) -> int:
+        return (self.widths[port] + 63) // 64
+
     def _encode(self, batch: Batch) -> tuple[np.ndarray, list[int]]:
         """Instructions for the driver, and how many results belong to every ``Get``."""
         program: list[tuple[int, int, int, int]] = []
@@ -217,10 +244,10 @@ class CxxrtlEvaluator(Evaluator):
                     self._check(port, value)
                     program += [
                         (_SET, self._numbers[port], word, value >> 64 * word & (1 << 64) - 1)
-                        for word in range((self.widths[port] + 63) // 64)
+                        for word in range(self._words(port))
                     ]
                 case Get(port):
-                    gets.append((self.widths[port] + 63) // 64)
+                    gets.append(self._words(port))
                     program += [(_GET, self._numbers[port], word, 0) for word in range(gets[-1])]
                 case Step(cycles):
                     program.append((_STEP, 0, 0, cycles))
