@@ -5,7 +5,7 @@ import pytest
 
 from bitlane import dml
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, ExecutionFlags, TensorFlags
-from bitlane.driver.ring import DeviceFault
+from bitlane.driver.queue import DeviceFault
 from bitlane_rtl.abi import CONTROL_BASE, Op, register
 from support.host.dml_bench import NOT, XOR, Bench
 
