@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "Access",
     "Batch",
     "Buffers",
+    "Clock",
     "Drive",
     "Evaluator",
     "Get",
@@ -20,7 +20,7 @@ __all__ = [
     "RunUntil",
     "Set",
     "SimulationError",
-    "Step",
+    "StorageAccess",
     "StoragePort",
     "check_storage",
 ]
@@ -33,7 +33,7 @@ class SimulationError(Exception):
     """A circuit could not be built, or broke a rule while it ran. One line."""
 
 
-class Access(Enum):
+class StorageAccess(Enum):
     """What a storage port does."""
 
     READ = "read"
@@ -57,7 +57,7 @@ class StoragePort:
     """
 
     buffer: str
-    access: Access
+    access: StorageAccess
     enable: str
     address: str
     data: str
@@ -67,7 +67,7 @@ class StoragePort:
     def ports(self) -> tuple[str, ...]:
         """Names of the top-level ports in use."""
         names = (self.enable, self.address, self.data)
-        return (*names, self.mask) if self.access is Access.WRITE else names
+        return (*names, self.mask) if self.access is StorageAccess.WRITE else names
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Get:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Clock:
     """Clock the circuit."""
 
     cycles: int = 1
@@ -107,10 +107,10 @@ class RunUntil:
     limit: int
 
 
-Batch = Sequence[Set | Get | Step | RunUntil]
+Batch = Sequence[Set | Get | Clock | RunUntil]
 """Work that an evaluator does in one call, in order."""
 
-Item = Drive | Set | Get | Step | RunUntil
+Item = Drive | Set | Get | Clock | RunUntil
 """Of a batch that is prepared."""
 
 Prepared = Callable[[Sequence[int]], list[int]]
@@ -201,7 +201,7 @@ def check_storage(
         width = widths[port.data]
         if not width or width % 8:
             raise SimulationError(f"storage port {port.data}: {width} bits are no whole bytes")
-        if port.access is Access.WRITE and widths[port.mask] != width // 8:
+        if port.access is StorageAccess.WRITE and widths[port.mask] != width // 8:
             raise SimulationError(
                 f"storage port {port.mask}: {widths[port.mask]} bits; expected {width // 8},"
                 f" one for every byte of {port.data}"

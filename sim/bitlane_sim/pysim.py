@@ -10,15 +10,15 @@ from amaranth.sim import Simulator, SimulatorContext  # type: ignore[attr-define
 
 from .circuit import Circuit
 from .evaluator import (
-    Access,
     Batch,
     Buffers,
+    Clock,
     Evaluator,
     Get,
     RunUntil,
     Set,
     SimulationError,
-    Step,
+    StorageAccess,
     StoragePort,
     check_storage,
 )
@@ -77,7 +77,7 @@ class PysimEvaluator(Evaluator):
         return self.run((Get(port),))[0]
 
     def step(self, cycles: int = 1) -> None:
-        self.run((Step(cycles),))
+        self.run((Clock(cycles),))
 
     def run_until(self, condition: str, limit: int) -> bool:
         came = False
@@ -102,7 +102,7 @@ class PysimEvaluator(Evaluator):
                         context.set(self._inputs[port], value)
                     case Get(port):
                         results.append(context.get(self._ports[port]))
-                    case Step(cycles):
+                    case Clock(cycles):
                         for _ in range(cycles):
                             await context.tick()
                             self._cycles += 1
@@ -175,7 +175,7 @@ class PysimEvaluator(Evaluator):
         signals = [self._ports[name] for name in names]
         async for _clock, _reset, *sampled in context.tick().sample(*signals):
             values = dict(zip(names, sampled, strict=True))
-            for access in (Access.READ, Access.WRITE):
+            for access in (StorageAccess.READ, StorageAccess.WRITE):
                 for port in self._storage:
                     if port.access is access and values[port.enable]:
                         self._access(context, port, values)
@@ -186,7 +186,7 @@ class PysimEvaluator(Evaluator):
         start = values[port.address] * size
         if start >= buffer.size:
             self._fault = f"storage port {port.data}: an access is past its buffer"
-        elif port.access is Access.READ:
+        elif port.access is StorageAccess.READ:
             word = int.from_bytes(buffer[start : start + size].tobytes(), "little")
             context.set(self._ports[port.data], word)
         else:

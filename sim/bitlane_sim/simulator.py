@@ -13,7 +13,7 @@ from bitlane_rtl.configuration import Configuration
 
 from .cxxrtl.model import CxxrtlEvaluator
 from .cxxrtl.toolchain import find_compiler, yosys_version
-from .evaluator import Drive, Evaluator, Get, Item, Prepared, RunUntil, Set, SimulationError, Step
+from .evaluator import Clock, Drive, Evaluator, Get, Item, Prepared, RunUntil, Set, SimulationError
 from .memory.control import Hang, Response
 from .monitor.monitor import Where
 from .monitor.rules import Violation
@@ -186,7 +186,7 @@ class Simulator:
             value = chance if own is None else own
             self.evaluator.set(f"memory__stall_{name}", min(round(value * 256), 255))
         self.evaluator.set("memory__seed", seed & 0xFFFF_FFFF)
-        self.evaluator.run([Set("memory__seed_load", 1), Step(), Set("memory__seed_load", 0)])
+        self.evaluator.run([Set("memory__seed_load", 1), Clock(), Set("memory__seed_load", 0)])
 
     def inject_error(
         self,
@@ -214,7 +214,7 @@ class Simulator:
 
     def clear_monitor(self) -> None:
         """Forget what the monitor has measured. Takes one cycle."""
-        self.evaluator.run([Set("clear", 1), Step(), Set("clear", 0)])
+        self.evaluator.run([Set("clear", 1), Clock(), Set("clear", 0)])
 
     @property
     def monitor(self) -> dict[str, Report]:
@@ -236,7 +236,7 @@ class Simulator:
             run: list[Item] = [
                 Drive("control__address"),
                 Set("control__start", 1),
-                Step(),
+                Clock(),
                 Set("control__start", 0),
                 RunUntil("control__done", _ACCESS_LIMIT),
                 Get("control__response"),

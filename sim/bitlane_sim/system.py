@@ -10,10 +10,10 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
 
 from .control_manager import ControlAccess, ControlManager
-from .evaluator import Access, StoragePort
+from .evaluator import StorageAccess, StoragePort
+from .memory.address_range import AddressRange
+from .memory.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
 from .memory.control import MemoryControl
-from .memory.memory import Memory, ReadStorage, WriteStorage
-from .memory.place import Place
 from .monitor.measure import COUNTER_BITS, ChannelReport
 from .monitor.monitor import CHANNELS, Monitor, Where
 from .monitor.rules import Violation
@@ -31,7 +31,7 @@ class System(wiring.Component):
     ----------
     configuration
         Of the engine.
-    place
+    addresses
         Where the RAM stands; by default just where the engine's memory is.
 
     Members
@@ -42,7 +42,7 @@ class System(wiring.Component):
         The engine's interrupt line.
     memory : ``In(MemoryControl(address_width))``
         How the memory behaves.
-    read, read_b, write : ``Out(ReadStorage(place))``, ``Out(WriteStorage(place))``
+    read, read_b, write : ``Out(ReadStorage(addresses))``, ``Out(WriteStorage(addresses))``
         Ports of the RAM that holds the memory; ``read_b`` only if the engine has a second port.
     clear, cycle, violation, violation_where, violation_cycle, aw, w, b, ar, r, ar_b, r_b, doorbell
         Those of ``Monitor``.
@@ -70,11 +70,11 @@ class System(wiring.Component):
     violation_where: Signal
     violation_cycle: Signal
 
-    def __init__(self, configuration: Configuration, place: Place | None = None) -> None:
+    def __init__(self, configuration: Configuration, addresses: AddressRange | None = None) -> None:
         self.configuration = configuration
         self.two = configuration.has_b and configuration.read_ports == 2
         self.channels = [name for name in CHANNELS if self.two or not name.endswith("_b")]
-        self._place = place or Place(
+        self._addresses = addresses or AddressRange(
             configuration.address_width,
             configuration.data_width,
             configuration.memory_base,
@@ -95,9 +95,9 @@ class System(wiring.Component):
         members |= {name: Out(ChannelReport()) for name in self.channels}
         members |= {
             port.enable.removesuffix("__enable"): Out(
-                ReadStorage(self._place)
-                if port.access is Access.READ
-                else WriteStorage(self._place)
+                ReadStorage(self._addresses)
+                if port.access is StorageAccess.READ
+                else WriteStorage(self._addresses)
             )
             for port in self.storage
         }
@@ -107,7 +107,7 @@ class System(wiring.Component):
         m = Module()
         widths = self.configuration.address_width, self.configuration.data_width
         m.submodules.core = core = Core(self.configuration)
-        m.submodules.memory = memory = Memory(self._place, two=self.two)
+        m.submodules.memory = memory = Axi4Memory(self._addresses, two=self.two)
         m.submodules.manager = manager = ControlManager()
         m.submodules.monitor = monitor = Monitor(*widths, two=self.two)
         wiring.connect(m, core.m_axi, memory.axi)
@@ -136,7 +136,7 @@ def _storage(name: str) -> StoragePort:
     writes = name == "write"
     return StoragePort(
         buffer=STORAGE_BUFFER,
-        access=Access.WRITE if writes else Access.READ,
+        access=StorageAccess.WRITE if writes else StorageAccess.READ,
         enable=f"{name}__enable",
         address=f"{name}__address",
         data=f"{name}__data",

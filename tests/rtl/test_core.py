@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configurations import copy, full, small
 from bitlane_rtl.core import Core
-from bitlane_sim.netlist.yosys import Cell, flat_netlist
+from bitlane_sim.netlist.yosys import YosysCell, flat_netlist
 
 CONFIGURATIONS = {
     "64 bits, two read ports": full(),
@@ -24,7 +24,7 @@ CONFIGURATIONS = {
 _BIT_BY_BIT = {"$not", "$pos", "$and", "$or", "$xor", "$xnor", "$mux"}
 
 
-def _depends(cell: Cell) -> Iterator[tuple[int, tuple[int, ...]]]:
+def _depends(cell: YosysCell) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Bits that ``cell`` gives, each with those that it waits for within the cycle."""
     if "dff" in cell.kind:
         return

@@ -15,14 +15,14 @@ from amaranth.lib.wiring import In, Out
 from bitlane_sim.cxxrtl.compile import FeedbackWarning
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
 from bitlane_sim.evaluator import (
-    Access,
+    Clock,
     Drive,
     Evaluator,
     Get,
     RunUntil,
     Set,
     SimulationError,
-    Step,
+    StorageAccess,
     StoragePort,
 )
 from bitlane_sim.pysim import PysimEvaluator
@@ -87,9 +87,9 @@ def test_get_shows_what_set_changed_without_a_clock_edge(make: Maker) -> None:
 
 def test_what_a_get_computes_leaves_no_trace(make: Maker) -> None:
     evaluator = make(Keeper())
-    evaluator.run([Set("store", 1), Set("value", 7), Get("kept"), Set("store", 0), Step()])
+    evaluator.run([Set("store", 1), Set("value", 7), Get("kept"), Set("store", 0), Clock()])
     assert evaluator.get("kept") == 0
-    evaluator.run([Set("store", 1), Get("kept"), Set("value", 9), Step()])
+    evaluator.run([Set("store", 1), Get("kept"), Set("value", 9), Clock()])
     assert evaluator.get("kept") == 9
 
 
@@ -114,11 +114,11 @@ def test_batch_does_what_single_calls_do(make: Maker) -> None:
             Set("go", 1),
             Set("wide", wide),
             Get("echo"),
-            Step(3),
+            Clock(3),
             Get("echo"),
             RunUntil("rare", 30),
             Set("go", 0),
-            Step(10),
+            Clock(10),
             Get("count"),
         ]
     )
@@ -131,7 +131,7 @@ def test_a_prepared_batch_is_run_with_other_values(make: Maker) -> None:
     evaluator = make(Mixer(), storage=STORAGE, buffers={"ram": ram()})
     wide = (1 << 99) + 12345
     run = evaluator.prepare(
-        [Set("wide", wide), Get("echo"), Drive("go"), Step(3), Get("echo"), Get("count")]
+        [Set("wide", wide), Get("echo"), Drive("go"), Clock(3), Get("echo"), Get("count")]
     )
     echo = wide * 5 % (1 << 100)
     assert run([0]) == [echo, echo, 0]
@@ -147,7 +147,7 @@ def test_a_prepared_batch_is_run_with_other_values(make: Maker) -> None:
 def test_batch_stops_where_a_condition_does_not_come(make: Maker) -> None:
     evaluator = make(Mixer(), storage=STORAGE, buffers={"ram": ram()})
     with pytest.raises(SimulationError, match="rare was not high within 12 cycles"):
-        evaluator.run([RunUntil("rare", 12), Step(100)])
+        evaluator.run([RunUntil("rare", 12), Clock(100)])
     assert evaluator.cycles == 12
 
 
@@ -159,7 +159,7 @@ def test_reset_returns_to_power_on_and_keeps_the_storage(make: Maker) -> None:
         evaluator.set("go", 1)
         values = []
         for _ in range(40):
-            values += evaluator.run([Step(), Get("count"), Get("read_word"), Get("write_word")])
+            values += evaluator.run([Clock(), Get("count"), Get("read_word"), Get("write_word")])
         return values
 
     first = history()
@@ -207,7 +207,7 @@ def test_storage_that_does_not_fit_is_refused(
     make: Maker, changes: dict[str, str], message: str
 ) -> None:
     fields = {"buffer": "ram", "enable": "read", "address": "read_word", "data": "read_data"}
-    port = StoragePort(access=Access.READ, **(fields | changes))
+    port = StoragePort(access=StorageAccess.READ, **(fields | changes))
     with pytest.raises(SimulationError, match=message):
         make(Mixer(), storage=[port], buffers={"ram": ram()})
 

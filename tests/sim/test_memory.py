@@ -7,12 +7,12 @@ import pytest
 
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
 from bitlane_sim.evaluator import Evaluator
+from bitlane_sim.memory.address_range import AddressRange
 from bitlane_sim.memory.control import Hang, Response
-from bitlane_sim.memory.place import Place
 from bitlane_sim.pysim import PysimEvaluator
 from support.sim.manager import Manager, manage
 
-PLACE = Place(address_width=16, data_width=64, base=0x2000, size=0x1000)
+PLACE = AddressRange(address_width=16, data_width=64, base=0x2000, size=0x1000)
 ALL = 0xFF
 
 

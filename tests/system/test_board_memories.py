@@ -22,7 +22,7 @@ from bitlane_rtl.ports.byte_access import ByteAccess
 from bitlane_rtl.ports.control_port import ControlPort
 from bitlane_sim.bench.job import move
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
-from bitlane_sim.evaluator import Get, RunUntil, Set, Step
+from bitlane_sim.evaluator import Clock, Get, RunUntil, Set
 
 MEMORY = 1 << 14
 SIZE = MEMORY // 4
@@ -70,7 +70,7 @@ def write_register(run: CxxrtlEvaluator, offset: int, word: int) -> None:
             Set("control__address", offset),
             Set("control__write_data", word),
             Set("control__write", 1),
-            Step(),
+            Clock(),
             Set("control__write", 0),
         ]
     )

@@ -15,7 +15,7 @@ from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.control_port import ControlPort
 
-from ..evaluator import Access, Evaluator, Set, SimulationError, Step, StoragePort
+from ..evaluator import Clock, Evaluator, Set, SimulationError, StorageAccess, StoragePort
 from ..simulator import EVALUATORS
 from .job import move
 
@@ -24,11 +24,15 @@ __all__ = ["SramSystem", "three_streams"]
 _MEMORY = 1 << 16
 _STORAGE = [
     StoragePort(
-        buffer="memory", access=Access.READ, enable="read", address="address", data="read_data"
+        buffer="memory",
+        access=StorageAccess.READ,
+        enable="read",
+        address="address",
+        data="read_data",
     ),
     StoragePort(
         buffer="memory",
-        access=Access.WRITE,
+        access=StorageAccess.WRITE,
         enable="write",
         address="address",
         data="write_data",
@@ -134,8 +138,8 @@ def _write(run: Evaluator, offset: int, word: int) -> None:
             Set("control__address", offset),
             Set("control__write_data", word),
             Set("control__write", 1),
-            Step(),
+            Clock(),
             Set("control__write", 0),
-            Step(),
+            Clock(),
         ]
     )

@@ -18,10 +18,10 @@ from ..circuit import Circuit
 from ..cxxrtl.cache import cached
 from ..cxxrtl.compile import Library, own_sources
 from ..cxxrtl.toolchain import find_compiler, yosys_version
-from ..evaluator import Access, SimulationError, StoragePort
+from ..evaluator import SimulationError, StorageAccess, StoragePort
 from ..export.verilog import verilog
 from ..netlist.plain import CLOCK, plain
-from ..netlist.yosys import Port, flat_netlist
+from ..netlist.yosys import YosysPort, flat_netlist
 
 __all__ = ["build_verilated", "verilator_folder"]
 
@@ -183,7 +183,9 @@ def _verilog(netlist: str, names: list[str]) -> str:
     """The circuit with its ports called ``q0`` and so on, which Verilator leaves as they are."""
     design = plain(flat_netlist(netlist), checks=False)
     design.ports = [
-        port if port.name == CLOCK else Port(f"q{names.index(port.name)}", port.output, port.bits)
+        port
+        if port.name == CLOCK
+        else YosysPort(f"q{names.index(port.name)}", port.output, port.bits)
         for port in design.ports
     ]
     return verilog(design, "top")
@@ -220,7 +222,7 @@ def _glue(
         )
     ]
     serve = [
-        (port.access is Access.WRITE, _serve(index, port, buffers, widths, numbers))
+        (port.access is StorageAccess.WRITE, _serve(index, port, buffers, widths, numbers))
         for index, port in enumerate(storage)
     ]
     return _GLUE.format(
@@ -248,7 +250,9 @@ def _glue(
 
 def _asked(port: StoragePort) -> tuple[str, ...]:
     """The ports by which the circuit asks for an access."""
-    return tuple(name for name in port.ports if port.access is Access.WRITE or name != port.data)
+    return tuple(
+        name for name in port.ports if port.access is StorageAccess.WRITE or name != port.data
+    )
 
 
 def _serve(

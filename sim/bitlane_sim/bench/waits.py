@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bitlane.driver.commands import Command, Walk
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Mode, register
 
-from ..evaluator import Get, Set, SimulationError, Step
+from ..evaluator import Clock, Get, Set, SimulationError
 from ..simulator import Simulator
 from .job import check_fault, prepare
 
@@ -95,7 +95,7 @@ def _watch(simulator: Simulator, *, two: bool) -> dict[str, NDArray[np.int64]]:
     """Ring, and record the monitor's counts after every cycle until the interrupt."""
     names = ["doorbell__count", "w__count", "w__stalls", "aw__stalls", "b__count"]
     names += ["ar__count", "r__count", *(("ar_b__count", "r_b__count") if two else ())]
-    look: list[Get | Step] = [Step(), *map(Get, (*names, "irq"))]
+    look: list[Get | Clock] = [Clock(), *map(Get, (*names, "irq"))]
     run = simulator.evaluator.run
     ring = {"data": 1, "address": register("DOORBELL").offset, "write": 1, "start": 1}
     run([Set(f"control__{name}", value) for name, value in ring.items()])

@@ -1,11 +1,11 @@
-"""C++ statements for the combinational part of a design, each in the block that needs it."""
+"""C++ statements for the combinational part of a design, each in the scope that needs it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..netlist.design import Memory, MemoryRead, PlainCell
 from ..netlist.tidy import Step
 from ..netlist.yosys import Bits
-from .blocks import Block, place
+from .scopes import Scope, place
 from .words import WORD, Words, operation, words_of
 
 __all__ = ["Body"]
@@ -14,8 +14,8 @@ __all__ = ["Body"]
 class Body:
     """The steps that some uses need.
 
-    ``uses`` are bits that are read at the end of a block within ``root``. ``memories`` names the
-    arrays. Memories are not read in the blocks ``dry``, nor in blocks within them.
+    ``uses`` are bits that are read at the end of a scope within ``root``. ``memories`` names the
+    arrays. Memories are not read in the scopes ``dry``, nor in scopes within them.
     """
 
     def __init__(
@@ -23,9 +23,9 @@ class Body:
         steps: Sequence[Step],
         words: Words,
         memories: Mapping[int, str],
-        uses: Sequence[tuple[Bits, Block]],
-        root: Block,
-        dry: frozenset[Block] = frozenset(),
+        uses: Sequence[tuple[Bits, Scope]],
+        root: Scope,
+        dry: frozenset[Scope] = frozenset(),
     ) -> None:
         self._steps = steps
         self._words = words
@@ -42,11 +42,11 @@ class Body:
             return 2 + len(words_of(step[1].result))
         return 1 + sum(max(0, self._words.runs(bits) - 1) * 2 for bits in step.operands)
 
-    def reads(self, block: Block) -> tuple[set[int], set[int]]:
-        """The bits that the statements of ``block`` read, and the memories, by their identity."""
+    def reads(self, scope: Scope) -> tuple[set[int], set[int]]:
+        """The bits that the statements of ``scope`` read, and the memories, by their identity."""
         bits: set[int] = set()
         memories: set[int] = set()
-        for number in block.steps:
+        for number in scope.steps:
             step = self._steps[number]
             if isinstance(step, PlainCell):
                 bits.update(*step.operands)
@@ -59,9 +59,9 @@ class Body:
                 memories |= inner_memories
         return bits, memories
 
-    def block(self, block: Block) -> Iterator[str]:
-        """The statements of ``block`` and of those within it that belong to multiplexers."""
-        for number in block.steps:
+    def scope(self, scope: Scope) -> Iterator[str]:
+        """The statements of ``scope`` and of those within it that belong to multiplexers."""
+        for number in scope.steps:
             step = self._steps[number]
             arms = self._arms.get(number)
             if not isinstance(step, PlainCell):
@@ -81,7 +81,7 @@ class Body:
             texts = [f"{at} < {len(memory.rows)} ? {text} : 0" for text in texts]
         return texts
 
-    def _branch(self, number: int, cell: PlainCell, arms: Sequence[Block]) -> Iterator[str]:
+    def _branch(self, number: int, cell: PlainCell, arms: Sequence[Scope]) -> Iterator[str]:
         text = self._words.text
         yield f"uint64_t n{number};"
         word = "if"
@@ -89,11 +89,11 @@ class Body:
             cell.operands[1::2], cell.operands[2::2], arms[1:], strict=True
         ):
             yield f"{word} ({text(condition)}) {{"
-            yield from (f"  {line}" for line in self.block(arm))
+            yield from (f"  {line}" for line in self.scope(arm))
             yield f"  n{number} = {text(value)};"
             word = "} else if"
         yield "} else {"
-        yield from (f"  {line}" for line in self.block(arms[0]))
+        yield from (f"  {line}" for line in self.scope(arms[0]))
         yield f"  n{number} = {text(cell.operands[0])};"
         yield "}"
 

@@ -10,25 +10,25 @@ from dataclasses import dataclass, field
 
 from ..netlist.design import Level, Memory, MemoryRead, MemoryWrite, StateRegister
 from ..netlist.yosys import Bits
-from .blocks import Block
 from .body import Body
+from .scopes import Scope
 from .words import WORD, Words, literal
 
 __all__ = ["Clocked", "Group", "Load", "Store", "in_turn", "resets"]
 
-Uses = Iterator[tuple[Bits, Block]]
+Uses = Iterator[tuple[Bits, Scope]]
 
 
 @dataclass(eq=False)
 class Clocked(ABC):
-    """Something that changes at an edge, with a block for what only it needs."""
+    """Something that changes at an edge, with a scope for what only it needs."""
 
-    block: Block = field(default_factory=Block)
+    scope: Scope = field(default_factory=Scope)
     variables: dict[str, Bits] = field(default_factory=dict)
     """What it changes."""
 
     @abstractmethod
-    def uses(self, root: Block) -> Uses:
+    def uses(self, root: Scope) -> Uses:
         """What it reads, and where."""
 
     @abstractmethod
@@ -52,10 +52,10 @@ class Group(Clocked):
         self.registers.append((name, register))
         self.variables[name] = register.result
 
-    def uses(self, root: Block) -> Uses:
+    def uses(self, root: Scope) -> Uses:
         yield tuple(level[0] for level in (self.enable, self.gated) if level), root
         for _, register in self.registers:
-            yield register.following, self.block if self.enable else root
+            yield register.following, self.scope if self.enable else root
 
     def lines(self, body: Body, words: Words) -> Iterator[str]:
         loads, stores = [], []
@@ -76,7 +76,7 @@ class Group(Clocked):
             yield from (*loads, *stores)
             return
         yield f"if ({_level(words, self.enable)}) {{"
-        yield from (f"  {line}" for line in (*body.block(self.block), *loads, *stores))
+        yield from (f"  {line}" for line in (*body.scope(self.scope), *loads, *stores))
         yield "}"
 
 
@@ -87,16 +87,16 @@ class Load(Clocked):
     source: Memory
     read: MemoryRead
 
-    def uses(self, root: Block) -> Uses:
+    def uses(self, root: Scope) -> Uses:
         yield (self.read.enable,), root
-        yield self.read.address, self.block
+        yield self.read.address, self.scope
         for number in self.read.transparent:
             write = self.source.writes[number]
-            yield from ((bits, self.block) for bits in (write.address, write.data, write.enable))
+            yield from ((bits, self.scope) for bits in (write.address, write.data, write.enable))
 
     def lines(self, body: Body, words: Words) -> Iterator[str]:
         yield f"if ({words.text((self.read.enable,))}) {{"
-        yield from (f"  {line}" for line in body.block(self.block))
+        yield from (f"  {line}" for line in body.scope(self.scope))
         rows = body.row(self.source, self.read)
         for name, row in zip(self.variables, rows, strict=True):
             yield f"  uint64_t next_{name} = {row};"
@@ -126,15 +126,15 @@ class Store(Clocked):
     write: MemoryWrite
     array: str
 
-    def uses(self, root: Block) -> Uses:
+    def uses(self, root: Scope) -> Uses:
         yield self.write.enable, root
-        yield self.write.address, self.block
-        yield self.write.data, self.block
+        yield self.write.address, self.scope
+        yield self.write.data, self.scope
 
     def lines(self, body: Body, words: Words) -> Iterator[str]:
         enables = tuple(dict.fromkeys(self.write.enable))
         yield f"if ({' | '.join(words.text((bit,)) for bit in enables)}) {{"
-        yield from (f"  {line}" for line in body.block(self.block))
+        yield from (f"  {line}" for line in body.scope(self.scope))
         yield f"  const uint64_t at = {words.text(self.write.address)};"
         rows, width = len(self.target.rows), self.target.width
         guard = f"if (at < {rows}) " if rows < 1 << len(self.write.address) else ""
@@ -152,10 +152,10 @@ class Store(Clocked):
         return id(self.target), True
 
 
-def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Block) -> Iterator[str]:
+def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Scope) -> Iterator[str]:
     """The statements of all of ``clocked``, none of which sees what another one has done.
 
-    Those that change a memory read no other in their blocks, so that an order always exists.
+    Those that change a memory read no other in their scopes, so that an order always exists.
     """
     owners = {bit: x for x in clocked for bits in x.variables.values() for bit in bits}
     reads: dict[Clocked, set[int]] = {}
@@ -165,7 +165,7 @@ def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Block) -
     """Who has to go first in any case: those that read the memory that it changes."""
     touched: dict[Clocked, set[int]] = {}
     for x in clocked:
-        read, touched[x] = body.reads(x.block)
+        read, touched[x] = body.reads(x.scope)
         for bits, _ in x.uses(root):
             read.update(bits)
         reads[x] = read & owners.keys()

@@ -15,6 +15,7 @@ from ..circuit import Circuit
 from ..evaluator import (
     Batch,
     Buffers,
+    Clock,
     Drive,
     Evaluator,
     Get,
@@ -23,7 +24,6 @@ from ..evaluator import (
     RunUntil,
     Set,
     SimulationError,
-    Step,
     StoragePort,
     check_storage,
 )
@@ -150,7 +150,7 @@ class CxxrtlEvaluator(Evaluator):
             [
                 isinstance(x, Drive)
                 for x in batch
-                for _ in range(1 if isinstance(x, Step | RunUntil) else self._words(x.port))
+                for _ in range(1 if isinstance(x, Clock | RunUntil) else self._words(x.port))
             ]
         )
 
@@ -249,7 +249,7 @@ class CxxrtlEvaluator(Evaluator):
                 case Get(port):
                     gets.append(self._words(port))
                     program += [(_GET, self._numbers[port], word, 0) for word in range(gets[-1])]
-                case Step(cycles):
+                case Clock(cycles):
                     program.append((_STEP, 0, 0, cycles))
                 case RunUntil(condition, limit):
                     program.append((_UNTIL, self._numbers[condition], 0, limit))

@@ -6,14 +6,14 @@ serves storage ports, and what hears of failed checks, is the including file's.
 
 from collections.abc import Iterator, Sequence
 
-from ..evaluator import Access, StoragePort
+from ..evaluator import StorageAccess, StoragePort
 from ..netlist.design import Memory, PlainDesign, Start, StateRegister
 from ..netlist.narrow import narrow
 from ..netlist.tidy import in_order
 from ..netlist.yosys import Bits
-from .blocks import Block
 from .body import Body
 from .edge import Clocked, Group, Load, Store, in_turn, resets
+from .scopes import Scope
 from .words import WORD, Words, literal, words_of
 
 __all__ = ["program"]
@@ -39,7 +39,7 @@ class _Program:
         self._bits: dict[str, Bits] = {port.name: port.bits for port in design.ports}
         self._memories: dict[int, str] = {}
         self._clocked: list[Clocked] = []
-        self._root = Block()
+        self._root = Scope()
         self._steps = in_order(design)
         self._declare()
 
@@ -133,9 +133,9 @@ class _Program:
         uses += [(self._bits[x], self._root) for port in self._storage for x in _asked(port)]
         uses += [(port.bits, self._root) for port in shown]
         uses += [((x.condition, x.enable), self._root) for x in self._design.checks]
-        dry = frozenset(x.block for x in self._clocked if x.memory()[1])
+        dry = frozenset(x.scope for x in self._clocked if x.memory()[1])
         body = Body(self._steps, self._words, self._memories, uses, self._root, dry)
-        lines = list(body.block(self._root))
+        lines = list(body.scope(self._root))
         for number, check in enumerate(self._design.checks):
             enable, condition = self._text((check.enable,)), self._text((check.condition,))
             lines.append(f"if ({enable} && !{condition}) checks.fail({number});")
@@ -153,7 +153,9 @@ class _Program:
         lines += after
         # A word that is written at the same edge reads as before.
         kinds = zip(calls, self._storage, strict=True)
-        return lines + [x for x, _ in sorted(kinds, key=lambda x: x[1].access is Access.WRITE)]
+        return lines + [
+            x for x, _ in sorted(kinds, key=lambda x: x[1].access is StorageAccess.WRITE)
+        ]
 
     def _text(self, bits: Bits) -> str:
         return self._words.text(bits)
@@ -161,7 +163,7 @@ class _Program:
     def _call(self, index: int, port: StoragePort, asked: Sequence[str]) -> str:
         buffers = list(dict.fromkeys(x.buffer for x in self._storage))
         arguments = [f"buffers[{buffers.index(port.buffer)}]", *asked]
-        if port.access is Access.READ:
+        if port.access is StorageAccess.READ:
             arguments.append(self.names[port.data])
         sizes = f"{len(self._bits[port.data]) // 8}, {len(self._bits[port.address])}"
         call = f"storage::{port.access.value}<{sizes}>({', '.join(arguments)})"
@@ -170,10 +172,10 @@ class _Program:
     # --- between edges ------------------------------------------------------------------------
 
     def _settle(self) -> Iterator[str]:
-        root = Block()
+        root = Scope()
         outputs = [port for port in self._design.ports if port.output]
         uses = [(port.bits, root) for port in outputs]
-        yield from Body(self._steps, self._words, self._memories, uses, root).block(root)
+        yield from Body(self._steps, self._words, self._memories, uses, root).scope(root)
         for port in outputs:
             for k, word in enumerate(words_of(port.bits)):
                 yield f"{self.names[port.name]}[{k}] = {self._text(word)};"
@@ -194,7 +196,7 @@ def _piece(register: StateRegister, part: slice) -> StateRegister:
 def _asked(port: StoragePort) -> tuple[str, ...]:
     """The ports by which the circuit asks for an access: its outputs."""
     read = (port.enable, port.address)
-    return read if port.access is Access.READ else (*read, port.data, port.mask)
+    return read if port.access is StorageAccess.READ else (*read, port.data, port.mask)
 
 
 def _element(width: int) -> str:

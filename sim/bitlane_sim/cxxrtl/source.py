@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ..evaluator import Access, StoragePort
+from ..evaluator import StorageAccess, StoragePort
 
 __all__ = ["cxxrtl_glue", "mangle", "program_glue"]
 
@@ -168,7 +168,9 @@ def cxxrtl_glue(
     if clocked:
         edges.append(f"    top.prev_{level}.data[0] = before;")
     # All reads come first: a word that is written at the same edge reads as before.
-    order = sorted(range(len(storage)), key=lambda index: storage[index].access is Access.WRITE)
+    order = sorted(
+        range(len(storage)), key=lambda index: storage[index].access is StorageAccess.WRITE
+    )
     return _CXXRTL.format(
         buffers=len(buffers),
         ports="\n".join(

@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.bus.axi4 import Axi4
 
+from .address_range import AddressRange, word_shape
 from .control import Hang, MemoryControl, Response
 from .passage import Passage
-from .place import Place, word_shape
 from .stall import Stall
 
 __all__ = ["ReadSide"]
@@ -24,7 +24,7 @@ class ReadSide(wiring.Component):
 
     Parameters
     ----------
-    place : Place
+    addresses : AddressRange
         Where the memory stands.
     channel : int
         Number of AR for its random stalls; R has the next one.
@@ -48,22 +48,22 @@ class ReadSide(wiring.Component):
     address: Signal
     data: Signal
 
-    def __init__(self, place: Place, channel: int) -> None:
-        self._place = place
+    def __init__(self, addresses: AddressRange, channel: int) -> None:
+        self._addresses = addresses
         self._channel = channel
         super().__init__(
             {
-                "axi": In(Axi4(place.address_width, place.data_width, write=False)),
-                "control": In(MemoryControl(place.address_width)),
+                "axi": In(Axi4(addresses.address_width, addresses.data_width, write=False)),
+                "control": In(MemoryControl(addresses.address_width)),
                 "enable": Out(1),
-                "address": Out(word_shape(place)),
-                "data": In(place.data_width),
+                "address": Out(word_shape(addresses)),
+                "data": In(addresses.data_width),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        axi, control, place = self.axi, self.control, self._place
+        axi, control, addresses = self.axi, self.control, self._addresses
         m.submodules.stall_ar = stall_ar = Stall(self._channel)
         m.submodules.stall_r = stall_r = Stall(self._channel + 1)
         for stall, chance in ((stall_ar, control.stall_ar), (stall_r, control.stall_r)):
@@ -77,23 +77,23 @@ class ReadSide(wiring.Component):
         m.d.sync += now.eq(now + 1)
         # Modulo 2**32: a burst may wait 2**31 cycles before it seems to be early again.
         waited = Signal(_CLOCK_BITS)
-        burst = data.StructLayout({"word": place.index_bits, "left": 8, "due": _CLOCK_BITS})
+        burst = data.StructLayout({"word": addresses.index_bits, "left": 8, "due": _CLOCK_BITS})
         m.submodules.bursts = bursts = Passage(burst, _BURSTS)
         accept = Signal()
         m.d.comb += [
             accept.eq(~stall_ar.stall & (control.hang_read != Hang.NO_ACCEPT)),
             axi.arready.eq(bursts.i.ready & accept),
             bursts.i.valid.eq(axi.arvalid & accept),
-            bursts.i.payload.word.eq(place.index(axi.araddr)),
+            bursts.i.payload.word.eq(addresses.index(axi.araddr)),
             bursts.i.payload.left.eq(axi.arlen),
             bursts.i.payload.due.eq(now + control.latency),
         ]
 
         # The beat whose turn it is: of the burst under way, else the first of the next one.
         active = Signal()
-        next_word = Signal(place.index_bits)
+        next_word = Signal(addresses.index_bits)
         next_left = Signal(8)
-        word = Signal(place.index_bits)
+        word = Signal(addresses.index_bits)
         left = Signal(8)
         begin = Signal()
         issue = Signal()
@@ -105,14 +105,14 @@ class ReadSide(wiring.Component):
             left.eq(Mux(active, next_left, head.left)),
             issue.eq((active | begin) & (~axi.rvalid | axi.rready) & ~stall_r.stall),
             bursts.o.ready.eq(issue & ~active),
-            self.enable.eq(issue & place.inside(word)),
+            self.enable.eq(issue & addresses.inside(word)),
             self.address.eq(word),
             axi.rdata.eq(self.data),
         ]
         with m.If(axi.rready):
             m.d.sync += axi.rvalid.eq(0)
         with m.If(issue):
-            failing = control.error_read & place.between(
+            failing = control.error_read & addresses.between(
                 word, control.error_first, control.error_last
             )
             m.d.sync += [
@@ -125,6 +125,6 @@ class ReadSide(wiring.Component):
             ]
             with m.If(failing):
                 m.d.sync += axi.rresp.eq(control.error_response)
-            with m.If(~place.inside(word)):
+            with m.If(~addresses.inside(word)):
                 m.d.sync += axi.rresp.eq(Response.DECERR)
         return m

@@ -9,9 +9,9 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.bus.axi4 import Axi4
 
+from .address_range import AddressRange, word_shape
 from .control import Hang, MemoryControl, Response
 from .passage import Passage
-from .place import Place, word_shape
 from .stall import Stall
 
 __all__ = ["WriteSide"]
@@ -26,7 +26,7 @@ class WriteSide(wiring.Component):
 
     Parameters
     ----------
-    place : Place
+    addresses : AddressRange
         Where the memory stands.
     channel : int
         Number of AW for its random stalls; W and B have the next ones.
@@ -51,23 +51,23 @@ class WriteSide(wiring.Component):
     data: Signal
     mask: Signal
 
-    def __init__(self, place: Place, channel: int) -> None:
-        self._place = place
+    def __init__(self, addresses: AddressRange, channel: int) -> None:
+        self._addresses = addresses
         self._channel = channel
         super().__init__(
             {
-                "axi": In(Axi4(place.address_width, place.data_width, read=False)),
-                "control": In(MemoryControl(place.address_width)),
+                "axi": In(Axi4(addresses.address_width, addresses.data_width, read=False)),
+                "control": In(MemoryControl(addresses.address_width)),
                 "enable": Out(1),
-                "address": Out(word_shape(place)),
-                "data": Out(place.data_width),
-                "mask": Out(place.data_width // 8),
+                "address": Out(word_shape(addresses)),
+                "data": Out(addresses.data_width),
+                "mask": Out(addresses.data_width // 8),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        axi, control, place = self.axi, self.control, self._place
+        axi, control, addresses = self.axi, self.control, self._addresses
         stalls = [Stall(self._channel + number) for number in range(3)]
         chances = (control.stall_aw, control.stall_w, control.stall_b)
         for name, stall, chance in zip(("aw", "w", "b"), stalls, chances, strict=True):
@@ -79,8 +79,8 @@ class WriteSide(wiring.Component):
             ]
         stall_aw, stall_w, stall_b = (stall.stall for stall in stalls)
 
-        burst = data.StructLayout({"word": place.index_bits, "left": 8})
-        beat = data.StructLayout({"data": place.data_width, "mask": place.data_width // 8})
+        burst = data.StructLayout({"word": addresses.index_bits, "left": 8})
+        beat = data.StructLayout({"data": addresses.data_width, "mask": addresses.data_width // 8})
         m.submodules.bursts = bursts = Passage(burst, _BURSTS)
         m.submodules.beats = beats = Passage(beat, _BEATS)
         accept_aw = Signal()
@@ -91,7 +91,7 @@ class WriteSide(wiring.Component):
             axi.awready.eq(bursts.i.ready & accept_aw),
             axi.wready.eq(beats.i.ready & accept_w),
             bursts.i.valid.eq(axi.awvalid & accept_aw),
-            bursts.i.payload.word.eq(place.index(axi.awaddr)),
+            bursts.i.payload.word.eq(addresses.index(axi.awaddr)),
             bursts.i.payload.left.eq(axi.awlen),
             beats.i.valid.eq(axi.wvalid & accept_w),
             beats.i.payload.data.eq(axi.wdata),
@@ -107,10 +107,10 @@ class WriteSide(wiring.Component):
 
         # A beat meets its address: of the burst under way, else of the next one.
         active = Signal()
-        next_word = Signal(place.index_bits)
+        next_word = Signal(addresses.index_bits)
         next_left = Signal(8)
         worst = Signal(2)
-        word = Signal(place.index_bits)
+        word = Signal(addresses.index_bits)
         left = Signal(8)
         commit = Signal()
         response = Signal(2)
@@ -122,10 +122,11 @@ class WriteSide(wiring.Component):
             beats.o.ready.eq((active | bursts.o.valid) & answers.w_rdy),
             bursts.o.ready.eq(beats.o.valid & ~active & answers.w_rdy),
             failing.eq(
-                control.error_write & place.between(word, control.error_first, control.error_last)
+                control.error_write
+                & addresses.between(word, control.error_first, control.error_last)
             ),
             response.eq(Mux(active, worst, Response.OKAY)),
-            self.enable.eq(commit & place.inside(word) & ~failing),
+            self.enable.eq(commit & addresses.inside(word) & ~failing),
             self.address.eq(word),
             self.data.eq(beats.o.payload.data),
             self.mask.eq(beats.o.payload.mask),
@@ -135,7 +136,7 @@ class WriteSide(wiring.Component):
         ]
         with m.If(failing):
             m.d.comb += response.eq(control.error_response)
-        with m.If(~place.inside(word)):
+        with m.If(~addresses.inside(word)):
             m.d.comb += response.eq(Response.DECERR)
         with m.If(commit):
             m.d.sync += [

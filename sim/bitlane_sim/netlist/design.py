@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ..evaluator import SimulationError
-from .yosys import Bits, Port
+from .yosys import Bits, YosysPort
 
 __all__ = [
     "CellKind",
@@ -146,7 +146,7 @@ class PlainDesign:
     ``unused`` holds the bits of results that nothing reads.
     """
 
-    ports: list[Port] = field(default_factory=list)
+    ports: list[YosysPort] = field(default_factory=list)
     names: dict[str, Bits] = field(default_factory=dict)
     cells: list[PlainCell] = field(default_factory=list)
     registers: list[StateRegister] = field(default_factory=list)

@@ -20,7 +20,7 @@ from .design import (
     StateRegister,
 )
 from .tidy import rewrite, trim
-from .yosys import Bits, Cell, Netlist
+from .yosys import Bits, YosysCell, YosysNetlist
 
 __all__ = ["CLOCK", "plain"]
 
@@ -53,7 +53,7 @@ _ARGUMENT = re.compile(r"(?<!\{)(?:\{\{)*\{(?!\{)")
 """Where a message has a value in it."""
 
 
-def plain(netlist: Netlist, *, checks: bool = True) -> PlainDesign:
+def plain(netlist: YosysNetlist, *, checks: bool = True) -> PlainDesign:
     """The plain form of ``netlist``, without what no output and no check depends on.
 
     Without ``checks`` all that only a simulation shows is left out. Raises ``NotPlain`` for a cell
@@ -82,7 +82,7 @@ def _text(parameter: str) -> str:
 
 
 class _Builder:
-    def __init__(self, netlist: Netlist) -> None:
+    def __init__(self, netlist: YosysNetlist) -> None:
         self._netlist = netlist
         self._clocks = [port.bits for port in netlist.ports if port.name == CLOCK]
         values = [port.bits for port in netlist.ports]
@@ -102,7 +102,7 @@ class _Builder:
         trim(self._design)
         return self._design
 
-    def take(self, cell: Cell) -> None:
+    def take(self, cell: YosysCell) -> None:
         kind = cell.kind
         if kind in _BITWISE or kind in ("$not", "$pos"):
             self._bitwise(cell)
@@ -143,7 +143,7 @@ class _Builder:
 
     # --- logic --------------------------------------------------------------------------------
 
-    def _bitwise(self, cell: Cell) -> None:
+    def _bitwise(self, cell: YosysCell) -> None:
         ports, width = cell.ports, len(cell.ports["Y"])
         signed = cell.flag("A_SIGNED") and ("B" not in ports or cell.flag("B_SIGNED"))
         operands = tuple(_fit(ports[x], width, signed=signed) for x in "AB" if x in ports)
@@ -158,14 +158,14 @@ class _Builder:
         else:
             self._put(_BITWISE[cell.kind], operands, ports["Y"])
 
-    def _mux(self, cell: Cell) -> None:
+    def _mux(self, cell: YosysCell) -> None:
         ports, width = cell.ports, len(cell.ports["Y"])
         choices: list[Bits] = [ports["A"]]
         for number, condition in enumerate(ports["S"]):
             choices += [(condition,), ports["B"][number * width : (number + 1) * width]]
         self._put(CellKind.MUX, tuple(choices), ports["Y"])
 
-    def _arithmetic(self, cell: Cell) -> None:
+    def _arithmetic(self, cell: YosysCell) -> None:
         ports, width = cell.ports, len(cell.ports["Y"])
         if cell.kind == "$neg":
             operand = _fit(ports["A"], width, signed=cell.flag("A_SIGNED"))
@@ -175,7 +175,7 @@ class _Builder:
         operands = tuple(_fit(ports[x], width, signed=signed) for x in "AB")
         self._put(_ARITHMETIC[cell.kind], operands, ports["Y"])
 
-    def _comparison(self, cell: Cell) -> None:
+    def _comparison(self, cell: YosysCell) -> None:
         kind, swapped = _COMPARISONS[cell.kind]
         signed = cell.flag("A_SIGNED") and cell.flag("B_SIGNED")
         width = max(len(cell.ports["A"]), len(cell.ports["B"]))
@@ -205,7 +205,7 @@ class _Builder:
     def _reduced(self, kind: CellKind, operand: Bits) -> int:
         return operand[0] if len(operand) == 1 else self._bit(kind, operand)
 
-    def _reduction(self, cell: Cell) -> None:
+    def _reduction(self, cell: YosysCell) -> None:
         ports = cell.ports
         if cell.kind in _REDUCTIONS:
             bit = self._reduced(_REDUCTIONS[cell.kind], ports["A"])
@@ -216,7 +216,7 @@ class _Builder:
             bit = self._bit(kind, *((self._reduced(CellKind.ANY, ports[x]),) for x in "AB"))
         self._equate(ports["Y"], (bit,))
 
-    def _shift(self, cell: Cell) -> None:
+    def _shift(self, cell: YosysCell) -> None:
         ports, left = cell.ports, cell.kind in ("$shl", "$sshl")
         if cell.flag("B_SIGNED"):
             raise NotPlain(f"cell {cell.name}: a shift by a signed amount is not known here")
@@ -232,14 +232,14 @@ class _Builder:
 
     # --- state --------------------------------------------------------------------------------
 
-    def _expect_clock(self, cell: Cell, clock: Bits, rising: bool) -> None:
+    def _expect_clock(self, cell: YosysCell, clock: Bits, rising: bool) -> None:
         if clock not in self._clocks or not rising:
             raise NotPlain(f"cell {cell.name}: only rising edges of {CLOCK} are known here")
 
     def _starts(self, result: Bits) -> Start:
         return tuple(self._netlist.initial.get(bit) for bit in result)
 
-    def _register(self, cell: Cell) -> None:
+    def _register(self, cell: YosysCell) -> None:
         ports = cell.ports
         self._expect_clock(cell, ports["CLK"], cell.flag("CLK_POLARITY"))
         value = reversed(cell.parameters.get("SRST_VALUE", ""))
@@ -258,7 +258,7 @@ class _Builder:
         )
         self._design.registers.append(register)
 
-    def _memory(self, cell: Cell) -> None:
+    def _memory(self, cell: YosysCell) -> None:
         if cell.number("OFFSET") or cell.flag("RD_WIDE_CONTINUATION"):
             raise NotPlain(f"memory {cell.name}: ports of several rows are not known here")
         width, content = cell.number("WIDTH"), cell.number("INIT")
@@ -273,12 +273,12 @@ class _Builder:
             )
         )
 
-    def _part(self, cell: Cell, port: str, size: str, number: int) -> Bits:
+    def _part(self, cell: YosysCell, port: str, size: str, number: int) -> Bits:
         """What belongs to port ``number`` of a memory: ``size`` names a parameter."""
         width = cell.number(size)
         return cell.ports[port][number * width : (number + 1) * width]
 
-    def _write(self, cell: Cell, number: int) -> MemoryWrite:
+    def _write(self, cell: YosysCell, number: int) -> MemoryWrite:
         clocked = cell.number("WR_CLK_ENABLE") & cell.number("WR_CLK_POLARITY")
         clock = cell.ports["WR_CLK"][number : number + 1]
         self._expect_clock(cell, clock, bool(clocked >> number & 1))
@@ -288,7 +288,7 @@ class _Builder:
             enable=self._part(cell, "WR_EN", "WIDTH", number),
         )
 
-    def _read(self, cell: Cell, number: int) -> MemoryRead:
+    def _read(self, cell: YosysCell, number: int) -> MemoryRead:
         clocked = bool(cell.number("RD_CLK_ENABLE") >> number & 1)
         if clocked:
             rising = bool(cell.number("RD_CLK_POLARITY") >> number & 1)
@@ -307,7 +307,7 @@ class _Builder:
             transparent=tuple(write for write in range(writes) if through >> write & 1),
         )
 
-    def _check(self, cell: Cell) -> None:
+    def _check(self, cell: YosysCell) -> None:
         if _text(cell.parameters["FLAVOR"]) in ("assert", "assume"):
             message = _text(cell.parameters.get("FORMAT", "")).strip()
             if _ARGUMENT.search(message):

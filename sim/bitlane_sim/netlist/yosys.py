@@ -13,7 +13,7 @@ from typing import Any
 
 from ..cxxrtl.toolchain import run_yosys
 
-__all__ = ["Bits", "Cell", "Netlist", "Port", "flat_netlist"]
+__all__ = ["Bits", "YosysCell", "YosysNetlist", "YosysPort", "flat_netlist"]
 
 Bits = tuple[int, ...]
 """Bits of a value, least significant first: a net's number, or 0 and 1 for the constants."""
@@ -22,7 +22,7 @@ _PASSES = "proc; flatten; opt; memory_collect; opt_clean -purge"
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class YosysPort:
     """A port of the top level."""
 
     name: str
@@ -31,7 +31,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class YosysCell:
     """A cell of Yosys' library: what it is, its parameters as bit strings, its connections."""
 
     name: str
@@ -50,20 +50,20 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Netlist:
+class YosysNetlist:
     """A circuit without hierarchy or processes.
 
     ``names`` gives the bits of every signal that a designer named; ``initial`` what a net is at
     power-on, where that is known.
     """
 
-    ports: tuple[Port, ...]
-    cells: tuple[Cell, ...]
+    ports: tuple[YosysPort, ...]
+    cells: tuple[YosysCell, ...]
     names: Mapping[str, Bits] = field(default_factory=dict)
     initial: Mapping[int, int] = field(default_factory=dict)
 
 
-def flat_netlist(text: str) -> Netlist:
+def flat_netlist(text: str) -> YosysNetlist:
     """The netlist of ``text``, RTLIL whose top level is called ``top``.
 
     Raises ``SimulationError`` if Yosys is missing or fails.
@@ -83,7 +83,7 @@ def _bits(entries: list[int | str]) -> Bits:
     return tuple(bit if isinstance(bit, int) else int(bit == "1") for bit in entries)
 
 
-def _read(module: dict[str, Any]) -> Netlist:
+def _read(module: dict[str, Any]) -> YosysNetlist:
     names: dict[str, Bits] = {}
     initial: dict[int, int] = {}
     for name, net in module["netnames"].items():
@@ -93,13 +93,13 @@ def _read(module: dict[str, Any]) -> Netlist:
         for bit, value in zip(bits, reversed(net["attributes"].get("init", "")), strict=False):
             if value in "01":
                 initial[bit] = int(value)
-    return Netlist(
+    return YosysNetlist(
         ports=tuple(
-            Port(name, port["direction"] == "output", _bits(port["bits"]))
+            YosysPort(name, port["direction"] == "output", _bits(port["bits"]))
             for name, port in module["ports"].items()
         ),
         cells=tuple(
-            Cell(
+            YosysCell(
                 name,
                 cell["type"],
                 cell["parameters"],

@@ -16,7 +16,7 @@ from ..cxxrtl.toolchain import find_compiler
 from ..evaluator import SimulationError
 from .model import Entry
 
-__all__ = ["Peer", "Stop", "compile_library"]
+__all__ = ["Stop", "UartPeer", "compile_library"]
 
 _PACKAGE = "bitlane_sim.pins"
 _FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-w")
@@ -50,7 +50,7 @@ class Pins:
     busy: str = "busy"
 
 
-class Peer:
+class UartPeer:
     """A UART whose bits are ``bit`` cycles long, at the pins of the model behind ``entry``.
 
     Raises ``SimulationError`` if there is no C++ compiler, and from all but ``close`` once it is

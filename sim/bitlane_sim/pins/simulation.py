@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ..evaluator import SimulationError
 from .model import CircuitModel, PinModel
-from .peer import Peer, Pins, Stop
+from .peer import Pins, Stop, UartPeer
 
 __all__ = ["PinSimulation"]
 
@@ -49,7 +49,7 @@ class PinSimulation:
                 found = f"{ports[name]} bits" if name in ports else f"only {', '.join(ports)}"
                 raise SimulationError(f"{self.model.description}: no pin {name!r}, {found}")
         self._divider = divider
-        self._peer = Peer(self.model.entry(), pins, divider)
+        self._peer = UartPeer(self.model.entry(), pins, divider)
 
     @property
     def divider(self) -> float:

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from bitlane_boards.area.copier import Copier, Descriptor
 from bitlane_rtl.abi import Port, Status
 from bitlane_rtl.configurations import copy
-from bitlane_sim.evaluator import Access, Get, RunUntil, Set, Step, StoragePort
+from bitlane_sim.evaluator import Clock, Get, RunUntil, Set, StorageAccess, StoragePort
+from bitlane_sim.memory.address_range import AddressRange
+from bitlane_sim.memory.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
 from bitlane_sim.memory.control import MemoryControl, Response
-from bitlane_sim.memory.memory import Memory, ReadStorage, WriteStorage
-from bitlane_sim.memory.place import Place
 from bitlane_sim.pysim import PysimEvaluator
 
 _BYTES = 1 << 14
 _CONFIGURATION = copy()
-_PLACE = Place(_CONFIGURATION.address_width, 32, 0, _BYTES)
+_PLACE = AddressRange(_CONFIGURATION.address_width, 32, 0, _BYTES)
 _STORAGE = [
     StoragePort(
         buffer="memory",
@@ -30,9 +30,9 @@ _STORAGE = [
         enable=f"{name}__enable",
         address=f"{name}__address",
         data=f"{name}__data",
-        mask="write__mask" if access is Access.WRITE else "",
+        mask="write__mask" if access is StorageAccess.WRITE else "",
     )
-    for name, access in (("read", Access.READ), ("write", Access.WRITE))
+    for name, access in (("read", StorageAccess.READ), ("write", StorageAccess.WRITE))
 ]
 
 
@@ -70,7 +70,7 @@ class _System(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.copier = copier = Copier(_CONFIGURATION)
-        m.submodules.ram = ram = Memory(_PLACE, two=False)
+        m.submodules.ram = ram = Axi4Memory(_PLACE, two=False)
         wiring.connect(m, copier.m_axi, ram.axi)
         wiring.connect(m, wiring.flipped(self.i), copier.i)
         wiring.connect(m, wiring.flipped(self.memory), ram.control)
@@ -113,7 +113,7 @@ class _Bench:
         return self._run.run([Get(name)])[0]
 
     def step(self, cycles: int) -> None:
-        self._run.run([Step(cycles)])
+        self._run.run([Clock(cycles)])
 
     def until_retired(self, number: int) -> int:
         """Cycles until so many descriptors have retired."""

@@ -16,7 +16,7 @@ from bitlane_rtl.abi.frames import Answer
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.serial.serial_bridge import SerialBridge
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
-from bitlane_sim.evaluator import Access, StoragePort
+from bitlane_sim.evaluator import StorageAccess, StoragePort
 from support.board.model import BoardRules, MemoryDevice
 from support.serial.frames import Levels, Reply, frame, hello, replies, uart_bytes, uart_levels
 
@@ -142,34 +142,45 @@ class _Bench(wiring.Component):
         return m
 
 
-def _port(buffer: str, access: Access, prefix: str, data: str, address: str, mask: str = "") -> Any:
+def _port(
+    buffer: str, access: StorageAccess, prefix: str, data: str, address: str, mask: str = ""
+) -> Any:
     return StoragePort(
         buffer=buffer, access=access, enable=prefix, address=address, data=data, mask=mask
     )
 
 
 _STORAGE = (
-    _port("line", Access.READ, "line_enable", "line_data", "line_address"),
-    _port("record", Access.WRITE, "record_enable", "record_data", "line_address", "record_enable"),
-    _port("memory", Access.READ, "memory_read", "memory_data", "memory_address"),
+    _port("line", StorageAccess.READ, "line_enable", "line_data", "line_address"),
+    _port(
+        "record",
+        StorageAccess.WRITE,
+        "record_enable",
+        "record_data",
+        "line_address",
+        "record_enable",
+    ),
+    _port("memory", StorageAccess.READ, "memory_read", "memory_data", "memory_address"),
     _port(
         "memory",
-        Access.WRITE,
+        StorageAccess.WRITE,
         "memory_write",
         "memory_write_data",
         "memory_address",
         "memory_write",
     ),
-    _port("window", Access.READ, "window_read", "window_data", "window_address"),
+    _port("window", StorageAccess.READ, "window_read", "window_data", "window_address"),
     _port(
         "window",
-        Access.WRITE,
+        StorageAccess.WRITE,
         "window_write",
         "window_write_data",
         "window_address",
         "window_mask",
     ),
-    _port("events", Access.WRITE, "event_enable", "event_data", "event_address", "event_mask"),
+    _port(
+        "events", StorageAccess.WRITE, "event_enable", "event_data", "event_address", "event_mask"
+    ),
 )
 
 

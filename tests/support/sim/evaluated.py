@@ -6,15 +6,19 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from bitlane_sim.evaluator import Access, StoragePort
+from bitlane_sim.evaluator import StorageAccess, StoragePort
 
 STORAGE = (
     StoragePort(
-        buffer="ram", access=Access.READ, enable="read", address="read_word", data="read_data"
+        buffer="ram",
+        access=StorageAccess.READ,
+        enable="read",
+        address="read_word",
+        data="read_data",
     ),
     StoragePort(
         buffer="ram",
-        access=Access.WRITE,
+        access=StorageAccess.WRITE,
         enable="write",
         address="write_word",
         data="write_data",

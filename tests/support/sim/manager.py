@@ -1,4 +1,4 @@
-"""An AXI4 manager in plain Python that drives a ``Memory`` cycle by cycle. No tests here."""
+"""An AXI4 manager in plain Python that drives an ``Axi4Memory`` cycle by cycle. No tests here."""
 
 import random
 from collections import deque
@@ -8,17 +8,17 @@ from functools import cache
 import numpy as np
 
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
-from bitlane_sim.evaluator import Access, Evaluator, StoragePort
-from bitlane_sim.memory.memory import Memory
-from bitlane_sim.memory.place import Place
+from bitlane_sim.evaluator import Evaluator, StorageAccess, StoragePort
+from bitlane_sim.memory.address_range import AddressRange
+from bitlane_sim.memory.axi4_memory import Axi4Memory
 
 
 def memory_storage(*, two: bool) -> list[StoragePort]:
-    """Storage ports of a ``Memory`` as the top level."""
+    """Storage ports of an ``Axi4Memory`` as the top level."""
     ports = [
         StoragePort(
             buffer="ram",
-            access=Access.READ,
+            access=StorageAccess.READ,
             enable=f"{name}__enable",
             address=f"{name}__address",
             data=f"{name}__data",
@@ -28,7 +28,7 @@ def memory_storage(*, two: bool) -> list[StoragePort]:
     ports.append(
         StoragePort(
             buffer="ram",
-            access=Access.WRITE,
+            access=StorageAccess.WRITE,
             enable="write__enable",
             address="write__address",
             data="write__data",
@@ -123,13 +123,13 @@ class Manager:
 
 
 @cache
-def _memory(place: Place, two: bool) -> Memory:
+def _memory(place: AddressRange, two: bool) -> Axi4Memory:
     """The same one for the same place, so that it is turned into a netlist once."""
-    return Memory(place, two=two)
+    return Axi4Memory(place, two=two)
 
 
 def manage(
-    place: Place,
+    place: AddressRange,
     *,
     two: bool = False,
     evaluator: type[Evaluator] = CxxrtlEvaluator,

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.evaluator import Evaluator
-from bitlane_sim.memory.place import Place
+from bitlane_sim.memory.address_range import AddressRange
 from bitlane_sim.system import System
 
 __all__ = ["Watched", "escapes"]
@@ -25,7 +25,7 @@ class Watched(wiring.Component):
     def __init__(self, configuration: Configuration) -> None:
         width, data_width = configuration.address_width, configuration.data_width
         self._configuration = configuration
-        self._system = System(configuration, Place(width, data_width, 0, 1 << width))
+        self._system = System(configuration, AddressRange(width, data_width, 0, 1 << width))
         self.storage = self._system.storage
         super().__init__({**self._system.signature.members, _PORT: Out(32)})
 

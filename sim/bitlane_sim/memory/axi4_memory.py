@@ -8,43 +8,47 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.bus.axi4 import Axi4
 
+from .address_range import AddressRange, word_shape
 from .control import MemoryControl
-from .place import Place, word_shape
 from .reading import ReadSide
 from .writing import WriteSide
 
-__all__ = ["Memory", "ReadStorage", "WriteStorage"]
+__all__ = ["Axi4Memory", "ReadStorage", "WriteStorage"]
 
 
 class ReadStorage(wiring.Signature):
     """Read port of a synchronous RAM outside of the circuit, seen from the circuit."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, addresses: AddressRange) -> None:
         super().__init__(
-            {"enable": Out(1), "address": Out(word_shape(place)), "data": In(place.data_width)}
+            {
+                "enable": Out(1),
+                "address": Out(word_shape(addresses)),
+                "data": In(addresses.data_width),
+            }
         )
 
 
 class WriteStorage(wiring.Signature):
     """Write port of a synchronous RAM outside of the circuit, seen from the circuit."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, addresses: AddressRange) -> None:
         super().__init__(
             {
                 "enable": Out(1),
-                "address": Out(word_shape(place)),
-                "data": Out(place.data_width),
-                "mask": Out(place.data_width // 8),
+                "address": Out(word_shape(addresses)),
+                "data": Out(addresses.data_width),
+                "mask": Out(addresses.data_width // 8),
             }
         )
 
 
-class Memory(wiring.Component):
+class Axi4Memory(wiring.Component):
     """A legal AXI4 subordinate that answers in the least possible time, or as slowly as told.
 
     Parameters
     ----------
-    place : Place
+    addresses : AddressRange
         Where the memory stands.
     two : bool
         Whether there is a second port, for reads alone.
@@ -57,7 +61,7 @@ class Memory(wiring.Component):
     control : ``In(MemoryControl(address_width))``
         All zero: AR, AW and W always ready, first R one cycle after AR, no gap, B one cycle after
         the last W. The same settings apply to both ports.
-    read, read_b, write : ``Out(ReadStorage(place))``, ``Out(WriteStorage(place))``
+    read, read_b, write : ``Out(ReadStorage(addresses))``, ``Out(WriteStorage(addresses))``
         Ports of the RAM.
 
     Latency and throughput: see ``ReadSide`` and ``WriteSide``.
@@ -70,31 +74,31 @@ class Memory(wiring.Component):
     read_b: Any
     write: Any
 
-    def __init__(self, place: Place, *, two: bool) -> None:
-        self._place = place
+    def __init__(self, addresses: AddressRange, *, two: bool) -> None:
+        self._addresses = addresses
         self._two = two
-        widths = place.address_width, place.data_width
+        widths = addresses.address_width, addresses.data_width
         members = {
             "axi": In(Axi4(*widths)),
-            "control": In(MemoryControl(place.address_width)),
-            "read": Out(ReadStorage(place)),
-            "write": Out(WriteStorage(place)),
+            "control": In(MemoryControl(addresses.address_width)),
+            "read": Out(ReadStorage(addresses)),
+            "write": Out(WriteStorage(addresses)),
         }
         if two:
             members["axi_b"] = In(Axi4(*widths, write=False))
-            members["read_b"] = Out(ReadStorage(place))
+            members["read_b"] = Out(ReadStorage(addresses))
         super().__init__(members)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.write = write = WriteSide(self._place, channel=0)
-        m.submodules.read = read = ReadSide(self._place, channel=3)
+        m.submodules.write = write = WriteSide(self._addresses, channel=0)
+        m.submodules.read = read = ReadSide(self._addresses, channel=3)
         sides: list[tuple[Any, Any, Any]] = [
             (write, self.axi, self.write),
             (read, self.axi, self.read),
         ]
         if self._two:
-            m.submodules.read_b = read_b = ReadSide(self._place, channel=5)
+            m.submodules.read_b = read_b = ReadSide(self._addresses, channel=5)
             sides.append((read_b, self.axi_b, self.read_b))
         for side, axi, storage in sides:
             wiring.connect(m, wiring.flipped(self.control), side.control)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Value
 
-__all__ = ["Place", "word_shape"]
+__all__ = ["AddressRange", "word_shape"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AddressRange:
     """``size`` bytes from ``base`` on, in words of ``data_width`` bits.
 
     Both are multiples of a word. An *index* counts words from ``base``, modulo the address space:
@@ -48,6 +48,6 @@ class Place:
         return (index >= self.index(first)) & (index <= self.index(last))
 
 
-def word_shape(place: Place) -> range:
+def word_shape(addresses: AddressRange) -> range:
     """Shape of the address of a RAM that holds the memory."""
-    return range(place.words)
+    return range(addresses.words)

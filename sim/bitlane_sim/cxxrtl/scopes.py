@@ -11,36 +11,36 @@ from ..netlist.design import CellKind, PlainCell
 from ..netlist.tidy import Step
 from ..netlist.yosys import Bits
 
-__all__ = ["Block", "place"]
+__all__ = ["Scope", "place"]
 
 _WORTH = 2
 """Instructions that make a branch worth a misprediction now and then."""
 
 
 @dataclass(eq=False, slots=True)
-class Block:
+class Scope:
     """Statements that are executed together, within those of ``parent``."""
 
-    parent: "Block | None" = None
+    parent: "Scope | None" = None
     depth: int = 0
     steps: list[int] = field(default_factory=list)
     """Numbers of the steps evaluated here, in order."""
 
-    def inner(self) -> "Block":
-        return Block(self, self.depth + 1)
+    def inner(self) -> "Scope":
+        return Scope(self, self.depth + 1)
 
 
 def place(
     steps: Sequence[Step],
-    uses: Iterable[tuple[Bits, Block]],
-    root: Block,
+    uses: Iterable[tuple[Bits, Scope]],
+    root: Scope,
     cost: Sequence[int],
-    dry: frozenset[Block] = frozenset(),
-) -> dict[int, list[Block]]:
-    """Give each of ``steps``, which are in order, a block; none to those that nothing needs.
+    dry: frozenset[Scope] = frozenset(),
+) -> dict[int, list[Scope]]:
+    """Give each of ``steps``, which are in order, a scope; none to those that nothing needs.
 
-    ``uses`` are bits that are read at the end of a block; ``cost`` says what each step takes.
-    Within the blocks ``dry`` no memory is read. Returns a block for each value, the default first,
+    ``uses`` are bits that are read at the end of a scope; ``cost`` says what each step takes.
+    Within the scopes ``dry`` no memory is read. Returns a scope for each value, the default first,
     of the multiplexers that are worth a branch, by the number of their step.
     """
     drivers = {
@@ -48,47 +48,47 @@ def place(
         for number, step in enumerate(steps)
         for bit in (step.result if isinstance(step, PlainCell) else step[1].result)
     }
-    wanted: list[Block | None] = [None] * len(steps)
+    wanted: list[Scope | None] = [None] * len(steps)
 
-    def want(bits: Bits, block: Block) -> None:
+    def want(bits: Bits, scope: Scope) -> None:
         for bit in bits:
             number = drivers.get(bit)
             if number is not None:
                 before = wanted[number]
-                wanted[number] = block if before is None else _common(before, block)
+                wanted[number] = scope if before is None else _common(before, scope)
 
     for bits, user in uses:
         want(bits, user)
-    arms: dict[int, list[Block]] = {}
+    arms: dict[int, list[Scope]] = {}
     for number in reversed(range(len(steps))):
-        block, step = wanted[number], steps[number]
-        if block is None:
+        scope, step = wanted[number], steps[number]
+        if scope is None:
             continue
         if not isinstance(step, PlainCell):
-            if not dry.isdisjoint(_around(block)):
-                block = wanted[number] = root
-            want(step[1].address, block)
+            if not dry.isdisjoint(_around(scope)):
+                scope = wanted[number] = root
+            want(step[1].address, scope)
         elif step.kind is CellKind.MUX:
             arms[number] = []
             for position, bits in enumerate(step.operands):
                 if position % 2:
-                    want(bits, block)
+                    want(bits, scope)
                 else:
-                    arms[number].append(block.inner())
+                    arms[number].append(scope.inner())
                     want(bits, arms[number][-1])
         else:
             for bits in step.operands:
-                want(bits, block)
+                want(bits, scope)
     return _settle(wanted, arms, cost)
 
 
-def _around(block: Block | None) -> Iterator[Block]:
-    while block is not None:
-        yield block
-        block = block.parent
+def _around(scope: Scope | None) -> Iterator[Scope]:
+    while scope is not None:
+        yield scope
+        scope = scope.parent
 
 
-def _common(first: Block, second: Block) -> Block:
+def _common(first: Scope, second: Scope) -> Scope:
     while first is not second:
         if first.depth >= second.depth:
             assert first.parent is not None
@@ -100,28 +100,28 @@ def _common(first: Block, second: Block) -> Block:
 
 
 def _settle(
-    wanted: list[Block | None], arms: dict[int, list[Block]], cost: Sequence[int]
-) -> dict[int, list[Block]]:
-    """Fill the blocks; dissolve the arms of multiplexers that are not worth a branch."""
-    total: dict[Block, int] = {}
-    kept: dict[int, list[Block]] = {}
-    dissolved: dict[Block, Block] = {}
+    wanted: list[Scope | None], arms: dict[int, list[Scope]], cost: Sequence[int]
+) -> dict[int, list[Scope]]:
+    """Fill the scopes; dissolve the arms of multiplexers that are not worth a branch."""
+    total: dict[Scope, int] = {}
+    kept: dict[int, list[Scope]] = {}
+    dissolved: dict[Scope, Scope] = {}
     # Whatever an arm holds comes before its multiplexer, so its total is known by then.
-    for number, block in enumerate(wanted):
-        if block is None:
+    for number, scope in enumerate(wanted):
+        if scope is None:
             continue
         inner = arms.get(number, [])
         most = max((total.get(arm, 0) for arm in inner), default=0)
-        total[block] = total.get(block, 0) + cost[number]
+        total[scope] = total.get(scope, 0) + cost[number]
         if most >= _WORTH:
             kept[number] = inner
-            total[block] += sum(total.get(arm, 0) for arm in inner) // len(inner)
+            total[scope] += sum(total.get(arm, 0) for arm in inner) // len(inner)
         else:
             for arm in inner:
-                dissolved[arm] = block
-                total[block] += total.get(arm, 0)
-    for number, block in enumerate(wanted):
-        home = block
+                dissolved[arm] = scope
+                total[scope] += total.get(arm, 0)
+    for number, scope in enumerate(wanted):
+        home = scope
         while home in dissolved:
             home = dissolved[home]
         if home is not None:
