@@ -7,7 +7,7 @@ from enum import Enum
 from bitlane_rtl.abi.frames import DEFAULT_BAUD, LEAST_DIVIDER
 from bitlane_rtl.configuration import Configuration
 
-__all__ = ["CHOICES", "Board", "Family", "Storage"]
+__all__ = ["CHOICES", "Board", "Family", "MemoryKind"]
 
 CHOICES = ("clock", "data width", "operators", "memory", "link")
 """What a board has to give reasons for."""
@@ -24,7 +24,7 @@ class Family(Enum):
     GOWIN = "Gowin"
 
 
-class Storage(Enum):
+class MemoryKind(Enum):
     """What the tensors lie in."""
 
     SPRAM = "single-port RAM"
@@ -59,10 +59,10 @@ class Board:
 
     configuration: Configuration
 
-    storage: Storage
+    memory: MemoryKind
 
     banks: int = 1
-    """With ``Storage.BANKS``: how many."""
+    """With ``MemoryKind.BANKS``: how many."""
 
     baud: int = DEFAULT_BAUD
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from bitlane_rtl.configurations import small
 
-from .board import Board, Family, Storage
+from .board import Board, Family, MemoryKind
 
 __all__ = ["BOARDS"]
 
@@ -22,7 +22,7 @@ BOARDS = (
             length_bits=14,
             count_bits=13,
         ),
-        storage=Storage.BANKS,
+        memory=MemoryKind.BANKS,
         banks=1,
         busy_led=0,
         fault_led=1,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from bitlane_rtl.abi import Mode
 from bitlane_rtl.configurations import small
 
-from .board import Board, Family, Storage
+from .board import Board, Family, MemoryKind
 
 __all__ = ["BOARDS"]
 
@@ -25,7 +25,7 @@ ICEBREAKER = Board(
         count_bits=10,
         operand_registers=False,
     ),
-    storage=Storage.SPRAM,
+    memory=MemoryKind.SPRAM,
     busy_led=1,
     fault_led=0,
     usb_ids=((0x0403, 0x6010),),
@@ -45,7 +45,7 @@ BOARDS = (
     replace(
         ICEBREAKER,
         name="icebreaker-bram",
-        storage=Storage.BLOCK,
+        memory=MemoryKind.BLOCK,
         why={
             **ICEBREAKER.why,
             "memory": "8 KiB of block RAM, which a bitstream can be read back with",

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from bitlane_rtl.configurations import full
 
-from .board import Board, Family, Storage
+from .board import Board, Family, MemoryKind
 
 __all__ = ["BOARDS"]
 
@@ -22,7 +22,7 @@ BOARDS = (
             length_bits=17,
             count_bits=16,
         ),
-        storage=Storage.BANKS,
+        memory=MemoryKind.BANKS,
         banks=2,
         usb_ids=((0x0403, 0x6015),),
         loader=("-b", "icepi-zero"),

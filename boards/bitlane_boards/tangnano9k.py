@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from bitlane_rtl.configurations import small
 
-from .board import Board, Family, Storage
+from .board import Board, Family, MemoryKind
 
 __all__ = ["BOARDS"]
 
@@ -23,7 +23,7 @@ BOARDS = (
             bursts=4,
             operand_registers=False,
         ),
-        storage=Storage.BANKS,
+        memory=MemoryKind.BANKS,
         banks=2,
         busy_led=0,
         fault_led=1,

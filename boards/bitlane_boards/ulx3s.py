@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from bitlane_rtl.configurations import full
 
-from .board import Board, Family, Storage
+from .board import Board, Family, MemoryKind
 
 __all__ = ["BOARDS"]
 
@@ -22,7 +22,7 @@ BOARDS = (
             length_bits=19,
             count_bits=18,
         ),
-        storage=Storage.BANKS,
+        memory=MemoryKind.BANKS,
         banks=2,
         busy_led=0,
         fault_led=1,

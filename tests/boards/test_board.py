@@ -7,7 +7,7 @@ import pytest
 
 import bitlane_boards
 from bitlane_boards import boards
-from bitlane_boards.board import CHOICES, Storage
+from bitlane_boards.board import CHOICES, MemoryKind
 from bitlane_boards.flow.families import FLOWS
 from bitlane_boards.flow.platform import expect_clock, load_platform
 from bitlane_boards.flow.pll import PllError
@@ -56,9 +56,9 @@ def test_a_board_is_a_file_of_under_eighty_lines() -> None:
 def test_what_the_boards_are_asked_for() -> None:
     known = boards()
     assert {"icebreaker", "hx8k", "ulx3s", "tangnano9k"} < set(known)
-    assert known["icebreaker"].storage is Storage.SPRAM
+    assert known["icebreaker"].memory is MemoryKind.SPRAM
     assert known["ulx3s"].configuration.memory_bytes >= 1 << 18
-    assert known["ulx3s"].storage is Storage.BANKS
+    assert known["ulx3s"].memory is MemoryKind.BANKS
 
 
 def test_a_rate_that_the_clock_cannot_make_is_refused() -> None:

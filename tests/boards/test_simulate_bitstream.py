@@ -14,7 +14,7 @@ import pytest
 
 from bitlane.command_line.cli import DONE, main
 from bitlane_boards import boards
-from bitlane_boards.readback.asc import Bits
+from bitlane_boards.readback.asc import Bitstream
 from bitlane_boards.readback.ice40 import extract
 from bitlane_boards.readback.netlist import bitstream_model
 from bitlane_boards.readback.pins import board_pins
@@ -85,7 +85,7 @@ def test_driver_and_bitstream_work_together(
 
 def test_a_flipped_bit_in_the_file_is_caught(bitstream: Path, tmp_path: Path) -> None:
     """Some flip does no harm that a short test could see; of a dozen, one does."""
-    bits = Bits.read(bitstream)
+    bits = Bitstream.read(bitstream)
     pins = {role: pin.place for role, pin in board_pins(BOARD).items()}
     cells = extract(bits, PACKAGE, pins).cells
     file = tmp_path / "flipped.bin"

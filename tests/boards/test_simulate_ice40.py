@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane_boards.readback.asc import Bits, BitstreamError
+from bitlane_boards.readback.asc import Bitstream, BitstreamError
 from bitlane_boards.readback.ice40 import LUT_BITS, Constants, Ice40Netlist, extract
 from bitlane_sim.pins import CircuitModel, GateModel, PinSimulation
 from bitlane_sim.pins.cells import spram_cells
@@ -24,16 +24,16 @@ CASES = [
 _TEXTS: dict[tuple[str, Store], str] = {}
 
 
-def unpacked(tmp_path: Path, device: str, store: Store) -> Bits:
+def unpacked(tmp_path: Path, device: str, store: Store) -> Bitstream:
     """The bits of the bitstream, which is unpacked once."""
     if (device, store) not in _TEXTS:
         file = tmp_path / "top.bin"
         file.write_bytes(ice40(device, store))
-        _TEXTS[device, store] = Bits.read(file).text()
-    return Bits.parse(_TEXTS[device, store])
+        _TEXTS[device, store] = Bitstream.read(file).text()
+    return Bitstream.parse(_TEXTS[device, store])
 
 
-def netlist(bits: Bits, device: str = "hx8k") -> Ice40Netlist:
+def netlist(bits: Bitstream, device: str = "hx8k") -> Ice40Netlist:
     return extract(bits, PACKAGES[device], PLACES[device])
 
 
@@ -66,7 +66,7 @@ def test_bits_survive_being_written_and_read(tmp_path: Path) -> None:
     bits = unpacked(tmp_path, "hx8k", Store.BLOCK)
     bits.write(file)
     assert file.read_bytes() == ice40("hx8k")
-    again = Bits.parse(bits.text())
+    again = Bitstream.parse(bits.text())
     assert again.text() == bits.text()
     assert again.extra == bits.extra
 
@@ -108,9 +108,9 @@ def test_what_is_no_bitstream_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "top.bin"
     file.write_bytes(b"no bitstream")
     with pytest.raises(BitstreamError, match=r"top\.bin: no bitstream of an iCE40"):
-        Bits.read(file)
+        Bitstream.read(file)
     with pytest.raises(FileNotFoundError):
-        Bits.read(tmp_path / "nothing")
+        Bitstream.read(tmp_path / "nothing")
 
 
 def test_half_a_bitstream_is_refused_by_its_name(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_half_a_bitstream_is_refused_by_its_name(tmp_path: Path) -> None:
     whole = ice40("hx8k")
     file.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(BitstreamError) as caught:
-        Bits.read(file)
+        Bitstream.read(file)
     assert str(caught.value).startswith(f"{file}: no whole bitstream of an iCE40: yowasp-iceunpack")
     assert "log" not in str(caught.value)
 

@@ -7,13 +7,13 @@ from amaranth.hdl import Assert, Module, Mux, Signal
 
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.joiner import Joiner
-from bitlane_rtl.streams.queue import Register, Wire
+from bitlane_rtl.streams.queue import ForwardRegister, Wire
 from support.formal.contract import Contract, before, taken
 from support.formal.planted import Bug
 from support.formal.proof import Proof
 from support.formal.prover import Reached
 
-STAGES: dict[str, tuple[Any, int]] = {"wire": (Wire, 0), "register": (Register, 1)}
+STAGES: dict[str, tuple[Any, int]] = {"wire": (Wire, 0), "register": (ForwardRegister, 1)}
 
 
 class GivesEachBeat(Contract):

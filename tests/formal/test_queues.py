@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from amaranth.hdl import Assert, Assume, Module, Signal
 
-from bitlane_rtl.streams.queue import Credit, Hold, Queue, Register, Skid, Slack
+from bitlane_rtl.streams.queue import Credit, ForwardRegister, Hold, Queue, Skid, Slack
 from support.formal.contract import Contract, before, taken
 from support.formal.planted import Bug
 from support.formal.proof import Proof
@@ -14,7 +14,7 @@ from support.formal.prover import Reached
 WIDTH = 2
 """Bits of a payload: control does not look at them, and two can be exchanged."""
 
-Build = Callable[[], Register | Skid | Hold | Slack | Queue]
+Build = Callable[[], ForwardRegister | Skid | Hold | Slack | Queue]
 
 
 class KeepsOrder(Contract):
@@ -41,7 +41,7 @@ class KeepsOrder(Contract):
         if self._credit:
             m.d.comb += [Assume(~enters | (held != self._holds)), Assert(queue.i.ready)]
         else:
-            goes_on = queue.o.ready if isinstance(queue, Register) else 0
+            goes_on = queue.o.ready if isinstance(queue, ForwardRegister) else 0
             m.d.comb += Assert(queue.i.ready == ((held != self._holds) | goes_on))
         if isinstance(queue, Queue):
             m.d.comb += Assert(queue.level == (0 if self._credit else held))
@@ -55,7 +55,7 @@ class KeepsOrder(Contract):
         self._follow(m, queue, held)
 
     def _follow(
-        self, m: Module, queue: Register | Skid | Hold | Slack | Queue, held: Signal
+        self, m: Module, queue: ForwardRegister | Skid | Hold | Slack | Queue, held: Signal
     ) -> None:
         follows, ahead, value = Signal(), Signal.like(held), Signal(WIDTH)
         starts = taken(queue.i) & ~follows & self.anything(1, "follow_this")
@@ -75,7 +75,7 @@ class KeepsOrder(Contract):
 
 
 QUEUES: dict[str, tuple[Build, int, int]] = {
-    "register": (lambda: Register(WIDTH), 1, 1),
+    "register": (lambda: ForwardRegister(WIDTH), 1, 1),
     "skid": (lambda: Skid(WIDTH), 2, 1),
     "hold": (lambda: Hold(WIDTH), 1, 1),
     "slack": (lambda: Slack(WIDTH), 1, 0),

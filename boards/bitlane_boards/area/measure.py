@@ -11,7 +11,7 @@ from ..flow.tools import Progress, ToolError, require
 from .chips import CHIPS
 from .designs import Design
 from .peers import PEERS, Peer
-from .place import Placement, Placer
+from .place import Placer, SeedResult
 
 __all__ = ["AreaRow", "measure_area", "versions"]
 
@@ -25,12 +25,12 @@ class AreaRow:
 
     design: Design
     cells: Cells | None = None
-    placements: list[Placement] = field(default_factory=list)
+    placements: list[SeedResult] = field(default_factory=list)
     parts: dict[str, Cells] = field(default_factory=dict)
     failure: str = ""
 
     @property
-    def median(self) -> Placement | None:
+    def median(self) -> SeedResult | None:
         """The placement of median clock, the lower of two."""
         if self.failure or not self.placements:
             return None

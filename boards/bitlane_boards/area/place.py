@@ -17,7 +17,7 @@ from ..flow.tools import Progress, Tool, ToolError, run_tool
 from .chips import Chip
 from .wrapper import CORE, OutOfContext
 
-__all__ = ["Arc", "Placement", "Placer", "with_inner"]
+__all__ = ["Arc", "Placer", "SeedResult", "with_inner"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Arc:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class SeedResult:
     """One seed's result: ``mhz``, the circuit's bound, and the ``path`` that bounds it."""
 
     seed: int
@@ -67,7 +67,7 @@ class Placer:
         cells = self._map(circuit, f"{CORE}*")
         return {path.removeprefix(within): cells[path] for path in cells if path.startswith(within)}
 
-    def route(self, seed: int) -> Placement:
+    def route(self, seed: int) -> SeedResult:
         """Place and route what `synthesise` left."""
         step = self.chip.flow.route("top", self.chip.mhz, seed, (*self.chip.part, "-q"))
         timing = self.folder / "top.timing.json"
@@ -82,7 +82,7 @@ class Placer:
         for candidate in report["critical_paths"]:
             if clock in candidate["from"] and clock in candidate["to"]:
                 path = tuple(_arc(part) for part in candidate["path"])
-        return Placement(seed, clocks[clock]["achieved"], path)
+        return SeedResult(seed, clocks[clock]["achieved"], path)
 
     def _map(self, circuit: wiring.Component, kept: str, *rest: str) -> dict[str, Cells]:
         """Map ``circuit`` to cells, the modules ``kept`` each by itself; then run ``rest``.

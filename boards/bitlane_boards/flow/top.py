@@ -12,7 +12,7 @@ from bitlane_rtl.bus.storage import BlockRam, SinglePortRam
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.serial.serial_bridge import SerialBridge
 
-from ..board import Board, Storage
+from ..board import Board, MemoryKind
 
 __all__ = ["Top"]
 
@@ -74,10 +74,10 @@ class Top(wiring.Component):
         board, configuration = self._board, self._board.configuration
         shape = configuration.address_width, configuration.data_width, board.words
         ports = 1 + two_readers
-        if board.storage is Storage.BANKS:
+        if board.memory is MemoryKind.BANKS:
             return BankedMemory(*shape, banks=board.banks, read_ports=ports)
         memory = SharedSram(*shape, read_ports=ports)
-        if board.storage is Storage.SPRAM:
+        if board.memory is MemoryKind.SPRAM:
             storage: Any = SinglePortRam(board.words)
         else:
             storage = BlockRam(board.words, configuration.data_width)

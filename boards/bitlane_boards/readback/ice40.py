@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from bitlane_sim.pins.netlist import HIGH, LOW, Netlist, NetlistBuilder, needed_inputs
 
-from .asc import Bits, BitstreamError
+from .asc import Bitstream, BitstreamError
 from .chipdb import ChipDatabase, Tile
 from .ice40_ram import Memories
 from .routing import LogicPin, PadPin, PllPin, Routing
@@ -77,7 +77,7 @@ class Ice40Netlist:
 
 
 def extract(
-    bits: Bits, package: str, pins: Mapping[str, str], inverted: Collection[str] = ()
+    bits: Bitstream, package: str, pins: Mapping[str, str], inverted: Collection[str] = ()
 ) -> Ice40Netlist:
     """The netlist of ``bits``, with the pins of ``package`` named by ``pins``: pin by port.
 

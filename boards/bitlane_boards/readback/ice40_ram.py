@@ -14,7 +14,7 @@ from .asc import BitstreamError
 from .chipdb import Tile
 from .routing import RAM_OUT, SPRAM_OUT, SPRAM_PINS, Routing
 
-__all__ = ["Memories", "Signals"]
+__all__ = ["Memories", "WireSignals"]
 
 _RAM_BITS = 4096
 _RAM_DATA = ((range(16), 1), (range(0, 16, 2), 2), (range(1, 16, 4), 4), (range(3, 16, 8), 8))
@@ -26,7 +26,7 @@ _POWERED_BY_1 = ("8k", "5k", "u4k")
 """Devices whose PowerUp bit is 1 for a memory with power."""
 
 
-class Signals(Protocol):
+class WireSignals(Protocol):
     """What the memories are connected with."""
 
     routing: Routing
@@ -48,7 +48,7 @@ class Signals(Protocol):
 class Memories:
     """The memories in use; each is set up when one of its outputs is first asked for."""
 
-    def __init__(self, signals: Signals) -> None:
+    def __init__(self, signals: WireSignals) -> None:
         self._signals = signals
         self._outputs: dict[int, list[int]] = {}
 

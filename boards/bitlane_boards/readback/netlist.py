@@ -11,11 +11,11 @@ from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.pins import CircuitModel, GateModel, PinModel
 from bitlane_sim.pins.cells import spram_cells
 
-from ..board import Board, Family, Storage
+from ..board import Board, Family, MemoryKind
 from ..flow.platform import load_platform
 from ..flow.top import Top
 from . import ecp5, gowin
-from .asc import Bits, BitstreamError
+from .asc import Bitstream, BitstreamError
 from .ice40 import extract
 from .json_netlist import JsonNetlist, NetlistError, convert
 from .pins import board_pins
@@ -28,7 +28,7 @@ def rtl_model(board: Board) -> PinModel:
 
     Compiles it if nobody has yet, which takes a minute. Raises ``SimulationError``.
     """
-    cells = spram_cells() if board.storage is Storage.SPRAM else ""
+    cells = spram_cells() if board.memory is MemoryKind.SPRAM else ""
     model = CircuitModel(Top(board), cells=cells, description=f"{board.name}: its RTL")
     model.hidden = (
         "synthesis, placement and routing",
@@ -50,7 +50,7 @@ def bitstream_model(board: Board, path: Path) -> PinModel:
         )
     platform = load_platform(board)
     pins = board_pins(board)
-    bits = Bits.read(path)
+    bits = Bitstream.read(path)
     device, package = platform.device.lower(), platform.package.lower()
     if bits.device not in _DATABASES.get(device.removeprefix("ice40"), ()):
         raise BitlaneError(f"{path}: for an iCE40 {bits.device}; expected one for {board.title}")

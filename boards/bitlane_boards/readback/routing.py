@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .asc import Bits, BitstreamError
+from .asc import Bitstream, BitstreamError
 from .chipdb import ChipDatabase
 
 __all__ = [
@@ -80,7 +80,7 @@ class Routing:
     Raises ``BitstreamError`` for a wire that is driven twice.
     """
 
-    def __init__(self, chip: ChipDatabase, bits: Bits) -> None:
+    def __init__(self, chip: ChipDatabase, bits: Bitstream) -> None:
         self.chip, self.bits = chip, bits
         self._entries = [chip.entries(tile) for tile in range(len(chip.tiles))]
         self._driver = self._switched_on()

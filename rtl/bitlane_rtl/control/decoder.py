@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import MAX_LOOPS, RECORD, RECORD_WORDS, Mode, loop_word
 from ..configuration import Configuration
-from ..walk.loops import Command, Loops, in_lanes
+from ..walk.loops import CheckedCommand, Loops, in_lanes
 from .control_word import STREAMS, ControlWord, reads_b
 
 __all__ = ["Decoder"]
@@ -80,7 +80,7 @@ class Decoder(wiring.Component):
         Change with the words behind the eighth and with ``decode``.
     plain : ``Out(1)``
         With ``decode``, what the command will have.
-    command : ``Out(Command(configuration))``
+    command : ``Out(CheckedCommand(configuration))``
         From the cycle after ``decode`` until the next record's words are taken.
 
     Latency: 1 cycle from ``decode`` to ``command``. Throughput: a group a cycle.
@@ -111,7 +111,7 @@ class Decoder(wiring.Component):
                 "control": Out(ControlWord()),
                 "loops": Out(Loops(configuration)),
                 "plain": Out(1),
-                "command": Out(Command(configuration)),
+                "command": Out(CheckedCommand(configuration)),
             }
         )
 

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import RECORD_WORDS
 from ..configuration import Configuration
-from ..walk.loops import Command, Loops
+from ..walk.loops import CheckedCommand, Loops
 from .decoder import Decoder
 from .fetch import Fetch
 from .refusals import Refusals
@@ -58,7 +58,7 @@ class Sequencer(wiring.Component):
     idle : ``In(1)``
         Every command that was started has retired; may come late.
     loops : ``Out(Loops(configuration))``
-    o : ``Out(stream.Signature(Command(configuration)))``
+    o : ``Out(stream.Signature(CheckedCommand(configuration)))``
     interrupt : ``Out(1)``
         The command on ``o`` asks for an interrupt when it retires.
     refused : ``Out(1)``
@@ -103,7 +103,7 @@ class Sequencer(wiring.Component):
                 "walking": In(1),
                 "idle": In(1),
                 "loops": Out(Loops(configuration)),
-                "o": Out(stream.Signature(Command(configuration))),
+                "o": Out(stream.Signature(CheckedCommand(configuration))),
                 "interrupt": Out(1),
                 "refused": Out(1),
                 "code": Out(8),

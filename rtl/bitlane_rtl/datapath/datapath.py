@@ -16,10 +16,10 @@ from ..bit_unit.bit_unit import BitUnit
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, WritePort
 from ..streams.beats import ToWrite
-from ..streams.queue import Credit, Hold, Queue, Register, Skid, Slack, Wire
+from ..streams.queue import Credit, ForwardRegister, Hold, Queue, Skid, Slack, Wire
 from ..streams.stage import Stage
 from ..streams.twin import Twin
-from ..walk.loops import Command, Form, Loops
+from ..walk.loops import CheckedCommand, Form, Loops
 from ..walk.nest import Nest
 from .pairing import Pairing, Work
 from .reader import Reader
@@ -42,7 +42,7 @@ def stages(config: Configuration) -> dict[str, Stage]:
         1  follower -> splitter
         2  burst -> requests                                Skid
         3  request on the port
-        4  beat -> byte network -> moved                    Register
+        4  beat -> byte network -> moved                    ForwardRegister
         5  joiner -> words                                  Twin, credit by bursts
         7  pairing, bit unit
        10  decode -> results                                Queue, credit by beats
@@ -73,7 +73,7 @@ def stages(config: Configuration) -> dict[str, Stage]:
         # Bursts of a single run have many beats, and the memory is asked well ahead of them.
         "requests": Hold if config.single_runs else Skid,
         # At 32 bits the byte network has two steps, and 64 bytes are to be done within N + 12.
-        "moved": Wire if narrow else Register,
+        "moved": Wire if narrow else ForwardRegister,
         "words": words,
         "work": partial(Queue, depth=config.ahead, registered=config.ahead > 2),
         "operands": Skid if config.operand_registers else Wire,
@@ -98,7 +98,7 @@ class DataPath(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(Command(configuration)))``
+    i : ``In(stream.Signature(CheckedCommand(configuration)))``
         Commands, taken while earlier ones still run; every third cycle at most.
     loops : ``In(Loops(configuration))``
         Steady from the start of a command until ``walking`` is 0.
@@ -143,7 +143,7 @@ class DataPath(wiring.Component):
         read = ReadPort(configuration.address_width, configuration.data_width)
         super().__init__(
             {
-                "i": In(stream.Signature(Command(configuration))),
+                "i": In(stream.Signature(CheckedCommand(configuration))),
                 "loops": In(Loops(configuration)),
                 "read_a": Out(read),
                 **({"read_b": Out(read)} if configuration.has_b else {}),

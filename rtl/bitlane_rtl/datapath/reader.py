@@ -14,7 +14,7 @@ from ..abi import BEATS_PER_BLOCK
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, request
 from ..streams.queue import Queue
-from ..streams.stage import Buffer, Stage
+from ..streams.stage import Stage, StreamBuffer
 from ..streams.twin import Twin
 from ..walk.bursts import Splitter
 from ..walk.loops import Form, Start, Track
@@ -146,7 +146,7 @@ class Reader(wiring.Component):
         return m
 
     def _request(
-        self, m: Module, splitter: Splitter, words: Buffer, primed: Signal
+        self, m: Module, splitter: Splitter, words: StreamBuffer, primed: Signal
     ) -> stream.Interface:
         """From bursts to requests, while there is room. Returns the bursts that are open."""
         config = self._configuration

@@ -16,7 +16,7 @@ from ..configuration import Configuration
 from ..ports.memory_port import WritePort, request, write_data
 from ..streams.beats import ToWrite
 from ..streams.queue import Queue, Skid
-from ..streams.stage import Buffer, Stage
+from ..streams.stage import Stage, StreamBuffer
 from ..walk.bursts import Burst, Span, Splitter
 from ..walk.follower import Follower
 from ..walk.loops import Form, Start, Track
@@ -193,7 +193,7 @@ class Writer(wiring.Component):
         self,
         m: Module,
         bursts: stream.Interface,
-        requests: Buffer,
+        requests: StreamBuffer,
         beats: Skid,
         opened: Queue,
     ) -> Signal:

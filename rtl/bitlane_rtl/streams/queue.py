@@ -1,7 +1,7 @@
 """Queues between stages: streams in, the same streams out, in order. No arithmetic on payloads.
 
 A queue never loses, doubles, reorders or alters a payload, and no combinational path leads from
-``o.ready`` to ``i.ready`` but through `Wire` and `Register`.
+``o.ready`` to ``i.ready`` but through `Wire` and `ForwardRegister`.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Credit", "Hold", "Queue", "Register", "Skid", "Slack", "Wire"]
+__all__ = ["Credit", "ForwardRegister", "Hold", "Queue", "Skid", "Slack", "Wire"]
 
 
 class Wire(wiring.Component):
@@ -37,7 +37,7 @@ class Wire(wiring.Component):
         return m
 
 
-class Register(wiring.Component):
+class ForwardRegister(wiring.Component):
     """One entry of registers that cuts the paths of ``valid`` and ``payload``, not of ``ready``.
 
     Members

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from amaranth.hdl import ShapeLike
 
-from .queue import Hold, Queue, Register, Skid, Slack, Wire
+from .queue import ForwardRegister, Hold, Queue, Skid, Slack, Wire
 from .twin import Twin
 
-__all__ = ["Buffer", "Stage"]
+__all__ = ["Stage", "StreamBuffer"]
 
-Buffer = Wire | Register | Hold | Skid | Slack | Queue | Twin
+StreamBuffer = Wire | ForwardRegister | Hold | Skid | Slack | Queue | Twin
 """Takes payloads in at ``i``, and gives the same out at ``o``."""
 
-Stage = Callable[[ShapeLike], Buffer]
+Stage = Callable[[ShapeLike], StreamBuffer]
 """Makes a buffer for payloads of a shape."""

@@ -8,7 +8,7 @@ from amaranth.lib import data
 from ..configuration import Configuration
 from ..streams.beats import Operation
 
-__all__ = ["Command", "Form", "Loops", "Start", "Track", "in_lanes"]
+__all__ = ["CheckedCommand", "Form", "Loops", "Start", "Track", "in_lanes"]
 
 
 class Start(data.StructLayout):
@@ -42,7 +42,7 @@ class Form(data.StructLayout):
         super().__init__({"lane": 2, "out_lane": 2, "widens": 1, "ratio": 2, "y_dense": 1})
 
 
-class Command(data.StructLayout):
+class CheckedCommand(data.StructLayout):
     """What each stream and the bit unit need to know of a command.
 
     ``loops`` in use, less one. ``plain``: there is none but a run, and no stream is STRIDED.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..netlist.design import Memory, MemoryRead, PlainCell
-from ..netlist.tidy import Step
+from ..netlist.tidy import Statement
 from ..netlist.yosys import Bits
 from .scopes import Scope, place
 from .words import WORD, Words, operation, words_of
@@ -20,7 +20,7 @@ class Body:
 
     def __init__(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[Statement],
         words: Words,
         memories: Mapping[int, str],
         uses: Sequence[tuple[Bits, Scope]],
@@ -36,7 +36,7 @@ class Body:
                 words.define(_local(number, k), word)
         self._arms = place(steps, uses, root, [self._cost(step) for step in steps], dry)
 
-    def _cost(self, step: Step) -> int:
+    def _cost(self, step: Statement) -> int:
         """About how many instructions a step takes."""
         if not isinstance(step, PlainCell):
             return 2 + len(words_of(step[1].result))

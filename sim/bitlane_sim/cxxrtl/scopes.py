@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..netlist.design import CellKind, PlainCell
-from ..netlist.tidy import Step
+from ..netlist.tidy import Statement
 from ..netlist.yosys import Bits
 
 __all__ = ["Scope", "place"]
@@ -31,7 +31,7 @@ class Scope:
 
 
 def place(
-    steps: Sequence[Step],
+    steps: Sequence[Statement],
     uses: Iterable[tuple[Bits, Scope]],
     root: Scope,
     cost: Sequence[int],

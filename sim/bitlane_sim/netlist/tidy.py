@@ -17,7 +17,7 @@ from .design import (
 )
 from .yosys import Bits
 
-__all__ = ["Step", "in_order", "rewrite", "trim"]
+__all__ = ["Statement", "in_order", "rewrite", "trim"]
 
 _POINTWISE = frozenset({CellKind.AND, CellKind.OR, CellKind.XOR, CellKind.NOT})
 _CARRYING = frozenset(
@@ -25,7 +25,7 @@ _CARRYING = frozenset(
 )
 """Bits of the result depend on bits of the first operands up to their own place."""
 
-Step = PlainCell | tuple[Memory, MemoryRead]
+Statement = PlainCell | tuple[Memory, MemoryRead]
 """Something to evaluate: a cell, or a read that is not clocked."""
 
 _Source = tuple[PlainCell | StateRegister | Memory, int]
@@ -180,12 +180,12 @@ def _pick(bits: Bits, places: Sequence[int]) -> Bits:
     return tuple(bits[place] for place in places)
 
 
-def in_order(design: PlainDesign) -> list[Step]:
+def in_order(design: PlainDesign) -> list[Statement]:
     """Cells and reads that are not clocked, each after all that it depends on, near its first use.
 
     Raises ``NotPlain`` if an operation on whole words depends on its own result.
     """
-    steps: list[Step] = list(design.cells)
+    steps: list[Statement] = list(design.cells)
     steps += [(x, read) for x in design.memories for read in x.reads if not read.clocked]
     drivers = {
         bit: number
@@ -193,7 +193,7 @@ def in_order(design: PlainDesign) -> list[Step]:
         for bit in (step.result if isinstance(step, PlainCell) else step[1].result)
     }
     done: dict[int, bool] = {}
-    ordered: list[Step] = []
+    ordered: list[Statement] = []
     for root in _roots(design):
         # A number below 0 ends the step of which it is the complement.
         left = [drivers[root]] if root in drivers else []
@@ -233,7 +233,7 @@ def _roots(design: PlainDesign) -> Iterator[int]:
             yield from port.bits
 
 
-def _loop(design: PlainDesign, step: Step) -> str:
+def _loop(design: PlainDesign, step: Statement) -> str:
     result = step.result if isinstance(step, PlainCell) else step[1].result
     names = (name for name, bits in design.names.items() if not set(bits).isdisjoint(result))
     return f"combinational loop through {min(names, default='a signal without a name')}"

@@ -18,7 +18,7 @@ from bitlane_boards.area import table
 from bitlane_boards.area.chips import CHIPS
 from bitlane_boards.area.designs import DESIGNS, ON_REQUEST, Design
 from bitlane_boards.area.measure import AreaRow, measure_area
-from bitlane_boards.area.place import Arc, Placement, with_inner
+from bitlane_boards.area.place import Arc, SeedResult, with_inner
 from bitlane_boards.area.wrapper import OutOfContext
 from bitlane_boards.flow.families import Cells
 from bitlane_rtl.streams.queue import Skid
@@ -167,7 +167,7 @@ def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture
 
 def _row(design: Design, lut4: int, *clocks: float, failure: str = "") -> AreaRow:
     path = (Arc("clk-to-q", 0.5, "a"), Arc("routing", 1.5, "b"), Arc("logic", 0.25, "c"))
-    placements = [Placement(seed, mhz, path) for seed, mhz in enumerate(clocks, 1)]
+    placements = [SeedResult(seed, mhz, path) for seed, mhz in enumerate(clocks, 1)]
     cells = Cells(lut4, 2, 3, {"TRELLIS_DPR16X4": 4})
     return AreaRow(design, cells, placements, failure=failure)
 

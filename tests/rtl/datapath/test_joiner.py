@@ -10,15 +10,15 @@ from amaranth.hdl import Value
 from bitlane_rtl.abi import Lane
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.joiner import Joiner
-from bitlane_rtl.streams.queue import Register, Wire
+from bitlane_rtl.streams.queue import ForwardRegister, Wire
 from support.rtl.results import join
 from support.rtl.streams import NO_STALLS, STALLS, Source, Stalls, from_bits, simulate
 
 STAGES: dict[str, tuple[Any, int, bool]] = {
     "wire": (Wire, 0, False),
-    "register": (Register, 1, False),
+    "register": (ForwardRegister, 1, False),
     "wire, twin": (Wire, 0, True),
-    "register, twin": (Register, 1, True),
+    "register, twin": (ForwardRegister, 1, True),
 }
 """What stands behind the byte network, its latency, and whether two beats leave in a cycle."""
 SINGLE = [name for name, (_, _, twin) in STAGES.items() if not twin]

@@ -10,7 +10,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator, SimulatorContext
 
-from bitlane_rtl.streams.queue import Credit, Hold, Queue, Register, Skid, Slack, Wire
+from bitlane_rtl.streams.queue import Credit, ForwardRegister, Hold, Queue, Skid, Slack, Wire
 from support.rtl.streams import NO_STALLS, STALLS, Stalls, simulate, transfer
 
 KINDS: dict[str, tuple[Callable[[], Skid | Slack | Queue], int, int]] = {
@@ -28,7 +28,7 @@ KINDS: dict[str, tuple[Callable[[], Skid | Slack | Queue], int, int]] = {
 
 
 def run(
-    queue: Skid | Slack | Queue | Register, cycles: int, inputs: Callable, outputs: Callable
+    queue: Skid | Slack | Queue | ForwardRegister, cycles: int, inputs: Callable, outputs: Callable
 ) -> None:
     """Clock ``queue``; ``inputs()`` gives (valid, payload, o.ready) for a cycle, ``outputs(...)``
     gets (i.ready, o.valid, o.payload, level) of that same cycle."""
@@ -238,9 +238,9 @@ def test_hold_loses_doubles_and_reorders_nothing(seed: int) -> None:
     assert sink.payloads == list(range(200))
 
 
-THROUGH: dict[str, tuple[Callable[[], Wire | Register], int]] = {
+THROUGH: dict[str, tuple[Callable[[], Wire | ForwardRegister], int]] = {
     "wire": (lambda: Wire(8), 0),
-    "register": (lambda: Register(8), 1),
+    "register": (lambda: ForwardRegister(8), 1),
 }
 
 
@@ -261,7 +261,7 @@ def test_wire_and_register_lose_double_and_reorder_nothing(kind: str, stalls: St
 def test_a_full_register_takes_the_next_payload_when_its_own_goes() -> None:
     found: list[tuple[int, int, int]] = []
     feed = iter([(1, 1, 0), (1, 2, 0), (1, 2, 1)])
-    run(Register(8), 3, lambda: next(feed), lambda *seen: found.append(seen[:3]))
+    run(ForwardRegister(8), 3, lambda: next(feed), lambda *seen: found.append(seen[:3]))
     assert [ready for ready, _, _ in found] == [1, 0, 1]
     assert [(valid, payload) for _, valid, payload in found[1:]] == [(1, 1), (1, 1)]
 
@@ -284,7 +284,7 @@ class Credited(wiring.Component):
         m.submodules.first = first = Wire(8)
         queue = Queue(8, self._depth, credit=True, registered=self._registered)
         source = first.o
-        for unit in (*(Register(8) for _ in range(self._way)), queue):
+        for unit in (*(ForwardRegister(8) for _ in range(self._way)), queue):
             m.submodules += unit
             wiring.connect(m, source, unit.i)
             source = unit.o

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bitlane_boards.readback.asc import Bits
+from bitlane_boards.readback.asc import Bitstream
 from bitlane_boards.readback.ice40 import LUT_BITS, LogicCell
 from bitlane_sim.pins.netlist import FlippedRow
 
@@ -46,7 +46,7 @@ def random_flips(cells: Sequence[LogicCell], count: int, seed: int) -> list[Flip
 
 
 @contextmanager
-def flipped(bits: Bits, flip: Flip) -> Iterator[Bits]:
+def flipped(bits: Bitstream, flip: Flip) -> Iterator[Bitstream]:
     """``bits`` with ``flip`` in them; it is taken back in the end."""
     tile = bits.tiles[flip.cell.x, flip.cell.y]
     tile[flip.place] ^= 1
@@ -56,7 +56,7 @@ def flipped(bits: Bits, flip: Flip) -> Iterator[Bits]:
         tile[flip.place] ^= 1
 
 
-def write_flipped(bits: Bits, flip: Flip, path: Path) -> None:
+def write_flipped(bits: Bitstream, flip: Flip, path: Path) -> None:
     """The bitstream with ``flip`` in it, packed, to ``path``."""
     with flipped(bits, flip):
         bits.write(path)

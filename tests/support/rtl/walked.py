@@ -11,7 +11,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.datapath import stages
 from bitlane_rtl.datapath.reader import Reader
 from bitlane_rtl.datapath.writer import Writer
-from bitlane_rtl.walk.loops import Command, Form, Loops
+from bitlane_rtl.walk.loops import CheckedCommand, Form, Loops
 from bitlane_rtl.walk.nest import STREAMS, Nest
 from support.rtl.streams import to_bits
 from support.rtl.walks import Walk, loop_constants
@@ -40,7 +40,7 @@ class Walked(wiring.Component):
         self._others = {each: members[each] for each in members if each not in _WALK}
         super().__init__(
             {
-                "commands": In(stream.Signature(Command(configuration))),
+                "commands": In(stream.Signature(CheckedCommand(configuration))),
                 "loops": In(Loops(configuration)),
                 **self._others,
             }

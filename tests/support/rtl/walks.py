@@ -98,7 +98,7 @@ def walked_steps(counts: list[int], strided: bool) -> list[dict[str, int]]:
 
 
 def command_constant(configuration: Configuration, a: Walk, b: Walk, y: Walk) -> dict[str, Any]:
-    """A constant of ``Command(configuration)``, without what the bit unit needs."""
+    """A constant of ``CheckedCommand(configuration)``, without what the bit unit needs."""
     dense = all(walk.mode is not Mode.STRIDED for walk in (a, b, y))
     return {
         "a": a.start(configuration, y),

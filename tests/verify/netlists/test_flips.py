@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from bitlane_boards import boards
-from bitlane_boards.readback.asc import Bits
+from bitlane_boards.readback.asc import Bitstream
 from bitlane_boards.readback.ice40 import extract
 from bitlane_boards.readback.pins import board_pins
 from bitlane_sim.evaluator import SimulationError
@@ -32,7 +32,7 @@ def test_flipped_bits_that_can_be_seen_are_caught(
 ) -> None:
     board = boards()[NAME]
     pins = {role: pin.place for role, pin in board_pins(board).items()}
-    found = extract(Bits.read(built(board) / f"{NAME}.bin"), PACKAGE, pins)
+    found = extract(Bitstream.read(built(board) / f"{NAME}.bin"), PACKAGE, pins)
     flips = random_flips(found.cells, COUNT, seed=1)
     tables = [flip.table for flip in flips]
 
