@@ -6,10 +6,12 @@ from random import Random
 import numpy as np
 import pytest
 
+from bitlane import dml
 from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from bitlane.errors import BitlaneError, LinkError
 from bitlane.links import serial_link
+from bitlane.links.serial_link import SerialLink
 from bitlane_rtl.abi import CONTROL_BASE, register
 from support.board.driver import DriverDevice
 from support.board.line import ModelPort, Noise, connected
@@ -50,6 +52,38 @@ def test_jobs_on_a_quiet_line() -> None:
         job(device, 1)
         assert device.description == "model board"
     assert (board.repetitions, board.damaged) == (0, 0)
+
+
+def test_a_list_of_dispatches_takes_few_round_trips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """50 XORs of 4 KiB on a board of 16 slots: whole rings of commands, each with its doorbell."""
+    size, number = 4096, 50
+    tensor = dml.BufferTensorDesc(dml.DataType.UINT8, [size])
+    board = BoardModel(DriverDevice())
+    with device_on(ModelPort(board)) as device, dml.Device(device) as face:
+        operator = face.compile_operator(
+            face.create_operator(dml.ElementWiseBitXorOperatorDesc(tensor, tensor, tensor))
+        )
+        recorder, commands = face.create_command_recorder(), face.create_command_list()
+        initializer = face.create_operator_initializer([operator])
+        recorder.record_dispatch(commands, initializer, face.create_binding_table(initializer))
+        a, b, *results = (face.create_buffer(size) for _ in range(2 + number))
+        first, second = np.random.default_rng(1).integers(0, 256, (2, size), np.uint8)
+        a.write(first)
+        b.write(second)
+        for result in results:
+            table = face.create_binding_table(operator)
+            table.bind_inputs([dml.BufferBinding(a), dml.BufferBinding(b)])
+            table.bind_outputs([dml.BufferBinding(result)])
+            recorder.record_dispatch(commands, operator, table)
+        trips: list[object] = []
+        link = device.driver.link
+        assert isinstance(link, SerialLink)
+        converse = link._converse
+        monkeypatch.setattr(link, "_converse", lambda cuts: trips.append(cuts) or converse(cuts))
+        face.execute(commands)
+        assert len(trips) <= 8
+        for result in results:
+            np.testing.assert_array_equal(result.read(), first ^ second)
 
 
 @pytest.mark.parametrize("rate", [1 / 2000, 1 / 200])
