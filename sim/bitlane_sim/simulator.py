@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from bitlane_rtl.configuration import Configuration
 
 from .cxxrtl.model import CxxrtlEvaluator
-from .cxxrtl.toolchain import find_compiler, yosys_version
 from .evaluator import Clock, Drive, Evaluator, Get, Item, Prepared, RunUntil, Set, SimulationError
 from .memory.control import Hang, Response
 from .monitor.monitor import Where
 from .monitor.rules import Violation
 from .pysim import PysimEvaluator
 from .system import STORAGE_BUFFER, System
+from .toolchain import find_compiler, yosys_version
 
 __all__ = ["EVALUATORS", "Report", "Simulator", "choose_evaluator"]
 

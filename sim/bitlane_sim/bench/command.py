@@ -8,9 +8,9 @@ from pathlib import Path
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers, whole_number
 
-from ..cxxrtl.toolchain import find_compiler
 from ..evaluator import SimulationError
 from ..simulator import EVALUATORS, choose_evaluator
+from ..toolchain import find_compiler
 from . import cycles
 from .contract import measure
 from .profile import measure_profile

@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from ..cache import cached
 from ..circuit import Circuit
-from ..cxxrtl.cache import cached
 from ..cxxrtl.compile import Library, own_sources
-from ..cxxrtl.toolchain import find_compiler, yosys_version
 from ..evaluator import SimulationError, StorageAccess, StoragePort
 from ..export.verilog import verilog
 from ..netlist.plain import CLOCK, plain
 from ..netlist.yosys import YosysPort, flat_netlist
+from ..toolchain import find_compiler, yosys_version
 
 __all__ = ["build_verilated", "verilator_folder"]
 
@@ -137,7 +137,7 @@ def build_verilated(
     root, compiler = verilator_folder(), find_compiler()
     netlist = circuit.netlist + cells
     glue = _glue(circuit.widths, circuit.outputs, storage)
-    own = own_sources("cxxrtl", "export", "netlist")
+    own = own_sources("cxxrtl", "export", "netlist", "toolchain.py")
     versions = [importlib.metadata.version("verilator"), yosys_version(), compiler.version]
     parts = [netlist, glue, *own, *versions, *compiler.command, *_VERILATOR, *_COMPILER]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from ..cache import cached
 from ..circuit import CLOCK, Circuit
 from ..evaluator import SimulationError, StoragePort
 from ..netlist.design import NotPlain
 from ..netlist.plain import plain
 from ..netlist.yosys import flat_netlist
-from .cache import cached
+from ..toolchain import cxxrtl_headers, find_compiler, run_yosys, yosys_version
 from .program import program
 from .source import cxxrtl_glue, mangle, program_glue
-from .toolchain import cxxrtl_headers, find_compiler, run_yosys, yosys_version
 
 __all__ = ["FeedbackWarning", "Library", "build", "own_sources"]
 
@@ -98,7 +98,7 @@ def build(
     key = _key(
         netlist,
         str(storage),
-        *own_sources("cxxrtl", "netlist"),
+        *own_sources("cxxrtl", "netlist", "toolchain.py"),
         *compiler.command,
         compiler.version,
         *flags,
@@ -140,10 +140,11 @@ def build(
     return library
 
 
-def own_sources(*folders: str) -> list[str]:
-    """The Python and C++ in ``folders`` of this package: what is built depends on how it is."""
+def own_sources(*names: str) -> list[str]:
+    """The Python and C++ in files and folders of this package: what is built depends on it."""
     root = Path(str(files(_PACKAGE)))
-    paths = [path for folder in folders for path in (root / folder).iterdir()]
+    places = [root / name for name in names]
+    paths = [path for place in places for path in ([place] if place.is_file() else place.iterdir())]
     return [
         path.read_text(encoding="utf-8") for path in sorted(paths) if path.suffix in (".py", ".h")
     ]

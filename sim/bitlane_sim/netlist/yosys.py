@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..cxxrtl.toolchain import run_yosys
+from ..toolchain import run_yosys
 
 __all__ = ["Bits", "YosysCell", "YosysNetlist", "YosysPort", "flat_netlist"]
 

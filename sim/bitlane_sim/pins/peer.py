@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cxxrtl.cache import cached
-from ..cxxrtl.toolchain import find_compiler
+from ..cache import cached
 from ..evaluator import SimulationError
+from ..toolchain import find_compiler
 from .model import Entry
 
 __all__ = ["Stop", "UartPeer", "compile_library"]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..evaluator import SimulationError
+from .evaluator import SimulationError
 
 __all__ = [
     "COMPILER_VARIABLE",
