@@ -153,6 +153,11 @@ class Configuration:
         return any(op.reads_b for op in self.ops)
 
     @property
+    def two_ports(self) -> bool:
+        """Whether B has a memory port of its own."""
+        return self.has_b and self.read_ports == 2
+
+    @property
     def splits_lanes(self) -> bool:
         """Whether any operation depends on the lane."""
         return any(op.splits_lanes for op in self.ops)

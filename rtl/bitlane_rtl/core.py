@@ -40,7 +40,7 @@ class Core(wiring.Component):
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
         width, data_width = configuration.address_width, configuration.data_width
-        self._two = configuration.has_b and configuration.read_ports == 2
+        self._two = configuration.two_ports
         super().__init__(
             {
                 "m_axi": Out(Axi4(width, data_width)),

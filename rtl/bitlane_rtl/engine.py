@@ -91,7 +91,7 @@ class Engine(wiring.Component):
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
         read = ReadPort(configuration.address_width, configuration.data_width)
-        two = configuration.has_b and configuration.read_ports == 2
+        two = configuration.two_ports
         super().__init__(
             {
                 "control": Out(ControlPort()),

@@ -8,15 +8,15 @@ from amaranth.hdl import ClockDomain, Elaboratable, Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from .elaborated import CLOCK, Elaborated
 from .evaluator import SimulationError
 
-__all__ = ["CLOCK", "RESET", "Circuit"]
+__all__ = ["RESET", "Circuit"]
 
-CLOCK = "clk"
 RESET = "rst"
 
 
-class Circuit(Elaboratable):
+class Circuit(Elaboratable, Elaborated):
     """A top level that gives ``component`` the domain ``sync``, and flat names to its ports.
 
     Ports are named like in Amaranth's own output: the path of a member joined by ``__``. Members
@@ -60,13 +60,20 @@ class Circuit(Elaboratable):
             setattr(self, name, value)
 
     @property
-    def widths(self) -> dict[str, int]:
-        """Bits of every input and output."""
-        return {name: len(value) for name, value in {**self.inputs, **self.outputs}.items()}
+    def input_widths(self) -> dict[str, int]:
+        return {name: len(value) for name, value in self.inputs.items()}
+
+    @property
+    def output_widths(self) -> dict[str, int]:
+        return {name: len(value) for name, value in self.outputs.items()}
+
+    @property
+    def netlist(self) -> str:
+        return self._netlist
 
     @cached_property
-    def netlist(self) -> str:
-        """All of it as RTLIL. Written once: for a whole system that takes a second."""
+    def _netlist(self) -> str:
+        # Written once: for a whole system that takes a second.
         text: str = rtlil.convert(self, emit_src=False)
         return text
 

@@ -1,10 +1,10 @@
 """The simulated system with a Python face: memory, control, clock, settings, measurements."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,20 +12,26 @@ from numpy.typing import NDArray
 from bitlane_rtl.configuration import Configuration
 
 from .cxxrtl.model import CxxrtlEvaluator
+from .elaboration import elaborated_system
 from .evaluator import Clock, Drive, Evaluator, Get, Item, Prepared, RunUntil, Set, SimulationError
-from .memory.control import Hang, Response
-from .monitor.monitor import Where
-from .monitor.rules import Violation
-from .pysim import PysimEvaluator
-from .system import STORAGE_BUFFER, System
+from .interface import (
+    STORAGE_BUFFER,
+    Hang,
+    Response,
+    Violation,
+    Where,
+    measured_channels,
+    storage_ports,
+)
 from .toolchain import find_compiler, yosys_version
 
-__all__ = ["EVALUATORS", "Report", "Simulator", "choose_evaluator"]
+if TYPE_CHECKING:
+    from .elaborated import Elaborated
+    from .system import System
 
-EVALUATORS: Mapping[str, Callable[..., Evaluator]] = {
-    "cxxrtl": CxxrtlEvaluator,
-    "pysim": PysimEvaluator,
-}
+__all__ = ["EVALUATORS", "Report", "Simulator", "choose_evaluator", "load_evaluator"]
+
+EVALUATORS = ("cxxrtl", "pysim")
 
 _ACCESS_LIMIT = 1000
 """Cycles in which the control window answers; it needs a handful."""
@@ -47,6 +53,16 @@ def choose_evaluator() -> str:
     return "cxxrtl"
 
 
+def load_evaluator(name: str) -> Callable[..., Evaluator]:
+    """What makes the evaluator that ``EVALUATORS`` names of a circuit."""
+    if name == "cxxrtl":
+        return CxxrtlEvaluator
+    # All of Amaranth, which nobody else needs here.
+    from .pysim import PysimEvaluator
+
+    return PysimEvaluator
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What the monitor saw on one channel since ``clear_monitor``; see ``ChannelReport``."""
@@ -57,9 +73,11 @@ class Report:
     last: int
 
 
-@lru_cache(maxsize=16)
-def _system(configuration: Configuration) -> System:
-    """The same one for the same configuration, so that it is turned into a netlist once."""
+def _circuit(configuration: Configuration, *, known: bool) -> "Elaborated | System":
+    if known:
+        return elaborated_system(configuration)
+    from .system import System
+
     return System(configuration)
 
 
@@ -70,7 +88,8 @@ class Simulator:
     ----------
     configuration : Configuration
     evaluator : str or callable
-        A name in ``EVALUATORS``, or what is called like those.
+        A name in ``EVALUATORS``, or what is called like those, with a `System`. For cxxrtl the
+        circuit is that of the source files, whatever has been done to the modules.
     vcd : path or None
         Where waveforms go.
 
@@ -92,11 +111,14 @@ class Simulator:
     ) -> None:
         self.configuration = configuration
         self.memory: NDArray[np.uint8] = np.zeros(configuration.memory_bytes, np.uint8)
-        system = _system(configuration)
-        self.channels = list(system.channels)
-        make = EVALUATORS[evaluator] if isinstance(evaluator, str) else evaluator
+        two = configuration.two_ports
+        self.channels = measured_channels(two=two)
+        make = load_evaluator(evaluator) if isinstance(evaluator, str) else evaluator
         self.evaluator = make(
-            system, storage=system.storage, buffers={STORAGE_BUFFER: self.memory}, vcd=vcd
+            _circuit(configuration, known=evaluator == "cxxrtl"),
+            storage=storage_ports(two=two),
+            buffers={STORAGE_BUFFER: self.memory},
+            vcd=vcd,
         )
         # How many cycles fit in a slice; found while running.
         self._slice = 64

@@ -10,18 +10,15 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
 
 from .control_manager import ControlAccess, ControlManager
-from .evaluator import StorageAccess, StoragePort
+from .evaluator import StorageAccess
+from .interface import Violation, Where, measured_channels, storage_ports
 from .memory.address_range import AddressRange
 from .memory.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
 from .memory.control import MemoryControl
 from .monitor.measure import COUNTER_BITS, ChannelReport
-from .monitor.monitor import CHANNELS, Monitor, Where
-from .monitor.rules import Violation
+from .monitor.monitor import Monitor
 
-__all__ = ["STORAGE_BUFFER", "System"]
-
-STORAGE_BUFFER = "memory"
-"""Name of the buffer that the storage ports of a system use."""
+__all__ = ["System"]
 
 
 class System(wiring.Component):
@@ -72,16 +69,15 @@ class System(wiring.Component):
 
     def __init__(self, configuration: Configuration, addresses: AddressRange | None = None) -> None:
         self.configuration = configuration
-        self.two = configuration.has_b and configuration.read_ports == 2
-        self.channels = [name for name in CHANNELS if self.two or not name.endswith("_b")]
+        self.two = configuration.two_ports
+        self.channels = measured_channels(two=self.two)
         self._addresses = addresses or AddressRange(
             configuration.address_width,
             configuration.data_width,
             configuration.memory_base,
             configuration.memory_bytes,
         )
-        self.storage = [_storage(name) for name in ("read", *(("read_b",) if self.two else ()))]
-        self.storage.append(_storage("write"))
+        self.storage = storage_ports(two=self.two)
         members = {
             "control": In(ControlAccess()),
             "irq": Out(1),
@@ -130,15 +126,3 @@ class System(wiring.Component):
         for name in self.channels:
             wiring.connect(m, getattr(monitor, name), wiring.flipped(getattr(self, name)))
         return m
-
-
-def _storage(name: str) -> StoragePort:
-    writes = name == "write"
-    return StoragePort(
-        buffer=STORAGE_BUFFER,
-        access=StorageAccess.WRITE if writes else StorageAccess.READ,
-        enable=f"{name}__enable",
-        address=f"{name}__address",
-        data=f"{name}__data",
-        mask=f"{name}__mask" if writes else "",
-    )

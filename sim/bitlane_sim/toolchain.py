@@ -8,7 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ __all__ = [
     "Compiler",
     "cxxrtl_headers",
     "find_compiler",
+    "run_program",
     "run_yosys",
     "yosys_version",
 ]
@@ -46,15 +47,20 @@ class Compiler:
 
     def run(self, arguments: Sequence[str]) -> None:
         """Compile. Raises ``SimulationError`` with the compiler's first error."""
-        done = _run(self.name, [*self.command, *arguments])
+        done = run_program(self.name, [*self.command, *arguments])
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if "error" in line.lower()]
             reason = (lines or done.stderr.splitlines() or ["no message"])[0].strip()
             raise SimulationError(f"{self.name} failed with status {done.returncode}: {reason}")
 
 
-def _run(
-    name: str, command: Sequence[str], script: str | None = None, folder: Path | None = None
+def run_program(
+    name: str,
+    command: Sequence[str],
+    *,
+    script: str | None = None,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> "subprocess.CompletedProcess[str]":
     """Run a program to its end. Raises ``SimulationError`` if it does not come in time."""
     try:
@@ -62,6 +68,7 @@ def _run(
             command,
             input=script,
             cwd=folder,
+            env=environment,
             capture_output=True,
             encoding="utf-8",
             errors="replace",
@@ -128,7 +135,7 @@ def run_yosys(script: str, folder: Path) -> str:
     Raises ``SimulationError`` with Yosys's own message.
     """
     command = [sys.executable, "-m", _YOSYS, "-Q", "-T", "-"]
-    done = _run("Yosys", command, script, folder)
+    done = run_program("Yosys", command, script=script, folder=folder)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise SimulationError(f"Yosys failed with status {done.returncode}: {reason}")

@@ -7,8 +7,8 @@ import pytest
 
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
 from bitlane_sim.evaluator import Evaluator
+from bitlane_sim.interface import Hang, Response
 from bitlane_sim.memory.address_range import AddressRange
-from bitlane_sim.memory.control import Hang, Response
 from bitlane_sim.pysim import PysimEvaluator
 from support.sim.manager import Manager, manage
 

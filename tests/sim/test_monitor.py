@@ -7,8 +7,8 @@ import pytest
 
 from bitlane_rtl.abi import register
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
-from bitlane_sim.monitor.monitor import Monitor, Where
-from bitlane_sim.monitor.rules import Violation
+from bitlane_sim.interface import Violation, Where
+from bitlane_sim.monitor.monitor import Monitor
 
 SIZE, INCR = 3, 1
 

@@ -18,9 +18,8 @@ from bitlane_rtl.abi import CONTROL_BASE, IDENTITY, Lane, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
 from bitlane_sim.evaluator import SimulationError
+from bitlane_sim.interface import Hang, Response, Violation
 from bitlane_sim.link import SimulatorLink
-from bitlane_sim.memory.control import Hang, Response
-from bitlane_sim.monitor.rules import Violation
 from bitlane_sim.simulator import Simulator
 
 SMALL = Configuration(

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Lane, Mode, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from bitlane_sim.interface import STORAGE_BUFFER
 from bitlane_sim.simulator import Simulator
-from bitlane_sim.system import STORAGE_BUFFER
 from support.models.record import Record
 from support.rtl.records import Task, pack, reseal
 from support.rtl.walks import Walk, random_walk

@@ -16,7 +16,7 @@ from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.control_port import ControlPort
 
 from ..evaluator import Clock, Evaluator, Set, SimulationError, StorageAccess, StoragePort
-from ..simulator import EVALUATORS
+from ..simulator import load_evaluator
 from .job import move
 
 __all__ = ["SramSystem", "three_streams"]
@@ -113,7 +113,7 @@ def three_streams(width: int, evaluator: str) -> float:
     size = _MEMORY // 4
     memory = np.random.default_rng(0).integers(0, 256, _MEMORY, np.uint8)
     expected = memory[:size] ^ memory[size : 2 * size]
-    run = EVALUATORS[evaluator](SramSystem(width), storage=_STORAGE, buffers={"memory": memory})
+    run = load_evaluator(evaluator)(SramSystem(width), storage=_STORAGE, buffers={"memory": memory})
     try:
         words = encode(move(Op.XOR, size, 0, size, 2 * size), interrupt=True).tolist()
         writes = [(RING_OFFSET + 4 * number, word) for number, word in enumerate(words)]

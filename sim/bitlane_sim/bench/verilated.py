@@ -15,17 +15,19 @@ from importlib.resources import files
 from pathlib import Path
 
 from ..cache import cached
-from ..circuit import Circuit
-from ..cxxrtl.compile import Library, own_sources
+from ..cxxrtl.compile import Library
+from ..elaborated import CLOCK, Elaborated
 from ..evaluator import SimulationError, StorageAccess, StoragePort
 from ..export.verilog import verilog
-from ..netlist.plain import CLOCK, plain
+from ..netlist.plain import plain
 from ..netlist.yosys import YosysPort, flat_netlist
+from ..sources import source_digest
 from ..toolchain import find_compiler, yosys_version
 
 __all__ = ["build_verilated", "verilator_folder"]
 
 _DRIVER = Path(str(files("bitlane_sim"))) / "cxxrtl"
+_OWN = ("cxxrtl", "export", "netlist", "toolchain")
 _VERILATOR = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-timing")
 _COMPILER = (
     "-std=c++17",
@@ -122,7 +124,7 @@ def verilator_folder() -> Path:
 
 
 def build_verilated(
-    circuit: Circuit,
+    circuit: Elaborated,
     storage: Sequence[StoragePort] = (),
     *,
     waveform: bool = False,
@@ -135,11 +137,11 @@ def build_verilated(
     if waveform:
         raise SimulationError("Verilator's model writes no waveforms here")
     root, compiler = verilator_folder(), find_compiler()
-    netlist = circuit.netlist + cells
-    glue = _glue(circuit.widths, circuit.outputs, storage)
-    own = own_sources("cxxrtl", "export", "netlist", "toolchain.py")
+    glue = _glue(circuit.widths, circuit.output_widths, storage)
+    own = [source_digest(f"bitlane_sim.{name}") for name in _OWN]
     versions = [importlib.metadata.version("verilator"), yosys_version(), compiler.version]
-    parts = [netlist, glue, *own, *versions, *compiler.command, *_VERILATOR, *_COMPILER]
+    parts = [circuit.digest, cells, glue, *own, *versions]
+    parts += [*compiler.command, *_VERILATOR, *_COMPILER]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     fresh = False
 
@@ -147,7 +149,9 @@ def build_verilated(
         nonlocal fresh
         fresh = True
         started = time.monotonic()
-        (folder / "top.v").write_text(_verilog(netlist, list(circuit.widths)), encoding="utf-8")
+        (folder / "top.v").write_text(
+            _verilog(circuit.netlist + cells, list(circuit.widths)), encoding="utf-8"
+        )
         (folder / "library.cc").write_text(glue, encoding="utf-8")
         _verilate(root, folder)
         sources = ["library.cc", *sorted(path.name for path in folder.glob("Vtop*.cpp"))]

@@ -17,21 +17,26 @@ from importlib.resources import files
 from pathlib import Path
 
 from ..cache import cached
-from ..circuit import CLOCK, Circuit
+from ..elaborated import CLOCK, Elaborated
 from ..evaluator import SimulationError, StoragePort
 from ..netlist.design import NotPlain
 from ..netlist.plain import plain
 from ..netlist.yosys import flat_netlist
+from ..sources import source_digest
 from ..toolchain import cxxrtl_headers, find_compiler, run_yosys, yosys_version
 from .program import program
 from .source import cxxrtl_glue, mangle, program_glue
 
-__all__ = ["FeedbackWarning", "Library", "build", "own_sources"]
+__all__ = ["FeedbackWarning", "Library", "build"]
 
 _PACKAGE = "bitlane_sim"
 _KIND = "cxxrtl"
 _LIBRARY = "model.so"
 _ABOUT = "about.json"
+
+_WRITERS = ("bitlane_sim.cxxrtl", "bitlane_sim.netlist", "bitlane_sim.toolchain")
+_LOADED = source_digest(*_WRITERS)
+"""What runs here. The files may be newer, and the compiler reads the headers as they are."""
 
 _FLAGS = (
     "-std=c++17",
@@ -79,7 +84,7 @@ class Library:
 
 
 def build(
-    circuit: Circuit,
+    circuit: Elaborated,
     storage: Sequence[StoragePort] = (),
     *,
     waveform: bool = False,
@@ -93,12 +98,14 @@ def build(
     the circuit has other clock edges than the rising ones of ``sync``.
     """
     compiler = find_compiler()
-    netlist = circuit.netlist + cells
     flags = (*_FLAGS, *(("-DDRIVER_WAVEFORM",) if waveform else ()))
     key = _key(
-        netlist,
+        circuit.digest,
+        cells,
+        str(circuit.widths),
         str(storage),
-        *own_sources("cxxrtl", "netlist", "toolchain.py"),
+        _LOADED,
+        source_digest(*_WRITERS),
         *compiler.command,
         compiler.version,
         *flags,
@@ -115,7 +122,7 @@ def build(
         started = time.monotonic()
         work = folder / "work"
         work.mkdir()
-        writer, slow = _write(work, circuit, storage, netlist, waveform)
+        writer, slow = _write(work, circuit, storage, circuit.netlist + cells, waveform)
         includes = (work, cxxrtl_headers(), Path(str(files(_PACKAGE))) / "cxxrtl")
         paths = ["-o", str(folder / _LIBRARY), str(work / "library.cc")]
         compiler.run([*flags, *(f"-I{path}" for path in includes), *paths])
@@ -140,16 +147,6 @@ def build(
     return library
 
 
-def own_sources(*names: str) -> list[str]:
-    """The Python and C++ in files and folders of this package: what is built depends on it."""
-    root = Path(str(files(_PACKAGE)))
-    places = [root / name for name in names]
-    paths = [path for place in places for path in ([place] if place.is_file() else place.iterdir())]
-    return [
-        path.read_text(encoding="utf-8") for path in sorted(paths) if path.suffix in (".py", ".h")
-    ]
-
-
 def _key(*parts: str) -> str:
     digest = hashlib.sha256()
     for part in parts:
@@ -158,7 +155,7 @@ def _key(*parts: str) -> str:
 
 
 def _write(
-    folder: Path, circuit: Circuit, storage: Sequence[StoragePort], netlist: str, waveform: bool
+    folder: Path, circuit: Elaborated, storage: Sequence[StoragePort], netlist: str, waveform: bool
 ) -> tuple[str, list[str]]:
     """Write ``library.cc`` and what it includes.
 
@@ -187,12 +184,12 @@ def _write(
     return f"Yosys ({reason})", [] if waveform else _slow_wires(log)
 
 
-def _program(circuit: Circuit, storage: Sequence[StoragePort], netlist: str) -> str:
+def _program(circuit: Elaborated, storage: Sequence[StoragePort], netlist: str) -> str:
     """The source of a library without CXXRTL. Raises ``NotPlain`` if that cannot be."""
     design = plain(flat_netlist(netlist))
     messages = [check.message for check in design.checks]
     text, variables = program(design, storage)
-    return program_glue(text, variables, circuit.widths, circuit.outputs, storage, messages)
+    return program_glue(text, variables, circuit.widths, circuit.output_widths, storage, messages)
 
 
 def _check_edges(model: str) -> bool:

@@ -5,13 +5,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from amaranth.hdl import Elaboratable
-from amaranth.lib import wiring
 
-from ..circuit import Circuit
+from ..elaborated import Elaborated
 from ..evaluator import (
     Batch,
     Buffers,
@@ -29,6 +27,9 @@ from ..evaluator import (
 )
 from .compile import Library, build
 
+if TYPE_CHECKING:
+    from amaranth.hdl import Elaboratable
+
 __all__ = ["CxxrtlEvaluator"]
 
 _SET, _GET, _STEP, _UNTIL = range(4)
@@ -39,6 +40,8 @@ _INSTRUCTION = np.dtype(
 
 class CxxrtlEvaluator(Evaluator):
     """Evaluator over compiled C++. Waveforms go to ``vcd`` if it is given; that build is slower.
+
+    ``component`` is elaborated, unless it has been: `ElaboratedSystem` is known without Amaranth.
 
     The C++ comes from a writer of our own, or from Yosys' CXXRTL where that one cannot do it:
     ``description`` says so.
@@ -58,7 +61,7 @@ class CxxrtlEvaluator(Evaluator):
 
     def __init__(
         self,
-        component: wiring.Component | Elaboratable,
+        component: "Elaborated | Elaboratable",
         *,
         storage: Sequence[StoragePort] = (),
         buffers: Buffers | None = None,
@@ -71,9 +74,9 @@ class CxxrtlEvaluator(Evaluator):
         if vcd is not None:
             # Before the long build, and because the model has no way to say why it cannot open it.
             Path(vcd).write_bytes(b"")
-        circuit = _circuit(component)
+        circuit = component if isinstance(component, Elaborated) else _circuit(component)
         self.widths = circuit.widths
-        self._inputs = set(circuit.inputs)
+        self._inputs = set(circuit.input_widths)
         self._numbers = {name: number for number, name in enumerate(self.widths)}
         self._storage = tuple(storage)
         # The model holds pointers into these arrays; they must live as long as it does.
@@ -271,8 +274,10 @@ class CxxrtlEvaluator(Evaluator):
 
 
 @lru_cache(maxsize=16)
-def _circuit(component: wiring.Component | Elaboratable) -> Circuit:
+def _circuit(component: "Elaboratable") -> Elaborated:
     """The same one for the same component, so that its netlist is written once."""
+    from ..circuit import Circuit
+
     return Circuit(component)
 
 

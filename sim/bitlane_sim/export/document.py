@@ -34,7 +34,7 @@ def _names(members: Iterable[abi.Op | abi.Mode]) -> str:
 
 def _parameters(configuration: Configuration) -> list[tuple[str, str]]:
     first, last = configuration.memory_base, configuration.memory_last
-    two = configuration.has_b and configuration.read_ports == 2
+    two = configuration.two_ports
     reads = f"{configuration.bursts} bursts and {configuration.fifo_beats} beats"
     return [
         ("Data width", f"{configuration.data_width} bits"),

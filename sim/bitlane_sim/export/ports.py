@@ -6,8 +6,8 @@ there: identifiers, LOCK, QOS and REGION, all 0. Identifiers that come back are 
 
 from collections.abc import Iterator
 
+from ..elaborated import CLOCK
 from ..netlist.design import PlainDesign
-from ..netlist.plain import CLOCK
 from ..netlist.yosys import YosysPort
 
 __all__ = ["conventional_ports"]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from ..elaborated import CLOCK
 from ..netlist.design import (
     Memory,
     MemoryRead,
@@ -18,7 +19,6 @@ from ..netlist.design import (
     Start,
     StateRegister,
 )
-from ..netlist.plain import CLOCK
 from ..netlist.tidy import in_order
 from ..netlist.yosys import Bits
 from .expressions import constant, expression, joined

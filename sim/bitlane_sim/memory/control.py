@@ -1,29 +1,9 @@
 """How the memory is told to behave: the signature of its settings. No behaviour."""
 
-from enum import IntEnum
-
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
-__all__ = ["Hang", "MemoryControl", "Response"]
-
-
-class Response(IntEnum):
-    """AXI4 responses (A3.4.4)."""
-
-    OKAY = 0
-    SLVERR = 2
-    DECERR = 3
-
-
-class Hang(IntEnum):
-    """How a channel pair stops working."""
-
-    NONE = 0
-    NO_ANSWER = 1
-    """Requests and data are accepted; no answer begins until the hang is over."""
-    NO_ACCEPT = 2
-    """Nothing more is accepted; what was accepted before is answered."""
+__all__ = ["MemoryControl"]
 
 
 class MemoryControl(wiring.Signature):

@@ -1,6 +1,5 @@
 """The monitor of the simulated system: times for benchmarks, and rules that end a run."""
 
-from enum import IntEnum
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal
@@ -11,21 +10,11 @@ from bitlane_rtl.abi import register
 from bitlane_rtl.bus.axi4 import Axi4
 from bitlane_rtl.bus.axi4_lite import Axi4Lite
 
+from ..interface import Violation, Where, measured_channels
 from .measure import COUNTER_BITS, Channel, ChannelReport
-from .rules import ReadRules, Violation, WriteRules, watched
+from .rules import ReadRules, WriteRules, watched
 
-__all__ = ["CHANNELS", "Monitor", "Where"]
-
-CHANNELS = ("aw", "w", "b", "ar", "r", "ar_b", "r_b", "doorbell")
-"""Channels that are measured; ``ar_b`` and ``r_b`` only with two read ports."""
-
-
-class Where(IntEnum):
-    """The part of the bus in which a rule was broken."""
-
-    WRITE = 0
-    READ_A = 1
-    READ_B = 2
+__all__ = ["Monitor"]
 
 
 class Monitor(wiring.Component):
@@ -66,7 +55,7 @@ class Monitor(wiring.Component):
     def __init__(self, address_width: int, data_width: int, *, two: bool) -> None:
         self._widths = address_width, data_width
         self._two = two
-        self.channels = [name for name in CHANNELS if two or not name.endswith("_b")]
+        self.channels = measured_channels(two=two)
         members = {
             "axi": In(watched(Axi4(*self._widths))),
             "axil": In(watched(Axi4Lite())),

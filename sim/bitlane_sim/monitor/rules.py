@@ -1,6 +1,5 @@
 """Rules of AXI4 that a manager and a subordinate must keep, checked in every cycle."""
 
-from enum import IntEnum
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal, Value
@@ -11,35 +10,11 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.abi import BEATS_PER_BLOCK
 from bitlane_rtl.bus.axi4 import BURST_INCR
 
-__all__ = ["ReadRules", "Violation", "WriteRules", "watched"]
+from ..interface import Violation
+
+__all__ = ["ReadRules", "WriteRules", "watched"]
 
 _BURSTS = 256
-
-
-class Violation(IntEnum):
-    """What rule was broken. Section numbers are those of ARM IHI 0022."""
-
-    NONE = 0
-    AW_CHANGED = 1
-    """AWVALID fell, or its payload changed, before AWREADY (A3.2.1)."""
-    W_CHANGED = 2
-    B_CHANGED = 3
-    AR_CHANGED = 4
-    R_CHANGED = 5
-    BURST = 6
-    """A burst that is not of type INCR, or not of whole beats."""
-    ALIGNMENT = 7
-    """A burst whose address is no multiple of the beat."""
-    BOUNDARY = 8
-    """A burst that crosses a block of ``abi.BEATS_PER_BLOCK`` beats, and so may cross 4 KiB."""
-    WLAST = 9
-    """WLAST is not on the last beat of its burst (A3.4.1)."""
-    EARLY_B = 10
-    """A write response before all of its burst was accepted (A3.3.1)."""
-    RLAST = 11
-    """RLAST is not on the last beat of its burst."""
-    EARLY_R = 12
-    """Read data that was not asked for."""
 
 
 def watched(signature: wiring.Signature) -> wiring.Signature:

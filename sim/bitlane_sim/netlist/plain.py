@@ -6,6 +6,7 @@ have become 0 on the way.
 
 import re
 
+from ..elaborated import CLOCK
 from .design import (
     CellKind,
     Check,
@@ -22,9 +23,7 @@ from .design import (
 from .tidy import rewrite, trim
 from .yosys import Bits, YosysCell, YosysNetlist
 
-__all__ = ["CLOCK", "plain"]
-
-CLOCK = "clk"
+__all__ = ["plain"]
 
 _BITWISE = {"$and": CellKind.AND, "$or": CellKind.OR, "$xor": CellKind.XOR, "$xnor": CellKind.XOR}
 _ARITHMETIC = {"$add": CellKind.ADD, "$sub": CellKind.SUBTRACT, "$mul": CellKind.MULTIPLY}

@@ -15,9 +15,10 @@ from bitlane_boards.area.copier import Copier, Descriptor
 from bitlane_rtl.abi import Port, Status
 from bitlane_rtl.configurations import copy
 from bitlane_sim.evaluator import Clock, Get, RunUntil, Set, StorageAccess, StoragePort
+from bitlane_sim.interface import Response
 from bitlane_sim.memory.address_range import AddressRange
 from bitlane_sim.memory.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
-from bitlane_sim.memory.control import MemoryControl, Response
+from bitlane_sim.memory.control import MemoryControl
 from bitlane_sim.pysim import PysimEvaluator
 
 _BYTES = 1 << 14

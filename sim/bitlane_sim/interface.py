@@ -1,0 +1,100 @@
+"""What a program sees of the simulated system: its ports' names, and what their numbers mean.
+
+Data only. Whoever opens a simulator needs this and, as long as the cache knows the circuit, no
+Amaranth; so there is none here.
+"""
+
+from enum import IntEnum
+
+from .evaluator import StorageAccess, StoragePort
+
+__all__ = [
+    "CHANNELS",
+    "STORAGE_BUFFER",
+    "Hang",
+    "Response",
+    "Violation",
+    "Where",
+    "measured_channels",
+    "storage_ports",
+]
+
+CHANNELS = ("aw", "w", "b", "ar", "r", "ar_b", "r_b", "doorbell")
+"""Channels that are measured; ``ar_b`` and ``r_b`` only with two read ports."""
+
+STORAGE_BUFFER = "memory"
+"""Name of the buffer that the storage ports of a system use."""
+
+
+class Response(IntEnum):
+    """AXI4 responses (A3.4.4)."""
+
+    OKAY = 0
+    SLVERR = 2
+    DECERR = 3
+
+
+class Hang(IntEnum):
+    """How a channel pair of the memory stops working."""
+
+    NONE = 0
+    NO_ANSWER = 1
+    """Requests and data are accepted; no answer begins until the hang is over."""
+    NO_ACCEPT = 2
+    """Nothing more is accepted; what was accepted before is answered."""
+
+
+class Where(IntEnum):
+    """The part of the bus in which a rule was broken."""
+
+    WRITE = 0
+    READ_A = 1
+    READ_B = 2
+
+
+class Violation(IntEnum):
+    """What rule was broken. Section numbers are those of ARM IHI 0022."""
+
+    NONE = 0
+    AW_CHANGED = 1
+    """AWVALID fell, or its payload changed, before AWREADY (A3.2.1)."""
+    W_CHANGED = 2
+    B_CHANGED = 3
+    AR_CHANGED = 4
+    R_CHANGED = 5
+    BURST = 6
+    """A burst that is not of type INCR, or not of whole beats."""
+    ALIGNMENT = 7
+    """A burst whose address is no multiple of the beat."""
+    BOUNDARY = 8
+    """A burst that crosses a block of ``abi.BEATS_PER_BLOCK`` beats, and so may cross 4 KiB."""
+    WLAST = 9
+    """WLAST is not on the last beat of its burst (A3.4.1)."""
+    EARLY_B = 10
+    """A write response before all of its burst was accepted (A3.3.1)."""
+    RLAST = 11
+    """RLAST is not on the last beat of its burst."""
+    EARLY_R = 12
+    """Read data that was not asked for."""
+
+
+def measured_channels(*, two: bool) -> list[str]:
+    """Those of ``CHANNELS`` that there are with one or two read ports."""
+    return [name for name in CHANNELS if two or not name.endswith("_b")]
+
+
+def storage_ports(*, two: bool) -> list[StoragePort]:
+    """What an evaluator needs to serve the RAM that holds the memory."""
+    return [_storage(name) for name in ("read", *(("read_b",) if two else ()), "write")]
+
+
+def _storage(name: str) -> StoragePort:
+    writes = name == "write"
+    return StoragePort(
+        buffer=STORAGE_BUFFER,
+        access=StorageAccess.WRITE if writes else StorageAccess.READ,
+        enable=f"{name}__enable",
+        address=f"{name}__address",
+        data=f"{name}__data",
+        mask=f"{name}__mask" if writes else "",
+    )

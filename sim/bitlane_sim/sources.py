@@ -1,0 +1,42 @@
+"""A digest of source files, by which the cache knows what was made of them."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+__all__ = ["source_digest"]
+
+_SUFFIXES = (".py", ".h")
+
+
+def source_digest(*names: str) -> str:
+    """SHA-256 of all Python and C++ of packages and modules, as it is on disk now.
+
+    Raises ``ModuleNotFoundError`` if there is none of a name, ``OSError`` if a file goes away.
+    """
+    total = hashlib.sha256()
+    for name in names:
+        for path, place in sorted(_files(name)):
+            content = path.read_bytes()
+            total.update(f"{name} {place} {len(content)}\n".encode())
+            total.update(content)
+    return total.hexdigest()
+
+
+def _files(name: str) -> Iterator[tuple[Path, str]]:
+    """The files of a package or module, and where each is in it."""
+    spec = find_spec(name)
+    if spec is None:
+        raise ModuleNotFoundError(f"no module named {name!r}", name=name)
+    if spec.submodule_search_locations is None:
+        yield Path(str(spec.origin)), ""
+        return
+    for root in map(Path, spec.submodule_search_locations):
+        for folder, _, files in os.walk(root, followlinks=True):
+            for file in files:
+                # Editors keep locks and copies in files that begin with a dot.
+                if file.endswith(_SUFFIXES) and not file.startswith("."):
+                    path = Path(folder, file)
+                    yield path, str(path.relative_to(root))

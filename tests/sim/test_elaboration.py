@@ -1,0 +1,278 @@
+"""A system is elaborated once for what it depends on, and never again until that changes."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import bitlane
+from bitlane_rtl.abi import Op
+from bitlane_rtl.configuration import Configuration
+from bitlane_sim import elaboration
+from bitlane_sim.circuit import Circuit
+from bitlane_sim.elaboration import elaborated_system
+from bitlane_sim.evaluator import SimulationError
+from bitlane_sim.system import System
+
+SMALL = Configuration(
+    data_width=32, memory_bytes=1 << 16, read_ports=1, loops=1, ops=frozenset({Op.NOT, Op.COUNT})
+)
+URLS = ["sim:cxxrtl?width=32&ports=1&memory=256KiB", "sim:cxxrtl"]
+"""Two circuits that many tests use."""
+
+PROGRAMS = """
+import sys
+programs = []
+sys.addaudithook(lambda event, about: event == "subprocess.Popen" and programs.append(about[1]))
+"""
+
+
+@pytest.fixture
+def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BITLANE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def elaborations(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The elaborations that take place, by what is asked for."""
+    asked: list[bytes] = []
+    elaborate = elaboration._elaborate
+
+    def count(request: bytes) -> tuple[elaboration._About, str]:
+        asked.append(request)
+        return elaborate(request)
+
+    monkeypatch.setattr(elaboration, "_elaborate", count)
+    return asked
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elaborations: list[bytes]) -> Path:
+    """A source that the circuit depends on, in place of all; elaboration is quick, and counted."""
+    (tmp_path / "toy.py").write_text("x = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(elaboration, "_SOURCES", ("toy",))
+
+    def elaborate(request: bytes) -> tuple[elaboration._About, str]:
+        elaborations.append(request)
+        return elaboration._About(elaboration.source_digest("toy"), "", {}, {}), ""
+
+    monkeypatch.setattr(elaboration, "_elaborate", elaborate)
+    return tmp_path / "toy.py"
+
+
+def python(script: str, **environment: str) -> str:
+    """What ``script`` prints in a new process."""
+    paths = os.pathsep.join(sys.path)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": paths, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_system_is_what_its_own_elaboration_gives(fresh_cache: Path) -> None:
+    known = elaborated_system(SMALL)
+    circuit = Circuit(System(SMALL))
+    assert known.netlist == circuit.netlist
+    assert known.digest == circuit.digest
+    assert known.widths == circuit.widths
+    assert list(known.widths) == list(circuit.widths)
+    assert set(known.input_widths) == set(circuit.inputs)
+
+
+def test_a_netlist_that_is_not_kept_can_still_be_had(
+    fresh_cache: Path, elaborations: list[bytes]
+) -> None:
+    first, again = elaborated_system(SMALL), elaborated_system(SMALL)
+    assert len(elaborations) == 1
+    assert again.digest == first.digest
+    assert again.netlist == first.netlist
+    assert len(elaborations) == 2
+
+
+@pytest.fixture(scope="module")
+def warm() -> None:
+    for url in URLS:
+        bitlane.open(url).close()
+
+
+@pytest.mark.usefixtures("warm")
+def test_a_new_process_opens_what_is_known_without_amaranth_or_yosys() -> None:
+    script = (
+        f"{PROGRAMS}\nimport bitlane\nbitlane.open({URLS[0]!r}).close()\n"
+        "print(sys.modules.keys() & {'amaranth', 'jschon', 'bitlane_rtl.core'} or 'none')\n"
+        "print(*{program[-1] for program in programs})"
+    )
+    assert python(script).splitlines() == ["none", "--version"]
+
+
+@pytest.mark.usefixtures("warm")
+def test_opening_again_or_another_way_elaborates_nothing() -> None:
+    script = (
+        f"{PROGRAMS}\nimport bitlane\nfirst, second = (bitlane.open(url) for url in {URLS})\n"
+        f"with bitlane.open({URLS[0] + '&latency=3'!r}) as third: pass\n"
+        f"first.close()\nbitlane.open({URLS[0]!r}).close()\nsecond.close()\n"
+        "print(*{program[-1] for program in programs})"
+    )
+    assert python(script).splitlines() == ["--version"]
+
+
+def test_whatever_the_netlist_depends_on_is_in_the_key(
+    fresh_cache: Path, toy: Path, elaborations: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes: list[Callable[[], object]] = [
+        lambda: None,
+        lambda: toy.write_text("x = 2\n"),
+        lambda: monkeypatch.setattr(sys, "version", "4.0"),
+    ]
+    for number, change in enumerate(changes, 1):
+        change()
+        for _ in range(2):
+            elaborated_system(SMALL)
+            assert len(elaborations) == number
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"data_width": 64},
+        {"memory_base": 1 << 12},
+        {"memory_bytes": 1 << 15},
+        {"ops": frozenset({Op.COUNT})},
+        {"counters": False},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_every_field_of_the_configuration_counts(
+    fresh_cache: Path, toy: Path, elaborations: list[bytes], change: dict[str, object]
+) -> None:
+    for configuration in (SMALL, replace(SMALL, **change), SMALL):  # type: ignore[arg-type]
+        elaborated_system(configuration)
+    assert len(elaborations) == 2
+
+
+def test_equal_configurations_are_the_same(
+    fresh_cache: Path, toy: Path, elaborations: list[bytes]
+) -> None:
+    for order in (sorted(Op), sorted(Op, reverse=True)):
+        elaborated_system(replace(SMALL, ops=frozenset(order)))
+    assert len(elaborations) == 1
+
+
+def test_sources_that_change_meanwhile_leave_nothing_behind(
+    fresh_cache: Path, toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elaborate = elaboration._elaborate
+
+    def save_a_file(request: bytes) -> tuple[elaboration._About, str]:
+        toy.write_text("x = 2\n")
+        return elaborate(request)
+
+    monkeypatch.setattr(elaboration, "_elaborate", save_a_file)
+    with pytest.raises(SimulationError, match="sources have changed while they were read; open"):
+        elaborated_system(SMALL)
+    assert not [path for path in (fresh_cache / "systems").iterdir() if path.is_dir()]
+    assert elaborated_system(SMALL).widths == {}
+
+
+def test_a_netlist_of_newer_sources_is_not_given_for_the_old_one(
+    fresh_cache: Path, toy: Path
+) -> None:
+    elaborated_system(SMALL)
+    known = elaborated_system(SMALL)
+    toy.write_text("x = 2\n")
+    with pytest.raises(SimulationError, match="sources have changed"):
+        print(known.netlist)
+
+
+def test_an_elaboration_that_fails_says_why_and_leaves_nothing_behind(
+    fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elaborate = elaboration._elaborate
+    broken = elaboration.pickle.dumps({"data_width": 33})
+    monkeypatch.setattr(elaboration, "_elaborate", lambda request: elaborate(broken))
+    with pytest.raises(SimulationError, match=r"cannot be elaborated: ValueError: .*33") as raised:
+        elaborated_system(SMALL)
+    assert "\n" not in str(raised.value)
+    assert "Traceback" in raised.value.__notes__[0]
+    assert not [path for path in (fresh_cache / "systems").iterdir() if path.is_dir()]
+
+
+def test_a_session_gets_the_circuit_of_the_sources_not_of_what_it_has_loaded(
+    fresh_cache: Path, tmp_path: Path
+) -> None:
+    """Edited in a way that Python itself does not see: of the same size, in the same second."""
+    packages = tmp_path / "packages"
+    for name in ("bitlane_rtl", "bitlane_sim"):
+        spec = find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(Path(spec.origin).parent, packages / name, ignore=ignored)
+    script = (
+        "import os, sys\n"
+        f"sys.path.insert(0, {str(packages)!r})\n"
+        "import bitlane_rtl.bit_unit.logic as edited\n"
+        "from bitlane_rtl.abi import Op\n"
+        "from bitlane_rtl.configuration import Configuration\n"
+        "from bitlane_sim import elaboration\n"
+        "from bitlane_sim.system import System\n"
+        "small = Configuration(data_width=32, memory_bytes=1 << 16, loops=1,"
+        " ops=frozenset({Op.XOR}))\n"
+        "made, elaborate = [], elaboration._elaborate\n"
+        "elaboration._elaborate = lambda request: made.append(1) or elaborate(request)\n"
+        "text, times = open(edited.__file__).read(), os.stat(edited.__file__)\n"
+        "def save(text):\n"
+        "    open(edited.__file__, 'w').write(text)\n"
+        "    os.utime(edited.__file__, ns=(times.st_atime_ns, times.st_mtime_ns))\n"
+        "    print(elaboration.elaborated_system(small).digest, len(made))\n"
+        "save(text)\n"
+        "save(text.replace('self.a ^ self.b', 'self.a | self.b'))\n"
+        "save(text)\n"
+        "save(text + '# a comment\\n')\n"
+    )
+    lines = python(script, PYTHONDONTWRITEBYTECODE="").splitlines()
+    digests, made = zip(*(line.split() for line in lines), strict=True)
+    assert digests[0] == digests[2] == digests[3] != digests[1]
+    assert made == ("1", "2", "2", "3")
+
+
+def test_nothing_else_is_loaded_that_could_change_a_netlist(tmp_path: Path) -> None:
+    """Whatever else is loaded beside the sources in the key is for data sheets and for arrays."""
+    (tmp_path / elaboration._FIELDS).write_bytes(elaboration.pickle.dumps({}))
+    script = (
+        "import sys; before = set(sys.modules)\n"
+        "from pathlib import Path\nfrom bitlane_sim import elaboration\n"
+        f"elaboration._main(Path({str(tmp_path)!r}))\n"
+        "tops = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        "print(*sorted(tops - set(sys.stdlib_module_names) - set(elaboration._SOURCES)))"
+    )
+    assert python(script).split() == ["jschon", "numpy", "rfc3986"]
+
+
+def test_processes_that_ask_at_once_elaborate_once(fresh_cache: Path) -> None:
+    script = (
+        "from bitlane_sim import elaboration; from bitlane_rtl.configuration import Configuration\n"
+        "known = elaboration.elaborated_system(Configuration(memory_bytes=1 << 16, loops=1))\n"
+        "print(known._netlist is not None)"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+    answers = [worker.communicate(timeout=120)[0].strip() for worker in workers]
+    assert sorted(answers) == ["False", "False", "True"]
