@@ -89,6 +89,10 @@ class SimulatorLink(Link):
         except SimulationError as error:
             raise LinkError(str(error)) from error
 
+    def forget(self, address: int, size: int) -> None:
+        if not self._closed:
+            self.simulator.forget(address - self.simulator.configuration.memory_base, size)
+
     def wait(self, timeout: float) -> bool:
         self._expect_open()
         with _as_link_error():

@@ -23,6 +23,7 @@ from .interface import (
     measured_channels,
     storage_ports,
 )
+from .pages import Pages
 from .toolchain import find_compiler, yosys_version
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ class Simulator:
         vcd: str | Path | None = None,
     ) -> None:
         self.configuration = configuration
-        self.memory: NDArray[np.uint8] = np.zeros(configuration.memory_bytes, np.uint8)
+        self._pages = Pages(configuration.memory_bytes)
+        self.memory = self._pages.bytes
         two = configuration.two_ports
         self.channels = measured_channels(two=two)
         make = load_evaluator(evaluator) if isinstance(evaluator, str) else evaluator
@@ -137,6 +139,10 @@ class Simulator:
     def power_on(self) -> None:
         """Back to the state at power-on; the memory keeps its bytes, all settings become 0."""
         self.evaluator.reset()
+
+    def forget(self, offset: int, size: int) -> None:
+        """Forget ``size`` bytes of the memory: they may be anything until they are written."""
+        self._pages.forget(offset, size)
 
     def step(self, cycles: int = 1) -> None:
         """Let ``cycles`` pass."""

@@ -124,6 +124,17 @@ def test_the_march_covers_as_much_as_is_asked_for(size: int, tested: int) -> Non
     assert any(f"{tested:,} of 16,384 bytes" in line for line in lines)
 
 
+@pytest.mark.parametrize(("remote", "tested"), [(True, 64), (False, 4)])
+def test_the_march_covers_all_of_a_board_and_a_part_of_the_hosts_own_memory(
+    remote: bool, tested: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bitlane.validate.memory._NEAR_BYTES", 4 * KIB)
+    link = ModelLink(memory_bytes=64 * KIB)
+    link.remote = remote
+    _, lines = lines_of(link, quick=False)
+    assert any(f"{tested * KIB:,} of 65,536 bytes" in line for line in lines)
+
+
 # --- what does not ----------------------------------------------------------------------------
 
 

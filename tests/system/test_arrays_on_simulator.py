@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane_rtl.abi import Op
 from support.host.arrays import INTEGERS, TYPES, random, same
-from support.system.devices import DEVICES, NARROW, noise, opened, simulator_of
+from support.sim.resident import resident_bytes
+from support.system.devices import DEFAULT, DEVICES, NARROW, noise, opened, simulator_of
 from support.system.views import ViewOf, answer, shapes, views
 
 RANDOM = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
@@ -173,3 +174,13 @@ def test_tensors_larger_than_the_memory_are_tiled(narrow: bitlane.Device) -> Non
     in_place = a.copy()
     narrow.bit_xor(in_place, b, out=in_place)
     assert same(in_place, np.bitwise_xor(a, b))
+
+
+def test_a_large_call_leaves_the_computers_memory_as_it_was() -> None:
+    a = noise(1 << 21, seed=1)
+    with opened(DEFAULT) as device:
+        memory = simulator_of(device).memory
+        before = resident_bytes(memory)
+        assert same(device.bit_not(a), np.invert(a))
+        # Operand and result took twice as much as there is of ``a``.
+        assert resident_bytes(memory) - before < a.nbytes // 8

@@ -44,7 +44,8 @@ def add_validate(subparsers: Subparsers) -> None:
         "--memory",
         type=_size,
         metavar="SIZE",
-        help="bytes of memory to march over, with KiB, MiB or GiB (default: all, 16KiB if --quick)",
+        help="bytes of memory to march over, with KiB, MiB or GiB (default: all of a board's, 64MiB"
+        " of a simulator's, 16KiB if --quick)",
     )
     parser.set_defaults(run=_run)
 

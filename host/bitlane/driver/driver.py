@@ -85,7 +85,7 @@ class Driver(Closing):
     def allocator(self) -> Allocator:
         """The memory's bookkeeping, up to date. Not for several threads at once."""
         while self._discarded:
-            self._allocator.free(self._discarded.popleft())
+            self._give_back(self._discarded.popleft())
         return self._allocator
 
     def allocate(self, size: int) -> Allocation:
@@ -105,7 +105,11 @@ class Driver(Closing):
     def free(self, buffer: Allocation) -> None:
         """Give memory back. Raises ``DeviceError`` if it is not allocated."""
         with self.lock:
-            self.allocator.free(buffer)
+            self._give_back(buffer)
+
+    def _give_back(self, allocation: Allocation) -> None:
+        self._allocator.free(allocation)
+        self.link.forget(allocation.address, allocation.size)
 
     def write(self, address: int, data: BytesLike) -> None:
         """Copy all bytes of ``data`` to the device's memory. Raises ``LinkError``."""

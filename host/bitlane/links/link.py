@@ -65,6 +65,13 @@ class Link(Closing):
             self.write(address, data)
         return [self.read(address, size) for address, size in reads]
 
+    def forget(self, address: int, size: int) -> None:
+        """Nobody will read these bytes of the memory before they are written again.
+
+        A link that can gives back what they take; most have nothing to do. May be called of a
+        closed link.
+        """
+
     @abstractmethod
     def wait(self, timeout: float) -> bool:
         """Wait until the device's interrupt line is high, ``timeout`` seconds at most.

@@ -26,7 +26,7 @@ class Session:
     seed: int = 0
     quick: bool = False
     memory_bytes: int | None = None
-    """How much memory to march over; None: all of it, or with ``quick`` a part."""
+    """How much memory to march over; None: as much as `check_memory` finds right."""
     progress: Callable[[float], object] = lambda fraction: None
     """Is told how much of a step is done, 0 to 1."""
     random: np.random.Generator = field(init=False)

@@ -438,6 +438,29 @@ def test_registers_by_name() -> None:
         driver.write_register("TIMEOUT", 1 << 32)
 
 
+class ForgetfulLink(ModelLink):
+    """Writes down what it is told to forget."""
+
+    def forget(self, address: int, size: int) -> None:
+        self.traffic.append(("forget", address, size))
+
+
+def test_memory_that_is_given_back_is_forgotten() -> None:
+    link = ForgetfulLink()
+    driver = Driver(link)
+    freed, dropped = driver.allocate(100), driver.allocate(5000)
+    link.traffic.clear()
+    driver.free(freed)
+    assert link.traffic == [("forget", freed.address, 100)]
+    with pytest.raises(DeviceError, match="not allocated"):
+        driver.free(freed)
+    # From within any other call: the driver gets to it when it is next asked for memory.
+    driver.discard(dropped)
+    assert len(link.traffic) == 1
+    driver.allocate(1)
+    assert link.traffic[1:] == [("forget", dropped.address, 5000)]
+
+
 def test_closing_closes_the_link() -> None:
     link = ModelLink()
     with Driver(link) as driver:

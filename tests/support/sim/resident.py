@@ -1,0 +1,20 @@
+"""How much of an array the computer keeps in memory, as Linux' mincore(2) tells it."""
+
+import ctypes
+import mmap
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["resident_bytes"]
+
+
+def resident_bytes(array: NDArray[np.uint8]) -> int:
+    """Bytes of the pages of ``array`` that are in memory; those never written are not."""
+    start = array.ctypes.data // mmap.PAGESIZE * mmap.PAGESIZE
+    length = array.ctypes.data + array.size - start
+    pages = (ctypes.c_ubyte * -(-length // mmap.PAGESIZE))()
+    libc = ctypes.CDLL(None, use_errno=True)
+    failed = libc.mincore(ctypes.c_void_p(start), ctypes.c_size_t(length), pages)
+    assert not failed, ctypes.get_errno()
+    return mmap.PAGESIZE * sum(page & 1 for page in pages)
