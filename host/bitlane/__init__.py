@@ -26,6 +26,7 @@ from .driver.queue import DeviceFault
 from .errors import BitlaneError, DeviceError, DeviceTimeout, DmlError, LinkError, SettingError
 from .jobs.lowering import LayoutError, UnsupportedError
 from .jobs.operands import DataTypeError, OutOfRangeError, ShapeError
+from .terminal import progress
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ __all__ = [
     "default_device",
     "dml",
     "open",
+    "progress",
 ]
 
 

@@ -11,7 +11,6 @@ from PIL import Image
 import bitlane
 from bitlane.command_line.cli import CHECK_FAILED, DONE, UNUSABLE, main
 from bitlane.demo import digits, parity, picture, traffic
-from bitlane.demo.progress import progress
 from bitlane.driver.driver import Driver
 from bitlane_rtl import abi
 from support.models.device import ModelLink
@@ -176,19 +175,6 @@ def test_the_busiest_port_is_that_of_each_lap() -> None:
         meter.lap()
         counters.advance((100, 0, 0, 100))
     assert meter.total.beats_per_cycle == 1.0
-
-
-def test_no_bar_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    assert list(progress(range(3), "name")) == [0, 1, 2]
-    assert capsys.readouterr().err == ""
-
-
-def test_a_bar_on_a_terminal(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    assert list(progress(range(3), "name")) == [0, 1, 2]
-    assert "name" in capsys.readouterr().err
 
 
 class LyingLink(ModelLink):

@@ -15,10 +15,10 @@ from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers, whole_numbe
 from bitlane.default import default_url
 from bitlane.device import Device
 from bitlane.errors import BitlaneError
+from bitlane.terminal import each
 
 from . import digits, parity
 from .examples import run_examples
-from .progress import progress
 from .traffic import Meter, MeteredDevice, table
 
 __all__ = ["add_demo", "show"]
@@ -151,7 +151,7 @@ def _digits(device: MeteredDevice, output: Path, say: Print, queries: int) -> bo
     say(f"Digits: {queries} held-out images against {database:,}, one 64-bit word each")
 
     def bar(calls: range) -> Iterator[int]:
-        return progress(calls, "digits")
+        return each(calls, "digits")
 
     found = digits.search(device, images, bar, queries)
     total, wrong = found.distances.size, found.wrong_distances

@@ -38,7 +38,7 @@ class Call:
         arithmetic: bool,
         geometry: Geometry,
     ) -> None:
-        self._op = op
+        self.op = op
         self._arithmetic = arithmetic
         self._geometry = geometry
         self._sources = sources
@@ -55,6 +55,8 @@ class Call:
         """Where the result starts."""
         self.output_size = itemsize * prod(shape)
         self.size = self.output + rounded(self.output_size)
+        self.line_bytes = max(self.output, self.size - self.output)
+        """What goes over a line in the busier direction."""
         # The next call most likely gets the memory of the one before: address, and record.
         self._latest: tuple[int, list[Words]] = (-1, [])
 
@@ -83,7 +85,7 @@ class Call:
         """Commands for a piece of ``shape``, from ``views`` to a packed result at ``result``."""
         a, *b = views
         return lower(
-            self._op,
+            self.op,
             shape,
             a,
             b[0] if b else None,

@@ -20,6 +20,7 @@ from ..driver.allocator import OutOfDeviceMemory
 from ..driver.commands import Command
 from ..driver.driver import Driver
 from ..driver.queue import Read, Write
+from ..terminal import Percentage, progress_is_wanted
 from .aliasing import untangle
 from .call import Call, call_of
 from .lowering import View
@@ -34,6 +35,9 @@ _EXCHANGE_BYTES: Final = 128
 
 _SMALLEST_PIECE: Final = 1024
 """Bytes in one direction below which nothing is cut for the line's sake."""
+
+_SHOWN_PIECE: Final = 1 << 20
+"""Bytes in one direction of what is cut to show how far it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ def compute(
         driver.geometry,
     )
     with driver.lock:
-        if call.size <= driver.allocator.largest() and not (driver.link.remote and _is_long(call)):
+        if call.size <= driver.allocator.largest() and call.line_bytes <= _at_most(driver, call):
             data = _at_once(driver, call, inputs)
             if target.out is None:
                 return _array(target, data)
@@ -114,31 +118,32 @@ def _in_pieces(driver: Driver, call: Call, inputs: Sequence[AnyArray], out: AnyA
         call.itemsize,
         tuple([source_of(x) for x in inputs]),
         driver.allocator.largest(),
-        driver.link.remote,
+        _at_most(driver, call),
     )
     indices = tiles(call.shape, tiling.box, call.order, backwards=backwards)
     memory = driver.allocate(tiling.size)
     try:
         pieces = _Pieces(driver, call, inputs, tiling, memory.address)
-        for index, data in pieces.results(indices):
-            store(data, out[index], call.order)
+        with Percentage(f"{call.op.name}, {call.output_size:,} bytes ") as percentage:
+            done = 0
+            for index, data in pieces.results(indices):
+                store(data, out[index], call.order)
+                done += data.size
+                if progress_is_wanted():
+                    percentage(done / call.output_size)
     finally:
         driver.free(memory)
 
 
-def _is_long(call: Call) -> bool:
-    """Whether a line wants ``call`` in pieces."""
-    line_bytes = max(call.output, call.size - call.output)
-    return line_bytes > _most_at_once(line_bytes)
+def _at_most(driver: Driver, call: Call) -> int:
+    """How many of the bytes of ``call`` go in one direction at once.
 
-
-def _most_at_once(line_bytes: int) -> int:
-    """Bytes in one direction of a piece of a call that moves ``line_bytes`` over a line.
-
-    Long pieces make the line wait at both ends, short ones between exchanges.
+    On a line long pieces make the line wait at both ends, short ones between exchanges.
     """
-    best = max(_SMALLEST_PIECE, isqrt(line_bytes * _EXCHANGE_BYTES // 2))
-    return best if line_bytes > 4 * best else line_bytes
+    if driver.link.remote:
+        best = max(_SMALLEST_PIECE, isqrt(call.line_bytes * _EXCHANGE_BYTES // 2))
+        return best if call.line_bytes > 4 * best else call.line_bytes
+    return _SHOWN_PIECE if progress_is_wanted() else call.line_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +170,12 @@ def _tiling(
     itemsize: int,
     sources: tuple[Source, ...],
     room: int,
-    remote: bool,
+    most: int,
 ) -> _Tiling:
-    """How to compute a result of ``shape`` in ``room`` bytes of the device's memory."""
+    """How to compute a result of ``shape`` in ``room`` bytes of the device's memory.
+
+    A piece has ``most`` bytes in one direction.
+    """
 
     def sizes(box: tuple[int, ...]) -> list[tuple[int, bool]]:
         """Bytes of each input's piece, and of the result's; and whether pieces differ."""
@@ -184,12 +192,8 @@ def _tiling(
         *inputs, (result, _) = sizes(box)
         return max(sum(size for size, differs in inputs if differs or box == shape), result)
 
-    longest = line_bytes(shape)
-    if remote:
-        longest = _most_at_once(longest)
-
     def fits(box: tuple[int, ...], copies: int) -> bool:
-        return line_bytes(box) <= longest and room >= sum(
+        return line_bytes(box) <= most and room >= sum(
             size * (copies if differs else 1) for size, differs in sizes(box)
         )
 

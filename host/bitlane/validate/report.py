@@ -1,12 +1,12 @@
 """Runs the steps of a validation one after the other, a line of text for each."""
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 
 from ..errors import BitlaneError, DeviceTimeout, LinkError
+from ..terminal import Percentage
 from .answers import check_answers
 from .bandwidth import check_bandwidth
 from .dma import check_dma
@@ -39,17 +39,16 @@ def validate(session: Session, write_line: Callable[[str], object]) -> bool:
     failed: list[str] = []
     for number, step in enumerate(steps):
         session.restart(step.name)
-        session.progress = _Progress(step.name)
         gone = False
         try:
-            line = f"{step.name:{_NAME}}pass  {step.check(session)}"
+            with Percentage(step.name) as session.progress:
+                line = f"{step.name:{_NAME}}pass  {step.check(session)}"
         except (CheckFailed, BitlaneError) as error:
             failed.append(step.name)
             line = f"{step.name:{_NAME}}FAIL  {error}"
             gone = isinstance(error, LinkError) or (
                 isinstance(error, DeviceTimeout) and not _answers(session)
             )
-        _clear_progress()
         write_line(line)
         if number == 0:
             for text in describe_circuit(session):
@@ -93,22 +92,3 @@ def _answers(session: Session) -> bool:
     except (CheckFailed, BitlaneError):
         return False
     return True
-
-
-class _Progress:
-    """A percentage on standard error, if that is a terminal."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._shown = -1
-
-    def __call__(self, fraction: float) -> None:
-        percent = int(100 * fraction)
-        if percent != self._shown and sys.stderr.isatty():
-            self._shown = percent
-            print(f"\r\033[K{self._name:{_NAME}}{percent:3} %", end="", file=sys.stderr, flush=True)
-
-
-def _clear_progress() -> None:
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -2,11 +2,11 @@
 
 import argparse
 import importlib.util
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers, whole_number
+from bitlane.terminal import show
 
 from ..evaluator import SimulationError
 from ..simulator import EVALUATORS, choose_evaluator
@@ -91,13 +91,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _progress(text: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r\033[K{text} ...", end="", file=sys.stderr, flush=True)
-
-
-def _clear() -> None:
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
+    show(f"{text} ...")
 
 
 def _cycles(arguments: argparse.Namespace) -> int:
@@ -115,7 +109,7 @@ def _cycles(arguments: argparse.Namespace) -> int:
     print(cycles.HEADER)
     rows = []
     for row in measure(widths, evaluator, _progress):
-        _clear()
+        show("")
         rows.append(row)
         print(cycles.line(row), flush=True)
     print(f"\n{cycles.summary(rows)}")
@@ -124,7 +118,7 @@ def _cycles(arguments: argparse.Namespace) -> int:
         from .plot import draw
 
         profile = measure_profile(widths, evaluator, _progress)
-        _clear()
+        show("")
         replace(arguments.plot, lambda file: draw(profile, file))
         figures["profile"] = profile.as_dict()
         print(f"wrote {arguments.plot}")
@@ -158,7 +152,7 @@ def _seconds(
     figures: Mapping[str, float],
     packages: tuple[str, ...],
 ) -> int:
-    _clear()
+    show("")
     print(title)
     for name, value in figures.items():
         print(f"  {name:36} {value:>14,.2f}" if value < 1000 else f"  {name:36} {value:>14,.0f}")

@@ -1,0 +1,115 @@
+"""Long calls show how far they are: on a terminal alone, if wanted, and it is gone in the end."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import bitlane
+from bitlane.terminal import each
+from support.host.arrays import random, same
+from support.host.line import line
+
+GONE = "\r\033[K"
+
+
+Show = Callable[[], None]
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Show:
+    """Makes standard error a terminal from then on."""
+    return lambda: monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+
+
+@pytest.fixture
+def wanted() -> Iterator[None]:
+    bitlane.progress(True)
+    yield
+    bitlane.progress(False)
+
+
+def test_items_are_counted_on_a_terminal_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert list(each(range(3), "name")) == [0, 1, 2]
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr", None)
+    assert list(each(range(3), "name")) == [0, 1, 2]
+
+
+def test_items_show_how_many_are_done(terminal: Show, capsys: pytest.CaptureFixture[str]) -> None:
+    terminal()
+    assert list(each(range(4), "name")) == [0, 1, 2, 3]
+    shown = capsys.readouterr().err
+    assert shown == "".join(f"{GONE}name            {x:3} %" for x in (0, 25, 50, 75)) + GONE
+
+
+@pytest.mark.parametrize("remote", [True, False])
+@pytest.mark.usefixtures("wanted")
+def test_a_call_in_pieces_shows_how_far_it_is(
+    remote: bool, terminal: Show, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal()
+    device, _ = line(memory_bytes=8 << 10, remote=remote)
+    a = random(1 << 16, "u1")
+    assert same(device.bit_not(a), np.invert(a))
+    shown = capsys.readouterr().err.split(GONE)
+    assert shown[-1] == ""
+    assert shown[-2] == "NOT, 65,536 bytes 100 %"
+    percents = [int(text.split()[-2]) for text in shown[1:-1]]
+    assert percents == sorted(set(percents))
+    assert len(percents) > 10
+
+
+@pytest.mark.usefixtures("wanted")
+def test_a_large_call_is_cut_to_show_how_far_it_is(
+    terminal: Show, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal()
+    device, _ = line(memory_bytes=8 << 20, remote=False)
+    a = random(3 << 20, "u1")
+    assert same(device.bit_not(a), np.invert(a))
+    shown = capsys.readouterr().err
+    assert "33 %" in shown
+    assert "66 %" in shown
+
+
+def test_nothing_is_shown_unless_it_is_wanted(
+    terminal: Show, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal()
+    device, _ = line()
+    device.bit_not(random(1 << 16, "u1"))
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("wanted")
+def test_nothing_is_shown_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    device, _ = line()
+    device.bit_not(random(1 << 16, "u1"))
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("wanted")
+def test_an_interrupt_clears_the_line_and_leaves_the_device_usable(
+    terminal: Show, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal()
+    device, link = line()
+    a = random(1 << 16, "u1")
+    exchange, left = link.exchange, 20
+
+    def interrupted(*arguments: object) -> object:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise KeyboardInterrupt
+        return exchange(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(link, "exchange", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        device.bit_not(a)
+    assert capsys.readouterr().err.endswith(f" %{GONE}")
+    assert device.driver.allocator.pieces == 0
+    assert same(device.bit_not(a), np.invert(a))
