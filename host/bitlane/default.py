@@ -44,6 +44,17 @@ def _close() -> None:
         device.close()
 
 
+def _forget() -> None:
+    """In a forked process: the device is another one's, whose threads may have held the lock."""
+    global _lock
+    _lock = Lock()
+    _opened.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
 def default_url() -> str:
     """What the default device is: environment variable BITLANE_DEVICE, else ``sim``."""
     return os.environ.get(VARIABLE) or DEFAULT_URL
@@ -52,7 +63,8 @@ def default_url() -> str:
 def default_device() -> Device:
     """The device of the module's functions, `default_url`.
 
-    Opened by the first call, and by the first one after its ``close``; closed when Python ends.
+    Opened by the first call of a process, and by the first one after its ``close``; closed when
+    Python ends.
     Leaving a ``with`` statement does not close it. Raises ``LinkError``.
     """
     with _lock:

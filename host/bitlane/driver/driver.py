@@ -6,8 +6,8 @@ Knows addresses and commands. It never sees a data type, and never computes on d
 import gc
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from numbers import Real
-from threading import RLock
 from typing import Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from .allocator import Allocation, Allocator, OutOfDeviceMemory
 from .commands import Command
 from .control import Control
 from .geometry import Geometry
+from .lock import DeviceLock
 from .queue import CommandQueue, Read, Words, Write
 
 __all__ = ["DEFAULT_TIMEOUT", "Driver"]
@@ -36,6 +37,7 @@ class Driver(Closing):
     """The device behind ``link``; takes the link over, and closes it in the end.
 
     Threads may share it: calls wait for each other. After a fault or a timeout it can be used on.
+    In a process that is forked later all calls but ``close`` raise ``LinkError``.
 
     Raises ``LinkError`` on connecting if there is no bitlane device of this version.
     """
@@ -44,7 +46,7 @@ class Driver(Closing):
         self.link = link
         self._timeout = DEFAULT_TIMEOUT
         self.timeout = timeout
-        self.lock = RLock()
+        self.lock = DeviceLock(link.description)
         """Held during a call; who holds it makes other threads wait."""
         self._control = Control(link)
         self._identify()
@@ -90,7 +92,7 @@ class Driver(Closing):
 
     def allocate(self, size: int) -> Allocation:
         """``size`` bytes of the device's memory. Raises ``OutOfDeviceMemory``."""
-        with self.lock:
+        with self.lock.held:
             try:
                 return self.allocator.allocate(size)
             except OutOfDeviceMemory:
@@ -104,7 +106,7 @@ class Driver(Closing):
 
     def free(self, buffer: Allocation) -> None:
         """Give memory back. Raises ``DeviceError`` if it is not allocated."""
-        with self.lock:
+        with self.lock.held:
             self._give_back(buffer)
 
     def _give_back(self, allocation: Allocation) -> None:
@@ -116,7 +118,7 @@ class Driver(Closing):
         size = _size(data)
         self._expect_inside(address, size)
         if size:
-            with self.lock:
+            with self.lock.held:
                 self.link.write(address, data)
 
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
@@ -124,7 +126,7 @@ class Driver(Closing):
         self._expect_inside(address, size)
         if size == 0:
             return np.empty(0, np.uint8)
-        with self.lock:
+        with self.lock.held:
             data = self.link.read(address, size)
         return self._whole(data, address, size)
 
@@ -140,7 +142,7 @@ class Driver(Closing):
         for address, size in reads:
             if address < CONTROL_BASE:
                 self._expect_inside(address, size)
-        with self.lock:
+        with self.lock.held:
             results = self.link.exchange(writes, reads)
         return [
             self._whole(data, address, size)
@@ -185,7 +187,7 @@ class Driver(Closing):
         DeviceTimeout
             No command retired within ``timeout`` seconds.
         """
-        with self.lock:
+        with self.lock.held:
             try:
                 return self._queue.run(
                     commands, self._timeout, before=before, meanwhile=meanwhile, reads=reads
@@ -200,27 +202,27 @@ class Driver(Closing):
 
         Raises ``DeviceTimeout`` if the device's bus does not drain.
         """
-        with self.lock:
+        with self.lock.held:
             self._queue.clear()
 
     def read_register(self, name: str) -> int:
         """A register by its name in ``abi.REGISTERS``. Raises ``KeyError``."""
-        with self.lock:
+        with self.lock.held:
             return self._control.read(name)
 
     def write_register(self, name: str, value: int) -> None:
         """Set a register by its name. Raises ``KeyError``."""
-        with self.lock:
+        with self.lock.held:
             self._control.write(name, value)
 
     def registers(self) -> dict[str, int]:
         """All registers that can be read, by name."""
-        with self.lock:
+        with self.lock.held:
             return self._control.registers()
 
     def counters(self) -> dict[str, int]:
         """The performance counters by name, since ``clear_counters``; 0 if there are none."""
-        with self.lock:
+        with self.lock.held:
             return self._control.counters()
 
     def clear_counters(self) -> None:
@@ -228,8 +230,8 @@ class Driver(Closing):
         self.write_register("COUNTERS_CLEAR", 1)
 
     def close(self) -> None:
-        """Close the link. May be called again."""
-        with self.lock:
+        """Close the link. May be called again, and in a process that was forked meanwhile."""
+        with nullcontext() if self.lock.elsewhere else self.lock.held:
             self.link.close()
 
 

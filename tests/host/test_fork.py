@@ -1,0 +1,120 @@
+"""A process that is forked has no device: it is told at once, whatever the parent's threads do."""
+
+import os
+import signal
+from collections.abc import Callable
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bitlane
+from bitlane import default
+from bitlane.driver.driver import Driver
+from support.host.arrays import model
+from support.models.device import ModelLink
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork"),
+    # What this is about: threads that hold locks when a process is forked.
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
+]
+
+A = np.arange(64, dtype=np.uint8)
+SECONDS = 20
+
+
+def in_child(work: Callable[[], str]) -> str:
+    """What ``work`` returns, or the error that it raises, in a forked process."""
+    receiver, sender = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(SECONDS)
+        try:
+            text = work()
+        except BaseException as error:  # noqa: BLE001, the parent judges it
+            text = f"{type(error).__name__}: {error}"
+        os.write(sender, text.encode())
+        os._exit(0)
+    os.close(sender)
+    with os.fdopen(receiver) as answer:
+        text = answer.read()
+    assert os.waitpid(child, 0)[1] == 0, "the child did not end by itself"
+    return text
+
+
+class Stuck:
+    """A device in the midst of a call of another thread, until ``end``."""
+
+    def __init__(self) -> None:
+        entered, self._go_on = Event(), Event()
+
+        class Slow(ModelLink):
+            def wait(link, timeout: float) -> bool:
+                entered.set()
+                assert self._go_on.wait(SECONDS)
+                return super().wait(timeout)
+
+        self.device = bitlane.Device(Driver(Slow()))
+        self._thread = Thread(target=self.device.bit_not, args=(A,))
+        self._thread.start()
+        assert entered.wait(SECONDS)
+
+    def end(self) -> None:
+        self._go_on.set()
+        self._thread.join(SECONDS)
+        assert not self._thread.is_alive()
+
+
+def test_a_child_of_a_thread_in_a_call_is_told_at_once() -> None:
+    stuck = Stuck()
+    device = stuck.device
+    calls: list[Callable[[], Any]] = [
+        lambda: device.bit_xor(A, A),
+        lambda: device.driver.allocate(64),
+        lambda: device.driver.read(0, 4),
+        lambda: device.driver.run(()),
+        device.driver.registers,
+    ]
+    for call in calls:
+        text = in_child(lambda call=call: str(call()))  # type: ignore[misc]
+        assert text == (
+            "LinkError: model of the contract: the device was opened in another process; open it"
+            " here, after the fork: bitlane.open(url)"
+        )
+    stuck.end()
+    assert np.array_equal(device.bit_not(A), ~A)
+
+
+def test_a_child_may_close_what_it_has_not_opened() -> None:
+    stuck = Stuck()
+
+    def closed() -> str:
+        with stuck.device as device:
+            assert not device.closed
+        return f"closed: {stuck.device.closed}"
+
+    assert in_child(closed) == "closed: True"
+    stuck.end()
+    assert np.array_equal(stuck.device.bit_not(A), ~A)
+
+
+def test_a_child_opens_devices_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def own() -> str:
+        with model() as device:
+            return str(device.bit_not(A[:3]).tolist())
+
+    assert in_child(own) == "[255, 254, 253]"
+    monkeypatch.setattr("bitlane.default.open_device", lambda url: model())
+    monkeypatch.setattr(default, "_opened", [model()])
+    assert in_child(lambda: str(bitlane.bit_not(A[:3]).tolist())) == "[255, 254, 253]"
+    with default._lock:  # as if another thread were opening it
+        assert in_child(lambda: str(bitlane.bit_not(A[:2]).tolist())) == "[255, 254]"
+
+
+def test_the_parent_keeps_its_device() -> None:
+    device = model()
+    assert "LinkError" in in_child(lambda: str(device.bit_not(A)))
+    assert np.array_equal(device.bit_not(A), ~A)
