@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DmlError, DmlTypeError
+from ..jobs.operands import packed_strides
 from .types import DataType, TensorFlags
 
 __all__ = [
@@ -22,7 +23,6 @@ __all__ = [
     "BufferTensorDesc",
     "calc_buffer_tensor_size",
     "last_element",
-    "packed_strides",
 ]
 
 MINIMUM_BUFFER_TENSOR_ALIGNMENT = 16
@@ -33,16 +33,6 @@ TENSOR_DIMENSION_COUNT_MAX = 5
 
 TENSOR_DIMENSION_COUNT_MAX1 = 8
 """The most dimensions of a tensor from feature level 3_0."""
-
-
-def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Strides, in elements, of a tensor without gaps whose last dimension is contiguous."""
-    strides = []
-    stride = 1
-    for size in reversed(sizes):
-        strides.append(stride)
-        stride *= size
-    return tuple(reversed(strides))
 
 
 def last_element(sizes: Sequence[int], strides: Sequence[int] | None) -> int:

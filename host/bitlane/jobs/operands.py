@@ -210,11 +210,16 @@ def order_of(strides: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
 
 
-def packed_strides(shape: tuple[int, ...], order: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    """Strides in bytes of elements without gaps, with the axes in ``order``, outermost first."""
+def packed_strides(
+    shape: Sequence[int], order: Sequence[int] | None = None, itemsize: int = 1
+) -> tuple[int, ...]:
+    """Strides of elements without gaps, in bytes, or in elements without ``itemsize``.
+
+    ``order``: the axes, outermost in memory first; without it as they are.
+    """
     strides = [0] * len(shape)
     step = itemsize
-    for axis in reversed(order):
+    for axis in reversed(range(len(shape)) if order is None else order):
         strides[axis] = step
         step *= shape[axis]
     return tuple(strides)

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from .. import dml, reference
 from ..dml.buffer import PIECE
-from ..dml.tensor import last_element
 from ..driver.allocator import OutOfDeviceMemory
 from .dispatchables import dml_error
 from .errors import Fact, ModelFileError
@@ -232,7 +231,7 @@ def _check_contents(model: Model, dispatchable: Dispatchable, bindings: dict[str
             continue
         binding = bindings[name]
         resource = model.resources[binding.resource]
-        needed = (last_element(tensor.sizes, tensor.strides) + 1) * tensor.data_type.itemsize
+        needed = tensor.bytes_reached
         found = resource.content - binding.offset
         if found < needed or (resource.array and not binding.offset and found != needed):
             value = Fact(f"{found} bytes of {binding.resource}")

@@ -14,7 +14,6 @@ from bitlane.dml import (
     OperatorType,
     TensorFlags,
 )
-from bitlane.dml.tensor import packed_strides
 from support.host.model_driver import ModelDriver
 
 
@@ -93,11 +92,6 @@ def test_calculates_buffer_sizes(
 ) -> None:
     assert dml.calc_buffer_tensor_size(data_type, sizes, strides) == size
     assert BufferTensorDesc(data_type, sizes, strides).total_tensor_size_in_bytes == size
-
-
-def test_packed_strides_end_with_one() -> None:
-    assert packed_strides([2, 3, 4]) == (12, 4, 1)
-    assert packed_strides([7]) == (1,)
 
 
 def test_descriptions_take_numpy_integers_and_compare_by_value() -> None:
