@@ -6,66 +6,26 @@ with bitlane.open("sim") as device:
 y = bitlane.bit_not(a)  # on the default device
 """
 
-from types import ModuleType
 from typing import TYPE_CHECKING
 
-from .default import (
-    bit_and,
-    bit_count,
-    bit_not,
-    bit_or,
-    bit_shift_left,
-    bit_shift_right,
-    bit_xor,
-    default_device,
-)
-from .device import Device
-from .device import open_device as open
-from .driver.allocator import OutOfDeviceMemory
-from .driver.queue import DeviceFault
-from .errors import BitlaneError, DeviceError, DeviceTimeout, DmlError, LinkError, SettingError
-from .jobs.lowering import LayoutError, UnsupportedError
-from .jobs.operands import DataTypeError, OutOfRangeError, ShapeError
-from .terminal import progress
-from .version import __version__
-
 if TYPE_CHECKING:
-    from . import dml
+    from .public import *
+else:
 
-__all__ = [
-    "BitlaneError",
-    "DataTypeError",
-    "Device",
-    "DeviceError",
-    "DeviceFault",
-    "DeviceTimeout",
-    "DmlError",
-    "LayoutError",
-    "LinkError",
-    "OutOfDeviceMemory",
-    "OutOfRangeError",
-    "SettingError",
-    "ShapeError",
-    "UnsupportedError",
-    "__version__",
-    "bit_and",
-    "bit_count",
-    "bit_not",
-    "bit_or",
-    "bit_shift_left",
-    "bit_shift_right",
-    "bit_xor",
-    "default_device",
-    "dml",
-    "open",
-    "progress",
-]
-
-
-def __getattr__(name: str) -> ModuleType:
-    """Import ``bitlane.dml`` when it is first used."""
-    if name == "dml":
+    def __getattr__(name: str) -> object:
+        """Import the names when one is first used: the command's Ctrl-C cannot wait for NumPy."""
         from importlib import import_module
 
-        return import_module(".dml", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name == "dml":
+            return import_module(".dml", __name__)
+        here = globals()
+        if "__all__" not in here:
+            public = import_module(".public", __name__)
+            here |= {each: getattr(public, each) for each in public.__all__ if each != "dml"}
+            here["__all__"] = public.__all__
+        if name not in here:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return here[name]
+
+    def __dir__() -> list[str]:
+        return __getattr__("__all__")

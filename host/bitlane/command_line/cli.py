@@ -15,15 +15,31 @@ from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from threading import current_thread, main_thread
 from types import FrameType
-from typing import NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
 
 from ..errors import BitlaneError
 from ..version import __version__
 
-__all__ = ["CHECK_FAILED", "DONE", "INTERRUPTED", "UNUSABLE", "Subparsers", "main", "whole_number"]
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+__all__ = [
+    "CHECK_FAILED",
+    "DONE",
+    "INTERRUPTED",
+    "UNUSABLE",
+    "Subparsers",
+    "main",
+    "whole_number",
+    "whole_parser",
+]
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-"""What the entry points `bitlane.commands` are called with."""
+"""What the entry points `bitlane.commands` are called with.
+
+Each adds a parser that sets the defaults ``run``, what runs it, and ``extra``, the extra of bitlane
+that brings the packages that it needs, if any. Adding must take no time, and none of them.
+"""
 
 DONE = 0
 CHECK_FAILED = 1
@@ -44,7 +60,11 @@ def whole_number(text: str) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints take one line."""
+    """A parser whose complaints take one line, and which says what it cannot print."""
+
+    def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
+        # argparse's own keeps silent where the output takes nothing.
+        print(message, end="", file=file or sys.stderr)
 
     def error(self, message: str) -> NoReturn:
         self.exit(UNUSABLE, f"{self.prog}: {message} (see {self.prog} --help)\n")
@@ -58,6 +78,16 @@ def _new_parser() -> argparse.ArgumentParser:
         " `bitlane help COMMAND` is `bitlane COMMAND --help`",
         allow_abbrev=False,
     )
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """The parser of all that is installed."""
+    commands = _commands()
+    return _parser(commands, commands.keys())
+
+
+def _commands() -> dict[str, EntryPoint]:
+    return {command.name: command for command in entry_points(group="bitlane.commands")}
 
 
 def _parser(commands: Mapping[str, EntryPoint], load: Collection[str]) -> argparse.ArgumentParser:
@@ -83,22 +113,20 @@ def _parser(commands: Mapping[str, EntryPoint], load: Collection[str]) -> argpar
             add: Callable[[Subparsers], object] = commands[name].load()
         except ModuleNotFoundError as error:
             if len(load) == 1:
-                raise _lacking(name, error) from error
+                raise _lacking(name, error, None) from error
             subparsers.add_parser(name, help="(needs packages that are not installed)")
         else:
             add(subparsers)
     return parser
 
 
-def _lacking(name: str, error: ModuleNotFoundError) -> BitlaneError:
-    """The error for a package that only an extra brings. Raises ``error`` if it is ours."""
+def _lacking(name: str, error: ModuleNotFoundError, extra: str | None) -> BitlaneError:
+    """The error for a package that only ``extra`` brings. Raises ``error`` if it is ours."""
     package = (error.name or "").partition(".")[0]
     if package.startswith("bitlane"):
         raise error
-    return BitlaneError(
-        f"{name} needs the Python package {package}, which is not installed:"
-        " pip install 'bitlane[demo,boards]' brings all that the commands need"
-    )
+    what = f"{name} needs the Python package {package}, which is not installed"
+    return BitlaneError(f"{what}: pip install 'bitlane[{extra}]' brings it" if extra else what)
 
 
 def _one_line(error: BaseException) -> str:
@@ -112,6 +140,22 @@ def _one_line(error: BaseException) -> str:
 def _expect_output() -> None:
     if sys.stdout is None:
         raise BitlaneError("standard output is closed; expected somewhere to write to")
+
+
+@contextmanager
+def _flushed() -> Iterator[None]:
+    """See that all output has gone where it should, however the block ends."""
+    try:
+        yield
+    finally:
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            # Python would complain of what is left when it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if isinstance(error, BrokenPipeError):
+                raise
+            raise BitlaneError(f"standard output: {error.strerror}") from error
 
 
 @contextmanager
@@ -131,25 +175,28 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def _without_traceback(words: Sequence[str]) -> tuple[list[str], bool]:
+    """``words`` without ``--traceback``, and whether it was there; ``--`` ends the options."""
+    end = words.index("--") if "--" in words else len(words)
+    options = [word for word in words[:end] if word != _TRACEBACK]
+    return [*options, *words[end:]], len(options) < end
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line ``arguments`` (default: the process's own) and return its exit code.
 
     Errors that a user can act on become one line on standard error; only a defect of bitlane
     itself shows a traceback.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    shows_traceback = _TRACEBACK in words
-    words = [word for word in words if word != _TRACEBACK]
+    words, shows_traceback = _without_traceback(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["help"]:
         words = [*(word for word in words if word != "help"), "--help"]
     try:
         _expect_output()
-        with _terminable():
+        with _terminable(), _flushed():
             code = _run(words)
-        sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output has left, as in `bitlane info | head -1`: nothing to report.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except (BitlaneError, OSError, KeyboardInterrupt) as error:
         if shows_traceback:
@@ -165,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    commands = {command.name: command for command in entry_points(group="bitlane.commands")}
+    commands = _commands()
     first = next((word for word in words if word in ("-h", "--help") or word[:1] != "-"), "")
     if not words or first in ("-h", "--help"):
         parser = _parser(commands, commands.keys())
@@ -179,5 +226,5 @@ def _run(words: list[str]) -> int:
     try:
         code: int = namespace.run(namespace)
     except ModuleNotFoundError as error:
-        raise _lacking(first, error) from error
+        raise _lacking(first, error, getattr(namespace, "extra", None)) from error
     return code

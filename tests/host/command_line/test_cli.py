@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,11 +36,13 @@ class Command:
         return self.add
 
 
-def command(name: str, run: Callable[[argparse.Namespace], int]) -> Command:
+def command(
+    name: str, run: Callable[[argparse.Namespace], int], extra: str | None = None
+) -> Command:
     def add(subparsers: cli.Subparsers) -> None:
         parser = subparsers.add_parser(name, help=f"what {name} does")
         parser.add_argument("number", type=int, nargs="?", default=0)
-        parser.set_defaults(run=run)
+        parser.set_defaults(run=run, extra=extra)
 
     return Command(name, add)
 
@@ -170,6 +175,22 @@ def test_traceback_on_request(
     assert text.endswith("bitlane: x\n")
 
 
+def test_what_stands_behind_two_dashes_is_no_option(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def add(subparsers: cli.Subparsers) -> None:
+        parser = subparsers.add_parser("job")
+        parser.add_argument("names", nargs="+")
+        parser.set_defaults(run=raising)
+
+    def raising(arguments: argparse.Namespace) -> int:
+        raise BitlaneError(", ".join(arguments.names))
+
+    install(Command("job", add))
+    assert cli.main(["job", "--", "--traceback", "x"]) == cli.UNUSABLE
+    assert complaint(capsys) == "bitlane: --traceback, x"
+
+
 def test_options_are_written_whole(
     install: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,22 +277,30 @@ def test_a_termination_signal_unwinds_like_an_interrupt(
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_package_that_an_extra_brings_is_named(
+def test_a_command_that_cannot_be_loaded_names_the_package(
     install: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     lacking = ModuleNotFoundError("No module named 'amaranth.sim'", name="amaranth.sim")
     install(Command("job", error=lacking), command("other", lambda _: 0))
     assert cli.main(["other"]) == cli.DONE
     assert cli.main(["job", "--any", "thing"]) == cli.UNUSABLE
-    assert "job needs the Python package amaranth, which is not installed" in complaint(capsys)
+    assert complaint(capsys) == (
+        "bitlane: job needs the Python package amaranth, which is not installed"
+    )
 
 
-def test_a_package_found_missing_only_later_is_named_too(
+def test_a_package_that_an_extra_brings_is_named_with_the_extra(
     install: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    install(raising(ModuleNotFoundError("No module named 'PIL'", name="PIL")))
+    def run(_: argparse.Namespace) -> int:
+        raise ModuleNotFoundError("No module named 'PIL'", name="PIL")
+
+    install(command("job", run, extra="pictures"))
     assert cli.main(["job"]) == cli.UNUSABLE
-    assert "job needs the Python package PIL, which is not installed" in complaint(capsys)
+    assert complaint(capsys) == (
+        "bitlane: job needs the Python package PIL, which is not installed:"
+        " pip install 'bitlane[pictures]' brings it"
+    )
 
 
 def test_a_missing_part_of_bitlane_is_a_defect(install: Callable[..., None]) -> None:
@@ -281,17 +310,59 @@ def test_a_missing_part_of_bitlane_is_a_defect(install: Callable[..., None]) -> 
         cli.main(["job"])
 
 
-def test_a_reader_that_leaves_is_no_error() -> None:
-    read, write = os.pipe()
-    os.close(read)
-    ran = subprocess.run(
-        [sys.executable, "-m", "bitlane", "info"],
-        stdout=write,
+def program(*words: str, **options: Any) -> "subprocess.CompletedProcess[str]":
+    """What becomes of the program, in a process of its own."""
+    options["env"] = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        **options.get("env", {}),
+    }
+    options.setdefault("stdout", subprocess.PIPE)
+    return subprocess.run(
+        [sys.executable, "-m", "bitlane", *words],
         stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         text=True,
         timeout=60,
         check=False,
+        **options,
     )
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    ran = program("info", stdout=write)
     os.close(write)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [("-V",), ("--help",), ("info",)], ids=" ".join)
+def test_an_output_that_takes_nothing_is_told(words: tuple[str, ...], unbuffered: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = program(*words, stdout=full, env={"PYTHONUNBUFFERED": unbuffered})
+    assert ran.returncode == cli.UNUSABLE
+    assert re.fullmatch(r"bitlane: (standard output: )?No space left on device\n", ran.stderr)
+
+
+@pytest.mark.parametrize(
+    "module", ["argparse", "bitlane.command_line.cli", "numpy", "bitlane.driver.driver"]
+)
+def test_an_interrupt_at_the_very_start_is_told_like_any_other(module: str, tmp_path: Path) -> None:
+    """Ctrl-C, when ``module`` is about to be imported."""
+    (tmp_path / "sitecustomize.py").write_text(
+        f"""
+import os, signal, sys
+
+class Impatient:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Impatient())
+""",
+        encoding="utf-8",
+    )
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    ran = program("info", env={"PYTHONPATH": path})
+    assert (ran.returncode, ran.stdout, ran.stderr) == (cli.INTERRUPTED, "", "bitlane: stopped\n")
