@@ -207,7 +207,7 @@ def test_all_prints_a_row_for_every_board(
             raise ToolError("gowin_pack: Error: no")
         return dataclasses.replace(report, board=board.name, seed=seed)
 
-    monkeypatch.setattr("bitlane_boards.command_line.build.build", fake)
+    monkeypatch.setattr("bitlane_boards.flow.build.build", fake)
     assert main(["build", "--all", "--seed", "7", "-o", str(tmp_path)]) == CHECK_FAILED
     captured = capsys.readouterr()
     *table, missed, broken = captured.out.splitlines()

@@ -9,7 +9,7 @@ import pytest
 from bitlane.command_line.cli import main
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.bench import command, commands
+from bitlane_sim.bench import commands, modes
 from bitlane_sim.bench.contract import Row
 from bitlane_sim.bench.job import execute, move
 from bitlane_sim.evaluator import SimulationError
@@ -94,7 +94,7 @@ def test_missed_goal_is_shown_and_fails_when_checked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missed = Row("slow work", 32, "beat/cycle", 1.0, 0.98, 0.9, 0.5)
-    monkeypatch.setattr(command, "measure", _measures(missed))
+    monkeypatch.setattr(modes, "measure", _measures(missed))
     assert main(["bench", "--width", "32"]) == 0
     shown = capsys.readouterr().out
     assert "0.980   1.000  0.900    0.5000  0.500  NO" in shown
@@ -108,7 +108,7 @@ def test_failed_run_leaves_no_file(
     def broken(*ignored: object) -> Iterator[Row]:
         raise SimulationError("bench: the engine stopped with FAULT 0x1")
 
-    monkeypatch.setattr(command, "measure", broken)
+    monkeypatch.setattr(modes, "measure", broken)
     assert main(["bench", "--json", str(tmp_path / "bench.json")]) == 2
     assert capsys.readouterr().err == "bitlane: bench: the engine stopped with FAULT 0x1\n"
     assert not list(tmp_path.iterdir())

@@ -75,7 +75,7 @@ def test_json_has_the_figures_and_what_was_compared(
 ) -> None:
     figures = {"cxxrtl, no stalls, cycles/s": 2e6, "cxxrtl to Verilator, no stalls": 1.5}
     monkeypatch.setattr(
-        "bitlane_sim.bench.command.measure_beside_verilator", lambda progress: figures
+        "bitlane_sim.bench.modes.measure_beside_verilator", lambda progress: figures
     )
     file = tmp_path / "verilator.json"
     assert main(["bench", "--verilator", "--json", str(file)]) == 0

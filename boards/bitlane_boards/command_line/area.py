@@ -1,6 +1,7 @@
 """`bitlane area`: LUTs and clock of named circuits, placed and routed out of context.
 
-What goes on is said on standard error, the table on standard output.
+What goes on is said on standard error, the table on standard output. Its words and help need
+nothing but the names of the chips: what measures is imported when it does.
 """
 
 import argparse
@@ -11,9 +12,7 @@ from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers, whole_numbe
 from bitlane.errors import BitlaneError
 from bitlane_sim.bench.record import check_writable, record, write_json
 
-from ..area import table
 from ..area.chips import CHIPS
-from ..area.measure import measure_area, versions
 
 __all__ = ["add_area"]
 
@@ -57,10 +56,13 @@ def add_area(subparsers: Subparsers) -> None:
     parser.add_argument("--paths", action="store_true", help="show the path that bounds each clock")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a row misses its goal")
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, extra="boards")
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from ..area import table
+    from ..area.measure import measure_area, versions
+
     families = list(dict.fromkeys(arguments.family or CHIPS))
     if not 1 <= arguments.seeds <= _SEEDS:
         raise BitlaneError(f"--seeds: {arguments.seeds} is outside 1 to {_SEEDS}")

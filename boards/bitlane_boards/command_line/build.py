@@ -1,19 +1,23 @@
 """`bitlane build BOARD`: the bitstream of a board, and a report of what it came to.
 
-What the tools do goes to standard error, the report to standard output.
+What the tools do goes to standard error, the report to standard output. Its words and help need
+nothing but the boards: what builds is imported when it builds.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers
 from bitlane.errors import BitlaneError
 
 from .. import Board, boards
-from ..flow.build import BuildError, BuildReport, build
-from .choice import board_named, board_names
+from .choice import add_board
+
+if TYPE_CHECKING:
+    from ..flow.build import BuildReport
 
 __all__ = ["add_build"]
 
@@ -28,7 +32,7 @@ def add_build(subparsers: Subparsers) -> None:
         epilog="exit codes: 0 built, 1 it does not fit or misses its clock, 2 bad input or a"
         " missing tool",
     )
-    parser.add_argument("board", metavar="BOARD", nargs="?", help=board_names())
+    add_board(parser, nargs="?")
     parser.add_argument("--all", action="store_true", help="build every board; print one table")
     parser.add_argument(
         "--seed", type=_seed, default=1, metavar="N", help="of the placement (default 1)"
@@ -40,7 +44,7 @@ def add_build(subparsers: Subparsers) -> None:
         type=Path,
         help="folder for the bitstream, the report and the netlists (default build/BOARD)",
     )
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, extra="boards")
 
 
 def _seed(text: str) -> int:
@@ -50,10 +54,12 @@ def _seed(text: str) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from ..flow.build import BuildError
+
     if arguments.all == (arguments.board is not None):
         raise BitlaneError("build: expected either the name of a board or --all")
-    chosen = list(boards().values()) if arguments.all else [board_named(arguments.board)]
-    reports: list[BuildReport] = []
+    chosen = list(boards().values()) if arguments.all else [boards()[arguments.board]]
+    reports: list["BuildReport"] = []  # noqa: UP037 imported for types alone
     failures: list[str] = []
     for board in chosen:
         folder = _folder(arguments.output, board, arguments.all)
@@ -78,7 +84,9 @@ def _folder(output: Path | None, board: Board, several: bool) -> Path:
     return output / board.name if several else output
 
 
-def _build(board: Board, folder: Path, seed: int) -> BuildReport:
+def _build(board: Board, folder: Path, seed: int) -> "BuildReport":
+    from ..flow.build import build
+
     def progress(line: str) -> None:
         print(f"{board.name}: {line}", file=sys.stderr, flush=True)
 
@@ -93,7 +101,7 @@ def _build(board: Board, folder: Path, seed: int) -> BuildReport:
         ) from error
 
 
-def _table(reports: Sequence[BuildReport]) -> list[str]:
+def _table(reports: Sequence["BuildReport"]) -> list[str]:
     """A line for each report, below the names of the columns."""
     rows = [_row(report) for report in reports]
     columns = [[name, *(row[name] for row in rows)] for name in (rows[0] if rows else ())]
@@ -101,7 +109,7 @@ def _table(reports: Sequence[BuildReport]) -> list[str]:
     return ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]
 
 
-def _row(report: BuildReport) -> dict[str, str]:
+def _row(report: "BuildReport") -> dict[str, str]:
     used, of = next(iter(report.cells.values()))
     return {
         "board": report.board,

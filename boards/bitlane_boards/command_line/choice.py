@@ -1,20 +1,13 @@
 """The board that a command line names. Knows no command."""
 
-from bitlane.errors import BitlaneError
+import argparse
 
-from .. import Board, boards
+from .. import boards
 
-__all__ = ["board_named", "board_names"]
-
-
-def board_names() -> str:
-    """All names, for help and errors."""
-    return ", ".join(sorted(boards()))
+__all__ = ["add_board"]
 
 
-def board_named(name: str) -> Board:
-    """The board called ``name``. Raises ``BitlaneError`` that lists the others."""
-    found = boards().get(name)
-    if found is None:
-        raise BitlaneError(f"board {name!r}: unknown; expected one of {board_names()}")
-    return found
+def add_board(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
+    """Add the argument ``board``, which is the name of one of those that there are."""
+    names = sorted(boards())
+    parser.add_argument("board", metavar="BOARD", nargs=nargs, choices=names, help=", ".join(names))

@@ -9,8 +9,9 @@ from pathlib import Path
 from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers
 from bitlane.errors import BitlaneError
 
+from .. import boards
 from ..flow.families import FLOWS
-from .choice import board_named, board_names
+from .choice import add_board
 from .devices import url_of
 
 __all__ = ["add_flash"]
@@ -31,7 +32,7 @@ def add_flash(subparsers: Subparsers) -> None:
         " its flash memory, so that it survives power-off.",
         epilog="exit codes: 0 loaded, 1 the loader failed, 2 bad input or a missing tool",
     )
-    parser.add_argument("board", metavar="BOARD", help=board_names())
+    add_board(parser)
     parser.add_argument(
         "file",
         metavar="FILE",
@@ -44,7 +45,7 @@ def add_flash(subparsers: Subparsers) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    board = board_named(arguments.board)
+    board = boards()[arguments.board]
     flow = FLOWS[board.family]
     suffix = flow.bitstream
     file: Path = arguments.file or Path("build") / board.name / f"{board.name}.{suffix}"

@@ -1,6 +1,7 @@
-"""`bitlane simulate BOARD --pty`: a board's circuit at its pins, behind a pseudo-terminal.
+"""`bitlane simulate BOARD`: a board's circuit at its pins, behind a pseudo-terminal.
 
-The terminal's name is all that goes to standard output.
+The terminal's name is all that goes to standard output. Its words and help need nothing but the
+boards: what simulates is imported when it does.
 """
 
 import argparse
@@ -11,11 +12,9 @@ from pathlib import Path
 from bitlane.command_line.cli import DONE, Subparsers
 from bitlane.errors import BitlaneError
 from bitlane_sim.evaluator import SimulationError
-from bitlane_sim.pins import PinSimulation
-from bitlane_sim.pins.pty import PtyServer
 
-from ..readback.netlist import model_of
-from .choice import board_named, board_names
+from .. import boards
+from .choice import add_board
 
 __all__ = ["add_simulate"]
 
@@ -31,9 +30,9 @@ def add_simulate(subparsers: Subparsers) -> None:
         " Stops with Ctrl-C.",
         epilog="exit codes: 0 stopped after it was ready, 2 bad input or a missing tool",
     )
-    parser.add_argument("board", metavar="BOARD", help=board_names())
+    add_board(parser)
     parser.add_argument(
-        "--pty", action="store_true", required=True, help="serve it on a pseudo-terminal"
+        "--pty", action="store_true", help="serve it on a pseudo-terminal, which is the only way"
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
@@ -51,7 +50,7 @@ def add_simulate(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--deadline", metavar="SECONDS", type=_seconds, help="stop after so long (default: never)"
     )
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, extra="boards")
 
 
 def _seconds(text: str) -> float:
@@ -65,7 +64,12 @@ def _seconds(text: str) -> float:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    board = board_named(arguments.board)
+    board = boards()[arguments.board]
+    from bitlane_sim.pins import PinSimulation
+    from bitlane_sim.pins.pty import PtyServer
+
+    from ..readback.netlist import model_of
+
     with contextlib.ExitStack() as open_things:
         if arguments.bitstream is None and arguments.netlist is None:
             _say("compiling the circuit, if nobody has yet: a minute")

