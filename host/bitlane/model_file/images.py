@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from PIL.Image import Image
+    from PIL.ImageFile import ImageFile
 
 __all__ = ["IMAGE_SUFFIXES", "IMAGE_TYPES", "check_image", "encode_image", "read_image"]
 
@@ -27,14 +28,19 @@ IMAGE_TYPES = (DataType.FLOAT32, DataType.FLOAT16, DataType.UINT8)
 """Floats from 0 to 1 as in DxDispatch, or (not in DxDispatch) the pixels' bytes themselves."""
 
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+_DEEP = frozenset("IF")
+"""How Pillow's modes of channels of 16 and 32 bits begin."""
+
 _UINT_LAST = 2**32 - 1
 
 
 def read_image(node: Node, source: Node, path: Path, data_type: DataType) -> npt.NDArray[np.uint8]:
     """The bytes of a tensor in NCHW order that an image is; ``node`` is the resource.
 
-    ``resampleSize`` ``[1, C, H, W]`` scales it; without, its own size and channels are kept.
-    Raises ``ModelFileError``, and ``OSError`` if the file cannot be read.
+    ``resampleSize`` ``[1, C, H, W]`` scales it; without, its own size is kept, and the channels
+    that keep all that it shows: 1 of grey, 3 of colour, 4 where there is transparency. Raises
+    ``ModelFileError``, for channels of more than 8 bits too, and ``OSError`` if the file cannot be
+    read.
     """
     pillow = _pillow(source)
     _expect_type(node, data_type)
@@ -44,8 +50,7 @@ def read_image(node: Node, source: Node, path: Path, data_type: DataType) -> npt
     with _opened(pillow, source, path) as image:
         size = node.optional("resampleSize")
         if size is None:
-            bands = len(image.getbands())
-            channels = bands if bands in _MODES else 3
+            channels = _channels(image)
             width, height = image.size
         else:
             numbers = size.integers(1, _UINT_LAST)
@@ -100,13 +105,26 @@ def _pillow(node: Node) -> "ModuleType":
         raise node.error("no image, as Pillow is not installed: pip install pillow") from None
 
 
-def _opened(pillow: "ModuleType", source: Node, path: Path) -> "Image":
+def _opened(pillow: "ModuleType", source: Node, path: Path) -> "ImageFile":
     try:
-        image: Image = pillow.open(path)
+        image: ImageFile = pillow.open(path)
+        # Pillow cuts many deep channels to 8 bits; how the file has them stands here until then.
+        deep = any("16" in str(tile[-1]) for tile in image.tile) or image.mode[0] in _DEEP
         image.load()
-    except pillow.UnidentifiedImageError as error:
+    except (pillow.UnidentifiedImageError, pillow.DecompressionBombError, SyntaxError) as error:
         raise source.error(f"an image that Pillow can read ({error})") from error
+    if deep:
+        raise source.error(
+            "an image with 8 bits a channel; this one has more (save it with 8, or as a file .npy"
+            " of UINT16 or FLOAT32, which keeps them)"
+        )
     return image
+
+
+def _channels(image: "Image") -> int:
+    if image.has_transparency_data:
+        return 4
+    return 1 if image.mode in ("1", "L") else 3
 
 
 def _expect_type(node: Node, data_type: DataType) -> None:

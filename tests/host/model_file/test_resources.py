@@ -1,6 +1,10 @@
 """Resources: every kind of initial values, and what is refused of them."""
 
+import struct
+import zlib
 from pathlib import Path
+from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -338,6 +342,77 @@ def test_images_are_scaled(channels: int, picture: Path) -> None:
 def test_images_have_one_three_or_four_channels(size: list[int], picture: Path) -> None:
     with pytest.raises(ModelFileError, match=r"resources\.r\.resampleSize"):
         read(from_file("a.png", "UINT8", resampleSize=size), picture)
+
+
+SHOWN: dict[str, tuple[str, str, dict[str, Any], list[list[int]]]] = {
+    "black and white": ("1", "png", {}, [[255]]),
+    "grey": ("L", "png", {}, [[200]]),
+    "grey, see-through": ("LA", "png", {}, [[200], [200], [200], [7]]),
+    "palette": ("P", "png", {}, [[20], [40], [60]]),
+    "palette, one see-through": ("P", "png", {"transparency": 3}, [[20], [40], [60], [0]]),
+    "colour, one see-through": (
+        "RGB",
+        "png",
+        {"transparency": (20, 40, 60)},
+        [[20], [40], [60], [0]],
+    ),
+    "colour, see-through": ("RGBA", "png", {}, [[20], [40], [60], [7]]),
+    "ink": ("CMYK", "jpg", {"quality": 100}, [[255], [0], [0]]),
+}
+"""Mode, suffix, how it is saved, and the planes of a single pixel."""
+
+PIXELS: dict[str, Any] = {
+    "1": 1,
+    "L": 200,
+    "LA": (200, 7),
+    "P": 3,
+    "RGB": (20, 40, 60),
+    "RGBA": (20, 40, 60, 7),
+    "CMYK": (0, 255, 255, 0),
+}
+
+
+@pytest.mark.parametrize("kind", SHOWN)
+def test_images_keep_what_they_show(kind: str, tmp_path: Path) -> None:
+    mode, suffix, options, planes = SHOWN[kind]
+    image = Image.new(mode, (1, 1), PIXELS[mode])
+    if mode == "P":
+        image.putpalette([0, 0, 0] * 3 + [20, 40, 60])
+    image.save(tmp_path / f"a.{suffix}", **options)
+    data = read(from_file(f"a.{suffix}", "UINT8"), tmp_path).data
+    assert data.reshape(len(planes), 1).tolist() == planes
+
+
+def deep_colour() -> bytes:
+    """A PNG of a pixel with 16 bits for each of red, green and blue, which Pillow cannot write."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", crc32(name + data))
+
+    head = struct.pack(">IIBBBBB", 1, 1, 16, 2, 0, 0, 0)
+    pixel = zlib.compress(struct.pack(">BHHH", 0, 1, 2, 3))
+    parts = {b"IHDR": head, b"IDAT": pixel, b"IEND": b""}
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts.items())
+
+
+@pytest.mark.parametrize("size", [{}, {"resampleSize": [1, 1, 1, 1]}], ids=["own", "scaled"])
+@pytest.mark.parametrize("kind", ["grey", "colour", "float"])
+def test_deep_images_are_refused_as_they_would_be_cut(
+    kind: str, size: dict[str, object], tmp_path: Path
+) -> None:
+    if kind == "colour":
+        (tmp_path / "a.png").write_bytes(deep_colour())
+    else:
+        pixel = np.full((1, 1), 300, np.uint16 if kind == "grey" else np.float32)
+        Image.fromarray(pixel).save(tmp_path / "a.png", "PNG" if kind == "grey" else "TIFF")
+    for data_type in ("UINT8", "FLOAT32"):
+        fields = from_file("a.png", data_type, **size)
+        refuse(fields, SOURCE, "a.png", "an image with 8 bits a channel", tmp_path)
+
+
+def test_an_image_like_a_bomb_is_refused(picture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 2)
+    refuse(from_file("a.png", "UINT8"), SOURCE, "a.png", "decompression bomb", picture)
 
 
 def test_what_is_no_image_is_refused(picture: Path) -> None:
