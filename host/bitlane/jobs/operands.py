@@ -160,7 +160,10 @@ def result_shape(a: AnyArray, b: AnyArray | None) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(a.shape, b.shape)
     except ValueError:
-        raise ShapeError(f"a, b: shapes {a.shape} and {b.shape} do not broadcast") from None
+        pairs = zip(reversed(a.shape), reversed(b.shape), strict=False)
+        fit = all(m == n or 1 in (m, n) for m, n in pairs)
+        problem = "make more elements than an array can have" if fit else "do not broadcast"
+        raise ShapeError(f"a, b: shapes {a.shape} and {b.shape} {problem}") from None
 
 
 def use_output(out: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

@@ -125,6 +125,16 @@ def test_counts_are_of_two_types(device: Device, dtype: type) -> None:
     refused(device, DataTypeError, "uint8", lambda: device.bit_count(U8, out=out))
 
 
+def test_shapes_must_make_an_array(device: Device) -> None:
+    long = np.broadcast_to(np.uint8(1), (2**33, 1))
+    refused(
+        device,
+        ShapeError,
+        r"shapes \(8589934592, 1\) and \(1, 8589934592\) make more elements than an array can have",
+        lambda: device.bit_and(long, long.T),
+    )
+
+
 def test_shapes_must_broadcast(device: Device) -> None:
     refused(
         device,
