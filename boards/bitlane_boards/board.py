@@ -51,6 +51,9 @@ class Board:
     platform: str
     """``module:class`` of its description in amaranth-boards: pins, package and speed."""
 
+    chip: bytes
+    """How bitstreams say, right behind their preamble, which chip of the family they are for."""
+
     clock_hz: int
     """The circuit's clock; a PLL makes it where it is not the board's own."""
 

@@ -14,6 +14,7 @@ BOARDS = (
         title="Lattice iCE40-HX8K-B-EVN",
         family=Family.ICE40,
         platform="amaranth_boards.ice40_hx8k_b_evn:ICE40HX8KBEVNPlatform",
+        chip=b"\x62\x03\x67",  # a row of a bank is 872 bits
         clock_hz=48_000_000,
         configuration=replace(
             small(block_ram=True),

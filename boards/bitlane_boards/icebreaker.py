@@ -14,6 +14,7 @@ ICEBREAKER = Board(
     title="1BitSquared iCEBreaker",
     family=Family.ICE40,
     platform="amaranth_boards.icebreaker:ICEBreakerPlatform",
+    chip=b"\x62\x02\xb3",  # a row of a bank is 692 bits
     clock_hz=24_000_000,
     pll_pad=True,
     configuration=replace(

@@ -14,6 +14,7 @@ BOARDS = (
         title="Icepi Zero",
         family=Family.ECP5,
         platform="amaranth_boards.icepi_zero:IcepiZero1_3Platform",
+        chip=bytes.fromhex("E2000000 41111043"),  # the command that compares IDCODE
         clock_hz=75_000_000,
         configuration=replace(
             full(),

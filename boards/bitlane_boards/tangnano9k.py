@@ -14,6 +14,7 @@ BOARDS = (
         title="Sipeed Tang Nano 9K",
         family=Family.GOWIN,
         platform="amaranth_boards.tang_nano_9k:TangNano9kPlatform",
+        chip=f"{6:08b}{0x1100481B:056b}".encode(),  # the command that compares IDCODE, as text
         clock_hz=27_000_000,
         configuration=replace(
             small(),

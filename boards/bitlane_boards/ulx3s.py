@@ -14,6 +14,7 @@ BOARDS = (
         title="Radiona ULX3S 85F",
         family=Family.ECP5,
         platform="amaranth_boards.ulx3s:ULX3S_85F_Platform",
+        chip=bytes.fromhex("E2000000 41113043"),  # the command that compares IDCODE
         clock_hz=62_500_000,
         configuration=replace(
             full(),

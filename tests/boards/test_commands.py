@@ -1,5 +1,6 @@
 """The commands about boards: what they print, refuse and leave behind."""
 
+import json
 import os
 import stat
 from dataclasses import dataclass, replace
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE, UNUSABLE, main
-from bitlane_boards import boards
+from bitlane_boards import Board, boards
 from bitlane_boards.command_line.devices import connected, url_of
 from bitlane_boards.flow.families import FLOWS
 
@@ -25,8 +26,12 @@ class Port:
     description: str = "a bridge"
 
 
-ICE40 = b"\xff\x00\x00\xff\x7e\xaa\x99\x7e"
-"""How a bitstream of an iCE40 begins."""
+def head(board: Board) -> bytes:
+    """How a bitstream for ``board`` begins: comment, preamble, commands; one tells the chip."""
+    return b"// comment" + FLOWS[board.family].preamble + b"\x51\x00" + board.chip + bytes(500)
+
+
+HX8K = head(boards()["hx8k"])
 
 
 def complaint(capsys: pytest.CaptureFixture[str]) -> str:
@@ -106,11 +111,53 @@ def test_flash_refuses_what_is_no_bitstream(
     assert f"{tmp_path} is a folder; expected a file .{suffix}" in complaint(capsys)
 
 
+def distinct() -> list[tuple[str, str]]:
+    """Boards of one family, two by two, with different chips."""
+    return [
+        (board.name, other.name)
+        for board in boards().values()
+        for other in boards().values()
+        if board.family is other.family and board.chip != other.chip
+    ]
+
+
+@pytest.mark.parametrize(("name", "other"), distinct())
+def test_flash_refuses_another_chip_of_the_family(
+    name: str, other: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    board = boards()[name]
+    file = tmp_path / f"top.{FLOWS[board.family].bitstream}"
+    # What comes later may look like anything.
+    file.write_bytes(head(boards()[other]) + board.chip)
+    assert main(["flash", name, str(file)]) == UNUSABLE
+    line = complaint(capsys)
+    assert f"{file}: for another {board.family.value} than that of {board.title}" in line
+    assert f"bitlane build {name} makes one" in line
+
+
+def test_flash_refuses_what_was_built_for_another_board(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The chips are the same, the pins or memories are not."""
+    monkeypatch.setenv("PATH", "")
+    file = tmp_path / "top.bin"
+    file.write_bytes(head(boards()["icebreaker"]))
+    report = tmp_path / "report.json"
+    report.write_text(json.dumps({"board": "icebreaker-bram", "bitstream": "elsewhere/top.bin"}))
+    assert main(["flash", "icebreaker", str(file)]) == UNUSABLE
+    line = complaint(capsys)
+    assert f"{file}: was built for icebreaker-bram, not for icebreaker" in line
+    for other in ('{"board": "ulx3s", "bitstream": "other.bin"}', '{"board": 1}', "[]", "no JSON"):
+        report.write_text(other)
+        assert main(["flash", "icebreaker", str(file)]) == UNUSABLE
+        assert "openFPGALoader is not on PATH" in complaint(capsys)
+
+
 def test_flash_without_the_loader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "top.bin"
-    file.write_bytes(ICE40)
+    file.write_bytes(HX8K)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["flash", "hx8k", str(file)]) == UNUSABLE
     assert "openFPGALoader is not on PATH" in complaint(capsys)
@@ -125,7 +172,7 @@ def test_flash_calls_the_loader_and_believes_it(
     code: int,
 ) -> None:
     file = tmp_path / "top.bin"
-    file.write_bytes(ICE40)
+    file.write_bytes(HX8K)
     loader = tmp_path / "openFPGALoader"
     loader.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/called\nexit {status}\n')
     loader.chmod(loader.stat().st_mode | stat.S_IXUSR)

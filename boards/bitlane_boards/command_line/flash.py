@@ -1,15 +1,17 @@
 """`bitlane flash BOARD`: load a bitstream through openFPGALoader. Builds nothing."""
 
 import argparse
+import json
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers
 from bitlane.errors import BitlaneError
 
-from .. import boards
+from .. import Board, boards
 from ..flow.families import FLOWS
 from .choice import add_board
 from .devices import url_of
@@ -21,6 +23,9 @@ _DEADLINE_SECONDS = 600.0
 
 _HEAD_BYTES = 4096
 """Comments at the head of a bitstream are shorter."""
+
+_CHIP_BYTES = 128
+"""The first commands of a bitstream are shorter, and tell its chip."""
 
 
 def add_flash(subparsers: Subparsers) -> None:
@@ -44,23 +49,46 @@ def add_flash(subparsers: Subparsers) -> None:
     parser.set_defaults(run=_run)
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    board = boards()[arguments.board]
+def _expect_bitstream(board: Board, file: Path) -> None:
+    """Raises ``BitlaneError`` unless ``file`` is a bitstream for ``board``, as far as it tells."""
     flow = FLOWS[board.family]
-    suffix = flow.bitstream
-    file: Path = arguments.file or Path("build") / board.name / f"{board.name}.{suffix}"
+    suffix, makes = flow.bitstream, f"bitlane build {board.name} makes"
     if file.is_dir():
         raise BitlaneError(f"flash: {file} is a folder; expected a file .{suffix}")
     if not file.exists():
-        raise BitlaneError(f"flash: {file}: no such file; bitlane build {board.name} makes it")
+        raise BitlaneError(f"flash: {file}: no such file; {makes} it")
     if file.suffix != f".{suffix}":
         raise BitlaneError(f"flash: {file}: expected a file .{suffix} for {board.name}")
     with file.open("rb") as content:
-        if flow.preamble not in content.read(_HEAD_BYTES):
-            raise BitlaneError(
-                f"flash: {file}: no bitstream of an {board.family.value};"
-                f" bitlane build {board.name} makes one"
-            )
+        _, preamble, commands = content.read(_HEAD_BYTES).partition(flow.preamble)
+    if not preamble:
+        raise BitlaneError(f"flash: {file}: no bitstream of an {board.family.value}; {makes} one")
+    if board.chip not in commands[:_CHIP_BYTES]:
+        raise BitlaneError(
+            f"flash: {file}: for another {board.family.value} than that of {board.title};"
+            f" {makes} one for it"
+        )
+    built_for = _recorded_board(file)
+    if built_for not in (None, board.name):
+        raise BitlaneError(
+            f"flash: {file}: was built for {built_for}, not for {board.name}; {makes} one for it"
+        )
+
+
+def _recorded_board(file: Path) -> str | None:
+    """The board of the build that left ``file``, if its report still lies there."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        report = json.loads((file.parent / "report.json").read_text(encoding="utf-8"))
+        if Path(report["bitstream"]).name == file.name:
+            return str(report["board"])
+    return None
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    board = boards()[arguments.board]
+    suffix = FLOWS[board.family].bitstream
+    file: Path = arguments.file or Path("build") / board.name / f"{board.name}.{suffix}"
+    _expect_bitstream(board, file)
     loader = shutil.which(LOADER)
     if loader is None:
         raise BitlaneError(

@@ -1,0 +1,27 @@
+"""Every board's own bitstream says which chip it is for, as the board says it does."""
+
+from pathlib import Path
+
+import pytest
+
+from bitlane.command_line.cli import DONE, UNUSABLE, main
+from bitlane_boards import boards
+from bitlane_boards.flow.families import FLOWS
+from support.boards.board_builds import built
+
+
+@pytest.mark.parametrize("name", list(boards()))
+def test_flash_takes_a_boards_own_bitstream_and_no_other_chip_does(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader = tmp_path / "openFPGALoader"
+    loader.write_text("#!/bin/sh\n")
+    loader.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    board = boards()[name]
+    suffix = FLOWS[board.family].bitstream
+    file = tmp_path / f"top.{suffix}"
+    file.write_bytes((built(board) / f"{name}.{suffix}").read_bytes())
+    for other in boards().values():
+        code = DONE if other.chip == board.chip else UNUSABLE
+        assert main(["flash", other.name, str(file)]) == code, other.name
