@@ -21,7 +21,10 @@ class CacheWarning(UserWarning):
 
 
 def cache_folder() -> Path:
-    """``BITLANE_CACHE``, else ``bitlane`` in ``XDG_CACHE_HOME`` or ``~/.cache``."""
+    """``BITLANE_CACHE``, else ``bitlane`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
+
+    Raises ``RuntimeError`` where none is set for a user who has no home folder.
+    """
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen).absolute()
@@ -37,7 +40,10 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
 
     Where the cache cannot be written a temporary folder takes its place, as `CacheWarning` says.
     """
-    root = cache_folder() / kind
+    try:
+        root = cache_folder() / kind
+    except RuntimeError:
+        root = _instead_of("the cache", "this user has no home folder") / kind
     with contextlib.suppress(PermissionError):  # of a folder that one may not look into
         if (root / key).is_dir():
             return root / key
@@ -62,18 +68,24 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
 
 @functools.cache
 def _writable(root: Path) -> Path:
-    """``root``, or the temporary folder that this process uses instead."""
+    """``root``, or what this process uses instead."""
     try:
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=root):
             return root
     except OSError as error:
-        temporary = tempfile.mkdtemp(prefix="bitlane-")
-        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-        text = f"{root}: {error.strerror}; {temporary} is used until Python ends"
-        hint = f"set {CACHE_VARIABLE} to a folder that can be written"
-        warnings.warn(CacheWarning(f"{text}; {hint}"), stacklevel=2)
-        return Path(temporary)
+        return _instead_of(str(root), str(error.strerror))
+
+
+@functools.cache
+def _instead_of(place: str, reason: str) -> Path:
+    """A temporary folder of this process's own, of which it tells."""
+    temporary = tempfile.mkdtemp(prefix="bitlane-")
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    text = f"{place}: {reason}; {temporary} is used until Python ends"
+    hint = f"set {CACHE_VARIABLE} to a folder that can be written"
+    warnings.warn(CacheWarning(f"{text}; {hint}"), stacklevel=2)
+    return Path(temporary)
 
 
 @contextlib.contextmanager

@@ -48,6 +48,22 @@ def test_a_cache_that_cannot_be_written_is_told_and_replaced(
     assert cached("kind", "key", lambda folder: pytest.fail("built twice")) == first
 
 
+def test_a_user_without_a_home_folder_has_a_cache_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for variable in ("BITLANE_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    told = (
+        r"the cache: this user has no home folder; .* is used until Python ends; set BITLANE_CACHE"
+    )
+    with pytest.warns(CacheWarning, match=told):
+        first = cached("kind", "key", lambda folder: (folder / "made").touch())
+    assert (first / "made").exists()
+    assert cached("kind", "key", lambda folder: pytest.fail("built twice")) == first
+
+
 def test_a_cache_that_one_may_not_look_into_is_no_error(
     fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
