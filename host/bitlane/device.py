@@ -54,12 +54,11 @@ class Device(Closing):
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
-        self._closed = False
 
     @property
     def closed(self) -> bool:
         """Whether the device has been closed: it can be opened anew, but not used again."""
-        return self._closed
+        return self.driver.closed
 
     @property
     def description(self) -> str:
@@ -165,7 +164,6 @@ class Device(Closing):
 
     def close(self) -> None:
         """Close the link to the device. May be called again."""
-        self._closed = True
         self.driver.close()
 
     def __enter__(self) -> Self:

@@ -302,9 +302,10 @@ def test_leaving_a_with_statement_leaves_the_default_device_open(
     assert bitlane.default_device() is not device, "closed on purpose: the next one is new"
 
 
-def test_a_closed_device_says_so_whatever_is_asked_of_it() -> None:
+@pytest.mark.parametrize("of_the_device", [True, False], ids=["device", "driver"])
+def test_a_closed_device_says_so_whatever_is_asked_of_it(of_the_device: bool) -> None:
     device = model()
-    device.close()
+    (device if of_the_device else device.driver).close()
     assert device.closed
     assert repr(device).endswith(", closed>")
     for size in (0, 4):

@@ -62,6 +62,12 @@ class Driver(Closing):
         self._queue = CommandQueue(link, self._control, self.geometry.slots)
         # Whoever used the device before may have left it busy, faulty or with counts of its own.
         self._queue.clear()
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the link has been closed: nothing else may be called after that."""
+        return self._closed
 
     @property
     def timeout(self) -> float:
@@ -232,6 +238,7 @@ class Driver(Closing):
     def close(self) -> None:
         """Close the link. May be called again, and in a process that was forked meanwhile."""
         with nullcontext() if self.lock.elsewhere else self.lock.held:
+            self._closed = True
             self.link.close()
 
 
