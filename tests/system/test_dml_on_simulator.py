@@ -80,39 +80,6 @@ def test_each_dispatch_sees_what_earlier_ones_wrote(
     stand.check(seed, *chain)
 
 
-def test_a_list_of_strangers_is_one_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    """50 XORs of 4 KiB: a doorbell and a wait for every half of the ring, and no idle bus."""
-    size, number = 4096, 50
-    tensor = dml.BufferTensorDesc(DataType.UINT8, [size])
-    with opened("sim") as device, dml.Device(device) as face:
-        operator = face.compile_operator(
-            face.create_operator(dml.ElementWiseBitXorOperatorDesc(tensor, tensor, tensor))
-        )
-        recorder, commands = face.create_command_recorder(), face.create_command_list()
-        initializer = face.create_operator_initializer([operator])
-        recorder.record_dispatch(commands, initializer, face.create_binding_table(initializer))
-        buffers = [face.create_buffer(size) for _ in range(3 * number)]
-        triples = list(zip(buffers[0::3], buffers[1::3], buffers[2::3], strict=True))
-        for seed, buffer in enumerate(buffers):
-            buffer.write(noise(size, seed))
-        for a, b, y in triples:
-            table = face.create_binding_table(operator)
-            table.bind_inputs([dml.BufferBinding(a), dml.BufferBinding(b)])
-            table.bind_outputs([dml.BufferBinding(y)])
-            recorder.record_dispatch(commands, operator, table)
-        waits: list[float] = []
-        link, simulator = device.driver.link, simulator_of(device)
-        wait = link.wait
-        monkeypatch.setattr(link, "wait", lambda timeout: waits.append(timeout) or wait(timeout))
-        before = simulator.cycles
-        face.execute(commands)
-        cycles = simulator.cycles - before
-        for a, b, y in triples:
-            assert (y.read() == a.read() ^ b.read()).all()
-    assert len(waits) <= 8
-    assert cycles < number * size // 8 * 1.02
-
-
 @pytest.mark.parametrize("offset", [-1, 0, 12, 13, 31, 32, 40, 45, 64, BEYOND])
 def test_a_byte_that_changes_anywhere_is_seen(
     stand: Stand, offset: int, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@
 from .errors import ModelFileError
 from .model import Model
 from .parse import load_model
-from .run import PreparedModel, prepare, run
+from .prepare import PreparedModel, prepare
+from .run import run
 
 __all__ = ["Model", "ModelFileError", "PreparedModel", "load_model", "prepare", "run"]

@@ -1,85 +1,19 @@
-"""Runs a model on a device, and compares every dispatch with the golden model.
-
-Everything is checked before anything is executed: ``prepare`` creates every buffer and operator
-and records every dispatch, ``run`` then carries out the commands.
-"""
+"""Carries out a model's commands on a device, and compares every dispatch with the golden model."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
-import numpy.typing as npt
 
-from .. import dml, reference
+from ..dml import Buffer
 from ..dml.buffer import PIECE
-from ..driver.allocator import OutOfDeviceMemory
-from .dispatchables import dml_error
-from .errors import Fact, ModelFileError
-from .model import Binding, Dispatch, Dispatchable, Model, Print, Values
+from .golden import Golden
+from .model import Dispatch, Print, Values, WriteFile
 from .output import write_resource
+from .prepare import PreparedModel
 from .values import print_flat, print_verbose
 
-__all__ = ["PreparedModel", "prepare", "run"]
-
-Bytes = npt.NDArray[np.uint8]
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedModel:
-    """A model whose dispatches all wait to be executed."""
-
-    model: Model
-    device: dml.Device
-    buffers: dict[str, dml.Buffer]
-    initialization: dml.CommandList
-    dispatches: dict[int, dml.CommandList]
-    """By the command's index."""
-
-
-def prepare(model: Model, device: dml.Device) -> PreparedModel:
-    """Create and check everything; nothing is executed, and nothing written to the device.
-
-    Raises ``ModelFileError`` for what DirectML or the device refuses, and for resources that do
-    not fit the device's memory.
-    """
-    buffers = _create_buffers(model, device)
-    recorder = device.create_command_recorder()
-    initialization = device.create_command_list()
-    operators = {}
-    for name, dispatchable in model.dispatchables.items():
-        paths, kind = dispatchable.tensor_paths, f"{dispatchable.path}.type"
-        try:
-            created = device.create_operator(dispatchable.desc)
-        except dml.DmlError as error:
-            raise dml_error(error, model.file, paths, kind) from error
-        operators[name] = device.compile_operator(created, dispatchable.flags)
-        initializer = device.create_operator_initializer([operators[name]])
-        table = device.create_binding_table(initializer)
-        bindings = dispatchable.bindings
-        try:
-            table.bind_inputs([_bound(dispatchable, bindings, buffers)])
-            recorder.record_dispatch(initialization, initializer, table)
-        except dml.DmlError as error:
-            raise _binding_error(error, model, dispatchable, bindings) from error
-        _check_contents(model, dispatchable, bindings)
-    dispatches = {}
-    for index, command in enumerate(model.commands):
-        if not isinstance(command, Dispatch):
-            continue
-        dispatchable = model.dispatchables[command.dispatchable]
-        operator = operators[command.dispatchable]
-        commands = dispatches[index] = device.create_command_list()
-        table = device.create_binding_table(operator)
-        output_name, output = dispatchable.desc.outputs[0]
-        try:
-            table.bind_inputs(_bound(dispatchable, command.bindings, buffers))
-            table.bind_outputs([_range(output, command.bindings[output_name], buffers)])
-            recorder.record_dispatch(commands, operator, table)
-        except dml.DmlError as error:
-            raise _binding_error(error, model, dispatchable, command.bindings) from error
-        _check_contents(model, dispatchable, command.bindings)
-    return PreparedModel(model, device, buffers, initialization, dispatches)
+__all__ = ["run"]
 
 
 def run(
@@ -91,98 +25,85 @@ def run(
 ) -> bool:
     """Carry out the commands, a line of text for each; whether all checks passed.
 
-    With ``check``, the output's whole buffer is compared with the golden model's after every
-    dispatch. ``read_cycles`` reads a counter of the device's busy cycles, modulo 2**32.
+    Dispatches with nothing else between them are one job of the device: each acts as if all before
+    it were complete, but those that need nothing of each other run at the same time. With
+    ``check``, the output's whole buffer is compared with the golden model's as every dispatch left
+    it, so that a job also ends where an output would be written again. ``read_cycles`` reads a
+    counter of the device's busy cycles, modulo 2**32.
+
+    Raises ``ModelFileError`` for a file that cannot be written, and what the driver raises.
     """
-    model, passed = prepared.model, True
+    model = prepared.model
     for name, resource in model.resources.items():
         _fill(prepared.buffers[name], resource.values)
     prepared.device.execute(prepared.initialization)
-    golden = _GoldenModel(model) if check else None
+    golden = Golden(model) if check else None
+    jobs = _Jobs(prepared, write_line, golden, read_cycles)
     for index, command in enumerate(model.commands):
         if isinstance(command, Dispatch):
-            write_line(_dispatch(command, prepared, prepared.dispatches[index], read_cycles))
-            if golden is not None:
-                output = command.bindings[_output(model, command)].resource
-                line, fine = golden.compare(command, _bytes(prepared.buffers[output]))
-                write_line(line)
-                passed = passed and fine
-        elif isinstance(command, Print):
-            resource = model.resources[command.resource]
-            size = resource.elements * resource.data_type.itemsize
-            values = prepared.buffers[command.resource].read(size, 0, resource.data_type.dtype)
-            shown = print_verbose(values) if command.verbose else print_flat(values)
-            separator = "\n" if command.verbose else " "
-            write_line(f"Resource '{command.resource}':{separator}{shown}")
-        else:
-            data = _bytes(prepared.buffers[command.resource])
-            write_resource(command, model.resources[command.resource], data, model.file)
-            write_line(f"Resource '{command.resource}' written to '{command.target}'")
-    return passed
-
-
-class _GoldenModel:
-    """What every resource ought to hold."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self._memory = {}
-        for name, resource in model.resources.items():
-            self._memory[name] = np.zeros(resource.size, np.uint8)
-            self._memory[name][: resource.values.size] = resource.data
-        self._owned = {
-            (dispatchable.name, tensor): reference.Region(
-                self._memory[binding.resource].copy(), binding.offset
-            )
-            for dispatchable in model.dispatchables.values()
-            for tensor, binding in dispatchable.bindings.items()
-        }
-
-    def compare(self, command: Dispatch, got: Bytes) -> tuple[str, bool]:
-        """The check's line, and whether ``got``, the output's buffer, is what it ought to be."""
-        desc = self._model.dispatchables[command.dispatchable].desc
-        inputs = [
-            self._owned[command.dispatchable, name]
-            if (command.dispatchable, name) in self._owned
-            else self._region(command.bindings[name])
-            for name, _ in desc.inputs
-        ]
-        binding = command.bindings[desc.outputs[0][0]]
-        want = reference.evaluate(desc, inputs, self._region(binding))
-        # After a difference go on with what the device has, so that it is reported once.
-        self._memory[binding.resource] = got
-        different = np.flatnonzero(got != want)
-        if different.size == 0:
-            return f"Check '{command.dispatchable}': {got.size} bytes equal", True
-        first = int(different[0])
-        line = (
-            f"Check '{command.dispatchable}': {different.size} of {got.size} bytes differ, first"
-            f" byte {first} of '{binding.resource}' (byte {first - binding.offset} of"
-            f" {desc.outputs[0][0]}): 0x{got[first]:02X}, expected 0x{want[first]:02X}"
+            jobs.add(index, command)
+            continue
+        jobs.finish()
+        write_line(
+            _print(prepared, command) if isinstance(command, Print) else _write(prepared, command)
         )
-        return line, False
-
-    def _region(self, binding: Binding) -> reference.Region:
-        return reference.Region(self._memory[binding.resource], binding.offset)
+    jobs.finish()
+    return jobs.passed
 
 
-def _dispatch(
-    command: Dispatch,
-    prepared: PreparedModel,
-    commands: dml.CommandList,
-    read_cycles: Callable[[], int] | None,
-) -> str:
-    before = read_cycles() if read_cycles else 0
-    start = perf_counter()
-    prepared.device.execute(commands)
-    milliseconds = (perf_counter() - start) * 1000
-    line = f"Dispatch '{command.dispatchable}': 1 iterations, {milliseconds:.4f} ms median (CPU)"
-    if read_cycles:
-        line += f", {(read_cycles() - before) % 2**32} cycles"
-    return line
+class _Jobs:
+    """Dispatches that wait to be executed together."""
+
+    def __init__(
+        self,
+        prepared: PreparedModel,
+        write_line: Callable[[str], object],
+        golden: Golden | None,
+        read_cycles: Callable[[], int] | None,
+    ) -> None:
+        self.passed = True
+        self._prepared = prepared
+        self._write_line = write_line
+        self._golden = golden
+        self._read_cycles = read_cycles
+        self._waiting: dict[int, Dispatch] = {}
+
+    def add(self, index: int, command: Dispatch) -> None:
+        """Let a dispatch, the command of number ``index``, be a part of the job if possible."""
+        written = map(self._output, self._waiting.values())
+        if self._golden is not None and self._output(command) in written:
+            self.finish()
+        self._waiting[index] = command
+
+    def finish(self) -> None:
+        """Execute the dispatches that wait, and compare what they wrote."""
+        if not self._waiting:
+            return
+        lists = [self._prepared.dispatches[index] for index in self._waiting]
+        before = self._read_cycles() if self._read_cycles else 0
+        start = perf_counter()
+        self._prepared.device.execute(*lists)
+        figures = f"{(perf_counter() - start) * 1000:.4f} ms median (CPU)"
+        if self._read_cycles:
+            figures += f", {(self._read_cycles() - before) % 2**32} cycles"
+        if len(lists) > 1:
+            figures += f" for a job of {len(lists)} dispatches"
+        for command in self._waiting.values():
+            self._write_line(f"Dispatch '{command.dispatchable}': 1 iterations, {figures}")
+            if self._golden is not None:
+                got = self._prepared.buffers[self._output(command)].read().view(np.uint8)
+                line, fine = self._golden.compare(command, got)
+                self._write_line(line)
+                self.passed = self.passed and fine
+        self._waiting.clear()
+
+    def _output(self, command: Dispatch) -> str:
+        """The name of the resource that a dispatch writes."""
+        desc = self._prepared.model.dispatchables[command.dispatchable].desc
+        return command.bindings[desc.outputs[0][0]].resource
 
 
-def _fill(buffer: dml.Buffer, values: Values) -> None:
+def _fill(buffer: Buffer, values: Values) -> None:
     """Write the initial values, and zeros to the end of the buffer."""
     buffer.write(values.data())
     rest = buffer.size_in_bytes - values.size
@@ -191,78 +112,16 @@ def _fill(buffer: dml.Buffer, values: Values) -> None:
         buffer.write(zeros[: buffer.size_in_bytes - start], start)
 
 
-def _output(model: Model, command: Dispatch) -> str:
-    return model.dispatchables[command.dispatchable].desc.outputs[0][0]
+def _print(prepared: PreparedModel, command: Print) -> str:
+    resource = prepared.model.resources[command.resource]
+    size = resource.elements * resource.data_type.itemsize
+    values = prepared.buffers[command.resource].read(size, 0, resource.data_type.dtype)
+    shown = f"\n{print_verbose(values)}" if command.verbose else f" {print_flat(values)}"
+    return f"Resource '{command.resource}':{shown}"
 
 
-def _bytes(buffer: dml.Buffer) -> Bytes:
-    return buffer.read().view(np.uint8)
-
-
-def _create_buffers(model: Model, device: dml.Device) -> dict[str, dml.Buffer]:
-    buffers = {}
-    for name, resource in model.resources.items():
-        try:
-            buffers[name] = device.create_buffer(resource.size)
-        except OutOfDeviceMemory as error:
-            raise ModelFileError(
-                model.file, f"resources.{name}", Fact(f"{resource.size} bytes"), f"less ({error})"
-            ) from error
-    return buffers
-
-
-def _bound(
-    dispatchable: Dispatchable, bindings: dict[str, Binding], buffers: dict[str, dml.Buffer]
-) -> list[dml.BufferBinding | None]:
-    return [
-        _range(tensor, bindings[name], buffers) if name in bindings else None
-        for name, tensor in dispatchable.desc.inputs
-    ]
-
-
-def _check_contents(model: Model, dispatchable: Dispatchable, bindings: dict[str, Binding]) -> None:
-    """Raise `ModelFileError` unless every input finds its elements in the resource's own values.
-
-    The bytes that round a resource up to a multiple of 4 are no values. A ``.npy`` file that is
-    bound from its start must hold what the tensor reaches, no more and no less.
-    """
-    for name, tensor in dispatchable.desc.inputs:
-        if name not in bindings:
-            continue
-        binding = bindings[name]
-        resource = model.resources[binding.resource]
-        needed = tensor.bytes_reached
-        found = resource.content - binding.offset
-        if found < needed or (resource.array and not binding.offset and found != needed):
-            value = Fact(f"{found} bytes of {binding.resource}")
-            raise ModelFileError(model.file, binding.path, value, f"{needed} bytes, as {name} has")
-
-
-def _range(
-    tensor: dml.BufferTensorDesc, binding: Binding, buffers: dict[str, dml.Buffer]
-) -> dml.BufferBinding:
-    """The bytes of the tensor alone, so that tensors side by side in a resource do not overlap.
-
-    DxDispatch binds all bytes to the end of the resource.
-    """
-    buffer = buffers[binding.resource]
-    rest = max(buffer.size_in_bytes - binding.offset, 0)
-    size = min(tensor.total_tensor_size_in_bytes, rest)
-    return dml.BufferBinding(buffer, binding.offset, size)
-
-
-def _binding_error(
-    error: dml.DmlError, model: Model, dispatchable: Dispatchable, bindings: dict[str, Binding]
-) -> ModelFileError:
-    """What DirectML refuses of ``bindings``, in the words of model files."""
-    binding = bindings.get(error.tensor)
-    places = {
-        "Offset": (".elementOffset", f"{error.value} bytes"),
-        "SizeInBytes": ("", f"{error.value} bytes of {binding and binding.resource}"),
-        "Buffer": ("", str(error.value)),
-    }
-    if binding is None or error.field not in places:
-        return dml_error(error, model.file, dispatchable.tensor_paths, dispatchable.path)
-    field, value = places[error.field]
-    expected = f"{error.expected} ({error.hresult})"
-    return ModelFileError(model.file, binding.path + field, Fact(value), expected)
+def _write(prepared: PreparedModel, command: WriteFile) -> str:
+    data = prepared.buffers[command.resource].read().view(np.uint8)
+    resource = prepared.model.resources[command.resource]
+    write_resource(command, resource, data, prepared.model.file)
+    return f"Resource '{command.resource}' written to '{command.target}'"

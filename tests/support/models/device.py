@@ -54,6 +54,8 @@ class ModelLink(Interpreter, Link):
     """Every record that was executed or refused."""
     traffic: list[tuple[str, int, int]] = field(default_factory=list)
     """Every call: "read" or "write", address, bytes."""
+    doorbells: list[int] = field(default_factory=list)
+    """How many commands each has started."""
     closed: bool = False
 
     def __post_init__(self) -> None:
@@ -176,6 +178,7 @@ class ModelLink(Interpreter, Link):
             assert word < 1 << 16, f"DOORBELL has no bits for {word:#x}"
             new = (word - self.doorbell) % (1 << 16)
             self.doorbell = word
+            self.doorbells.append(new)
             self.total_submitted += new
             outstanding = self.total_submitted - self.total_retired
             assert outstanding <= self.slots, f"{outstanding} commands in {self.slots} slots"

@@ -1,0 +1,132 @@
+"""A command list, and a model file, is one job: few waits, and a bus that is never idle.
+
+50 XORs of 4 KiB each, none of which needs anything of another.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bitlane import dml
+from bitlane.dml import BufferBinding, BufferTensorDesc, DataType
+from bitlane.links.link import Link
+from bitlane.model_file import load_model, prepare, run
+from bitlane_rtl.abi import CONTROL_BASE, register
+from support.host.line import line
+from support.system.devices import noise, opened, simulator_of
+
+SIZE, NUMBER = 4096, 50
+TENSOR = BufferTensorDesc(DataType.UINT8, [SIZE])
+
+MOST_WAITS = 8
+"""A wait, and a doorbell, for every half of a ring of 16."""
+
+MOST_CYCLES = 26_100
+"""Those of the data, 25,600, and a few to start; with a fence for each XOR it would be 26,600."""
+
+
+class Meter:
+    """Counts what goes over a link from now on."""
+
+    def __init__(self, link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.waits = self.doorbells = 0
+        wait, write = link.wait, link.write
+
+        def counted_wait(timeout: float) -> bool:
+            self.waits += 1
+            return wait(timeout)
+
+        def counted_write(address: int, data: object) -> None:
+            self.doorbells += address == CONTROL_BASE + register("DOORBELL").offset
+            write(address, data)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(link, "wait", counted_wait)
+        monkeypatch.setattr(link, "write", counted_write)
+
+
+def record(face: dml.Device) -> tuple[Callable[[], None], Callable[[], bool]]:
+    """The command list, and whether all results are right."""
+    operator = face.compile_operator(
+        face.create_operator(dml.ElementWiseBitXorOperatorDesc(TENSOR, TENSOR, TENSOR))
+    )
+    recorder, commands = face.create_command_recorder(), face.create_command_list()
+    initializer = face.create_operator_initializer([operator])
+    recorder.record_dispatch(commands, initializer, face.create_binding_table(initializer))
+    buffers = [face.create_buffer(SIZE) for _ in range(3 * NUMBER)]
+    triples = list(zip(buffers[0::3], buffers[1::3], buffers[2::3], strict=True))
+    for seed, buffer in enumerate(buffers):
+        buffer.write(noise(SIZE, seed))
+    for a, b, y in triples:
+        table = face.create_binding_table(operator)
+        table.bind_inputs([BufferBinding(a), BufferBinding(b)])
+        table.bind_outputs([BufferBinding(y)])
+        recorder.record_dispatch(commands, operator, table)
+
+    def right() -> bool:
+        return all(np.array_equal(y.read(), a.read() ^ b.read()) for a, b, y in triples)
+
+    return lambda: face.execute(commands), right
+
+
+def model_file(folder: Path) -> Path:
+    """The same as a model file, which prints nothing."""
+    values = {"valueCount": SIZE, "valueStart": 1, "valueDelta": 7}
+    resource = {"initialValuesDataType": "UINT8", "initialValues": values}
+    tensor = {"DataType": "UINT8", "Sizes": [SIZE]}
+    tensors = dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), tensor)
+    model = {
+        "resources": {f"{name}{k}": resource for name in "aby" for k in range(NUMBER)},
+        "dispatchables": {"xor": {"type": "ELEMENT_WISE_BIT_XOR", "desc": tensors}},
+        "commands": [
+            {
+                "type": "dispatch",
+                "dispatchable": "xor",
+                "bindings": {"ATensor": f"a{k}", "BTensor": f"b{k}", "OutputTensor": f"y{k}"},
+            }
+            for k in range(NUMBER)
+        ],
+    }
+    file = folder / "model.json"
+    file.write_text(json.dumps(model))
+    return file
+
+
+def test_a_command_list_on_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened("sim") as device, dml.Device(device) as face:
+        execute, right = record(face)
+        meter = Meter(device.driver.link, monkeypatch)
+        before = simulator_of(device).cycles
+        execute()
+        cycles = simulator_of(device).cycles - before
+        assert right()
+    assert max(meter.waits, meter.doorbells) <= MOST_WAITS
+    assert cycles <= MOST_CYCLES
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_model_file_on_the_simulator(
+    check: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[str] = []
+    with opened("sim") as device, dml.Device(device) as face:
+        prepared = prepare(load_model(model_file(tmp_path)), face)
+        meter = Meter(device.driver.link, monkeypatch)
+        before = simulator_of(device).cycles
+        assert run(prepared, lines.append, check=check)
+        cycles = simulator_of(device).cycles - before
+    assert len(lines) == NUMBER * (1 + check)
+    assert max(meter.waits, meter.doorbells) <= MOST_WAITS
+    assert cycles <= MOST_CYCLES
+
+
+def test_a_command_list_at_the_end_of_a_line() -> None:
+    device, link = line(memory_bytes=1 << 20)
+    with dml.Device(device) as face:
+        execute, right = record(face)
+        link.reset_meter()
+        execute()
+        assert link.calls <= MOST_WAITS, "expected a round trip for each doorbell"
+        assert right()
