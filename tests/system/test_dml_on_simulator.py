@@ -3,6 +3,7 @@
 The buffer lies between two guards; buffer, guards and what lies beyond are compared as a whole.
 """
 
+import doctest
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -78,6 +79,12 @@ def test_each_dispatch_sees_what_earlier_ones_wrote(
 ) -> None:
     # All in one buffer from its start on: what one job writes is what later ones read.
     stand.check(seed, *chain)
+
+
+def test_the_example_of_one_call() -> None:
+    (test,) = doctest.DocTestFinder().find(dml.Device.run, globs=globals())
+    assert test.examples
+    assert doctest.DocTestRunner().run(test).failed == 0
 
 
 @pytest.mark.parametrize("offset", [-1, 0, 12, 13, 31, 32, 40, 45, 64, BEYOND])

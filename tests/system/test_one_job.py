@@ -15,7 +15,6 @@ from bitlane.dml import BufferBinding, BufferTensorDesc, DataType
 from bitlane.links.link import Link
 from bitlane.model_file import load_model, prepare, run
 from bitlane_rtl.abi import CONTROL_BASE, register
-from support.host.line import line
 from support.system.devices import noise, opened, simulator_of
 
 SIZE, NUMBER = 4096, 50
@@ -120,13 +119,3 @@ def test_a_model_file_on_the_simulator(
     assert len(lines) == NUMBER * (1 + check)
     assert max(meter.waits, meter.doorbells) <= MOST_WAITS
     assert cycles <= MOST_CYCLES
-
-
-def test_a_command_list_at_the_end_of_a_line() -> None:
-    device, link = line(memory_bytes=1 << 20)
-    with dml.Device(device) as face:
-        execute, right = record(face)
-        link.reset_meter()
-        execute()
-        assert link.calls <= MOST_WAITS, "expected a round trip for each doorbell"
-        assert right()

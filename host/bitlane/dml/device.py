@@ -6,11 +6,15 @@ from enum import IntEnum
 from typing import Literal, Protocol, TypeVar, cast, overload
 from weakref import WeakSet
 
+import numpy as np
+import numpy.typing as npt
+
 from ..closing import Closing
 from ..driver.driver import Driver
 from ..errors import DmlError, DmlTypeError
 from .buffer import Buffer, Parent
 from .execution import execute_steps
+from .one_call import run_operator
 from .operators import ALL_TYPES, SMALL_UNSIGNED_TYPES, OperatorDesc
 from .recorder import CommandList, CommandRecorder
 from .refusals import expect_type
@@ -196,6 +200,24 @@ class Device(Closing):
             expect_type("Execute", "CommandList", command_list, CommandList)
             self._check_mine("Execute", command_list.device)
         execute_steps(self, [step for command_list in lists for step in command_list.steps()])
+
+    def run(self, desc: OperatorDesc, inputs: Sequence[npt.ArrayLike]) -> npt.NDArray[np.generic]:
+        """The result of an operator on arrays, in one call.
+
+        >>> tensor = dml.BufferTensorDesc(dml.DataType.from_numpy(np.uint8), [2, 2])
+        >>> desc = dml.ElementWiseBitNotOperatorDesc(tensor, tensor)
+        >>> with bitlane.open("sim") as device, dml.Device(device) as face:
+        ...     face.run(desc, [np.array([[0, 128], [42, 255]], np.uint8)])
+        array([[255, 127],
+               [213,   0]], dtype=uint8)
+
+        ``inputs`` has an array for each input, OWNED_BY_DML or not: what the tensor's memory
+        holds, in C order, from its first element to its last. It has the tensor's type; its shape
+        does not matter, for a tensor may have gaps between its elements, or repeat them. The
+        result has the sizes and strides of the output. Raises ``DmlError``, and what ``execute``
+        does.
+        """
+        return run_operator(self.compile_operator(self.create_operator(desc)), inputs)
 
     def _check_mine(self, method: str, device: Parent) -> None:
         if device is not self:

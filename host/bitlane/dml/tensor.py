@@ -119,14 +119,9 @@ class BufferTensorDesc:
         An array of rank 0 is a tensor of one element. Raises ``DmlError`` if DirectML has no such
         data type, or for bytes in the other order.
         """
-        names = ", ".join(each.name for each in DataType if each is not DataType.UNKNOWN)
-        expected = f"one of {names}, little-endian"
-        try:
-            data_type = DataType.from_dtype(array.dtype)
-        except ValueError:
-            raise DmlError("BufferTensorDesc", "DataType", array.dtype, expected) from None
+        data_type = DataType.from_numpy(array.dtype)
         if array.dtype != data_type.dtype:
-            raise DmlError("BufferTensorDesc", "DataType", array.dtype, expected)
+            raise DmlError("BufferTensorDesc", "DataType", array.dtype, "little-endian elements")
         return cls(data_type, array.shape or (1,), None, flags)
 
     @property

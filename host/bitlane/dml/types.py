@@ -1,8 +1,13 @@
 """DirectML's enumerations, with DirectML's values. Names and numbers only: no rule lives here."""
 
+from contextlib import suppress
 from enum import IntEnum, IntFlag
+from typing import cast
 
 import numpy as np
+import numpy.typing as npt
+
+from ..errors import DmlTypeError
 
 __all__ = [
     "DataType",
@@ -47,12 +52,16 @@ class DataType(IntEnum):
         return np.dtype(self.name.lower()).newbyteorder("<")
 
     @classmethod
-    def from_dtype(cls, dtype: np.typing.DTypeLike) -> "DataType":
-        """The data type that a NumPy type is. Raises ``ValueError`` if DirectML has none for it."""
-        name = np.dtype(dtype).name.upper()
-        if name == "UNKNOWN" or name not in cls.__members__:
-            names = ", ".join(member.name for member in cls if member is not cls.UNKNOWN)
-            raise ValueError(f"DirectML has no data type for {np.dtype(dtype)}; it has {names}")
+    def from_numpy(cls, dtype: npt.DTypeLike) -> "DataType":
+        """The data type that a NumPy type is, in either byte order. Raises ``DmlTypeError``."""
+        names = [member.name for member in cls if member is not cls.UNKNOWN]
+        name, found = "", cast(object, dtype)
+        if dtype is not None:  # which NumPy takes for float64
+            with suppress(TypeError):
+                found = np.dtype(dtype).name
+                name = found.upper()
+        if name not in names:
+            raise DmlTypeError("DataType", "NumPy", found, f"one of {', '.join(names).lower()}")
         return cls[name]
 
 

@@ -11,7 +11,7 @@ from tokenize import TokenError
 import numpy as np
 import numpy.typing as npt
 
-from ..dml import DataType
+from ..dml import DataType, DmlError
 from .errors import ModelFileError
 from .images import IMAGE_SUFFIXES, read_image
 from .model import Resource, Values
@@ -199,9 +199,11 @@ def _from_npy(node: Node, source: Node, path: Path, data_type: DataType) -> tupl
     except (ValueError, EOFError, TypeError, SyntaxError, OverflowError, TokenError) as error:
         raise source.error(f"a NumPy array file ({error})") from error
     try:
-        found = DataType.from_dtype(array.dtype)
-    except ValueError as error:
-        raise source.error(f"an array of one of DirectML's data types: {error}") from error
+        found = DataType.from_numpy(array.dtype)
+    except DmlError as error:
+        raise source.error(
+            f"an array of one of DirectML's data types, not of {array.dtype}"
+        ) from error
     if data_type not in (DataType.UNKNOWN, found):
         raise ModelFileError(
             node.file,

@@ -102,8 +102,8 @@ def _arrays(answer: _Answer) -> tuple[list[np.ndarray], np.dtype[np.unsignedinte
 def _dml(session: Session, answer: _Answer) -> list[int]:
     operands, out = _arrays(answer)
     sizes = [len(answer.a)]
-    tensor = dml.BufferTensorDesc(dml.DataType.from_dtype(operands[0].dtype), sizes)
-    target = dml.BufferTensorDesc(dml.DataType.from_dtype(out), sizes)
+    tensor = dml.BufferTensorDesc(dml.DataType.from_numpy(operands[0].dtype), sizes)
+    target = dml.BufferTensorDesc(dml.DataType.from_numpy(out), sizes)
     desc = _DESCS[answer.op](*[tensor] * len(operands), target)
     with dml.Device(session.driver) as device:
         compiled = device.compile_operator(device.create_operator(desc))

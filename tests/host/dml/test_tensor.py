@@ -38,14 +38,25 @@ def test_data_types_have_directmls_values() -> None:
 def test_data_types_and_numpy_types_map_both_ways(data_type: DataType) -> None:
     digits = "".join(filter(str.isdigit, data_type.name))
     assert data_type.itemsize == int(digits) // 8
-    assert DataType.from_dtype(data_type.dtype) is data_type
-    assert DataType.from_dtype(data_type.dtype.newbyteorder(">")) is data_type
+    assert DataType.from_numpy(data_type.dtype) is data_type
+    assert DataType.from_numpy(data_type.dtype.newbyteorder(">")) is data_type
 
 
-@pytest.mark.parametrize("dtype", [np.bool_, np.complex64, "U3"])
-def test_other_numpy_types_have_no_data_type(dtype: str) -> None:
-    with pytest.raises(ValueError, match="it has FLOAT32, FLOAT16"):
-        DataType.from_dtype(dtype)
+@pytest.mark.parametrize(
+    ("dtype", "shown"),
+    [
+        (np.bool_, "'bool'"),
+        (np.complex64, "'complex64'"),
+        ("U3", "'str96'"),
+        ("UINT8", "'UINT8'"),
+        (None, "None"),
+        (3, "3"),
+    ],
+)
+def test_other_types_have_no_data_type(dtype: Any, shown: str) -> None:
+    message = rf"DataType\.NumPy is {shown}; expected one of float32, float16, .*, int64$"
+    with pytest.raises(dml.DmlTypeError, match=message):
+        DataType.from_numpy(dtype)
 
 
 def test_unknown_has_no_size() -> None:
@@ -136,7 +147,15 @@ def test_a_description_of_an_array_is_that_of_what_a_buffer_gets(array: Any) -> 
     assert tensor.strides is None
 
 
-@pytest.mark.parametrize("array", [np.zeros(4, bool), np.zeros(4, ">u4"), np.zeros(4, complex)])
-def test_arrays_that_directml_cannot_describe(array: Any) -> None:
-    with pytest.raises(DmlError, match=r"DataType is .*; expected one of FLOAT32, .*little-endian"):
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros(4, bool), "is 'bool'; expected one of float32"),
+        (np.zeros(4, ">u4"), "is >u4; expected little-endian elements"),
+        (np.zeros(4, complex), "is 'complex128'; expected one of float32"),
+    ],
+    ids=["bool", "big-endian", "complex"],
+)
+def test_arrays_that_directml_cannot_describe(array: Any, message: str) -> None:
+    with pytest.raises(DmlError, match=message):
         BufferTensorDesc.from_array(array)

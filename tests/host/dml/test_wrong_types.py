@@ -205,6 +205,10 @@ def test_objects_tell_what_they_are() -> None:
     assert repr(bench.operator) == f"<bitlane.dml.CompiledOperator: {name}, initialized>"
     assert repr(bench.device.create_operator(NOT(U8, U8))) == f"<bitlane.dml.Operator: {name}>"
     assert repr(bench.commands) == "<bitlane.dml.CommandList: dispatches: 1>"
+    assert repr(bench.recorder) == f"<bitlane.dml.CommandRecorder of {bench.device}>"
+    assert repr(bench.table) == f"<bitlane.dml.BindingTable of {bench.operator}>"
+    initializer = bench.device.create_operator_initializer([])
+    assert repr(initializer) == "<bitlane.dml.OperatorInitializer: operators: 0>"
     assert repr(bench.buffer) == f"<bitlane.dml.Buffer: 256 bytes, at {bench.buffer.address:#x}>"
     bench.buffer.close()
     assert repr(bench.buffer) == "<bitlane.dml.Buffer: 256 bytes, closed>"
