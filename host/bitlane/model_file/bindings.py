@@ -1,38 +1,32 @@
 """Bindings of a model file: which resource a tensor is bound to, and from which byte on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from .errors import Fact, ModelFileError
+from .errors import Fact
 from .model import Binding, Resource
 from .node import Node
 
 __all__ = ["read_bindings"]
 
-_UINT64_LAST = 2**64 - 1
 _FIELDS = ("name", "elementOffset", "elementCount", "elementStride", "elementSizeInBytes")
 
 
 def read_bindings(
-    node: Node, tensors: Sequence[str], resources: dict[str, Resource], what: str
+    node: Node, tensors: Sequence[str], resources: Mapping[str, Resource], what: str
 ) -> dict[str, Binding]:
     """A binding for each of ``tensors``, and for nothing else. Raises ``ModelFileError``.
 
     ``what`` says what the tensors are, for the error.
     """
-    members = node.members()
     known = ", ".join(tensors) or "none here"
-    for name, member in members.items():
+    for name, member in node.members().items():
         if name not in tensors:
             raise member.error(f"nothing: only {what} are bound ({known})")
-    for name in tensors:
-        if name not in members:
-            raise ModelFileError(
-                node.file, f"{node.path}.{name}", Fact("missing"), f"a resource: {what} are {known}"
-            )
-    return {name: _binding(members[name], resources) for name in tensors}
+    expected = f"a resource: {what} are {known}"
+    return {name: _binding(node.required(name, expected), resources) for name in tensors}
 
 
-def _binding(node: Node, resources: dict[str, Resource]) -> Binding:
+def _binding(node: Node, resources: Mapping[str, Resource]) -> Binding:
     """A name, an object, or a list of one of these: every tensor takes one resource."""
     if isinstance(node.value, list):
         items = node.items()
@@ -40,43 +34,25 @@ def _binding(node: Node, resources: dict[str, Resource]) -> Binding:
             raise node.error(f"one resource, not {len(items)}")
         node = items[0]
     if isinstance(node.value, str):
-        return Binding(_resource(node, resources).name, 0, node.path)
+        return Binding(node.named("a resource", resources).name, 0, node.path)
     node.only("a binding", *_FIELDS)
-    resource = _resource(node.required("name"), resources)
-    stride = _stride(node, resource)
-    offset = node.optional("elementOffset")
-    count = node.optional("elementCount")
-    first = offset.integer(0, _UINT64_LAST) if offset is not None else 0
-    if first and not stride:
-        raise ModelFileError(
-            node.file,
-            f"{node.path}.elementStride",
-            Fact("missing"),
-            f"the bytes of an element: {resource.name} holds values of several types",
-        )
-    if count is not None:
-        # DxDispatch binds the rest of the resource whatever the count; it is checked, not used.
-        number = count.integer(0, _UINT64_LAST)
-        if (first + number) * stride > resource.size:
-            raise count.error(
-                f"elements inside the {resource.size} bytes of {resource.name}:"
-                f" {first + number} elements of {stride} bytes are {(first + number) * stride}"
-            )
-    return Binding(resource.name, first * stride, node.path)
-
-
-def _resource(node: Node, resources: dict[str, Resource]) -> Resource:
-    name = node.text()
-    if name not in resources:
-        raise node.error(f"a resource: {', '.join(resources) or 'there are none'}")
-    return resources[name]
-
-
-def _stride(node: Node, resource: Resource) -> int:
-    """Bytes of the elements that an offset counts: as given, or as the resource was initialised."""
+    resource = node.required("name").named("a resource", resources)
     # The guide calls the field elementStride, DxDispatch's parser elementSizeInBytes.
-    given = node.optional("elementStride", "elementSizeInBytes")
-    size = 0 if given is None else given.integer(0, _UINT64_LAST)
-    if size:
-        return size
-    return resource.data_type.itemsize if resource.data_type else 0
+    stride = node.number("elementStride", "elementSizeInBytes")
+    if not stride and resource.data_type:
+        stride = resource.data_type.itemsize
+    first = node.number("elementOffset")
+    if first and not stride:
+        missing = node.child("elementStride", Fact("missing"))
+        raise missing.error(
+            f"the bytes of an element: {resource.name} holds values of several types"
+        )
+    count = node.optional("elementCount")
+    # DxDispatch binds the rest of the resource whatever the count; it is checked, not used.
+    last = first + node.number("elementCount")
+    if count is not None and last * stride > resource.size:
+        raise count.error(
+            f"elements inside the {resource.size} bytes of {resource.name}:"
+            f" {last} elements of {stride} bytes are {last * stride}"
+        )
+    return Binding(resource.name, first * stride, node.path)

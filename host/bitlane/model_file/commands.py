@@ -13,7 +13,6 @@ from .node import Node
 
 __all__ = ["read_command"]
 
-_UINT_LAST = 2**32 - 1
 _COMMANDS = {name.lower(): name for name in ("dispatch", "print", "writeFile")}
 
 
@@ -27,13 +26,10 @@ def read_command(
         raise kind.error(f"one of {', '.join(_COMMANDS.values())}")
     if name == "dispatch":
         return _dispatch(node, resources, dispatchables)
-    resource_node = node.required("resource")
-    resource = resources.get(resource_node.text())
-    if resource is None:
-        raise resource_node.error(f"a resource: {', '.join(resources) or 'there are none'}")
+    resource = node.required("resource").named("a resource", resources)
     if name == "print":
-        return _print(node, resource_node, resource)
-    return _write_file(node, resource_node, resource)
+        return _print(node, resource)
+    return _write_file(node, resource)
 
 
 def _dispatch(
@@ -41,38 +37,34 @@ def _dispatch(
 ) -> Dispatch:
     # threadGroupCount is for shaders; DirectML's operators ignore it.
     node.only("a dispatch", "type", "dispatchable", "bindings", "threadGroupCount")
-    name = node.required("dispatchable")
-    if name.text() not in dispatchables:
-        raise name.error(f"a dispatchable: {', '.join(dispatchables) or 'there are none'}")
-    desc = dispatchables[name.text()].desc
+    dispatchable = node.required("dispatchable").named("a dispatchable", dispatchables)
+    desc = dispatchable.desc
     free = [
         tensor_name
         for tensor_name, tensor in (*desc.inputs, *desc.outputs)
         if not tensor.flags & TensorFlags.OWNED_BY_DML
     ]
     bindings = node.required("bindings")
-    what = f"tensors of {desc.operator_type}"
-    return Dispatch(name.text(), read_bindings(bindings, free, resources, what), bindings.path)
+    bound = read_bindings(bindings, free, resources, f"tensors of {desc.operator_type}")
+    return Dispatch(dispatchable.name, bound, bindings.path)
 
 
-def _print(node: Node, resource_node: Node, resource: Resource) -> Print:
+def _print(node: Node, resource: Resource) -> Print:
     node.only("a print", "type", "resource", "verbose")
     verbose = node.optional("verbose")
-    if not resource.data_type:
-        raise resource_node.error("a resource of one data type; this one has values of several")
+    _expect_one_type(node, resource)
     return Print(resource.name, verbose is not None and verbose.boolean())
 
 
-def _write_file(node: Node, resource_node: Node, resource: Resource) -> WriteFile:
+def _write_file(node: Node, resource: Resource) -> WriteFile:
     node.only("a writeFile", "type", "resource", "targetPath", "dimensions")
     target = node.required("targetPath")
     path = Path(target.text())
     given = node.optional("dimensions")
-    dimensions = tuple(given.integers(1, _UINT_LAST)) if given is not None else ()
+    dimensions = tuple(given.integers(1)) if given is not None else ()
     suffix = path.suffix.lower()
     if suffix == ".npy" or suffix in IMAGE_SUFFIXES:
-        if not resource.data_type:
-            raise resource_node.error("a resource of one data type; this one has values of several")
+        _expect_one_type(node, resource)
         itemsize = resource.data_type.itemsize
         counts = sorted({resource.elements, resource.content // itemsize})
         dimensions = dimensions or (counts[-1],)
@@ -86,6 +78,12 @@ def _write_file(node: Node, resource_node: Node, resource: Resource) -> WriteFil
         check_image(target, resource.data_type, dimensions, suffix)
     _check_target(target, path)
     return WriteFile(resource.name, path, dimensions, target.path)
+
+
+def _expect_one_type(node: Node, resource: Resource) -> None:
+    if not resource.data_type:
+        expected = "a resource of one data type; this one has values of several"
+        raise node.required("resource").error(expected)
 
 
 def _check_target(node: Node, path: Path) -> None:

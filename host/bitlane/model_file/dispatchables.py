@@ -24,8 +24,6 @@ __all__ = ["OPERATOR_PREFIX", "dml_error", "read_dispatchable"]
 
 OPERATOR_PREFIX = "DML_OPERATOR_"
 
-_UINT_LAST = 2**32 - 1
-_UINT64_LAST = 2**64 - 1
 _SUPPORTED = ", ".join(OPERATOR_PREFIX + member.name for member in OperatorType)
 _OTHER_KINDS = {
     "hlsl": "an HLSL shader",
@@ -127,34 +125,26 @@ def _tensor(node: Node) -> tuple[BufferTensorDesc, str]:
     else:
         fields.only("a tensor", "Type", *_TENSOR_FIELDS)
     data_type = read_data_type(fields.required("DataType"))
+    if data_type is DataType.UNKNOWN:
+        raise fields.required("DataType").error("the type of the tensor's elements")
     # What is a UINT in C but breaks one of DirectML's rules is left to those rules.
-    sizes = fields.required("Sizes").integers(0, _UINT_LAST)
-    strides = fields.optional("Strides")
-    total = fields.optional("TotalTensorSizeInBytes")
-    alignment = fields.optional("GuaranteedBaseOffsetAlignment")
-    count = fields.optional("DimensionCount")
-    if count is not None and count.integer(0, _UINT_LAST) != len(sizes):
+    sizes = fields.required("Sizes").integers()
+    count, strides = fields.optional("DimensionCount"), fields.optional("Strides")
+    if count is not None and count.integer() != len(sizes):
         raise count.error(f"{len(sizes)}, the length of Sizes")
-    flags = TensorFlags.NONE
-    if (given := fields.optional("Flags")) is not None:
-        for flag in given.choices(list(TensorFlags.__members__), "DML_TENSOR_FLAG_"):
-            flags |= TensorFlags[flag]
-    steps = None if strides is None else strides.integers(0, _UINT_LAST)
-    # An empty list and a size of 0 stand for "not given", as they do in DxDispatch.
-    steps = steps or None
-    if steps is not None and strides is not None and len(steps) != len(sizes):
+    steps = [] if strides is None else strides.integers()
+    if strides is not None and len(steps) not in (0, len(sizes)):
         raise strides.error(f"{len(sizes)} numbers, as in Sizes")
-    size = total.integer(0, _UINT64_LAST) if total is not None else 0
+    alignment = fields.optional("GuaranteedBaseOffsetAlignment")
     tensor = BufferTensorDesc(
         data_type,
         sizes,
-        steps,
-        flags,
-        size or None,
-        alignment.integer(0, _UINT_LAST) if alignment is not None else 0,
+        # An empty list and a size of 0 stand for "not given", as they do in DxDispatch.
+        steps or None,
+        fields.flags("Flags", TensorFlags, "DML_TENSOR_FLAG_"),
+        fields.number("TotalTensorSizeInBytes") or None,
+        0 if alignment is None else alignment.integer(),
     )
-    if data_type is DataType.UNKNOWN:
-        raise fields.required("DataType").error("the type of the tensor's elements")
     return tensor, fields.path
 
 
@@ -162,26 +152,18 @@ def _execution_flags(node: Node) -> ExecutionFlags:
     """``executionFlags``, and ``dmlCompileType``: a graph of one operator is that operator."""
     if (kind := node.optional("dmlCompileType")) is not None:
         kind.choice(["DmlCompileOp", "DmlCompileGraph"])
-    flags = ExecutionFlags.NONE
-    if (given := node.optional("executionFlags")) is not None:
-        for flag in given.choices(list(ExecutionFlags.__members__), "DML_EXECUTION_FLAG_"):
-            flags |= ExecutionFlags[flag]
-    return flags
+    return node.flags("executionFlags", ExecutionFlags, "DML_EXECUTION_FLAG_")
 
 
 def _owned_bindings(
     node: Node, desc: OperatorDesc, resources: dict[str, Resource]
 ) -> dict[str, Binding]:
     """What the dispatchable binds at initialization: exactly the tensors that DML owns."""
-    given = node.optional("bindings")
     owned = [name for name, tensor in desc.inputs if tensor.flags & TensorFlags.OWNED_BY_DML]
+    given = node.optional("bindings")
     if given is None:
-        if owned:
-            raise ModelFileError(
-                node.file,
-                f"{node.path}.bindings",
-                Fact("missing"),
-                f"bindings of {', '.join(owned)}, which are OWNED_BY_DML",
-            )
-        return {}
+        if not owned:
+            return {}
+        expected = f"bindings of {', '.join(owned)}, which are OWNED_BY_DML"
+        raise node.child("bindings", Fact("missing")).error(expected)
     return read_bindings(given, owned, resources, "inputs that are OWNED_BY_DML")

@@ -3,12 +3,19 @@
 Knows JSON only, nothing of tensors.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from enum import IntFlag
+from typing import TypeVar
 
 from .errors import Fact, ModelFileError
 
 __all__ = ["Node"]
+
+_UINT_LAST = 2**32 - 1
+
+_Thing = TypeVar("_Thing")
+_Flags = TypeVar("_Flags", bound=IntFlag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +59,11 @@ class Node:
             if name not in names:
                 raise node.error(f"no such field: {what} has {', '.join(names)}")
 
-    def required(self, name: str) -> "Node":
-        """A member that must be there."""
+    def required(self, name: str, expected: str = "this field") -> "Node":
+        """A member that must be there; ``expected`` is what the error asks for."""
         members = self.members()
         if name not in members:
-            raise Node(self.file, self.child(name, None).path, Fact("missing")).error("this field")
+            raise self.child(name, Fact("missing")).error(expected)
         return members[name]
 
     def optional(self, *names: str) -> "Node | None":
@@ -79,19 +86,29 @@ class Node:
             raise self.error("true or false")
         return self.value
 
-    def integer(self, low: int, high: int) -> int:
+    def integer(self, low: int = 0, high: int = _UINT_LAST) -> int:
         """An integer from ``low`` to ``high``, written without a fraction."""
-        if isinstance(self.value, bool) or not isinstance(self.value, int):
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise self.error(f"an integer from {low} to {high}")
-        if not low <= self.value <= high:
-            raise self.error(f"an integer from {low} to {high}")
-        return self.value
+        return value
 
-    def integers(self, low: int, high: int) -> list[int]:
+    def integers(self, low: int = 0, high: int = _UINT_LAST) -> list[int]:
         """An array of such integers."""
         return [item.integer(low, high) for item in self.items()]
 
-    def choice(self, names: Sequence[str], prefix: str = "") -> str:
+    def number(self, *names: str) -> int:
+        """An integer of 64 bits: the first of some members that is there, or else 0."""
+        found = self.optional(*names)
+        return 0 if found is None else found.integer(0, 2**64 - 1)
+
+    def named(self, kind: str, things: Mapping[str, _Thing]) -> _Thing:
+        """The one of ``things``, all of a ``kind``, whose name this is."""
+        if self.text() not in things:
+            raise self.error(f"{kind}: {', '.join(things) or 'there are none'}")
+        return things[self.text()]
+
+    def choice(self, names: Collection[str], prefix: str = "") -> str:
         """One of ``names``, written with DirectML's ``prefix`` or without."""
         text = self.text()
         short = text.removeprefix(prefix)
@@ -99,10 +116,10 @@ class Node:
             raise self.error(f"one of {', '.join(names)}")
         return short
 
-    def choices(self, names: Sequence[str], prefix: str) -> Iterator[str]:
-        """The flags that a string, or an array of strings, names."""
-        if isinstance(self.value, list):
-            for item in self.items():
-                yield item.choice(names, prefix)
-        else:
-            yield self.choice(names, prefix)
+    def flags(self, name: str, kind: type[_Flags], prefix: str) -> _Flags:
+        """The flags that a member names, a string or an array of strings, if it is there."""
+        given, flags = self.optional(name), kind(0)
+        if given is not None:
+            for item in given.items() if isinstance(given.value, list) else [given]:
+                flags |= kind[item.choice(kind.__members__, prefix)]
+        return flags

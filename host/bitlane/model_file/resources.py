@@ -20,8 +20,6 @@ from .values import element, read_data_type
 
 __all__ = ["find_file", "read_resource"]
 
-_UINT_LAST = 2**32 - 1
-_UINT64_LAST = 2**64 - 1
 _NPY = b"\x93NUMPY"
 _INITIALIZERS = (
     "an array, or an object with valueCount and value; valueCount, valueStart and valueDelta; or"
@@ -45,8 +43,8 @@ def read_resource(name: str, node: Node, folder: Path) -> Resource:
     )
     if (kind := node.optional("type")) is not None:
         kind.choice(["buffer"])
-    offset = node.optional("initialValuesOffsetInBytes")
-    if offset is not None and offset.integer(0, _UINT64_LAST):
+    if node.number("initialValuesOffsetInBytes"):
+        offset = node.required("initialValuesOffsetInBytes")
         raise offset.error("0: the values stand first (DxDispatch ignores this field)")
     given = node.optional("initialValuesDataType")
     data_type = DataType.UNKNOWN if given is None else read_data_type(given)
@@ -58,7 +56,7 @@ def read_resource(name: str, node: Node, folder: Path) -> Resource:
     content = data.size
     size = node.optional("sizeInBytes")
     if size is not None:
-        content = size.integer(0, _UINT64_LAST)
+        content = node.number("sizeInBytes")
         if content < data.size:
             raise size.error(f"at least {data.size}, the bytes of initialValues")
     array = size is None and values.has("sourcePath")
@@ -93,9 +91,8 @@ def _initial_values(node: Node, data_type: DataType, folder: Path) -> tuple[Data
         values.only("a file initializer", "sourcePath")
         data_type, data = _from_file(node, values.required("sourcePath"), data_type, folder)
         return data_type, Values.of(data)
-    for field in ("resampleSize", "resampleMode"):
-        if (unused := node.optional(field)) is not None:
-            raise unused.error("an image as the initial values; there is none")
+    if (unused := node.optional("resampleSize", "resampleMode")) is not None:
+        raise unused.error("an image as the initial values; there is none")
     if isinstance(values.value, list):
         if data_type is DataType.UNKNOWN:
             return data_type, Values.of(_from_list(values))
@@ -120,7 +117,7 @@ def _known(node: Node, data_type: DataType) -> DataType:
 
 
 def _constant(values: Node, data_type: DataType) -> Values:
-    count = values.required("valueCount").integer(1, _UINT_LAST)
+    count = values.required("valueCount").integer(1)
     value = element(values.required("value"), data_type)
 
     def make() -> npt.NDArray[np.generic]:
@@ -131,7 +128,7 @@ def _constant(values: Node, data_type: DataType) -> Values:
 
 def _sequence(values: Node, data_type: DataType) -> Values:
     """``valueStart``, ``+ valueDelta``, ...: each sum rounded (floats) or wrapped (integers)."""
-    count = values.required("valueCount").integer(1, _UINT_LAST)
+    count = values.required("valueCount").integer(1)
     delta = element(values.required("valueDelta"), data_type)
     start = element(values.required("valueStart"), data_type)
 
@@ -175,10 +172,9 @@ def _from_file(
 ) -> tuple[DataType, Bytes]:
     path = find_file(source, folder)
     suffix = path.suffix.lower()
-    if suffix not in IMAGE_SUFFIXES:
-        for field in ("resampleSize", "resampleMode"):
-            if (unused := node.optional(field)) is not None:
-                raise unused.error(f"an image as the source; {path.name} is none")
+    unused = node.optional("resampleSize", "resampleMode")
+    if unused is not None and suffix not in IMAGE_SUFFIXES:
+        raise unused.error(f"an image as the source; {path.name} is none")
     try:
         if suffix == ".npy":
             return _from_npy(node, source, path, data_type)
