@@ -11,10 +11,9 @@ from types import NoneType
 from typing import TypeAlias
 
 from .buffer import Buffer
-from .operators import InPlace, OperatorDesc
+from .operators import InPlace, NamedTensors, OperatorDesc
 from .refusals import expect_type, removed
 from .tensor import MINIMUM_BUFFER_TENSOR_ALIGNMENT, BufferTensorDesc
-from .types import TensorFlags
 
 __all__ = [
     "Bindings",
@@ -65,7 +64,7 @@ def check_count(method: str, count: int, expected: int) -> None:
 
 
 def check_bound(
-    tensors: Sequence[tuple[str, BufferTensorDesc]],
+    tensors: NamedTensors,
     bindings: Sequence[object],
     device: object,
     *,
@@ -93,13 +92,12 @@ def _check_presence(
     Source: ``ne-directml-dml_tensor_flags``, ``nf-directml-idmlbindingtable-bindinputs``. None of
     the bit operators has an optional tensor.
     """
-    owned = bool(tensor.flags & TensorFlags.OWNED_BY_DML)
     moment = "initialized" if initializing else "executed"
-    if binding is not None and owned is not initializing:
-        reason = "is OWNED_BY_DML" if owned else "is not OWNED_BY_DML"
+    if binding is not None and tensor.owned is not initializing:
+        reason = "is OWNED_BY_DML" if tensor.owned else "is not OWNED_BY_DML"
         expected = f"nothing bound when the operator is {moment}, as the tensor {reason}"
         raise removed(name, "Buffer", "bound", expected)
-    if binding is None and owned is initializing:
+    if binding is None and tensor.owned is initializing:
         raise removed(name, "Buffer", "not bound", f"a buffer when the operator is {moment}")
 
 

@@ -33,8 +33,6 @@ __all__ = ["Device"]
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
 
-_UNSUPPORTED = "DXGI_ERROR_UNSUPPORTED"
-
 
 class HasDriver(Protocol):
     """``bitlane.Device``, and what else stands on a driver."""
@@ -110,13 +108,8 @@ class Device(Closing):
         ]
         supported = [level for level in levels if level <= self.feature_level]
         if not supported:
-            raise DmlError(
-                "FeatureLevels",
-                "RequestedFeatureLevels",
-                [str(level) for level in levels],
-                f"a level of {self.feature_level} or below",
-                hresult=_UNSUPPORTED,
-            )
+            names, expected = list(map(str, levels)), f"a level of {self.feature_level} or below"
+            raise _unsupported("FeatureLevels", "RequestedFeatureLevels", names, expected)
         return max(supported)
 
     def create_buffer(self, size: int) -> Buffer:
@@ -138,12 +131,8 @@ class Device(Closing):
     def create_operator(self, desc: OperatorDesc) -> Operator:
         """``CreateOperator``: checks every rule on descriptions. Raises ``DmlError``."""
         if not isinstance(desc, OperatorDesc):
-            raise DmlError(
-                "OperatorDesc",
-                "Type",
-                type(desc).__name__,
-                "a description of an element-wise bit operator",
-            )
+            expected = "a description of an element-wise bit operator"
+            raise DmlError("OperatorDesc", "Type", type(desc).__name__, expected)
         check_operator(desc, self.feature_level)
         self._check_circuit(desc)
         return Operator(self, desc)
@@ -228,25 +217,19 @@ class Device(Closing):
         geometry = self.driver.geometry
         if desc.op not in geometry.ops:
             names = ", ".join(op.name for op in sorted(geometry.ops))
-            raise DmlError(
-                str(desc.operator_type),
-                "Type",
-                desc.op.name,
-                f"an operation that this device was built with: {names}",
-                hresult=_UNSUPPORTED,
-            )
+            expected = f"an operation that this device was built with: {names}"
+            raise _unsupported(str(desc.operator_type), "Type", desc.op.name, expected)
         name, tensor = desc.inputs[0]
         lanes = {lane.bytes for lane in geometry.lanes}
         if desc.op.splits_lanes and tensor.data_type.itemsize not in lanes:
             widths = ", ".join(str(lane.bits) for lane in sorted(geometry.lanes))
-            raise DmlError(
-                name,
-                "DataType",
-                tensor.data_type.name,
-                f"elements of {widths} bits, which this device was built with for"
-                f" {desc.operator_type}",
-                hresult=_UNSUPPORTED,
-            )
+            built = f"which this device was built with for {desc.operator_type}"
+            expected = f"elements of {widths} bits, {built}"
+            raise _unsupported(name, "DataType", tensor.data_type.name, expected)
+
+
+def _unsupported(tensor: str, field: str, value: object, expected: str) -> DmlError:
+    return DmlError(tensor, field, value, expected, hresult="DXGI_ERROR_UNSUPPORTED")
 
 
 def _member(method: str, field: str, value: object, kind: type[_Enum]) -> _Enum:

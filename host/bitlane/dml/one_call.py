@@ -12,7 +12,6 @@ from .recorder import Execution, Initialization
 from .refusals import expect_type
 from .table import CompiledOperator
 from .tensor import BufferTensorDesc
-from .types import TensorFlags
 
 __all__ = ["run_operator"]
 
@@ -32,9 +31,8 @@ def run_operator(
     for (_, tensor), content in zip(desc.inputs, contents, strict=True):
         buffer = device.create_buffer(tensor.total_tensor_size_in_bytes)
         buffer.write(content)
-        is_owned = tensor.flags & TensorFlags.OWNED_BY_DML
-        owned.append(BufferBinding(buffer) if is_owned else None)
-        others.append(None if is_owned else BufferBinding(buffer))
+        owned.append(BufferBinding(buffer) if tensor.owned else None)
+        others.append(None if tensor.owned else BufferBinding(buffer))
     _, output = desc.outputs[0]
     result = device.create_buffer(output.total_tensor_size_in_bytes)
     initialization = Initialization((operator,), (tuple(owned),))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar
+from typing import ClassVar, TypeAlias, get_args
 
 from bitlane_rtl.abi import Op
 
@@ -22,12 +22,16 @@ __all__ = [
     "ElementWiseBitShiftRightOperatorDesc",
     "ElementWiseBitXorOperatorDesc",
     "InPlace",
+    "NamedTensors",
     "OperatorDesc",
 ]
 
 ALL_TYPES = tuple(data_type for data_type in DataType if data_type is not DataType.UNKNOWN)
 SMALL_UNSIGNED_TYPES = (DataType.UINT32, DataType.UINT16, DataType.UINT8)
 UNSIGNED_TYPES = (DataType.UINT64, *SMALL_UNSIGNED_TYPES)
+
+NamedTensors: TypeAlias = tuple[tuple[str, BufferTensorDesc], ...]
+"""DirectML's name of each tensor, and the tensor."""
 
 
 class InPlace(IntEnum):
@@ -38,10 +42,8 @@ class InPlace(IntEnum):
     ANY = 2
 
 
-@dataclass(frozen=True, slots=True)
-class _UnaryOperatorDesc:
-    input_tensor: BufferTensorDesc
-    output_tensor: BufferTensorDesc
+class _OperatorDesc:
+    __slots__ = ()
 
     operator_type: ClassVar[OperatorType]
     op: ClassVar[Op]
@@ -49,38 +51,35 @@ class _UnaryOperatorDesc:
     wide_types: ClassVar[tuple[DataType, ...]] = ALL_TYPES
     """Data types of the inputs from feature level 4_1; below, ``SMALL_UNSIGNED_TYPES``."""
 
-    @property
-    def inputs(self) -> tuple[tuple[str, BufferTensorDesc], ...]:
-        """DirectML's field name and tensor of every input, in binding order."""
-        return (("InputTensor", self.input_tensor),)
+    output_tensor: BufferTensorDesc
 
     @property
-    def outputs(self) -> tuple[tuple[str, BufferTensorDesc], ...]:
+    def outputs(self) -> NamedTensors:
         """DirectML's field name and tensor of every output, in binding order."""
         return (("OutputTensor", self.output_tensor),)
 
 
 @dataclass(frozen=True, slots=True)
-class _BinaryOperatorDesc:
+class _UnaryOperatorDesc(_OperatorDesc):
+    input_tensor: BufferTensorDesc
+    output_tensor: BufferTensorDesc
+
+    @property
+    def inputs(self) -> NamedTensors:
+        """DirectML's field name and tensor of every input, in binding order."""
+        return (("InputTensor", self.input_tensor),)
+
+
+@dataclass(frozen=True, slots=True)
+class _BinaryOperatorDesc(_OperatorDesc):
     a_tensor: BufferTensorDesc
     b_tensor: BufferTensorDesc
     output_tensor: BufferTensorDesc
 
-    operator_type: ClassVar[OperatorType]
-    op: ClassVar[Op]
-    in_place: ClassVar[InPlace] = InPlace.ANY
-    wide_types: ClassVar[tuple[DataType, ...]] = ALL_TYPES
-    """Data types of the inputs from feature level 4_1; below, ``SMALL_UNSIGNED_TYPES``."""
-
     @property
-    def inputs(self) -> tuple[tuple[str, BufferTensorDesc], ...]:
+    def inputs(self) -> NamedTensors:
         """DirectML's field name and tensor of every input, in binding order."""
         return (("ATensor", self.a_tensor), ("BTensor", self.b_tensor))
-
-    @property
-    def outputs(self) -> tuple[tuple[str, BufferTensorDesc], ...]:
-        """DirectML's field name and tensor of every output, in binding order."""
-        return (("OutputTensor", self.output_tensor),)
 
 
 class ElementWiseBitNotOperatorDesc(_UnaryOperatorDesc):
@@ -168,15 +167,6 @@ OperatorDesc = (
 """``DML_OPERATOR_DESC``: any of the seven."""
 
 OPERATOR_DESCS: dict[OperatorType, type[OperatorDesc]] = {
-    desc.operator_type: desc
-    for desc in (
-        ElementWiseBitShiftLeftOperatorDesc,
-        ElementWiseBitShiftRightOperatorDesc,
-        ElementWiseBitAndOperatorDesc,
-        ElementWiseBitOrOperatorDesc,
-        ElementWiseBitXorOperatorDesc,
-        ElementWiseBitNotOperatorDesc,
-        ElementWiseBitCountOperatorDesc,
-    )
+    desc.operator_type: desc for desc in get_args(OperatorDesc)
 }
 """The description that belongs to each operator type."""

@@ -26,7 +26,6 @@ from .types import DataType, FeatureLevel, OperatorType, TensorFlags
 __all__ = ["check_operator", "dimension_counts", "introduced", "supported_types"]
 
 _UINT_LAST = 2**32 - 1
-_UINT64_LAST = 2**64 - 1
 
 _SHIFTS = (
     OperatorType.ELEMENT_WISE_BIT_SHIFT_LEFT,
@@ -90,9 +89,8 @@ def check_level(desc: OperatorDesc, level: FeatureLevel) -> None:
     """The feature level has the operator. Source: "Availability" of the operators' pages."""
     needed = introduced(desc)
     if level < needed:
-        raise DmlError(
-            str(desc.operator_type), "FeatureLevel", level, f"a device of level {needed} or above"
-        )
+        expected = f"a device of level {needed} or above"
+        raise DmlError(str(desc.operator_type), "FeatureLevel", level, expected)
 
 
 def check_tensor(name: str, tensor: object) -> None:
@@ -111,12 +109,8 @@ def check_dimension_count(
     allowed = dimension_counts(level)
     if tensor.dimension_count not in allowed:
         counts = str(allowed[0]) if len(allowed) == 1 else f"{allowed[0]} to {allowed[-1]}"
-        raise DmlError(
-            name,
-            "DimensionCount",
-            tensor.dimension_count,
-            f"{counts} for {desc.operator_type} at feature level {level}",
-        )
+        expected = f"{counts} for {desc.operator_type} at feature level {level}"
+        raise DmlError(name, "DimensionCount", tensor.dimension_count, expected)
 
 
 def check_sizes(name: str, tensor: BufferTensorDesc) -> None:
@@ -134,9 +128,8 @@ def check_strides(name: str, tensor: BufferTensorDesc) -> None:
     if tensor.strides is None:
         return
     if len(tensor.strides) != tensor.dimension_count:
-        raise DmlError(
-            name, "Strides", list(tensor.strides), f"{tensor.dimension_count} numbers, as in Sizes"
-        )
+        expected = f"{tensor.dimension_count} numbers, as in Sizes"
+        raise DmlError(name, "Strides", list(tensor.strides), expected)
     for dimension, stride in enumerate(tensor.strides):
         if not 0 <= stride <= _UINT_LAST:
             raise DmlError(name, f"Strides[{dimension}]", stride, f"0 to {_UINT_LAST}")
@@ -148,9 +141,8 @@ def check_data_type(
     """The operator takes the data type. Source: "Tensor support" of the operators' pages."""
     if tensor.data_type not in allowed:
         names = ", ".join(data_type.name for data_type in allowed)
-        raise DmlError(
-            name, "DataType", tensor.data_type.name, f"one of {names} (feature level {level})"
-        )
+        expected = f"one of {names} (feature level {level})"
+        raise DmlError(name, "DataType", tensor.data_type.name, expected)
 
 
 def check_flags(name: str, tensor: BufferTensorDesc, is_output: bool) -> None:
@@ -160,7 +152,7 @@ def check_flags(name: str, tensor: BufferTensorDesc, is_output: bool) -> None:
     """
     if tensor.flags not in (TensorFlags.NONE, TensorFlags.OWNED_BY_DML):
         raise DmlError(name, "Flags", int(tensor.flags), "NONE or OWNED_BY_DML")
-    if is_output and tensor.flags & TensorFlags.OWNED_BY_DML:
+    if is_output and tensor.owned:
         raise DmlError(name, "Flags", "OWNED_BY_DML", "NONE: only an input may be owned by DML")
 
 
@@ -174,12 +166,8 @@ def check_alignment(name: str, tensor: BufferTensorDesc) -> None:
         return
     itemsize = tensor.data_type.itemsize
     if not itemsize <= alignment <= _UINT_LAST or alignment & (alignment - 1):
-        raise DmlError(
-            name,
-            "GuaranteedBaseOffsetAlignment",
-            alignment,
-            f"0, or a power of two from {itemsize} up",
-        )
+        expected = f"0, or a power of two from {itemsize} up"
+        raise DmlError(name, "GuaranteedBaseOffsetAlignment", alignment, expected)
 
 
 def check_element_count(name: str, tensor: BufferTensorDesc) -> None:
@@ -190,26 +178,17 @@ def check_element_count(name: str, tensor: BufferTensorDesc) -> None:
     """
     elements = prod(tensor.sizes)
     if elements > _UINT_LAST:
-        raise DmlError(
-            name, "Sizes", list(tensor.sizes), f"at most {_UINT_LAST} elements, not {elements}"
-        )
+        expected = f"at most {_UINT_LAST} elements, not {elements}"
+        raise DmlError(name, "Sizes", list(tensor.sizes), expected)
     reached = last_element(tensor.sizes, tensor.strides) + 1
     if reached > _UINT_LAST:
-        raise DmlError(
-            name,
-            "Strides",
-            list(tensor.strides or ()),
-            f"at most {_UINT_LAST} elements from first to last, not {reached}",
-        )
+        expected = f"at most {_UINT_LAST} elements from first to last, not {reached}"
+        raise DmlError(name, "Strides", list(tensor.strides or ()), expected)
     most = (_UINT_LAST * tensor.data_type.itemsize + 3) // 4 * 4
     total = tensor.total_tensor_size_in_bytes
-    if total > min(most, _UINT64_LAST):
-        raise DmlError(
-            name,
-            "TotalTensorSizeInBytes",
-            total,
-            f"at most {most}: {_UINT_LAST} elements of {tensor.data_type.name}",
-        )
+    if total > most:
+        expected = f"at most {most}: {_UINT_LAST} elements of {tensor.data_type.name}"
+        raise DmlError(name, "TotalTensorSizeInBytes", total, expected)
 
 
 def check_total_size(name: str, tensor: BufferTensorDesc) -> None:
@@ -219,13 +198,10 @@ def check_total_size(name: str, tensor: BufferTensorDesc) -> None:
     no multiple of 4 is accepted: whether DirectML refuses one is not documented.
     """
     least = calc_buffer_tensor_size(tensor.data_type, tensor.sizes, tensor.strides)
-    if tensor.total_tensor_size_in_bytes < least:
-        raise DmlError(
-            name,
-            "TotalTensorSizeInBytes",
-            tensor.total_tensor_size_in_bytes,
-            f"at least {least}, which its Sizes, Strides and DataType imply",
-        )
+    total = tensor.total_tensor_size_in_bytes
+    if total < least:
+        expected = f"at least {least}, which its Sizes, Strides and DataType imply"
+        raise DmlError(name, "TotalTensorSizeInBytes", total, expected)
 
 
 def check_same(desc: OperatorDesc) -> None:
@@ -236,26 +212,15 @@ def check_same(desc: OperatorDesc) -> None:
     """
     first_name, first = desc.inputs[0]
     for name, tensor in (*desc.inputs[1:], *desc.outputs):
-        if tensor.dimension_count != first.dimension_count:
-            raise DmlError(
-                name,
-                "DimensionCount",
-                tensor.dimension_count,
-                f"{first.dimension_count}, as in {first_name}",
-            )
-        if tensor.sizes != first.sizes:
-            raise DmlError(
-                name, "Sizes", list(tensor.sizes), f"{list(first.sizes)}, as in {first_name}"
-            )
-        if isinstance(desc, ElementWiseBitCountOperatorDesc):
-            continue
-        if tensor.data_type is not first.data_type:
-            raise DmlError(
-                name,
-                "DataType",
-                tensor.data_type.name,
-                f"{first.data_type.name}, as in {first_name}",
-            )
+        fields: list[tuple[str, object, object]] = [
+            ("DimensionCount", tensor.dimension_count, first.dimension_count),
+            ("Sizes", list(tensor.sizes), list(first.sizes)),
+        ]
+        if not isinstance(desc, ElementWiseBitCountOperatorDesc):
+            fields.append(("DataType", tensor.data_type.name, first.data_type.name))
+        for field, found, wanted in fields:
+            if found != wanted:
+                raise DmlError(name, field, found, f"{wanted}, as in {first_name}")
 
 
 def check_output_layout(name: str, tensor: BufferTensorDesc) -> None:

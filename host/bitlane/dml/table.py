@@ -16,7 +16,7 @@ from .binding import (
 from .buffer import Buffer, Parent
 from .operators import OperatorDesc
 from .refusals import expect_type, removed
-from .types import ExecutionFlags, TensorFlags
+from .types import ExecutionFlags
 
 __all__ = [
     "BindingProperties",
@@ -100,13 +100,8 @@ class OperatorInitializer:
     @property
     def binding_properties(self) -> BindingProperties:
         """``GetBindingProperties``: a descriptor for each input that is OWNED_BY_DML."""
-        owned = [
-            name
-            for operator in self.operators
-            for name, tensor in operator.desc.inputs
-            if tensor.flags & TensorFlags.OWNED_BY_DML
-        ]
-        return BindingProperties(len(owned))
+        tensors = [tensor for operator in self.operators for _, tensor in operator.desc.inputs]
+        return BindingProperties(sum(tensor.owned for tensor in tensors))
 
 
 Dispatchable: TypeAlias = CompiledOperator | OperatorInitializer

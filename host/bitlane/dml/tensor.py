@@ -130,6 +130,11 @@ class BufferTensorDesc:
         return len(self.sizes)
 
     @property
+    def owned(self) -> bool:
+        """Whether it is OWNED_BY_DML: bound when the operator is initialised, and not later."""
+        return bool(self.flags & TensorFlags.OWNED_BY_DML)
+
+    @property
     def element_strides(self) -> tuple[int, ...]:
         """The strides in elements, with 0 for dimensions of size 1, which do not move.
 

@@ -5,7 +5,6 @@ import stat
 from math import prod
 from pathlib import Path
 
-from ..dml import TensorFlags
 from .bindings import read_bindings
 from .images import IMAGE_SUFFIXES, check_image
 from .model import Command, Dispatch, Dispatchable, Print, Resource, WriteFile
@@ -39,11 +38,7 @@ def _dispatch(
     node.only("a dispatch", "type", "dispatchable", "bindings", "threadGroupCount")
     dispatchable = node.required("dispatchable").named("a dispatchable", dispatchables)
     desc = dispatchable.desc
-    free = [
-        tensor_name
-        for tensor_name, tensor in (*desc.inputs, *desc.outputs)
-        if not tensor.flags & TensorFlags.OWNED_BY_DML
-    ]
+    free = [name for name, tensor in (*desc.inputs, *desc.outputs) if not tensor.owned]
     bindings = node.required("bindings")
     bound = read_bindings(bindings, free, resources, f"tensors of {desc.operator_type}")
     return Dispatch(dispatchable.name, bound, bindings.path)

@@ -159,7 +159,7 @@ def _owned_bindings(
     node: Node, desc: OperatorDesc, resources: dict[str, Resource]
 ) -> dict[str, Binding]:
     """What the dispatchable binds at initialization: exactly the tensors that DML owns."""
-    owned = [name for name, tensor in desc.inputs if tensor.flags & TensorFlags.OWNED_BY_DML]
+    owned = [name for name, tensor in desc.inputs if tensor.owned]
     given = node.optional("bindings")
     if given is None:
         if not owned:
