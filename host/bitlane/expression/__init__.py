@@ -1,0 +1,1 @@
+"""What is to be computed from tensors in the device's memory: written down, planned, executed."""

@@ -1,0 +1,106 @@
+"""Expressions give NumPy's bits, in one job; each node is computed once, and memory comes back."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bitlane.driver.driver import Driver
+from bitlane.expression.evaluate import evaluate
+from bitlane.expression.form import Constant, Expression, apply, broadcast, widened, window
+from bitlane_rtl.abi import Op
+from support.host.tensors import download, upload
+from support.models.device import ModelLink
+
+MEMORY = 1 << 16
+
+
+@pytest.fixture
+def link() -> ModelLink:
+    return ModelLink(memory_bytes=MEMORY)
+
+
+@pytest.fixture
+def driver(link: ModelLink) -> Driver:
+    return Driver(link)
+
+
+def noise(shape: Any, dtype: str, seed: int = 1) -> NDArray[Any]:
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    content = np.random.default_rng(seed).integers(0, 256, size, np.uint8)
+    return content.view(dtype).reshape(shape)
+
+
+def value(driver: Driver, root: Expression) -> NDArray[Any]:
+    return download(driver, evaluate(driver, [root])[0])
+
+
+def test_operands_broadcast(driver: Driver) -> None:
+    a, b = noise((5, 7), "u2"), noise((5, 1), "u2", 2)
+    x = apply(Op.XOR, upload(driver, a), upload(driver, b))
+    assert x.shape == (5, 7)
+    assert np.array_equal(value(driver, x), a ^ b)
+
+
+def test_constants_repeat(driver: Driver) -> None:
+    a = noise((5, 7), "u2")
+    x = apply(Op.AND, upload(driver, a), Constant(b"\x0f\xf0"))
+    assert np.array_equal(value(driver, x), a & 0xF00F)
+    assert np.array_equal(value(driver, broadcast(Constant(b"\x01\x02"), (3,))), [0x201] * 3)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize(("narrow", "wide"), [(1, 2), (1, 8), (2, 4), (4, 8), (4, 4)])
+def test_widened_elements_keep_their_value(
+    driver: Driver, narrow: int, wide: int, signed: bool
+) -> None:
+    kind = "i" if signed else "u"
+    a = noise((9, 5), f"{kind}{narrow}")
+    x = widened(upload(driver, a), wide, signed=signed)
+    assert np.array_equal(value(driver, x), a.astype(f"{kind}{wide}").view(f"u{wide}"))
+
+
+def test_windows_are_other_elements_of_the_same_memory(driver: Driver) -> None:
+    a = noise((6, 4), "u4")
+    x = apply(Op.NOT, upload(driver, a))
+    low = window(x, 0, (4, 6), (4, 16), 2)
+    part = window(low, 16 + 4, (2, 5), (8, 16))
+    expected = (~a).T.astype("u2")
+    assert np.array_equal(value(driver, low), expected)
+    assert np.array_equal(value(driver, part), expected[1::2, 1:])
+
+
+def test_results_lie_like_their_operands(driver: Driver, link: ModelLink) -> None:
+    a, b = noise((6, 5, 4), "u4").transpose(2, 0, 1), noise(4, "u4")[:, None, None]
+    x = apply(Op.AND, upload(driver, a), upload(driver, b))
+    assert x.strides == a.strides
+    assert np.array_equal(value(driver, x), a & b)
+
+
+def test_a_shared_node_is_computed_once_and_all_in_one_job(driver: Driver, link: ModelLink) -> None:
+    a, b = noise(64, "u4"), noise(64, "u4", 2)
+    shared = apply(Op.XOR, upload(driver, a), upload(driver, b))
+    left, right = apply(Op.SHIFT_LEFT, shared, shared), apply(Op.COUNT, shared, itemsize=4)
+    got = evaluate(driver, [left, right, shared])
+    assert len(link.log) == 3
+    assert [record.control["INTERRUPT"] for record in link.log] == [0, 0, 1]
+    assert [record.control["FENCE"] for record in link.log] == [1, 1, 0]
+    x = a ^ b
+    for stored, expected in zip(got, [np.left_shift(x, x), np.bitwise_count(x), x], strict=True):
+        assert np.array_equal(download(driver, stored), expected)
+
+
+def test_memory_comes_back(driver: Driver) -> None:
+    a = upload(driver, noise(64, "u4"))
+    x = apply(Op.COUNT, apply(Op.XOR, a, Constant(bytes(4))))
+    result = evaluate(driver, [x])
+    assert driver.allocator.pieces == 2
+    del result
+    assert driver.allocator.pieces == 1
+
+
+def test_what_is_stored_already_is_given_as_it_is(driver: Driver, link: ModelLink) -> None:
+    a = upload(driver, noise(64, "u4"))
+    assert evaluate(driver, [a, a]) == [a, a]
+    assert link.log == []
