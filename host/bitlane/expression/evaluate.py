@@ -4,14 +4,16 @@ Moves no data but constants, and never computes.
 """
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 
+from ..closing import Closing
+from ..driver.allocator import OutOfDeviceMemory
 from ..driver.driver import Driver
 from ..driver.storage import Storage
 from ..jobs.lowering import View, lower
 from ..jobs.order import Job, in_order
 from .form import Expression, Stored
-from .passes import Pass, Region, Room, passes
+from .memory import Arrangement, arranged, side_by_side
+from .passes import Pass, Plan, Region, Room, planned
 
 __all__ = ["evaluate"]
 
@@ -26,53 +28,84 @@ def evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
     Raises ``OutOfDeviceMemory``, ``LayoutError`` or ``UnsupportedError`` before anything is
     executed; and what ``Driver.run`` raises.
     """
-    steps, regions = passes(roots)
-    results = {region.room for region in regions}
-    with ExitStack() as temporaries:
-        storages: dict[Room | None, Storage] = {}
-        for step in steps:
-            for region in (*step.operands, step.y):
-                room = region.room
-                if room is not None and room not in storages:
-                    storages[room] = Storage(driver, room.size)
-                    if room not in results:
-                        temporaries.enter_context(storages[room])
-        for room, storage in storages.items():
-            if room is not None and room.content is not None:
-                driver.write(storage.address, room.content)
-        driver.run(in_order([_job(driver, step, storages) for step in steps]))
-        return [
-            root
-            if isinstance(root, Stored)
-            else Stored(storages[region.room], _placed(region, storages), root.shape)
-            for root, region in zip(roots, regions, strict=True)
-        ]
+    plan = planned(roots)
+    with _Memory(driver, plan) as memory:
+        jobs = [_job(driver, step, memory) for step in memory.passes]
+        if plan.constants.size:
+            driver.write(memory.storage(plan.constants).address, plan.constants.content)
+        driver.run(in_order(jobs))
+    return [
+        root if isinstance(root, Stored) else memory.stored(region, root.shape)
+        for root, region in zip(roots, plan.results, strict=True)
+    ]
 
 
-def _job(driver: Driver, step: Pass, storages: dict[Room | None, Storage]) -> Job:
-    a, y = _placed(step.a, storages), _placed(step.y, storages)
-    b = None if step.b is None else _placed(step.b, storages)
+class _Memory(Closing):
+    """The device's memory for a plan. At the end of the ``with`` statement only results stay."""
+
+    def __init__(self, driver: Driver, plan: Plan) -> None:
+        try:
+            self._allocate(driver, arranged(plan, side_by_side(plan.passes), sparing=False))
+        except OutOfDeviceMemory as error:
+            least = arranged(plan, plan.passes, sparing=True)
+            try:
+                self._allocate(driver, least)
+            except OutOfDeviceMemory:
+                raise _too_large(least, error) from None
+
+    def _allocate(self, driver: Driver, arrangement: Arrangement) -> None:
+        self.passes = arrangement.passes
+        self._places = arrangement.places
+        self._pieces = [Storage(driver, size) for size in arrangement.results]
+        self._temporary = [Storage(driver, arrangement.temporary)] if arrangement.temporary else []
+
+    def storage(self, room: Room) -> Storage:
+        """What holds ``room``."""
+        return [*self._pieces, *self._temporary][self._places[room][0]]
+
+    def view(self, region: Region) -> View:
+        """Where a region is."""
+        view = region.view
+        if region.room is None:
+            return view
+        start = self.storage(region.room).address + self._places[region.room][1]
+        return View(start + view.address, view.strides, view.itemsize)
+
+    def stored(self, region: Region, shape: tuple[int, ...]) -> Stored:
+        """A region that stays."""
+        assert region.room is not None
+        return Stored(self.storage(region.room), self.view(region), shape)
+
+    def close(self) -> None:
+        for storage in self._temporary:
+            storage.close()
+
+
+def _too_large(least: Arrangement, error: OutOfDeviceMemory) -> OutOfDeviceMemory:
+    results = sum(least.results)
+    return OutOfDeviceMemory(
+        f"expression: {results} bytes of device memory for {len(least.results)} results and"
+        f" {least.temporary} for what is in between do not fit; evaluate parts of it one after"
+        f" another, or drop arrays that are no longer needed ({error})"
+    )
+
+
+def _job(driver: Driver, step: Pass, memory: _Memory) -> Job:
+    operands = [memory.view(x) for x in step.operands]
+    y = memory.view(step.y)
     saturate, arithmetic = step.flags
     commands = lower(
         step.op,
         step.shape,
-        a,
-        b,
+        operands[0],
+        operands[1] if len(operands) > 1 else None,
         y,
         geometry=driver.geometry,
         saturate=saturate,
         arithmetic=arithmetic,
     )
-    operands = (a,) if b is None else (a, b)
-    reads = tuple(_touched(view, step.shape) for view in operands)
+    reads = tuple([_touched(view, step.shape) for view in operands])
     return Job(commands, reads, _touched(y, step.shape))
-
-
-def _placed(region: Region, storages: dict[Room | None, Storage]) -> View:
-    view = region.view
-    if region.room is None:
-        return view
-    return View(storages[region.room].address + view.address, view.strides, view.itemsize)
 
 
 def _touched(view: View, shape: tuple[int, ...]) -> range:

@@ -12,18 +12,22 @@ from bitlane_rtl.abi import Op
 
 from ..jobs.lowering import View
 from .form import Applied, Constant, Expression, Stored, Widened, Window, apply
+from .walk import operands_first
 
-__all__ = ["Pass", "Region", "Room", "passes"]
+__all__ = ["Pass", "Plan", "Region", "Room", "planned"]
+
+_CONSTANT: Final = 8
+"""Bytes that a constant takes: the widest element."""
 
 _PLAIN: Final = (False, False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Room:
-    """``size`` bytes that a plan needs. ``content``: what they are to hold before it begins."""
+    """``size`` bytes that a plan needs. ``content``: what they hold before it begins."""
 
     size: int
-    content: bytes | None = None
+    content: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,40 +59,28 @@ class Pass:
         return (self.a,) if self.b is None else (self.a, self.b)
 
 
-def passes(roots: Sequence[Expression]) -> tuple[list[Pass], list[Region]]:
-    """What computes ``roots``, each node once and after its operands; and where each root is."""
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What computes some expressions, each node once and after its operands."""
+
+    passes: tuple[Pass, ...]
+    results: tuple[Region, ...]
+    """Where each of the expressions is in the end."""
+    constants: Room
+
+
+def planned(roots: Sequence[Expression]) -> Plan:
+    """The passes for ``roots``. What needs most memory comes first, so that all needs least."""
     writer = _Writer()
     kept = [apply(Op.COPY, root) if _is_constant(root) else root for root in roots]
-    for node in _operands_first(kept):
+    for node in operands_first(kept):
         writer.visit(node)
-    return writer.passes, [writer.regions[root] for root in kept]
+    results = tuple(writer.regions[root] for root in kept)
+    return Plan(tuple(writer.passes), results, writer.constants)
 
 
 def _is_constant(node: Expression) -> bool:
     return isinstance(node.source if isinstance(node, Window) else node, Constant)
-
-
-def _operands(node: Expression) -> tuple[Expression, ...]:
-    if isinstance(node, Applied):
-        return (node.a,) if node.b is None else (node.a, node.b)
-    return (node.source,) if isinstance(node, Widened | Window) else ()
-
-
-def _operands_first(roots: Sequence[Expression]) -> list[Expression]:
-    """Every node that ``roots`` need, once."""
-    order: dict[Expression, None] = {}
-    # Not recursive: programs build chains of any length.
-    waiting = [(root, False) for root in reversed(roots)]
-    while waiting:
-        node, ready = waiting.pop()
-        if node in order:
-            continue
-        if ready:
-            order[node] = None
-            continue
-        waiting.append((node, True))
-        waiting += [(each, False) for each in reversed(_operands(node))]
-    return list(order)
 
 
 class _Writer:
@@ -96,6 +88,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self.passes: list[Pass] = []
+        self.constants = Room(0)
         self.regions: dict[Expression, Region] = {}
 
     def visit(self, node: Expression) -> None:
@@ -106,7 +99,7 @@ class _Writer:
             source = self.regions[node.source]
             self.regions[node] = source.moved(node.offset, node.strides, node.itemsize)
         elif isinstance(node, Constant):
-            self.regions[node] = _constant(node.content)
+            self.regions[node] = self._constant(node.content)
         else:
             room = Room(prod(node.shape) * node.itemsize)
             y = Region(room, View(0, node.strides, node.itemsize))
@@ -127,22 +120,25 @@ class _Writer:
         repeated = (0,) * len(shape)
         narrow = node.source.itemsize
         if not node.signed:
-            zero = _constant(bytes(node.itemsize)).moved(0, repeated, node.itemsize)
+            zero = self._constant(bytes(node.itemsize)).moved(0, repeated, node.itemsize)
             bottom = y.moved(0, node.strides, narrow)
             self.passes.append(Pass(Op.COPY, shape, zero, None, y))
             self.passes.append(Pass(Op.COPY, shape, source, None, bottom))
             return
-        count = 8 * (node.itemsize - narrow)
-        places = _constant(count.to_bytes(node.itemsize, "little")).moved(
-            0, repeated, node.itemsize
-        )
+        places = (8 * (node.itemsize - narrow)).to_bytes(node.itemsize, "little")
+        count = self._constant(places).moved(0, repeated, node.itemsize)
         top = y.moved(node.itemsize - narrow, node.strides, narrow)
         self.passes.append(Pass(Op.COPY, shape, source, None, top))
-        self.passes.append(Pass(Op.SHIFT_RIGHT, shape, y, places, y, (True, True)))
+        self.passes.append(Pass(Op.SHIFT_RIGHT, shape, y, count, y, (True, True)))
 
-
-def _constant(content: bytes) -> Region:
-    return Region(Room(len(content), content), View(0, (), len(content)))
+    def _constant(self, content: bytes) -> Region:
+        room, width = self.constants, len(content)
+        known = (at for at in range(0, room.size, width) if room.content[at:].startswith(content))
+        offset = next(known, room.size)
+        if offset == room.size:
+            room.content += content.ljust(_CONSTANT, b"\0")
+            room.size += _CONSTANT
+        return Region(room, View(offset, (), width))
 
 
 def _repeated(region: Region, shape: tuple[int, ...], wanted: tuple[int, ...]) -> Region:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from bitlane.driver.allocator import OutOfDeviceMemory
 from bitlane.driver.driver import Driver
 from bitlane.expression.evaluate import evaluate
 from bitlane.expression.form import Constant, Expression, apply, broadcast, widened, window
@@ -104,3 +105,47 @@ def test_what_is_stored_already_is_given_as_it_is(driver: Driver, link: ModelLin
     a = upload(driver, noise(64, "u4"))
     assert evaluate(driver, [a, a]) == [a, a]
     assert link.log == []
+
+
+def test_intermediates_take_no_memory_where_the_next_value_fits(driver: Driver) -> None:
+    a = upload(driver, noise(MEMORY // 8, "u4"))
+    x: Expression = a
+    for _ in range(20):
+        x = apply(Op.NOT, x)
+        x = apply(Op.XOR, a, x)
+    # The operand and the result are all the memory: nothing is left for a temporary.
+    assert np.array_equal(value(driver, x), download(driver, a))
+
+
+def test_what_does_not_fit_side_by_side_is_done_one_after_another(
+    driver: Driver, link: ModelLink
+) -> None:
+    a = noise(MEMORY // 64, "u4")
+    x = upload(driver, a)
+    pairs = [apply(Op.XOR, apply(Op.SHIFT_LEFT, x, x), Constant(bytes([n] * 4))) for n in range(20)]
+    total: Expression = pairs[0]
+    for each in pairs[1:]:
+        total = apply(Op.OR, total, each)
+    expected = np.bitwise_or.reduce(
+        [np.left_shift(a, a) ^ np.uint32(0x01010101 * n) for n in range(20)]
+    )
+    assert np.array_equal(value(driver, total), expected)
+    assert [Op(record.op).name for record in link.log[:4]] == [
+        "SHIFT_LEFT",
+        "XOR",
+        "SHIFT_LEFT",
+        "XOR",
+    ]
+
+
+def test_an_expression_that_cannot_fit_is_refused_with_its_needs(
+    driver: Driver, link: ModelLink
+) -> None:
+    a = upload(driver, noise(MEMORY // 8, "u4"))
+    x = apply(Op.XOR, apply(Op.NOT, a), apply(Op.SHIFT_LEFT, a, a))
+    with pytest.raises(OutOfDeviceMemory, match=f"{MEMORY // 2} bytes .* 1 results .*one after"):
+        evaluate(driver, [x])
+    assert link.log == []
+    assert driver.allocator.pieces == 1
+    small = upload(driver, noise(4, "u4"))
+    assert value(driver, apply(Op.NOT, small)).size == 4
