@@ -12,6 +12,7 @@ from ..driver.storage import Storage
 from ..jobs.lowering import View, lower
 from ..jobs.order import Job, in_order
 from .form import Expression, Stored
+from .fusion import fused
 from .memory import Arrangement, arranged, side_by_side
 from .passes import Pass, Plan, Region, Room, planned
 
@@ -28,7 +29,7 @@ def evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
     Raises ``OutOfDeviceMemory``, ``LayoutError`` or ``UnsupportedError`` before anything is
     executed; and what ``Driver.run`` raises.
     """
-    plan = planned(roots)
+    plan = planned(fused(roots, driver.geometry))
     with _Memory(driver, plan) as memory:
         jobs = [_job(driver, step, memory) for step in memory.passes]
         if plan.constants.size:

@@ -142,7 +142,7 @@ def test_an_expression_that_cannot_fit_is_refused_with_its_needs(
     driver: Driver, link: ModelLink
 ) -> None:
     a = upload(driver, noise(MEMORY // 8, "u4"))
-    x = apply(Op.XOR, apply(Op.NOT, a), apply(Op.SHIFT_LEFT, a, a))
+    x = apply(Op.XOR, apply(Op.SHIFT_RIGHT, a, a), apply(Op.SHIFT_LEFT, a, a))
     with pytest.raises(OutOfDeviceMemory, match=f"{MEMORY // 2} bytes .* 1 results .*one after"):
         evaluate(driver, [x])
     assert link.log == []

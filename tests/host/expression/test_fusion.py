@@ -1,0 +1,174 @@
+"""Inversions and counts cost no pass of their own where the circuit can do without."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bitlane.driver.driver import Driver
+from bitlane.expression.evaluate import evaluate
+from bitlane.expression.form import Applied, Expression, apply, window
+from bitlane_rtl.abi import Op
+from support.host.tensors import download, upload
+from support.models.device import ModelLink
+
+SIZE = 1024
+
+
+@dataclass
+class Bench:
+    """Four tensors on a modelled device, and the passes of what is computed from them."""
+
+    link: ModelLink = field(default_factory=lambda: ModelLink(memory_bytes=1 << 17))
+
+    def __post_init__(self) -> None:
+        self.driver = Driver(self.link)
+        source = np.random.default_rng(1)
+        self.arrays = [source.integers(0, 1 << 32, SIZE, np.uint32) for _ in range(4)]
+        self.leaves = [upload(self.driver, array) for array in self.arrays]
+
+    def passes(self, *roots: Expression) -> list[str]:
+        """The operations that the device has executed to compute ``roots``."""
+        self.link.log.clear()
+        self.results = evaluate(self.driver, roots)
+        return [Op(record.op).name for record in self.link.log]
+
+    def values(self) -> list[NDArray[Any]]:
+        return [download(self.driver, result) for result in self.results]
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def invert(x: Expression) -> Expression:
+    return apply(Op.NOT, x)
+
+
+CASES: dict[str, tuple[Callable[..., Expression], Callable[..., NDArray[Any]], list[str]]] = {
+    "not and": (
+        lambda a, b, c, d: invert(apply(Op.AND, a, b)),
+        lambda a, b, c, d: ~(a & b),
+        ["NAND"],
+    ),
+    "not or": (
+        lambda a, b, c, d: invert(apply(Op.OR, a, b)),
+        lambda a, b, c, d: ~(a | b),
+        ["NOR"],
+    ),
+    "inverted operand of xor": (
+        lambda a, b, c, d: apply(Op.XOR, invert(a), b),
+        lambda a, b, c, d: ~a ^ b,
+        ["XNOR"],
+    ),
+    "both operands of and inverted": (
+        lambda a, b, c, d: apply(Op.AND, invert(a), invert(b)),
+        lambda a, b, c, d: ~a & ~b,
+        ["NOR"],
+    ),
+    "both operands of nor inverted": (
+        lambda a, b, c, d: apply(Op.NOR, invert(a), invert(b)),
+        lambda a, b, c, d: a & b,
+        ["AND"],
+    ),
+    "one inverted operand, and one that can be": (
+        lambda a, b, c, d: apply(Op.AND, invert(a), apply(Op.OR, c, d)),
+        lambda a, b, c, d: ~a & (c | d),
+        ["NOR", "NOR"],
+    ),
+    "one inverted operand of and": (
+        lambda a, b, c, d: apply(Op.AND, invert(a), b),
+        lambda a, b, c, d: ~a & b,
+        ["NOT", "AND"],
+    ),
+    "double inversions": (
+        lambda a, b, c, d: invert(invert(apply(Op.XOR, invert(invert(a)), b))),
+        lambda a, b, c, d: a ^ b,
+        ["XOR"],
+    ),
+    "inversions all over a parity": (
+        lambda a, b, c, d: apply(
+            Op.XOR, invert(apply(Op.XOR, invert(a), b)), invert(apply(Op.XNOR, c, invert(d)))
+        ),
+        lambda a, b, c, d: a ^ b ^ ~(c ^ d),
+        ["XOR", "XOR", "XNOR"],
+    ),
+    "an inversion through an arithmetic shift": (
+        lambda a, b, c, d: apply(
+            Op.SHIFT_RIGHT, invert(apply(Op.AND, a, b)), c, flags=(True, True)
+        ),
+        lambda a, b, c, d: np.right_shift((~(a & b)).view("i4"), np.minimum(c, 31).view("i4")),
+        ["NAND", "SHIFT_RIGHT"],
+    ),
+    "copies inside": (
+        lambda a, b, c, d: apply(Op.AND, apply(Op.COPY, a), apply(Op.COPY, apply(Op.OR, b, c))),
+        lambda a, b, c, d: a & (b | c),
+        ["OR", "AND"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "answer", "expected"), CASES.values(), ids=CASES)
+def test_inversions_go_into_the_operations_around(
+    bench: Bench, make: Callable[..., Expression], answer: Callable[..., Any], expected: list[str]
+) -> None:
+    assert sorted(bench.passes(make(*bench.leaves))) == sorted(expected)
+    assert np.array_equal(bench.values()[0], answer(*bench.arrays).view("u4"))
+
+
+def test_an_inversion_that_several_need_is_done_once(bench: Bench) -> None:
+    a, b, c, _ = bench.leaves
+    inverted = invert(a)
+    roots = [apply(Op.AND, inverted, b), apply(Op.AND, inverted, c), apply(Op.XOR, inverted, b)]
+    assert sorted(bench.passes(*roots)) == ["AND", "AND", "NOT", "XNOR"]
+    x, y, z, _ = bench.arrays
+    for got, expected in zip(bench.values(), [~x & y, ~x & z, ~x ^ y], strict=True):
+        assert np.array_equal(got, expected)
+
+
+def test_a_node_that_is_needed_inverted_alone_is_computed_so(bench: Bench) -> None:
+    a, b, c, _ = bench.leaves
+    inverted = invert(apply(Op.AND, a, b))
+    roots = [apply(Op.AND, inverted, c), apply(Op.SHIFT_LEFT, c, inverted)]
+    assert sorted(bench.passes(*roots)) == ["AND", "NAND", "SHIFT_LEFT"]
+
+
+def test_results_have_memory_of_their_own(bench: Bench) -> None:
+    a, b, *_ = bench.leaves
+    both = apply(Op.AND, a, b)
+    roots = [both, apply(Op.COPY, both), invert(invert(both)), invert(invert(a)), a]
+    bench.passes(*roots)
+    x, y, *_ = bench.arrays
+    for got, expected in zip(bench.values(), [x & y, x & y, x & y, x, x], strict=True):
+        assert np.array_equal(got, expected)
+    assert len({result.storage for result in bench.results}) == len(roots)
+    assert bench.results[-1] is a
+
+
+def test_windows_of_a_node_share_its_memory(bench: Bench) -> None:
+    a, b, *_ = bench.leaves
+    inverted = invert(apply(Op.OR, a, b))
+    part = window(inverted, 16, (5,), (8,))
+    assert bench.passes(part, inverted) == ["NOR"]
+    assert bench.results[0].storage is bench.results[1].storage
+    x, y, *_ = bench.arrays
+    assert np.array_equal(bench.values()[0], (~(x | y))[4:14:2])
+
+
+def test_a_copy_gathers_once_for_all_its_readers(bench: Bench) -> None:
+    matrix = window(bench.leaves[0], 0, (32, 32), (4, 128))
+    gathered = apply(Op.COPY, window(matrix, 0, (1024,), (0,)))
+    # Read once, a transposed operand needs no copy; read often, it is worth one.
+    other = window(bench.leaves[1], 0, (32, 32), (128, 4))
+    copy = Applied(Op.COPY, matrix, None, (32, 32), (128, 4), 4, True, False)
+    assert bench.passes(apply(Op.XOR, copy, other)) == ["XOR"]
+    assert sorted(bench.passes(apply(Op.XOR, copy, other), apply(Op.AND, copy, other))) == [
+        "AND",
+        "COPY",
+        "XOR",
+    ]
+    assert bench.passes(gathered) == ["COPY"]

@@ -1,0 +1,211 @@
+"""Random expressions: programs that make nodes, and what NumPy makes of the same steps.
+
+A program is data: a failing one prints as what is needed to run it again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bitlane.expression.form import Constant, Expression, apply, broadcast, widened, window
+from bitlane_rtl.abi import Op
+
+__all__ = ["Leaf", "Program", "Step", "play", "programs"]
+
+Array: TypeAlias = NDArray[Any]
+Value: TypeAlias = tuple[Array, Expression]
+
+_MOST = 1000
+"""Elements of the largest value."""
+
+_LOGIC = [Op.AND, Op.OR, Op.XOR, Op.NAND, Op.NOR, Op.XNOR]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """Random elements at every so many places of an array with its axes in another order."""
+
+    seed: int
+    itemsize: int
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    steps: tuple[int, ...]
+
+    def array(self) -> Array:
+        spread = [n * abs(step) for n, step in zip(self.shape, self.steps, strict=True)]
+        base = [spread[axis] for axis in self.axes]
+        content = np.random.default_rng(self.seed).bytes(int(np.prod(base)) * self.itemsize)
+        array = np.frombuffer(bytearray(content), f"<u{self.itemsize}").reshape(base)
+        array = array.transpose(np.argsort(self.axes).tolist())
+        return array[(*(slice(None, None, step) for step in self.steps), ...)]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to make of earlier values. Numbers choose, modulo what there is to choose from."""
+
+    kind: str
+    first: int
+    second: int
+    choice: int
+    flags: tuple[bool, bool]
+
+
+@dataclass(frozen=True)
+class Program:
+    """Leaves, steps on them, and which values are asked for in the end."""
+
+    leaves: tuple[Leaf, ...]
+    steps: tuple[Step, ...]
+    roots: tuple[int, ...]
+
+
+def programs(steps: int = 12) -> st.SearchStrategy[Program]:
+    """Programs of up to ``steps`` steps."""
+    numbers = st.integers(0, 40)
+    kinds = ["logic"] * 5 + ["invert"] * 3 + sorted(_STEPS)
+    step = st.builds(
+        Step, st.sampled_from(kinds), numbers, numbers, numbers, st.tuples(*[st.booleans()] * 2)
+    )
+    return st.builds(
+        Program,
+        st.lists(_leaves(), min_size=1, max_size=4).map(tuple),
+        st.lists(step, min_size=1, max_size=steps).map(tuple),
+        st.lists(numbers, min_size=1, max_size=3).map(tuple),
+    )
+
+
+@st.composite
+def _leaves(draw: st.DrawFn) -> Leaf:
+    shape = draw(st.sampled_from([(), (7,), (64,), (5, 7), (5, 1), (2, 3, 4), (1, 7), (16, 8)]))
+    axes = draw(st.permutations(range(len(shape))))
+    steps = [draw(st.sampled_from([1, 1, 1, -1, 2])) for _ in shape]
+    itemsize = draw(st.sampled_from([1, 2, 4, 4, 4, 8]))
+    return Leaf(draw(st.integers(0, 9)), itemsize, shape, tuple(axes), tuple(steps))
+
+
+def play(
+    program: Program,
+    leaf: Callable[[Array], Expression],
+    finish: Callable[[Expression], Expression] = lambda node: node,
+) -> list[Value]:
+    """The values that a program asks for: as NumPy has them, and as nodes.
+
+    ``leaf`` stores an array; ``finish`` is called on every new node.
+    """
+    values = [(array, leaf(array)) for array in (each.array() for each in program.leaves)]
+    for step in program.steps:
+        result = _STEPS[step.kind](step, values[step.first % len(values)], values)
+        if result is not None and result[0].size <= _MOST:
+            array, node = np.asarray(result[0]), result[1]
+            assert (node.shape, node.itemsize) == (array.shape, array.itemsize)
+            values.append((array, finish(node)))
+    return [values[-1 - root % len(values)] for root in program.roots]
+
+
+def _partner(step: Step, x: Value, values: list[Value]) -> Value:
+    """A value that ``x`` broadcasts with, or a constant."""
+    width = x[0].itemsize
+    content = np.random.default_rng(step.second).bytes(width)
+    fitting: list[Value] = [(np.frombuffer(content, f"<u{width}").reshape(()), Constant(content))]
+    for y in values:
+        pairs = zip(reversed(x[0].shape), reversed(y[0].shape), strict=False)
+        if y[0].itemsize == width and all(m == n or 1 in (m, n) for m, n in pairs):
+            fitting.append(y)
+    return fitting[step.second % len(fitting)]
+
+
+def _logic(step: Step, x: Value, values: list[Value]) -> Value:
+    (a, node_a), (b, node_b) = x, _partner(step, x, values)
+    op = _LOGIC[step.choice % len(_LOGIC)]
+    array: Array = {0: np.bitwise_and, 1: np.bitwise_or, 2: np.bitwise_xor}[op & 3](a, b)
+    return (np.invert(array) if op & 4 else array), apply(op, node_a, node_b)
+
+
+def _shift(step: Step, x: Value, values: list[Value]) -> Value:
+    (a, node_a), (b, node_b) = x, _partner(step, x, values)
+    saturate, arithmetic = step.flags
+    bits = 8 * a.itemsize
+    op = [Op.SHIFT_LEFT, Op.SHIFT_RIGHT][step.choice % 2]
+    count = np.minimum(b, np.array(bits, b.dtype)) if saturate else b % np.array(bits, b.dtype)
+    if op is Op.SHIFT_RIGHT and arithmetic:
+        signed = f"<i{a.itemsize}"
+        near = np.minimum(count, np.array(bits - 1, b.dtype))
+        array = np.right_shift(a.view(signed), near.astype(signed)).view(a.dtype)
+    else:
+        array = (np.left_shift if op is Op.SHIFT_LEFT else np.right_shift)(a, count)
+    return np.asarray(array), apply(op, node_a, node_b, flags=step.flags)
+
+
+def _invert(step: Step, x: Value, values: list[Value]) -> Value:
+    return np.invert(x[0]), apply(Op.NOT, x[1])
+
+
+def _copy(step: Step, x: Value, values: list[Value]) -> Value:
+    return x[0], apply(Op.COPY, x[1])
+
+
+def _count(step: Step, x: Value, values: list[Value]) -> Value:
+    width = [1, 4][step.choice % 2]
+    return np.bitwise_count(x[0]).astype(f"<u{width}"), apply(Op.COUNT, x[1], itemsize=width)
+
+
+def _widen(step: Step, x: Value, values: list[Value]) -> Value:
+    array, node = x
+    width = min(8, array.itemsize << step.choice % 3)
+    kind = "i" if step.flags[0] else "u"
+    wide = array.view(f"<{kind}{array.itemsize}").astype(f"<{kind}{width}").view(f"<u{width}")
+    return wide, widened(node, width, signed=step.flags[0])
+
+
+def _narrow(step: Step, x: Value, values: list[Value]) -> Value | None:
+    array, node = x
+    if array.itemsize == 1 or isinstance(node, Constant):
+        return None
+    width = array.itemsize // 2
+    place = step.choice % 2 * width
+    low = np.right_shift(array, np.array(8 * place, array.dtype)).astype(f"<u{width}")
+    return low, window(node, place, node.shape, node.strides, width)
+
+
+def _slice(step: Step, x: Value, values: list[Value]) -> Value | None:
+    array, node = x
+    if not array.shape:
+        return None
+    axis = step.choice % array.ndim
+    count = array.shape[axis]
+    start = step.second % count
+    pace = [1, 2, -1][step.choice % 3]
+    part = (*[slice(None)] * axis, slice(start, None, pace), ...)
+    shape = array[part].shape
+    strides = tuple(s * pace if n == axis else s for n, s in enumerate(node.strides))
+    return array[part], window(node, start * node.strides[axis], shape, strides)
+
+
+def _transpose(step: Step, x: Value, values: list[Value]) -> Value:
+    array, node = x
+    return array.T, window(node, 0, node.shape[::-1], node.strides[::-1])
+
+
+def _broadcast(step: Step, x: Value, values: list[Value]) -> Value:
+    array, node = x
+    shape = (3, *[7 if n == 1 else n for n in array.shape])
+    return np.broadcast_to(array, shape), broadcast(node, shape)
+
+
+_STEPS: dict[str, Callable[[Step, Value, list[Value]], Value | None]] = {
+    "logic": _logic,
+    "shift": _shift,
+    "invert": _invert,
+    "copy": _copy,
+    "count": _count,
+    "widen": _widen,
+    "narrow": _narrow,
+    "slice": _slice,
+    "transpose": _transpose,
+    "broadcast": _broadcast,
+}
