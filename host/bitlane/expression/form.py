@@ -23,6 +23,7 @@ __all__ = [
     "Window",
     "apply",
     "broadcast",
+    "copied",
     "widened",
     "window",
 ]
@@ -151,6 +152,12 @@ def apply(
     order = _order(shape, operands)
     strides = packed_strides(shape, order, itemsize)
     return Applied(op, a, b, shape, strides, itemsize, *flags)
+
+
+def copied(source: Expression, order: tuple[int, ...]) -> Applied:
+    """A copy whose axes lie in ``order``, the outermost in memory first."""
+    strides = packed_strides(source.shape, order, source.itemsize)
+    return Applied(Op.COPY, source, None, source.shape, strides, source.itemsize, False, False)
 
 
 def widened(source: Expression, itemsize: int, *, signed: bool) -> Expression:

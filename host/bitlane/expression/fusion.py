@@ -181,7 +181,10 @@ class _Rewriting:
 
     def _laid_out(self, node: Applied | Widened | Constant) -> Applied | Widened | Constant:
         """What gives a node's value in its very layout, in memory of its own."""
-        new = self._built[self._meaning[node]]
+        wanted = self._meaning[node]
+        new = self._built[wanted]
+        if isinstance(new, Applied) and self._readers[wanted[0]] == 1:
+            new = self._copies.setdefault(node, replace(new, strides=node.strides))
         if isinstance(new, Stored | Window) or new.strides != node.strides:
             new = self._copies.setdefault(node, _copied(Op.COPY, new, node))
         assert not isinstance(new, Stored | Window)

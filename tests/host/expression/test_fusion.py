@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bitlane.driver.driver import Driver
 from bitlane.expression.evaluate import evaluate
-from bitlane.expression.form import Applied, Expression, apply, window
+from bitlane.expression.form import Expression, apply, copied, window
 from bitlane_rtl.abi import Op
 from support.host.tensors import download, upload
 from support.models.device import ModelLink
@@ -159,16 +159,32 @@ def test_windows_of_a_node_share_its_memory(bench: Bench) -> None:
     assert np.array_equal(bench.values()[0], (~(x | y))[4:14:2])
 
 
+def test_a_copy_in_another_order_is_not_what_it_copies(bench: Bench) -> None:
+    matrix = window(bench.leaves[0], 0, (32, 32), (4, 128))
+    inverted = invert(matrix)
+    copy = copied(invert(inverted), (0, 1))
+    assert sorted(bench.passes(copied(inverted, (0, 1)), copy)) == ["COPY", "COPY", "NOT"]
+    x = bench.arrays[0].reshape(32, 32).T
+    for got, expected in zip(bench.values(), [~x, x], strict=True):
+        assert np.array_equal(got, expected)
+        assert got.flags.c_contiguous
+
+
+def test_a_value_is_written_in_the_order_that_is_asked_for(bench: Bench) -> None:
+    matrix = window(bench.leaves[0], 0, (32, 32), (4, 128))
+    assert bench.passes(copied(invert(matrix), (0, 1))) == ["NOT"]
+    assert np.array_equal(bench.values()[0], ~bench.arrays[0].reshape(32, 32).T)
+    assert bench.values()[0].flags.c_contiguous
+
+
 def test_a_copy_gathers_once_for_all_its_readers(bench: Bench) -> None:
     matrix = window(bench.leaves[0], 0, (32, 32), (4, 128))
-    gathered = apply(Op.COPY, window(matrix, 0, (1024,), (0,)))
     # Read once, a transposed operand needs no copy; read often, it is worth one.
     other = window(bench.leaves[1], 0, (32, 32), (128, 4))
-    copy = Applied(Op.COPY, matrix, None, (32, 32), (128, 4), 4, True, False)
+    copy = copied(matrix, (0, 1))
     assert bench.passes(apply(Op.XOR, copy, other)) == ["XOR"]
     assert sorted(bench.passes(apply(Op.XOR, copy, other), apply(Op.AND, copy, other))) == [
         "AND",
         "COPY",
         "XOR",
     ]
-    assert bench.passes(gathered) == ["COPY"]

@@ -59,7 +59,7 @@ def test_on_a_circuit_that_has_everything(program: Program) -> None:
     check(program)
 
 
-@given(programs(6), ABILITIES)
+@given(programs(8), ABILITIES)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_on_lesser_circuits(program: Program, abilities: dict[str, Any]) -> None:
     check(program, **abilities)

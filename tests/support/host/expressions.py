@@ -57,34 +57,32 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """Leaves, steps on them, and which values are asked for in the end."""
+    """Leaves, steps on them, and which values, counted from the last, are asked for."""
 
     leaves: tuple[Leaf, ...]
     steps: tuple[Step, ...]
     roots: tuple[int, ...]
 
 
-def programs(steps: int = 12) -> st.SearchStrategy[Program]:
-    """Programs of up to ``steps`` steps."""
+@st.composite
+def programs(draw: st.DrawFn, most: int = 16) -> Program:
+    """Programs of ``most // 2`` to ``most`` steps, whose leaves mostly go together."""
     numbers = st.integers(0, 40)
-    kinds = ["logic"] * 5 + ["invert"] * 3 + sorted(_STEPS)
+    kinds = ["logic"] * 8 + sorted(_STEPS)
     step = st.builds(
         Step, st.sampled_from(kinds), numbers, numbers, numbers, st.tuples(*[st.booleans()] * 2)
     )
-    return st.builds(
-        Program,
-        st.lists(_leaves(), min_size=1, max_size=4).map(tuple),
-        st.lists(step, min_size=1, max_size=steps).map(tuple),
-        st.lists(numbers, min_size=1, max_size=3).map(tuple),
-    )
+    itemsize = draw(st.sampled_from([1, 2, 4, 8]))
+    leaves = draw(st.lists(_leaves(itemsize), min_size=1, max_size=4))
+    steps = draw(st.lists(step, min_size=most // 2, max_size=most))
+    return Program(tuple(leaves), tuple(steps), (0, *draw(st.lists(numbers, max_size=2))))
 
 
 @st.composite
-def _leaves(draw: st.DrawFn) -> Leaf:
-    shape = draw(st.sampled_from([(), (7,), (64,), (5, 7), (5, 1), (2, 3, 4), (1, 7), (16, 8)]))
+def _leaves(draw: st.DrawFn, itemsize: int) -> Leaf:
+    shape = draw(st.sampled_from([(5, 7), (5, 7), (5, 7), (5, 1), (1, 7), (7,), (), (3, 5, 7)]))
     axes = draw(st.permutations(range(len(shape))))
     steps = [draw(st.sampled_from([1, 1, 1, -1, 2])) for _ in shape]
-    itemsize = draw(st.sampled_from([1, 2, 4, 4, 4, 8]))
     return Leaf(draw(st.integers(0, 9)), itemsize, shape, tuple(axes), tuple(steps))
 
 
@@ -99,7 +97,8 @@ def play(
     """
     values = [(array, leaf(array)) for array in (each.array() for each in program.leaves)]
     for step in program.steps:
-        result = _STEPS[step.kind](step, values[step.first % len(values)], values)
+        # Of the latest values, so that chains grow.
+        result = _STEPS[step.kind](step, values[-1 - step.first % min(4, len(values))], values)
         if result is not None and result[0].size <= _MOST:
             array, node = np.asarray(result[0]), result[1]
             assert (node.shape, node.itemsize) == (array.shape, array.itemsize)
@@ -116,11 +115,13 @@ def _partner(step: Step, x: Value, values: list[Value]) -> Value:
         pairs = zip(reversed(x[0].shape), reversed(y[0].shape), strict=False)
         if y[0].itemsize == width and all(m == n or 1 in (m, n) for m, n in pairs):
             fitting.append(y)
-    return fitting[step.second % len(fitting)]
+    return fitting[step.second % min(5, len(fitting))]
 
 
 def _logic(step: Step, x: Value, values: list[Value]) -> Value:
-    (a, node_a), (b, node_b) = x, _partner(step, x, values)
+    """Two operands, of which the flags invert one, both or none."""
+    pair = zip((x, _partner(step, x, values)), step.flags, strict=True)
+    (a, node_a), (b, node_b) = (_invert(step, y, values) if flag else y for y, flag in pair)
     op = _LOGIC[step.choice % len(_LOGIC)]
     array: Array = {0: np.bitwise_and, 1: np.bitwise_or, 2: np.bitwise_xor}[op & 3](a, b)
     return (np.invert(array) if op & 4 else array), apply(op, node_a, node_b)
