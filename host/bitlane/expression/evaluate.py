@@ -9,12 +9,11 @@ from ..closing import Closing
 from ..driver.allocator import OutOfDeviceMemory
 from ..driver.driver import Driver
 from ..driver.storage import Storage
-from ..jobs.lowering import View, lower
-from ..jobs.order import Job, in_order
+from ..jobs.order import in_order
 from .form import Expression, Stored
 from .fusion import fused
 from .memory import Arrangement, arranged, side_by_side
-from .passes import Pass, Plan, Region, Room, planned
+from .passes import Plan, Region, planned
 
 __all__ = ["evaluate"]
 
@@ -31,9 +30,9 @@ def evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
     """
     plan = planned(fused(roots, driver.geometry))
     with _Memory(driver, plan) as memory:
-        jobs = [_job(driver, step, memory) for step in memory.passes]
+        jobs = memory.arrangement.jobs(memory.starts, driver.geometry)
         if plan.constants.size:
-            driver.write(memory.storage(plan.constants).address, plan.constants.content)
+            driver.write(memory.starts[-1], plan.constants.content)
         driver.run(in_order(jobs))
     return [
         root if isinstance(root, Stored) else memory.stored(region, root.shape)
@@ -55,27 +54,17 @@ class _Memory(Closing):
                 raise _too_large(least, error) from None
 
     def _allocate(self, driver: Driver, arrangement: Arrangement) -> None:
-        self.passes = arrangement.passes
-        self._places = arrangement.places
-        self._pieces = [Storage(driver, size) for size in arrangement.results]
+        self.arrangement = arrangement
+        self._results = [Storage(driver, size) for size in arrangement.results]
         self._temporary = [Storage(driver, arrangement.temporary)] if arrangement.temporary else []
-
-    def storage(self, room: Room) -> Storage:
-        """What holds ``room``."""
-        return [*self._pieces, *self._temporary][self._places[room][0]]
-
-    def view(self, region: Region) -> View:
-        """Where a region is."""
-        view = region.view
-        if region.room is None:
-            return view
-        start = self.storage(region.room).address + self._places[region.room][1]
-        return View(start + view.address, view.strides, view.itemsize)
+        self.starts = [storage.address for storage in (*self._results, *self._temporary)]
 
     def stored(self, region: Region, shape: tuple[int, ...]) -> Stored:
         """A region that stays."""
         assert region.room is not None
-        return Stored(self.storage(region.room), self.view(region), shape)
+        piece, _ = self.arrangement.places[region.room]
+        view = self.arrangement.view(region, self.starts)
+        return Stored(self._results[piece], view, shape)
 
     def close(self) -> None:
         for storage in self._temporary:
@@ -89,29 +78,3 @@ def _too_large(least: Arrangement, error: OutOfDeviceMemory) -> OutOfDeviceMemor
         f" {least.temporary} for what is in between do not fit; evaluate parts of it one after"
         f" another, or drop arrays that are no longer needed ({error})"
     )
-
-
-def _job(driver: Driver, step: Pass, memory: _Memory) -> Job:
-    operands = [memory.view(x) for x in step.operands]
-    y = memory.view(step.y)
-    saturate, arithmetic = step.flags
-    commands = lower(
-        step.op,
-        step.shape,
-        operands[0],
-        operands[1] if len(operands) > 1 else None,
-        y,
-        geometry=driver.geometry,
-        saturate=saturate,
-        arithmetic=arithmetic,
-    )
-    reads = tuple([_touched(view, step.shape) for view in operands])
-    return Job(commands, reads, _touched(y, step.shape))
-
-
-def _touched(view: View, shape: tuple[int, ...]) -> range:
-    """The addresses from the first byte of a view to its last."""
-    spans = [step * (count - 1) for count, step in zip(shape, view.strides, strict=True)]
-    first = view.address + sum(min(0, span) for span in spans)
-    last = view.address + sum(max(0, span) for span in spans) + view.itemsize
-    return range(first, last)

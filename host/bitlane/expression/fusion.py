@@ -181,12 +181,14 @@ class _Rewriting:
 
     def _laid_out(self, node: Applied | Widened | Constant) -> Applied | Widened | Constant:
         """What gives a node's value in its very layout, in memory of its own."""
-        wanted = self._meaning[node]
-        new = self._built[wanted]
-        if isinstance(new, Applied) and self._readers[wanted[0]] == 1:
-            new = self._copies.setdefault(node, replace(new, strides=node.strides))
+        inner, same = self._meaning[node]
+        new = self._built[inner, same]
         if isinstance(new, Stored | Window) or new.strides != node.strides:
-            new = self._copies.setdefault(node, _copied(Op.COPY, new, node))
+            if isinstance(new, Applied) and self._readers[inner] == 1:
+                other = replace(new, strides=node.strides)
+            else:
+                other = _copied(Op.COPY, new, node)
+            new = self._copies.setdefault(node, other)
         assert not isinstance(new, Stored | Window)
         return new
 

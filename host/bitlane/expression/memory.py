@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..driver.allocator import Allocation, Allocator
-from .passes import Pass, Plan, Room
+from ..driver.geometry import Geometry
+from ..jobs.lowering import View, lower
+from ..jobs.order import Job
+from .passes import Pass, Plan, Region, Room
 
 __all__ = ["Arrangement", "arranged", "side_by_side"]
 
@@ -28,6 +31,35 @@ class Arrangement:
     """Bytes of the one that is given back."""
     places: dict[Room, tuple[int, int]]
     """Each room's piece, which is a number of ``results`` or -1, and its first byte there."""
+
+    def view(self, region: Region, starts: Sequence[int]) -> View:
+        """Where a region is if the pieces, the temporary one last, are at ``starts``."""
+        if region.room is None:
+            return region.view
+        piece, offset = self.places[region.room]
+        view = region.view
+        return View(starts[piece] + offset + view.address, view.strides, view.itemsize)
+
+    def jobs(self, starts: Sequence[int], geometry: Geometry) -> list[Job]:
+        """What executes each pass. Raises as ``lower`` does."""
+        jobs = []
+        for step in self.passes:
+            operands = [self.view(x, starts) for x in step.operands]
+            y = self.view(step.y, starts)
+            saturate, arithmetic = step.flags
+            commands = lower(
+                step.op,
+                step.shape,
+                operands[0],
+                operands[1] if len(operands) > 1 else None,
+                y,
+                geometry=geometry,
+                saturate=saturate,
+                arithmetic=arithmetic,
+            )
+            reads = tuple([_touched(view, step.shape) for view in operands])
+            jobs.append(Job(commands, reads, _touched(y, step.shape)))
+        return jobs
 
 
 def side_by_side(passes: Sequence[Pass]) -> list[Pass]:
@@ -94,3 +126,11 @@ def _homes(passes: Sequence[Pass], last: dict[Room, int], kept: set[Room]) -> di
                 homes[target] = homes[room]
                 break
     return homes
+
+
+def _touched(view: View, shape: tuple[int, ...]) -> range:
+    """The addresses from the first byte of a view to its last."""
+    spans = [step * (count - 1) for count, step in zip(shape, view.strides, strict=True)]
+    first = view.address + sum(min(0, span) for span in spans)
+    last = view.address + sum(max(0, span) for span in spans) + view.itemsize
+    return range(first, last)

@@ -15,16 +15,14 @@ from ..driver.commands import Command, Walk
 from ..driver.geometry import Geometry
 from ..errors import BitlaneError, DeviceError
 from .axes import Axis, Block, Stream, blocks, merge
+from .cost import beats
 
 __all__ = ["LayoutError", "UnsupportedError", "View", "lower"]
 
 _LANES: Final = {lane.bytes: lane for lane in Lane}
 
 _COMMAND_COST: Final = 32
-"""Cycles that a command costs beside its data, roughly: fetch, decode, start-up."""
-
-_RUN_COST: Final = 1
-"""The same for a run."""
+"""Cycles that a command costs beside its data, roughly, the host's work included."""
 
 _ALIGNMENT: Final = 8
 """The widest element in bytes: what addresses are compared modulo."""
@@ -177,15 +175,16 @@ def _plan(
 
     places = (a[0] + start_a, (b[0] if b else 0) + start_b, y[0] + start_y)
     candidates = _candidates(op, axes, a[2], y[2], places, b is not None, geometry)
-    options = [(candidate, _blocks(candidate, geometry)) for candidate in candidates]
-    best, cut = min(options, key=lambda x: _cost(x[0], x[1], b is not None, geometry))
-    templates = tuple(
-        _template(op, best, block, b is not None, saturate, arithmetic).moved(
-            start_a, start_b, start_y, fence=False
-        )
-        for block in cut
-    )
-    return _Plan(tuple(cut), templates, extents)
+    options = []
+    for candidate in candidates:
+        cut = _blocks(candidate, geometry)
+        templates = [
+            _template(op, candidate, block, b is not None, saturate, arithmetic) for block in cut
+        ]
+        options.append((_cost(cut, templates, places, geometry), cut, templates))
+    _, cut, templates = min(options, key=lambda option: option[0])
+    placed = [template.moved(start_a, start_b, start_y, fence=False) for template in templates]
+    return _Plan(tuple(cut), tuple(placed), extents)
 
 
 def _check(
@@ -310,25 +309,15 @@ def _blocks(candidate: _Candidate, geometry: Geometry) -> list[Block]:
 
 
 def _cost(
-    candidate: _Candidate, cut: list[Block], has_b: bool, geometry: Geometry
-) -> tuple[int, int, int]:
+    cut: list[Block], templates: list[Command], places: tuple[int, int, int], geometry: Geometry
+) -> tuple[int, int, bool]:
     """Estimated cycles; then loops; then whether Y is scattered, which is the dearest walk."""
-    cycles = 0
-    for block in cut:
-        inputs = [_beats(candidate.mode_a, block.run, candidate.size_in, geometry)]
-        if has_b:
-            inputs.append(_beats(candidate.mode_b, block.run, candidate.size_in, geometry))
-        reads = sum(inputs) if geometry.read_ports == 1 else max(inputs)
-        writes = _beats(candidate.mode_y, block.run, candidate.size_out, geometry)
-        cycles += block.commands * (_COMMAND_COST + block.runs * (_RUN_COST + max(reads, writes)))
+    total = 0
+    for block, template in zip(cut, templates, strict=True):
+        busy = beats(template.moved(*places, fence=False), geometry)
+        total += block.commands * (_COMMAND_COST + busy)
     loops = max(len(block.loops) for block in cut)
-    return cycles, loops, candidate.mode_y is not Mode.DENSE
-
-
-def _beats(mode: Mode, run: int, size: int, geometry: Geometry) -> int:
-    if mode is Mode.DENSE:
-        return -(-run * size // geometry.data_bytes)
-    return run if mode is Mode.STRIDED else 1
+    return total, loops, templates[0].y.mode is not Mode.DENSE
 
 
 def _template(
