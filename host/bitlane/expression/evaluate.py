@@ -9,35 +9,65 @@ from ..closing import Closing
 from ..driver.allocator import OutOfDeviceMemory
 from ..driver.driver import Driver
 from ..driver.storage import Storage
+from ..jobs.lowering import LayoutError
 from ..jobs.order import in_order
-from .form import Expression, Stored
+from .form import Applied, Expression, Stored, Widened, broadcast
 from .fusion import fused
 from .memory import Arrangement, arranged, side_by_side
-from .passes import Plan, Region, planned
+from .passes import Plan, Region, planned, redirected
 
-__all__ = ["evaluate"]
+__all__ = ["assign", "evaluate"]
 
 
 def evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
     """Compute ``roots`` in one job, and say where in the device's memory each one is.
 
     What is stored already is given as it is. Each node is computed once, also if several roots
-    need it; roots that are windows of one node share its memory. Threads may call it at the same
-    time.
+    need it, and not again while its value is kept as the result of an earlier call: whoever
+    writes over a result must have evaluated all that needs it. Results share no memory, unless
+    they are of the same node. Threads may call it at the same time.
 
     Raises ``OutOfDeviceMemory``, ``LayoutError`` or ``UnsupportedError`` before anything is
     executed; and what ``Driver.run`` raises.
     """
     plan = planned(fused(roots, driver.geometry))
+    memory = _run(driver, plan)
+    results: dict[Expression, Stored] = {}
+    for root, region in zip(roots, plan.results, strict=True):
+        if root not in results:
+            results[root] = _result(root, region, memory)
+    return [results[root] for root in roots]
+
+
+def assign(driver: Driver, target: Stored, value: Expression) -> None:
+    """Write ``value``, which broadcasts, over ``target``, as if it had been computed before.
+
+    No two elements of ``target`` may share a byte. The last operation writes there itself where
+    it can. Whatever else needs what ``target`` holds must have been evaluated. Raises what
+    ``evaluate`` does, and ``ShapeError``.
+    """
+    if value.itemsize != target.itemsize:
+        raise LayoutError(f"value: {value.itemsize} bytes; expected {target.itemsize}")
+    plan = planned(fused([broadcast(value, target.shape)], driver.geometry))
+    _run(driver, redirected(plan, target.view, target.shape))
+
+
+def _run(driver: Driver, plan: Plan) -> "_Memory":
     with _Memory(driver, plan) as memory:
         jobs = memory.arrangement.jobs(memory.starts, driver.geometry)
         if plan.constants.size:
             driver.write(memory.starts[-1], plan.constants.content)
         driver.run(in_order(jobs))
-    return [
-        root if isinstance(root, Stored) else memory.stored(region, root.shape)
-        for root, region in zip(roots, plan.results, strict=True)
-    ]
+    return memory
+
+
+def _result(root: Expression, region: Region, memory: "_Memory") -> Stored:
+    if isinstance(root, Stored):
+        return root
+    stored = memory.stored(region, root.shape)
+    if isinstance(root, Applied | Widened):
+        root.keep(stored)
+    return stored
 
 
 class _Memory(Closing):

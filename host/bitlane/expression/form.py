@@ -3,10 +3,11 @@
 Shapes, bytes and lanes alone: no data types. Nothing here computes, or talks to a device.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from math import prod
 from typing import TypeAlias
+from weakref import ref
 
 from bitlane_rtl.abi import Op
 
@@ -24,6 +25,7 @@ __all__ = [
     "apply",
     "broadcast",
     "copied",
+    "narrowed",
     "widened",
     "window",
 ]
@@ -82,8 +84,26 @@ class Constant(_Node):
         return len(self.content)
 
 
+class _Computed(_Node):
+    """A node that takes a pass over memory. It remembers its value while that is kept."""
+
+    __slots__ = ()
+
+    _kept: "ref[Stored] | None"
+
+    @property
+    def kept(self) -> "Stored | None":
+        """Where the value is, if it has been computed and is still there."""
+        stored = None if self._kept is None else self._kept()
+        return None if stored is None or stored.storage.closed else stored
+
+    def keep(self, stored: "Stored") -> None:
+        """Remember the value as long as someone else does."""
+        object.__setattr__(self, "_kept", ref(stored))
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class Applied(_Node):
+class Applied(_Computed):
     """``op`` of the same elements of ``a`` and ``b``, packed. Made by ``apply``."""
 
     op: Op
@@ -94,10 +114,11 @@ class Applied(_Node):
     itemsize: int
     saturate: bool
     arithmetic: bool
+    _kept: "ref[Stored] | None" = field(default=None, init=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class Widened(_Node):
+class Widened(_Computed):
     """Each element of ``source`` in more bytes, packed. Made by ``widened``."""
 
     source: "Expression"
@@ -105,6 +126,7 @@ class Widened(_Node):
     strides: tuple[int, ...]
     itemsize: int
     signed: bool
+    _kept: "ref[Stored] | None" = field(default=None, init=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
@@ -158,6 +180,15 @@ def copied(source: Expression, order: tuple[int, ...]) -> Applied:
     """A copy whose axes lie in ``order``, the outermost in memory first."""
     strides = packed_strides(source.shape, order, source.itemsize)
     return Applied(Op.COPY, source, None, source.shape, strides, source.itemsize, False, False)
+
+
+def narrowed(source: Expression, itemsize: int) -> Expression:
+    """The lowest ``itemsize`` bytes of each element, packed. Raises ``LayoutError``."""
+    if itemsize > source.itemsize:
+        raise LayoutError(f"itemsize: elements of {source.itemsize} bytes have no {itemsize}")
+    if itemsize == source.itemsize:
+        return source
+    return apply(Op.COPY, window(source, 0, source.shape, source.strides, itemsize))
 
 
 def widened(source: Expression, itemsize: int, *, signed: bool) -> Expression:

@@ -5,7 +5,7 @@ the count behind it where the circuit does both at once. Rewrites trees; compute
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final, TypeAlias
@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 from bitlane_rtl.abi import LOGIC_OPS, Op
 
 from ..driver.geometry import Geometry
-from .form import Applied, Constant, Expression, Stored, Widened, Window, apply
-from .walk import operands, operands_first
+from .form import Applied, Constant, Expression, Stored, Widened, Window, apply, window
+from .walk import kept_values, operands, operands_first
 
 __all__ = ["fused"]
 
@@ -44,7 +44,8 @@ class _Way:
 def fused(roots: Sequence[Expression], geometry: Geometry) -> list[Expression]:
     """Expressions that give what ``roots`` give, in the same layouts, on a circuit.
 
-    No two of them share memory, unless two roots are windows of one node.
+    What is kept is not computed again. No two of them share memory unless they are the same node,
+    nor do they share that of a leaf or of what is kept, but for roots that are leaves.
     """
     rewriting = _Rewriting(roots, geometry)
     rewriting.build()
@@ -55,10 +56,11 @@ class _Rewriting:
     def __init__(self, roots: Sequence[Expression], geometry: Geometry) -> None:
         self._roots = roots
         self._geometry = geometry
-        self._order = operands_first(roots)
-        self._meaning = _meanings(self._order)
+        self._known = kept_values(roots)
+        self._order = operands_first(roots, self._known)
+        self._meaning = _meanings(self._order, self._known)
         # Nodes that only copy or invert are gone from here on.
-        self._nodes = [node for node in self._order if self._meaning[node] == (node, True)]
+        self._nodes = [node for node, (inner, _) in self._meaning.items() if node is inner]
         self._readers = Counter(
             self._meaning[each][0] for node in self._nodes for each in operands(node)
         )
@@ -174,10 +176,16 @@ class _Rewriting:
         elif isinstance(node, Widened):
             new = replace(node, source=self._built[self._meaning[node.source]])
         elif isinstance(node, Window):
-            new = replace(node, source=self._laid_out(node.source))
+            new = self._window(node)
         self._built[node, wanted] = new
         if (not wanted) in needed:
             self._built[node, not wanted] = _copied(Op.NOT, new, node)
+
+    def _window(self, node: Window) -> Expression:
+        known = self._known.get(node.source)
+        if known is not None:
+            return window(known, node.offset, node.shape, node.strides, node.itemsize)
+        return replace(node, source=self._laid_out(node.source))
 
     def _laid_out(self, node: Applied | Widened | Constant) -> Applied | Widened | Constant:
         """What gives a node's value in its very layout, in memory of its own."""
@@ -202,19 +210,27 @@ class _Rewriting:
                 roots.append(root)
                 continue
             new: Applied | Widened | Constant = self._laid_out(node)
-            if owners.setdefault(new, node) is not node or isinstance(new, Constant):
-                new = self._copies[node] = _copied(Op.COPY, new, node)
-                owners[new] = node
+            if owners.setdefault(new, root) is not root or isinstance(new, Constant):
+                new = _copied(Op.COPY, new, node)
+                owners[new] = root
             roots.append(replace(root, source=new) if isinstance(root, Window) else new)
         return roots
 
 
-def _meanings(order: Sequence[Expression]) -> dict[Expression, Wanted]:
-    """For each node the one that it copies or inverts, over any number of steps; else itself."""
+def _meanings(
+    order: Sequence[Expression], known: Mapping[Expression, Stored]
+) -> dict[Expression, Wanted]:
+    """For each node the one that it copies or inverts, over any number of steps; else itself.
+
+    For those that are ``known``, the leaf that they are.
+    """
     readers = Counter(each for node in order for each in operands(node))
     meanings: dict[Expression, Wanted] = {}
     for node in order:
         meanings[node] = (node, True)
+        if leaf := known.get(node):
+            meanings[node] = meanings[leaf] = (leaf, True)
+            continue
         if not isinstance(node, Applied) or node.op not in (Op.COPY, Op.NOT):
             continue
         # A copy that many read in another layout pays.

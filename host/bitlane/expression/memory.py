@@ -12,7 +12,7 @@ from ..driver.allocator import Allocation, Allocator
 from ..driver.geometry import Geometry
 from ..jobs.lowering import View, lower
 from ..jobs.order import Job
-from .passes import Pass, Plan, Region, Room
+from .passes import Pass, Plan, Region, Room, touched
 
 __all__ = ["Arrangement", "arranged", "side_by_side"]
 
@@ -57,8 +57,8 @@ class Arrangement:
                 saturate=saturate,
                 arithmetic=arithmetic,
             )
-            reads = tuple([_touched(view, step.shape) for view in operands])
-            jobs.append(Job(commands, reads, _touched(y, step.shape)))
+            reads = tuple([touched(view, step.shape) for view in operands])
+            jobs.append(Job(commands, reads, touched(y, step.shape)))
         return jobs
 
 
@@ -126,11 +126,3 @@ def _homes(passes: Sequence[Pass], last: dict[Room, int], kept: set[Room]) -> di
                 homes[target] = homes[room]
                 break
     return homes
-
-
-def _touched(view: View, shape: tuple[int, ...]) -> range:
-    """The addresses from the first byte of a view to its last."""
-    spans = [step * (count - 1) for count, step in zip(shape, view.strides, strict=True)]
-    first = view.address + sum(min(0, span) for span in spans)
-    last = view.address + sum(max(0, span) for span in spans) + view.itemsize
-    return range(first, last)

@@ -4,17 +4,18 @@ Decides what is computed, in which order; not where. Never talks to a device.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
-from bitlane_rtl.abi import Op
+from bitlane_rtl.abi import LOGIC_OPS, Op
 
 from ..jobs.lowering import View
+from ..jobs.operands import packed_strides
 from .form import Applied, Constant, Expression, Stored, Widened, Window, apply
 from .walk import operands_first
 
-__all__ = ["Pass", "Plan", "Region", "Room", "planned"]
+__all__ = ["Pass", "Plan", "Region", "Room", "planned", "redirected", "touched"]
 
 _CONSTANT: Final = 8
 """Bytes that a constant takes: the widest element."""
@@ -81,6 +82,58 @@ def planned(roots: Sequence[Expression]) -> Plan:
 
 def _is_constant(node: Expression) -> bool:
     return isinstance(node.source if isinstance(node, Window) else node, Constant)
+
+
+def redirected(plan: Plan, target: View, shape: tuple[int, ...]) -> Plan:
+    """A plan of one result that ends with writing it to ``target``, as if that were not read.
+
+    The last pass writes there, if nothing that it has yet to read can be lost so; else one more
+    pass copies the result.
+    """
+    (result,) = plan.results
+    into = Region(None, target)
+    if result == into:
+        return plan
+    steps = list(plan.passes)
+    if steps and _may_write(plan, target):
+        steps[-1] = replace(steps[-1], y=into)
+        return replace(plan, passes=tuple(steps), results=(into,))
+    if result.room is None and _meet(touched(result.view, shape), touched(target, shape)):
+        strides = packed_strides(shape, range(len(shape)), target.itemsize)
+        copy = Region(Room(prod(shape) * target.itemsize), View(0, strides, target.itemsize))
+        steps.append(Pass(Op.COPY, shape, result, None, copy))
+        result = copy
+    steps.append(Pass(Op.COPY, shape, result, None, into))
+    return replace(plan, passes=tuple(steps), results=(into,))
+
+
+def _may_write(plan: Plan, target: View) -> bool:
+    """Whether the last pass may write to ``target`` instead of memory of its own."""
+    *before, last = plan.passes
+    rooms = [x.room for step in before for x in (*step.operands, step.y)]
+    if last.y != plan.results[0] or last.y.room in (*rooms, *(x.room for x in last.operands)):
+        return False
+    if last.op not in LOGIC_OPS and any(
+        step % target.itemsize for step in (target.address, *target.strides)
+    ):
+        return False
+    place = touched(target, last.shape)
+    return not any(
+        x.room is None and x.view != target and _meet(touched(x.view, last.shape), place)
+        for x in last.operands
+    )
+
+
+def touched(view: View, shape: tuple[int, ...]) -> range:
+    """The addresses from the first byte of a view to its last."""
+    spans = [step * (count - 1) for count, step in zip(shape, view.strides, strict=True)]
+    first = view.address + sum(min(0, span) for span in spans)
+    last = view.address + sum(max(0, span) for span in spans) + view.itemsize
+    return range(first, last)
+
+
+def _meet(one: range, other: range) -> bool:
+    return one.start < other.stop and other.start < one.stop
 
 
 class _Writer:

@@ -1,11 +1,11 @@
 """The nodes that expressions are made of, in orders that are useful. Changes nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from math import prod
 
-from .form import Applied, Expression, Widened, Window
+from .form import Applied, Expression, Stored, Widened, Window
 
-__all__ = ["operands", "operands_first"]
+__all__ = ["kept_values", "operands", "operands_first"]
 
 
 def operands(node: Expression) -> tuple[Expression, ...]:
@@ -15,23 +15,43 @@ def operands(node: Expression) -> tuple[Expression, ...]:
     return (node.source,) if isinstance(node, Widened | Window) else ()
 
 
-def operands_first(roots: Sequence[Expression]) -> list[Expression]:
-    """Every node that ``roots`` need, once, each behind its operands.
+def kept_values(roots: Sequence[Expression]) -> dict[Expression, Stored]:
+    """What ``roots`` need and need not be computed again."""
+    known: dict[Expression, Stored] = {}
+    waiting, seen = list(roots), set(roots)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Applied | Widened) and (stored := node.kept):
+            known[node] = stored
+            continue
+        fresh = [each for each in operands(node) if each not in seen]
+        waiting += fresh
+        seen.update(fresh)
+    return known
+
+
+def operands_first(
+    roots: Sequence[Expression], known: Container[Expression] = ()
+) -> list[Expression]:
+    """Every node that ``roots`` need, once, each behind its operands; those of ``known`` alone.
 
     Of two operands that comes first which needs more memory, beyond what is left of it: then all
     of them need little.
     """
     needs: dict[Expression, int] = {}
-    for node in _depth_first(roots, {}):
+    for node in _depth_first(roots, known, {}):
         held, most = 0, 0
-        for each in sorted(operands(node), key=lambda x: _size(x) - needs[x]):
+        below = () if node in known else operands(node)
+        for each in sorted(below, key=lambda x: _size(x) - needs[x]):
             most = max(most, held + needs[each])
             held += _size(each)
         needs[node] = max(most, held + _size(node))
-    return _depth_first(roots, needs)
+    return _depth_first(roots, known, needs)
 
 
-def _depth_first(roots: Sequence[Expression], needs: dict[Expression, int]) -> list[Expression]:
+def _depth_first(
+    roots: Sequence[Expression], known: Container[Expression], needs: dict[Expression, int]
+) -> list[Expression]:
     order: dict[Expression, None] = {}
     # Not recursive: programs build chains of any length.
     waiting = [(root, False) for root in reversed(roots)]
@@ -43,7 +63,8 @@ def _depth_first(roots: Sequence[Expression], needs: dict[Expression, int]) -> l
             order[node] = None
             continue
         waiting.append((node, True))
-        following = [each for each in reversed(operands(node)) if each not in order]
+        below = () if node in known else operands(node)
+        following = [each for each in reversed(below) if each not in order]
         if needs:
             following.sort(key=lambda x: needs[x] - _size(x))
         waiting += [(each, False) for each in following]
