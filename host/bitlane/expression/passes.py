@@ -109,13 +109,9 @@ def redirected(plan: Plan, target: View, shape: tuple[int, ...]) -> Plan:
 
 def _may_write(plan: Plan, target: View) -> bool:
     """Whether the last pass may write to ``target`` instead of memory of its own."""
-    *before, last = plan.passes
-    rooms = [x.room for step in before for x in (*step.operands, step.y)]
-    if last.y != plan.results[0] or last.y.room in (*rooms, *(x.room for x in last.operands)):
-        return False
-    if last.op not in LOGIC_OPS and any(
-        step % target.itemsize for step in (target.address, *target.strides)
-    ):
+    last = plan.passes[-1]
+    misplaced = any(step % target.itemsize for step in (target.address, *target.strides))
+    if last.y != plan.results[0] or (misplaced and last.op not in LOGIC_OPS):
         return False
     place = touched(target, last.shape)
     return not any(

@@ -81,6 +81,24 @@ def test_the_last_operation_writes_to_the_target_itself() -> None:
     assert bench.passes() == ["SHIFT_RIGHT", "NOR"]
 
 
+def test_an_operator_in_place_is_one_pass() -> None:
+    bench = Bench()
+    (target, array), (operand, values) = bench.part(slice(3)), bench.part(slice(3, 6))
+    assign(bench.driver, target, apply(Op.XOR, operand, target))
+    array ^= values
+    assert np.array_equal(download(bench.driver, bench.node), bench.array)
+    assert bench.passes() == ["XOR"]
+
+
+def test_signs_spread_into_the_target() -> None:
+    bench = Bench()
+    target, array = bench.part(HALF)
+    assign(bench.driver, target, widened(window(target, 1, (6, 12), (48, 4), 1), 4, signed=True))
+    array[...] = ((array << 16).view("i4") >> 24).view("u4")
+    assert np.array_equal(download(bench.driver, bench.node), bench.array)
+    assert bench.passes() == ["COPY", "SHIFT_RIGHT"]
+
+
 def test_assigning_a_tensor_to_itself_does_nothing() -> None:
     bench = Bench()
     assign(bench.driver, bench.node, bench.node)
