@@ -14,7 +14,7 @@ from ..jobs.order import in_order
 from .form import Applied, Expression, Stored, Widened, broadcast
 from .fusion import fused
 from .memory import Arrangement, arranged, side_by_side
-from .passes import Plan, Region, planned, redirected
+from .passes import Plan, Spot, planned, redirected
 
 __all__ = ["assign", "evaluate"]
 
@@ -33,9 +33,9 @@ def evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
     plan = planned(fused(roots, driver.geometry))
     memory = _run(driver, plan)
     results: dict[Expression, Stored] = {}
-    for root, region in zip(roots, plan.results, strict=True):
+    for root, spot in zip(roots, plan.results, strict=True):
         if root not in results:
-            results[root] = _result(root, region, memory)
+            results[root] = _result(root, spot, memory)
     return [results[root] for root in roots]
 
 
@@ -61,10 +61,10 @@ def _run(driver: Driver, plan: Plan) -> "_Memory":
     return memory
 
 
-def _result(root: Expression, region: Region, memory: "_Memory") -> Stored:
+def _result(root: Expression, spot: Spot, memory: "_Memory") -> Stored:
     if isinstance(root, Stored):
         return root
-    stored = memory.stored(region, root.shape)
+    stored = memory.stored(spot, root.shape)
     if isinstance(root, Applied | Widened):
         root.keep(stored)
     return stored
@@ -89,11 +89,11 @@ class _Memory(Closing):
         self._temporary = [Storage(driver, arrangement.temporary)] if arrangement.temporary else []
         self.starts = [storage.address for storage in (*self._results, *self._temporary)]
 
-    def stored(self, region: Region, shape: tuple[int, ...]) -> Stored:
-        """A region that stays."""
-        assert region.room is not None
-        piece, _ = self.arrangement.places[region.room]
-        view = self.arrangement.view(region, self.starts)
+    def stored(self, spot: Spot, shape: tuple[int, ...]) -> Stored:
+        """A spot that stays."""
+        assert spot.room is not None
+        piece, _ = self.arrangement.places[spot.room]
+        view = self.arrangement.view(spot, self.starts)
         return Stored(self._results[piece], view, shape)
 
     def close(self) -> None:

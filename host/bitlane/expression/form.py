@@ -20,8 +20,8 @@ __all__ = [
     "Constant",
     "Expression",
     "Stored",
+    "Viewed",
     "Widened",
-    "Window",
     "apply",
     "broadcast",
     "copied",
@@ -130,7 +130,7 @@ class Widened(_Computed):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class Window(_Node):
+class Viewed(_Node):
     """What lies in the memory of ``source`` from ``offset`` bytes on. Made by ``window``."""
 
     source: "Applied | Widened | Constant"
@@ -140,7 +140,7 @@ class Window(_Node):
     itemsize: int
 
 
-Expression: TypeAlias = Stored | Constant | Applied | Widened | Window
+Expression: TypeAlias = Stored | Constant | Applied | Widened | Viewed
 
 
 def apply(
@@ -227,8 +227,8 @@ def window(
         start = source.view.address - source.storage.address
         size = source.storage.size
     else:
-        start = source.offset if isinstance(source, Window) else 0
-        size = _size(source.source if isinstance(source, Window) else source)
+        start = source.offset if isinstance(source, Viewed) else 0
+        size = _size(source.source if isinstance(source, Viewed) else source)
     if 0 not in shape and not (start + first >= 0 and start + last <= size):
         raise LayoutError(
             f"window: bytes {start + first} to {start + last - 1} of {size} that there are"
@@ -236,9 +236,9 @@ def window(
     if isinstance(source, Stored):
         view = View(source.view.address + offset, strides, itemsize)
         return Stored(source.storage, view, shape)
-    if isinstance(source, Window):
-        return Window(source.source, start + offset, shape, strides, itemsize)
-    return Window(source, offset, shape, strides, itemsize)
+    if isinstance(source, Viewed):
+        return Viewed(source.source, start + offset, shape, strides, itemsize)
+    return Viewed(source, offset, shape, strides, itemsize)
 
 
 def broadcast(source: Expression, shape: tuple[int, ...]) -> Expression:

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from bitlane_rtl.abi import LOGIC_OPS, Op
 
 from ..driver.geometry import Geometry
-from .form import Applied, Constant, Expression, Stored, Widened, Window, apply, window
+from .form import Applied, Constant, Expression, Stored, Viewed, Widened, apply, window
 from .walk import kept_values, operands, operands_first
 
 __all__ = ["fused"]
@@ -175,13 +175,13 @@ class _Rewriting:
                 new = replace(node, op=way.op, a=a, b=b)
         elif isinstance(node, Widened):
             new = replace(node, source=self._built[self._meaning[node.source]])
-        elif isinstance(node, Window):
+        elif isinstance(node, Viewed):
             new = self._window(node)
         self._built[node, wanted] = new
         if (not wanted) in needed:
             self._built[node, not wanted] = _copied(Op.NOT, new, node)
 
-    def _window(self, node: Window) -> Expression:
+    def _window(self, node: Viewed) -> Expression:
         known = self._known.get(node.source)
         if known is not None:
             return window(known, node.offset, node.shape, node.strides, node.itemsize)
@@ -191,13 +191,13 @@ class _Rewriting:
         """What gives a node's value in its very layout, in memory of its own."""
         inner, same = self._meaning[node]
         new = self._built[inner, same]
-        if isinstance(new, Stored | Window) or new.strides != node.strides:
+        if isinstance(new, Stored | Viewed) or new.strides != node.strides:
             if isinstance(new, Applied) and self._readers[inner] == 1:
                 other = replace(new, strides=node.strides)
             else:
                 other = _copied(Op.COPY, new, node)
             new = self._copies.setdefault(node, other)
-        assert not isinstance(new, Stored | Window)
+        assert not isinstance(new, Stored | Viewed)
         return new
 
     def roots(self) -> list[Expression]:
@@ -205,7 +205,7 @@ class _Rewriting:
         owners: dict[Expression, Expression] = {}
         roots: list[Expression] = []
         for root in self._roots:
-            node = root.source if isinstance(root, Window) else root
+            node = root.source if isinstance(root, Viewed) else root
             if isinstance(node, Stored | Constant):
                 roots.append(root)
                 continue
@@ -213,7 +213,7 @@ class _Rewriting:
             if owners.setdefault(new, root) is not root or isinstance(new, Constant):
                 new = _copied(Op.COPY, new, node)
                 owners[new] = root
-            roots.append(replace(root, source=new) if isinstance(root, Window) else new)
+            roots.append(replace(root, source=new) if isinstance(root, Viewed) else new)
         return roots
 
 

@@ -12,7 +12,7 @@ from ..driver.allocator import Allocation, Allocator
 from ..driver.geometry import Geometry
 from ..jobs.lowering import View, lower
 from ..jobs.order import Job
-from .passes import Pass, Plan, Region, Room, touched
+from .passes import Pass, Plan, Room, Spot, touched
 
 __all__ = ["Arrangement", "arranged", "side_by_side"]
 
@@ -32,12 +32,12 @@ class Arrangement:
     places: dict[Room, tuple[int, int]]
     """Each room's piece, which is a number of ``results`` or -1, and its first byte there."""
 
-    def view(self, region: Region, starts: Sequence[int]) -> View:
-        """Where a region is if the pieces, the temporary one last, are at ``starts``."""
-        if region.room is None:
-            return region.view
-        piece, offset = self.places[region.room]
-        view = region.view
+    def view(self, spot: Spot, starts: Sequence[int]) -> View:
+        """Where a spot is if the pieces, the temporary one last, are at ``starts``."""
+        if spot.room is None:
+            return spot.view
+        piece, offset = self.places[spot.room]
+        view = spot.view
         return View(starts[piece] + offset + view.address, view.strides, view.itemsize)
 
     def jobs(self, starts: Sequence[int], geometry: Geometry) -> list[Job]:

@@ -12,10 +12,10 @@ from bitlane_rtl.abi import LOGIC_OPS, Op
 
 from ..jobs.lowering import View
 from ..jobs.operands import packed_strides
-from .form import Applied, Constant, Expression, Stored, Widened, Window, apply
+from .form import Applied, Constant, Expression, Stored, Viewed, Widened, apply
 from .walk import operands_first
 
-__all__ = ["Pass", "Plan", "Region", "Room", "planned", "redirected", "touched"]
+__all__ = ["Pass", "Plan", "Room", "Spot", "planned", "redirected", "touched"]
 
 _CONSTANT: Final = 8
 """Bytes that a constant takes: the widest element."""
@@ -32,31 +32,31 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class Spot:
     """Elements in a room, whose start is address 0 of the view; without one, at its addresses."""
 
     room: Room | None
     view: View
 
-    def moved(self, offset: int, strides: tuple[int, ...], itemsize: int) -> "Region":
+    def moved(self, offset: int, strides: tuple[int, ...], itemsize: int) -> "Spot":
         """Other elements, from ``offset`` bytes behind element 0 on."""
-        return Region(self.room, View(self.view.address + offset, strides, itemsize))
+        return Spot(self.room, View(self.view.address + offset, strides, itemsize))
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One operation on ``shape`` elements: what ``lower`` takes, but in regions."""
+    """One operation on ``shape`` elements: what ``lower`` takes, but in spots."""
 
     op: Op
     shape: tuple[int, ...]
-    a: Region
-    b: Region | None
-    y: Region
+    a: Spot
+    b: Spot | None
+    y: Spot
     flags: tuple[bool, bool] = _PLAIN
     """Whether shift counts saturate; whether shifts to the right are arithmetic."""
 
     @property
-    def operands(self) -> tuple[Region, ...]:
+    def operands(self) -> tuple[Spot, ...]:
         return (self.a,) if self.b is None else (self.a, self.b)
 
 
@@ -65,7 +65,7 @@ class Plan:
     """What computes some expressions, each node once and after its operands."""
 
     passes: tuple[Pass, ...]
-    results: tuple[Region, ...]
+    results: tuple[Spot, ...]
     """Where each of the expressions is in the end."""
     constants: Room
 
@@ -76,12 +76,12 @@ def planned(roots: Sequence[Expression]) -> Plan:
     kept = [apply(Op.COPY, root) if _is_constant(root) else root for root in roots]
     for node in operands_first(kept):
         writer.visit(node)
-    results = tuple(writer.regions[root] for root in kept)
+    results = tuple(writer.spots[root] for root in kept)
     return Plan(tuple(writer.passes), results, writer.constants)
 
 
 def _is_constant(node: Expression) -> bool:
-    return isinstance(node.source if isinstance(node, Window) else node, Constant)
+    return isinstance(node.source if isinstance(node, Viewed) else node, Constant)
 
 
 def redirected(plan: Plan, target: View, shape: tuple[int, ...]) -> Plan:
@@ -91,7 +91,7 @@ def redirected(plan: Plan, target: View, shape: tuple[int, ...]) -> Plan:
     pass copies the result.
     """
     (result,) = plan.results
-    into = Region(None, target)
+    into = Spot(None, target)
     if result == into:
         return plan
     steps = list(plan.passes)
@@ -100,7 +100,7 @@ def redirected(plan: Plan, target: View, shape: tuple[int, ...]) -> Plan:
         return replace(plan, passes=tuple(steps), results=(into,))
     if result.room is None and _meet(touched(result.view, shape), touched(target, shape)):
         strides = packed_strides(shape, range(len(shape)), target.itemsize)
-        copy = Region(Room(prod(shape) * target.itemsize), View(0, strides, target.itemsize))
+        copy = Spot(Room(prod(shape) * target.itemsize), View(0, strides, target.itemsize))
         steps.append(Pass(Op.COPY, shape, result, None, copy))
         result = copy
     steps.append(Pass(Op.COPY, shape, result, None, into))
@@ -138,34 +138,34 @@ class _Writer:
     def __init__(self) -> None:
         self.passes: list[Pass] = []
         self.constants = Room(0)
-        self.regions: dict[Expression, Region] = {}
+        self.spots: dict[Expression, Spot] = {}
 
     def visit(self, node: Expression) -> None:
         """Add what computes ``node``, whose operands have been visited."""
         if isinstance(node, Stored):
-            self.regions[node] = Region(None, node.view)
-        elif isinstance(node, Window):
-            source = self.regions[node.source]
-            self.regions[node] = source.moved(node.offset, node.strides, node.itemsize)
+            self.spots[node] = Spot(None, node.view)
+        elif isinstance(node, Viewed):
+            source = self.spots[node.source]
+            self.spots[node] = source.moved(node.offset, node.strides, node.itemsize)
         elif isinstance(node, Constant):
-            self.regions[node] = self._constant(node.content)
+            self.spots[node] = self._constant(node.content)
         else:
             room = Room(prod(node.shape) * node.itemsize)
-            y = Region(room, View(0, node.strides, node.itemsize))
-            self.regions[node] = y
+            y = Spot(room, View(0, node.strides, node.itemsize))
+            self.spots[node] = y
             if isinstance(node, Applied):
                 self._apply(node, y)
             else:
                 self._widen(node, y)
 
-    def _apply(self, node: Applied, y: Region) -> None:
-        a = _repeated(self.regions[node.a], node.a.shape, node.shape)
-        b = None if node.b is None else _repeated(self.regions[node.b], node.b.shape, node.shape)
+    def _apply(self, node: Applied, y: Spot) -> None:
+        a = _repeated(self.spots[node.a], node.a.shape, node.shape)
+        b = None if node.b is None else _repeated(self.spots[node.b], node.b.shape, node.shape)
         flags = (node.saturate, node.arithmetic)
         self.passes.append(Pass(node.op, node.shape, a, b, y, flags))
 
-    def _widen(self, node: Widened, y: Region) -> None:
-        source, shape = self.regions[node.source], node.shape
+    def _widen(self, node: Widened, y: Spot) -> None:
+        source, shape = self.spots[node.source], node.shape
         repeated = (0,) * len(shape)
         narrow = node.source.itemsize
         if not node.signed:
@@ -180,20 +180,20 @@ class _Writer:
         self.passes.append(Pass(Op.COPY, shape, source, None, top))
         self.passes.append(Pass(Op.SHIFT_RIGHT, shape, y, count, y, (True, True)))
 
-    def _constant(self, content: bytes) -> Region:
+    def _constant(self, content: bytes) -> Spot:
         room, width = self.constants, len(content)
         known = (at for at in range(0, room.size, width) if room.content[at:].startswith(content))
         offset = next(known, room.size)
         if offset == room.size:
             room.content += content.ljust(_CONSTANT, b"\0")
             room.size += _CONSTANT
-        return Region(room, View(offset, (), width))
+        return Spot(room, View(offset, (), width))
 
 
-def _repeated(region: Region, shape: tuple[int, ...], wanted: tuple[int, ...]) -> Region:
-    """``region`` of ``shape`` as an operand of ``wanted`` elements."""
+def _repeated(spot: Spot, shape: tuple[int, ...], wanted: tuple[int, ...]) -> Spot:
+    """``spot`` of ``shape`` as an operand of ``wanted`` elements."""
     if shape == wanted:
-        return region
-    kept = [0 if n == 1 else step for n, step in zip(shape, region.view.strides, strict=True)]
+        return spot
+    kept = [0 if n == 1 else step for n, step in zip(shape, spot.view.strides, strict=True)]
     strides = (0,) * (len(wanted) - len(shape)) + tuple(kept)
-    return region.moved(0, strides, region.view.itemsize)
+    return spot.moved(0, strides, spot.view.itemsize)

@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from math import prod
 
-from .form import Applied, Expression, Stored, Widened, Window
+from .form import Applied, Expression, Stored, Viewed, Widened
 
 __all__ = ["kept_values", "operands", "operands_first"]
 
@@ -12,7 +12,7 @@ def operands(node: Expression) -> tuple[Expression, ...]:
     """What a node needs."""
     if isinstance(node, Applied):
         return (node.a,) if node.b is None else (node.a, node.b)
-    return (node.source,) if isinstance(node, Widened | Window) else ()
+    return (node.source,) if isinstance(node, Widened | Viewed) else ()
 
 
 def kept_values(roots: Sequence[Expression]) -> dict[Expression, Stored]:
