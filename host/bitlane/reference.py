@@ -138,8 +138,8 @@ def compute(
         return _as(native(a), a)
     if op is Op.NOT:
         return bit_not(a)
-    if op is Op.COUNT:
-        return bit_count(a, count_dtype)
+    if op.counts:
+        return bit_count(compute(op.counted, a, b), count_dtype)
     if b is None:
         raise TypeError(f"{op.name} has two operands")
     if op is Op.SHIFT_LEFT:

@@ -63,8 +63,8 @@ class Configuration:
     """Whether FIFOs use block RAM with a registered read (iCE40) or LUT RAM (ECP5, Gowin)."""
 
     operand_registers: bool = False
-    """Whether registers part each reader's FIFO and the bit unit: for the clock of COUNT, and for a
-    cycle more before the first beat."""
+    """Whether registers part each reader's FIFO and the bit unit: for the clock of counts, and for
+    a cycle more before the first beat."""
 
     counters: bool = True
     """Whether to build the performance counters."""
@@ -82,7 +82,7 @@ class Configuration:
         self._power_of_two("bursts", self.bursts, 2, 256)
         if not self.ops:
             raise ValueError("ops: empty; expected at least one operation")
-        if self.ops & {Op.SHIFT_LEFT, Op.SHIFT_RIGHT, Op.COUNT} and not self.lanes:
+        if self.splits_lanes and not self.lanes:
             raise ValueError("lanes: empty; shifts and counts need at least one lane")
         if Mode.DENSE not in self.modes:
             raise ValueError("modes: DENSE is missing; every circuit has it")
@@ -156,6 +156,11 @@ class Configuration:
     def two_ports(self) -> bool:
         """Whether B has a memory port of its own."""
         return self.has_b and self.read_ports == 2
+
+    @property
+    def counts(self) -> bool:
+        """Whether any operation counts."""
+        return any(op.counts for op in self.ops)
 
     @property
     def splits_lanes(self) -> bool:

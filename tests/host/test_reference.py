@@ -37,6 +37,9 @@ def integers(op: Op, a: int, b: int, width: int, saturate: bool, arithmetic: boo
         Op.NOT: lambda: ~a,
         Op.SHIFT_LEFT: lambda: a << count,
         Op.SHIFT_RIGHT: lambda: signed >> count,
+        Op.COUNT_AND: lambda: bin(a & b).count("1"),
+        Op.COUNT_OR: lambda: bin(a | b).count("1"),
+        Op.COUNT_XOR: lambda: bin(a ^ b).count("1"),
         Op.COUNT: lambda: bin(a).count("1"),
     }[op]() & ones
 

@@ -72,7 +72,7 @@ def test_a_device_that_obeys_the_contract_passes(quick: bool) -> None:
         *operations,
         *["DMA", "overlap", "error recovery", "registers", "bandwidth"],
     ]
-    assert lines[-1].startswith("All 19 checks passed in ")
+    assert lines[-1].startswith("All 22 checks passed in ")
     text = "\n".join(lines)
     tested = "16,384" if quick else "65,536"
     for status in Status:
@@ -408,7 +408,7 @@ def test_a_device_that_stops_answering_ends_it(life: int) -> None:
     assert "no answer for 10 s" in failed
     assert lines[-1].startswith("Stopped: the device does not answer any more; ")
     run = sum(line[16:20] in ("pass", "FAIL") for line in lines)
-    assert f"; {19 - run} check" in lines[-1]
+    assert f"; {22 - run} check" in lines[-1]
 
 
 class HangingLink(ModelLink):
@@ -439,7 +439,7 @@ def test_a_device_that_does_not_recover_ends_it(monkeypatch: pytest.MonkeyPatch)
     passed, lines = lines_of(HangingLink(Op.NOT, deaf=True))
     assert not passed
     assert "CLEAR has had no effect" in "".join(lines)
-    assert lines[-1].startswith("Stopped: the device does not answer any more; 17 checks not run")
+    assert lines[-1].startswith("Stopped: the device does not answer any more; 20 checks not run")
 
 
 # --- the command ------------------------------------------------------------------------------
@@ -470,12 +470,12 @@ def test_exit_codes_and_lines(urls: list[str], capsys: pytest.CaptureFixture[str
     output = capsys.readouterr()
     lines = output.out.splitlines()
     assert lines[0] == "Validating 'model of the contract', seed 9"
-    assert lines[-1].startswith("All 19 checks passed")
+    assert lines[-1].startswith("All 22 checks passed")
     assert output.err == ""
     assert command("model:bad", "--quick", "--memory", "8KiB") == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].startswith("FAILED: ")
-    assert " of 19 checks in " in lines[-1]
+    assert " of 22 checks in " in lines[-1]
     assert urls == ["model:1", "model:bad"]
 
 

@@ -34,7 +34,7 @@ def random_task(generator: random.Random, config: Configuration) -> Task:
     y_mode = generator.choice([Mode.DENSE, Mode.DENSE, Mode.STRIDED])
     if lane > widest or generator.random() < 0.5:
         modes, y_mode = [Mode.DENSE, Mode.DENSE], Mode.DENSE
-    out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32]) if op is Op.COUNT else lane
+    out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32]) if op.counts else lane
     counts = [generator.choice([1, 3, 8, 33])]
     counts += [generator.choice([1, 2, 3]) for _ in range(generator.randrange(config.loops))]
     b = None
@@ -91,6 +91,7 @@ def test_wide_engines(width: int) -> None:
         {"ops": frozenset({Op.NOT}), "loops": 1, "modes": frozenset({Mode.DENSE})},
         {"ops": frozenset({Op.COUNT}), "loops": 2},
         {"ops": frozenset({Op.XOR, Op.COUNT}), "loops": 6, "slots": 32},
+        {"ops": frozenset({Op.NOT, Op.COUNT_XOR}), "loops": 2},
         {"lanes": frozenset({Lane.BITS_8, Lane.BITS_16}), "block_ram": True},
         {"loops": 2, "modes": frozenset({Mode.DENSE, Mode.STRIDED}), "block_ram": True},
         {"bursts": 2, "fifo_beats": 32, "counters": False},
@@ -175,7 +176,7 @@ def test_completions_tell_how_each_command_ended() -> None:
         for number in range(3):
             task = logic(Op.NOT, 0, None, 4096, 64)
             if number == 2:
-                task.overrides = {"OP": 15}
+                task.overrides = {"OP": 11}
             await bench.load(ctx, pack(task), number)
         await bench.ring(ctx, 3)
         await bench.settle(ctx)

@@ -120,6 +120,7 @@ LEAVING = [
     (Op.COUNT, Lane.BITS_64, Lane.BITS_8),
     (Op.COUNT, Lane.BITS_64, Lane.BITS_32),
     (Op.COUNT, Lane.BITS_8, Lane.BITS_32),
+    (Op.COUNT_XOR, Lane.BITS_64, Lane.BITS_8),
     (Op.SHIFT_LEFT, Lane.BITS_64, Lane.BITS_64),
 ]
 

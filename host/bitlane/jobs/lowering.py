@@ -205,7 +205,7 @@ def _check(
             continue
         if len(stream[1]) != len(shape):
             raise LayoutError(f"{name}: strides {stream[1]} do not fit the shape {shape}")
-        wanted = (1, 4) if op is Op.COUNT and name == "Y" else (a[2],)
+        wanted = (1, 4) if op.counts and name == "Y" else (a[2],)
         if stream[2] not in _LANES or stream[2] not in wanted:
             raise LayoutError(
                 f"{name}: itemsize {stream[2]}; expected {wanted} bytes for {op.name}"

@@ -18,7 +18,7 @@ def check_dma(session: Session) -> str:
     op = next((op for op in (*_BY_SIMPLICITY, *sorted(Op)) if op in has.ops), Op.COPY)
     lanes = sorted(lane.bytes for lane in has.lanes)
     item = lanes[0] if op.splits_lanes else 1
-    out = 1 if op is Op.COUNT else item
+    out = 1 if op.counts else item
     beat = has.data_bytes
     step = 3 if session.quick else 1
     offsets = [(a, y) for a in range(0, beat, step) for y in range(0, beat, step)]

@@ -36,7 +36,7 @@ def check_operation(session: Session, op: Op) -> str:
     kinds: dict[str, None] = {}
     arena, done, waiting = Arena(session), 0, 0
     for number, size in enumerate(sizes):
-        for out in (1, 4) if op is Op.COUNT else (size,):
+        for out in (1, 4) if op.counts else (size,):
             for name, tensors in layouts(session, op, size, out, quick=session.quick):
                 places = arena.place(tensors)
                 if places is None and waiting:
@@ -156,7 +156,7 @@ def layouts(
         step *= box[axis]
     mixed = stepped(box, tuple(steps), size)
     yield "4 dimensions", all_of(mixed, packed(box, size), stepped(box, tuple(steps), out))
-    if size == out and op is not Op.COUNT:
+    if size == out and not op.counts:
         line = (int(random.integers(1, 40)),)
         here = packed(line, size, fixed=align)
         yield "in place", all_of(here, packed(line, size), here)

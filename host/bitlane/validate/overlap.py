@@ -22,7 +22,7 @@ def check_overlap(session: Session) -> str:
             op = Op(random.choice(sorted(has.ops)))
             sizes = [lane.bytes for lane in Lane if not op.splits_lanes or lane in has.lanes]
             size = int(random.choice(sizes))
-            out = int(random.choice((1, 4))) if op is Op.COUNT else size
+            out = int(random.choice((1, 4))) if op.counts else size
             choices = list(layouts(session, op, size, out))
             name, tensors = choices[random.integers(0, len(choices))]
             places = arena.place(tensors)

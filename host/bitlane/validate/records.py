@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from bitlane_rtl.abi import RECORD, RECORD_SEAL, Bits, Lane, Op
+from bitlane_rtl.abi import RECORD, RECORD_SEAL, Bits, Lane
 
 from ..driver.commands import Command, Walk
 from ..driver.queue import Words
@@ -37,7 +37,7 @@ def plain_job(session: Session, address: int, slot: int) -> Command:
     has = session.geometry
     op = min(has.ops, key=lambda op: (op.splits_lanes, op))
     lane = min(has.lanes) if op.splits_lanes else Lane.BITS_8
-    out = Lane.BITS_8 if op is Op.COUNT else lane
+    out = Lane.BITS_8 if op.counts else lane
 
     def walk(number: int, width: Lane) -> Walk:
         base = address + number * SLOT

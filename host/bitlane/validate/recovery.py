@@ -132,7 +132,7 @@ def _cases(session: Session, address: int) -> Iterator[tuple[Status, str, Words]
     if good.op.splits_lanes:
         for lane in sorted(set(Lane) - has.lanes):
             changed = replace(good, lane=lane, out_lane=lane, run=1)
-            if good.op is not Op.COUNT:
+            if not good.op.counts:
                 yield Status.BAD_LANE, f"{lane.bits}-bit lanes", sealed(encode(changed))
     yield Status.BAD_CONTROL, "a reserved bit", with_bits(words, "CONTROL", 1 << 23)
     yield Status.BAD_CONTROL, "no loop", with_field(words, "LOOPS", 0)
@@ -140,7 +140,7 @@ def _cases(session: Session, address: int) -> Iterator[tuple[Status, str, Words]
         deep = looped(good, (1,) * has.loops)
         yield Status.BAD_CONTROL, f"{deep.loops} loops", sealed(encode(deep))
     fits = [lane for lane in sorted(has.lanes) if lane.bytes <= has.data_bytes]
-    if fits and good.op is not Op.COUNT:
+    if fits and not good.op.counts:
         wide = encode(replace(good, lane=fits[0], out_lane=fits[0], run=1))
         text = "a repeated output"
         yield Status.BAD_CONTROL, text, with_field(wide, "Y_MODE", Mode.REPEAT)
@@ -161,7 +161,7 @@ def _misaligned(session: Session, good: Command) -> Iterator[tuple[Status, str, 
     has = session.geometry
     wide = [lane for lane in sorted(has.lanes) if lane.bytes > 1]
     for op in sorted(has.ops):
-        if op in LOGIC_OPS or op is Op.COUNT or not wide:
+        if op in LOGIC_OPS or op.counts or not wide:
             continue
         lane = wide[0]
         walk = Walk(good.y.base + 1, good.y.base + 1 + 2 * lane.bytes - 1)

@@ -13,6 +13,7 @@ from .bits import (
 from .codes import (
     ABI_VERSION,
     BEATS_PER_BLOCK,
+    COUNT_OPS,
     IDENTITY,
     LOGIC_OPS,
     SHIFT_OPS,
@@ -54,6 +55,7 @@ __all__ = [
     "COMPLETION_OFFSET",
     "CONTROL_BASE",
     "CONTROL_SIZE",
+    "COUNT_OPS",
     "IDENTITY",
     "LOGIC_OPS",
     "MAX_LOOPS",

@@ -6,6 +6,7 @@ from typing import Self
 __all__ = [
     "ABI_VERSION",
     "BEATS_PER_BLOCK",
+    "COUNT_OPS",
     "IDENTITY",
     "LOGIC_OPS",
     "SHIFT_OPS",
@@ -21,7 +22,7 @@ __all__ = [
 IDENTITY = 0x4249544C
 """First register of every bitlane device: ``BITL`` in ASCII, most significant byte first."""
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 """Changes whenever a record, a register or a code changes its meaning."""
 
 WORD_BYTES = 4
@@ -43,7 +44,10 @@ class Code(IntEnum):
 
 
 class Op(Code):
-    """What the bit unit computes. Bit 2 of a logic operation negates its result."""
+    """What the bit unit computes. Bit 2 of a logic operation negates its result.
+
+    A count is that of what the logic operation with the same two low bits gives.
+    """
 
     AND = 0, "A and B"
     OR = 1, "A or B"
@@ -55,7 +59,10 @@ class Op(Code):
     NOT = 7, "not A"
     SHIFT_LEFT = 8, "each element of A, shifted by the element of B; see SATURATE"
     SHIFT_RIGHT = 9, "the same to the right; see SATURATE and ARITHMETIC"
-    COUNT = 10, "how many bits of each element of A are 1, as an element of OUT_LANE"
+    COUNT_AND = 12, "how many bits of each element of (A and B) are 1, as an element of OUT_LANE"
+    COUNT_OR = 13, "the same of (A or B)"
+    COUNT_XOR = 14, "the same of (A exclusive-or B)"
+    COUNT = 15, "the same of A"
 
     @property
     def reads_b(self) -> bool:
@@ -63,13 +70,31 @@ class Op(Code):
         return self not in (Op.COPY, Op.NOT, Op.COUNT)
 
     @property
+    def negates(self) -> bool:
+        """Whether the result is the inverse of that of the operation with the same low bits."""
+        return self in LOGIC_OPS and bool(self & 4)
+
+    @property
     def splits_lanes(self) -> bool:
         """Whether the result depends on the lane width; logic does not."""
-        return self in (Op.SHIFT_LEFT, Op.SHIFT_RIGHT, Op.COUNT)
+        return self in SHIFT_OPS or self.counts
+
+    @property
+    def counts(self) -> bool:
+        """Whether the result is how many bits are 1, as an element of the output's own width."""
+        return self in COUNT_OPS
+
+    @property
+    def counted(self) -> "Op":
+        """The logic operation whose ones are counted. Raises ``ValueError`` unless it `counts`."""
+        if not self.counts:
+            raise ValueError(f"{self.name} counts nothing")
+        return Op(self & 3)
 
 
 LOGIC_OPS = frozenset({Op.AND, Op.OR, Op.XOR, Op.COPY, Op.NAND, Op.NOR, Op.XNOR, Op.NOT})
 SHIFT_OPS = frozenset({Op.SHIFT_LEFT, Op.SHIFT_RIGHT})
+COUNT_OPS = frozenset({Op.COUNT_AND, Op.COUNT_OR, Op.COUNT_XOR, Op.COUNT})
 
 
 class Lane(Code):
@@ -109,7 +134,7 @@ class Status(Code):
     BAD_OP = 2, "an operation that CAPABILITIES.OPS lacks"
     BAD_LANE = (
         3,
-        """OUT_LANE is not LANE, or of COUNT neither BITS_8 nor BITS_32; a shift or COUNT with a
+        """OUT_LANE is not LANE, or of a count neither BITS_8 nor BITS_32; a shift or count with a
         LANE that the circuit was built without; or a mode that is not DENSE with such a LANE, or
         with elements wider than a beat: of 64 bits on a data width of 32""",
     )
@@ -127,8 +152,9 @@ class Status(Code):
     MISALIGNED = (
         6,
         """BASE, STRIDE or a JUMP in use is no multiple of the stream's element, where that
-        matters: on A and B if the stream's own mode is not DENSE; on Y of shifts and COUNT always,
-        of logic if any mode is not DENSE. A STRIDE in use counts whatever the stream's mode""",
+        matters: on A and B if the stream's own mode is not DENSE; on Y of shifts and counts
+        always, of logic if any mode is not DENSE. A STRIDE in use matters whatever the stream's
+        mode""",
     )
     PAST_MEMORY = (
         7,

@@ -39,7 +39,7 @@ class RecordField:
 _CONTROL_BITS = (
     Bits("OP", 0, 4, "operation (`Op`)"),
     Bits("LANE", 4, 2, "lane of A and B (`Lane`)"),
-    Bits("OUT_LANE", 6, 2, "lane of Y; equals LANE except for COUNT, which gives 8 or 32 bits"),
+    Bits("OUT_LANE", 6, 2, "lane of Y; equals LANE except for counts, which give 8 or 32 bits"),
     Bits("A_MODE", 8, 2, "how A walks a run (`Mode`)"),
     Bits("B_MODE", 10, 2, "how B walks a run; DENSE if the operation has no B"),
     Bits("Y_MODE", 12, 2, "how Y walks a run; never REPEAT"),

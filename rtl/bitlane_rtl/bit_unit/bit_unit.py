@@ -9,7 +9,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import LOGIC_OPS, SHIFT_OPS, Lane, Op
+from ..abi import COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
 from ..streams.beats import Operands, Result
 from .halves import Accumulate, Gather, Gathered, Spread, SpreadResult
 from .logic import Logic
@@ -25,15 +25,15 @@ _SLICE = 64
 class BitUnit(wiring.Component):
     """Computes one beat of results a cycle.
 
-    Latency: ``latency`` cycles, which depends on what is built alone: 3 with a shift, or with COUNT
-    of 64-bit lanes in beats of 64 bits or more; else 2 with COUNT; else 1. Throughput: one beat a
-    cycle.
+    Latency: ``latency`` cycles, which depends on what is built alone: 3 with a shift, or with a
+    count of 64-bit lanes in beats of 64 bits or more; else 2 with a count; else 1. Throughput: one
+    beat a cycle.
 
-    If ``data_width`` is 32 and ``lanes`` has 64-bit lanes, a shift or COUNT in them takes two beats
+    If ``data_width`` is 32 and ``lanes`` has 64-bit lanes, a shift or count in them takes two beats
     an element, the low half first; runs of these start with a low half and end with a high one.
     Shifts then give two beats an element, both ``latency + 1`` cycles after theirs; the first has
     ``last`` and ``end`` clear, and both have ``error`` if either had. An idle cycle of the output
-    may precede the first of them. Of a COUNT the first result is ``half`` and means nothing; the
+    may precede the first of them. Of a count the first result is ``half`` and means nothing; the
     second has ``lane`` 32 bits, ``slot`` halved, and ``error`` if either had.
 
     Size and clock out of context (Yosys 0.70, nextpnr 0.11.1, all lanes; ECP5 speed 6 with
@@ -44,18 +44,18 @@ class BitUnit(wiring.Component):
     ==================== ========== ============================== ======= =========================
     all                  64, ECP5   950 LUT4, 22 CCU2C, 506 FF     149     ones of 32 bits
     all                  32, ECP5   897 LUT4, 13 CCU2C, 491 FF     148     ``Accumulate`` to stage 1
-    logic, COUNT         64, ECP5   249 LUT4, 22 CCU2C, 280 FF     169     ones of 32 bits
+    logic, counts        64, ECP5   249 LUT4, 22 CCU2C, 280 FF     169     ones of 32 bits
     logic                64, ECP5   129 LUT4, 77 FF                320     ``o.ready`` to the stage
     AND, OR, XOR, NOT    64, ECP5   65 LUT4, 77 FF                 327     ``o.ready`` to the stage
     NOT                  32, ECP5   33 LUT4, 45 FF                 398     ``o.ready`` to the stage
-    logic, COUNT         32, iCE40  159 LUT4, 118 FF (HX8K)        164     ``Accumulate`` to itself
+    logic, counts        32, iCE40  159 LUT4, 118 FF (HX8K)        164     ``Accumulate`` to itself
     all                  32, iCE40  907 LUT4, 491 FF (HX8K)        114     ``Accumulate`` to stage 1
     ==================== ========== ============================== ======= =========================
 
     Members
     -------
     i : ``In(stream.Signature(Operands(data_width)))``
-        Beats of both operands. Operations that are not in ``ops``, and shifts and COUNT in lanes
+        Beats of both operands. Operations that are not in ``ops``, and shifts and counts in lanes
         that are not in ``lanes``, must not be sent: what comes of them is undefined.
     o : ``Out(stream.Signature(Result(data_width)))``
         Results, in the same order. ``lane`` is the one that the data is in: counts stand in the low
@@ -100,7 +100,7 @@ class BitUnit(wiring.Component):
         else:
             wiring.connect(m, source, pipeline.i)
             results = pipeline.o
-        if pairs and Op.COUNT in self._ops:
+        if pairs and self._ops & COUNT_OPS:
             m.submodules.accumulate = accumulate = Accumulate()
             wiring.connect(m, results, accumulate.i)
             results = accumulate.o
@@ -109,9 +109,9 @@ class BitUnit(wiring.Component):
 
 
 def _stages(data_width: int, ops: frozenset[Op], lanes: frozenset[Lane]) -> int:
-    if ops & SHIFT_OPS or (Op.COUNT in ops and Lane.BITS_64 in lanes and data_width >= _SLICE):
+    if ops & SHIFT_OPS or (ops & COUNT_OPS and Lane.BITS_64 in lanes and data_width >= _SLICE):
         return 3
-    return 2 if Op.COUNT in ops else 1
+    return 2 if ops & COUNT_OPS else 1
 
 
 class Pipeline(wiring.Component):
@@ -152,7 +152,6 @@ class Pipeline(wiring.Component):
         i, o = self.i.payload, self.o.payload
         ops, width = self._ops, self._data_width
         op, lane = i.operation.op, i.operation.lane
-        is_count = op[3] & op[1] if Op.COUNT in ops else Const(0)
         is_logic = ~op[3] if ops - LOGIC_OPS else Const(1)
         stages = _stages(width, ops, self._lanes)
 
@@ -177,22 +176,21 @@ class Pipeline(wiring.Component):
 
         # Logic and counts: what has no pairs stands in the upper half of gathered beats.
         a, b = i.a[-width:], i.b[-width:]
-        data: Value = Const(0, width)
+        word: Value = Const(0, width)
         negate: Value = Const(0)
-        if ops & LOGIC_OPS:
+        if ops - SHIFT_OPS:
             m.submodules.logic = logic = Logic(width, ops)
             m.d.comb += [logic.op.eq(op), logic.a.eq(a), logic.b.eq(b)]
-            data, negate = logic.o, logic.negate
+            word, negate = logic.o, logic.negate
         if stages == 1:
-            m.d.comb += o.data.eq(delayed(data ^ negate.replicate(width), "data"))
+            m.d.comb += o.data.eq(delayed(word ^ negate.replicate(width), "data"))
             return m
-        data = delayed(Mux(is_logic, data, 0), "data", 0, 1)
-        negate = is_logic & negate
+        data = delayed(Mux(is_logic, word, 0), "data", 0, 1)
         if not self._shifts:
             data ^= delayed(negate, "negate", 0, 1).replicate(width)
         late: Value = Const(0, width)
-        if Op.COUNT in ops:
-            counters = self._count(m, load, is_count, a)
+        if ops & COUNT_OPS:
+            counters = self._count(m, load, word)
             data |= Cat(counter.o for counter in counters)
             late = Cat(counter.o_64 for counter in counters)
         data = delayed(data, "data", 1, 2)
@@ -201,7 +199,7 @@ class Pipeline(wiring.Component):
             if self._shifts:
                 unshifted = Cat(Const(0, len(i.a) - width), data)
                 # Of these two, one is 0, or all ones to invert the other.
-                data = unshifted ^ self._shift(m, load, is_logic & negate, delayed)
+                data = unshifted ^ self._shift(m, load, negate, delayed)
             data = delayed(data, "data", 2, 3)
         m.d.comb += o.data.eq(data)
         return m
@@ -224,9 +222,9 @@ class Pipeline(wiring.Component):
         m.d.comb += [self.i.ready.eq(load[0]), self.o.valid.eq(valid[-1])]
         return load
 
-    def _count(self, m: Module, load: list[Signal], is_count: Value, a: Value) -> list[Popcount]:
-        """Count the ones of each lane. A wider lane takes several beats: those of each."""
-        width = self._data_width
+    def _count(self, m: Module, load: list[Signal], word: Value) -> list[Popcount]:
+        """Count the ones of each lane of ``word``. A wider lane takes several: those of each."""
+        width, operation = self._data_width, self.i.p.operation
         widest = Lane(min(width, _SLICE).bit_length() - 4)
         counters = []
         for start in range(0, width, _SLICE):
@@ -235,9 +233,9 @@ class Pipeline(wiring.Component):
             m.submodules += counter
             m.d.comb += [
                 counter.load.eq(Cat(load)),
-                counter.enable.eq(is_count),
-                counter.lane.eq(self.i.p.operation.lane),
-                counter.a.eq(a[start : start + size]),
+                counter.enable.eq(operation.op[3] & operation.op[2]),
+                counter.lane.eq(operation.lane),
+                counter.a.eq(word[start : start + size]),
             ]
             counters.append(counter)
         return counters
@@ -263,7 +261,7 @@ class Pipeline(wiring.Component):
                 shifter.right.eq(right),
                 shifter.saturate.eq(i.operation.saturate),
                 shifter.arithmetic.eq(i.operation.arithmetic),
-                shifter.bypass.eq(~op[3] | op[1]),
+                shifter.bypass.eq(~op[3] | op[2]),
                 shifter.constant.eq(invert),
             ]
             shifted.append(Mux(reverse, Cat(reversed(shifter.o)), shifter.o))

@@ -74,8 +74,8 @@ class Gather(wiring.Component):
         second = Signal()
         held_a, held_b = Signal(len(i.a), reset_less=True), Signal(len(i.b), reset_less=True)
         held_error = Signal(reset_less=True)
-        # Of the operations that depend on the lane, COUNT alone has bit 1 set.
-        pair = i.operation.op[3] & ~i.operation.op[1] & (i.operation.lane == Lane.BITS_64)
+        # Of the operations that depend on the lane, counts alone have bit 2 set.
+        pair = i.operation.op[3] & ~i.operation.op[2] & (i.operation.lane == Lane.BITS_64)
         m.d.comb += [
             o.a.eq(Cat(held_a, i.a)),
             o.b.eq(Cat(held_b, i.b)),
@@ -146,7 +146,7 @@ class Spread(wiring.Component):
 class Accumulate(wiring.Component):
     """Adds the counts of both beats of a pair: the second gets the sum, and is of a 32-bit lane.
 
-    Pairs are the beats of a COUNT in 64-bit lanes: those whose output lane is not their lane. A run
+    Pairs are the beats of a count in 64-bit lanes: those whose output lane is not their lane. A run
     of them starts with the first of a pair, which goes on as ``half``, and ends with the second,
     but for a beat in error, behind which nothing may come: it is no half.
     The second's ``error`` is either's and its ``slot`` is halved, since a run's first output beat

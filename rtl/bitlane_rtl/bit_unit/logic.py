@@ -1,4 +1,4 @@
-"""The logic operations, bit by bit. Must never depend on the lane."""
+"""The logic operations, bit by bit, and what counts count. Must never depend on the lane."""
 
 from collections.abc import Collection
 
@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import LOGIC_OPS, Op
+from ..abi import SHIFT_OPS, Op
 
 __all__ = ["Logic"]
 
@@ -14,9 +14,10 @@ __all__ = ["Logic"]
 class Logic(wiring.Component):
     """``a OP b`` on ``width`` bits, but for a common inversion that is left to a later stage.
 
-    Only the operations in ``ops`` are built; the output is undefined for any other. Without an
-    operation both inverted and not, the inversion is part of ``o`` and ``negate`` is constant 0:
-    AND, OR, XOR and NOT cost one LUT4 a bit, all eight another one wherever ``negate`` is applied.
+    Of a count, ``o`` is the word whose ones are counted. Only the operations in ``ops`` are built;
+    the output is undefined for any other. Unless a word is needed both inverted and not, the
+    inversion is part of ``o`` and ``negate`` is constant 0: AND, OR, XOR and NOT cost one LUT4 a
+    bit, all eight another one wherever ``negate`` is applied.
 
     Latency: 0 cycles, combinational. Throughput: a word a cycle.
 
@@ -48,9 +49,9 @@ class Logic(wiring.Component):
                 "negate": Out(1),
             }
         )
-        self._ops = LOGIC_OPS & frozenset(ops)
+        self._ops = frozenset(ops) - SHIFT_OPS
         if not self._ops:
-            raise ValueError("ops: none of them is a logic operation")
+            raise ValueError("ops: none of them is a logic operation or a count")
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -60,9 +61,9 @@ class Logic(wiring.Component):
             Op.XOR & 3: self.a ^ self.b,
             Op.COPY & 3: self.a,
         }
-        inverted = {op & 3: bool(op & 4) for op in self._ops}
-        if len(inverted) < len(self._ops):
-            m.d.comb += self.negate.eq(self.op[2])
+        inverted = {op & 3: op.negates for op in self._ops}
+        if any(op.negates != inverted[op & 3] for op in self._ops):
+            m.d.comb += self.negate.eq(self.op[2] & ~self.op[3])
             inverted = dict.fromkeys(inverted, False)
         *others, last = sorted(inverted)
         with m.Switch(self.op[:2]):

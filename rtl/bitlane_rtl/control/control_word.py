@@ -5,7 +5,7 @@ from amaranth.lib import data
 
 from ..abi import RECORD, Op
 
-__all__ = ["STREAMS", "ControlWord", "reads_b", "splits_lanes"]
+__all__ = ["STREAMS", "ControlWord", "counts", "reads_b", "splits_lanes"]
 
 STREAMS = ("A", "Y", "B")
 """The streams of a command, in the order of their words in a record."""
@@ -27,6 +27,11 @@ class ControlWord(data.FlexibleLayout):
 def reads_b(op: Value) -> Value:
     """Whether an operation, which may not exist, has a second operand."""
     return op.matches(*(each for each in Op if each.reads_b))
+
+
+def counts(op: Value) -> Value:
+    """Whether an operation, which may not exist, counts."""
+    return op.matches(*(each for each in Op if each.counts))
 
 
 def splits_lanes(op: Value) -> Value:

@@ -10,9 +10,9 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import RECORD, RECORD_SEAL, RECORD_WORDS, Lane, Mode, Op, Status, loop_word
+from ..abi import RECORD, RECORD_SEAL, RECORD_WORDS, Lane, Mode, Status, loop_word
 from ..configuration import Configuration
-from .control_word import STREAMS, ControlWord, reads_b, splits_lanes
+from .control_word import STREAMS, ControlWord, counts, reads_b, splits_lanes
 
 __all__ = ["Refusals"]
 
@@ -207,7 +207,7 @@ class Refusals(wiring.Component):
         fits = Array(each in config.lanes and each.bytes <= config.data_bytes for each in Lane)
         counted = out_lane.matches(Lane.BITS_8, Lane.BITS_32)
         return (
-            Mux(op == Op.COUNT, ~counted, lane != out_lane)
+            Mux(counts(op), ~counted, lane != out_lane)
             | (splits_lanes(op) & ~built[lane])
             | (~self._dense(*STREAMS) & ~fits[lane])
         )

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import Mode, Op
+from ..abi import Mode
 from ..configuration import Configuration
 from ..streams.beats import Edge
 from ..streams.stage import Stage
@@ -30,7 +30,7 @@ class Placement(data.StructLayout):
         log2 = configuration.data_bytes_log2
         merge = 1 if Mode.STRIDED in configuration.modes else 0
         repeat = 1 if Mode.REPEAT in configuration.modes else 0
-        count = 1 if Op.COUNT in configuration.ops else 0
+        count = 1 if configuration.counts else 0
         super().__init__(
             {
                 "odd": log2,

@@ -15,7 +15,7 @@ from ..streams.beats import Result, ToWrite
 __all__ = ["Decode", "Decoded", "Repack"]
 
 _OUT_LANES = (Lane.BITS_8, Lane.BITS_32)
-"""What COUNT may give."""
+"""What counts may give."""
 
 
 class Decoded(data.StructLayout):
@@ -70,7 +70,7 @@ class Decode(wiring.Component):
     def __init__(self, data_width: int, lanes: Collection[Lane], ops: Collection[Op]) -> None:
         self._data_width = data_width
         self._lanes = _lanes_of_results(data_width, lanes)
-        self._counts = Op.COUNT in ops
+        self._counts = any(op.counts for op in ops)
         super().__init__(
             {
                 "i": In(stream.Signature(Result(data_width))),
@@ -130,13 +130,13 @@ class Decode(wiring.Component):
 
 
 class Repack(wiring.Component):
-    """Puts results into output lanes. Only COUNT has output lanes other than its lanes.
+    """Puts results into output lanes. Only counts have output lanes other than their lanes.
 
     With lanes ``n`` times as wide as the output's, ``n`` input beats fill one output beat; with
     lanes an ``n``-th as wide, an input beat becomes up to ``n`` output beats. A run never shares an
     output beat with another.
 
-    Latency: 0 cycles without COUNT in ``ops``, where this is a wire, else 1 cycle; when narrowing,
+    Latency: 0 cycles without counts in ``ops``, where this is a wire, else 1 cycle; when narrowing,
     from the beat that fills the last part or ends the run; when widening, part ``k`` takes ``k``
     more. Throughput: one beat a cycle on the side that has more of them, with no idle cycle when
     runs or lanes change.
@@ -169,7 +169,7 @@ class Repack(wiring.Component):
         )
         self._data_width = data_width
         self._lanes = _lanes_of_results(data_width, lanes)
-        self._changes_lanes = Op.COUNT in ops
+        self._changes_lanes = any(op.counts for op in ops)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

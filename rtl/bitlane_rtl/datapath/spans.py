@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import Lane, Mode, Op
+from ..abi import Lane, Mode
 from ..configuration import Configuration
 from ..walk.bursts import Span
 from ..walk.follower import Follower
@@ -91,7 +91,7 @@ class Spans(wiring.Component):
 
         target, source = Signal(log2), run.address[:log2]
         m.d.comb += target.eq(run.offset)
-        if Op.COUNT in config.ops:
+        if config.counts:
             m.d.comb += place.slot.eq(run.offset[log2:])
         self._dense(m, source, target, rest)
         if Mode.STRIDED in config.modes:

@@ -13,7 +13,7 @@ class Operation(data.Struct):
     lane: 2
     """An ``abi.Lane``: the lane of A and B."""
     out_lane: 2
-    """An ``abi.Lane``: the lane of Y. Differs from ``lane`` only for COUNT."""
+    """An ``abi.Lane``: the lane of Y. Differs from ``lane`` only for counts."""
     saturate: 1
     arithmetic: 1
 

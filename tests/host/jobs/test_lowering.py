@@ -47,7 +47,7 @@ def geometry_of(**changes: Any) -> Geometry:
 # --- known layouts ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("op", [Op.NOT, Op.XOR, Op.SHIFT_LEFT, Op.COUNT])
+@pytest.mark.parametrize("op", [Op.NOT, Op.XOR, Op.SHIFT_LEFT, Op.COUNT, Op.COUNT_XOR])
 @pytest.mark.parametrize("shape", [(4096,), (64, 64), (2, 1, 4, 8, 4, 16), (1, 1)])
 def test_contiguous_tensors_are_one_command_of_one_loop(op: Op, shape: tuple[int, ...]) -> None:
     b = packed(shape, 4, 0x10000) if op.reads_b else None
@@ -171,6 +171,16 @@ def test_a_shape_without_axes_is_one_element() -> None:
     assert (command.run, command.lane, command.out_lane) == (1, Lane.BITS_64, Lane.BITS_8)
 
 
+def test_bits_that_differ_are_counted_in_one_command() -> None:
+    # One row against each of 100, and a byte for each pair of elements.
+    whole, row = packed((100, 32), 4), View(0x10000, (0, 4), 4)
+    (command,) = commands(Op.COUNT_XOR, (100, 32), whole, row, packed((100, 32), 1, 0x20000))
+    assert (command.lane, command.out_lane) == (Lane.BITS_32, Lane.BITS_8)
+    assert (command.run, command.counts) == (32, (100,))
+    assert command.b is not None
+    assert command.b.jumps == (0,)
+
+
 @pytest.mark.parametrize("bits", [12, 16, 24])
 @pytest.mark.parametrize("difference", [-1, 0, 1])
 @pytest.mark.parametrize("op", [Op.NOT, Op.COUNT])
@@ -223,6 +233,8 @@ def test_a_shift_to_an_odd_address_is_refused() -> None:
         commands(Op.SHIFT_LEFT, (4,), View(0, (4,), 4), View(64, (4,), 4), View(130, (4,), 4))
     with pytest.raises(LayoutError, match="multiples"):
         commands(Op.COUNT, (4,), View(0, (4,), 4), None, View(128, (6,), 4))
+    with pytest.raises(LayoutError, match="multiples"):
+        commands(Op.COUNT_OR, (4,), View(0, (4,), 4), View(64, (4,), 4), View(130, (4,), 4))
 
 
 def test_logic_at_odd_addresses_is_not() -> None:
@@ -253,6 +265,8 @@ def test_operations_and_lanes_that_the_device_lacks_are_refused() -> None:
     lean = geometry_of(ops=frozenset({Op.NOT, Op.COUNT}), lanes=frozenset({Lane.BITS_8}))
     with pytest.raises(UnsupportedError, match="without XOR; it has COUNT, NOT"):
         commands(Op.XOR, (1,), View(0, (1,), 1), View(0, (1,), 1), View(0, (1,), 1), lean)
+    with pytest.raises(UnsupportedError, match="without COUNT_XOR; it has COUNT, NOT"):
+        commands(Op.COUNT_XOR, (1,), View(0, (1,), 1), View(0, (1,), 1), View(0, (1,), 1), lean)
     with pytest.raises(UnsupportedError, match="no 32-bit lanes for COUNT; it has 8"):
         commands(Op.COUNT, (1,), View(0, (4,), 4), None, View(0, (1,), 1), lean)
     # Logic does not depend on lanes: wide elements that are apart become runs of bytes.
@@ -268,6 +282,9 @@ def test_operations_and_lanes_that_the_device_lacks_are_refused() -> None:
         (Op.XOR, View(0, (4,), 4), View(0, (2,), 2), View(0, (4,), 4), "B: itemsize 2"),
         (Op.XOR, View(0, (4,), 4), None, View(0, (4,), 4), "B: XOR has two operands"),
         (Op.COUNT, View(0, (4,), 4), None, View(0, (2,), 2), "Y: itemsize 2"),
+        (Op.COUNT_AND, View(0, (4,), 4), None, View(0, (1,), 1), "B: COUNT_AND has two operands"),
+        (Op.COUNT_XOR, View(0, (4,), 4), View(0, (2,), 2), View(0, (1,), 1), "B: itemsize 2"),
+        (Op.COUNT_XOR, View(0, (2,), 2), View(0, (2,), 2), View(0, (2,), 2), "Y: itemsize 2"),
         (Op.NOT, View(0, (4,), 4), None, View(0, (1,), 1), "Y: itemsize 1"),
     ],
 )

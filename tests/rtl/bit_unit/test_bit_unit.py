@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Lane, Op
+from bitlane_rtl.abi import COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.bit_unit import BitUnit
 from support.rtl.results import compute, random_counts, random_word
 from support.rtl.streams import NO_STALLS, STALLS, Stalls, transfer
@@ -14,14 +14,19 @@ from support.rtl.streams import NO_STALLS, STALLS, Stalls, transfer
 ALL_OPS = frozenset(Op)
 ALL_LANES = frozenset(Lane)
 COUNT = frozenset({Op.COUNT})
+COUNT_XOR = frozenset({Op.COUNT_XOR})
 
 LATENCIES = [
     # Operations; latency of units of 32 bits, and of wider ones.
     pytest.param(LOGIC_OPS, (1, 1), id="logic"),
     pytest.param(frozenset({Op.NOT}), (1, 1), id="not"),
     pytest.param(LOGIC_OPS | COUNT, (2, 3), id="logic+count"),
+    pytest.param(LOGIC_OPS | COUNT_OPS, (2, 3), id="logic+counts"),
     pytest.param(frozenset({Op.XOR}) | COUNT, (2, 3), id="xor+count"),
+    pytest.param(frozenset({Op.AND, Op.NOT}) | COUNT_OPS, (2, 3), id="and+not+counts"),
     pytest.param(COUNT, (2, 3), id="count"),
+    pytest.param(COUNT_XOR, (2, 3), id="count-xor"),
+    pytest.param(SHIFT_OPS | COUNT_XOR, (3, 3), id="shift+count-xor"),
     pytest.param(SHIFT_OPS, (3, 3), id="shift"),
     pytest.param(frozenset({Op.SHIFT_RIGHT, Op.NOT}), (3, 3), id="right+not"),
     pytest.param(LOGIC_OPS | SHIFT_OPS, (3, 3), id="logic+shift"),
@@ -47,7 +52,7 @@ class Traffic:
     def command(self, op: Op, lane: Lane, beats: int) -> None:
         """A run of ``beats`` beats, even if its elements take two each."""
         generator = self.generator
-        out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32]) if op == Op.COUNT else lane
+        out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32]) if op.counts else lane
         operation = {
             "op": op,
             "lane": lane,
@@ -102,7 +107,7 @@ class Traffic:
         beat, ones = len(self.beats) - 1, (1 << self.width) - 1
         lanes = {"lane": operation["lane"], "out_lane": operation["out_lane"]}
         error = any(edge["error"] for edge in edges)
-        if pairs and operation["op"] == Op.COUNT:
+        if pairs and operation["op"].counts:
             edge = {**edges[1], "error": error, "slot": edges[1]["slot"] >> 1}
             self.expected.append(None)
             self.due.append((beat - 1, 0))
@@ -199,6 +204,8 @@ def test_wide_beats(width: int) -> None:
         (Op.SHIFT_RIGHT, Lane.BITS_64),
         (Op.COUNT, Lane.BITS_32),
         (Op.COUNT, Lane.BITS_64),
+        (Op.COUNT_XOR, Lane.BITS_32),
+        (Op.COUNT_XOR, Lane.BITS_64),
     ],
 )
 def test_beats_of_32_bits_take_a_cycle_each_whatever_the_lane(op: Op, lane: Lane) -> None:
@@ -209,7 +216,7 @@ def test_beats_of_32_bits_take_a_cycle_each_whatever_the_lane(op: Op, lane: Lane
     assert got == [put[beat] + 3 + extra for beat, extra in traffic.due]
 
 
-@pytest.mark.parametrize("ops", [ALL_OPS, LOGIC_OPS | COUNT], ids=["all", "logic+count"])
+@pytest.mark.parametrize("ops", [ALL_OPS, LOGIC_OPS | COUNT_OPS], ids=["all", "logic+counts"])
 @pytest.mark.parametrize("stalls", STALLS, ids=str)
 def test_half_elements_among_whole_ones(ops: frozenset[Op], stalls: Stalls) -> None:
     generator = random.Random(f"pairs {stalls.seed}")
@@ -236,8 +243,8 @@ def test_some_lanes(width: int, lanes: set[Lane], stalls: Stalls) -> None:
 
 def test_counts_of_lanes_up_to_32_bits_take_two_cycles() -> None:
     lanes = ALL_LANES - {Lane.BITS_64}
-    put, got = mixed(64, LOGIC_OPS | COUNT, lanes, "narrow", 20).check(
-        BitUnit(64, LOGIC_OPS | COUNT, lanes)
+    put, got = mixed(64, LOGIC_OPS | COUNT_OPS, lanes, "narrow", 20).check(
+        BitUnit(64, LOGIC_OPS | COUNT_OPS, lanes)
     )
     assert got == [cycle + 2 for cycle in put]
 

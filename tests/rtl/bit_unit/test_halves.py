@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bitlane_rtl.abi import Lane, Op
+from bitlane_rtl.abi import COUNT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.halves import Accumulate, Gather, Spread
 from support.rtl.streams import NO_STALLS, STALLS, Stalls, transfer
 
@@ -42,10 +42,9 @@ def test_gather_puts_both_beats_of_a_shift_side_by_side(stalls: Stalls) -> None:
         if kind == PAIR:
             op, lane = generator.choice([Op.SHIFT_LEFT, Op.SHIFT_RIGHT]), Lane.BITS_64
         else:
-            # Logic and COUNT in 64-bit lanes are no pairs, nor is a shift in narrower ones.
-            op, lane = generator.choice(
-                [(Op.XOR, Lane.BITS_64), (Op.COUNT, Lane.BITS_64), (Op.SHIFT_LEFT, Lane.BITS_32)]
-            )
+            # Logic and counts in 64-bit lanes are no pairs, nor is a shift in narrower ones.
+            others = [(op, Lane.BITS_64) for op in (Op.XOR, Op.NOT, *sorted(COUNT_OPS))]
+            op, lane = generator.choice([*others, (Op.SHIFT_LEFT, Lane.BITS_32)])
             words = words[:1]
         edges = [edge(generator, last and k == len(words) - 1) for k in range(len(words))]
         for (a, b), where in zip(words, edges, strict=True):

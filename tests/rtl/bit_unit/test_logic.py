@@ -1,11 +1,11 @@
-"""The logic operations, on every choice of operations to build."""
+"""The logic operations, and what counts count, on every choice of operations to build."""
 
 import random
 from typing import Any
 
 import pytest
 
-from bitlane_rtl.abi import LOGIC_OPS, Op
+from bitlane_rtl.abi import COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Op
 from bitlane_rtl.bit_unit.logic import Logic
 from support.rtl.results import compute_element
 from support.rtl.streams import simulate
@@ -18,6 +18,11 @@ CHOICES = [
     *(frozenset({op}) for op in sorted(LOGIC_OPS)),
     frozenset({Op.XOR, Op.NOT}),
     frozenset({Op.COPY, Op.NOT}),
+    COUNT_OPS,
+    COUNT_OPS | DIRECTML,
+    COUNT_OPS | LOGIC_OPS,
+    frozenset({Op.NOT, Op.COUNT}),
+    frozenset({Op.NAND, Op.COUNT_XOR}),
 ]
 
 
@@ -36,12 +41,15 @@ def test_every_operation_built_gives_its_truth_table(ops: frozenset[Op], width: 
                 ctx.set(circuit.a, a)
                 ctx.set(circuit.b, b)
                 result = ctx.get(circuit.o) ^ (ones * ctx.get(circuit.negate))
-                assert result == compute_element(op, a, b, width), f"{op.name} {a:#x} {b:#x}"
+                word = op.counted if op.counts else op
+                assert result == compute_element(word, a, b, width), f"{op.name} {a:#x} {b:#x}"
 
     simulate(circuit, check)
 
 
-@pytest.mark.parametrize("ops", [DIRECTML, frozenset({Op.NOT}), LOGIC_OPS])
+@pytest.mark.parametrize(
+    "ops", [DIRECTML, frozenset({Op.NOT}), LOGIC_OPS, COUNT_OPS, COUNT_OPS | {Op.NOR, Op.NOT}]
+)
 def test_the_inversion_is_left_to_a_later_stage_only_if_both_kinds_are_built(
     ops: frozenset[Op],
 ) -> None:
@@ -55,9 +63,10 @@ def test_the_inversion_is_left_to_a_later_stage_only_if_both_kinds_are_built(
                 negated.add(op)
 
     simulate(circuit, check)
-    assert negated == ({Op.NAND, Op.NOR, Op.XNOR, Op.NOT} if ops == LOGIC_OPS else set())
+    both = {op & 3 for op in ops if op.negates} & {op & 3 for op in ops if not op.negates}
+    assert negated == ({op for op in ops if op.negates} if both else set())
 
 
-def test_a_unit_without_a_logic_operation_is_refused() -> None:
-    with pytest.raises(ValueError, match="none of them is a logic operation"):
-        Logic(8, {Op.COUNT})
+def test_a_unit_without_a_logic_operation_or_a_count_is_refused() -> None:
+    with pytest.raises(ValueError, match="none of them is a logic operation or a count"):
+        Logic(8, SHIFT_OPS)

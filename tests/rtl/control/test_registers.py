@@ -90,7 +90,7 @@ def test_what_the_circuit_is() -> None:
     [
         (
             Configuration(),
-            {"OPS": 0x7FF, "LANES": 0xF, "MODES": 7, "READ_PORTS": 2, "COUNTERS": 1},
+            {"OPS": 0xF3FF, "LANES": 0xF, "MODES": 7, "READ_PORTS": 2, "COUNTERS": 1},
         ),
         (
             Configuration(ops=frozenset({Op.NOT}), modes=frozenset({Mode.DENSE}), counters=False),
@@ -104,7 +104,7 @@ def test_what_the_circuit_is() -> None:
             Configuration(
                 ops=frozenset({Op.XOR, Op.COUNT}), lanes=frozenset({Lane.BITS_8, Lane.BITS_32})
             ),
-            {"OPS": 0x404, "LANES": 5, "MODES": 7, "READ_PORTS": 2, "COUNTERS": 1},
+            {"OPS": 0x8004, "LANES": 5, "MODES": 7, "READ_PORTS": 2, "COUNTERS": 1},
         ),
     ],
 )

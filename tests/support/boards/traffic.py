@@ -18,7 +18,6 @@ from bitlane_rtl.abi import (
     RING_OFFSET,
     Lane,
     Mode,
-    Op,
     register,
 )
 from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, RECEIVE_BYTES, Request
@@ -160,7 +159,7 @@ class RandomTraffic:
             counts += [choose.randint(1, 7) for _ in range(loops)]
         if not op.reads_b:
             modes[1] = Mode.DENSE
-        out_lane = choose.choice([Lane.BITS_8, Lane.BITS_32]) if op is Op.COUNT else lane
+        out_lane = choose.choice([Lane.BITS_8, Lane.BITS_32]) if op.counts else lane
         aligned = op.splits_lanes or {*modes, y_mode} != {Mode.DENSE}
         a, b = (
             random_walk(choose, configuration, counts, mode, lane, size=half, aligned=False)

@@ -59,7 +59,7 @@ def _random_command(
     op = generator.choice(sorted(configuration.ops))
     widest = configuration.data_bytes.bit_length() - 1
     lane = Lane(generator.randrange(4))
-    out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32]) if op is Op.COUNT else lane
+    out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32]) if op.counts else lane
     modes = [generator.choice(list(Mode)), generator.choice(list(Mode))]
     y_mode = generator.choice([Mode.DENSE, Mode.DENSE, Mode.STRIDED])
     if lane > widest or generator.random() < 0.5:

@@ -31,6 +31,9 @@ Bytes = NDArray[np.uint8]
 
 _DTYPES = {lane: np.dtype(f"<u{lane.bytes}") for lane in Lane}
 
+_LOGIC = {0: np.bitwise_and, 1: np.bitwise_or, 2: np.bitwise_xor}
+"""By the low two bits of an operation with two operands."""
+
 
 @dataclass
 class Fault(Exception):
@@ -214,7 +217,7 @@ class Interpreter:
 
     def _bad_lane(self, record: Record) -> bool:
         op, lane, out_lane = Op(record.op), record.lane, record.out_lane
-        if out_lane not in ((Lane.BITS_8, Lane.BITS_32) if op is Op.COUNT else (lane,)):
+        if out_lane not in ((Lane.BITS_8, Lane.BITS_32) if op.counts else (lane,)):
             return True
         if lane not in self.lanes and (op.splits_lanes or not record.dense):
             return True
@@ -316,8 +319,9 @@ def _compute(
 ) -> NDArray[Any]:
     a, *rest = operands
     result: NDArray[Any]
-    if op is Op.COUNT:
-        result = np.bitwise_count(a).astype(_DTYPES[out_lane])
+    if op.counts:
+        ones = a if op is Op.COUNT else _LOGIC[op & 3](a, rest[0])
+        result = np.bitwise_count(ones).astype(_DTYPES[out_lane])
     elif op is Op.COPY:
         result = a.copy()
     elif op is Op.NOT:
@@ -325,7 +329,7 @@ def _compute(
     elif op in SHIFT_OPS:
         result = _shift(op, lane, a, rest[0], control)
     else:
-        result = {0: np.bitwise_and, 1: np.bitwise_or, 2: np.bitwise_xor}[op & 3](a, rest[0])
+        result = _LOGIC[op & 3](a, rest[0])
         if op & 4:
             result = np.invert(result)
     return result

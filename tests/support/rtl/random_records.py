@@ -5,7 +5,7 @@ They are for tests of what is refused and what is started; nothing executes them
 
 import random
 
-from bitlane_rtl.abi import RECORD, RECORD_WORDS, Lane, Mode, Op
+from bitlane_rtl.abi import RECORD, RECORD_WORDS, Lane, Mode
 from bitlane_rtl.configuration import Configuration
 from support.models.record import Interpreter, Record
 from support.rtl.records import reseal
@@ -55,7 +55,7 @@ def _good_record(generator: random.Random, configuration: Configuration) -> list
     if modes[2] is Mode.REPEAT:
         modes[2] = Mode.DENSE
     loops = generator.choice([1, generator.randint(1, configuration.loops)])
-    out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32]) if op is Op.COUNT else lane
+    out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32]) if op.counts else lane
     fields = {
         "OP": op,
         "LANE": lane,
@@ -90,7 +90,10 @@ def _spoil(generator: random.Random, configuration: Configuration, words: list[i
             words[0] ^= 1 << generator.randrange(21, 24)
         else:
             most = (1 << bits.width) - 1
-            value = generator.choice([generator.randint(0, most), most])
+            values = [generator.randint(0, most), most]
+            if bits.name == "OP":
+                values = sorted(set(range(1 << bits.width)) - configuration.ops)
+            value = generator.choice(values)
             words[0] = words[0] & ~bits.insert(most) | bits.insert(value)
         return
     record = Record(words)

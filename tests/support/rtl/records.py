@@ -114,8 +114,6 @@ def _compute(task: Task, a: int, b: int, bits: int, mask: int) -> int:
         if task.arithmetic and sign:
             a -= 1 << bits
         return a >> count & mask
-    if task.op is Op.COUNT:
-        return a.bit_count()
     logic = {
         Op.AND: a & b,
         Op.OR: a | b,
@@ -125,5 +123,9 @@ def _compute(task: Task, a: int, b: int, bits: int, mask: int) -> int:
         Op.NOR: ~(a | b),
         Op.XNOR: ~(a ^ b),
         Op.NOT: ~a,
+        Op.COUNT_AND: (a & b).bit_count(),
+        Op.COUNT_OR: (a | b).bit_count(),
+        Op.COUNT_XOR: (a ^ b).bit_count(),
+        Op.COUNT: a.bit_count(),
     }
     return logic[task.op] & mask

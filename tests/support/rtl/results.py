@@ -33,6 +33,12 @@ def compute_element(
             result = a ^ b
         case Op.COPY | Op.NOT:
             result = a
+        case Op.COUNT_AND:
+            return (a & b).bit_count()
+        case Op.COUNT_OR:
+            return (a | b).bit_count()
+        case Op.COUNT_XOR:
+            return (a ^ b).bit_count()
         case Op.COUNT:
             return a.bit_count()
         case Op.SHIFT_LEFT:

@@ -73,7 +73,7 @@ def answer(op: Op, a: Array, b: Array | None, counts: str = "u1") -> Array:
     NumPy itself wherever it has the operation; ``reference`` for counts, which NumPy takes of the
     absolute value.
     """
-    if op is Op.COUNT:
+    if op.counts:
         return reference.bit_count(a, np.dtype(counts).type)
     numpy: dict[Op, Any] = {
         Op.NOT: np.invert,
