@@ -224,7 +224,7 @@ class Pipeline(wiring.Component):
 
     def _count(self, m: Module, load: list[Signal], word: Value) -> list[Popcount]:
         """Count the ones of each lane of ``word``. A wider lane takes several: those of each."""
-        width, operation = self._data_width, self.i.p.operation
+        width, op = self._data_width, self.i.p.operation.op
         widest = Lane(min(width, _SLICE).bit_length() - 4)
         counters = []
         for start in range(0, width, _SLICE):
@@ -233,8 +233,8 @@ class Pipeline(wiring.Component):
             m.submodules += counter
             m.d.comb += [
                 counter.load.eq(Cat(load)),
-                counter.enable.eq(operation.op[3] & operation.op[2]),
-                counter.lane.eq(operation.lane),
+                counter.enable.eq(op[3] & op[2] if self._shifts else op[3]),
+                counter.lane.eq(self.i.p.operation.lane),
                 counter.a.eq(word[start : start + size]),
             ]
             counters.append(counter)
