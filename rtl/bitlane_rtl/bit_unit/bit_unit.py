@@ -42,14 +42,14 @@ class BitUnit(wiring.Component):
     ==================== ========== ============================== ======= =========================
     Operations           Width      Area                           MHz     Slowest path
     ==================== ========== ============================== ======= =========================
-    all                  64, ECP5   950 LUT4, 22 CCU2C, 506 FF     149     ones of 32 bits
-    all                  32, ECP5   897 LUT4, 13 CCU2C, 491 FF     148     ``Accumulate`` to stage 1
-    logic, counts        64, ECP5   249 LUT4, 22 CCU2C, 280 FF     169     ones of 32 bits
+    all                  64, ECP5   939 LUT4, 22 CCU2C, 506 FF     150     ones of 32 bits
+    all                  32, ECP5   897 LUT4, 13 CCU2C, 491 FF     147     excess to whole bytes
+    logic, counts        64, ECP5   257 LUT4, 22 CCU2C, 280 FF     159     ones of 32 bits
     logic                64, ECP5   129 LUT4, 77 FF                320     ``o.ready`` to the stage
     AND, OR, XOR, NOT    64, ECP5   65 LUT4, 77 FF                 327     ``o.ready`` to the stage
     NOT                  32, ECP5   33 LUT4, 45 FF                 398     ``o.ready`` to the stage
-    logic, counts        32, iCE40  159 LUT4, 118 FF (HX8K)        164     ``Accumulate`` to itself
-    all                  32, iCE40  907 LUT4, 491 FF (HX8K)        114     ``Accumulate`` to stage 1
+    logic, counts        32, iCE40  169 LUT4, 118 FF (HX8K)        138     ``i`` to ones of 8 bits
+    all                  32, iCE40  931 LUT4, 491 FF (HX8K)        127     ``Spread`` to stage 1
     ==================== ========== ============================== ======= =========================
 
     Members

@@ -30,7 +30,7 @@ class Popcount(wiring.Component):
     lane : ``In(2)``
         An ``abi.Lane`` out of ``lanes``, no wider than ``width``; else counts are undefined.
     a : ``In(width)``
-        Operand.
+        Word whose ones are counted.
     o : ``Out(width)``
         Counts of the last ``a`` taken, 0 in 64-bit lanes.
     o_64 : ``Out(width)``
