@@ -164,10 +164,9 @@ def apply(
         raise LayoutError(f"b: {op.name} takes {1 + op.reads_b} operands")
     if b is not None and a.itemsize != b.itemsize:
         raise LayoutError(f"a, b: elements of {a.itemsize} and {b.itemsize} bytes; expected alike")
-    counts = op.name.startswith("COUNT")
     if itemsize is None:
-        itemsize = 1 if counts else a.itemsize
-    if itemsize not in ((1, 4) if counts else (a.itemsize,)):
+        itemsize = 1 if op.counts else a.itemsize
+    if itemsize not in ((1, 4) if op.counts else (a.itemsize,)):
         raise LayoutError(f"itemsize: {itemsize} bytes for the result of {op.name}")
     operands = (a,) if b is None else (a, b)
     shape = a.shape if b is None else _common_shape(a.shape, b.shape)

@@ -97,18 +97,18 @@ class _Rewriting:
 
     def _counted(self, node: Applied, wanted: bool) -> Iterator[_Way]:
         """Ways to count what a logic operation gives without writing it."""
-        counts = {op.name: op for op in self._geometry.ops if op.name.startswith("COUNT_")}
+        counts = {op.counted: op for op in self._geometry.ops if op.counts}
         if node.op is not Op.COUNT or not wanted:
             return
         own = self._weight(node)
         inner, same = self._meaning[node.a]
-        if op := counts.get("COUNT_XOR"):
+        if op := counts.get(Op.XOR):
             ones = self._ones.setdefault(inner.itemsize, Constant(b"\xff" * inner.itemsize))
             self._meaning[ones] = (ones, True)
             yield self._way(own, op, (inner, ones), (not same, True))
         if isinstance(inner, Applied) and self._readers[inner] == 1 and inner.op in LOGIC_OPS:
             for logic, signs in _forms(inner, same):
-                if op := counts.get(f"COUNT_{logic.name}"):
+                if op := counts.get(logic):
                     yield self._way(own, op, operands(inner), signs)
 
     def _way(
