@@ -120,6 +120,68 @@ def test_inversions_go_into_the_operations_around(
     assert np.array_equal(bench.values()[0], answer(*bench.arrays).view("u4"))
 
 
+COUNTED: dict[str, tuple[Callable[..., Expression], Callable[..., NDArray[Any]], list[str]]] = {
+    "and": (
+        lambda a, b: apply(Op.AND, a, b),
+        lambda a, b: a & b,
+        ["COUNT_AND"],
+    ),
+    "or": (
+        lambda a, b: apply(Op.OR, a, b),
+        lambda a, b: a | b,
+        ["COUNT_OR"],
+    ),
+    "xor": (
+        lambda a, b: apply(Op.XOR, a, b),
+        lambda a, b: a ^ b,
+        ["COUNT_XOR"],
+    ),
+    "an inversion": (
+        lambda a, b: invert(a),
+        lambda a, b: ~a,
+        ["COUNT_XOR"],
+    ),
+    "both operands inverted": (
+        lambda a, b: apply(Op.NOR, invert(a), invert(b)),
+        lambda a, b: a & b,
+        ["COUNT_AND"],
+    ),
+    "an inverted result": (
+        lambda a, b: invert(apply(Op.NAND, a, b)),
+        lambda a, b: a & b,
+        ["COUNT_AND"],
+    ),
+    "a shift": (
+        lambda a, b: apply(Op.SHIFT_LEFT, a, b),
+        lambda a, b: a << b,
+        ["SHIFT_LEFT", "COUNT"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "answer", "expected"), COUNTED.values(), ids=COUNTED)
+def test_logic_goes_into_the_count_behind_it(
+    bench: Bench, make: Callable[..., Expression], answer: Callable[..., Any], expected: list[str]
+) -> None:
+    assert bench.passes(apply(Op.COUNT, make(*bench.leaves[:2]))) == expected
+    assert np.array_equal(bench.values()[0], np.bitwise_count(answer(*bench.arrays[:2])))
+
+
+def test_logic_that_others_read_too_is_not_computed_again_for_a_count(bench: Bench) -> None:
+    a, b, c, _ = bench.leaves
+    both = apply(Op.XOR, a, b)
+    roots = [apply(Op.COUNT, both), apply(Op.AND, both, c)]
+    assert sorted(bench.passes(*roots)) == ["AND", "COUNT", "XOR"]
+
+
+@pytest.mark.parametrize("op", [Op.AND, Op.OR, Op.XOR])
+def test_logic_stays_before_a_count_that_the_circuit_cannot_fuse(op: Op) -> None:
+    bench = Bench(ModelLink(memory_bytes=1 << 17, ops=frozenset({op, Op.NOT, Op.COUNT})))
+    a, b, _, _ = bench.leaves
+    assert bench.passes(apply(Op.COUNT, apply(op, a, b))) == [op.name, "COUNT"]
+    assert bench.passes(apply(Op.COUNT, invert(a))) == ["NOT", "COUNT"]
+
+
 def test_an_inversion_that_several_need_is_done_once(bench: Bench) -> None:
     a, b, c, _ = bench.leaves
     inverted = invert(a)
