@@ -96,6 +96,18 @@ def test_the_host_runs_on_numpy_alone() -> None:
     assert ran.stdout.split() == ["bitlane", "bitlane_rtl", "numpy"], ran.stderr
 
 
+def test_importing_bitlane_loads_nothing_that_only_some_need() -> None:
+    script = (
+        "import sys, bitlane\n"
+        "some = {'amaranth', 'bitlane_boards', 'bitlane_rtl.configuration', 'bitlane_sim',"
+        " 'bitlane.command_line', 'bitlane.dml', 'bitlane.links.serial', 'bitlane.model_file',"
+        " 'bitlane.validate', 'importlib.metadata', 'json', 'serial', 'subprocess'}\n"
+        "print(*sorted(some & set(sys.modules)))"
+    )
+    ran = run(sys.executable, "-c", script, env={"PYTHONPATH": os.pathsep.join(sys.path)})
+    assert (ran.returncode, ran.stdout.split()) == (0, []), ran.stderr
+
+
 def test_boards_are_found_and_loaded_without_amaranth() -> None:
     """Whoever has a board has pyserial, and does not build."""
     script = (

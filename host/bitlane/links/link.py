@@ -6,14 +6,16 @@ Links move bytes and know nothing of commands. This module never imports one: ea
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..closing import Closing
 from ..errors import LinkError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["ENTRY_POINT_GROUP", "BytesLike", "Link", "open_link"]
 
@@ -110,5 +112,8 @@ def open_link(url: str) -> Link:
     return cast(Link, opener(url))
 
 
-def _installed() -> dict[str, EntryPoint]:
+def _installed() -> "dict[str, EntryPoint]":
+    # Slow to import, and only needed where a device is opened.
+    from importlib.metadata import entry_points
+
     return {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
