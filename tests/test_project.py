@@ -129,6 +129,7 @@ def test_boards_are_found_and_loaded_without_amaranth() -> None:
         ("host/bitlane/dml/types.py", "import bitlane.device", "dml, arrays -> jobs"),
         ("host/bitlane/dml/buffer.py", "from .device import Device", "no circle of imports"),
         ("sim/bitlane_sim/toolchain.py", "from .cxxrtl import compile", "no circle of imports"),
+        ("sim/bitlane_sim/netlist/tidy.py", "import bitlane_sim.export.names", "simulator -> eval"),
         ("rtl/bitlane_rtl/abi/codes.py", "import amaranth", "abi is plain data"),
         ("rtl/bitlane_rtl/streams/beats.py", "import bitlane", "boards -> sim -> host -> rtl"),
         ("sim/bitlane_sim/__init__.py", "import bitlane_boards", "boards -> sim -> host -> rtl"),
