@@ -8,75 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bitlane_sim.cache import CacheWarning, cache_folder, cached
 from bitlane_sim.circuit import Circuit
 from bitlane_sim.cxxrtl.compile import build
 from bitlane_sim.cxxrtl.source import mangle
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.toolchain import Compiler, find_compiler
 from support.sim.evaluated import STORAGE, Inverter, Mixer
-
-
-@pytest.fixture
-def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("BITLANE_CACHE", str(tmp_path / "a cache"))
-    return tmp_path / "a cache"
-
-
-def test_cache_folder_is_chosen_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("BITLANE_CACHE", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert cache_folder() == Path.home() / ".cache" / "bitlane"
-    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert cache_folder() == Path("/somewhere/bitlane")
-    monkeypatch.setenv("BITLANE_CACHE", "/elsewhere")
-    assert cache_folder() == Path("/elsewhere")
-
-
-def test_a_cache_that_cannot_be_written_is_told_and_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "a file"
-    file.write_bytes(b"")
-    monkeypatch.setenv("BITLANE_CACHE", str(file / "below"))
-    with pytest.warns(
-        CacheWarning, match=r"a file/below/.*; set BITLANE_CACHE to a folder"
-    ) as told:
-        first = cached("kind", "key", lambda folder: (folder / "made").touch())
-    assert (first / "made").exists()
-    assert str(first.parent) in str(told[0].message)
-    assert cached("kind", "key", lambda folder: pytest.fail("built twice")) == first
-
-
-def test_a_user_without_a_home_folder_has_a_cache_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nowhere() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    for variable in ("BITLANE_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(Path, "home", nowhere)
-    told = (
-        r"the cache: this user has no home folder; .* is used until Python ends; set BITLANE_CACHE"
-    )
-    with pytest.warns(CacheWarning, match=told):
-        first = cached("kind", "key", lambda folder: (folder / "made").touch())
-    assert (first / "made").exists()
-    assert cached("kind", "key", lambda folder: pytest.fail("built twice")) == first
-
-
-def test_a_cache_that_one_may_not_look_into_is_no_error(
-    fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    is_dir = Path.is_dir
-
-    def refuse_once(path: Path) -> bool:
-        monkeypatch.setattr(Path, "is_dir", is_dir)
-        raise PermissionError(13, "Permission denied", str(path))
-
-    monkeypatch.setattr(Path, "is_dir", refuse_once)
-    ready = cached("kind", "key", lambda folder: (folder / "made").touch())
-    assert ready == fresh_cache / "kind" / "key"
-    assert (ready / "made").exists()
 
 
 def test_a_first_compilation_is_told_on_a_terminal(
@@ -117,6 +54,16 @@ def test_changed_compiler_compiles_anew(
     assert second.compiler == "my-c++ -O1"
 
 
+def test_another_writer_compiles_anew(fresh_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = build(Circuit(Inverter()))
+    # Its files have changed since they were loaded: what runs here still is what it was.
+    monkeypatch.setattr("bitlane_sim.cxxrtl.compile.source_digest", lambda *names: "newer")
+    second = build(Circuit(Inverter()))
+    monkeypatch.setattr("bitlane_sim.cxxrtl.compile._LOADED", "newer")
+    third = build(Circuit(Inverter()))
+    assert len({first.path, second.path, third.path}) == 3
+
+
 def test_processes_that_ask_at_once_compile_once(fresh_cache: Path) -> None:
     script = (
         "from bitlane_sim.circuit import Circuit; from bitlane_sim.cxxrtl.compile import build;"
@@ -132,18 +79,6 @@ def test_processes_that_ask_at_once_compile_once(fresh_cache: Path) -> None:
     answers = [worker.communicate(timeout=120)[0].strip() for worker in workers]
     assert sorted(answers) == ["False", "False", "True"]
     assert not build(Circuit(Mixer()), STORAGE).fresh
-
-
-def test_failed_build_leaves_nothing_behind(fresh_cache: Path) -> None:
-    def fail(folder: Path) -> None:
-        (folder / "half").write_text("done")
-        raise SimulationError("no luck")
-
-    with pytest.raises(SimulationError, match="no luck"):
-        cached("kind", "key", fail)
-    assert [path.name for path in (fresh_cache / "kind").iterdir()] == ["key.lock"]
-    ready = cached("kind", "key", lambda folder: (folder / "whole").touch())
-    assert (ready / "whole").exists()
 
 
 def test_missing_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

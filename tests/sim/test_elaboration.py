@@ -34,12 +34,6 @@ sys.addaudithook(lambda event, about: event == "subprocess.Popen" and programs.a
 
 
 @pytest.fixture
-def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("BITLANE_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
-@pytest.fixture
 def elaborations(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The elaborations that take place, by what is asked for."""
     asked: list[bytes] = []

@@ -1,0 +1,114 @@
+"""The cache: whole things only, whoever builds them, and however that ends."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bitlane_sim.cache import CacheWarning, cache_folder, cached
+from bitlane_sim.evaluator import SimulationError
+
+
+def test_cache_folder_is_chosen_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BITLANE_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert cache_folder() == Path.home() / ".cache" / "bitlane"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert cache_folder() == Path("/somewhere/bitlane")
+    monkeypatch.setenv("BITLANE_CACHE", "/elsewhere")
+    assert cache_folder() == Path("/elsewhere")
+
+
+def test_a_cache_that_cannot_be_written_is_told_and_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a file"
+    file.write_bytes(b"")
+    monkeypatch.setenv("BITLANE_CACHE", str(file / "below"))
+    with pytest.warns(
+        CacheWarning, match=r"a file/below/.*; set BITLANE_CACHE to a folder"
+    ) as told:
+        first = cached("kind", "key", lambda folder: (folder / "made").touch())
+    assert (first / "made").exists()
+    assert str(first.parent) in str(told[0].message)
+    assert cached("kind", "key", lambda folder: pytest.fail("built twice")) == first
+
+
+def test_a_user_without_a_home_folder_has_a_cache_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for variable in ("BITLANE_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    told = (
+        r"the cache: this user has no home folder; .* is used until Python ends; set BITLANE_CACHE"
+    )
+    with pytest.warns(CacheWarning, match=told):
+        first = cached("kind", "key", lambda folder: (folder / "made").touch())
+    assert (first / "made").exists()
+    assert cached("kind", "key", lambda folder: pytest.fail("built twice")) == first
+
+
+def test_a_cache_that_one_may_not_look_into_is_no_error(
+    fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_dir = Path.is_dir
+
+    def refuse_once(path: Path) -> bool:
+        monkeypatch.setattr(Path, "is_dir", is_dir)
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_dir", refuse_once)
+    ready = cached("kind", "key", lambda folder: (folder / "made").touch())
+    assert ready == fresh_cache / "kind" / "key"
+    assert (ready / "made").exists()
+
+
+def test_failed_build_leaves_nothing_behind(fresh_cache: Path) -> None:
+    def fail(folder: Path) -> None:
+        (folder / "half").write_text("done")
+        raise SimulationError("no luck")
+
+    with pytest.raises(SimulationError, match="no luck"):
+        cached("kind", "key", fail)
+    assert [path.name for path in (fresh_cache / "kind").iterdir()] == ["key.lock"]
+    ready = cached("kind", "key", lambda folder: (folder / "whole").touch())
+    assert (ready / "whole").exists()
+
+
+def test_a_process_that_is_killed_leaves_nothing_half_done(fresh_cache: Path) -> None:
+    script = (
+        "import os, signal\nfrom bitlane_sim.cache import cached\n"
+        "def build(folder):\n"
+        "    (folder / 'made').write_text('half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "cached('kind', 'key', build)"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", script], env=environment).returncode < 0
+    assert not (fresh_cache / "kind" / "key").exists()
+    ready = cached("kind", "key", lambda folder: (folder / "made").write_text("whole"))
+    assert (ready / "made").read_text() == "whole"
+
+
+def test_a_disk_that_is_full_leaves_nothing_half_done(fresh_cache: Path) -> None:
+    def fill(folder: Path) -> None:
+        with (folder / "made").open("w") as file, Path("/dev/full").open("w") as full:
+            file.write("half")
+            full.write("the other half")
+
+    with pytest.raises(OSError, match="No space left"):
+        cached("kind", "key", fill)
+    ready = cached("kind", "key", lambda folder: (folder / "made").write_text("whole"))
+    assert (ready / "made").read_text() == "whole"
+
+
+def test_what_is_known_needs_no_place_to_write(
+    fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = cached("kind", "key", lambda folder: (folder / "made").touch())
+    monkeypatch.setattr("bitlane_sim.cache._writable", lambda root: pytest.fail("written to"))
+    assert cached("kind", "key", lambda folder: pytest.fail("built twice")) == ready
