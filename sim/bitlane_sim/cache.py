@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-__all__ = ["CACHE_VARIABLE", "CacheWarning", "cache_folder", "cached"]
+__all__ = ["CACHE_VARIABLE", "CacheWarning", "cache_folder", "cached", "tool_environment"]
 
 CACHE_VARIABLE = "BITLANE_CACHE"
 """Environment variable that names the cache folder."""
@@ -28,8 +28,19 @@ def cache_folder() -> Path:
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen).absolute()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base).absolute() if base else Path.home() / ".cache") / "bitlane"
+    return _caches() / "bitlane"
+
+
+def tool_environment() -> dict[str, str]:
+    """The environment for a tool that keeps a cache of its own beside ours.
+
+    Where it could not, it gets a home in ours.
+    """
+    with contextlib.suppress(OSError, RuntimeError):
+        _try_to_write(_caches())
+        return dict(os.environ)
+    home = str(_writable(_root("tools")))
+    return {**os.environ, "HOME": home, "XDG_CACHE_HOME": home}
 
 
 def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
@@ -40,10 +51,7 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
 
     Where the cache cannot be written a temporary folder takes its place, as `CacheWarning` says.
     """
-    try:
-        root = cache_folder() / kind
-    except RuntimeError:
-        root = _instead_of("the cache", "this user has no home folder") / kind
+    root = _root(kind)
     with contextlib.suppress(PermissionError):  # of a folder that one may not look into
         if (root / key).is_dir():
             return root / key
@@ -66,15 +74,34 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
     return ready
 
 
+def _caches() -> Path:
+    """Where this user's caches are. Raises ``RuntimeError`` for a user without a home folder."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return Path(base).absolute() if base else Path.home() / ".cache"
+
+
+def _root(kind: str) -> Path:
+    try:
+        return cache_folder() / kind
+    except RuntimeError:
+        return _instead_of("the cache", "this user has no home folder") / kind
+
+
 @functools.cache
 def _writable(root: Path) -> Path:
     """``root``, or what this process uses instead."""
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=root):
-            return root
+        _try_to_write(root)
     except OSError as error:
-        return _instead_of(str(root), str(error.strerror))
+        root = _instead_of(str(root.parent), str(error.strerror)) / root.name
+        root.mkdir(exist_ok=True)
+    return root
+
+
+def _try_to_write(folder: Path) -> None:
+    """Raises ``OSError`` if ``folder`` cannot be written, or not be made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=folder).close()
 
 
 @functools.cache

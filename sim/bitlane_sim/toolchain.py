@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .cache import tool_environment
 from .evaluator import SimulationError
 
 __all__ = [
@@ -135,7 +136,9 @@ def run_yosys(script: str, folder: Path) -> str:
     Raises ``SimulationError`` with Yosys's own message.
     """
     command = [sys.executable, "-m", _YOSYS, "-Q", "-T", "-"]
-    done = run_program("Yosys", command, script=script, folder=folder)
+    done = run_program(
+        "Yosys", command, script=script, folder=folder, environment=tool_environment()
+    )
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise SimulationError(f"Yosys failed with status {done.returncode}: {reason}")

@@ -4,11 +4,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bitlane_sim.cache import CacheWarning, cache_folder, cached
+from bitlane_sim.cache import CacheWarning, cache_folder, cached, tool_environment
 from bitlane_sim.evaluator import SimulationError
+from bitlane_sim.toolchain import run_yosys
 
 
 def test_cache_folder_is_chosen_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,12 +30,36 @@ def test_a_cache_that_cannot_be_written_is_told_and_replaced(
     file.write_bytes(b"")
     monkeypatch.setenv("BITLANE_CACHE", str(file / "below"))
     with pytest.warns(
-        CacheWarning, match=r"a file/below/.*; set BITLANE_CACHE to a folder"
+        CacheWarning, match=r"a file/below: .*; set BITLANE_CACHE to a folder"
     ) as told:
         first = cached("kind", "key", lambda folder: (folder / "made").touch())
     assert (first / "made").exists()
-    assert str(first.parent) in str(told[0].message)
+    assert str(first.parent.parent) in str(told[0].message)
     assert cached("kind", "key", lambda folder: pytest.fail("built twice")) == first
+    assert (cached("another", "key", lambda folder: None), len(told)) == (
+        first.parents[1] / "another" / "key",
+        1,
+    )
+
+
+def test_tools_keep_their_caches_in_ours_where_they_could_not_otherwise(
+    fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tool_environment() == dict(os.environ)
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    environment = tool_environment()
+    assert environment["XDG_CACHE_HOME"] == environment["HOME"] == str(fresh_cache / "tools")
+    assert environment.keys() == os.environ.keys()
+    ran: dict[str, str] = {}
+
+    def run(command: list[str], **options: Any) -> "subprocess.CompletedProcess[str]":
+        ran.update(options["env"])
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    run_yosys("help", tmp_path)
+    assert ran == environment
 
 
 def test_a_user_without_a_home_folder_has_a_cache_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,6 +159,18 @@ def _flushed() -> Iterator[None]:
 
 
 @contextmanager
+def _short_warnings() -> Iterator[None]:
+    """Print warnings like errors, without the line of the program that gave them."""
+
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_, **__: f"bitlane: {message}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
+
+
+@contextmanager
 def _terminable() -> Iterator[None]:
     """Let a termination signal end the block as Ctrl-C does: tools stop and files are cleared."""
     if current_thread() is not main_thread():
@@ -193,12 +205,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = [*(word for word in words if word != "help"), "--help"]
     try:
         _expect_output()
-        with _terminable(), _flushed():
+        with _terminable(), _flushed(), _short_warnings():
             code = _run(words)
     except BrokenPipeError:
         # The reader of our output has left, as in `bitlane info | head -1`: nothing to report.
         return DONE
-    except (BitlaneError, OSError, KeyboardInterrupt) as error:
+    except (BitlaneError, OSError, MemoryError, KeyboardInterrupt) as error:
         if shows_traceback:
             traceback.print_exc()
         if isinstance(error, KeyboardInterrupt):

@@ -151,6 +151,8 @@ def test_bad_arguments_take_one_line_and_2(
             "bitlane: m.json: No such file or directory",
         ),
         (OSError("disk gone"), "bitlane: disk gone"),
+        (MemoryError("no room for 1 GiB"), "bitlane: no room for 1 GiB"),
+        (MemoryError(), "bitlane: MemoryError"),
     ],
 )
 def test_errors_that_a_user_can_act_on_take_one_line_and_2(
@@ -366,3 +368,17 @@ sys.meta_path.insert(0, Impatient())
     path = os.pathsep.join([str(tmp_path), *sys.path])
     ran = program("info", env={"PYTHONPATH": path})
     assert (ran.returncode, ran.stdout, ran.stderr) == (cli.INTERRUPTED, "", "bitlane: stopped\n")
+
+
+def test_warnings_take_one_line_too(install: Callable[..., None]) -> None:
+    shown = []
+
+    def run(_: argparse.Namespace) -> int:
+        shown.append(warnings.formatwarning("no cache", UserWarning, "cache.py", 1))
+        return cli.DONE
+
+    install(command("job", run))
+    before = warnings.formatwarning
+    assert cli.main(["job"]) == cli.DONE
+    assert shown == ["bitlane: no cache\n"]
+    assert warnings.formatwarning is before
