@@ -1,165 +1,82 @@
 """DirectML's object model from end to end, on a device without a circuit."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bitlane import dml
 from bitlane.dml import (
-    BufferBinding,
     BufferTensorDesc,
     DataType,
     ExecutionFlags,
     Feature,
     FeatureLevel,
-    TensorFlags,
 )
-from bitlane.dml.operators import OperatorDesc
+from support.host.dml_bench import COUNT, NOT, SHIFT_RIGHT, Bench
 from support.host.model_driver import ModelDriver
 
+U8 = BufferTensorDesc(DataType.UINT8, [4])
 
-def execute(
-    device: dml.Device, desc: OperatorDesc, inputs: list[BufferBinding], output: BufferBinding
+
+@pytest.mark.parametrize(
+    ("desc", "inputs", "result"),
+    [
+        (NOT, [np.uint8([0, 128, 42, 255])], [255, 127, 213, 0]),
+        (COUNT, [np.uint32([0, 123, 456, 789])], [0, 6, 4, 5]),
+        # Counts are masked, and logical shifts fill with zeros.
+        (
+            SHIFT_RIGHT,
+            [np.uint16([0x8000, 0xFFFF, 1, 3]), np.uint16([15, 16, 17, 65535])],
+            [1, 0xFFFF, 0, 0],
+        ),
+    ],
+    ids=["documented example of BIT_NOT", "documented example of BIT_COUNT", "shift"],
+)
+def test_operators_compute_what_is_documented(
+    desc: Callable[..., dml.OperatorDesc], inputs: list[Any], result: list[int]
 ) -> None:
-    """What a DirectML program does with one operator."""
-    operator = device.compile_operator(device.create_operator(desc))
-    recorder = device.create_command_recorder()
-    commands = device.create_command_list()
-    initializer = device.create_operator_initializer([operator])
-    table = device.create_binding_table(initializer)
-    recorder.record_dispatch(commands, initializer, table)
-    table.reset(operator)
-    table.bind_inputs(inputs)
-    table.bind_outputs([output])
-    recorder.record_dispatch(commands, operator, table)
-    device.execute(commands)
-
-
-def test_executes_the_documented_example_of_bit_not() -> None:
+    tensor = BufferTensorDesc.from_array(inputs[0])
     device = dml.Device(ModelDriver())
-    source, target = device.create_buffer(4), device.create_buffer(4)
-    source.write(np.array([[0, 128], [42, 255]], dtype=np.uint8))
-    tensor = BufferTensorDesc(DataType.UINT8, [2, 2])
-    desc = dml.ElementWiseBitNotOperatorDesc(tensor, tensor)
-    execute(device, desc, [BufferBinding(source)], BufferBinding(target))
-    assert target.read().tolist() == [255, 127, 213, 0]
-
-
-def test_executes_the_documented_example_of_bit_count() -> None:
-    device = dml.Device(ModelDriver())
-    source, target = device.create_buffer(16), device.create_buffer(16)
-    source.write(np.array([0, 123, 456, 789], dtype=np.uint32))
-    tensor = BufferTensorDesc(DataType.UINT32, [2, 2])
-    desc = dml.ElementWiseBitCountOperatorDesc(tensor, tensor)
-    execute(device, desc, [BufferBinding(source)], BufferBinding(target))
-    assert target.read(dtype=np.uint32).tolist() == [0, 6, 4, 5]
-
-
-def test_shifts_mask_their_counts_and_fill_with_zero() -> None:
-    device = dml.Device(ModelDriver())
-    a, b, out = (device.create_buffer(8) for _ in range(3))
-    a.write(np.array([0x8000, 0xFFFF, 1, 3], dtype=np.uint16))
-    b.write(np.array([15, 16, 17, 65535], dtype=np.uint16))
-    tensor = BufferTensorDesc(DataType.UINT16, [4])
-    desc = dml.ElementWiseBitShiftRightOperatorDesc(tensor, tensor, tensor)
-    execute(device, desc, [BufferBinding(a), BufferBinding(b)], BufferBinding(out))
-    assert out.read(dtype=np.uint16).tolist() == [1, 0xFFFF, 0, 0]
-
-
-def test_honours_strides_and_offsets() -> None:
-    device = dml.Device(ModelDriver())
-    buffer = device.create_buffer(64)
-    buffer.write(np.arange(64, dtype=np.uint8))
-    rows = BufferTensorDesc(DataType.UINT8, [2, 3])
-    columns = BufferTensorDesc(DataType.UINT8, [2, 3], [1, 3])
-    desc = dml.ElementWiseBitNotOperatorDesc(rows, columns)
-    execute(device, desc, [BufferBinding(buffer, 0, 8)], BufferBinding(buffer, 16, 12))
-    want = np.arange(64)
-    want[[16, 19, 22, 17, 20, 23]] = 255 - np.arange(6)
-    assert buffer.read().tolist() == want.tolist()
-
-
-def test_owned_inputs_are_copied_when_the_operator_is_initialized() -> None:
-    driver = ModelDriver()
-    device = dml.Device(driver)
-    a, b, out = (device.create_buffer(20) for _ in range(3))
-    a.write(np.array([1, 2, 3, 4], dtype=np.uint8))
-    b.write(np.array([255, 255, 0, 0], dtype=np.uint8), offset=16)
-    tensor = BufferTensorDesc(DataType.UINT8, [4])
-    owned = BufferTensorDesc(DataType.UINT8, [4], flags=TensorFlags.OWNED_BY_DML)
-    desc = dml.ElementWiseBitXorOperatorDesc(tensor, owned, tensor)
-    operator = device.compile_operator(device.create_operator(desc))
-    initializer = device.create_operator_initializer([operator])
-    assert initializer.binding_properties.required_descriptor_count == 1
-    table = device.create_binding_table(initializer)
-    table.bind_inputs([[None, BufferBinding(b, 16)]])
-    recorder, commands = device.create_command_recorder(), device.create_command_list()
-    recorder.record_dispatch(commands, initializer, table)
-    device.execute(commands)
-    b.write(np.zeros(20, dtype=np.uint8))  # the buffer belongs to the program again
-    b.close()
-    commands.reset()
-    table.reset(operator)
-    table.bind_inputs([BufferBinding(a), None])
-    table.bind_outputs([BufferBinding(out)])
-    recorder.record_dispatch(commands, operator, table)
-    device.execute(commands)
-    assert out.read(4).tolist() == [254, 253, 3, 4]
-    device.close()
-    assert driver.allocator.pieces == 0
+    assert device.run(desc(*[tensor] * len(inputs), tensor), inputs).tolist() == result
 
 
 @pytest.mark.parametrize("volatile", [False, True])
 def test_bindings_are_read_when_recorded_or_if_volatile_when_executed(volatile: bool) -> None:
-    device = dml.Device(ModelDriver())
-    a, b, out = (device.create_buffer(4) for _ in range(3))
-    a.write(np.full(4, 1, np.uint8))
-    b.write(np.full(4, 2, np.uint8))
-    tensor = BufferTensorDesc(DataType.UINT8, [4])
     flags = ExecutionFlags.DESCRIPTORS_VOLATILE if volatile else ExecutionFlags.NONE
-    desc = dml.ElementWiseBitNotOperatorDesc(tensor, tensor)
-    operator = device.compile_operator(device.create_operator(desc), flags)
-    initializer = device.create_operator_initializer([operator])
-    recorder, commands = device.create_command_recorder(), device.create_command_list()
-    recorder.record_dispatch(commands, initializer, device.create_binding_table(initializer))
-    table = device.create_binding_table(operator)
-    table.bind_inputs([BufferBinding(a)])
-    table.bind_outputs([BufferBinding(out)])
-    recorder.record_dispatch(commands, operator, table)
-    table.bind_inputs([BufferBinding(b)])
-    device.execute(commands)
-    assert out.read().tolist() == [253 if volatile else 254] * 4
+    bench = Bench(NOT(U8, U8), flags)
+    bench.buffer.write(np.repeat(np.uint8([1, 2]), 16))
+    bench.table.bind_inputs([bench.at(0)])
+    bench.table.bind_outputs([bench.at(32)])
+    bench.record()
+    bench.table.bind_inputs([bench.at(16)])
+    bench.device.execute(bench.commands)
+    assert bench.buffer.read(4, 32).tolist() == [253 if volatile else 254] * 4
 
 
 def test_a_list_may_be_executed_again_and_several_at_once() -> None:
-    driver = ModelDriver()
-    device = dml.Device(driver)
-    buffer = device.create_buffer(4)
-    buffer.write(np.zeros(4, dtype=np.uint8))
-    tensor = BufferTensorDesc(DataType.UINT8, [4])
-    desc = dml.ElementWiseBitNotOperatorDesc(tensor, tensor)
-    operator = device.compile_operator(device.create_operator(desc))
-    initializer = device.create_operator_initializer([operator])
-    recorder = device.create_command_recorder()
-    first, second = device.create_command_list(), device.create_command_list()
-    recorder.record_dispatch(first, initializer, device.create_binding_table(initializer))
-    table = device.create_binding_table(operator)
-    table.bind_inputs([BufferBinding(buffer)])
-    table.bind_outputs([BufferBinding(buffer)])
-    recorder.record_dispatch(second, operator, table)
+    bench = Bench(NOT(U8, U8), initialize=False)
+    bench.buffer.write(np.zeros(4, dtype=np.uint8))
+    first, second = bench.device.create_command_list(), bench.commands
+    initializer = bench.device.create_operator_initializer([bench.operator])
+    table = bench.device.create_binding_table(initializer)
+    bench.recorder.record_dispatch(first, initializer, table)
+    bench.table.bind_inputs([bench.at(0)])
+    bench.table.bind_outputs([bench.at(0)])
+    bench.record()
     assert (len(first), len(second)) == (1, 1)
-    device.execute(first, second)
-    assert buffer.read().tolist() == [255] * 4
-    device.execute(second)
-    assert buffer.read().tolist() == [0] * 4
+    bench.device.execute(first, second)
+    assert bench.buffer.read(4).tolist() == [255] * 4
+    bench.device.execute(second)
+    assert bench.buffer.read(4).tolist() == [0] * 4
 
 
 def test_an_initializer_can_be_reset_to_other_operators() -> None:
     device = dml.Device(ModelDriver())
-    tensor = BufferTensorDesc(DataType.UINT8, [4])
-    desc = dml.ElementWiseBitNotOperatorDesc(tensor, tensor)
-    first, second = (device.compile_operator(device.create_operator(desc)) for _ in range(2))
+    operator = device.create_operator(NOT(U8, U8))
+    first, second = (device.compile_operator(operator) for _ in range(2))
     initializer = device.create_operator_initializer([first])
     initializer.reset([second])
     recorder, commands = device.create_command_recorder(), device.create_command_list()
@@ -257,8 +174,7 @@ def test_reports_the_highest_level_asked_for() -> None:
 
 def test_objects_of_another_device_are_refused() -> None:
     one, other = dml.Device(ModelDriver()), dml.Device(ModelDriver())
-    tensor = BufferTensorDesc(DataType.UINT8, [4])
-    operator = one.create_operator(dml.ElementWiseBitNotOperatorDesc(tensor, tensor))
+    operator = one.create_operator(NOT(U8, U8))
     compiled = one.compile_operator(operator)
     for action in (
         lambda: other.compile_operator(operator),

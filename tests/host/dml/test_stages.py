@@ -114,6 +114,7 @@ def test_owned_inputs_are_copied_after_the_dispatches_before_the_initializer() -
     bench.record()
     xor = bench.device.compile_operator(bench.device.create_operator(XOR(U8, OWNED, U8)))
     initializer = bench.device.create_operator_initializer([xor])
+    assert initializer.binding_properties.required_descriptor_count == 1
     table = bench.device.create_binding_table(initializer)
     table.bind_inputs([[None, bench.at(16)]])
     bench.recorder.record_dispatch(bench.commands, initializer, table)
