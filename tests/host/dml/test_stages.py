@@ -8,9 +8,7 @@ from support.host.dml_bench import NOT, U8, XOR, Bench
 
 def test_operators_are_initialized_before_they_are_executed() -> None:
     bench = Bench(NOT(U8, U8), initialize=False)
-    bench.table.bind_inputs([bench.at(0)])
-    bench.table.bind_outputs([bench.at(16)])
-    bench.record()
+    bench.record_dispatch(bench.operator, bench.at(0), bench.at(16))
     bench.refuse(
         lambda: bench.device.execute(bench.commands),
         "DML_OPERATOR_ELEMENT_WISE_BIT_NOT",
@@ -33,9 +31,7 @@ def test_operators_are_initialized_once() -> None:
 def test_two_initializers_of_one_operator_are_found() -> None:
     bench = Bench(NOT(U8, U8), initialize=False)
     for _ in range(2):
-        initializer = bench.device.create_operator_initializer([bench.operator])
-        table = bench.device.create_binding_table(initializer)
-        bench.recorder.record_dispatch(bench.commands, initializer, table)
+        bench.record_initialization(bench.operator)
     bench.refuse(
         lambda: bench.device.execute(bench.commands),
         "DML_OPERATOR_ELEMENT_WISE_BIT_NOT",
@@ -48,7 +44,7 @@ def test_two_initializers_of_one_operator_are_found() -> None:
 
 def test_a_table_serves_its_dispatchable_alone() -> None:
     bench = Bench(NOT(U8, U8))
-    other = bench.device.compile_operator(bench.device.create_operator(NOT(U8, U8)))
+    other = bench.compile(NOT(U8, U8))
     bench.refuse(
         lambda: bench.recorder.record_dispatch(bench.commands, other, bench.table),
         "RecordDispatch",
@@ -77,7 +73,7 @@ def test_one_bad_dispatch_stops_the_whole_list_before_it_starts() -> None:
 def test_a_table_that_was_reset_is_no_longer_the_volatile_bindings_of_a_dispatch() -> None:
     bench = Bench(NOT(U8, U8), ExecutionFlags.DESCRIPTORS_VOLATILE)
     bench.record()
-    other = bench.device.compile_operator(bench.device.create_operator(XOR(U8, U8, U8)))
+    other = bench.compile(XOR(U8, U8, U8))
     bench.table.reset(other)
     bench.table.bind_inputs([bench.at(0), bench.at(16)])
     bench.table.bind_outputs([bench.at(32)])
@@ -109,19 +105,10 @@ def test_owned_inputs_are_not_bound_when_the_operator_is_executed() -> None:
 def test_owned_inputs_are_copied_after_the_dispatches_before_the_initializer() -> None:
     bench = Bench(NOT(U8, U8))
     bench.buffer.write(np.arange(256, dtype=np.uint8))
-    bench.table.bind_inputs([bench.at(0)])
-    bench.table.bind_outputs([bench.at(16)])
-    bench.record()
-    xor = bench.device.compile_operator(bench.device.create_operator(XOR(U8, OWNED, U8)))
-    initializer = bench.device.create_operator_initializer([xor])
-    assert initializer.binding_properties.required_descriptor_count == 1
-    table = bench.device.create_binding_table(initializer)
-    table.bind_inputs([[None, bench.at(16)]])
-    bench.recorder.record_dispatch(bench.commands, initializer, table)
-    table = bench.device.create_binding_table(xor)
-    table.bind_inputs([bench.at(32), None])
-    table.bind_outputs([bench.at(48)])
-    bench.recorder.record_dispatch(bench.commands, xor, table)
+    bench.record_dispatch(bench.operator, bench.at(0), bench.at(16))
+    xor = bench.compile(XOR(U8, OWNED, U8))
+    bench.record_initialization(xor, None, bench.at(16))
+    bench.record_dispatch(xor, bench.at(32), None, bench.at(48))
     bench.device.execute(bench.commands)
     written = np.arange(32, 48) ^ (255 - np.arange(16))
     assert np.array_equal(bench.buffer.read(16, 48), written.astype(np.uint8))
@@ -129,17 +116,12 @@ def test_owned_inputs_are_copied_after_the_dispatches_before_the_initializer() -
 
 def test_owned_inputs_go_with_their_device() -> None:
     bench = Bench(XOR(U8, OWNED, U8), initialize=False)
-    initializer = bench.device.create_operator_initializer([bench.operator])
-    table = bench.device.create_binding_table(initializer)
-    table.bind_inputs([[None, bench.at(16)]])
-    bench.recorder.record_dispatch(bench.commands, initializer, table)
+    bench.record_initialization(bench.operator, None, bench.at(16))
     bench.device.execute(bench.commands)
     bench.commands.reset()
     bench.device.close()
     bench.buffer = bench.device.create_buffer(256)
-    bench.table.bind_inputs([bench.at(0), None])
-    bench.table.bind_outputs([bench.at(32)])
-    bench.record()
+    bench.record_dispatch(bench.operator, bench.at(0), None, bench.at(32))
     bench.refuse(
         lambda: bench.device.execute(bench.commands),
         "RecordDispatch",
@@ -163,6 +145,7 @@ def test_owned_inputs_are_bound_when_the_operator_is_initialized() -> None:
 def test_other_inputs_are_not_bound_when_the_operator_is_initialized() -> None:
     bench = Bench(XOR(U8, OWNED, U8), initialize=False)
     initializer = bench.device.create_operator_initializer([bench.operator])
+    assert initializer.binding_properties.required_descriptor_count == 1
     table = bench.device.create_binding_table(initializer)
     bench.refuse(
         lambda: table.bind_inputs([[bench.at(0), bench.at(16)]]),

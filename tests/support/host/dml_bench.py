@@ -32,7 +32,7 @@ class Bench:
         self.driver = ModelDriver(**changes)
         self.model = self.driver.model
         self.device = dml.Device(self.driver)
-        self.operator = self.device.compile_operator(self.device.create_operator(desc), flags)
+        self.operator = self.compile(desc, flags)
         self.recorder = self.device.create_command_recorder()
         self.commands = self.device.create_command_list()
         if initialize:
@@ -41,11 +41,32 @@ class Bench:
         self.buffer = self.device.create_buffer(256)
 
     def initialize(self) -> None:
-        initializer = self.device.create_operator_initializer([self.operator])
-        table = self.device.create_binding_table(initializer)
-        self.recorder.record_dispatch(self.commands, initializer, table)
+        self.record_initialization(self.operator)
         self.device.execute(self.commands)
         self.commands.reset()
+
+    def compile(
+        self, desc: dml.OperatorDesc, flags: ExecutionFlags = ExecutionFlags.NONE
+    ) -> dml.CompiledOperator:
+        return self.device.compile_operator(self.device.create_operator(desc), flags)
+
+    def record_initialization(
+        self, operator: dml.CompiledOperator, *bindings: BufferBinding | None
+    ) -> None:
+        """Record that ``operator`` is initialised with ``bindings`` of its inputs."""
+        initializer = self.device.create_operator_initializer([operator])
+        table = self.device.create_binding_table(initializer)
+        table.bind_inputs([bindings])
+        self.recorder.record_dispatch(self.commands, initializer, table)
+
+    def record_dispatch(
+        self, operator: dml.CompiledOperator, *bindings: BufferBinding | None
+    ) -> None:
+        """Record a dispatch of ``operator``; the last binding is the output's."""
+        table = self.device.create_binding_table(operator)
+        table.bind_inputs(bindings[:-1])
+        table.bind_outputs(bindings[-1:])
+        self.recorder.record_dispatch(self.commands, operator, table)
 
     def at(self, offset: int, size: int | None = 16) -> BufferBinding:
         return BufferBinding(self.buffer, offset, size)
@@ -65,10 +86,16 @@ class Bench:
         before = list(self.model.calls)
         with pytest.raises(dml.DmlError) as caught:
             action()
-        error = caught.value
-        assert (error.tensor, error.field, error.value) == (tensor, field, value)
-        assert error.hresult == hresult
-        assert expected in error.expected
-        for part in (hresult, tensor, field, str(value)):
-            assert part in str(error)
+        expect_error(caught.value, tensor, field, value, expected, hresult)
         assert self.model.calls == before
+
+
+def expect_error(
+    error: dml.DmlError, tensor: str, field: str, value: object, expected: str, hresult: str
+) -> None:
+    """That an error says all this, and that its message does."""
+    assert (error.tensor, error.field, error.value) == (tensor, field, value)
+    assert error.hresult == hresult
+    assert expected in error.expected
+    for part in (hresult, tensor, field, str(value)):
+        assert part in str(error)

@@ -8,6 +8,7 @@ import pytest
 from bitlane import dml
 from bitlane.dml import BufferTensorDesc, DataType, FeatureLevel
 from bitlane.dml.operators import OperatorDesc
+from support.host.dml_bench import expect_error
 from support.host.model_driver import ModelDriver
 
 UNARY = [dml.ElementWiseBitNotOperatorDesc, dml.ElementWiseBitCountOperatorDesc]
@@ -43,12 +44,7 @@ def refuse(
     driver = driver or ModelDriver()
     with pytest.raises(dml.DmlError) as caught:
         dml.Device(driver, level).create_operator(desc)
-    error = caught.value
-    assert (error.tensor, error.field, error.value) == (tensor, field, value)
-    assert error.hresult == hresult
-    assert expected in error.expected
-    for part in (hresult, tensor, field, str(value)):
-        assert part in str(error)
+    expect_error(caught.value, tensor, field, value, expected, hresult)
     assert driver.model.calls == []
     assert driver.allocator.pieces == 0
 
