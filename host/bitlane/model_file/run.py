@@ -5,10 +5,8 @@ from time import perf_counter
 
 import numpy as np
 
-from ..dml import Buffer
-from ..dml.buffer import PIECE
 from .golden import Golden
-from .model import Dispatch, Print, Values, WriteFile
+from .model import Dispatch, Print, WriteFile
 from .output import write_resource
 from .prepare import PreparedModel
 from .values import print_flat, print_verbose
@@ -35,7 +33,10 @@ def run(
     """
     model = prepared.model
     for name, resource in model.resources.items():
-        _fill(prepared.buffers[name], resource.values)
+        buffer, values = prepared.buffers[name], resource.values
+        buffer.write(values.data())
+        rest = buffer.size_in_bytes - values.size
+        buffer.write(np.broadcast_to(np.uint8(0), rest), values.size)
     prepared.device.execute(prepared.initialization)
     golden = Golden(model) if check else None
     jobs = _Jobs(prepared, write_line, golden, read_cycles)
@@ -101,15 +102,6 @@ class _Jobs:
         """The name of the resource that a dispatch writes."""
         desc = self._prepared.model.dispatchables[command.dispatchable].desc
         return command.bindings[desc.outputs[0][0]].resource
-
-
-def _fill(buffer: Buffer, values: Values) -> None:
-    """Write the initial values, and zeros to the end of the buffer."""
-    buffer.write(values.data())
-    rest = buffer.size_in_bytes - values.size
-    zeros = np.zeros(min(rest, PIECE), np.uint8)
-    for start in range(values.size, buffer.size_in_bytes, PIECE):
-        buffer.write(zeros[: buffer.size_in_bytes - start], start)
 
 
 def _print(prepared: PreparedModel, command: Print) -> str:
