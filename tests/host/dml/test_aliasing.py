@@ -19,18 +19,14 @@ from support.host.dml_bench import COUNT, NOT, SHIFT_LEFT, SHIFT_RIGHT, U8, XOR,
 )
 def test_disjoint_or_identical_ranges_are_fine(inputs: tuple[int, int], output: int) -> None:
     bench = Bench(XOR(U8, U8, U8))
-    bench.table.bind_inputs([bench.at(offset) for offset in inputs])
-    bench.table.bind_outputs([bench.at(output)])
-    bench.record()
+    bench.dispatch(*[bench.at(offset) for offset in inputs], bench.at(output))
     bench.device.execute(bench.commands)
     assert bench.model.calls == ["XOR"]
 
 
 def test_inputs_may_overlap_each_other_in_part() -> None:
     bench = Bench(XOR(U8, U8, U8))
-    bench.table.bind_inputs([bench.at(0, 32), bench.at(16, 32)])
-    bench.table.bind_outputs([bench.at(48)])
-    bench.record()
+    bench.dispatch(bench.at(0, 32), bench.at(16, 32), bench.at(48))
 
 
 @pytest.mark.parametrize(
@@ -51,14 +47,12 @@ def test_partial_overlap_is_never_allowed(
     bench.table.bind_inputs([bench.at(*a), bench.at(*b)])
     bench.table.bind_outputs([bench.at(*output)])
     shown = f"bytes {output[0]} to {output[0] + output[1] - 1}"
-    bench.refuse(bench.record, "OutputTensor", "Buffer", shown, f"the same bytes as {name}")
+    bench.refuse(bench.record, f"OutputTensor.Buffer is {shown}", f"the same bytes as {name}")
 
 
 def test_the_same_offsets_of_different_buffers_do_not_overlap() -> None:
     bench = Bench(COUNT(U8, U8))
-    bench.table.bind_inputs([bench.at(0)])
-    bench.table.bind_outputs([BufferBinding(bench.device.create_buffer(16))])
-    bench.record()
+    bench.dispatch(bench.at(0), BufferBinding(bench.device.create_buffer(16)))
 
 
 def test_count_does_not_work_in_place() -> None:
@@ -66,7 +60,7 @@ def test_count_does_not_work_in_place() -> None:
     bench.table.bind_inputs([bench.at(0)])
     bench.table.bind_outputs([bench.at(0)])
     bench.refuse(
-        bench.record, "OutputTensor", "Buffer", "bytes 0 to 15", "BIT_COUNT does not work in place"
+        bench.record, "OutputTensor.Buffer is bytes 0 to 15", "BIT_COUNT does not work in place"
     )
 
 
@@ -76,9 +70,7 @@ def test_shifts_work_in_place_of_one_input(
     kind: type[SHIFT_LEFT] | type[SHIFT_RIGHT], inputs: tuple[int, int]
 ) -> None:
     bench = Bench(kind(U8, U8, U8))
-    bench.table.bind_inputs([bench.at(offset) for offset in inputs])
-    bench.table.bind_outputs([bench.at(0)])
-    bench.record()
+    bench.dispatch(*[bench.at(offset) for offset in inputs], bench.at(0))
 
 
 @pytest.mark.parametrize("kind", [SHIFT_LEFT, SHIFT_RIGHT])
@@ -87,7 +79,7 @@ def test_shifts_do_not_work_in_place_of_both(kind: type[SHIFT_LEFT] | type[SHIFT
     bench.table.bind_inputs([bench.at(0), bench.at(0)])
     bench.table.bind_outputs([bench.at(0)])
     shown = "in place of ATensor and BTensor"
-    bench.refuse(bench.record, "OutputTensor", "Buffer", shown, "one input at most")
+    bench.refuse(bench.record, f"OutputTensor.Buffer is {shown}", "one input at most")
 
 
 def test_in_place_needs_equal_strides() -> None:
@@ -96,16 +88,14 @@ def test_in_place_needs_equal_strides() -> None:
     bench = Bench(NOT(rows, columns))
     bench.table.bind_inputs([bench.at(0)])
     bench.table.bind_outputs([bench.at(0)])
-    bench.refuse(bench.record, "OutputTensor", "Strides", [1, 4], "[4, 1], as in InputTensor")
+    bench.refuse(bench.record, "OutputTensor.Strides is [1, 4]", "[4, 1], as in InputTensor")
 
 
 def test_in_place_takes_packed_strides_written_out() -> None:
     implied = BufferTensorDesc(DataType.UINT8, [1, 4, 4])
     written = BufferTensorDesc(DataType.UINT8, [1, 4, 4], [99, 4, 1])
     bench = Bench(NOT(implied, written))
-    bench.table.bind_inputs([bench.at(0)])
-    bench.table.bind_outputs([bench.at(0)])
-    bench.record()
+    bench.dispatch(bench.at(0), bench.at(0))
 
 
 def test_in_place_needs_equal_total_sizes() -> None:
@@ -113,16 +103,12 @@ def test_in_place_needs_equal_total_sizes() -> None:
     bench = Bench(NOT(U8, larger))
     bench.table.bind_inputs([bench.at(0, 32)])
     bench.table.bind_outputs([bench.at(0, 32)])
-    bench.refuse(
-        bench.record, "OutputTensor", "TotalTensorSizeInBytes", 32, "16, as in InputTensor"
-    )
+    bench.refuse(bench.record, "OutputTensor.TotalTensorSizeInBytes is 32", "16, as in InputTensor")
 
 
 def test_a_table_can_be_bound_anew_without_a_false_alarm() -> None:
     bench = Bench(COUNT(U8, U8))
-    bench.table.bind_inputs([bench.at(0)])
-    bench.table.bind_outputs([bench.at(16)])
-    bench.record()
+    bench.dispatch(bench.at(0), bench.at(16))
     bench.table.bind_inputs([bench.at(16)])  # for a moment, input and output are the same
     bench.table.bind_outputs([bench.at(0)])
     bench.record()

@@ -55,7 +55,7 @@ def test_each_level_takes_the_types_of_its_table(
     if data_type in allowed:
         create(desc, level)
     else:
-        refuse(desc, first(kind), "DataType", data_type.name, "one of ", level)
+        refuse(desc, f"{first(kind)}.DataType is {data_type.name}", "one of ", level)
 
 
 @pytest.mark.parametrize("level", [FeatureLevel.LEVEL_3_0, FeatureLevel.LEVEL_4_1])
@@ -65,7 +65,7 @@ def test_count_gives_uint8_or_uint32(data_type: DataType, level: FeatureLevel) -
     if data_type in (DataType.UINT8, DataType.UINT32):
         create(desc, level)
     else:
-        refuse(desc, "OutputTensor", "DataType", data_type.name, "one of UINT32, UINT8", level)
+        refuse(desc, f"OutputTensor.DataType is {data_type.name}", "one of UINT32, UINT8", level)
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -75,13 +75,13 @@ def test_the_first_levels_have_no_bit_operator(
 ) -> None:
     needed = "2_1" if kind in SHIFTS else "3_0"
     name = str(kind.operator_type)
-    refuse(of(kind, U8), name, "FeatureLevel", level, f"level {needed} or above", level)
+    refuse(of(kind, U8), f"{name}.FeatureLevel is {level}", f"level {needed} or above", level)
 
 
 @pytest.mark.parametrize("kind", [*UNARY, *LOGIC])
 def test_level_2_1_has_the_shifts_alone(kind: type[OperatorDesc]) -> None:
     level = FeatureLevel.LEVEL_2_1
-    refuse(of(kind, U8), str(kind.operator_type), "FeatureLevel", level, "3_0", level)
+    refuse(of(kind, U8), f"{kind.operator_type!s}.FeatureLevel is {level}", "3_0", level)
 
 
 @pytest.mark.parametrize("kind", SHIFTS)
@@ -92,7 +92,7 @@ def test_level_2_1_shifts_in_four_dimensions(kind: type[OperatorDesc], rank: int
     if rank == 4:
         create(desc, level)
     else:
-        refuse(desc, "ATensor", "DimensionCount", rank, "4 for ", level)
+        refuse(desc, f"ATensor.DimensionCount is {rank}", "4 for ", level)
 
 
 @pytest.mark.parametrize("level", [FeatureLevel.LEVEL_3_0, FeatureLevel.LEVEL_4_1])
@@ -105,12 +105,12 @@ def test_later_levels_take_one_to_eight_dimensions(
     if 1 <= rank <= 8:
         create(desc, level)
     else:
-        refuse(desc, first(kind), "DimensionCount", rank, "1 to 8", level)
+        refuse(desc, f"{first(kind)}.DimensionCount is {rank}", "1 to 8", level)
 
 
 def test_unknown_is_no_data_type() -> None:
     desc = of(dml.ElementWiseBitNotOperatorDesc, BufferTensorDesc(DataType.UNKNOWN, [1]))
-    refuse(desc, "InputTensor", "DataType", "UNKNOWN", "one of FLOAT32")
+    refuse(desc, "InputTensor.DataType is UNKNOWN", "one of FLOAT32")
 
 
 # --- What the circuit lacks -------------------------------------------------------------------
@@ -121,9 +121,7 @@ def test_refuses_operators_that_the_circuit_lacks(kind: type[OperatorDesc]) -> N
     driver = ModelDriver(ops=frozenset(Op) - {kind.op})
     refuse(
         of(kind, U8),
-        str(kind.operator_type),
-        "Type",
-        kind.op.name,
+        f"{kind.operator_type!s}.Type is {kind.op.name}",
         "an operation that this device was built with: ",
         hresult="DXGI_ERROR_UNSUPPORTED",
         driver=driver,
@@ -135,9 +133,7 @@ def test_refuses_widths_that_the_circuit_lacks(kind: type[OperatorDesc]) -> None
     driver = ModelDriver(lanes=frozenset({Lane.BITS_8, Lane.BITS_32}))
     refuse(
         of(kind, BufferTensorDesc(DataType.UINT64, [2])),
-        first(kind),
-        "DataType",
-        "UINT64",
+        f"{first(kind)}.DataType is UINT64",
         "elements of 8, 32 bits",
         hresult="DXGI_ERROR_UNSUPPORTED",
         driver=driver,

@@ -71,31 +71,32 @@ class Bench:
     def at(self, offset: int, size: int | None = 16) -> BufferBinding:
         return BufferBinding(self.buffer, offset, size)
 
+    def dispatch(self, *bindings: BufferBinding | None) -> None:
+        """Record a dispatch of the bench's operator."""
+        self.record_dispatch(self.operator, *bindings)
+
     def record(self) -> None:
+        """The same with what the bench's table holds."""
         self.recorder.record_dispatch(self.commands, self.operator, self.table)
 
     def refuse(
         self,
         action: Callable[[], object],
-        tensor: str,
-        field: str,
-        value: object,
+        found: str,
         expected: str,
         hresult: str = REMOVED,
     ) -> None:
+        """That ``action`` is refused, and nothing executed."""
         before = list(self.model.calls)
         with pytest.raises(dml.DmlError) as caught:
             action()
-        expect_error(caught.value, tensor, field, value, expected, hresult)
+        expect_error(caught.value, found, expected, hresult)
         assert self.model.calls == before
 
 
-def expect_error(
-    error: dml.DmlError, tensor: str, field: str, value: object, expected: str, hresult: str
-) -> None:
-    """That an error says all this, and that its message does."""
-    assert (error.tensor, error.field, error.value) == (tensor, field, value)
+def expect_error(error: dml.DmlError, found: str, expected: str, hresult: str) -> None:
+    """That an error says what is wrong, ``found``, and what would be right, ``expected``."""
     assert error.hresult == hresult
+    assert f"{error.tensor}.{error.field} is {error.value}" == found
     assert expected in error.expected
-    for part in (hresult, tensor, field, str(value)):
-        assert part in str(error)
+    assert str(error) == f"{hresult}: {found}; expected {error.expected}"

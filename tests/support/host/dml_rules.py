@@ -33,9 +33,7 @@ def create(desc: OperatorDesc, level: FeatureLevel = FeatureLevel.LEVEL_4_1) -> 
 
 def refuse(
     desc: OperatorDesc,
-    tensor: str,
-    field: str,
-    value: object,
+    found: str,
     expected: str,
     level: FeatureLevel = FeatureLevel.LEVEL_4_1,
     hresult: str = "E_INVALIDARG",
@@ -44,7 +42,7 @@ def refuse(
     driver = driver or ModelDriver()
     with pytest.raises(dml.DmlError) as caught:
         dml.Device(driver, level).create_operator(desc)
-    expect_error(caught.value, tensor, field, value, expected, hresult)
+    expect_error(caught.value, found, expected, hresult)
     assert driver.model.calls == []
     assert driver.allocator.pieces == 0
 
