@@ -1,17 +1,17 @@
 """The link to a simulated device: ``sim``, ``sim:cxxrtl?width=128&latency=30``."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import parse_qsl
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.links.link import BytesLike, Link
+from bitlane.links.link import BytesLike, Link, as_bytes
+from bitlane.links.options import Options, read_options
 from bitlane.sizes import parse_size
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration
@@ -61,7 +61,7 @@ class SimulatorLink(Link):
         self._expect_open()
         words: list[tuple[int, int]] = []
         for address, data in writes:
-            content = _as_bytes(data)
+            content = as_bytes(data)
             if address >= CONTROL_BASE:
                 offsets = self._offsets(address, content.size)
                 words += zip(offsets, content.view("<u4").tolist(), strict=True)
@@ -127,11 +127,6 @@ class SimulatorLink(Link):
                 f" {configuration.memory_base:#x} to {configuration.memory_last:#x}"
             )
         return self.simulator.memory[start : start + size]
-
-
-def _as_bytes(data: BytesLike) -> NDArray[np.uint8]:
-    array = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 @contextmanager
@@ -209,7 +204,7 @@ def _file(text: str) -> str:
     return text
 
 
-_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
+_OPTIONS: Options = {
     "width": (_number, "bits in a beat: 32, 64, 128, 256 or 512 (default 64)"),
     "ports": (_number, "read ports, 1 or 2 (default 2)"),
     "memory": (parse_size, "bytes of memory, with KiB, MiB or GiB (default 1GiB)"),
@@ -240,17 +235,7 @@ def open_link(url: str) -> SimulatorLink:
         raise LinkError(
             f"device {url!r}: no evaluator {evaluator!r}; choose {' or '.join(EVALUATORS)}"
         )
-    values: dict[str, Any] = {}
-    for name, text in parse_qsl(query, keep_blank_values=True):
-        if name not in _OPTIONS:
-            raise LinkError(f"device {url!r}: no option {name!r}; choose {', '.join(_OPTIONS)}")
-        parse, meaning = _OPTIONS[name]
-        try:
-            values[name] = parse(text)
-        except ValueError:
-            raise LinkError(
-                f"device {url!r}: option {name} is {text!r}; expected {meaning}"
-            ) from None
+    values = read_options(url, query, _OPTIONS)
     names = {"width": "data_width", "ports": "read_ports", "memory": "memory_bytes"}
     names |= {name: name for name in ("loops", "slots", "ops", "modes", "lanes")}
     chosen = {field: values[name] for name, field in names.items() if name in values}

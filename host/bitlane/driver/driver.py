@@ -6,8 +6,9 @@ Knows addresses and commands. It never sees a data type, and never computes on d
 import gc
 from collections import deque
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from numbers import Real
+from threading import RLock
 from typing import Final
 
 import numpy as np
@@ -21,8 +22,8 @@ from ..links.link import BytesLike, Link
 from .allocator import Allocation, Allocator, OutOfDeviceMemory
 from .commands import Command
 from .control import Control
+from .fork import Elsewhere, refuse_in_children
 from .geometry import Geometry
-from .lock import DeviceLock
 from .queue import CommandQueue, Read, Words, Write
 
 __all__ = ["DEFAULT_TIMEOUT", "Driver"]
@@ -46,8 +47,9 @@ class Driver(Closing):
         self.link = link
         self._timeout = DEFAULT_TIMEOUT
         self.timeout = timeout
-        self.lock = DeviceLock(link.description)
+        self.lock: AbstractContextManager[object] = RLock()
         """Held during a call; who holds it makes other threads wait."""
+        refuse_in_children(self)
         self._control = Control(link)
         self._identify()
         self.geometry = Geometry.from_registers(
@@ -98,7 +100,7 @@ class Driver(Closing):
 
     def allocate(self, size: int) -> Allocation:
         """``size`` bytes of the device's memory. Raises ``OutOfDeviceMemory``."""
-        with self.lock.held:
+        with self.lock:
             try:
                 return self.allocator.allocate(size)
             except OutOfDeviceMemory:
@@ -112,7 +114,7 @@ class Driver(Closing):
 
     def free(self, buffer: Allocation) -> None:
         """Give memory back. Raises ``DeviceError`` if it is not allocated."""
-        with self.lock.held:
+        with self.lock:
             self._give_back(buffer)
 
     def _give_back(self, allocation: Allocation) -> None:
@@ -124,7 +126,7 @@ class Driver(Closing):
         size = _size(data)
         self._expect_inside(address, size)
         if size:
-            with self.lock.held:
+            with self.lock:
                 self.link.write(address, data)
 
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
@@ -132,7 +134,7 @@ class Driver(Closing):
         self._expect_inside(address, size)
         if size == 0:
             return np.empty(0, np.uint8)
-        with self.lock.held:
+        with self.lock:
             data = self.link.read(address, size)
         return self._whole(data, address, size)
 
@@ -148,7 +150,7 @@ class Driver(Closing):
         for address, size in reads:
             if address < CONTROL_BASE:
                 self._expect_inside(address, size)
-        with self.lock.held:
+        with self.lock:
             results = self.link.exchange(writes, reads)
         return [
             self._whole(data, address, size)
@@ -193,7 +195,7 @@ class Driver(Closing):
         DeviceTimeout
             No command retired within ``timeout`` seconds.
         """
-        with self.lock.held:
+        with self.lock:
             try:
                 return self._queue.run(
                     commands, self._timeout, before=before, meanwhile=meanwhile, reads=reads
@@ -208,27 +210,27 @@ class Driver(Closing):
 
         Raises ``DeviceTimeout`` if the device's bus does not drain.
         """
-        with self.lock.held:
+        with self.lock:
             self._queue.clear()
 
     def read_register(self, name: str) -> int:
         """A register by its name in ``abi.REGISTERS``. Raises ``KeyError``."""
-        with self.lock.held:
+        with self.lock:
             return self._control.read(name)
 
     def write_register(self, name: str, value: int) -> None:
         """Set a register by its name. Raises ``KeyError``."""
-        with self.lock.held:
+        with self.lock:
             self._control.write(name, value)
 
     def registers(self) -> dict[str, int]:
         """All registers that can be read, by name."""
-        with self.lock.held:
+        with self.lock:
             return self._control.registers()
 
     def counters(self) -> dict[str, int]:
         """The performance counters by name, since ``clear_counters``; 0 if there are none."""
-        with self.lock.held:
+        with self.lock:
             return self._control.counters()
 
     def clear_counters(self) -> None:
@@ -237,7 +239,7 @@ class Driver(Closing):
 
     def close(self) -> None:
         """Close the link. May be called again, and in a process that was forked meanwhile."""
-        with nullcontext() if self.lock.elsewhere else self.lock.held:
+        with nullcontext() if isinstance(self.lock, Elsewhere) else self.lock:
             self._closed = True
             self.link.close()
 

@@ -71,7 +71,7 @@ def compute(
         arithmetic,
         driver.geometry,
     )
-    with driver.lock.held:
+    with driver.lock:
         if call.size <= driver.allocator.largest() and call.line_bytes <= _at_most(driver, call):
             data = _at_once(driver, call, inputs)
             if target.out is None:

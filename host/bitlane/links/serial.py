@@ -3,16 +3,15 @@
 The only place that imports pyserial, and only when a port is to be opened.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from errno import EACCES, EAGAIN, EBUSY, ENODEV, ENOENT, ENXIO, EPERM
 from math import isfinite
 from typing import Any, Final
-from urllib.parse import parse_qsl
 
 from bitlane.errors import LinkError
 from bitlane_rtl.abi.frames import DEFAULT_BAUD
 
+from .options import Options, read_options
 from .serial_link import DEFAULT_TIMEOUT, Port, SerialLink
 
 __all__ = ["Port", "SerialLink", "open_link"]
@@ -32,16 +31,7 @@ def open_link(url: str) -> SerialLink:
     if not path:
         raise LinkError(f"device {url!r}: no port; expected serial:PORT; {_ports()}")
     values: dict[str, Any] = {"baud": DEFAULT_BAUD, "timeout": DEFAULT_TIMEOUT}
-    for name, text in parse_qsl(query, keep_blank_values=True):
-        if name not in _OPTIONS:
-            raise LinkError(f"device {url!r}: no option {name!r}; choose {', '.join(_OPTIONS)}")
-        parse, meaning = _OPTIONS[name]
-        try:
-            values[name] = parse(text)
-        except ValueError:
-            raise LinkError(
-                f"device {url!r}: option {name} is {text!r}; expected {meaning}"
-            ) from None
+    values |= read_options(url, query, _OPTIONS)
     port = _open_port(url, path, values["baud"], values["timeout"])
     return SerialLink(
         port,
@@ -113,7 +103,7 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-_OPTIONS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
+_OPTIONS: Final[Options] = {
     "baud": (_baud, f"bits a second, a whole number (default {DEFAULT_BAUD})"),
     "timeout": (_seconds, f"seconds of silence, more than 0 (default {DEFAULT_TIMEOUT:g})"),
 }

@@ -14,7 +14,7 @@ from bitlane_rtl.abi import Op
 from .. import reference
 from ..driver.commands import Command
 from ..jobs.lowering import View, lower
-from .session import CheckFailed, Session
+from .session import Session, expect_equal
 
 __all__ = ["Arena", "Place", "Tensor"]
 
@@ -70,11 +70,24 @@ class Arena:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._base = session.place_region()
-        self.memory = session.random.integers(0, 256, session.region_bytes, np.uint8)
+        self.done = 0
+        """Jobs that have been right."""
+        self._renew()
+
+    def _renew(self) -> None:
+        self._base = self._session.place_region()
+        self.memory = self._session.random.integers(0, 256, self._session.region_bytes, np.uint8)
         """What the device's memory holds before the first job; inputs may be set in it."""
         self._end = 0
         self._jobs: list[_Job] = []
+
+    def make_room(self, tensors: Sequence[Tensor]) -> list[Place] | None:
+        """``place``, if need be after all jobs have been run. Raises as ``run`` does."""
+        places = self.place(tensors)
+        if places is None and self._jobs:
+            self.run()
+            places = self.place(tensors)
+        return places
 
     def place(self, tensors: Sequence[Tensor]) -> list[Place] | None:
         """Room for all of ``tensors``, one behind the other; None if it is not there."""
@@ -107,8 +120,8 @@ class Arena:
         """Have ``y`` computed; ``name`` tells people which job it is."""
         self._jobs.append(_Job(op, a, b, y, saturate, arithmetic, name))
 
-    def run(self, *, together: bool = False) -> int:
-        """Execute all jobs; how many. Raises ``CheckFailed``, and what the driver raises.
+    def run(self, *, together: bool = False) -> None:
+        """Execute all jobs, and forget them. Raises ``CheckFailed``, and what the driver raises.
 
         ``together``: as one, in which no command waits for another but the first.
         """
@@ -132,10 +145,9 @@ class Arena:
                 count_dtype=target.dtype,
             ).view(target.dtype)
         got = driver.read(self._base, want.size)
-        different = np.flatnonzero(got != want)
-        if different.size:
-            raise CheckFailed(self._describe(int(different[0]), different.size, got, want))
-        return len(self._jobs)
+        expect_equal(got, want, self._base, self._where)
+        self.done += len(self._jobs)
+        self._renew()
 
     def _commands(self, job: _Job) -> Iterator[Command]:
         return lower(
@@ -152,9 +164,7 @@ class Arena:
     def _view(self, place: Place) -> View:
         return View(self._base + place.offset, place.strides, place.itemsize)
 
-    def _describe(
-        self, first: int, count: int, got: NDArray[np.uint8], want: NDArray[np.uint8]
-    ) -> str:
+    def _where(self, first: int) -> str:
         where = f"beside the output of {self._jobs[0].name}" if self._jobs else "in the memory"
         for job in self._jobs:
             low, high = job.y.first_and_last()
@@ -163,7 +173,4 @@ class Arena:
                 where = f"{'in' if inside else 'beside'} the output of {job.name}"
                 if inside:
                     break
-        return (
-            f"{count} of {want.size} bytes are wrong, first at {self._base + first:#x}, {where}:"
-            f" {got[first]:#04x}, expected {want[first]:#04x}"
-        )
+        return where

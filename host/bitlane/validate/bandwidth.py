@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from .session import CheckFailed, Session
+from .session import Session, expect_equal
 
 __all__ = ["check_bandwidth"]
 
@@ -15,6 +15,8 @@ _FIRST: Final = 4096
 _MOST: Final = 16 << 20
 _SECONDS: Final = 0.5
 """How long a measurement is to take, about; an eighth of it with ``quick``."""
+
+_BACK: Final = "as they came back"
 
 
 def check_bandwidth(session: Session) -> str:
@@ -33,12 +35,12 @@ def check_bandwidth(session: Session) -> str:
     session.progress(0.5)
     results = []
     down = _seconds(lambda: results.append(driver.read(base, size)))
-    _expect(session, results.pop(), content, base)
+    expect_equal(results.pop(), content, base, _BACK)
     other = session.random.integers(0, 256, size, np.uint8)
     second = base + half
     both = _seconds(lambda: results.append(driver.exchange([(second, other)], [(base, size)])[0]))
-    _expect(session, results.pop(), content, base)
-    _expect(session, driver.read(second, size), other, second)
+    expect_equal(results.pop(), content, base, _BACK)
+    expect_equal(driver.read(second, size), other, second, _BACK)
     return (
         f"{size / up:,.0f} bytes/s up, {size / down:,.0f} down,"
         f" {size / both:,.0f} each way at once ({size:,} bytes)"
@@ -49,15 +51,3 @@ def _seconds(call: Callable[[], object]) -> float:
     start = perf_counter()
     call()
     return max(perf_counter() - start, 1e-9)
-
-
-def _expect(
-    session: Session, got: np.ndarray[tuple[int], np.dtype[np.uint8]], want: np.ndarray, base: int
-) -> None:
-    different = np.flatnonzero(got != want)
-    if different.size:
-        first = int(different[0])
-        raise CheckFailed(
-            f"{different.size} of {want.size} bytes came back wrong, first at {base + first:#x}:"
-            f" {got[first]:#04x}, expected {want[first]:#04x}"
-        )

@@ -26,7 +26,7 @@ def check_dma(session: Session) -> str:
         # As many as 16 x 16, spread over the beat.
         chosen = session.random.choice(len(offsets), 256, replace=False)
         offsets = [offsets[index] for index in sorted(chosen.tolist())]
-    arena, waiting, done, lengths = Arena(session), 0, 0, set()
+    arena, lengths = Arena(session), set()
     for number, (from_a, to_y) in enumerate(offsets):
         count = int(session.random.integers(1, 5 * beat // item + 1))
         tensors = [
@@ -34,21 +34,15 @@ def check_dma(session: Session) -> str:
             *[Tensor((count,), (item,), item, 64, beat - 1 - from_a)] * op.reads_b,
             Tensor((count,), (out,), out, 64, to_y - to_y % out),
         ]
-        places = arena.place(tensors)
-        if places is None and waiting:
-            done += arena.run()
-            arena, waiting = Arena(session), 0
-            places = arena.place(tensors)
-        if places is None:
+        if (places := arena.make_room(tensors)) is None:
             continue
-        waiting += 1
         lengths.add(count)
         b = places[1] if op.reads_b else None
         name = f"{op.name} of {count} elements from byte {from_a} to byte {to_y} of a beat"
         arena.add(op, places[0], b, places[-1], name)
         session.progress((number + 1) / len(offsets))
-    done += arena.run()
+    arena.run()
     return (
-        f"{plural(done, 'run')} of {min(lengths)} to {max(lengths)} elements at all offsets,"
+        f"{plural(arena.done, 'run')} of {min(lengths)} to {max(lengths)} elements at all offsets,"
         f" by {op.name}; guard bytes intact"
     )

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .session import CheckFailed, Session
+from .session import Session, expect_equal
 
 __all__ = ["check_memory"]
 
@@ -48,7 +48,8 @@ def check_memory(session: Session) -> str:
             if writes or reads:
                 results = session.driver.exchange(writes, reads)
                 if reads and previous is not None:
-                    _compare(results[0], reads[0], previous)
+                    want = _content(reads[0], previous[1])
+                    expect_equal(results[0], want, reads[0][0], f"of the pattern {previous[0]}")
             if chunk is not None and pattern is not None:
                 written = (chunk[0], _content(chunk, pattern[1]))
             if chunk is not None:
@@ -119,20 +120,3 @@ def _content(chunk: tuple[int, int], words: Callable[[Words], Words]) -> NDArray
     first, size = chunk
     addresses = np.arange(first, first + size, 4, dtype="<u4")
     return words(addresses).astype("<u4", copy=False).view(np.uint8)
-
-
-def _compare(
-    got: NDArray[np.uint8],
-    chunk: tuple[int, int],
-    pattern: tuple[str, Callable[[Words], Words]],
-) -> None:
-    want = _content(chunk, pattern[1])
-    if np.array_equal(got, want):
-        return
-    different = np.flatnonzero(got != want)
-    first = int(different[0])
-    raise CheckFailed(
-        f"{different.size} of {got.size} bytes from {chunk[0]:#x} on are wrong, first at"
-        f" {chunk[0] + first:#x}: {got[first]:#04x}, expected {want[first]:#04x} of the pattern"
-        f" {pattern[0]}"
-    )

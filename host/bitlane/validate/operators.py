@@ -34,23 +34,17 @@ def check_operation(session: Session, op: Op) -> str:
     lanes = {lane.bytes for lane in session.geometry.lanes}
     sizes = [size for size in _SIZES if not op.splits_lanes or size in lanes]
     kinds: dict[str, None] = {}
-    arena, done, waiting = Arena(session), 0, 0
+    arena = Arena(session)
     for number, size in enumerate(sizes):
         for out in (1, 4) if op.counts else (size,):
             for name, tensors in layouts(session, op, size, out, quick=session.quick):
-                places = arena.place(tensors)
-                if places is None and waiting:
-                    done += arena.run()
-                    arena, waiting = Arena(session), 0
-                    places = arena.place(tensors)
-                if places is not None:
+                if (places := arena.make_room(tensors)) is not None:
                     add_job(session, arena, op, name, places)
                     kinds[_KINDS.get(name, name)] = None
-                    waiting += 1
         session.progress((number + 1) / len(sizes))
-    done += arena.run()
+    arena.run()
     widths = ", ".join(str(8 * size) for size in sizes)
-    return f"{plural(done, 'tensor')} of {widths} bits: {', '.join(kinds)}"
+    return f"{plural(arena.done, 'tensor')} of {widths} bits: {', '.join(kinds)}"
 
 
 def add_job(session: Session, arena: Arena, op: Op, name: str, places: list[Place]) -> None:

@@ -14,10 +14,9 @@ _ROUNDS, _QUICK_ROUNDS = 32, 16
 def check_overlap(session: Session) -> str:
     """Random tensors of all operations, as many as there is room for, in one go without FENCE."""
     random, has = session.random, session.geometry
-    done = 0
+    arena = Arena(session)
     rounds = _QUICK_ROUNDS if session.quick else _ROUNDS
     for number in range(rounds):
-        arena = Arena(session)
         while True:
             op = Op(random.choice(sorted(has.ops)))
             sizes = [lane.bytes for lane in Lane if not op.splits_lanes or lane in has.lanes]
@@ -29,6 +28,6 @@ def check_overlap(session: Session) -> str:
             if places is None:
                 break
             add_job(session, arena, op, name, places)
-        done += arena.run(together=True)
+        arena.run(together=True)
         session.progress((number + 1) / rounds)
-    return f"{plural(done, 'tensor')} by commands that do not wait for each other"
+    return f"{plural(arena.done, 'tensor')} by commands that do not wait for each other"

@@ -33,7 +33,7 @@ from .records import (
     with_field,
     with_word,
 )
-from .session import CheckFailed, Session, plural
+from .session import CheckFailed, Session, expect_equal, plural
 
 __all__ = ["check_recovery"]
 
@@ -72,10 +72,10 @@ def _provoke(session: Session, address: int, status: Status, name: str, words: W
         raise CheckFailed(f"{name}: the record was executed; expected {status.name}")
     want = before.copy()
     _expect(session, first, address, want)
-    _compare(session, address, want, f"{name}: after the refusal")
+    _compare(session, address, want, f"after the refusal of {name}")
     driver.run([second])
     _expect(session, second, address, want)
-    _compare(session, address, want, f"{name}: after the job that followed")
+    _compare(session, address, want, f"after the job that followed {name}")
 
 
 def _expect(session: Session, command: Command, address: int, want: NDArray[np.uint8]) -> None:
@@ -95,14 +95,7 @@ def _expect(session: Session, command: Command, address: int, want: NDArray[np.u
 
 
 def _compare(session: Session, address: int, want: NDArray[np.uint8], when: str) -> None:
-    got = session.driver.read(address, want.size)
-    different = np.flatnonzero(got != want)
-    if different.size:
-        first = int(different[0])
-        raise CheckFailed(
-            f"{when}, {plural(different.size, 'byte')} wrong, first at {address + first:#x}:"
-            f" {got[first]:#04x}, expected {want[first]:#04x}"
-        )
+    expect_equal(session.driver.read(address, want.size), want, address, when)
 
 
 def _cases(session: Session, address: int) -> Iterator[tuple[Status, str, Words]]:

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..driver.driver import Driver
 from ..driver.geometry import Geometry
 
-__all__ = ["CheckFailed", "Session", "plural"]
+__all__ = ["CheckFailed", "Session", "expect_equal", "plural"]
 
 _REGION: int = 4096
 """Bytes of the device's memory that a small test uses; less if it has less than twice as many."""
@@ -53,6 +54,23 @@ class Session:
     def restart(self, step: str) -> None:
         """Make what is random from here on depend on the seed and the step alone."""
         self.random = np.random.default_rng([self.seed, *step.encode()])
+
+
+def expect_equal(
+    got: NDArray[np.uint8], want: NDArray[np.uint8], base: int, where: str | Callable[[int], str]
+) -> None:
+    """Raise ``CheckFailed`` for bytes that differ, of which the first stands at ``base``.
+
+    ``where`` says what they are, or of the first difference's position what is there.
+    """
+    different = np.flatnonzero(got != want)
+    if different.size:
+        first = int(different[0])
+        raise CheckFailed(
+            f"{different.size} of {want.size} bytes are wrong"
+            f" {where if isinstance(where, str) else where(first)}, first at {base + first:#x}:"
+            f" {got[first]:#04x}, expected {want[first]:#04x}"
+        )
 
 
 def plural(count: int, thing: str) -> str:

@@ -55,7 +55,7 @@ def test_circles_of_references_are_looked_through_before_memory_is_out(driver: D
 
 def test_memory_may_be_dropped_while_another_thread_holds_the_driver(driver: Driver) -> None:
     storages = [Storage(driver, 64)]
-    with driver.lock.held:
+    with driver.lock:
         thread = Thread(target=storages.clear, daemon=True)
         thread.start()
         thread.join(10)
