@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from mmap import PAGESIZE
 from pathlib import Path
 from typing import TypeVar
 
@@ -90,7 +91,8 @@ class SimulatorLink(Link):
             raise LinkError(str(error)) from error
 
     def forget(self, address: int, size: int) -> None:
-        if not self._closed:
+        # Less than a page gives nothing back.
+        if size >= PAGESIZE and not self._closed:
             self.simulator.forget(address - self.simulator.configuration.memory_base, size)
 
     def wait(self, timeout: float) -> bool:

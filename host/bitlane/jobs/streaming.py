@@ -72,7 +72,8 @@ def compute(
         driver.geometry,
     )
     with driver.lock:
-        if call.size <= driver.allocator.largest() and call.line_bytes <= _at_most(driver, call):
+        small = call.line_bytes <= _SMALLEST_PIECE or call.line_bytes <= _at_most(driver, call)
+        if small and call.size <= driver.allocator.largest():
             data = _at_once(driver, call, inputs)
             if target.out is None:
                 return _array(target, data)
