@@ -107,26 +107,11 @@ def _arrays(answer: _Answer) -> tuple[list[np.ndarray], np.dtype[np.unsignedinte
 
 def _dml(session: Session, answer: _Answer) -> list[int]:
     operands, out = _arrays(answer)
-    sizes = [len(answer.a)]
-    tensor = dml.BufferTensorDesc(dml.DataType.from_numpy(operands[0].dtype), sizes)
-    target = dml.BufferTensorDesc(dml.DataType.from_numpy(out), sizes)
-    desc = _DESCS[answer.op](*[tensor] * len(operands), target)
+    tensor = dml.BufferTensorDesc.from_array(operands[0])
+    target = dml.BufferTensorDesc(dml.DataType.from_numpy(out), tensor.sizes)
     with dml.Device(session.driver) as device:
-        compiled = device.compile_operator(device.create_operator(desc))
-        recorder, commands = device.create_command_recorder(), device.create_command_list()
-        initializer = device.create_operator_initializer([compiled])
-        table = device.create_binding_table(initializer)
-        recorder.record_dispatch(commands, initializer, table)
-        buffers = [device.create_buffer(operand.nbytes) for operand in operands]
-        for buffer, operand in zip(buffers, operands, strict=True):
-            buffer.write(operand)
-        result = device.create_buffer(sizes[0] * out.itemsize)
-        table = device.create_binding_table(compiled)
-        table.bind_inputs([dml.BufferBinding(buffer) for buffer in buffers])
-        table.bind_outputs([dml.BufferBinding(result)])
-        recorder.record_dispatch(commands, compiled, table)
-        device.execute(commands)
-        got: list[int] = result.read(sizes[0] * out.itemsize, 0, out).tolist()
+        desc = _DESCS[answer.op](*[tensor] * len(operands), target)
+        got: list[int] = device.run(desc, operands).tolist()
         return got
 
 
