@@ -127,9 +127,7 @@ def _device(link: Link) -> list[str]:
             f"{link.description}: IDENTITY is {identity:#010x}; expected {abi.IDENTITY:#010x},"
             " a bitlane device at the other end of the link"
         )
-    geometry = Geometry.from_registers(
-        *(control.read(name) for name in ("CAPABILITIES", "GEOMETRY", "MEMORY_BASE", "MEMORY_LAST"))
-    )
+    geometry = control.geometry()
     letters = identity.to_bytes(4, "big").decode("ascii")
     lines = [
         _line("device", link.description),

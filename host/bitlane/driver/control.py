@@ -1,15 +1,14 @@
 """A device's registers by name, over a link. Knows what they are called, not what to do."""
 
+from collections.abc import Sequence
 from typing import Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from bitlane_rtl.abi import CONTROL_BASE, REGISTERS, WORD_BYTES, Access, Port, Register, Status
 from bitlane_rtl.abi import register as find_register
 
 from ..errors import LinkError
-from ..links.link import BytesLike, Link
+from ..links.link import Link
+from .geometry import Geometry
 
 __all__ = ["Control", "describe", "status_name"]
 
@@ -28,7 +27,7 @@ class Control:
         entry = find_register(name)
         if entry.access is Access.WRITE:
             raise KeyError(f"register {name} can only be written")
-        return self.read_words(entry.offset, 1)[0]
+        return self._read([entry])[name]
 
     def write(self, name: str, value: int) -> None:
         """Set a register. Raises ``KeyError`` if none that can be written is called so."""
@@ -37,30 +36,35 @@ class Control:
             raise KeyError(f"register {name} can only be read")
         if not 0 <= value < 1 << 32:
             raise ValueError(f"register {name}: {value} does not fit in 32 bits")
-        self.write_bytes(entry.offset, value.to_bytes(WORD_BYTES, "little"))
-
-    def read_words(self, offset: int, count: int) -> list[int]:
-        """``count`` adjacent words of the window."""
-        data = self._link.read(CONTROL_BASE + offset, count * WORD_BYTES)
-        if len(data) != count * WORD_BYTES:
-            raise LinkError(
-                f"control window: {len(data)} bytes came from offset {offset:#x};"
-                f" expected {count * WORD_BYTES}"
-            )
-        words: list[int] = np.frombuffer(data, dtype="<u4").tolist()
-        return words
-
-    def write_bytes(self, offset: int, data: BytesLike | NDArray[np.uint32]) -> None:
-        """Write whole words at ``offset`` of the window."""
-        self._link.write(CONTROL_BASE + offset, data)
+        self._link.write(CONTROL_BASE + entry.offset, value.to_bytes(WORD_BYTES, "little"))
 
     def registers(self) -> dict[str, int]:
         """Every register that can be read, by name."""
-        return {x.name: self.read(x.name) for x in REGISTERS if x.access is not Access.WRITE}
+        return self._read([x for x in REGISTERS if x.access is not Access.WRITE])
 
     def counters(self) -> dict[str, int]:
         """The performance counters by name; all 0 in a circuit that has none."""
-        return {x.name: self.read(x.name) for x in REGISTERS if x.offset >= _COUNTERS_START}
+        return self._read([x for x in REGISTERS if x.offset >= _COUNTERS_START])
+
+    def geometry(self) -> Geometry:
+        """What the device says about itself. Raises ``LinkError`` if no circuit is so."""
+        names = ("CAPABILITIES", "GEOMETRY", "MEMORY_BASE", "MEMORY_LAST")
+        return Geometry.from_registers(
+            *self._read([find_register(name) for name in names]).values()
+        )
+
+    def _read(self, entries: Sequence[Register]) -> dict[str, int]:
+        """Registers by name, in one exchange."""
+        reads = [(CONTROL_BASE + entry.offset, WORD_BYTES) for entry in entries]
+        words = {}
+        for entry, data in zip(entries, self._link.exchange((), reads), strict=True):
+            if len(data) != WORD_BYTES:
+                raise LinkError(
+                    f"control window: {len(data)} bytes came from offset {entry.offset:#x};"
+                    f" expected {WORD_BYTES}"
+                )
+            words[entry.name] = int.from_bytes(bytes(data), "little")
+        return words
 
 
 def describe(registers: dict[str, int]) -> str:

@@ -23,7 +23,6 @@ from .allocator import Allocation, Allocator, OutOfDeviceMemory
 from .commands import Command
 from .control import Control
 from .fork import Elsewhere, refuse_in_children
-from .geometry import Geometry
 from .queue import CommandQueue, Read, Words, Write
 
 __all__ = ["DEFAULT_TIMEOUT", "Driver"]
@@ -52,12 +51,7 @@ class Driver(Closing):
         refuse_in_children(self)
         self._control = Control(link)
         self._identify()
-        self.geometry = Geometry.from_registers(
-            *(
-                self._control.read(name)
-                for name in ("CAPABILITIES", "GEOMETRY", "MEMORY_BASE", "MEMORY_LAST")
-            )
-        )
+        self.geometry = self._control.geometry()
         self._allocator = Allocator(self.geometry.memory_base, self.geometry.memory_bytes)
         # What nothing refers to any more, until the allocator hears of it.
         self._discarded: deque[Allocation] = deque()
