@@ -1,6 +1,6 @@
 """The cycles that commands take on a memory that answers at once. Arithmetic on walks alone.
 
-The constants are measured on the simulator (``tests/system/test_cost_on_simulator.py``).
+The constants are measured on the simulator (``tests/system/test_expressions_on_simulator.py``).
 """
 
 from collections.abc import Iterable

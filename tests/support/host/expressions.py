@@ -11,13 +11,28 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bitlane.expression.form import Constant, Expression, apply, broadcast, widened, window
+from bitlane.driver.driver import Driver
+from bitlane.expression.evaluate import evaluate
+from bitlane.expression.form import Constant, Expression, Stored, apply, broadcast, widened, window
 from bitlane_rtl.abi import Op
+from support.host.tensors import download, upload
 
-__all__ = ["Leaf", "Program", "Step", "play", "programs"]
+__all__ = [
+    "Leaf",
+    "Program",
+    "Step",
+    "expect_numpys",
+    "later",
+    "now_and_then",
+    "one_by_one",
+    "play",
+    "programs",
+]
 
 Array: TypeAlias = NDArray[Any]
 Value: TypeAlias = tuple[Array, Expression]
+Finish: TypeAlias = Callable[[Driver, Expression, list[Stored]], Expression]
+"""What becomes of each new node."""
 
 _MOST = 1000
 """Elements of the largest value."""
@@ -104,6 +119,34 @@ def play(
             assert (node.shape, node.itemsize) == (array.shape, array.itemsize)
             values.append((array, finish(node)))
     return [values[-1 - root % len(values)] for root in program.roots]
+
+
+def later(driver: Driver, node: Expression, kept: list[Stored]) -> Expression:
+    """All is computed in one job in the end."""
+    return node
+
+
+def one_by_one(driver: Driver, node: Expression, kept: list[Stored]) -> Expression:
+    """Nothing is fused."""
+    return evaluate(driver, [node])[0]
+
+
+def now_and_then(driver: Driver, node: Expression, kept: list[Stored]) -> Expression:
+    """Values are computed at once, and two of them are always still there."""
+    kept += evaluate(driver, [node])
+    del kept[:-2]
+    return node
+
+
+def expect_numpys(driver: Driver, program: Program, finish: Finish = later) -> None:
+    """Run a program; every bit must be NumPy's."""
+    kept: list[Stored] = []
+    wanted = play(
+        program, lambda array: upload(driver, array), lambda node: finish(driver, node, kept)
+    )
+    results = evaluate(driver, [node for _, node in wanted])
+    for (array, _), result in zip(wanted, results, strict=True):
+        assert np.array_equal(download(driver, result), array)
 
 
 def _partner(step: Step, x: Value, values: list[Value]) -> Value:

@@ -1,0 +1,121 @@
+"""Expressions on the simulated circuit: NumPy's bits, and the cycles that were estimated."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import bitlane
+from bitlane.driver.driver import Driver
+from bitlane.expression.evaluate import evaluate
+from bitlane.expression.explain import explained
+from bitlane.expression.form import Constant, Expression, apply, copied, narrowed, widened, window
+from bitlane.expression.fusion import fused
+from bitlane_rtl.abi import Op
+from support.host.expressions import (
+    Program,
+    expect_numpys,
+    later,
+    now_and_then,
+    one_by_one,
+    programs,
+)
+from support.host.tensors import upload
+from support.system.devices import DEFAULT, DEVICES, NARROW, noise, opened
+
+RANDOM = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+
+PYSIM = "sim:pysim?memory=16KiB"
+
+
+@pytest.fixture(scope="module", params=DEVICES)
+def device(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
+    with opened(request.param) as device:
+        yield device
+
+
+@settings(RANDOM, max_examples=40)
+@given(programs(10))
+def test_the_circuit_gives_numpys_bits(device: bitlane.Device, program: Program) -> None:
+    for finish in (later, one_by_one, now_and_then):
+        expect_numpys(device.driver, program, finish)
+
+
+def test_pysim_gives_numpys_bits() -> None:
+    with opened(PYSIM) as device:
+
+        @settings(RANDOM, max_examples=4)
+        @given(programs(4))
+        def check(program: Program) -> None:
+            expect_numpys(device.driver, program)
+
+        check()
+
+
+# --- the estimate -----------------------------------------------------------------------------
+
+ROWS, COLUMNS = 96, 64
+
+DENSE: dict[str, Callable[[Expression, Expression], Expression]] = {
+    "one operand": lambda a, b: apply(Op.NOT, a),
+    "two operands": lambda a, b: apply(Op.XOR, a, b),
+    "a constant": lambda a, b: apply(Op.SHIFT_LEFT, a, Constant(b"\1\0\0\0")),
+    "a row": lambda a, b: apply(Op.AND, a, window(b, 0, (COLUMNS,), (4,))),
+    "a count": lambda a, b: apply(Op.COUNT, apply(Op.OR, a, b)),
+    "a count of bytes in words": lambda a, b: apply(
+        Op.COUNT, window(a, 0, (ROWS * COLUMNS // 2,), (1,), 1), itemsize=4
+    ),
+    "a chain": lambda a, b: apply(
+        Op.NAND, apply(Op.XNOR, a, b), apply(Op.SHIFT_RIGHT, apply(Op.NOT, b), a)
+    ),
+    "odd addresses": lambda a, b: apply(
+        Op.XOR, window(a, 3, (4000,), (4,)), window(b, 5, (4000,), (4,))
+    ),
+}
+
+WALKS: dict[str, Callable[[Expression, Expression], Expression]] = {
+    "rows with gaps": lambda a, b: apply(Op.XOR, window(a, 4, (ROWS, 48), (256, 4)), _rows(b)),
+    "a transposed operand": lambda a, b: copied(window(a, 0, (COLUMNS, ROWS), (4, 256)), (0, 1)),
+    "zeros above": lambda a, b: widened(window(a, 0, (ROWS, 64), (256, 2), 2), 4, signed=False),
+    "signs above": lambda a, b: widened(window(a, 0, (ROWS, 64), (256, 1), 1), 4, signed=True),
+    "low bytes": lambda a, b: narrowed(a, 2),
+}
+
+
+def _rows(node: Expression) -> Expression:
+    return window(node, 0, (ROWS, 48), (204, 4))
+
+
+def _cycles(url: str, make: Callable[[Expression, Expression], Expression]) -> tuple[int, int]:
+    """Those that are estimated, and those that it takes."""
+    with opened(url) as device:
+        return _measured(device.driver, make)
+
+
+def _measured(
+    driver: Driver, make: Callable[[Expression, Expression], Expression]
+) -> tuple[int, int]:
+    content = noise(4 * ROWS * COLUMNS, 1).view("<u4").reshape(ROWS, COLUMNS)
+    root = make(upload(driver, content), upload(driver, content[::-1].copy()))
+    passes = explained(driver.geometry, fused([root], driver.geometry))
+    driver.clear_counters()
+    evaluate(driver, [root])
+    return sum(each.cycles for each in passes), driver.counters()["BUSY_CYCLES"]
+
+
+@pytest.mark.parametrize("url", [DEFAULT, NARROW])
+@pytest.mark.parametrize("make", DENSE.values(), ids=DENSE)
+def test_dense_passes_take_the_cycles_that_were_estimated(
+    url: str, make: Callable[[Expression, Expression], Expression]
+) -> None:
+    estimated, measured = _cycles(url, make)
+    assert abs(estimated - measured) <= max(8, measured // 300), (estimated, measured)
+
+
+@pytest.mark.parametrize("url", [DEFAULT, NARROW])
+@pytest.mark.parametrize("make", WALKS.values(), ids=WALKS)
+def test_other_walks_take_about_the_cycles_that_were_estimated(
+    url: str, make: Callable[[Expression, Expression], Expression]
+) -> None:
+    estimated, measured = _cycles(url, make)
+    assert abs(estimated - measured) <= 0.1 * measured, (estimated, measured)
