@@ -14,7 +14,8 @@ from ..jobs.order import in_order
 from .form import Applied, Expression, Stored, Widened, broadcast
 from .fusion import fused
 from .memory import Arrangement, arranged, side_by_side
-from .passes import Plan, Spot, planned, redirected
+from .passes import Plan, Spot, redirected
+from .planning import planned
 
 __all__ = ["assign", "evaluate"]
 
@@ -30,7 +31,7 @@ def evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
     Raises ``OutOfDeviceMemory``, ``LayoutError`` or ``UnsupportedError`` before anything is
     executed; and what ``Driver.run`` raises.
     """
-    plan = planned(fused(roots, driver.geometry))
+    plan = planned(fused(roots, driver.geometry), driver.geometry)
     memory = _run(driver, plan)
     results: dict[Expression, Stored] = {}
     for root, spot in zip(roots, plan.results, strict=True):
@@ -48,7 +49,7 @@ def assign(driver: Driver, target: Stored, value: Expression) -> None:
     """
     if value.itemsize != target.itemsize:
         raise LayoutError(f"value: {value.itemsize} bytes; expected {target.itemsize}")
-    plan = planned(fused([broadcast(value, target.shape)], driver.geometry))
+    plan = planned(fused([broadcast(value, target.shape)], driver.geometry), driver.geometry)
     _run(driver, redirected(plan, target.view, target.shape))
 
 

@@ -15,7 +15,8 @@ from ..jobs.order import in_order
 from .form import Expression
 from .fusion import fused
 from .memory import arranged, side_by_side
-from .passes import Pass, planned
+from .passes import Pass
+from .planning import planned
 
 __all__ = ["Explained", "explain", "explained"]
 
@@ -75,7 +76,7 @@ def _grouped(number: int) -> str:
 
 def explained(geometry: Geometry, roots: Sequence[Expression]) -> list[Explained]:
     """The passes that compute ``roots`` as they are, in the order in which they run."""
-    plan = planned(roots)
+    plan = planned(roots, geometry)
     arrangement = arranged(plan, side_by_side(plan.passes), sparing=False)
     # Behind the memory, so that nothing there seems to be in the way.
     starts, end = [], geometry.memory_last + 1

@@ -10,7 +10,7 @@ from typing import Final
 
 from ..driver.allocator import Allocation, Allocator
 from ..driver.geometry import Geometry
-from ..jobs.lowering import View, lower
+from ..jobs.lowering import View
 from ..jobs.order import Job
 from .passes import Pass, Plan, Room, Spot, touched
 
@@ -44,21 +44,10 @@ class Arrangement:
         """What executes each pass. Raises as ``lower`` does."""
         jobs = []
         for step in self.passes:
-            operands = [self.view(x, starts) for x in step.operands]
-            y = self.view(step.y, starts)
-            saturate, arithmetic = step.flags
-            commands = lower(
-                step.op,
-                step.shape,
-                operands[0],
-                operands[1] if len(operands) > 1 else None,
-                y,
-                geometry=geometry,
-                saturate=saturate,
-                arithmetic=arithmetic,
-            )
-            reads = tuple([touched(view, step.shape) for view in operands])
-            jobs.append(Job(commands, reads, touched(y, step.shape)))
+            commands = step.commands(lambda spot: self.view(spot, starts), geometry)
+            reads = tuple([touched(self.view(x, starts), step.shape) for x in step.operands])
+            writes = touched(self.view(step.y, starts), step.shape)
+            jobs.append(Job(commands, reads, writes))
         return jobs
 
 

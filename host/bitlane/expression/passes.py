@@ -1,24 +1,19 @@
-"""From expressions to passes over memory: one operation each, on places that are not fixed yet.
+"""Passes over memory: one operation each, on places that are not fixed yet. Plain data."""
 
-Decides what is computed, in which order; not where. Never talks to a device.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
 from bitlane_rtl.abi import LOGIC_OPS, Op
 
-from ..jobs.lowering import View
+from ..driver.commands import Command
+from ..driver.geometry import Geometry
+from ..jobs.lowering import View, lower
 from ..jobs.operands import packed_strides
-from .form import Applied, Constant, Expression, Stored, Viewed, Widened, apply
-from .walk import operands_first
+from .form import Expression
 
-__all__ = ["Pass", "Plan", "Room", "Spot", "planned", "redirected", "touched"]
-
-_CONSTANT: Final = 8
-"""Bytes that a constant takes: the widest element."""
+__all__ = ["Pass", "Plan", "Room", "Spot", "redirected", "touched"]
 
 _PLAIN: Final = (False, False)
 
@@ -59,6 +54,20 @@ class Pass:
     def operands(self) -> tuple[Spot, ...]:
         return (self.a,) if self.b is None else (self.a, self.b)
 
+    def commands(self, where: Callable[[Spot], View], geometry: Geometry) -> Iterator[Command]:
+        """What executes it where its spots are. Raises as ``lower`` does."""
+        a, b, y = where(self.a), None if self.b is None else where(self.b), where(self.y)
+        return lower(
+            self.op,
+            self.shape,
+            a,
+            b,
+            y,
+            geometry=geometry,
+            saturate=self.flags[0],
+            arithmetic=self.flags[1],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -68,20 +77,8 @@ class Plan:
     results: tuple[Spot, ...]
     """Where each of the expressions is in the end."""
     constants: Room
-
-
-def planned(roots: Sequence[Expression]) -> Plan:
-    """The passes for ``roots``. What needs most memory comes first, so that all needs least."""
-    writer = _Writer()
-    kept = [apply(Op.COPY, root) if _is_constant(root) else root for root in roots]
-    for node in operands_first(kept):
-        writer.visit(node)
-    results = tuple(writer.spots[root] for root in kept)
-    return Plan(tuple(writer.passes), results, writer.constants)
-
-
-def _is_constant(node: Expression) -> bool:
-    return isinstance(node.source if isinstance(node, Viewed) else node, Constant)
+    roots: tuple[Expression, ...]
+    """What keeps the memory of the leaves."""
 
 
 def redirected(plan: Plan, target: View, shape: tuple[int, ...]) -> Plan:
@@ -130,70 +127,3 @@ def touched(view: View, shape: tuple[int, ...]) -> range:
 
 def _meet(one: range, other: range) -> bool:
     return one.start < other.stop and other.start < one.stop
-
-
-class _Writer:
-    """Writes down the passes, a node at a time."""
-
-    def __init__(self) -> None:
-        self.passes: list[Pass] = []
-        self.constants = Room(0)
-        self.spots: dict[Expression, Spot] = {}
-
-    def visit(self, node: Expression) -> None:
-        """Add what computes ``node``, whose operands have been visited."""
-        if isinstance(node, Stored):
-            self.spots[node] = Spot(None, node.view)
-        elif isinstance(node, Viewed):
-            source = self.spots[node.source]
-            self.spots[node] = source.moved(node.offset, node.strides, node.itemsize)
-        elif isinstance(node, Constant):
-            self.spots[node] = self._constant(node.content)
-        else:
-            room = Room(prod(node.shape) * node.itemsize)
-            y = Spot(room, View(0, node.strides, node.itemsize))
-            self.spots[node] = y
-            if isinstance(node, Applied):
-                self._apply(node, y)
-            else:
-                self._widen(node, y)
-
-    def _apply(self, node: Applied, y: Spot) -> None:
-        a = _repeated(self.spots[node.a], node.a.shape, node.shape)
-        b = None if node.b is None else _repeated(self.spots[node.b], node.b.shape, node.shape)
-        flags = (node.saturate, node.arithmetic)
-        self.passes.append(Pass(node.op, node.shape, a, b, y, flags))
-
-    def _widen(self, node: Widened, y: Spot) -> None:
-        source, shape = self.spots[node.source], node.shape
-        repeated = (0,) * len(shape)
-        narrow = node.source.itemsize
-        if not node.signed:
-            zero = self._constant(bytes(node.itemsize)).moved(0, repeated, node.itemsize)
-            bottom = y.moved(0, node.strides, narrow)
-            self.passes.append(Pass(Op.COPY, shape, zero, None, y))
-            self.passes.append(Pass(Op.COPY, shape, source, None, bottom))
-            return
-        places = (8 * (node.itemsize - narrow)).to_bytes(node.itemsize, "little")
-        count = self._constant(places).moved(0, repeated, node.itemsize)
-        top = y.moved(node.itemsize - narrow, node.strides, narrow)
-        self.passes.append(Pass(Op.COPY, shape, source, None, top))
-        self.passes.append(Pass(Op.SHIFT_RIGHT, shape, y, count, y, (True, True)))
-
-    def _constant(self, content: bytes) -> Spot:
-        room, width = self.constants, len(content)
-        known = (at for at in range(0, room.size, width) if room.content[at:].startswith(content))
-        offset = next(known, room.size)
-        if offset == room.size:
-            room.content += content.ljust(_CONSTANT, b"\0")
-            room.size += _CONSTANT
-        return Spot(room, View(offset, (), width))
-
-
-def _repeated(spot: Spot, shape: tuple[int, ...], wanted: tuple[int, ...]) -> Spot:
-    """``spot`` of ``shape`` as an operand of ``wanted`` elements."""
-    if shape == wanted:
-        return spot
-    kept = [0 if n == 1 else step for n, step in zip(shape, spot.view.strides, strict=True)]
-    strides = (0,) * (len(wanted) - len(shape)) + tuple(kept)
-    return spot.moved(0, strides, spot.view.itemsize)

@@ -1,5 +1,6 @@
 """Expressions give NumPy's bits, in one job; each node is computed once, and memory comes back."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from bitlane.driver.allocator import OutOfDeviceMemory
 from bitlane.driver.driver import Driver
+from bitlane.driver.queue import DeviceFault
 from bitlane.expression.evaluate import evaluate
 from bitlane.expression.form import Constant, Expression, apply, broadcast, widened, window
 from bitlane_rtl.abi import Op
@@ -60,6 +62,25 @@ def test_widened_elements_keep_their_value(
     a = noise((9, 5), f"{kind}{narrow}")
     x = widened(upload(driver, a), wide, signed=signed)
     assert np.array_equal(value(driver, x), a.astype(f"{kind}{wide}").view(f"u{wide}"))
+
+
+@pytest.mark.parametrize(
+    ("ports", "narrow", "wide", "signed", "expected"),
+    [
+        (2, 1, 4, False, ["AND"]),
+        (2, 4, 8, False, ["AND"]),
+        (1, 1, 2, False, ["COPY", "COPY"]),
+        (2, 1, 4, True, ["COPY", "SHIFT_RIGHT"]),
+    ],
+)
+def test_zeros_are_added_as_the_circuit_does_it_fastest(
+    ports: int, narrow: int, wide: int, signed: bool, expected: list[str]
+) -> None:
+    link = ModelLink(memory_bytes=MEMORY, read_ports=ports)
+    driver = Driver(link)
+    x = widened(upload(driver, noise(2048, f"u{narrow}")), wide, signed=signed)
+    evaluate(driver, [x])
+    assert [Op(record.op).name for record in link.log] == expected
 
 
 def test_windows_are_other_elements_of_the_same_memory(driver: Driver) -> None:
@@ -149,3 +170,58 @@ def test_an_expression_that_cannot_fit_is_refused_with_its_needs(
     assert driver.allocator.pieces == 1
     small = upload(driver, noise(4, "u4"))
     assert value(driver, apply(Op.NOT, small)).size == 4
+
+
+def test_a_fault_leaves_memory_and_device_as_they_were(link: ModelLink, driver: Driver) -> None:
+    a = upload(driver, noise(64, "u4"))
+    x = apply(Op.SHIFT_LEFT, apply(Op.XOR, a, Constant(bytes(4))), a)
+    link.fail_reads = frozenset({a.view.address + 8})
+    with pytest.raises(DeviceFault, match="command 0 of the job"):
+        evaluate(driver, [x])
+    assert driver.allocator.pieces == 1
+    link.fail_reads = frozenset()
+    assert np.array_equal(value(driver, x), np.left_shift(*[download(driver, a)] * 2))
+
+
+def test_threads_may_share_nodes(driver: Driver) -> None:
+    a = upload(driver, noise(64, "u4"))
+    shared = apply(Op.SHIFT_RIGHT, a, Constant(b"\3\0\0\0"))
+    numbers = range(8)
+
+    def work(number: int) -> bool:
+        node: Expression = shared
+        for _ in range(number):
+            node = apply(Op.XOR, apply(Op.NOT, node), a)
+        x = download(driver, a)
+        expected = x >> 3
+        for _ in range(number):
+            expected = ~expected ^ x
+        return np.array_equal(value(driver, node), expected)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, [*numbers] * 5))
+    assert driver.allocator.pieces == 1
+
+
+def test_a_value_that_is_kept_is_not_computed_again(driver: Driver, link: ModelLink) -> None:
+    a = upload(driver, noise(64, "u4"))
+    x = apply(Op.SHIFT_RIGHT, a, a)
+    y = apply(Op.SHIFT_LEFT, x, a)
+    kept = evaluate(driver, [x])
+    link.log.clear()
+    assert np.array_equal(
+        value(driver, y), np.left_shift(download(driver, *kept), *[download(driver, a)])
+    )
+    assert [Op(record.op).name for record in link.log] == ["SHIFT_LEFT"]
+    del kept
+    link.log.clear()
+    evaluate(driver, [y])
+    assert [Op(record.op).name for record in link.log] == ["SHIFT_RIGHT", "SHIFT_LEFT"]
+
+
+def test_chains_may_be_longer_than_the_stack(driver: Driver) -> None:
+    a = upload(driver, noise(4, "u4"))
+    x: Expression = a
+    for _ in range(4000):
+        x = apply(Op.XOR, x, a)
+    assert np.array_equal(value(driver, x), download(driver, a))

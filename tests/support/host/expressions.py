@@ -195,6 +195,7 @@ def _copy(step: Step, x: Value, values: list[Value]) -> Value:
 
 def _count(step: Step, x: Value, values: list[Value]) -> Value:
     width = [1, 4][step.choice % 2]
+    x = _invert(step, x, values) if step.flags[0] else x
     return np.bitwise_count(x[0]).astype(f"<u{width}"), apply(Op.COUNT, x[1], itemsize=width)
 
 

@@ -1,0 +1,134 @@
+"""From expressions to passes: what is computed, in which order; not where.
+
+Never talks to a device.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import Final
+
+from bitlane_rtl.abi import Op
+
+from ..driver.geometry import Geometry
+from ..jobs.cost import cycles
+from ..jobs.lowering import UnsupportedError, View
+from .form import Applied, Constant, Expression, Stored, Viewed, Widened, apply
+from .passes import Pass, Plan, Room, Spot
+from .walk import operands_first
+
+__all__ = ["planned"]
+
+_CONSTANT: Final = 8
+"""Bytes that a constant takes: the widest element."""
+
+_ANYWHERE: Final = 1 << 62
+"""More bytes, and cycles, than there are."""
+
+
+def planned(roots: Sequence[Expression], geometry: Geometry) -> Plan:
+    """The passes for ``roots``. What needs most memory comes first, so that all needs least."""
+    writer = _Writer(geometry)
+    kept = [apply(Op.COPY, root) if _is_constant(root) else root for root in roots]
+    for node in operands_first(kept):
+        writer.visit(node)
+    results = tuple(writer.spots[root] for root in kept)
+    return Plan(tuple(writer.passes), results, writer.constants, tuple(kept))
+
+
+def _is_constant(node: Expression) -> bool:
+    return isinstance(node.source if isinstance(node, Viewed) else node, Constant)
+
+
+class _Writer:
+    """Writes down passes, a node at a time."""
+
+    def __init__(self, geometry: Geometry) -> None:
+        self._geometry = geometry
+        self.passes: list[Pass] = []
+        self.constants = Room(0)
+        self.spots: dict[Expression, Spot] = {}
+
+    def visit(self, node: Expression) -> None:
+        """Add what computes ``node``, whose operands have been visited."""
+        if isinstance(node, Stored):
+            self.spots[node] = Spot(None, node.view)
+        elif isinstance(node, Viewed):
+            source = self.spots[node.source]
+            self.spots[node] = source.moved(node.offset, node.strides, node.itemsize)
+        elif isinstance(node, Constant):
+            self.spots[node] = self._constant(node.content)
+        else:
+            room = Room(prod(node.shape) * node.itemsize)
+            y = Spot(room, View(0, node.strides, node.itemsize))
+            self.spots[node] = y
+            if isinstance(node, Applied):
+                self._apply(node, y)
+            else:
+                self._widen(node, y)
+
+    def _apply(self, node: Applied, y: Spot) -> None:
+        a = _repeated(self.spots[node.a], node.a.shape, node.shape)
+        b = None if node.b is None else _repeated(self.spots[node.b], node.b.shape, node.shape)
+        flags = (node.saturate, node.arithmetic)
+        self.passes.append(Pass(node.op, node.shape, a, b, y, flags))
+
+    def _widen(self, node: Widened, y: Spot) -> None:
+        source, narrow = self.spots[node.source], node.source.itemsize
+        if not node.signed:
+            ways = [self._masked(node, source, y), self._spread(node, source, y)]
+            best = min(ways, key=self._estimate)
+            self.passes += best
+            return
+        places = (8 * (node.itemsize - narrow)).to_bytes(node.itemsize, "little")
+        count = _repeated(self._constant(places), (), node.shape)
+        top = y.moved(node.itemsize - narrow, node.strides, narrow)
+        self.passes.append(Pass(Op.COPY, node.shape, source, None, top))
+        self.passes.append(Pass(Op.SHIFT_RIGHT, node.shape, y, count, y, (True, True)))
+
+    def _masked(self, node: Widened, source: Spot, y: Spot) -> list[Pass]:
+        """Each element as often as it fits into a wider one, and 0 but for the lowest."""
+        narrow = node.source.itemsize
+        parts = node.itemsize // narrow
+        mask = self._constant((b"\xff" * narrow).ljust(node.itemsize, b"\0"))
+        shape, still = (*node.shape, parts), (0,) * len(node.shape)
+        a = source.moved(0, (*source.view.strides, 0), narrow)
+        b = mask.moved(0, (*still, narrow), narrow)
+        return [Pass(Op.AND, shape, a, b, y.moved(0, (*node.strides, narrow), narrow))]
+
+    def _spread(self, node: Widened, source: Spot, y: Spot) -> list[Pass]:
+        """Zeros, and then each element over the lowest bytes."""
+        zero = _repeated(self._constant(bytes(node.itemsize)), (), node.shape)
+        bottom = y.moved(0, node.strides, node.source.itemsize)
+        return [
+            Pass(Op.COPY, node.shape, zero, None, y),
+            Pass(Op.COPY, node.shape, source, None, bottom),
+        ]
+
+    def _estimate(self, steps: Sequence[Pass]) -> int:
+        """The cycles of passes one behind the other, wherever they are."""
+        anywhere = replace(self._geometry, memory_base=0, memory_last=_ANYWHERE)
+        try:
+            return sum(
+                cycles(step.commands(lambda spot: spot.view, anywhere), anywhere) for step in steps
+            )
+        except UnsupportedError:
+            return _ANYWHERE
+
+    def _constant(self, content: bytes) -> Spot:
+        room, width = self.constants, len(content)
+        known = (at for at in range(0, room.size, width) if room.content[at:].startswith(content))
+        offset = next(known, room.size)
+        if offset == room.size:
+            room.content += content.ljust(_CONSTANT, b"\0")
+            room.size += _CONSTANT
+        return Spot(room, View(offset, (), width))
+
+
+def _repeated(spot: Spot, shape: tuple[int, ...], wanted: tuple[int, ...]) -> Spot:
+    """``spot`` of ``shape`` as an operand of ``wanted`` elements."""
+    if shape == wanted:
+        return spot
+    kept = [0 if n == 1 else step for n, step in zip(shape, spot.view.strides, strict=True)]
+    strides = (0,) * (len(wanted) - len(shape)) + tuple(kept)
+    return spot.moved(0, strides, spot.view.itemsize)
