@@ -47,9 +47,20 @@ def fused(roots: Sequence[Expression], geometry: Geometry) -> list[Expression]:
     What is kept is not computed again. No two of them share memory unless they are the same node,
     nor do they share that of a leaf or of what is kept, but for roots that are leaves.
     """
+    if len(roots) == 1 and _is_simple(roots[0], geometry):
+        return list(roots)
     rewriting = _Rewriting(roots, geometry)
     rewriting.build()
     return rewriting.roots()
+
+
+def _is_simple(root: Expression, geometry: Geometry) -> bool:
+    """Whether it is one operation on what is there: often so, and nothing can be better."""
+    return (
+        isinstance(root, Applied)
+        and root.op in geometry.ops
+        and not any(operands(each) for each in operands(root))
+    )
 
 
 class _Rewriting:

@@ -26,7 +26,7 @@ def cycles(commands: Iterable[Command], geometry: Geometry) -> int:
 
     A command that waits for none is as fast as its data, or as its record is read: a word a cycle.
     """
-    total = _START
+    total = 0
     for command in commands:
         busy = beats(command, geometry)
         if command.fence:
@@ -35,7 +35,7 @@ def cycles(commands: Iterable[Command], geometry: Geometry) -> int:
             b_mode = Mode.DENSE if command.b is None else command.b.mode
             modes = (command.a.mode, b_mode, command.y.mode)
             total += max(busy, record_words(command.op, command.loops, modes))
-    return total
+    return total + _START if total else 0
 
 
 def beats(command: Command, geometry: Geometry) -> int:

@@ -1,0 +1,55 @@
+"""What explanations say: the passes as they would run, in commands, bytes and cycles."""
+
+import numpy as np
+import pytest
+
+from bitlane.driver.driver import Driver
+from bitlane.expression.explain import explain
+from bitlane.expression.form import Constant, Stored, apply, window
+from bitlane_rtl.abi import Op
+from support.host.tensors import upload
+from support.models.device import ModelLink
+
+
+@pytest.fixture
+def link() -> ModelLink:
+    return ModelLink(loops=1, ops=frozenset(op for op in Op if not op.name.startswith("COUNT_")))
+
+
+@pytest.fixture
+def driver(link: ModelLink) -> Driver:
+    return Driver(link)
+
+
+@pytest.fixture
+def tensor(driver: Driver) -> Stored:
+    return upload(driver, np.zeros((64, 64), np.uint32))
+
+
+def test_passes_are_listed_beside_what_they_would_be_unfused(
+    driver: Driver, link: ModelLink, tensor: Stored
+) -> None:
+    inverted = apply(Op.NOT, apply(Op.AND, tensor, Constant(b"\1\2\3\4")))
+    rows = window(tensor, 0, (2, 64), (8192, 4))
+    pair = apply(Op.XOR, window(inverted, 0, (2, 64), (8192, 4)), rows)
+    assert explain(driver.geometry, [apply(Op.COUNT, pair)]).splitlines() == [
+        "pass     elements            commands  runs  bytes read  bytes written  cycles",
+        "NAND     64 x 64 of 32 bits         1     1      16,388         16,384   2,065",
+        "XOR      2 x 64 of 32 bits          2     2       1,024            512      79",
+        "COUNT    2 x 64 of 32 bits          1     1         512            128      79",
+        "fused    3 passes                   4     4      17,924         17,024   2,223",
+        "unfused  4 passes                   5     5      34,308         33,408   4,286",
+    ]
+    assert link.log == []
+
+
+def test_what_is_stored_needs_nothing(driver: Driver, tensor: Stored) -> None:
+    assert explain(driver.geometry, [tensor]).splitlines()[1:] == [
+        "fused    0 passes         0     0           0              0       0",
+        "unfused  0 passes         0     0           0              0       0",
+    ]
+
+
+def test_what_the_memory_cannot_hold_is_explained_too(driver: Driver, tensor: Stored) -> None:
+    large = window(tensor, 0, (1000, 64, 64), (0, 256, 4))
+    assert "1000 x 64 x 64 of 32 bits" in explain(driver.geometry, [apply(Op.NOT, large)])
