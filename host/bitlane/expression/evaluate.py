@@ -4,8 +4,8 @@ Moves no data but constants, and never computes.
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 
-from ..closing import Closing
 from ..driver.allocator import OutOfDeviceMemory
 from ..driver.driver import Driver
 from ..driver.storage import Storage
@@ -54,11 +54,16 @@ def assign(driver: Driver, target: Stored, value: Expression) -> None:
 
 
 def _run(driver: Driver, plan: Plan) -> "_Memory":
-    with _Memory(driver, plan) as memory:
+    memory = _Memory(driver, plan)
+    with ExitStack() as given_back:
+        for storage in (*memory.temporary, *memory.results):
+            # Not left to Python: an error's traceback refers to everything here.
+            given_back.callback(storage.close)
         jobs = memory.arrangement.jobs(memory.starts, driver.geometry)
         if plan.constants.size:
             driver.write(memory.starts[-1], plan.constants.content)
         driver.run(in_order(jobs))
+        given_back.pop_all()
     return memory
 
 
@@ -71,8 +76,8 @@ def _result(root: Expression, spot: Spot, memory: "_Memory") -> Stored:
     return stored
 
 
-class _Memory(Closing):
-    """The device's memory for a plan. At the end of the ``with`` statement only results stay."""
+class _Memory:
+    """The device's memory for a plan: for what is temporary, and for results."""
 
     def __init__(self, driver: Driver, plan: Plan) -> None:
         try:
@@ -86,20 +91,18 @@ class _Memory(Closing):
 
     def _allocate(self, driver: Driver, arrangement: Arrangement) -> None:
         self.arrangement = arrangement
-        self._results = [Storage(driver, size) for size in arrangement.results]
-        self._temporary = [Storage(driver, arrangement.temporary)] if arrangement.temporary else []
-        self.starts = [storage.address for storage in (*self._results, *self._temporary)]
+        # What an attempt before has got is to be had again.
+        self.results = self.temporary = list[Storage]()
+        self.results = [Storage(driver, size) for size in arrangement.results]
+        self.temporary = [Storage(driver, arrangement.temporary)] if arrangement.temporary else []
+        self.starts = [storage.address for storage in (*self.results, *self.temporary)]
 
     def stored(self, spot: Spot, shape: tuple[int, ...]) -> Stored:
         """A spot that stays."""
         assert spot.room is not None
         piece, _ = self.arrangement.places[spot.room]
         view = self.arrangement.view(spot, self.starts)
-        return Stored(self._results[piece], view, shape)
-
-    def close(self) -> None:
-        for storage in self._temporary:
-            storage.close()
+        return Stored(self.results[piece], view, shape)
 
 
 def _too_large(least: Arrangement, error: OutOfDeviceMemory) -> OutOfDeviceMemory:

@@ -159,6 +159,15 @@ def test_what_does_not_fit_side_by_side_is_done_one_after_another(
     ]
 
 
+def test_what_just_fits_is_computed(driver: Driver) -> None:
+    # A quarter of the memory each: the operand, the result, and one value in between.
+    a = noise(MEMORY // 16, "u4")
+    x = upload(driver, a)
+    one, two, three = (apply(Op.SHIFT_LEFT, x, Constant(bytes([n, 0, 0, 0]))) for n in (1, 2, 3))
+    got = value(driver, apply(Op.XOR, apply(Op.XOR, one, two), three))
+    assert np.array_equal(got, a << 1 ^ a << 2 ^ a << 3)
+
+
 def test_an_expression_that_cannot_fit_is_refused_with_its_needs(
     driver: Driver, link: ModelLink
 ) -> None:
@@ -176,8 +185,10 @@ def test_a_fault_leaves_memory_and_device_as_they_were(link: ModelLink, driver: 
     a = upload(driver, noise(64, "u4"))
     x = apply(Op.SHIFT_LEFT, apply(Op.XOR, a, Constant(bytes(4))), a)
     link.fail_reads = frozenset({a.view.address + 8})
-    with pytest.raises(DeviceFault, match="command 0 of the job"):
+    with pytest.raises(DeviceFault, match="command 0 of the job") as raised:
         evaluate(driver, [x])
+    # Whoever keeps the error, as an interpreter's prompt does, keeps no device memory by it.
+    assert raised.traceback
     assert driver.allocator.pieces == 1
     link.fail_reads = frozenset()
     assert np.array_equal(value(driver, x), np.left_shift(*[download(driver, a)] * 2))

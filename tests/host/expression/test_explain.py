@@ -43,6 +43,12 @@ def test_passes_are_listed_beside_what_they_would_be_unfused(
     assert link.log == []
 
 
+def test_passes_that_need_nothing_of_each_other_do_not_wait(driver: Driver, tensor: Stored) -> None:
+    roots = [apply(Op.NOT, tensor), apply(Op.SHIFT_LEFT, tensor, tensor)]
+    cycles = [line.split()[-1] for line in explain(driver.geometry, roots).splitlines()]
+    assert cycles[1:4] == ["2,065", "2,048", "4,113"]
+
+
 def test_what_is_stored_needs_nothing(driver: Driver, tensor: Stored) -> None:
     assert explain(driver.geometry, [tensor]).splitlines()[1:] == [
         "fused    0 passes         0     0           0              0       0",
