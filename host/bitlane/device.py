@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from bitlane_rtl.abi import Op
 
+from .arrays import Array, asarray
 from .closing import Closing
 from .driver.driver import Driver
 from .errors import LinkError
@@ -146,7 +147,7 @@ class Device(Closing):
         *,
         arithmetic: bool = False,
     ) -> AnyArray:
-        self._expect_open()
+        self.expect_open()
         shape = result_shape(a, b)
         dtype = dtype.newbyteorder("=")
         if out is None:
@@ -162,18 +163,30 @@ class Device(Closing):
         target = Target(shape, dtype, order, out)
         return compute(self.driver, op, inputs, target, arithmetic=arithmetic)
 
+    def asarray(
+        self, x: ArrayLike, dtype: DTypeLike | None = None, *, copy: bool | None = None
+    ) -> Array:
+        """``x`` as an array that stays on this device: sent once, freed with its last reference.
+
+        ``dtype``: integers or truth values to be converted to, on the way up; ``copy``: as for
+        ``np.asarray``. An array that is on this device already comes back as it is. Raises
+        ``DataTypeError``, ``CopyError``, ``OutOfDeviceMemory`` or ``LinkError``.
+        """
+        return asarray(self, x, dtype, copy=copy)
+
     def close(self) -> None:
         """Close the link to the device. May be called again."""
         self.driver.close()
 
     def __enter__(self) -> Self:
-        self._expect_open()
+        self.expect_open()
         return self
 
     def __repr__(self) -> str:
         return f"<bitlane.Device: {self.description}{', closed' if self.closed else ''}>"
 
-    def _expect_open(self) -> None:
+    def expect_open(self) -> None:
+        """Raises ``LinkError`` if the device has been closed."""
         if self.closed:
             raise LinkError(f"{self.description}: the device is closed; bitlane.open opens it anew")
 

@@ -3,12 +3,19 @@
 from typing import Any
 
 __all__ = [
+    "ArrayIndexError",
     "BitlaneError",
+    "BusyError",
+    "CopyError",
     "DeviceError",
     "DeviceTimeout",
     "DmlError",
     "DmlTypeError",
+    "FreedError",
     "LinkError",
+    "MissingError",
+    "NotOfferedError",
+    "OtherDeviceError",
     "SettingError",
 ]
 
@@ -96,3 +103,31 @@ class SettingError(BitlaneError, ValueError):
 
 class LinkError(BitlaneError, OSError):
     """The device could not be opened, identified or reached."""
+
+
+class ArrayIndexError(BitlaneError, IndexError):
+    """An index that an array on a device does not have. Nothing has been executed."""
+
+
+class NotOfferedError(BitlaneError, TypeError):
+    """What NumPy's arrays can do and those on a device cannot; the message says what does it."""
+
+
+class MissingError(BitlaneError, AttributeError):
+    """A name that NumPy's arrays or the array API have and bitlane lacks, and what does it."""
+
+
+class BusyError(BitlaneError, RuntimeError):
+    """An array that another thread is writing, or reading what is to be written."""
+
+
+class FreedError(BitlaneError, ValueError):
+    """An array whose memory has been given back."""
+
+
+class OtherDeviceError(BitlaneError, ValueError):
+    """Arrays of two devices in one operation. Nothing has been executed."""
+
+
+class CopyError(BitlaneError, ValueError):
+    """What was to be had without a copy takes one."""

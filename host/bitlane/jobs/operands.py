@@ -26,6 +26,8 @@ __all__ = [
     "count_type",
     "detached",
     "expect_integers",
+    "expect_supported",
+    "fitted",
     "is_device_order",
     "new_order",
     "order_of",
@@ -63,8 +65,8 @@ class OutOfRangeError(BitlaneError, OverflowError):
     """A Python integer that the other operand's type cannot hold. Nothing has been executed."""
 
 
-def as_array(name: str, value: ArrayLike) -> AnyArray:
-    """``value`` as an array of one of DirectML's eleven types.
+def as_array(name: str, value: ArrayLike, *, truth: bool = False) -> AnyArray:
+    """``value`` as an array of one of DirectML's eleven types, or with ``truth`` of truth values.
 
     Raises ``DataTypeError``, or ``ShapeError`` for lists of different lengths; ``name`` is what
     the message calls it.
@@ -77,11 +79,15 @@ def as_array(name: str, value: ArrayLike) -> AnyArray:
         raise ShapeError(
             f"{name}: no array can be made of this {type(value).__name__}: {error}"
         ) from None
-    dtype = array.dtype
-    if dtype.itemsize not in _SIZES.get(dtype.kind, ()):
+    expect_supported(name, array.dtype, truth=truth)
+    return array
+
+
+def expect_supported(name: str, dtype: np.dtype[Any], *, truth: bool = True) -> None:
+    """Raises ``DataTypeError`` unless ``dtype`` is one of DirectML's eleven, or a truth value."""
+    if dtype.itemsize not in _SIZES.get(dtype.kind, ()) and not (truth and dtype.kind == "b"):
         hint = _HINTS.get(dtype.kind, "")
         raise DataTypeError(f"{name}: data type {dtype}; expected {_TYPES}{hint}")
-    return array
 
 
 def as_pair(a: ArrayLike, b: ArrayLike) -> tuple[AnyArray, AnyArray]:
@@ -98,10 +104,10 @@ def as_pair(a: ArrayLike, b: ArrayLike) -> tuple[AnyArray, AnyArray]:
     """
     if type(a) is int and type(b) is not int:
         second = as_array("b", b)
-        return _fit("a", a, second.dtype), second
+        return fitted("a", a, second.dtype), second
     first = as_array("a", a)
     if type(b) is int and type(a) is not int:
-        return first, _fit("b", b, first.dtype)
+        return first, fitted("b", b, first.dtype)
     second = first if b is a else as_array("b", b)
     if first.dtype != second.dtype and _plain(first.dtype) != _plain(second.dtype):
         raise DataTypeError(
@@ -115,7 +121,8 @@ def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype.newbyteorder("<")
 
 
-def _fit(name: str, value: int, dtype: np.dtype[Any]) -> AnyArray:
+def fitted(name: str, value: int, dtype: np.dtype[Any]) -> AnyArray:
+    """``value`` as an array of rank 0. Raises ``OutOfRangeError`` or ``DataTypeError``."""
     if dtype.kind == "f":
         raise DataTypeError(
             f"{name}: the integer {value} beside {dtype}; expected an array of {dtype}, as only"

@@ -1,0 +1,78 @@
+"""What `Array` and its operators share: the value that an array has, and how it gets another."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..expression.form import broadcast
+from ..jobs.operands import DataTypeError, ShapeError, as_array, expect_supported
+from .casts import cast
+from .operations import Operand, copied
+from .transfers import download
+from .value import Value, overwrite
+
+__all__ = ["Base", "operand", "stored_in", "supported"]
+
+
+class Base:
+    """An object that has a value, which operations in place replace or overwrite."""
+
+    __slots__ = ("__weakref__", "_value")
+
+    def __init__(self, value: Value) -> None:
+        self._value = value
+
+    @property
+    def value(self) -> Value:
+        """The value that it has now."""
+        return self._value
+
+    def assign(self, value: Value) -> None:
+        """Take the elements of ``value``, of this type, which broadcasts to this shape."""
+        if self._value.pending and value.shape == self._value.shape:
+            # Nothing shows this memory yet: there is none.
+            self._value = value if value.pending else copied(value)
+        else:
+            overwrite(self._value, value)
+
+
+def operand(name: str, x: Any) -> Operand:
+    """What ``x`` is to an operation. Raises as `as_array` does."""
+    if isinstance(x, Base):
+        return x.value
+    return x if type(x) is int else as_array(name, x, truth=True)
+
+
+def stored_in(out: Any, value: Value) -> Any:
+    """``out``, an array here or on the host, after ``value`` has been stored there.
+
+    Raises ``DataTypeError`` unless NumPy's casting "same_kind" allows it, or ``ShapeError``.
+    """
+    if not isinstance(out, Base | np.ndarray):
+        raise DataTypeError(f"out: a {type(out).__name__}; expected a bitlane.Array or an ndarray")
+    dtype = out.value.dtype if isinstance(out, Base) else out.dtype
+    shape = out.value.shape if isinstance(out, Base) else out.shape
+    if not np.can_cast(value.dtype, dtype, "same_kind"):
+        raise DataTypeError(
+            f"out: data type {dtype} for a result of {value.dtype}; expected one that holds it"
+        )
+    try:
+        broadcast(value.node, shape)
+    except ShapeError:
+        raise ShapeError(f"out: shape {shape}; expected {value.shape}") from None
+    if isinstance(out, Base):
+        out.assign(cast(value, dtype))
+    else:
+        np.copyto(out, download(cast(value, dtype)))
+    return out
+
+
+def supported(dtype: DTypeLike) -> np.dtype[Any]:
+    """``dtype`` as NumPy's, in the native byte order. Raises ``DataTypeError``."""
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        raise DataTypeError(f"dtype: {dtype!r}; expected a data type") from None
+    expect_supported("dtype", kind)
+    return kind.newbyteorder("=")

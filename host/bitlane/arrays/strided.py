@@ -1,0 +1,239 @@
+"""Which bytes of a piece of memory an array shows: shapes, strides, and what views do to them.
+
+Arithmetic on descriptions alone: no memory, no device, no data types but their size.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import prod
+from operator import index as as_index
+from types import EllipsisType
+from typing import Any, Self
+
+from ..errors import ArrayIndexError, NotOfferedError
+from ..jobs.lowering import View
+from ..jobs.operands import ShapeError, order_of, packed_strides
+
+__all__ = ["Strided", "axes_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """Elements of ``itemsize`` bytes, ``strides`` apart; element 0 at ``offset``. All in bytes."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+    offset: int = 0
+
+    @classmethod
+    def packed(
+        cls, shape: tuple[int, ...], itemsize: int, order: Sequence[int] | None = None
+    ) -> Self:
+        """Elements without gaps, with the axes in ``order``, outermost first; C's by default."""
+        axes = range(len(shape)) if order is None else order
+        return cls(shape, packed_strides(shape, axes, itemsize), itemsize)
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements; those of a repeated one count each time."""
+        return self.size * self.itemsize
+
+    @property
+    def span(self) -> range:
+        """The bytes from the lowest that belongs to an element to the highest."""
+        if not self.size:
+            return range(self.offset, self.offset)
+        reach = [stride * (n - 1) for n, stride in zip(self.shape, self.strides, strict=True)]
+        low = self.offset + sum(min(0, step) for step in reach)
+        return range(low, self.offset + sum(max(0, step) for step in reach) + self.itemsize)
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the elements lie in C's order without gaps."""
+        step = self.itemsize
+        for n, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if n > 1 and stride != step:
+                return self.size == 0
+            step *= n
+        return True
+
+    @property
+    def repacked(self) -> "Strided":
+        """The same elements without gaps, with the axes in the same order."""
+        return Strided.packed(self.shape, self.itemsize, order_of(self.strides))
+
+    @property
+    def repeats(self) -> bool:
+        """Whether an axis shows the same elements several times, as `broadcast` makes it do."""
+        return any(n > 1 and not stride for n, stride in zip(self.shape, self.strides, strict=True))
+
+    def at_address(self, address: int) -> View:
+        """What the lowering takes, in memory that starts at ``address``."""
+        return View(address + self.offset, self.strides, self.itemsize)
+
+    def index(self, key: Any) -> "Strided":
+        """What ``key`` picks: integers, slices, ``...`` and ``None``.
+
+        Raises ``ArrayIndexError``, ``ShapeError`` (a step of 0) or, for lists, arrays and truth
+        values, ``NotOfferedError``.
+        """
+        parts = _whole(key if isinstance(key, tuple) else (key,), len(self.shape))
+        shape, strides, offset, axis = [], [], self.offset, 0
+        for part in parts:
+            if part is None:
+                shape.append(1)
+                strides.append(0)
+                continue
+            n, stride = self.shape[axis], self.strides[axis]
+            if isinstance(part, slice):
+                try:
+                    start, stop, step = part.indices(n)
+                except ValueError:
+                    raise ShapeError(f"index: {part} has a step of 0; expected another") from None
+                count = len(range(start, stop, step))
+                shape.append(count)
+                strides.append(stride * step)
+                offset += start * stride if count else 0
+            else:
+                if not -n <= part < n:
+                    raise ArrayIndexError(
+                        f"index: {part} for axis {axis} of {n}; expected {-n} to {n - 1}"
+                        if n
+                        else f"index: {part} for axis {axis}, which has no elements"
+                    )
+                offset += part % n * stride
+            axis += 1
+        return replace(self, shape=tuple(shape), strides=tuple(strides), offset=offset)
+
+    def transpose(self, axes: Sequence[int] | None = None) -> "Strided":
+        """The axes in another order, reversed by default. Raises ``ShapeError``."""
+        rank = len(self.shape)
+        order = tuple(reversed(range(rank))) if axes is None else axes_of(axes, rank)
+        if len(order) != rank:
+            raise ShapeError(f"axes: {order}; expected each of the {rank} axes once")
+        return replace(
+            self,
+            shape=tuple(self.shape[axis] for axis in order),
+            strides=tuple(self.strides[axis] for axis in order),
+        )
+
+    def broadcast(self, shape: tuple[int, ...]) -> "Strided":
+        """Repeated to ``shape`` by NumPy's rules, without a copy. Raises ``ShapeError``."""
+        extra = len(shape) - len(self.shape)
+        if extra < 0 or any(
+            n not in (1, m) for n, m in zip(self.shape, shape[max(0, extra) :], strict=False)
+        ):
+            raise ShapeError(f"shape: {self.shape} does not broadcast to {shape}")
+        strides = [
+            0 if n != m else stride
+            for n, m, stride in zip(self.shape, shape[extra:], self.strides, strict=True)
+        ]
+        return replace(self, shape=shape, strides=(0,) * extra + tuple(strides))
+
+    def reshape(self, shape: tuple[int, ...]) -> "Strided | None":
+        """The same elements, in C's order, as ``shape``; None if that takes a copy.
+
+        ``shape`` has as many elements: see `fitted`.
+        """
+        if not self.size:
+            return replace(self, shape=shape, strides=packed_strides(shape, range(len(shape)), 1))
+        old = [(n, s) for n, s in zip(self.shape, self.strides, strict=True) if n > 1]
+        strides: list[int] = []
+        rest = list(shape)
+        while rest:
+            # The fewest axes on both sides with as many elements.
+            new = [rest.pop(0)]
+            taken = [old.pop(0)] if new[0] > 1 else []
+            while prod(new) != prod(n for n, _ in taken):
+                if prod(new) < prod(n for n, _ in taken):
+                    new.append(rest.pop(0))
+                else:
+                    taken.append(old.pop(0))
+            for (_, outer), (n, inner) in pairwise(taken):
+                if outer != n * inner:
+                    return None
+            step = taken[-1][1] if taken else 0
+            strides += (stride * step for stride in packed_strides(tuple(new), range(len(new)), 1))
+        return replace(self, shape=shape, strides=tuple(strides))
+
+    def fitted(self, shape: int | Sequence[int]) -> tuple[int, ...]:
+        """``shape`` with its -1 replaced by what is left. Raises ``ShapeError``."""
+        try:
+            wanted = [as_index(shape)] if not isinstance(shape, Sequence) else list(shape)
+            wanted = [as_index(n) for n in wanted]
+        except TypeError:
+            raise ShapeError(f"shape: {shape!r}; expected integers") from None
+        known = prod(n for n in wanted if n != -1)
+        if wanted.count(-1) == 1 and known and self.size % known == 0:
+            wanted[wanted.index(-1)] = self.size // known
+        if min(wanted, default=0) < 0 or prod(wanted) != self.size:
+            raise ShapeError(f"shape: {shape}; {self.shape} has {self.size} elements")
+        return tuple(wanted)
+
+    def recast(self, itemsize: int) -> "Strided":
+        """The same bytes as elements of another size, in the last axis. Raises ``ShapeError``."""
+        if itemsize == self.itemsize:
+            return self
+        gaps = self.size and self.shape[-1:] != (1,) and self.strides[-1:] != (self.itemsize,)
+        if gaps or not self.shape:
+            raise ShapeError(
+                f"view: elements of {itemsize} bytes for {self.itemsize}; expected a last axis"
+                " without gaps (copy() makes one)"
+            )
+        count, rest = divmod(self.shape[-1] * self.itemsize, itemsize)
+        if rest:
+            raise ShapeError(
+                f"view: {self.shape[-1]} elements of {self.itemsize} bytes in the last axis are no"
+                f" whole elements of {itemsize}"
+            )
+        return Strided(
+            (*self.shape[:-1], count), (*self.strides[:-1], itemsize), itemsize, self.offset
+        )
+
+
+def axes_of(axes: int | Sequence[int], rank: int) -> tuple[int, ...]:
+    """``axes`` counted from the front, each once. Raises ``ShapeError``."""
+    wanted = axes if isinstance(axes, Sequence) else (axes,)
+    try:
+        numbers = [as_index(axis) for axis in wanted]
+    except TypeError:
+        raise ShapeError(f"axes: {axes!r}; expected integers") from None
+    for axis in numbers:
+        if not -rank <= axis < rank:
+            raise ShapeError(f"axis: {axis}; expected {-rank} to {rank - 1}")
+    positive = tuple(axis % rank for axis in numbers)
+    if len(set(positive)) != len(positive):
+        raise ShapeError(f"axes: {tuple(numbers)}; expected each once")
+    return positive
+
+
+def _whole(parts: tuple[Any, ...], rank: int) -> list[int | slice | None]:
+    """An index with as many integers and slices as there are axes."""
+    for part in parts:
+        if part is None or isinstance(part, slice | EllipsisType):
+            continue
+        if isinstance(part, bool) or not hasattr(part, "__index__") or hasattr(part, "__len__"):
+            raise NotOfferedError(
+                f"index: a {type(part).__name__}; expected integers, slices, ... and None"
+                " (x.get()[index] picks elements one by one, on the host)"
+            )
+    if parts.count(...) > 1:
+        raise ArrayIndexError("index: more than one ...; expected one at most")
+    given = sum(part is not None and part is not ... for part in parts)
+    if given > rank:
+        raise ArrayIndexError(f"index: {given} axes; the array has {rank}")
+    fill = [slice(None)] * (rank - given)
+    whole: list[int | slice | None] = []
+    for part in parts if ... in parts else (*parts, ...):
+        if part is ...:
+            whole += fill
+        else:
+            whole.append(part if part is None or isinstance(part, slice) else as_index(part))
+    return whole

@@ -1,0 +1,73 @@
+"""Elements on their way between the host's memory and the device's. Moves bytes alone."""
+
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from bitlane_rtl.abi import Op
+
+from ..driver.storage import Storage
+from ..expression.form import Constant, Stored, apply
+from ..jobs.lowering import View
+from ..jobs.operands import AnyArray, order_of, packed_strides
+from .usage import using
+from .value import Home, Value
+
+__all__ = ["constant", "download", "empty", "upload"]
+
+_SPREAD: Final = 2
+"""Elements come back with their gaps while they span no more than so many times their bytes."""
+
+
+def empty(
+    home: Home, shape: tuple[int, ...], dtype: np.dtype[Any], order: tuple[int, ...] | None = None
+) -> Value:
+    """Elements that are whatever the memory holds, packed. Raises ``OutOfDeviceMemory``."""
+    home.expect_open()
+    storage = Storage(home.driver, prod(shape) * dtype.itemsize)
+    axes = range(len(shape)) if order is None else order
+    view = View(storage.address, packed_strides(shape, axes, dtype.itemsize), dtype.itemsize)
+    return Value(home, dtype, Stored(storage, view, shape))
+
+
+def constant(home: Home, array: AnyArray) -> Value:
+    """The one element of ``array``, of rank 0; it is sent with what uses it."""
+    little = array.astype(array.dtype.newbyteorder("<"))
+    return Value(home, array.dtype.newbyteorder("="), Constant(little.tobytes()))
+
+
+def upload(home: Home, array: AnyArray) -> Value:
+    """A copy of ``array`` in the device's memory, with its axes in the same order, without gaps.
+
+    Raises ``OutOfDeviceMemory`` and ``LinkError``.
+    """
+    order = order_of(array.strides)
+    value = empty(home, array.shape, array.dtype.newbyteorder("="), order)
+    if array.size:
+        little = array.dtype.newbyteorder("<")
+        lines = np.ascontiguousarray(array.transpose(order), little)
+        home.driver.write(value.stored.view.address, lines.reshape(-1).view(np.uint8))
+    return value
+
+
+def download(value: Value) -> AnyArray:
+    """A copy of ``value`` in the host's memory, with its axes in the same order.
+
+    Elements far apart are brought together on the device first.
+    """
+    strided = value.strided
+    if not strided.size:
+        return np.empty(strided.shape, value.dtype)
+    if len(strided.span) > _SPREAD * strided.nbytes:
+        value = value.derived(apply(Op.COPY, value.node))
+        strided = value.strided
+    stored, span = value.stored, strided.span
+    value.home.expect_open()
+    with using((stored.storage,)):
+        data = value.home.driver.read(stored.view.address + span.start, len(span))
+    little = value.dtype.newbyteorder("<")
+    elements = np.ndarray(strided.shape, little, data, -span.start, strided.strides)
+    if strided.repeats or len(span) != strided.nbytes or not data.flags.writeable:
+        elements = elements.copy(order="K")
+    return elements.astype(value.dtype, order="K", copy=False)

@@ -1,0 +1,74 @@
+"""Who uses a piece of device memory: calls in progress, and values still to be computed from it.
+
+Keeps threads from reading what another is writing. Never touches the memory.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from threading import Lock, get_ident
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+from ..driver.storage import Storage
+from ..errors import BusyError, FreedError
+
+__all__ = ["usage_of", "using"]
+
+_guard = Lock()
+"""Held while claims are made and given up, never while a device works."""
+
+
+class _Usage:
+    """Of one storage."""
+
+    def __init__(self) -> None:
+        self.waiting: WeakSet[Any] = WeakSet()
+        """The values that are to be computed from the bytes, before anything changes these."""
+        self.readers: Counter[int] = Counter()
+        self.writers: Counter[int] = Counter()
+        """Calls in progress, by thread."""
+
+
+_usages: WeakKeyDictionary[Storage, _Usage] = WeakKeyDictionary()
+
+
+def usage_of(storage: Storage) -> _Usage:
+    """What is known of the users of ``storage``. Raises ``FreedError``."""
+    if storage.closed:
+        raise FreedError("array: its memory has been freed; expected one that is still held")
+    return _usages.setdefault(storage, _Usage())
+
+
+@contextmanager
+def using(reads: Iterable[Storage], writes: Iterable[Storage] = ()) -> Iterator[None]:
+    """Claim memory for this thread. Many may read what none writes.
+
+    Raises ``BusyError`` or ``FreedError``.
+    """
+    thread = get_ident()
+    with _guard:
+        read, written = [usage_of(x) for x in reads], [usage_of(x) for x in writes]
+        for usage in read:
+            _expect_no(usage.writers, thread, "is writing it")
+        for usage in written:
+            _expect_no(usage.writers, thread, "is writing it")
+            _expect_no(usage.readers, thread, "is reading it")
+        claims = [x.readers for x in read] + [x.writers for x in written]
+        for claim in claims:
+            claim[thread] += 1
+    try:
+        yield
+    finally:
+        with _guard:
+            for claim in claims:
+                claim[thread] -= 1
+                if not claim[thread]:
+                    del claim[thread]
+
+
+def _expect_no(users: Counter[int], thread: int, what: str) -> None:
+    if any(user != thread for user in users):
+        raise BusyError(
+            f"array: another thread {what}; expected one at a time (wait for it, or use a copy)"
+        )

@@ -1,0 +1,174 @@
+"""What an array holds: elements in the device's memory, or the expression that will give them.
+
+Runs expressions, and sees to it that they do before anything that they read is changed.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+from weakref import WeakSet
+
+import numpy as np
+
+from bitlane_rtl.abi import Op
+
+from ..driver.driver import Driver
+from ..driver.storage import Storage
+from ..expression.evaluate import evaluate
+from ..expression.form import Expression, Stored, apply, broadcast
+from ..jobs.lowering import lower
+from ..jobs.operands import ShapeError
+from .strided import Strided
+from .usage import usage_of, using
+
+__all__ = ["Home", "Value", "changing", "compute", "overwrite"]
+
+
+class Home(Protocol):
+    """Where arrays live: a ``Device``, as far as they need it."""
+
+    @property
+    def driver(self) -> Driver: ...
+
+    def expect_open(self) -> None:
+        """Raises ``LinkError`` if the device has been closed."""
+
+
+class Value:
+    """Elements of ``dtype`` that ``node`` describes, made from ``sources``.
+
+    Never changes, except that the node becomes a stored one when it is computed: another value
+    is another ``Value``.
+    """
+
+    __slots__ = ("__weakref__", "dtype", "home", "leaves", "node", "readers")
+
+    def __init__(
+        self,
+        home: Home,
+        dtype: np.dtype[Any],
+        node: Expression,
+        sources: Iterable["Value"] = (),
+    ) -> None:
+        self.home = home
+        self.dtype = dtype
+        self.node = node
+        self.leaves: set[Storage] = set()
+        """The memory that computing it reads; its own, once it is there."""
+        self.readers: WeakSet[Value] = WeakSet()
+        """What is to be computed from it, itself not being there yet."""
+        if isinstance(node, Stored):
+            self.leaves.add(node.storage)
+            return
+        for source in sources:
+            self.leaves |= source.leaves
+            if source.pending:
+                source.readers.add(self)
+        for leaf in self.leaves:
+            usage_of(leaf).waiting.add(self)
+
+    @property
+    def pending(self) -> bool:
+        """Whether it is still to be computed."""
+        return not isinstance(self.node, Stored)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.node.shape
+
+    @property
+    def stored(self) -> Stored:
+        """Where it is in the device's memory; computes it if it is not there."""
+        compute(self)
+        assert isinstance(self.node, Stored)
+        return self.node
+
+    @property
+    def strided(self) -> Strided:
+        """How its elements lie; element 0 counts as byte 0."""
+        return Strided(self.node.shape, self.node.strides, self.node.itemsize)
+
+    def derived(self, node: Expression, dtype: np.dtype[Any] | None = None) -> "Value":
+        """What ``node``, made from this value's, describes."""
+        return Value(self.home, dtype or self.dtype, node, (self,))
+
+
+def compute(*values: Value) -> None:
+    """Compute those of ``values``, all of one device, that are pending, as one job.
+
+    Raises ``OutOfDeviceMemory``, ``FreedError``, ``BusyError`` and what ``Device`` does; they are
+    pending still then, and can be asked for again.
+    """
+    values = tuple(value for value in values if value.pending)
+    if not values:
+        return
+    home = values[0].home
+    home.expect_open()
+    leaves = set().union(*(value.leaves for value in values))
+    with using(leaves), home.driver.lock:
+        # Another thread may have computed some of them meanwhile.
+        pending = [value for value in values if value.pending]
+        results = evaluate(home.driver, [value.node for value in pending])
+        for value, result in zip(pending, results, strict=True):
+            value.node = result
+            value.leaves = {result.storage}
+            usage_of(result.storage).waiting.update(_all_readers(value))
+            value.readers.clear()
+
+
+def _all_readers(value: Value) -> set[Value]:
+    found: set[Value] = set()
+    fresh = {reader for reader in value.readers if reader.pending}
+    while fresh:
+        found |= fresh
+        fresh = {x for reader in fresh for x in reader.readers if x.pending} - found
+    return found
+
+
+@contextmanager
+def changing(target: Value, sources: Iterable[Value] = ()) -> Iterator[Stored]:
+    """Claims the memory of ``target``, which is there, for a change of its elements.
+
+    Computes ``sources`` before, and whatever else needs the elements as they are. Raises as
+    `compute` does, and ``ShapeError`` for elements that a broadcast repeats.
+    """
+    home, node = target.home, target.stored
+    if target.strided.repeats:
+        raise ShapeError(
+            "array: a broadcast view repeats its elements; expected one that does not (see copy)"
+        )
+    home.expect_open()
+    leaves = set().union(*(source.leaves for source in sources))
+    with using(leaves, [node.storage]), home.driver.lock:
+        waiting = usage_of(node.storage).waiting
+        compute(*sources, *waiting)
+        waiting.clear()
+        yield node
+
+
+def overwrite(target: Value, source: Value) -> None:
+    """Give the elements of ``target`` those of ``source``, which is of its type and broadcasts.
+
+    As if the source had been copied first. Raises as `changing` does.
+    """
+    broadcast(source.node, target.shape)
+    driver = target.home.driver
+    with changing(target, [source]) as node:
+        given = broadcast(source.stored, node.shape)
+        assert isinstance(given, Stored)
+        if given.view == node.view:
+            return  # what an operator in place has left there
+        if _crosses(given, node):
+            [given] = evaluate(driver, [apply(Op.COPY, given)])
+        copy = lower(Op.COPY, node.shape, given.view, None, node.view, geometry=driver.geometry)
+        driver.run(copy)
+
+
+def _crosses(given: Stored, node: Stored) -> bool:
+    """Whether writing ``node`` may change elements of ``given`` that are still to be read."""
+    if given.storage is not node.storage:
+        return False
+    one, other = (
+        Strided(x.shape, x.strides, x.itemsize, x.view.address).span for x in (given, node)
+    )
+    return one.start < other.stop and other.start < one.stop

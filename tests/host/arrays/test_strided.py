@@ -1,0 +1,143 @@
+"""What views show: shapes, strides and the first element are NumPy's."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from bitlane import ShapeError
+from bitlane.arrays.strided import Strided, axes_of
+from bitlane.errors import ArrayIndexError, NotOfferedError
+
+BYTES = np.zeros(1 << 14, np.uint8)
+
+SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)
+
+
+def described(array: NDArray[Any]) -> Strided:
+    offset = array.__array_interface__["data"][0] - BYTES.__array_interface__["data"][0]
+    return Strided(array.shape, array.strides, array.itemsize, offset)
+
+
+def alike(got: Strided, want: Strided) -> bool:
+    """Whether two show the same elements: the strides of axes of one do not matter."""
+
+    def elements(x: Strided) -> tuple[object, ...]:
+        steps = [s if n > 1 else 0 for n, s in zip(x.shape, x.strides, strict=True)]
+        return (x.shape, x.itemsize) + ((steps, x.offset) if x.size else ())
+
+    return elements(got) == elements(want)
+
+
+@st.composite
+def arrays(draw: st.DrawFn) -> NDArray[Any]:
+    """An array in ``BYTES``, cut, reversed and with its axes in any order."""
+    shape = draw(SHAPES)
+    array = np.ndarray(shape, draw(st.sampled_from(["u1", "u2", "u4", "u8"])), BYTES.data)
+    array = array[draw(hnp.basic_indices(shape))]
+    order: Any = draw(st.permutations(range(np.ndim(array))))
+    return np.asarray(array).transpose(order) if isinstance(array, np.ndarray) else BYTES[:1]
+
+
+@given(data=st.data(), array=arrays())
+def test_an_index_shows_what_numpy_shows(data: st.DataObject, array: NDArray[Any]) -> None:
+    key = data.draw(
+        hnp.basic_indices(array.shape, allow_newaxis=True, allow_ellipsis=True, max_dims=8)
+    )
+    # With the ellipsis NumPy gives an array for one element too.
+    full = key if isinstance(key, tuple) else (key,)
+    want = array[full if ... in full else (*full, ...)]
+    assert alike(described(array).index(key), described(want)), (array.shape, array.strides, key)
+
+
+@given(data=st.data(), array=arrays())
+def test_a_reshape_is_a_view_where_numpy_has_one(data: st.DataObject, array: NDArray[Any]) -> None:
+    factors = [n for n in array.shape for n in ([n] if n < 4 else [2, n // 2] if n == 4 else [n])]
+    shape = list(data.draw(st.permutations(factors)))
+    if len(shape) > 1 and data.draw(st.booleans()):
+        shape[:2] = [shape[0] * shape[1]]
+    shape.insert(data.draw(st.integers(0, len(shape))), 1)
+    got = described(array).reshape(tuple(shape))
+    want = array.reshape(shape)
+    if got is None:
+        assert not np.shares_memory(want, array), (array.shape, array.strides, shape)
+    else:
+        assert alike(got, described(want)) or not array.size, (array.shape, array.strides, shape)
+        assert got.shape == want.shape
+
+
+@given(array=arrays(), extra=st.lists(st.integers(0, 4), max_size=2), data=st.data())
+def test_broadcasts_and_transposes_are_numpys(
+    array: NDArray[Any], extra: list[int], data: st.DataObject
+) -> None:
+    wanted = (*extra, *(data.draw(st.integers(0, 3)) if n == 1 else n for n in array.shape))
+    assert alike(described(array).broadcast(wanted), described(np.broadcast_to(array, wanted)))
+    order: Any = data.draw(st.permutations(range(array.ndim)))
+    assert alike(described(array).transpose(order), described(array.transpose(order)))
+    assert alike(described(array).transpose(), described(array.T))
+
+
+@given(array=arrays(), itemsize=st.sampled_from([1, 2, 4, 8]))
+def test_other_types_of_the_same_bytes_are_numpys(array: NDArray[Any], itemsize: int) -> None:
+    try:
+        want = array.view(f"u{itemsize}")
+    except (ValueError, TypeError):
+        with pytest.raises(ShapeError):
+            described(array).recast(itemsize)
+    else:
+        assert alike(described(array).recast(itemsize), described(want))
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "message"),
+    [
+        (3, ArrayIndexError, "3 for axis 0 of 3; expected -3 to 2"),
+        ((0, -5), ArrayIndexError, "-5 for axis 1 of 4"),
+        ((0, 0, 0), ArrayIndexError, "3 axes; the array has 2"),
+        ((..., 0, ...), ArrayIndexError, "more than one"),
+        (np.s_[::0], ShapeError, "step of 0"),
+        ([0, 1], NotOfferedError, "a list; expected integers, slices"),
+        (np.array([0, 1]), NotOfferedError, r"x\.get\(\)\[index\]"),
+        (np.array([True] * 3), NotOfferedError, "ndarray"),
+        (True, NotOfferedError, "a bool"),
+        ("field", NotOfferedError, "a str"),
+        (1.0, NotOfferedError, "a float"),
+    ],
+)
+def test_other_indices_are_refused(key: object, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Strided.packed((3, 4), 2).index(key)
+
+
+def test_an_axis_without_elements_has_no_index() -> None:
+    with pytest.raises(ArrayIndexError, match="has no elements"):
+        Strided.packed((0,), 1).index(0)
+
+
+@pytest.mark.parametrize("shape", [(5,), (-1, 5), (-1, -1), (-2, 6), (0, -1), 2.5, (2.5, 1)])
+def test_shapes_that_do_not_fit_are_refused(shape: Any) -> None:
+    with pytest.raises(ShapeError, match="shape: "):
+        Strided.packed((3, 4), 1).fitted(shape)
+
+
+def test_what_is_left_of_a_shape() -> None:
+    whole = Strided.packed((3, 4), 1)
+    assert whole.fitted((2, -1)) == (2, 6)
+    assert whole.fitted(-1) == (12,)
+    assert Strided.packed((3, 0), 1).fitted((-1, 3)) == (0, 3)
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (2, 0), (-3,), "ab", 1.5])
+def test_axes_that_are_none_are_refused(axes: Any) -> None:
+    with pytest.raises(ShapeError, match="axis|axes"):
+        axes_of(axes, 2)
+
+
+@pytest.mark.parametrize("wanted", [(3,), (3, 5), (4, 3)])
+def test_shapes_that_do_not_broadcast_are_refused(wanted: tuple[int, ...]) -> None:
+    with pytest.raises(ShapeError, match="does not broadcast"):
+        Strided.packed((3, 4), 1).broadcast(wanted)
