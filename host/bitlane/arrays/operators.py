@@ -3,34 +3,26 @@
 from collections.abc import Callable
 from typing import Any, NoReturn, Self
 
-from bitlane_rtl.abi import Op
+import numpy as np
 
 from ..errors import NotOfferedError
-from ..jobs.operands import DataTypeError
-from .base import Base, operand, stored_in
-from .operations import inverted, operate
+from .base import Base
+from .ufuncs import apply_ufunc
 
-__all__ = ["Operators", "combined"]
-
-
-def combined(op: Op, a: Any, b: Any, *, encoding: bool = False) -> Any:
-    """``op`` of two operands, one of which is an array here, as another such array."""
-    like = a if isinstance(a, Base) else b
-    first, second = operand("a", a), operand("b", b)
-    return type(like)(operate(like.value.home, op, first, second, encoding=encoding))
+__all__ = ["Operators"]
 
 
-def _operator(op: Op) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+def _operator(ufunc: np.ufunc) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
     """The operator, with the operands the other way round, and in place."""
 
     def forward(self: Base, other: Any) -> Any:
-        return combined(op, self, other)
+        return apply_ufunc(ufunc, "__call__", (self, other), {})
 
     def reflected(self: Base, other: Any) -> Any:
-        return combined(op, other, self)
+        return apply_ufunc(ufunc, "__call__", (other, self), {})
 
     def in_place(self: Base, other: Any) -> Any:
-        return stored_in(self, combined(op, self, other).value)
+        return apply_ufunc(ufunc, "__call__", (self, other), {"out": (self,)})
 
     return forward, reflected, in_place
 
@@ -38,8 +30,8 @@ def _operator(op: Op) -> tuple[Callable[..., Any], Callable[..., Any], Callable[
 def _refused(symbol: str) -> Callable[..., NoReturn]:
     def refuse(self: object, *others: object) -> NoReturn:
         raise NotOfferedError(
-            f"operator {symbol}: bitlane's arrays have ^ & | ~ << >> and np.array_equal alone;"
-            " np.asarray(x) brings the elements to the host for anything else"
+            f"operator {symbol}: arrays on a device have ^ & | ~ << >> and np.array_equal alone;"
+            " np.asarray(x) brings the elements to the host for it"
         )
 
     return refuse
@@ -50,22 +42,20 @@ class Operators(Base):
 
     __slots__ = ()
 
-    __xor__, __rxor__, __ixor__ = _operator(Op.XOR)
-    __and__, __rand__, __iand__ = _operator(Op.AND)
-    __or__, __ror__, __ior__ = _operator(Op.OR)
-    __lshift__, __rlshift__, __ilshift__ = _operator(Op.SHIFT_LEFT)
-    __rshift__, __rrshift__, __irshift__ = _operator(Op.SHIFT_RIGHT)
+    __xor__, __rxor__, __ixor__ = _operator(np.bitwise_xor)
+    __and__, __rand__, __iand__ = _operator(np.bitwise_and)
+    __or__, __ror__, __ior__ = _operator(np.bitwise_or)
+    __lshift__, __rlshift__, __ilshift__ = _operator(np.left_shift)
+    __rshift__, __rrshift__, __irshift__ = _operator(np.right_shift)
 
     def __invert__(self) -> Self:
-        if self.value.dtype.kind == "f":
-            raise DataTypeError(
-                f"x: data type {self.value.dtype}; ~ expects integers or truth values"
-                " (bitlane.bit_not takes the bits of floats)"
-            )
-        return type(self)(inverted(self.value))
+        result: Self = apply_ufunc(np.invert, "__call__", (self,), {})
+        return result
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        return apply_ufunc(ufunc, method, inputs, options)
 
     __hash__ = None  # type: ignore[assignment]  # elements change
-
     __eq__ = _refused("==")
     __ne__ = _refused("!=")
     __lt__ = _refused("<")

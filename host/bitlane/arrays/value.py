@@ -15,7 +15,7 @@ from bitlane_rtl.abi import Op
 from ..driver.driver import Driver
 from ..driver.storage import Storage
 from ..expression.evaluate import evaluate
-from ..expression.form import Expression, Stored, apply, broadcast
+from ..expression.form import Expression, Stored, apply, broadcast, window
 from ..jobs.lowering import lower
 from ..jobs.operands import ShapeError
 from .strided import Strided
@@ -41,7 +41,7 @@ class Value:
     is another ``Value``.
     """
 
-    __slots__ = ("__weakref__", "dtype", "home", "leaves", "node", "readers")
+    __slots__ = ("__weakref__", "dtype", "home", "leaves", "node", "readers", "shown_only")
 
     def __init__(
         self,
@@ -49,6 +49,8 @@ class Value:
         dtype: np.dtype[Any],
         node: Expression,
         sources: Iterable["Value"] = (),
+        *,
+        shown_only: bool = False,
     ) -> None:
         self.home = home
         self.dtype = dtype
@@ -57,6 +59,8 @@ class Value:
         """The memory that computing it reads; its own, once it is there."""
         self.readers: WeakSet[Value] = WeakSet()
         """What is to be computed from it, itself not being there yet."""
+        self.shown_only = shown_only
+        """Whether it is a view that may repeat elements, and so is not to be written to."""
         if isinstance(node, Stored):
             self.leaves.add(node.storage)
             return
@@ -91,6 +95,15 @@ class Value:
     def derived(self, node: Expression, dtype: np.dtype[Any] | None = None) -> "Value":
         """What ``node``, made from this value's, describes."""
         return Value(self.home, dtype or self.dtype, node, (self,))
+
+    def seen(
+        self, strided: Strided, dtype: np.dtype[Any] | None = None, *, shown_only: bool = False
+    ) -> "Value":
+        """The same memory seen another way; computes what it is to hold."""
+        shape, strides, size = strided.shape, strided.strides, strided.itemsize
+        node = window(self.stored, strided.offset, shape, strides, size)
+        shown_only = shown_only or self.shown_only
+        return Value(self.home, dtype or self.dtype, node, shown_only=shown_only)
 
 
 def compute(*values: Value) -> None:
@@ -133,7 +146,7 @@ def changing(target: Value, sources: Iterable[Value] = ()) -> Iterator[Stored]:
     `compute` does, and ``ShapeError`` for elements that a broadcast repeats.
     """
     home, node = target.home, target.stored
-    if target.strided.repeats:
+    if target.shown_only:
         raise ShapeError(
             "array: a broadcast view repeats its elements; expected one that does not (see copy)"
         )

@@ -133,7 +133,7 @@ def test_what_is_left_of_a_shape() -> None:
 
 @pytest.mark.parametrize("axes", [(0, 0), (2, 0), (-3,), "ab", 1.5])
 def test_axes_that_are_none_are_refused(axes: Any) -> None:
-    with pytest.raises(ShapeError, match="axis|axes"):
+    with pytest.raises(ShapeError, match=r"axis|axes"):
         axes_of(axes, 2)
 
 

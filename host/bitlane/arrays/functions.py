@@ -1,0 +1,118 @@
+"""NumPy's other functions on arrays (NEP 18): those that take no arithmetic.
+
+Translates calls; a function that is not here says what does it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from bitlane_rtl.abi import Op
+
+from ..errors import NotOfferedError
+from ..jobs.operands import DataTypeError
+from . import shaping
+from .base import Base, operand, stored_in
+from .operations import operate
+from .reductions import reduced
+from .transfers import download
+from .views import Views
+
+__all__ = ["apply_function", "array_equal"]
+
+
+def apply_function(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What ``Array.__array_function__`` gives. Raises ``NotOfferedError`` by name."""
+    ours = _FUNCTIONS.get(function)
+    if ours is None:
+        module = getattr(function, "__module__", "numpy").replace("numpy", "np", 1)
+        raise NotOfferedError(
+            f"{module}.{function.__name__}: not on a device; np.asarray(x) brings the elements to"
+            " the host for it"
+        )
+    try:
+        return ours(*arguments, **options)
+    except TypeError as error:
+        if "argument" not in str(error) or isinstance(error, NotOfferedError):
+            raise
+        raise NotOfferedError(f"np.{function.__name__}: on a device, {error}") from None
+
+
+def array_equal(a: Any, b: Any) -> bool:
+    """Whether two arrays have one shape and the same elements; compared on the device.
+
+    One element of a result comes to the host. Raises ``DataTypeError`` for floats, and where
+    NumPy has no integer type for both.
+    """
+    if np.shape(a) != np.shape(b):
+        return False
+    like = a if isinstance(a, Base) else b
+    if not like.value.strided.size:
+        return True
+    pair = operand("a", a), operand("b", b)
+    differences = operate(like.value.home, Op.XOR, *pair)
+    return not download(reduced(Op.OR, differences, None)).item()
+
+
+def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    if where is not True:
+        raise NotOfferedError("np.copyto: where is not offered on a device; assign to slices")
+    if not isinstance(src, Views):
+        given = np.asarray(src)
+        kind = dst.dtype if type(src) is int else given.dtype
+    else:
+        kind = src.dtype
+    if not np.can_cast(kind, dst.dtype, casting):
+        raise DataTypeError(f"np.copyto: from {kind} to {dst.dtype}; casting is {casting!r}")
+    if isinstance(dst, Views):
+        dst[...] = src
+    else:
+        stored_in(dst, src.value)
+
+
+def _raveled(a: Views, order: str = "C") -> Views:
+    return _reshaped(a, -1, order=order)
+
+
+def _reshaped(a: Views, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Views:
+    if order != "C":
+        raise NotOfferedError(f"np.reshape: order {order!r} on a device; expected 'C'")
+    return a.reshape(shape, copy=copy)
+
+
+def _broadcast(array: Views, shape: Any, subok: bool = False) -> Views:
+    return array.broadcast_to(shape)
+
+
+def _size(a: Views, axis: int | None = None) -> int:
+    return a.size if axis is None else a.shape[axis]
+
+
+def _host(x: Any) -> Any:
+    return x.dtype if isinstance(x, Views) else x
+
+
+_FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
+    np.array_equal: array_equal,
+    np.broadcast_arrays: shaping.broadcast_arrays,
+    np.broadcast_to: _broadcast,
+    np.can_cast: lambda from_, to, casting="safe": np.can_cast(_host(from_), to, casting),
+    np.concatenate: shaping.concatenate,
+    np.copy: lambda a: a.copy(),
+    np.copyto: _copyto,
+    np.expand_dims: lambda a, axis: shaping.expand_dims(a, axis),
+    np.flip: lambda m, axis=None: shaping.flip(m, axis),
+    np.moveaxis: lambda a, source, destination: shaping.moveaxis(a, source, destination),
+    np.ndim: lambda a: a.ndim,
+    np.ravel: _raveled,
+    np.reshape: _reshaped,
+    np.result_type: lambda *given: np.result_type(*(_host(x) for x in given)),
+    np.roll: lambda a, shift, axis=None: shaping.roll(a, shift, axis),
+    np.shape: lambda a: a.shape,
+    np.size: _size,
+    np.squeeze: lambda a, axis=None: shaping.squeeze(a, axis),
+    np.stack: shaping.stack,
+    np.swapaxes: lambda a, axis1, axis2: shaping.moveaxis(a, (axis1, axis2), (axis2, axis1)),
+    np.transpose: lambda a, axes=None: a.transpose(axes),
+}

@@ -1,0 +1,141 @@
+"""Viewss cut, turned and put together: views where they can be, else copies on the device.
+
+Each is NumPy's function of the same name, or the array API's.
+"""
+
+from collections.abc import Sequence
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+
+from ..jobs.operands import ShapeError
+from .operations import placed
+from .strided import axes_of
+from .transfers import empty
+from .value import overwrite
+from .views import Views
+
+__all__ = [
+    "broadcast_arrays",
+    "concatenate",
+    "expand_dims",
+    "flip",
+    "moveaxis",
+    "roll",
+    "squeeze",
+    "stack",
+    "unstack",
+]
+
+Axes = int | Sequence[int]
+
+
+def squeeze(x: Views, axis: Axes | None = None) -> Views:
+    """Without axes of one element: all of them, or ``axis``. Raises ``ShapeError``."""
+    if axis is None:
+        axis = [at for at, n in enumerate(x.shape) if n == 1]
+    gone = axes_of(axis, x.ndim)
+    if any(x.shape[at] != 1 for at in gone):
+        raise ShapeError(f"axis: {axis} of shape {x.shape}; expected axes of one element")
+    return x[(*(0 if at in gone else slice(None) for at in range(x.ndim)), ...)]
+
+
+def expand_dims(x: Views, axis: Axes = 0) -> Views:
+    """With axes of one element more, which are then at ``axis``. Raises ``ShapeError``."""
+    count = 1 if isinstance(axis, int) else len(axis)
+    new = axes_of(axis, x.ndim + count)
+    return x[(*(None if at in new else slice(None) for at in range(x.ndim + count)), ...)]
+
+
+def moveaxis(x: Views, source: Axes, destination: Axes) -> Views:
+    """With the axes ``source`` at ``destination``, the others in their order."""
+    old, new = axes_of(source, x.ndim), axes_of(destination, x.ndim)
+    if len(old) != len(new):
+        raise ShapeError(f"destination: {destination}; expected as many axes as {source}")
+    order = [at for at in range(x.ndim) if at not in old]
+    for to, at in sorted(zip(new, old, strict=True)):
+        order.insert(to, at)
+    return x.transpose(order)
+
+
+def flip(x: Views, axis: Axes | None = None) -> Views:
+    """With the elements along ``axis``, or along all axes, the other way round."""
+    turned = axes_of(range(x.ndim) if axis is None else axis, x.ndim)
+    steps = (slice(None, None, -1 if at in turned else 1) for at in range(x.ndim))
+    return x[(*steps, ...)]
+
+
+def roll(x: Views, shift: Axes, axis: Axes | None = None) -> Views:
+    """A copy whose elements are ``shift`` further along ``axis``; those at the end come first."""
+    if axis is None:
+        return roll(x.reshape(-1), shift, 0).reshape(x.shape)
+    axes = axis if isinstance(axis, Sequence) else (axis,)
+    shifts = shift if isinstance(shift, Sequence) else (shift,) * len(axes)
+    if len(axes) != len(shifts):
+        raise ShapeError(f"shift: {shift}; expected one for each axis of {axis}")
+    result = x
+    for by, at in zip(shifts, axes, strict=True):
+        (where,) = axes_of(at, x.ndim)
+        cut = -as_index(by) % x.shape[where] if x.shape[where] else 0
+        before = (slice(None),) * where
+        parts = [result[(*before, slice(cut, None))], result[(*before, slice(cut))]]
+        result = concatenate(parts, where)
+    return result.copy() if result is x else result
+
+
+def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Views:
+    """One behind the other along ``axis``, in the type in which NumPy has them meet."""
+    here = [x for x in arrays if isinstance(x, Views)]
+    if not here:
+        raise ShapeError("arrays: none on a device; expected one at least")
+    parts = list(arrays)
+    if axis is None:
+        parts = [x.reshape(-1) if isinstance(x, Views) else np.ravel(x) for x in parts]
+        axis = 0
+    shapes = [np.shape(x) for x in parts]
+    (at,) = axes_of(axis, len(shapes[0]))
+    if any(
+        (*s[:at], 0, *s[at + 1 :]) != (*shapes[0][:at], 0, *shapes[0][at + 1 :]) for s in shapes
+    ):
+        raise ShapeError(f"arrays: shapes {shapes}; expected alike but for axis {at}")
+    home = here[0].device
+    dtype = np.result_type(*(x.dtype if isinstance(x, Views) else np.asarray(x) for x in parts))
+    shape = (*shapes[0][:at], sum(s[at] for s in shapes), *shapes[0][at + 1 :])
+    values = [
+        placed(home, "arrays", x.value if isinstance(x, Views) else np.asarray(x), dtype)
+        for x in parts
+    ]
+    result = type(here[0])(empty(home, shape, dtype))
+    start = 0
+    for value in values:
+        stop = start + value.shape[at]
+        overwrite(result[(slice(None),) * at + (slice(start, stop),)].value, value)
+        start = stop
+    return result
+
+
+def stack(arrays: Sequence[Any], axis: int = 0) -> Views:
+    """Side by side along a new axis, which is then at ``axis``."""
+    parts = [x if isinstance(x, Views) else np.asarray(x) for x in arrays]
+    if len({x.shape for x in parts}) != 1:
+        raise ShapeError(f"arrays: shapes {[x.shape for x in parts]}; expected one or more alike")
+    return concatenate(
+        [expand_dims(x, axis) if isinstance(x, Views) else np.expand_dims(x, axis) for x in parts],
+        axes_of(axis, parts[0].ndim + 1)[0],
+    )
+
+
+def unstack(x: Views, axis: int = 0) -> tuple[Views, ...]:
+    """The parts along ``axis``, as views."""
+    return tuple(moveaxis(x, axis, 0))
+
+
+def broadcast_arrays(*arrays: Views) -> tuple[Views, ...]:
+    """Views of ``arrays`` in one shape. Raises ``ShapeError``."""
+    try:
+        shape = np.broadcast_shapes(*(x.shape for x in arrays))
+    except ValueError:
+        shapes = ", ".join(str(x.shape) for x in arrays)
+        raise ShapeError(f"arrays: shapes {shapes} do not broadcast") from None
+    return tuple(x.broadcast_to(shape) for x in arrays)

@@ -1,0 +1,88 @@
+"""NumPy's universal functions on arrays (NEP 13): the bitwise ones; others say what does them.
+
+Translates calls; the operations are those of `operations` and `reductions`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from bitlane_rtl.abi import Op
+
+from ..errors import NotOfferedError
+from ..jobs.operands import DataTypeError
+from .base import Base, operand, stored_in
+from .operations import counted, inverted, operate, placed
+from .reductions import reduced
+from .value import Home, Value
+
+__all__ = ["apply_ufunc"]
+
+_TWO: Final[Mapping[np.ufunc, Op]] = {
+    np.bitwise_and: Op.AND,
+    np.bitwise_or: Op.OR,
+    np.bitwise_xor: Op.XOR,
+    np.left_shift: Op.SHIFT_LEFT,
+    np.right_shift: Op.SHIFT_RIGHT,
+}
+_REDUCIBLE: Final = (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
+_DEFAULTS: Final = {"where": True, "casting": "same_kind", "order": "K", "subok": True}
+
+
+def apply_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, Any]) -> Any:
+    """What ``Array.__array_ufunc__`` gives.
+
+    Raises ``NotOfferedError``, by name, for another function, method or option; and what the
+    operations do.
+    """
+    name = f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else "")
+    (out,) = options.pop("out", None) or (None,)
+    like = next(x for x in (*inputs, out) if isinstance(x, Base))
+    home = like.value.home
+    if method == "__call__" and ufunc in _TWO:
+        a, b = (operand(side, x) for side, x in zip("ab", inputs, strict=True))
+        result = operate(home, _TWO[ufunc], a, b)
+    elif method == "__call__" and ufunc in (np.invert, np.bitwise_count):
+        (x,) = (_on_device(home, x) for x in inputs)
+        result = _inverted(x) if ufunc is np.invert else _counted(x)
+    elif method == "reduce" and ufunc in _REDUCIBLE:
+        axes, keep = options.pop("axis", 0), bool(options.pop("keepdims", False))
+        (x,) = (_on_device(home, x) for x in inputs)
+        result = reduced(_TWO[ufunc], x, axes, keep=keep)
+    else:
+        raise NotOfferedError(
+            f"{name}: not on a device; np.asarray(x) brings the elements to the host for it"
+        )
+    for option, value in options.items():
+        if value is not None and value is not _DEFAULTS.get(option, np._NoValue):
+            raise NotOfferedError(
+                f"{name}: {option} is not offered on a device; slices, astype and out are"
+            )
+    return type(like)(result) if out is None else stored_in(out, result)
+
+
+def _on_device(home: Home, x: Any) -> Value:
+    given = operand("x", x)
+    if isinstance(given, Value):
+        return given
+    array = np.asarray(given)
+    return placed(home, "x", array, array.dtype)
+
+
+def _inverted(x: Value) -> Value:
+    if x.dtype.kind == "f":
+        raise DataTypeError(
+            f"x: data type {x.dtype}; ~ expects integers or truth values (bitlane.bit_not takes"
+            " the bits of floats)"
+        )
+    return inverted(x)
+
+
+def _counted(x: Value) -> Value:
+    if x.dtype.kind not in "ub":
+        raise DataTypeError(
+            f"np.bitwise_count: data type {x.dtype}; of a signed integer it counts the absolute"
+            " value, which takes arithmetic (bitlane.bit_count counts the bits of the encoding)"
+        )
+    return counted(x, np.dtype(np.uint8))

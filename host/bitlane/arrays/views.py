@@ -1,0 +1,152 @@
+"""Arrays seen as NumPy's are: shapes, indices, other axes and types, copies, assignments.
+
+Views show the same memory. Nothing comes to the host here.
+"""
+
+from collections.abc import Iterator, Sequence
+from operator import index as as_index
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..errors import CopyError
+from ..expression.form import broadcast
+from ..jobs.operands import ShapeError
+from .base import operand, supported
+from .casts import cast
+from .operations import copied, placed
+from .operators import Operators
+from .strided import Strided
+from .transfers import empty
+from .value import Home, Value, overwrite
+
+__all__ = ["Views"]
+
+
+class Views(Operators):
+    """What has a shape, and parts that can be seen and assigned to."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.value.dtype
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from an element to the next along each axis, in the device's memory."""
+        return self.value.node.strides
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return self.value.strided.size
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.value.strided.nbytes
+
+    @property
+    def device(self) -> Home:
+        """The device that the elements are on."""
+        return self.value.home
+
+    @property
+    def pending(self) -> bool:
+        """Whether the elements are still to be computed."""
+        return self.value.pending
+
+    # --- views ----------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Self:
+        return self._view(self._strided.index(key))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ShapeError("len: an array without axes has no length; expected one axis or more")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Self]:
+        return (self[row] for row in range(len(self)))
+
+    @property
+    def T(self) -> Self:
+        """The axes the other way round."""
+        return self.transpose()
+
+    def transpose(self, *axes: Any) -> Self:
+        """The axes in another order, reversed by default; without a copy."""
+        order = axes[0] if len(axes) == 1 and not hasattr(axes[0], "__index__") else axes or None
+        return self._view(self._strided.transpose(order))
+
+    def broadcast_to(self, shape: int | Sequence[int]) -> Self:
+        """Repeated to ``shape`` without a copy; not to be written to."""
+        wanted = tuple(as_index(n) for n in (shape if isinstance(shape, Sequence) else (shape,)))
+        return type(self)(self.value.seen(self._strided.broadcast(wanted), shown_only=True))
+
+    def reshape(self, *shape: Any, copy: bool | None = None) -> Self:
+        """The elements, in C's order, as ``shape``; a copy only where there is no other way.
+
+        ``copy``: True for a copy in any case, False for none: raises ``CopyError`` then.
+        """
+        wanted = self._strided.fitted(shape[0] if len(shape) == 1 else shape)
+        view = None if copy else self._strided.reshape(wanted)
+        if view is not None:
+            return self._view(view)
+        if copy is False:
+            raise CopyError(f"reshape: {self.shape} to {wanted} takes a copy of these strides")
+        return type(self)(self._in_c_order())._view(Strided.packed(wanted, self.itemsize))
+
+    def view(self, dtype: DTypeLike) -> Self:
+        """The same bytes as another type, of which the last axis has more or fewer."""
+        kind = supported(dtype)
+        return self._view(self._strided.recast(kind.itemsize), kind)
+
+    # --- copies ---------------------------------------------------------------------------------
+
+    def copy(self) -> Self:
+        """The same elements in memory of their own."""
+        return type(self)(copied(self.value))
+
+    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Self:
+        """The elements as another integer type or truth values, on the device.
+
+        Without ``copy`` it may be the array itself. Raises ``DataTypeError`` for floats.
+        """
+        kind = supported(dtype)
+        if kind == self.dtype and not copy:
+            return self
+        return type(self)(copied(cast(self.value, kind)))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        target = self[key].value
+        source = placed(target.home, "value", operand("value", value), self.dtype)
+        broadcast(source.node, target.shape)
+        if target.strided.size:
+            overwrite(target, source)
+
+    @property
+    def _strided(self) -> Strided:
+        return self.value.strided
+
+    def _view(self, strided: Strided, dtype: np.dtype[Any] | None = None) -> Self:
+        return type(self)(self.value.seen(strided, dtype))
+
+    def _in_c_order(self) -> Value:
+        """A copy whose elements lie in C's order."""
+        value = empty(self.value.home, self.shape, self.dtype)
+        overwrite(value, self.value)
+        return value
