@@ -3,7 +3,7 @@
 Every bit of every result comes from the device: nothing here computes on data.
 """
 
-from typing import Any, Self
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -11,33 +11,41 @@ from numpy.typing import ArrayLike, DTypeLike
 from bitlane_rtl.abi import Op
 
 from .arrays import Array, asarray
+from .arrays.calls import called, is_here
 from .closing import Closing
 from .driver.driver import Driver
 from .errors import LinkError
 from .jobs.operands import (
     AnyArray,
     as_array,
-    as_pair,
     count_type,
-    expect_integers,
     new_order,
     order_of,
     result_shape,
     use_output,
 )
+from .jobs.promotion import NEGATED, Casting, as_pair
 from .jobs.streaming import Target, compute
 from .links.link import open_link
 
 __all__ = ["Device", "open_device"]
+
+Out: TypeAlias = AnyArray | Array
+
+_TRUE: Final = np.array(True)
 
 
 class Device(Closing):
     """DirectML's bit operators on NumPy arrays, executed by the device behind ``driver``.
 
     Operands may have any strides, any rank and either byte order, and broadcast as NumPy's do.
-    Their data types are the eleven of DirectML: integers of 8 to 64 bits, floats of 16 to 64, of
-    which only the native encoding counts; both operands of an operation have the same one. A
-    Python integer takes the type of the other operand, if it fits.
+    Their data types are truth values and the eleven of DirectML: integers of 8 to 64 bits, floats
+    of 16 to 64, of which only the native encoding counts. Integers of two types meet in the type
+    in which NumPy has them meet, and are converted on their way to the device; with ``casting``
+    "no" they are refused. A Python integer takes the type of the other operand, if it fits.
+
+    An operand that is an ``Array`` stays where it is, and so does the result: an ``Array``, too,
+    which is computed when it is needed.
 
     Results are arrays, also of rank 0, of the native byte order. With ``out``, an array of the
     result's very shape and type, they are stored there and ``out`` is returned. It may overlap the
@@ -75,42 +83,69 @@ class Device(Closing):
     def timeout(self, seconds: float) -> None:
         self.driver.timeout = seconds
 
-    def bit_not(self, a: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
-        """Every bit of ``a`` inverted."""
-        first = as_array("a", a)
-        return self._run(Op.NOT, first, None, first.dtype, out)
+    def bit_not(self, a: ArrayLike, /, *, out: Out | None = None) -> AnyArray:
+        """Every bit of ``a`` inverted; the truth of truth values."""
+        return self._one(Op.NOT, a, out)
 
-    def bit_and(self, a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
+    def bit_copy(self, a: ArrayLike, /, *, out: Out | None = None) -> AnyArray:
+        """The bits of ``a``."""
+        return self._one(Op.COPY, a, out)
+
+    def bit_and(
+        self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
+    ) -> AnyArray:
         """The bits that are 1 in ``a`` and ``b``."""
-        return self._logic(Op.AND, a, b, out)
+        return self._two(Op.AND, a, b, out, casting)
 
-    def bit_or(self, a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
+    def bit_or(
+        self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
+    ) -> AnyArray:
         """The bits that are 1 in ``a`` or ``b``."""
-        return self._logic(Op.OR, a, b, out)
+        return self._two(Op.OR, a, b, out, casting)
 
-    def bit_xor(self, a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
+    def bit_xor(
+        self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
+    ) -> AnyArray:
         """The bits in which ``a`` and ``b`` differ."""
-        return self._logic(Op.XOR, a, b, out)
+        return self._two(Op.XOR, a, b, out, casting)
+
+    def bit_nand(
+        self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
+    ) -> AnyArray:
+        """The bits that are 0 in ``a`` or ``b``."""
+        return self._two(Op.NAND, a, b, out, casting)
+
+    def bit_nor(
+        self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
+    ) -> AnyArray:
+        """The bits that are 0 in ``a`` and ``b``."""
+        return self._two(Op.NOR, a, b, out, casting)
+
+    def bit_xnor(
+        self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
+    ) -> AnyArray:
+        """The bits in which ``a`` and ``b`` are alike."""
+        return self._two(Op.XNOR, a, b, out, casting)
 
     def bit_shift_left(
-        self, a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None
+        self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
     ) -> AnyArray:
         """Integers ``a`` shifted left by ``b``, element by element.
 
         Counts below 0, or of the width or more, give 0 as NumPy's do (``bitlane.dml`` takes them
         modulo the width, as DirectML does).
         """
-        return self._shift(Op.SHIFT_LEFT, a, b, out)
+        return self._two(Op.SHIFT_LEFT, a, b, out, casting)
 
     def bit_shift_right(
-        self, a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None
+        self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
     ) -> AnyArray:
         """Integers ``a`` shifted right by ``b``: logically if unsigned, else with their sign.
 
         Counts below 0, or of the width or more, give 0, or -1 for a negative ``a``, as NumPy's do
         (``bitlane.dml`` takes them modulo the width and shifts logically, as DirectML does).
         """
-        return self._shift(Op.SHIFT_RIGHT, a, b, out)
+        return self._two(Op.SHIFT_RIGHT, a, b, out, casting)
 
     def bit_count(
         self,
@@ -118,24 +153,40 @@ class Device(Closing):
         /,
         dtype: DTypeLike | None = None,
         *,
-        out: AnyArray | None = None,
+        out: Out | None = None,
     ) -> AnyArray:
         """How many bits of each element's encoding are 1, as ``dtype``: uint8 or uint32.
 
         The default is the type of ``out``, else uint8. Unlike ``np.bitwise_count``, which counts
         the absolute value, -1 has as many as its type has bits.
         """
+        if is_here(a, out):
+            result: AnyArray = called(self, Op.COUNT, a, out=out, dtype=dtype)
+            return result
         first = as_array("a", a)
         return self._run(Op.COUNT, first, None, count_type(dtype, out), out)
 
-    def _logic(self, op: Op, a: ArrayLike, b: ArrayLike, out: AnyArray | None) -> AnyArray:
-        first, second = as_pair(a, b)
-        return self._run(op, first, second, first.dtype, out)
+    def _one(self, op: Op, a: ArrayLike, out: Out | None) -> AnyArray:
+        if is_here(a, out):
+            result: AnyArray = called(self, op, a, out=out)
+            return result
+        first = as_array("a", a)
+        if op is Op.NOT and first.dtype.kind == "b":
+            return self._run(Op.XOR, first, _TRUE, first.dtype, out)
+        return self._run(op, first, None, first.dtype, out)
 
-    def _shift(self, op: Op, a: ArrayLike, b: ArrayLike, out: AnyArray | None) -> AnyArray:
-        first, second = as_pair(a, b)
-        expect_integers(first)
-        return self._run(op, first, second, first.dtype, out, arithmetic=first.dtype.kind == "i")
+    def _two(
+        self, op: Op, a: ArrayLike, b: ArrayLike, out: Out | None, casting: Casting
+    ) -> AnyArray:
+        if is_here(a, b, out):
+            result: AnyArray = called(self, op, a, b, out=out, casting=casting)
+            return result
+        first, second, dtype = as_pair(op, a, b, casting)
+        if op in NEGATED and dtype.kind == "b":
+            plain = self._run(NEGATED[op], first, second, dtype, None)
+            return self._run(Op.XOR, plain, _TRUE, dtype, out)
+        arithmetic = op is Op.SHIFT_RIGHT and dtype.kind == "i"
+        return self._run(op, first, second, dtype, out, arithmetic=arithmetic)
 
     def _run(
         self,
@@ -143,24 +194,21 @@ class Device(Closing):
         a: AnyArray,
         b: AnyArray | None,
         dtype: np.dtype[Any],
-        out: AnyArray | None,
+        out: Out | None,
         *,
         arithmetic: bool = False,
     ) -> AnyArray:
         self.expect_open()
         shape = result_shape(a, b)
         dtype = dtype.newbyteorder("=")
-        if out is None:
-            order = new_order(shape, a, b)
-        else:
-            use_output(out, shape, dtype)
-            order = order_of(out.strides)
+        output = None if out is None else use_output(out, shape, dtype)
+        order = new_order(shape, a, b) if output is None else order_of(output.strides)
         if 0 in shape:
-            return np.empty(shape, dtype) if out is None else out
+            return np.empty(shape, dtype) if output is None else output
         inputs = [
             x if x.shape == shape else np.broadcast_to(x, shape) for x in (a, b) if x is not None
         ]
-        target = Target(shape, dtype, order, out)
+        target = Target(shape, dtype, order, output)
         return compute(self.driver, op, inputs, target, arithmetic=arithmetic)
 
     def asarray(

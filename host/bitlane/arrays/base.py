@@ -41,7 +41,7 @@ def operand(name: str, x: Any) -> Operand:
     """What ``x`` is to an operation. Raises as `as_array` does."""
     if isinstance(x, Base):
         return x.value
-    return x if type(x) is int else as_array(name, x, truth=True)
+    return x if type(x) is int else as_array(name, x)
 
 
 def stored_in(out: Any, value: Value) -> Any:

@@ -26,6 +26,6 @@ def asarray(
         return result.astype(dtype)
     if copy is False:
         raise CopyError("copy: False; what the host has comes to the device as a copy")
-    array = as_array("x", x, truth=True)
+    array = as_array("x", x)
     kind = array.dtype.newbyteorder("=") if dtype is None else supported(dtype)
     return Array(upload(home, converted("x", array, kind)))

@@ -3,7 +3,7 @@
 Nothing is executed here.
 """
 
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,16 +12,23 @@ from bitlane_rtl.abi import SHIFT_OPS, Op
 from ..errors import OtherDeviceError
 from ..expression.form import Constant, apply
 from ..jobs.operands import AnyArray, DataTypeError, fitted
-from ..jobs.promotion import kind_of, meeting_type
+from ..jobs.promotion import NEGATED, kind_of, meeting_type
 from .casts import cast
 from .transfers import constant, upload
 from .value import Home, Value
 
-__all__ = ["Operand", "converted", "copied", "counted", "inverted", "operate", "placed"]
+__all__ = [
+    "Operand",
+    "converted",
+    "copied",
+    "counted",
+    "inverted",
+    "on_device",
+    "operate",
+    "placed",
+]
 
 Operand: TypeAlias = "Value | AnyArray | int"
-
-_NEGATED: Final = {Op.NAND: Op.AND, Op.NOR: Op.OR, Op.XNOR: Op.XOR}
 
 
 def operate(home: Home, op: Op, a: Operand, b: Operand, *, encoding: bool = False) -> Value:
@@ -33,7 +40,7 @@ def operate(home: Home, op: Op, a: Operand, b: Operand, *, encoding: bool = Fals
     dtype = meeting_type(op, kind_of(a), kind_of(b), encoding=encoding)
     one, other = (placed(home, name, x, dtype) for name, x in (("a", a), ("b", b)))
     truth = dtype.kind == "b"
-    plain = _NEGATED.get(op, op) if truth else op
+    plain = NEGATED.get(op, op) if truth else op
     flags = (op in SHIFT_OPS, op is Op.SHIFT_RIGHT and dtype.kind == "i")
     result = Value(home, dtype, apply(plain, one.node, other.node, flags=flags), (one, other))
     return inverted(result) if plain is not op else result
@@ -70,6 +77,11 @@ def placed(home: Home, name: str, operand: Operand, dtype: np.dtype[Any]) -> Val
         return cast(operand, dtype)
     array = converted(name, operand, dtype)
     return constant(home, array) if not array.ndim else upload(home, array)
+
+
+def on_device(home: Home, name: str, operand: Operand) -> Value:
+    """``operand`` on the device of ``home`` in its own type."""
+    return placed(home, name, operand, np.dtype(getattr(operand, "dtype", np.int64)))
 
 
 def converted(name: str, given: AnyArray | int, dtype: np.dtype[Any]) -> AnyArray:

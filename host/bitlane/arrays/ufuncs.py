@@ -13,9 +13,9 @@ from bitlane_rtl.abi import Op
 from ..errors import NotOfferedError
 from ..jobs.operands import DataTypeError
 from .base import Base, operand, stored_in
-from .operations import counted, inverted, operate, placed
+from .operations import counted, inverted, on_device, operate
 from .reductions import reduced
-from .value import Home, Value
+from .value import Value
 
 __all__ = ["apply_ufunc"]
 
@@ -44,11 +44,11 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
         a, b = (operand(side, x) for side, x in zip("ab", inputs, strict=True))
         result = operate(home, _TWO[ufunc], a, b)
     elif method == "__call__" and ufunc in (np.invert, np.bitwise_count):
-        (x,) = (_on_device(home, x) for x in inputs)
+        x = on_device(home, "x", operand("x", inputs[0]))
         result = _inverted(x) if ufunc is np.invert else _counted(x)
     elif method == "reduce" and ufunc in _REDUCIBLE:
         axes, keep = options.pop("axis", 0), bool(options.pop("keepdims", False))
-        (x,) = (_on_device(home, x) for x in inputs)
+        x = on_device(home, "x", operand("x", inputs[0]))
         result = reduced(_TWO[ufunc], x, axes, keep=keep)
     else:
         raise NotOfferedError(
@@ -60,14 +60,6 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
                 f"{name}: {option} is not offered on a device; slices, astype and out are"
             )
     return type(like)(result) if out is None else stored_in(out, result)
-
-
-def _on_device(home: Home, x: Any) -> Value:
-    given = operand("x", x)
-    if isinstance(given, Value):
-        return given
-    array = np.asarray(given)
-    return placed(home, "x", array, array.dtype)
 
 
 def _inverted(x: Value) -> Value:

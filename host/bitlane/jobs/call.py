@@ -67,7 +67,7 @@ class Call:
             return record
         views = [
             View(address + offset + layout.first, layout.strides, itemsize)
-            for offset, layout, (_, itemsize, _) in zip(
+            for offset, layout, (_, itemsize, *_) in zip(
                 self.inputs, self.layouts, self._sources, strict=True
             )
         ]

@@ -21,7 +21,6 @@ __all__ = [
     "ShapeError",
     "address_of",
     "as_array",
-    "as_pair",
     "bits",
     "count_type",
     "detached",
@@ -32,6 +31,7 @@ __all__ = [
     "new_order",
     "order_of",
     "packed_strides",
+    "plain",
     "result_shape",
     "same_place",
     "use_output",
@@ -39,14 +39,13 @@ __all__ = [
 
 AnyArray: TypeAlias = NDArray[Any]
 
-_SIZES: Final = {"u": (1, 2, 4, 8), "i": (1, 2, 4, 8), "f": (2, 4, 8)}
-_TYPES: Final = "an integer of 8 to 64 bits or a float of 16 to 64"
+_SIZES: Final = {"b": (1,), "u": (1, 2, 4, 8), "i": (1, 2, 4, 8), "f": (2, 4, 8)}
+_TYPES: Final = "truth values, integers of 8 to 64 bits or floats of 16 to 64"
 
 _FOREIGN: Final = ">" if sys.byteorder == "little" else "="
 """How NumPy marks the byte order that the device does not have: it is little-endian."""
 
 _HINTS: Final = {
-    "b": "; pack truth values with np.packbits, or view them as np.uint8",
     "c": "; view it as the float type of its parts",
     "M": "; view it as np.int64",
     "m": "; view it as np.int64",
@@ -65,8 +64,8 @@ class OutOfRangeError(BitlaneError, OverflowError):
     """A Python integer that the other operand's type cannot hold. Nothing has been executed."""
 
 
-def as_array(name: str, value: ArrayLike, *, truth: bool = False) -> AnyArray:
-    """``value`` as an array of one of DirectML's eleven types, or with ``truth`` of truth values.
+def as_array(name: str, value: ArrayLike) -> AnyArray:
+    """``value`` as an array of truth values or of one of DirectML's eleven types.
 
     Raises ``DataTypeError``, or ``ShapeError`` for lists of different lengths; ``name`` is what
     the message calls it.
@@ -79,45 +78,19 @@ def as_array(name: str, value: ArrayLike, *, truth: bool = False) -> AnyArray:
         raise ShapeError(
             f"{name}: no array can be made of this {type(value).__name__}: {error}"
         ) from None
-    expect_supported(name, array.dtype, truth=truth)
+    expect_supported(name, array.dtype)
     return array
 
 
-def expect_supported(name: str, dtype: np.dtype[Any], *, truth: bool = True) -> None:
-    """Raises ``DataTypeError`` unless ``dtype`` is one of DirectML's eleven, or a truth value."""
-    if dtype.itemsize not in _SIZES.get(dtype.kind, ()) and not (truth and dtype.kind == "b"):
+def expect_supported(name: str, dtype: np.dtype[Any]) -> None:
+    """Raises ``DataTypeError`` unless ``dtype`` is truth values or one of DirectML's eleven."""
+    if dtype.itemsize not in _SIZES.get(dtype.kind, ()):
         hint = _HINTS.get(dtype.kind, "")
         raise DataTypeError(f"{name}: data type {dtype}; expected {_TYPES}{hint}")
 
 
-def as_pair(a: ArrayLike, b: ArrayLike) -> tuple[AnyArray, AnyArray]:
-    """Two operands of one type. A Python integer takes the type of the other operand.
-
-    Types are never promoted; the byte order is not part of the type.
-
-    Raises
-    ------
-    DataTypeError
-        A type that no operation takes, or two that differ.
-    OutOfRangeError
-        A Python integer does not fit the other operand's type.
-    """
-    if type(a) is int and type(b) is not int:
-        second = as_array("b", b)
-        return fitted("a", a, second.dtype), second
-    first = as_array("a", a)
-    if type(b) is int and type(a) is not int:
-        return first, fitted("b", b, first.dtype)
-    second = first if b is a else as_array("b", b)
-    if first.dtype != second.dtype and _plain(first.dtype) != _plain(second.dtype):
-        raise DataTypeError(
-            f"a, b: data types {first.dtype} and {second.dtype}; expected the same type: there is"
-            " no promotion, so convert one with astype"
-        )
-    return first, second
-
-
-def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type without its byte order, which is not part of it here."""
     return dtype.newbyteorder("<")
 
 
@@ -144,7 +117,7 @@ def expect_integers(a: AnyArray) -> None:
         )
 
 
-def count_type(dtype: DTypeLike | None, out: AnyArray | None) -> np.dtype[Any]:
+def count_type(dtype: DTypeLike | None, out: object) -> np.dtype[Any]:
     """The type of counts: ``dtype``, else that of ``out``, else uint8.
 
     Raises ``DataTypeError`` for others than the two that DirectML has.
@@ -173,14 +146,14 @@ def result_shape(a: AnyArray, b: AnyArray | None) -> tuple[int, ...]:
         raise ShapeError(f"a, b: shapes {a.shape} and {b.shape} {problem}") from None
 
 
-def use_output(out: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Check an output that the caller brings: any strides and byte order, the very type and shape.
+def use_output(out: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
+    """An output that the caller brings: any strides and byte order, the very type and shape.
 
     Raises ``DataTypeError`` or ``ShapeError``.
     """
     if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
         raise DataTypeError(f"out: a {type(out).__name__}; expected an array of {dtype}")
-    if out.dtype != dtype and _plain(out.dtype) != _plain(dtype):
+    if out.dtype != dtype and plain(out.dtype) != plain(dtype):
         raise DataTypeError(f"out: data type {out.dtype}; expected {dtype}")
     if out.shape != shape:
         raise ShapeError(f"out: shape {out.shape}; expected {shape}")
@@ -194,6 +167,7 @@ def use_output(out: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> N
             raise ShapeError(
                 f"out: strides {out.strides}; elements must not lie on one another{hint}"
             )
+    return out
 
 
 def new_order(shape: tuple[int, ...], a: AnyArray, b: AnyArray | None) -> tuple[int, ...]:

@@ -57,17 +57,19 @@ def compute(
 ) -> AnyArray:
     """``op`` of ``inputs``, arrays of the target's shape, as an array.
 
-    Shift counts saturate. Takes no more memory of the host than the result and what is on its way,
-    which is no more than the device has, unless operands must be copied: see ``aliasing``.
+    Two of them are converted to the target's type on their way. Shift counts saturate. Takes no
+    more memory of the host than the result and what is on its way, which is no more than the device
+    has, unless operands must be copied: see ``aliasing``.
 
     Raises what ``Device`` does.
     """
+    wanted = target.dtype if op.reads_b else None
     call = call_of(
         op,
         target.shape,
         target.order,
         target.dtype.itemsize,
-        tuple([source_of(x) for x in inputs]),
+        tuple([source_of(x, wanted) for x in inputs]),
         arithmetic,
         driver.geometry,
     )
@@ -82,7 +84,7 @@ def compute(
         out = target.out
         if out is None:
             out = _array(target, np.empty(call.output_size, np.uint8))
-        _in_pieces(driver, call, inputs, np.asarray(out))
+        _in_pieces(driver, call, inputs, np.asarray(out), wanted)
         return out
 
 
@@ -110,21 +112,34 @@ def _array(target: Target, data: NDArray[np.uint8]) -> AnyArray:
     return little.astype(target.dtype, order="K", copy=False)
 
 
-def _in_pieces(driver: Driver, call: Call, inputs: Sequence[AnyArray], out: AnyArray) -> None:
+def _in_pieces(
+    driver: Driver,
+    call: Call,
+    inputs: Sequence[AnyArray],
+    out: AnyArray,
+    wanted: np.dtype[Any] | None,
+) -> None:
     """Put the result of ``call`` on ``inputs`` into ``out``, piece by piece."""
     inputs, out, backwards = untangle(inputs, out)
+    sources = tuple([source_of(x, wanted) for x in inputs])
     tiling = _tiling(
         call.shape,
         call.order,
         call.itemsize,
-        tuple([source_of(x) for x in inputs]),
+        sources,
         driver.allocator.largest(),
         _at_most(driver, call),
     )
     indices = tiles(call.shape, tiling.box, call.order, backwards=backwards)
     memory = driver.allocate(tiling.size)
     try:
-        pieces = _Pieces(driver, call, inputs, tiling, memory.address)
+        operands = [
+            _Operand(x, source, raw, [memory.address + offset for offset in offsets])
+            for x, source, raw, offsets in zip(
+                inputs, sources, tiling.raw, tiling.inputs, strict=True
+            )
+        ]
+        pieces = _Pieces(driver, call, operands, tiling, memory.address)
         with Percentage(f"{call.op.name}, {call.output_size:,} bytes ") as percentage:
             done = 0
             for index, data in pieces.results(indices):
@@ -221,9 +236,11 @@ def _tiling(
 class _Operand:
     """An input, and which pieces of it the device's memory holds."""
 
-    def __init__(self, array: AnyArray, raw: bool, addresses: Sequence[int]) -> None:
+    def __init__(
+        self, array: AnyArray, source: Source, raw: bool, addresses: Sequence[int]
+    ) -> None:
         self._array = array
-        self._source = source_of(array)
+        self._source = source
         self._raw = raw
         self._addresses = addresses
         self._held: list[tuple[Layout, int] | None] = [None] * len(addresses)
@@ -244,7 +261,7 @@ class _Operand:
             self._held[self._last] = content
             writes.append((self._addresses[self._last], layout.content(part)))
         start = self._addresses[self._last] + layout.first
-        return part.shape, View(start, layout.strides, part.itemsize)
+        return part.shape, View(start, layout.strides, self._source[1])
 
 
 class _Piece(NamedTuple):
@@ -262,17 +279,14 @@ class _Pieces:
         self,
         driver: Driver,
         call: Call,
-        inputs: Sequence[AnyArray],
+        operands: Sequence[_Operand],
         tiling: _Tiling,
         address: int,
     ) -> None:
         self._driver = driver
         self._call = call
         self._overlapped = tiling.overlapped
-        self._operands = [
-            _Operand(x, raw, [address + offset for offset in offsets])
-            for x, raw, offsets in zip(inputs, tiling.raw, tiling.inputs, strict=True)
-        ]
+        self._operands = operands
         self._outputs = [address + offset for offset in tiling.outputs]
 
     def results(self, indices: Iterable[Index]) -> Iterator[tuple[Index, NDArray[np.uint8]]]:

@@ -1,18 +1,18 @@
 """Arrays on their way to the device and back: what is sent as it lies, and what is packed first.
 
-Copies bytes; never computes on them.
+Copies bytes and converts integers to wider ones; never computes on them.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from .operands import AnyArray, bits, is_device_order, order_of, packed_strides
+from .operands import AnyArray, bits, is_device_order, order_of, packed_strides, plain
 
 __all__ = ["Layout", "Source", "place", "rounded", "source_of", "store"]
 
@@ -22,12 +22,16 @@ _SPREAD: Final = 2
 _GRANULE: Final = 64
 """Tensors start at multiples of this many bytes: the widest beat."""
 
-Source = tuple[tuple[int, ...], int, bool]
-"""How an array lies in the host's memory: strides, bytes of an element, in the device's order."""
+Source: TypeAlias = "tuple[tuple[int, ...], int, bool, np.dtype[Any] | None]"
+"""How an array is sent: strides in the host's memory, bytes of an element on the device, whether
+that is how they lie, and the type that they are converted to, if any."""
 
 
-def source_of(array: AnyArray) -> Source:
-    return array.strides, array.itemsize, is_device_order(array)
+def source_of(array: AnyArray, dtype: np.dtype[Any] | None = None) -> Source:
+    """``dtype``: the type to convert to, of the native byte order; None for the array's own."""
+    if dtype is None or array.dtype == dtype or plain(array.dtype) == plain(dtype):
+        return array.strides, array.itemsize, is_device_order(array), None
+    return array.strides, dtype.itemsize, False, dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ class Layout:
     """0 along axes that repeat: they are sent once."""
     raw: bool
     """Whether the bytes are those of the array's own memory, from its lowest element on."""
+    dtype: np.dtype[Any] | None = None
+    """What elements are converted to on their way."""
 
     @staticmethod
     @lru_cache(maxsize=512)
@@ -49,7 +55,7 @@ class Layout:
 
         ``raw`` prescribes the choice that is otherwise made by the array's density.
         """
-        array_strides, itemsize, device_order = source
+        array_strides, itemsize, device_order, dtype = source
         span = distinct = itemsize
         first = 0
         aligned = True
@@ -71,7 +77,7 @@ class Layout:
         )
         packed = packed_strides(kept, order_of(array_strides), itemsize)
         strides = tuple(0 if n == 1 else stride for n, stride in zip(kept, packed, strict=True))
-        return Layout(distinct, 0, strides, False)
+        return Layout(distinct, 0, strides, False, dtype)
 
     def content(self, array: AnyArray) -> NDArray[np.uint8]:
         """The bytes to send for ``array``, whose layout this is. Copies only to pack."""
@@ -79,8 +85,12 @@ class Layout:
             return _memory(array, self.size)
         kept = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]
         packed = np.empty(self.size, np.uint8)
-        target = place(packed, kept.shape, kept.itemsize, order_of(array.strides))
-        np.copyto(target, bits(kept))
+        order = order_of(array.strides)
+        if self.dtype is None:
+            np.copyto(place(packed, kept.shape, kept.itemsize, order), bits(kept))
+        else:
+            target = place(packed, kept.shape, self.dtype.itemsize, order)
+            np.copyto(target.view(self.dtype.newbyteorder("<")), kept)
         return packed
 
 

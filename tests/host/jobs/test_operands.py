@@ -39,7 +39,7 @@ def refused(
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (np.zeros(2, bool), r"a: data type bool; expected .*np\.packbits"),
+        (np.zeros(2, np.complex128), r"a: data type complex128; expected truth values, integers"),
         (np.zeros(2, np.complex64), "view it as the float"),
         (np.zeros(2, "M8[s]"), r"np\.int64"),
         (np.zeros(2, "m8[s]"), r"np\.int64"),
@@ -49,7 +49,6 @@ def refused(
         (np.zeros(2, [("x", np.uint8)]), "data type"),
         (np.zeros(2, "V4"), "data type"),
         (np.ma.masked_array([1, 2], [True, False]), "masked"),
-        (True, "data type bool"),
         (None, "data type object"),
     ],
     ids=str,
@@ -61,18 +60,27 @@ def test_types_that_directml_lacks(device: Device, array: Any, message: str) -> 
     refused(device, DataTypeError, message.replace("a: ", "b: "), lambda: device.bit_xor(U8, array))
 
 
-@pytest.mark.parametrize("other", [np.int8, np.uint16, np.float16, np.uint64])
-def test_there_is_no_promotion(device: Device, other: type) -> None:
+@pytest.mark.parametrize("other", [np.int8, np.uint16, np.float16, np.uint64, bool])
+def test_no_casting_wants_the_same_types(device: Device, other: type) -> None:
     name = np.dtype(other).name
     refused(
         device,
         DataTypeError,
-        f"uint8 and {name}; expected the same .*astype",
-        lambda: device.bit_and(U8, np.zeros(4, other)),
+        f"uint8 and {name}; expected the same type, as casting is 'no'",
+        lambda: device.bit_and(U8, np.zeros(4, other), casting="no"),
     )
-    refused(
-        device, DataTypeError, "the same", lambda: device.bit_shift_left(np.zeros(4, other), U8)
-    )
+
+
+@pytest.mark.parametrize(("a", "b"), [("u8", "i8"), ("u1", "f4"), ("f4", "f8"), ("f2", "?")])
+def test_types_that_numpy_has_no_integer_for_are_refused(device: Device, a: str, b: str) -> None:
+    one, other = np.zeros(4, a), np.zeros(4, b)
+    message = f"data types {one.dtype} and {other.dtype}; expected integers or truth values"
+    refused(device, DataTypeError, message, lambda: device.bit_or(one, other))
+
+
+def test_an_unknown_casting_is_refused(device: Device) -> None:
+    wrong: Any = "yes"
+    refused(device, DataTypeError, "'yes'", lambda: device.bit_or(U8, U8, casting=wrong))
 
 
 @pytest.mark.parametrize(("dtype", "value"), [(np.uint8, 256), (np.uint8, -1), (np.int8, 128)])
