@@ -3,6 +3,8 @@
 import bitlane, numpy as np
 with bitlane.open("sim") as device:
     y = device.bit_xor(a, b)
+    x = device.asarray(a)  # stays there
+    z = (x ^ b) & 7        # computed on the device, when it is needed
 y = bitlane.bit_not(a)  # on the default device
 """
 
@@ -16,12 +18,13 @@ else:
         """Import the names when one is first used: the command's Ctrl-C cannot wait for NumPy."""
         from importlib import import_module
 
-        if name == "dml":
-            return import_module(".dml", __name__)
+        if name in ("array_api", "dml"):
+            return import_module(f".{name}", __name__)
         here = globals()
         if "__all__" not in here:
             public = import_module(".public", __name__)
-            here |= {each: getattr(public, each) for each in public.__all__ if each != "dml"}
+            names = set(public.__all__) - {"array_api", "dml"}
+            here |= {each: getattr(public, each) for each in names}
             here["__all__"] = public.__all__
         if name not in here:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

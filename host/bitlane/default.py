@@ -7,16 +7,23 @@ from typing import Final
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from .device import Device, open_device
+from .arrays import Array
+from .device import Device, Out, open_device
 from .jobs.operands import AnyArray
+from .jobs.promotion import Casting
 
 __all__ = [
+    "asarray",
     "bit_and",
+    "bit_copy",
     "bit_count",
+    "bit_nand",
+    "bit_nor",
     "bit_not",
     "bit_or",
     "bit_shift_left",
     "bit_shift_right",
+    "bit_xnor",
     "bit_xor",
     "default_device",
     "default_url",
@@ -73,38 +80,87 @@ def default_device() -> Device:
         return _opened[0]
 
 
-def bit_not(a: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
-    """``Device.bit_not`` on the default device."""
-    return default_device().bit_not(a, out=out)
+def _device_of(*operands: object) -> Device:
+    """The device that one of the operands is on, else the default one."""
+    for x in operands:
+        if isinstance(x, Array) and isinstance(x.device, Device):
+            return x.device
+    return default_device()
 
 
-def bit_and(a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
-    """``Device.bit_and`` on the default device."""
-    return default_device().bit_and(a, b, out=out)
+def asarray(x: ArrayLike, dtype: DTypeLike | None = None, *, copy: bool | None = None) -> Array:
+    """``Device.asarray`` on the default device."""
+    return default_device().asarray(x, dtype, copy=copy)
 
 
-def bit_or(a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
-    """``Device.bit_or`` on the default device."""
-    return default_device().bit_or(a, b, out=out)
+def bit_not(a: ArrayLike, /, *, out: Out | None = None) -> AnyArray:
+    """``Device.bit_not``, on the device of an operand or the default one."""
+    return _device_of(a, out).bit_not(a, out=out)
 
 
-def bit_xor(a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
-    """``Device.bit_xor`` on the default device."""
-    return default_device().bit_xor(a, b, out=out)
+def bit_copy(a: ArrayLike, /, *, out: Out | None = None) -> AnyArray:
+    """``Device.bit_copy``, on the device of an operand or the default one."""
+    return _device_of(a, out).bit_copy(a, out=out)
 
 
-def bit_shift_left(a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
-    """``Device.bit_shift_left`` on the default device."""
-    return default_device().bit_shift_left(a, b, out=out)
+def bit_and(
+    a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
+) -> AnyArray:
+    """``Device.bit_and``, on the device of an operand or the default one."""
+    return _device_of(a, b, out).bit_and(a, b, out=out, casting=casting)
 
 
-def bit_shift_right(a: ArrayLike, b: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
-    """``Device.bit_shift_right`` on the default device."""
-    return default_device().bit_shift_right(a, b, out=out)
+def bit_or(
+    a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
+) -> AnyArray:
+    """``Device.bit_or``, on the device of an operand or the default one."""
+    return _device_of(a, b, out).bit_or(a, b, out=out, casting=casting)
+
+
+def bit_xor(
+    a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
+) -> AnyArray:
+    """``Device.bit_xor``, on the device of an operand or the default one."""
+    return _device_of(a, b, out).bit_xor(a, b, out=out, casting=casting)
+
+
+def bit_nand(
+    a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
+) -> AnyArray:
+    """``Device.bit_nand``, on the device of an operand or the default one."""
+    return _device_of(a, b, out).bit_nand(a, b, out=out, casting=casting)
+
+
+def bit_nor(
+    a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
+) -> AnyArray:
+    """``Device.bit_nor``, on the device of an operand or the default one."""
+    return _device_of(a, b, out).bit_nor(a, b, out=out, casting=casting)
+
+
+def bit_xnor(
+    a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
+) -> AnyArray:
+    """``Device.bit_xnor``, on the device of an operand or the default one."""
+    return _device_of(a, b, out).bit_xnor(a, b, out=out, casting=casting)
+
+
+def bit_shift_left(
+    a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
+) -> AnyArray:
+    """``Device.bit_shift_left``, on the device of an operand or the default one."""
+    return _device_of(a, b, out).bit_shift_left(a, b, out=out, casting=casting)
+
+
+def bit_shift_right(
+    a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
+) -> AnyArray:
+    """``Device.bit_shift_right``, on the device of an operand or the default one."""
+    return _device_of(a, b, out).bit_shift_right(a, b, out=out, casting=casting)
 
 
 def bit_count(
-    a: ArrayLike, /, dtype: DTypeLike | None = None, *, out: AnyArray | None = None
+    a: ArrayLike, /, dtype: DTypeLike | None = None, *, out: Out | None = None
 ) -> AnyArray:
-    """``Device.bit_count`` on the default device."""
-    return default_device().bit_count(a, dtype, out=out)
+    """``Device.bit_count``, on the device of an operand or the default one."""
+    return _device_of(a, out).bit_count(a, dtype, out=out)

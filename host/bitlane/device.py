@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from bitlane_rtl.abi import Op
 
-from .arrays import Array, asarray
+from .arrays import Array, asarray, from_dlpack
 from .arrays.calls import called, is_here
 from .closing import Closing
 from .driver.driver import Driver
@@ -221,6 +221,13 @@ class Device(Closing):
         ``DataTypeError``, ``CopyError``, ``OutOfDeviceMemory`` or ``LinkError``.
         """
         return asarray(self, x, dtype, copy=copy)
+
+    def from_dlpack(self, x: object, *, copy: bool | None = None) -> Array:
+        """A copy on this device of what has ``__dlpack__``, in this computer's memory.
+
+        An array that is on this device already comes back as it is. Raises as `asarray` does.
+        """
+        return from_dlpack(self, x, copy=copy)
 
     def close(self) -> None:
         """Close the link to the device. May be called again."""

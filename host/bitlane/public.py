@@ -2,13 +2,19 @@
 
 from typing import TYPE_CHECKING
 
+from .arrays import Array, explain
 from .default import (
+    asarray,
     bit_and,
+    bit_copy,
     bit_count,
+    bit_nand,
+    bit_nor,
     bit_not,
     bit_or,
     bit_shift_left,
     bit_shift_right,
+    bit_xnor,
     bit_xor,
     default_device,
 )
@@ -16,40 +22,69 @@ from .device import Device
 from .device import open_device as open
 from .driver.allocator import OutOfDeviceMemory
 from .driver.queue import DeviceFault
-from .errors import BitlaneError, DeviceError, DeviceTimeout, DmlError, LinkError, SettingError
+from .errors import (
+    ArrayIndexError,
+    BitlaneError,
+    BusyError,
+    CopyError,
+    DeviceError,
+    DeviceTimeout,
+    DmlError,
+    FreedError,
+    LinkError,
+    MissingError,
+    NotOfferedError,
+    OtherDeviceError,
+    SettingError,
+)
 from .jobs.lowering import LayoutError, UnsupportedError
 from .jobs.operands import DataTypeError, OutOfRangeError, ShapeError
 from .terminal import progress
 from .version import __version__
 
 if TYPE_CHECKING:
-    from . import dml
+    from . import array_api, dml
 
 __all__ = [
+    "Array",
+    "ArrayIndexError",
     "BitlaneError",
+    "BusyError",
+    "CopyError",
     "DataTypeError",
     "Device",
     "DeviceError",
     "DeviceFault",
     "DeviceTimeout",
     "DmlError",
+    "FreedError",
     "LayoutError",
     "LinkError",
+    "MissingError",
+    "NotOfferedError",
+    "OtherDeviceError",
     "OutOfDeviceMemory",
     "OutOfRangeError",
     "SettingError",
     "ShapeError",
     "UnsupportedError",
     "__version__",
+    "array_api",
+    "asarray",
     "bit_and",
+    "bit_copy",
     "bit_count",
+    "bit_nand",
+    "bit_nor",
     "bit_not",
     "bit_or",
     "bit_shift_left",
     "bit_shift_right",
+    "bit_xnor",
     "bit_xor",
     "default_device",
     "dml",
+    "explain",
     "open",
     "progress",
 ]

@@ -48,6 +48,11 @@ class SimulatorLink(Link):
         """Simulated clock cycles since power-on."""
         return self.simulator.cycles
 
+    @property
+    def host_memory(self) -> NDArray[np.uint8]:
+        """The memory that the compiled loop reads and writes. ``Link`` says more."""
+        return self.simulator.memory
+
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
         return self.exchange((), ((address, size),))[0]
 

@@ -1,11 +1,10 @@
 """Arrays that stay on the device: `Array`, what it holds, and the ways in and out of it.
 
-    window -> content -> value -> moves -> evaluation -> ... -> array
-
 Every bit of every result comes from the device. Nothing here computes on data.
 """
 
 from .array import Array
-from .creation import asarray
+from .creation import asarray, empty, from_dlpack, full
+from .explanation import explain
 
-__all__ = ["Array", "asarray"]
+__all__ = ["Array", "asarray", "empty", "explain", "from_dlpack", "full"]

@@ -3,13 +3,16 @@
 The way to the host, and the protocols by which others find what an array can do.
 """
 
+from importlib import import_module
+from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..errors import CopyError, MissingError
+from ..errors import CopyError, MissingError, NotOfferedError
 from ..jobs.operands import AnyArray, DataTypeError, ShapeError
+from .exchange import CPU, capsule
 from .functions import apply_function
 from .transfers import download
 from .views import Views
@@ -77,6 +80,29 @@ class Array(Views):
         self, function: Any, types: Any, arguments: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
         return apply_function(function, arguments, options)
+
+    def __dlpack__(
+        self,
+        *,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+        **options: Any,
+    ) -> Any:
+        return capsule(self.value, copy, dl_device, options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
+        namespace: ModuleType = import_module("bitlane.array_api").supporting(api_version)
+        return namespace
+
+    def to_device(self, device: Any, /, *, stream: None = None) -> "Array":
+        """The same elements on another device, to which they are sent by way of the host."""
+        if stream is not None:
+            raise NotOfferedError(f"stream: {stream!r}; expected None")
+        moved: Array = device.asarray(self)
+        return moved
 
     def __repr__(self) -> str:
         pending = ", pending" if self.pending else ""

@@ -1,16 +1,25 @@
 """From what the host has to arrays on a device, and the types that they may have."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from bitlane_rtl.abi import Op
+
 from ..errors import CopyError
+from ..expression.form import apply, broadcast
 from ..jobs.operands import as_array
 from .array import Array
-from .base import supported
-from .operations import converted
+from .base import operand, supported
+from .operations import converted, placed
+from .strided import shape_of
+from .transfers import empty as reserved
 from .transfers import upload
 from .value import Home
 
-__all__ = ["asarray"]
+__all__ = ["asarray", "empty", "from_dlpack", "full"]
 
 
 def asarray(
@@ -29,3 +38,22 @@ def asarray(
     array = as_array("x", x)
     kind = array.dtype.newbyteorder("=") if dtype is None else supported(dtype)
     return Array(upload(home, converted("x", array, kind)))
+
+
+def from_dlpack(home: Home, x: Any, *, copy: bool | None = None) -> Array:
+    """What has ``__dlpack__``, on the device of ``home``; see `Device.from_dlpack`."""
+    return asarray(home, x if isinstance(x, Array) else np.from_dlpack(x), copy=copy)
+
+
+def empty(home: Home, shape: int | Sequence[int], dtype: DTypeLike) -> Array:
+    """Elements that are whatever the memory holds."""
+    return Array(reserved(home, shape_of(shape), supported(dtype)))
+
+
+def full(home: Home, shape: int | Sequence[int], fill: Any, dtype: DTypeLike | None) -> Array:
+    """Elements that are all ``fill``, a number of the host or an array here without axes."""
+    given = operand("fill_value", fill)
+    kind = supported(dtype if dtype is not None else np.asarray(given).dtype)
+    one = placed(home, "fill_value", given, kind)
+    node = apply(Op.COPY, broadcast(one.node, shape_of(shape)))
+    return Array(one.derived(node))

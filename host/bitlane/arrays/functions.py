@@ -19,7 +19,7 @@ from .reductions import reduced
 from .transfers import download
 from .views import Views
 
-__all__ = ["apply_function", "array_equal"]
+__all__ = ["apply_function", "array_equal", "own_type"]
 
 
 def apply_function(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -89,7 +89,8 @@ def _size(a: Views, axis: int | None = None) -> int:
     return a.size if axis is None else a.shape[axis]
 
 
-def _host(x: Any) -> Any:
+def own_type(x: Any) -> Any:
+    """The type of an array on a device; else what it is."""
     return x.dtype if isinstance(x, Views) else x
 
 
@@ -97,7 +98,7 @@ _FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
     np.array_equal: array_equal,
     np.broadcast_arrays: shaping.broadcast_arrays,
     np.broadcast_to: _broadcast,
-    np.can_cast: lambda from_, to, casting="safe": np.can_cast(_host(from_), to, casting),
+    np.can_cast: lambda from_, to, casting="safe": np.can_cast(own_type(from_), to, casting),
     np.concatenate: shaping.concatenate,
     np.copy: lambda a: a.copy(),
     np.copyto: _copyto,
@@ -107,7 +108,7 @@ _FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
     np.ndim: lambda a: a.ndim,
     np.ravel: _raveled,
     np.reshape: _reshaped,
-    np.result_type: lambda *given: np.result_type(*(_host(x) for x in given)),
+    np.result_type: lambda *given: np.result_type(*(own_type(x) for x in given)),
     np.roll: lambda a, shift, axis=None: shaping.roll(a, shift, axis),
     np.shape: lambda a: a.shape,
     np.size: _size,

@@ -15,7 +15,7 @@ from ..errors import ArrayIndexError, NotOfferedError
 from ..jobs.lowering import View
 from ..jobs.operands import ShapeError, order_of, packed_strides
 
-__all__ = ["Strided", "axes_of"]
+__all__ = ["Strided", "axes_of", "shape_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +196,17 @@ class Strided:
         return Strided(
             (*self.shape[:-1], count), (*self.strides[:-1], itemsize), itemsize, self.offset
         )
+
+
+def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """``shape`` as integers that are not negative. Raises ``ShapeError``."""
+    try:
+        wanted = tuple(as_index(n) for n in (shape if isinstance(shape, Sequence) else (shape,)))
+    except TypeError:
+        raise ShapeError(f"shape: {shape!r}; expected integers") from None
+    if min(wanted, default=0) < 0:
+        raise ShapeError(f"shape: {wanted}; expected none below 0")
+    return wanted
 
 
 def axes_of(axes: int | Sequence[int], rank: int) -> tuple[int, ...]:

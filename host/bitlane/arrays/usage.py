@@ -25,6 +25,8 @@ class _Usage:
     def __init__(self) -> None:
         self.waiting: WeakSet[Any] = WeakSet()
         """The values that are to be computed from the bytes, before anything changes these."""
+        self.shared = False
+        """Whether others can change the bytes at any time, so that nothing may wait."""
         self.readers: Counter[int] = Counter()
         self.writers: Counter[int] = Counter()
         """Calls in progress, by thread."""

@@ -68,8 +68,11 @@ class Value:
             self.leaves |= source.leaves
             if source.pending:
                 source.readers.add(self)
-        for leaf in self.leaves:
-            usage_of(leaf).waiting.add(self)
+        usages = [usage_of(leaf) for leaf in self.leaves]
+        for usage in usages:
+            usage.waiting.add(self)
+        if any(usage.shared for usage in usages):
+            compute(self)
 
     @property
     def pending(self) -> bool:
@@ -139,14 +142,16 @@ def _all_readers(value: Value) -> set[Value]:
 
 
 @contextmanager
-def changing(target: Value, sources: Iterable[Value] = ()) -> Iterator[Stored]:
-    """Claims the memory of ``target``, which is there, for a change of its elements.
+def changing(
+    target: Value, sources: Iterable[Value] = (), *, writing: bool = True
+) -> Iterator[Stored]:
+    """Claims the memory of ``target`` for a change of its elements, now or later.
 
     Computes ``sources`` before, and whatever else needs the elements as they are. Raises as
     `compute` does, and ``ShapeError`` for elements that a broadcast repeats.
     """
     home, node = target.home, target.stored
-    if target.shown_only:
+    if target.shown_only and writing:
         raise ShapeError(
             "array: a broadcast view repeats its elements; expected one that does not (see copy)"
         )

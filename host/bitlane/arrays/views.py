@@ -4,7 +4,6 @@ Views show the same memory. Nothing comes to the host here.
 """
 
 from collections.abc import Iterator, Sequence
-from operator import index as as_index
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from .base import operand, supported
 from .casts import cast
 from .operations import copied, placed
 from .operators import Operators
-from .strided import Strided
+from .strided import Strided, shape_of
 from .transfers import empty
 from .value import Home, Value, overwrite
 
@@ -87,6 +86,13 @@ class Views(Operators):
         """The axes the other way round."""
         return self.transpose()
 
+    @property
+    def mT(self) -> Self:
+        """The last two axes the other way round. Raises ``ShapeError`` if there are fewer."""
+        if self.ndim < 2:
+            raise ShapeError(f"mT: shape {self.shape}; expected two axes or more")
+        return self.transpose(*range(self.ndim - 2), -1, -2)
+
     def transpose(self, *axes: Any) -> Self:
         """The axes in another order, reversed by default; without a copy."""
         order = axes[0] if len(axes) == 1 and not hasattr(axes[0], "__index__") else axes or None
@@ -94,8 +100,8 @@ class Views(Operators):
 
     def broadcast_to(self, shape: int | Sequence[int]) -> Self:
         """Repeated to ``shape`` without a copy; not to be written to."""
-        wanted = tuple(as_index(n) for n in (shape if isinstance(shape, Sequence) else (shape,)))
-        return type(self)(self.value.seen(self._strided.broadcast(wanted), shown_only=True))
+        strided = self._strided.broadcast(shape_of(shape))
+        return type(self)(self.value.seen(strided, shown_only=True))
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Self:
         """The elements, in C's order, as ``shape``; a copy only where there is no other way.

@@ -93,8 +93,13 @@ def meeting_type(op: Op, a: Kind, b: Kind, *, encoding: bool) -> np.dtype[Any]:
     With ``encoding``, two floats of one type meet in it, of which logic takes the bits.
     Raises ``DataTypeError`` where NumPy has no such type.
     """
-    same = isinstance(a, np.dtype) and isinstance(b, np.dtype) and plain(a) == plain(b)
-    if same and a.kind in ("uif" if encoding and op in LOGIC_OPS else "ui"):
+    own = "uif" if encoding and op in LOGIC_OPS else "ui"
+    if (
+        isinstance(a, np.dtype)
+        and a.kind in own
+        and isinstance(b, np.dtype)
+        and plain(a) == plain(b)
+    ):
         return a.newbyteorder("=")
     try:
         resolved = _FUNCTIONS[op].resolve_dtypes((a, b, None))

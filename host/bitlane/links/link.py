@@ -47,6 +47,11 @@ class Link(Closing):
     remote: bool = False
     """Whether calls travel over a line, so that a long exchange beats many calls, one each way."""
 
+    @property
+    def host_memory(self) -> NDArray[np.uint8] | None:
+        """All bytes of the device's memory, if it is this computer's own: not a copy. Else None."""
+        return None
+
     @abstractmethod
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
         """``size`` bytes from ``address`` on, as a one-dimensional array.

@@ -1,0 +1,314 @@
+"""The Python array API standard for arrays on a device, as far as bits and bytes go.
+
+The bitwise functions, data types, creation, and manipulation: what takes no arithmetic. Anything
+else is refused by name. Functions that make an array take ``device=``; None is the default one.
+"""
+
+from collections.abc import Sequence
+from sys import modules
+from types import ModuleType
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy import e, finfo, iinfo, inf, isdtype, nan, newaxis, pi
+
+from . import arrays
+from .arrays import Array
+from .arrays.functions import own_type
+from .arrays.shaping import (
+    broadcast_arrays,
+    expand_dims,
+    flip,
+    moveaxis,
+    roll,
+    squeeze,
+    stack,
+    unstack,
+)
+from .arrays.shaping import concatenate as concat
+from .arrays.ufuncs import apply_ufunc
+from .arrays.value import Home
+from .default import default_device
+from .errors import MissingError, NotOfferedError
+from .jobs.operands import DataTypeError
+
+__array_api_version__ = "2024.12"
+
+__all__ = [
+    "__array_api_version__",
+    "__array_namespace_info__",
+    "asarray",
+    "astype",
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "bool",
+    "broadcast_arrays",
+    "broadcast_to",
+    "can_cast",
+    "concat",
+    "e",
+    "empty",
+    "empty_like",
+    "expand_dims",
+    "finfo",
+    "flip",
+    "float32",
+    "float64",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "iinfo",
+    "inf",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "isdtype",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "moveaxis",
+    "nan",
+    "newaxis",
+    "ones",
+    "ones_like",
+    "permute_dims",
+    "pi",
+    "reshape",
+    "result_type",
+    "roll",
+    "squeeze",
+    "stack",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "unstack",
+    "zeros",
+    "zeros_like",
+]
+
+Shape = int | Sequence[int]
+DType = np.dtype[Any]
+
+bool = np.dtype(np.bool_)
+int8, int16 = np.dtype(np.int8), np.dtype(np.int16)
+int32, int64 = np.dtype(np.int32), np.dtype(np.int64)
+uint8, uint16 = np.dtype(np.uint8), np.dtype(np.uint16)
+uint32, uint64 = np.dtype(np.uint32), np.dtype(np.uint64)
+float32, float64 = np.dtype(np.float32), np.dtype(np.float64)
+
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+_TYPES = [bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64]
+
+
+def supporting(api_version: str | None) -> ModuleType:
+    """This module, if it is what ``api_version`` asks for. Raises ``NotOfferedError``."""
+    if api_version not in (None, *_VERSIONS):
+        raise NotOfferedError(f"api_version: {api_version!r}; expected one of {_VERSIONS}")
+    return modules[__name__]
+
+
+def __getattr__(name: str) -> NoReturn:
+    known = "; np." + name + " of np.asarray(x) does it on the host" if hasattr(np, name) else ""
+    raise MissingError(f"bitlane.array_api has no {name}: it has what takes no arithmetic{known}")
+
+
+# --- operations on bits -------------------------------------------------------------------------
+
+
+def bitwise_and(x1: Any, x2: Any, /) -> Array:
+    """The bits that are 1 in both. Of truth values, whether both are true."""
+    return _applied(np.bitwise_and, x1, x2)
+
+
+def bitwise_or(x1: Any, x2: Any, /) -> Array:
+    """The bits that are 1 in one or both."""
+    return _applied(np.bitwise_or, x1, x2)
+
+
+def bitwise_xor(x1: Any, x2: Any, /) -> Array:
+    """The bits in which the two differ."""
+    return _applied(np.bitwise_xor, x1, x2)
+
+
+def bitwise_invert(x: Array, /) -> Array:
+    """Every bit inverted; the truth of truth values."""
+    return _applied(np.invert, x)
+
+
+def bitwise_left_shift(x1: Any, x2: Any, /) -> Array:
+    """``x1 << x2``; 0 for counts of the width and more."""
+    return _applied(np.left_shift, x1, x2)
+
+
+def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
+    """``x1 >> x2``, with the sign of ``x1``; the sign alone for counts of the width and more."""
+    return _applied(np.right_shift, x1, x2)
+
+
+def logical_and(x1: Any, x2: Any, /) -> Array:
+    """Whether both truth values are true. Raises ``DataTypeError`` for other types."""
+    return _applied(np.bitwise_and, *_truths(x1, x2))
+
+
+def logical_or(x1: Any, x2: Any, /) -> Array:
+    """Whether one or both of two truth values are true. Raises ``DataTypeError``."""
+    return _applied(np.bitwise_or, *_truths(x1, x2))
+
+
+def logical_xor(x1: Any, x2: Any, /) -> Array:
+    """Whether one of two truth values is true. Raises ``DataTypeError`` for other types."""
+    return _applied(np.bitwise_xor, *_truths(x1, x2))
+
+
+def logical_not(x: Array, /) -> Array:
+    """Whether a truth value is false. Raises ``DataTypeError`` for other types."""
+    return _applied(np.invert, *_truths(x))
+
+
+def _applied(function: np.ufunc, *operands: Any) -> Array:
+    if not any(isinstance(x, Array) for x in operands):
+        raise DataTypeError("x: expected an array on a device (array_api.asarray makes one)")
+    result: Array = apply_ufunc(function, "__call__", operands, {})
+    return result
+
+
+def _truths(*operands: Any) -> tuple[Any, ...]:
+    for x in operands:
+        if np.result_type(own_type(x)) != bool:
+            raise DataTypeError(
+                f"x: data type {np.result_type(own_type(x))}; expected truth values"
+            )
+    return operands
+
+
+# --- data types ---------------------------------------------------------------------------------
+
+
+def astype(x: Array, dtype: DType, /, *, copy: Any = True, device: Home | None = None) -> Array:
+    """``x`` as ``dtype``, converted on its device; then on ``device``."""
+    result = x.astype(dtype, copy=copy)
+    return result if device is None else result.to_device(device)
+
+
+def can_cast(from_: DType | Array, to: DType, /) -> Any:
+    """Whether ``to`` holds all values of ``from_``."""
+    return np.can_cast(own_type(from_), to)
+
+
+def result_type(*arrays_and_dtypes: Any) -> DType:
+    """The type in which all meet."""
+    return np.result_type(*(own_type(x) for x in arrays_and_dtypes))
+
+
+class __array_namespace_info__:  # the standard's name
+    """What the namespace has: types, devices, and abilities that are optional."""
+
+    def capabilities(self) -> dict[str, Any]:
+        return {
+            "boolean indexing": False,
+            "data-dependent shapes": False,
+            "max dimensions": None,
+        }
+
+    def default_device(self) -> Home:
+        return default_device()
+
+    def devices(self) -> list[Home]:
+        return [default_device()]
+
+    def default_dtypes(self, *, device: Home | None = None) -> dict[str, DType]:
+        """Without complex numbers, which there are none of."""
+        return {"real floating": float64, "integral": int64, "indexing": int64}
+
+    def dtypes(self, *, device: Home | None = None, kind: Any = None) -> dict[str, DType]:
+        return {x.name: x for x in _TYPES if kind is None or isdtype(x, kind)}
+
+
+# --- creation -----------------------------------------------------------------------------------
+
+
+def asarray(
+    obj: Any, /, *, dtype: DType | None = None, device: Home | None = None, copy: Any = None
+) -> Array:
+    """``obj`` on a device; see ``Device.asarray``. An array stays where it is for None."""
+    home = obj.device if device is None and isinstance(obj, Array) else _home(device)
+    return arrays.asarray(home, obj, dtype, copy=copy)
+
+
+def from_dlpack(x: Any, /, *, device: Home | None = None, copy: Any = None) -> Array:
+    """A copy on a device of what has ``__dlpack__``; see ``Device.from_dlpack``."""
+    home = x.device if device is None and isinstance(x, Array) else _home(device)
+    return arrays.from_dlpack(home, x, copy=copy)
+
+
+def empty(shape: Shape, *, dtype: DType | None = None, device: Home | None = None) -> Array:
+    """Elements that are whatever the memory holds."""
+    return arrays.empty(_home(device), shape, float64 if dtype is None else dtype)
+
+
+def full(
+    shape: Shape, fill_value: Any, *, dtype: DType | None = None, device: Home | None = None
+) -> Array:
+    """Elements that are all ``fill_value``."""
+    return arrays.full(_home(device), shape, fill_value, dtype)
+
+
+def zeros(shape: Shape, *, dtype: DType | None = None, device: Home | None = None) -> Array:
+    """Elements that are all 0."""
+    return full(shape, 0, dtype=float64 if dtype is None else dtype, device=device)
+
+
+def ones(shape: Shape, *, dtype: DType | None = None, device: Home | None = None) -> Array:
+    """Elements that are all 1."""
+    return full(shape, 1, dtype=float64 if dtype is None else dtype, device=device)
+
+
+def empty_like(x: Array, /, *, dtype: DType | None = None, device: Home | None = None) -> Array:
+    """As ``empty``, of the shape, type and device of ``x`` unless told otherwise."""
+    return empty(x.shape, dtype=dtype or x.dtype, device=device or x.device)
+
+
+def full_like(
+    x: Array, /, fill_value: Any, *, dtype: DType | None = None, device: Home | None = None
+) -> Array:
+    """As ``full``, of the shape, type and device of ``x`` unless told otherwise."""
+    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
+
+
+def zeros_like(x: Array, /, *, dtype: DType | None = None, device: Home | None = None) -> Array:
+    """As ``zeros``, of the shape, type and device of ``x`` unless told otherwise."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(x: Array, /, *, dtype: DType | None = None, device: Home | None = None) -> Array:
+    """As ``ones``, of the shape, type and device of ``x`` unless told otherwise."""
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+def _home(device: Home | None) -> Home:
+    return default_device() if device is None else device
+
+
+# --- manipulation -------------------------------------------------------------------------------
+
+
+def broadcast_to(x: Array, /, shape: Shape) -> Array:
+    """Repeated to ``shape``, without a copy."""
+    return x.broadcast_to(shape)
+
+
+def permute_dims(x: Array, /, axes: Sequence[int]) -> Array:
+    """The axes in another order, without a copy."""
+    return x.transpose(axes)
+
+
+def reshape(x: Array, /, shape: Shape, *, copy: Any = None) -> Array:
+    """The elements, in C's order, as ``shape``; without a copy where that can be."""
+    return x.reshape(shape, copy=copy)

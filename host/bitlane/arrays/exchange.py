@@ -1,0 +1,61 @@
+"""Arrays for other libraries, without a copy where the device's memory is this computer's: DLPack.
+
+Hands out windows on the memory. What other libraries do there is their own doing.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+
+from ..expression.form import Stored
+from ..jobs.operands import AnyArray
+from .transfers import download
+from .usage import usage_of
+from .value import Value, changing
+
+__all__ = ["CPU", "capsule", "shared"]
+
+CPU: Final = (1, 0)
+"""DLPack's kDLCPU, the first one: this computer's memory, or a copy there."""
+
+
+def capsule(value: Value, copy: bool | None, dl_device: Any, options: dict[str, Any]) -> Any:
+    """What ``__dlpack__`` gives. Raises ``BufferError`` for what cannot be had."""
+    if dl_device not in (None, CPU):
+        raise BufferError(f"dl_device: {dl_device}; expected {CPU}, this computer's memory")
+    array = None if copy else shared(value)
+    if array is None:
+        if copy is False:
+            raise BufferError("copy: False; this device's memory is not this computer's")
+        array = download(value)
+    return array.__dlpack__(**options)
+
+
+def shared(value: Value) -> AnyArray | None:
+    """The elements where they lie, if that is this computer's memory; computes them before.
+
+    Whoever has them can change them at any time: from then on, what reads them is computed at
+    once. The memory stays as long as the result is held, also after the device has been closed.
+    """
+    driver = value.home.driver
+    memory = driver.link.host_memory
+    if memory is None or not value.strided.size:
+        return None
+    with changing(value, writing=False) as node:
+        usage_of(node.storage).shared = True
+        return np.asarray(_Shown(node, memory, driver.geometry.memory_base, value.dtype))
+
+
+class _Shown:
+    """Elements of the device's memory as NumPy sees them, and what keeps them there."""
+
+    def __init__(self, node: Stored, memory: AnyArray, base: int, dtype: np.dtype[Any]) -> None:
+        self._kept = node, memory
+        first = memory.__array_interface__["data"][0] + node.view.address - base
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (first, False),
+            "typestr": dtype.newbyteorder("<").str,
+            "shape": node.shape,
+            "strides": node.view.strides,
+        }
