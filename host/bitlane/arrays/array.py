@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..errors import CopyError, MissingError, NotOfferedError
+from ..expression.form import Stored
 from ..jobs.operands import AnyArray, DataTypeError, ShapeError
 from .exchange import CPU, capsule
 from .functions import apply_function
 from .transfers import download
+from .value import free
 from .views import Views
 
 __all__ = ["Array"]
@@ -33,6 +35,13 @@ class Array(Views):
     """
 
     __slots__ = ()
+
+    def free(self) -> None:
+        """Give the memory back now, though arrays show it: ``FreedError`` when they are used.
+
+        Does nothing while pending. Raises ``BusyError`` while another thread uses it.
+        """
+        free(self.value)
 
     def get(self, *, out: AnyArray | None = None) -> AnyArray:
         """The elements as a NumPy array, a new one or ``out`` of this very type and shape."""
@@ -105,8 +114,10 @@ class Array(Views):
         return moved
 
     def __repr__(self) -> str:
-        pending = ", pending" if self.pending else ""
-        return f"<bitlane.Array: shape {self.shape}, {self.dtype}, on {self.device!r}{pending}>"
+        node = self.value.node
+        freed = isinstance(node, Stored) and node.storage.closed
+        state = ", freed" if freed else ", pending" if self.pending else ""
+        return f"<bitlane.Array: shape {self.shape}, {self.dtype}, on {self.device!r}{state}>"
 
     def __getattr__(self, name: str) -> NoReturn:
         hint = f"; x.get().{name} does it on the host" if hasattr(np.ndarray, name) else ""

@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike
 from ..expression.form import broadcast
 from ..jobs.operands import DataTypeError, ShapeError, as_array, expect_supported
 from .casts import cast
-from .operations import Operand, copied
+from .operations import Operand, copied, placed
 from .transfers import download
 from .value import Value, overwrite
 
@@ -62,7 +62,7 @@ def stored_in(out: Any, value: Value) -> Any:
     except ShapeError:
         raise ShapeError(f"out: shape {shape}; expected {value.shape}") from None
     if isinstance(out, Base):
-        out.assign(cast(value, dtype))
+        out.assign(placed(out.value.home, "result", value, dtype))
     else:
         np.copyto(out, download(cast(value, dtype)))
     return out

@@ -3,6 +3,7 @@
 from ..expression.explain import explain as explain_nodes
 from ..jobs.operands import DataTypeError
 from .array import Array
+from .operations import on_device
 
 __all__ = ["explain"]
 
@@ -15,7 +16,8 @@ def explain(*arrays: Array) -> str:
     """
     if not arrays or not all(isinstance(x, Array) for x in arrays):
         raise DataTypeError("explain: expected arrays on a device (device.asarray makes them)")
-    pending = [x.value for x in arrays if x.pending]
-    if not pending:
+    home = arrays[0].device
+    nodes = [on_device(home, "x", x.value).node for x in arrays if x.pending]
+    if not nodes:
         return "computed already: no commands"
-    return explain_nodes(pending[0].home.driver.geometry, [value.node for value in pending])
+    return explain_nodes(home.driver.geometry, nodes)

@@ -87,7 +87,7 @@ def on_device(home: Home, name: str, operand: Operand) -> Value:
 def converted(name: str, given: AnyArray | int, dtype: np.dtype[Any]) -> AnyArray:
     """What the host has, as it is to be sent. Raises ``DataTypeError`` or ``OutOfRangeError``."""
     if isinstance(given, int):
-        return fitted(name, given, dtype) if dtype.kind != "f" else np.array(given, dtype)
+        return fitted(name, given, dtype) if dtype.kind in "ui" else np.array(given).astype(dtype)
     if given.dtype.kind == "f" and dtype.kind != "f":
         raise DataTypeError(
             f"{name}: data type {given.dtype} for {dtype}; expected integers or truth values"

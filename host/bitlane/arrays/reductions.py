@@ -36,6 +36,9 @@ def reduced(op: Op, value: Value, axes: int | Sequence[int] | None, *, keep: boo
         node = _along(op, node, axis, truth=value.dtype.kind == "b")
     if not keep:
         node = _shown(node, (*(0 if axis in chosen else slice(None) for axis in range(rank)), ...))
+    if all(value.shape[axis] == 1 for axis in chosen):
+        # Nothing was combined: a result of its own all the same.
+        node = apply(Op.COPY, node)
     return value.derived(node)
 
 

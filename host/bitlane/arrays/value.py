@@ -21,7 +21,7 @@ from ..jobs.operands import ShapeError
 from .strided import Strided
 from .usage import usage_of, using
 
-__all__ = ["Home", "Value", "changing", "compute", "overwrite"]
+__all__ = ["Home", "Value", "changing", "compute", "free", "overwrite"]
 
 
 class Home(Protocol):
@@ -180,6 +180,13 @@ def overwrite(target: Value, source: Value) -> None:
             [given] = evaluate(driver, [apply(Op.COPY, given)])
         copy = lower(Op.COPY, node.shape, given.view, None, node.view, geometry=driver.geometry)
         driver.run(copy)
+
+
+def free(value: Value) -> None:
+    """Give the memory of ``value`` back, if it has any. Raises ``BusyError``."""
+    if isinstance(value.node, Stored) and not value.node.storage.closed:
+        with using((), [value.node.storage]):
+            value.node.storage.close()
 
 
 def _crosses(given: Stored, node: Stored) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..errors import CopyError
-from ..expression.form import broadcast
+from ..expression.form import broadcast, window
 from ..jobs.operands import ShapeError
 from .base import operand, supported
 from .casts import cast
@@ -140,6 +140,11 @@ class Views(Operators):
     def __setitem__(self, key: Any, value: Any) -> None:
         target = self[key].value
         source = placed(target.home, "value", operand("value", value), self.dtype)
+        # As NumPy has it, axes of one in front do not count.
+        extra = max(0, len(source.shape) - len(target.shape))
+        if set(source.shape[:extra]) == {1}:
+            node = source.node
+            source = source.derived(window(node, 0, node.shape[extra:], node.strides[extra:]))
         broadcast(source.node, target.shape)
         if target.strided.size:
             overwrite(target, source)

@@ -1,0 +1,41 @@
+"""Random programs of views, operators in place or not, and assignments give what NumPy gives.
+
+As if everything were computed at once and every operand copied first: on a fast model of a device
+and on the simulated circuit.
+"""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bitlane.device import Device
+from support.host.arrays import model
+from support.host.programs import Program
+from support.system.devices import DEFAULT, opened
+
+RANDOM = settings(deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(scope="module")
+def circuit() -> Iterator[Device]:
+    with opened(DEFAULT) as device:
+        yield device
+        gc.collect()
+
+
+@settings(RANDOM, max_examples=30)
+@given(data=st.data())
+def test_programs_on_a_model(data: st.DataObject) -> None:
+    device = model()
+    Program(data, device).run(data.draw(st.integers(1, 14)))
+    gc.collect()
+    assert device.driver.allocator.pieces == 0, "memory was not given back"
+
+
+@settings(RANDOM, max_examples=250, derandomize=True)
+@given(data=st.data())
+def test_programs_on_the_circuit(circuit: Device, data: st.DataObject) -> None:
+    Program(data, circuit).run(data.draw(st.integers(1, 14)))

@@ -1,0 +1,299 @@
+"""NumPy's functions, DLPack and the array API on arrays that are on a device."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bitlane
+from bitlane import DataTypeError, MissingError, NotOfferedError, ShapeError, array_api
+from bitlane.device import Device
+from support.host.arrays import link_of, model, random, same
+from support.system.devices import DEFAULT, opened
+
+
+@pytest.fixture
+def device() -> Iterator[Device]:
+    device = model(memory_bytes=1 << 16)
+    yield device
+    device.close()
+
+
+# --- universal functions ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", [np.bitwise_and, np.bitwise_or, np.bitwise_xor])
+@pytest.mark.parametrize("dtype", ["u1", "i4", "?"])
+@pytest.mark.parametrize("shape", [(), (7,), (4, 5), (3, 0, 2), (0,), (2, 3, 5)])
+def test_reductions(device: Device, function: np.ufunc, dtype: str, shape: Any) -> None:
+    a = np.asarray(random(shape, "u1") > 99) if dtype == "?" else random(shape, dtype)
+    x = device.asarray(a)
+    axes: list[Any] = [None, (), tuple(range(a.ndim)), *range(-a.ndim, a.ndim)]
+    for axis in axes:
+        for keep in (False, True):
+            got = function.reduce(x, axis=axis, keepdims=keep).get()
+            assert same(got, np.asarray(function.reduce(a, axis=axis, keepdims=keep))), (axis, keep)
+    if a.ndim:
+        out = device.asarray(np.zeros(shape[1:], dtype))
+        assert function.reduce(x, out=out) is out
+        assert same(out.get(), np.asarray(function.reduce(a)))
+
+
+@pytest.mark.parametrize("axis", [3, -3, (0, 0), 1.5])
+def test_reductions_along_axes_that_are_none(device: Device, axis: Any) -> None:
+    with pytest.raises(ShapeError, match=r"axis|axes"):
+        np.bitwise_or.reduce(device.asarray(random((2, 3), "u1")), axis=axis)
+
+
+def test_outputs_may_be_on_either_side(device: Device) -> None:
+    a = random((3, 4), "u1")
+    x, host = device.asarray(a), np.zeros((3, 4), "i4")
+    assert np.bitwise_xor(x, 1, out=host) is host
+    assert same(host, (a ^ 1).astype("i4"))
+    host ^= x
+    assert (host == 1).all()
+    y = device.asarray(np.zeros((2, 3, 4), "u2"))
+    assert np.invert(a, out=y) is y
+    assert same(y.get(), np.broadcast_to(~a, (2, 3, 4)).astype("u2"))
+    assert np.bitwise_count(x, out=x) is x
+    assert same(x.get(), np.bitwise_count(a))
+    with pytest.raises(ShapeError, match=r"out: shape \(3,\); expected \(3, 4\)"):
+        np.invert(y[0], out=device.asarray(np.zeros(3, "u2")))
+    with pytest.raises(DataTypeError, match="out: data type bool for a result of uint16"):
+        np.invert(y, out=y.astype("?"))
+
+
+def test_counts_of_signed_integers_are_refused_by_name(device: Device) -> None:
+    a = random(9, "i2")
+    x = device.asarray(a)
+    with pytest.raises(DataTypeError, match=r"np\.bitwise_count: data type int16.*bitlane\.bit_"):
+        np.bitwise_count(x)
+    assert same(bitlane.bit_count(x).get(), np.bitwise_count(a.view("u2")))
+    assert same(bitlane.bit_count(x, np.uint32).get(), np.bitwise_count(a.view("u2")).astype("u4"))
+    with pytest.raises(DataTypeError, match="counts are uint8 or uint32"):
+        bitlane.bit_count(x, np.uint16)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: np.add(x, 1), r"np\.add: not on a device; np\.asarray\(x\)"),
+        (lambda x: np.add.reduce(x), r"np\.add\.reduce"),
+        (lambda x: np.left_shift.reduce(x), r"np\.left_shift\.reduce"),
+        (lambda x: np.bitwise_xor.accumulate(x), r"np\.bitwise_xor\.accumulate"),
+        (lambda x: np.bitwise_xor.reduceat(x, [0, 1]), r"np\.bitwise_xor\.reduceat"),
+        (lambda x: np.bitwise_xor.outer(x, x), r"np\.bitwise_xor\.outer"),
+        (lambda x: np.bitwise_xor.at(x, 0, 1), r"np\.bitwise_xor\.at"),
+        (lambda x: np.bitwise_xor(x, 1, where=np.ones(3, bool)), "where is not offered"),
+        (lambda x: np.bitwise_xor(x, 1, dtype="i8"), "dtype is not offered"),
+        (lambda x: np.bitwise_or.reduce(x, initial=1), "initial is not offered"),
+        (lambda x: np.sum(x), r"np\.sum: not on a device"),
+        (lambda x: np.linalg.norm(x), r"np\.linalg\.norm"),
+        (lambda x: np.where(x, x, x), r"np\.where"),
+        (lambda x: np.copyto(x, 1, where=np.ones(3, bool)), r"np\.copyto: where"),
+        (lambda x: np.reshape(x, (3, 1), order="F"), "order 'F'"),
+        (lambda x: np.copy(x, order="F"), r"np\.copy: on a device, .*'order'"),
+    ],
+)
+def test_other_functions_are_refused_by_name(
+    device: Device, call: Callable[[Any], Any], message: str
+) -> None:
+    with pytest.raises(NotOfferedError, match=message) as caught:
+        call(device.asarray(random(3, "u1")))
+    assert "\n" not in str(caught.value)
+
+
+# --- other functions ----------------------------------------------------------------------------
+
+
+SHAPING: dict[str, Callable[[Any], Any]] = {
+    "transpose": lambda x: np.transpose(x, (1, 0, 2)),
+    "reshape": lambda x: np.reshape(x, (4, -1)),
+    "ravel": lambda x: np.ravel(x[:, ::2]),
+    "squeeze": lambda x: np.squeeze(x[:, :1], 1),
+    "squeeze all": lambda x: np.squeeze(x[:1, :, :1]),
+    "expand_dims": lambda x: np.expand_dims(x, (0, -1)),
+    "moveaxis": lambda x: np.moveaxis(x, (0, 1), (-1, 0)),
+    "swapaxes": lambda x: np.swapaxes(x, 0, -1),
+    "flip": lambda x: np.flip(x, (0, 2)),
+    "flip all": lambda x: np.flip(x),
+    "roll": lambda x: np.roll(x, (1, -2), (0, 2)),
+    "roll all": lambda x: np.roll(x, 5),
+    "concatenate": lambda x: np.concatenate([x, x[:, 1:]], axis=1),
+    "concatenate flat": lambda x: np.concatenate([x, x], axis=None),
+    "stack": lambda x: np.stack([x, x ^ 1], axis=-1),
+    "broadcast_to": lambda x: np.broadcast_to(x[:, :1], (5, 2, 3, 4)),
+    "copy": lambda x: np.copy(x),
+}
+
+
+@pytest.mark.parametrize("name", SHAPING)
+def test_shapes_are_numpys(device: Device, name: str) -> None:
+    a = random((2, 3, 4), "u2")
+    got = SHAPING[name](device.asarray(a))
+    assert isinstance(got, bitlane.Array)
+    want = np.ascontiguousarray(SHAPING[name](a))
+    assert same(np.ascontiguousarray(got.get()), want)
+
+
+def test_facts_about_arrays(device: Device) -> None:
+    x = device.asarray(random((2, 3), "u2"))
+    assert (np.shape(x), np.ndim(x), np.size(x), np.size(x, 1)) == ((2, 3), 2, 6, 3)
+    assert np.result_type(x, np.int8) == np.int32
+    assert np.can_cast(x, np.uint32)
+    rows = np.broadcast_arrays(x, x[:, :1])
+    assert [row.shape for row in rows] == [(2, 3), (2, 3)]
+
+
+def test_copies_between_the_host_and_the_device(device: Device) -> None:
+    a = random((3, 4), "u1")
+    x = device.asarray(np.zeros((3, 4), "u2"))
+    np.copyto(x, a)
+    assert same(x.get(), a.astype("u2"))
+    host = np.zeros((3, 4), "u4")
+    np.copyto(host, x)
+    assert same(host, a.astype("u4"))
+    np.copyto(x[0], 7)
+    assert x[0].tolist() == [7] * 4
+    with pytest.raises(DataTypeError, match="from int64 to uint16; casting is 'same_kind'"):
+        np.copyto(x, a.astype("i8"))
+    np.copyto(x, a.astype("i8"), casting="unsafe")
+    assert same(x.get(), a.astype("u2"))
+
+
+def test_equality_is_found_out_on_the_device(device: Device) -> None:
+    a = random((5, 7), "i2")
+    x = device.asarray(a)
+    assert np.array_equal(x, a)
+    assert np.array_equal(a, x.T.T)
+    assert np.array_equal(x, a.astype("i8"))
+    assert not np.array_equal(x, a[:4])
+    other = a.copy()
+    other[4, 6] ^= 1
+    assert not np.array_equal(x, other)
+    assert np.array_equal(x[:0], x[:0])
+    reads = [size for kind, at, size in link_of(device).traffic if kind == "read" and at < 1 << 31]
+    assert max(reads) <= 32
+
+
+# --- DLPack -------------------------------------------------------------------------------------
+
+
+def test_the_simulators_memory_is_shared() -> None:
+    with opened(DEFAULT) as device:
+        a = random((6, 8), "u4")
+        x = device.asarray(a)
+        pending = x ^ 1
+        view = np.from_dlpack(x)
+        assert same(view, a)
+        view[0] = 5
+        assert x[0].tolist() == [5] * 8
+        x[1] = 6
+        assert view[1].tolist() == [6] * 8
+        # What was pending saw the elements as they were; what comes later is not left to wait.
+        assert same(pending.get(), a ^ 1)
+        later = x ^ 1
+        assert not later.pending
+        assert same(np.from_dlpack(x.T[::2, ::-1]), x.T[::2, ::-1].get())
+        del x, pending, later
+        assert view[1, 0] == 6
+        assert device.driver.allocator.pieces == 1
+        assert same(np.from_dlpack(device.from_dlpack(view)), view)
+        truth = np.from_dlpack(device.asarray([True, False]))
+        assert truth.tolist() == [True, False]
+        del view, truth
+
+
+def test_other_memory_is_copied(device: Device) -> None:
+    x = device.asarray(random((2, 3), "i2"))
+    assert x.__dlpack_device__() == (1, 0)
+    assert same(np.from_dlpack(x), x.get())
+    assert same(np.from_dlpack(x, copy=True), x.get())
+    with pytest.raises(BufferError, match="is not this computer's"):
+        np.from_dlpack(x, copy=False)
+    with pytest.raises(BufferError, match="dl_device"):
+        x.__dlpack__(dl_device=(2, 0))
+    assert device.from_dlpack(x) is x
+
+
+# --- the array API ------------------------------------------------------------------------------
+
+
+def test_the_namespace_of_an_array(device: Device) -> None:
+    x = device.asarray(random((2, 3), "u1"))
+    assert x.__array_namespace__() is array_api
+    assert x.__array_namespace__(api_version="2023.12") is array_api
+    with pytest.raises(NotOfferedError, match="api_version"):
+        x.__array_namespace__(api_version="1999.12")
+    for name in array_api.__all__:
+        assert hasattr(array_api, name)
+
+
+def test_its_functions(device: Device) -> None:
+    xp = array_api
+    a, b = random((2, 3), "i2", 1), random((2, 3), "i2", 2) % np.array(20, "i2")
+    x, y = xp.asarray(a, device=device), xp.asarray(b, device=device)
+    pairs = [
+        (xp.bitwise_and(x, y), a & b),
+        (xp.bitwise_or(x, 3), a | 3),
+        (xp.bitwise_xor(x, y), a ^ b),
+        (xp.bitwise_invert(x), ~a),
+        (xp.bitwise_left_shift(x, y), a << b),
+        (xp.bitwise_right_shift(x, y), a >> b),
+        (xp.permute_dims(x, (1, 0)), a.T),
+        (xp.reshape(x, (3, 2)), a.reshape(3, 2)),
+        (xp.concat([x, y]), np.concatenate([a, b])),
+        (xp.stack([x, y]), np.stack([a, b])),
+        (xp.unstack(x)[1], a[1]),
+        (xp.broadcast_to(x, (2, 2, 3)), np.broadcast_to(a, (2, 2, 3))),
+        (xp.astype(x, xp.uint8), a.astype("u1")),
+        (xp.from_dlpack(x), a),
+    ]
+    for got, want in pairs:
+        assert same(np.ascontiguousarray(got.get()), np.ascontiguousarray(want))
+    p, q = (xp.asarray(v, device=device) for v in ([True, False], [True, True]))
+    assert xp.logical_and(p, q).tolist() == [True, False]
+    assert xp.logical_or(p, q).tolist() == [True, True]
+    assert xp.logical_xor(p, q).tolist() == [False, True]
+    assert xp.logical_not(p).tolist() == [False, True]
+    with pytest.raises(DataTypeError, match="expected truth values"):
+        xp.logical_and(p, x)
+    with pytest.raises(DataTypeError, match="expected an array on a device"):
+        xp.bitwise_and(1, 2)
+
+
+def test_its_creation(device: Device) -> None:
+    xp = array_api
+    x = xp.zeros((2, 3), dtype=xp.int16, device=device)
+    assert same(x.get(), np.zeros((2, 3), "i2"))
+    assert same(xp.ones(3, device=device).get(), np.ones(3))
+    assert same(xp.full((2,), -7, device=device).get(), np.full(2, -7))
+    assert same(xp.full((2,), 1.5, device=device).get(), np.full(2, 1.5))
+    assert same(xp.full((), True, device=device).get(), np.array(True))
+    assert same(xp.full_like(x, 5).get(), np.full((2, 3), 5, "i2"))
+    assert same(xp.ones_like(x, dtype=xp.uint8).get(), np.ones((2, 3), "u1"))
+    assert same(xp.zeros_like(x).get(), x.get())
+    assert xp.empty_like(x).shape == xp.empty((2, 3), device=device).shape == (2, 3)
+    with pytest.raises(ShapeError, match="none below 0"):
+        xp.zeros((-1,), device=device)
+
+
+def test_its_types(device: Device) -> None:
+    xp = array_api
+    x = xp.zeros(2, dtype=xp.uint8, device=device)
+    assert xp.isdtype(x.dtype, "unsigned integer")
+    assert xp.result_type(x, xp.int8) == xp.int16
+    assert xp.can_cast(x, xp.int16)
+    assert xp.iinfo(x.dtype).max == 255
+    assert xp.finfo(xp.float32).bits == 32
+    info = xp.__array_namespace_info__()
+    assert info.capabilities()["boolean indexing"] is False
+    assert set(info.dtypes(kind="bool")) == {"bool"}
+    assert info.default_dtypes()["integral"] == xp.int64
+
+
+def test_what_it_lacks_it_says() -> None:
+    with pytest.raises(MissingError, match=r"no sum: .*np\.sum of np\.asarray\(x\) does it"):
+        array_api.sum  # noqa: B018
+    assert not hasattr(array_api, "einsum")

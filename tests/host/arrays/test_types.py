@@ -1,0 +1,184 @@
+"""The types in which operands meet, and the results, are NumPy's: for arrays here and of the host.
+
+Every pair of types, Python's integers, lists, members of an ``IntEnum`` and NumPy's scalars.
+"""
+
+import gc
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import bitlane
+from bitlane import DataTypeError, OutOfRangeError
+from bitlane.device import Device
+from support.host.arrays import model, random, same
+from support.host.programs import KINDS, OPERATORS
+from support.system.devices import DEFAULT, opened
+
+METHODS: dict[np.ufunc, str] = {
+    np.bitwise_and: "bit_and",
+    np.bitwise_or: "bit_or",
+    np.bitwise_xor: "bit_xor",
+    np.left_shift: "bit_shift_left",
+    np.right_shift: "bit_shift_right",
+}
+
+
+class Flag(IntEnum):
+    ONE = 1
+    MANY = 300
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[Device]:
+    with opened(DEFAULT) as device:
+        yield device
+        gc.collect()
+
+
+def operand(kind: str, seed: int) -> NDArray[Any]:
+    """All bits, and counts below 0, below the width and above."""
+    if kind == "?":
+        return random(24, "u1", seed) > 127
+    values = random(24, kind, seed)
+    values[:12] = np.arange(12).astype(kind) * 7 - (9 if kind[0] == "i" else 0)
+    return values
+
+
+@pytest.mark.parametrize("function", OPERATORS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("one", KINDS)
+def test_every_pair_of_types(device: Device, function: np.ufunc, one: str) -> None:
+    method: Callable[..., Any] = getattr(device, METHODS[function])
+    for other in KINDS:
+        a, b = operand(one, 1), operand(other, 2)
+        x, y = device.asarray(a), device.asarray(b)
+        if {one, other} & {"u8"} and {one[0], other[0]} == {"u", "i"}:
+            for call in (lambda: function(x, y), lambda: function(x, b), lambda: method(a, b)):  # noqa: B023
+                with pytest.raises(DataTypeError, match="that an integer type can hold together"):
+                    call()
+            continue
+        expected = function(a, b)
+        for got in (function(x, y), function(x, b), function(a, y), method(x, b)):
+            assert same(got.get(), expected), (one, other)
+        assert same(method(a, b), expected), (one, other)
+
+
+@pytest.mark.parametrize("one", KINDS)
+@pytest.mark.parametrize(
+    "other",
+    [1, 0, True, [1, 2, 3], Flag.ONE, Flag.MANY, np.int8(-3), np.uint16(9), np.bool_(True)],
+    ids=repr,
+)
+def test_what_python_and_numpy_have_as_numbers(device: Device, one: str, other: Any) -> None:
+    a = operand(one, 3)[:3]
+    x = device.asarray(a)
+    for function in OPERATORS:
+        try:
+            expected = function(a, other), function(other, a)
+        except TypeError:
+            with pytest.raises(DataTypeError):
+                function(x, other)
+            continue
+        assert same(function(x, other).get(), expected[0]), function
+        assert same(function(other, x).get(), expected[1]), function
+        assert same(getattr(device, METHODS[function])(a, other), expected[0]), function
+
+
+@pytest.mark.parametrize("number", [256, -1, 1 << 70])
+def test_integers_that_do_not_fit(device: Device, number: int) -> None:
+    x = device.asarray(np.zeros(3, np.uint8))
+    with pytest.raises(OutOfRangeError, match=f"{number} does not fit uint8; expected 0 to 255"):
+        x ^ number
+    with pytest.raises(OutOfRangeError):
+        x[0] = number
+    with pytest.raises(OverflowError):
+        np.zeros(3, np.uint8) ^ number
+
+
+def test_truth_values_have_logic(device: Device) -> None:
+    a, b = np.array([False, False, True, True]), np.array([False, True, False, True])
+    x = device.asarray(a)
+    assert same((~x).get(), ~a)
+    assert same(device.bit_not(a), ~a)
+    for name, expected in {"nand": ~(a & b), "nor": ~(a | b), "xnor": ~(a ^ b)}.items():
+        method = getattr(device, f"bit_{name}")
+        assert same(method(a, b), expected), name
+        assert same(method(x, b).get(), expected), name
+    assert same(np.bitwise_count(x).get(), np.bitwise_count(a))
+    assert same(device.bit_copy(a), a)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "u8", "f4"])
+def test_the_operators_that_numpy_lacks(device: Device, dtype: str) -> None:
+    a, b = random((3, 5), dtype, 1), random((3, 5), dtype, 2)
+    bits = f"u{a.itemsize}"
+    both = {
+        "nand": ~(a.view(bits) & b.view(bits)),
+        "nor": ~(a.view(bits) | b.view(bits)),
+        "xnor": ~(a.view(bits) ^ b.view(bits)),
+    }
+    x = device.asarray(a)
+    for name, expected in both.items():
+        method = getattr(device, f"bit_{name}")
+        assert same(method(a, b), expected.view(dtype)), name
+        assert same(method(x, b).get(), expected.view(dtype)), name
+    assert same(device.bit_copy(a.T), a.T)
+    assert same(device.bit_copy(x).get(), a)
+
+
+@pytest.mark.parametrize(("old", "new"), list(product(KINDS, KINDS)))
+def test_conversions_are_numpys(device: Device, old: str, new: str) -> None:
+    a = operand(old, 5).reshape(4, 6)
+    x = device.asarray(a)
+    assert same(x.astype(new).get(), a.astype(new))
+    assert same(x.T[::-1, 1:].astype(new).get(), a.T[::-1, 1:].astype(new))
+    assert same((x ^ x[0]).astype(new).get(), (a ^ a[0]).astype(new))
+
+
+def test_floats_have_bits_alone(device: Device) -> None:
+    a = random((2, 3), "f4")
+    x = device.asarray(a)
+    assert same(x.get(), a)
+    assert same(device.bit_not(x).get(), device.bit_not(a))
+    assert same(bitlane.bit_xor(x, a).get().view("u4"), np.zeros((2, 3), "u4"))
+    assert same(x.view("u4").get(), a.view("u4"))
+    refused: list[Callable[[], Any]] = [
+        lambda: x ^ x,
+        lambda: ~x,
+        lambda: x << 1,
+        lambda: x.astype("i4"),
+        lambda: x.astype("f8"),
+        lambda: np.bitwise_or.reduce(x),
+        lambda: np.array_equal(x, x),
+        lambda: device.asarray([1, 2]) & 1.5,
+        lambda: device.bit_shift_left(x, x),
+    ]
+    for call in refused:
+        with pytest.raises(DataTypeError):
+            call()
+
+
+def test_casting_may_be_refused() -> None:
+    device = model()
+    a, b = np.zeros(3, np.uint8), np.zeros(3, np.int8)
+    for first in (a, device.asarray(a)):
+        assert device.bit_or(first, b).dtype == np.int16
+        assert device.bit_or(first, 1, casting="no").dtype == np.uint8
+        with pytest.raises(DataTypeError, match="uint8 and int8; expected the same type"):
+            device.bit_or(first, b, casting="no")
+
+
+def test_operands_of_the_host_are_converted_piece_by_piece() -> None:
+    device = model(memory_bytes=1 << 12)
+    a, b = random((90, 80), "i1", 1), random((80,), ">i4", 2)
+    assert a.nbytes > 1 << 12
+    assert same(device.bit_xor(a, b), a ^ b.astype("i4"))
+    assert same(device.bit_and(a.T, b[:, None]), a.T & b[:, None].astype("i4"))
+    out = np.zeros((90, 80), "i4")
+    device.bit_shift_right(b, a, out=out)
+    assert same(out, b.astype("i4") >> a)
