@@ -29,12 +29,15 @@ class Base:
         return self._value
 
     def assign(self, value: Value) -> None:
-        """Take the elements of ``value``, of this type, which broadcasts to this shape."""
+        """Take the elements of ``value``, of this type, which broadcasts to this shape.
+
+        Nobody else has ``value``: it may be computed into this array's memory.
+        """
         if self._value.pending and value.shape == self._value.shape:
             # Nothing shows this memory yet: there is none.
             self._value = value if value.pending else copied(value)
         else:
-            overwrite(self._value, value)
+            overwrite(self._value, value, fresh=True)
 
 
 def operand(name: str, x: Any) -> Operand:

@@ -10,11 +10,11 @@ import numpy as np
 
 from bitlane_rtl.abi import Op
 
-from ..expression.form import Constant, Expression, apply, widened, window
+from ..expression.form import Constant, apply, narrowed, widened
 from ..jobs.operands import DataTypeError
 from .value import Value
 
-__all__ = ["cast", "narrowed"]
+__all__ = ["cast"]
 
 
 def cast(value: Value, dtype: np.dtype[Any]) -> Value:
@@ -37,8 +37,3 @@ def cast(value: Value, dtype: np.dtype[Any]) -> Value:
     else:
         node = widened(node, size, signed=value.dtype.kind == "i")
     return value.derived(node, dtype)
-
-
-def narrowed(node: Expression, itemsize: int) -> Expression:
-    """The low bytes of each element, where they lie."""
-    return window(node, 0, node.shape, node.strides, itemsize)

@@ -41,7 +41,7 @@ def shared(value: Value) -> AnyArray | None:
     memory = driver.link.host_memory
     if memory is None or not value.strided.size:
         return None
-    with changing(value, writing=False) as node:
+    with changing(value) as node:
         usage_of(node.storage).shared = True
         return np.asarray(_Shown(node, memory, driver.geometry.memory_base, value.dtype))
 

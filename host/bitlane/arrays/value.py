@@ -10,13 +10,10 @@ from weakref import WeakSet
 
 import numpy as np
 
-from bitlane_rtl.abi import Op
-
 from ..driver.driver import Driver
 from ..driver.storage import Storage
-from ..expression.evaluate import evaluate
-from ..expression.form import Expression, Stored, apply, broadcast, window
-from ..jobs.lowering import lower
+from ..expression.evaluate import assign, evaluate
+from ..expression.form import Expression, Stored, broadcast, window
 from ..jobs.operands import ShapeError
 from .strided import Strided
 from .usage import usage_of, using
@@ -121,7 +118,7 @@ def compute(*values: Value) -> None:
     home = values[0].home
     home.expect_open()
     leaves = set().union(*(value.leaves for value in values))
-    with using(leaves), home.driver.lock:
+    with using(leaves), home.driver.lock.held:
         # Another thread may have computed some of them meanwhile.
         pending = [value for value in values if value.pending]
         results = evaluate(home.driver, [value.node for value in pending])
@@ -143,43 +140,38 @@ def _all_readers(value: Value) -> set[Value]:
 
 @contextmanager
 def changing(
-    target: Value, sources: Iterable[Value] = (), *, writing: bool = True
+    target: Value, source: Value | None = None, *, but: Value | None = None
 ) -> Iterator[Stored]:
-    """Claims the memory of ``target`` for a change of its elements, now or later.
+    """Claims the memory of ``target`` for a change, and that of ``source`` to be read.
 
-    Computes ``sources`` before, and whatever else needs the elements as they are. Raises as
-    `compute` does, and ``ShapeError`` for elements that a broadcast repeats.
+    Computes whatever else needs the elements as they are, except for ``but``. Raises as `compute`.
     """
     home, node = target.home, target.stored
-    if target.shown_only and writing:
-        raise ShapeError(
-            "array: a broadcast view repeats its elements; expected one that does not (see copy)"
-        )
     home.expect_open()
-    leaves = set().union(*(source.leaves for source in sources))
-    with using(leaves, [node.storage]), home.driver.lock:
+    reads = () if source is None else source.leaves
+    with using(reads, [node.storage]), home.driver.lock.held:
         waiting = usage_of(node.storage).waiting
-        compute(*sources, *waiting)
+        compute(*(value for value in waiting if value is not but))
         waiting.clear()
         yield node
 
 
-def overwrite(target: Value, source: Value) -> None:
+def overwrite(target: Value, source: Value, *, fresh: bool = False) -> None:
     """Give the elements of ``target`` those of ``source``, which is of its type and broadcasts.
 
-    As if the source had been copied first. Raises as `changing` does.
+    As if the source had been copied first. ``fresh``: nobody else has the source, which need not
+    have a value afterwards. Raises as `compute` does, and ``ShapeError`` where elements repeat.
     """
-    broadcast(source.node, target.shape)
-    driver = target.home.driver
-    with changing(target, [source]) as node:
-        given = broadcast(source.stored, node.shape)
-        assert isinstance(given, Stored)
-        if given.view == node.view:
+    if target.shown_only:
+        raise ShapeError(
+            "array: a broadcast view repeats its elements; expected one that does not (see copy)"
+        )
+    given = broadcast(source.node, target.shape)
+    with changing(target, source, but=source if fresh else None) as node:
+        same = isinstance(given, Stored) and given.storage is node.storage
+        if same and isinstance(given, Stored) and given.view == node.view:
             return  # what an operator in place has left there
-        if _crosses(given, node):
-            [given] = evaluate(driver, [apply(Op.COPY, given)])
-        copy = lower(Op.COPY, node.shape, given.view, None, node.view, geometry=driver.geometry)
-        driver.run(copy)
+        assign(target.home.driver, node, source.node)
 
 
 def free(value: Value) -> None:
@@ -187,13 +179,3 @@ def free(value: Value) -> None:
     if isinstance(value.node, Stored) and not value.node.storage.closed:
         with using((), [value.node.storage]):
             value.node.storage.close()
-
-
-def _crosses(given: Stored, node: Stored) -> bool:
-    """Whether writing ``node`` may change elements of ``given`` that are still to be read."""
-    if given.storage is not node.storage:
-        return False
-    one, other = (
-        Strided(x.shape, x.strides, x.itemsize, x.view.address).span for x in (given, node)
-    )
-    return one.start < other.stop and other.start < one.stop

@@ -11,14 +11,14 @@ from numpy.typing import DTypeLike
 
 from ..errors import CopyError
 from ..expression.form import broadcast, window
+from ..expression.form import copied as copied_as
 from ..jobs.operands import ShapeError
 from .base import operand, supported
 from .casts import cast
 from .operations import copied, placed
 from .operators import Operators
 from .strided import Strided, shape_of
-from .transfers import empty
-from .value import Home, Value, overwrite
+from .value import Home, overwrite
 
 __all__ = ["Views"]
 
@@ -114,7 +114,8 @@ class Views(Operators):
             return self._view(view)
         if copy is False:
             raise CopyError(f"reshape: {self.shape} to {wanted} takes a copy of these strides")
-        return type(self)(self._in_c_order())._view(Strided.packed(wanted, self.itemsize))
+        node = copied_as(self.value.node, tuple(range(self.ndim)))
+        return type(self)(self.value.derived(node))._view(Strided.packed(wanted, self.itemsize))
 
     def view(self, dtype: DTypeLike) -> Self:
         """The same bytes as another type, of which the last axis has more or fewer."""
@@ -155,9 +156,3 @@ class Views(Operators):
 
     def _view(self, strided: Strided, dtype: np.dtype[Any] | None = None) -> Self:
         return type(self)(self.value.seen(strided, dtype))
-
-    def _in_c_order(self) -> Value:
-        """A copy whose elements lie in C's order."""
-        value = empty(self.value.home, self.shape, self.dtype)
-        overwrite(value, self.value)
-        return value
