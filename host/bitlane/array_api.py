@@ -103,6 +103,9 @@ uint8, uint16 = np.dtype(np.uint8), np.dtype(np.uint16)
 uint32, uint64 = np.dtype(np.uint32), np.dtype(np.uint64)
 float32, float64 = np.dtype(np.float32), np.dtype(np.float64)
 
+_BITWISE_AND, _BITWISE_OR, _BITWISE_XOR = np.bitwise_and, np.bitwise_or, np.bitwise_xor
+_INVERT, _LEFT_SHIFT, _RIGHT_SHIFT = np.invert, np.left_shift, np.right_shift
+
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 _TYPES = [bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64]
 
@@ -124,52 +127,52 @@ def __getattr__(name: str) -> NoReturn:
 
 def bitwise_and(x1: Any, x2: Any, /) -> Array:
     """The bits that are 1 in both. Of truth values, whether both are true."""
-    return _applied(np.bitwise_and, x1, x2)
+    return _applied(_BITWISE_AND, x1, x2)
 
 
 def bitwise_or(x1: Any, x2: Any, /) -> Array:
     """The bits that are 1 in one or both."""
-    return _applied(np.bitwise_or, x1, x2)
+    return _applied(_BITWISE_OR, x1, x2)
 
 
 def bitwise_xor(x1: Any, x2: Any, /) -> Array:
     """The bits in which the two differ."""
-    return _applied(np.bitwise_xor, x1, x2)
+    return _applied(_BITWISE_XOR, x1, x2)
 
 
 def bitwise_invert(x: Array, /) -> Array:
     """Every bit inverted; the truth of truth values."""
-    return _applied(np.invert, x)
+    return _applied(_INVERT, x)
 
 
 def bitwise_left_shift(x1: Any, x2: Any, /) -> Array:
     """``x1 << x2``; 0 for counts of the width and more."""
-    return _applied(np.left_shift, x1, x2)
+    return _applied(_LEFT_SHIFT, x1, x2)
 
 
 def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
     """``x1 >> x2``, with the sign of ``x1``; the sign alone for counts of the width and more."""
-    return _applied(np.right_shift, x1, x2)
+    return _applied(_RIGHT_SHIFT, x1, x2)
 
 
 def logical_and(x1: Any, x2: Any, /) -> Array:
     """Whether both truth values are true. Raises ``DataTypeError`` for other types."""
-    return _applied(np.bitwise_and, *_truths(x1, x2))
+    return _applied(_BITWISE_AND, *_truths(x1, x2))
 
 
 def logical_or(x1: Any, x2: Any, /) -> Array:
     """Whether one or both of two truth values are true. Raises ``DataTypeError``."""
-    return _applied(np.bitwise_or, *_truths(x1, x2))
+    return _applied(_BITWISE_OR, *_truths(x1, x2))
 
 
 def logical_xor(x1: Any, x2: Any, /) -> Array:
     """Whether one of two truth values is true. Raises ``DataTypeError`` for other types."""
-    return _applied(np.bitwise_xor, *_truths(x1, x2))
+    return _applied(_BITWISE_XOR, *_truths(x1, x2))
 
 
 def logical_not(x: Array, /) -> Array:
     """Whether a truth value is false. Raises ``DataTypeError`` for other types."""
-    return _applied(np.invert, *_truths(x))
+    return _applied(_INVERT, *_truths(x))
 
 
 def _applied(function: np.ufunc, *operands: Any) -> Array:

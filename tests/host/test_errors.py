@@ -21,12 +21,19 @@ ERRORS: list[BitlaneError] = [
     *(
         kind("thing: 1; expected 2")
         for kind in (
+            bitlane.ArrayIndexError,
             bitlane.BitlaneError,
+            bitlane.BusyError,
+            bitlane.CopyError,
             bitlane.DataTypeError,
             bitlane.DeviceError,
             bitlane.DeviceTimeout,
+            bitlane.FreedError,
             bitlane.LayoutError,
             bitlane.LinkError,
+            bitlane.MissingError,
+            bitlane.NotOfferedError,
+            bitlane.OtherDeviceError,
             bitlane.OutOfDeviceMemory,
             bitlane.OutOfRangeError,
             bitlane.SettingError,

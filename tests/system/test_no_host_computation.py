@@ -18,7 +18,10 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane import dml, reference
+import bitlane.arrays.array as array_module
+from bitlane import array_api, dml, reference
+from bitlane.arrays.operations import converted
+from bitlane.arrays.transfers import download
 from bitlane.driver.driver import Driver
 from bitlane.jobs.call import call_of
 from bitlane.jobs.lowering import lower
@@ -34,6 +37,8 @@ FUNCTIONS = [
     *("left_shift", "right_shift", "bitwise_left_shift", "bitwise_right_shift", "bitwise_count"),
     *("logical_and", "logical_or", "logical_xor", "logical_not", "packbits", "unpackbits"),
 ]
+
+XOR, AND, COUNT = np.bitwise_xor, np.bitwise_and, np.bitwise_count
 
 CALLS: dict[Op, Callable[[bitlane.Device, Any, Any], NDArray[Any]]] = {
     Op.NOT: lambda device, a, b: device.bit_not(a),
@@ -90,8 +95,11 @@ def guard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patches:
         for name in FUNCTIONS:
             patches.setattr(np, name, refuse)
-        for module in ("device", "jobs.operands"):
+        for module in ("device", "jobs.promotion", "arrays.base", "arrays.creation"):
             patches.setattr(f"bitlane.{module}.as_array", lambda *x: as_array(*x).view(Guarded))
+        patches.setattr(
+            "bitlane.arrays.array.download", lambda value: download(value).view(Guarded)
+        )
         patches.setattr("bitlane.jobs.transfer.bits", lambda array: bits(array).view(Guarded))
         patches.setattr(Driver, "run", checked_run)
         patches.setattr(Driver, "read", lambda *where: read(*where).view(Guarded))
@@ -142,6 +150,67 @@ def test_in_place_and_into_an_output_too(
         assert same(out, expected)
 
 
+ARRAY_CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "operators": lambda x, y: ((x ^ y) & 0x7FFF | 5) << 1 >> 2,
+    "inversion": lambda x, y: ~x,
+    "the host's operand": lambda x, y: x ^ np.arange(33, dtype="u2"),
+    "reflected": lambda x, y: 0xFF00 ^ x,
+    "functions": lambda x, y: AND(x, XOR(x, y)),
+    "function of the host": lambda x, y: XOR(np.arange(33, dtype="i8"), x),
+    "counts": lambda x, y: COUNT(x),
+    "reduction": lambda x, y: XOR.reduce(x, axis=1),
+    "widened": lambda x, y: x.astype("i8"),
+    "signs": lambda x, y: x.view("i2").astype("i4"),
+    "narrowed": lambda x, y: x.astype("u1"),
+    "truth": lambda x, y: x.astype("?"),
+    "logic": lambda x, y: ~x.astype("?") ^ y.astype("?"),
+    "part": lambda x, y: x[1::2, ::-1] ^ y[:-1:2],
+    "roll": lambda x, y: np.roll(x, 3),
+    "concatenation": lambda x, y: np.concatenate([x, y]),
+}
+"""What both NumPy's arrays and those on a device can do."""
+
+
+@pytest.mark.parametrize("name", ARRAY_CALLS)
+def test_arrays_that_stay_are_computed_by_the_circuit(
+    device: bitlane.Device, name: str, request: pytest.FixtureRequest
+) -> None:
+    a, b = random((7, 33), "u2", 1), random((7, 33), "u2", 2)
+    expected = np.asarray(ARRAY_CALLS[name](a, b))
+    request.getfixturevalue("guard")
+    x, y = device.asarray(a), device.asarray(b)
+    assert same(ARRAY_CALLS[name](x, y).get(), expected)
+
+
+def test_their_other_faces_too(device: bitlane.Device, request: pytest.FixtureRequest) -> None:
+    a, b = random((7, 33), "u2", 1), random((7, 33), "u2", 2)
+    in_place = a.copy()
+    in_place[1:] ^= in_place[:-1].copy()
+    expected = [~(a & b), ~(a | b), a ^ b, a << 3, in_place, np.full(3, 7, "u1")]
+    request.getfixturevalue("guard")
+    x, y = device.asarray(a), device.asarray(b)
+    shifted = array_api.bitwise_left_shift(x, 3)
+    results = [device.bit_nand(x, y), bitlane.bit_nor(x, b), array_api.bitwise_xor(x, y), shifted]
+    x[1:] ^= x[:-1]
+    results += [x, array_api.full(3, 7, dtype=array_api.uint8, device=device)]
+    for got, want in zip(results, expected, strict=True):
+        assert same(got.get(), want)
+    assert np.array_equal(y, b)
+    assert not np.array_equal(y, x)
+
+
+def test_operands_of_two_types_are_computed_by_the_circuit(
+    device: bitlane.Device, request: pytest.FixtureRequest
+) -> None:
+    a, b = random((7, 33), "u2", 1), random((7, 33), "i1", 2)
+    truth = random(9, "u1") > 99
+    expected, flipped = a ^ b, ~truth
+    request.getfixturevalue("guard")
+    assert same(device.bit_xor(a, b), expected)
+    assert same(device.bit_not(truth), flipped)
+    assert same(device.bit_nand(truth, truth), flipped)
+
+
 def test_operators_of_directml_are_computed_by_the_circuit(
     device: bitlane.Device, request: pytest.FixtureRequest
 ) -> None:
@@ -185,6 +254,19 @@ def test_what_comes_back_is_what_the_circuit_was_told(
     assert same(CALLS[told](device, a, b), expected)
 
 
+@pytest.mark.parametrize(("told", "does"), [(Op.XOR, Op.XNOR), (Op.AND, Op.OR), (Op.OR, Op.NOR)])
+def test_what_arrays_become_is_what_the_circuit_was_told(
+    device: bitlane.Device, told: Op, does: Op, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = (array.astype("u1") for array in operands(told))
+    expected = reference.compute(does, a, b)
+    monkeypatch.setattr(
+        "bitlane.expression.memory.lower", lambda op, *rest, **more: lower(does, *rest, **more)
+    )
+    x, y = device.asarray(a), device.asarray(b)
+    assert same(CALLS[told](device, x, y).get(), expected)  # type: ignore[attr-defined]
+
+
 COMPUTATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "function": lambda a, b: np.bitwise_xor(a, b),
     "operator": lambda a, b: a ^ b,
@@ -221,3 +303,19 @@ def test_a_computation_on_what_the_device_gave_back_is_caught(
     monkeypatch.setattr("bitlane.jobs.streaming._array", lambda target, data: ~data)
     with pytest.raises(HostComputation, match="invert"):
         device.bit_not(random(9, "u4", 1))
+
+
+@pytest.mark.usefixtures("guard")
+def test_a_computation_for_an_array_is_caught(
+    device: bitlane.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = random((3, 9), "u4", 1)
+    x = device.asarray(a)
+    with monkeypatch.context() as patch:
+        patch.setattr("bitlane.arrays.operations.converted", lambda *given: converted(*given) ^ 1)
+        with pytest.raises(HostComputation, match="bitwise_xor"):
+            device.bit_xor(x, a)
+    guarded = array_module.download
+    monkeypatch.setattr("bitlane.arrays.array.download", lambda value: ~guarded(value))
+    with pytest.raises(HostComputation, match="invert"):
+        (x ^ a).get()

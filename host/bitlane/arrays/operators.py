@@ -1,7 +1,7 @@
 """Python's operators on arrays: the bitwise ones are expressions, the others say what does them."""
 
 from collections.abc import Callable
-from typing import Any, NoReturn, Self
+from typing import Any, Final, NoReturn, Self
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from .base import Base
 from .ufuncs import apply_ufunc
 
 __all__ = ["Operators"]
+
+_INVERT: Final = np.invert
 
 
 def _operator(ufunc: np.ufunc) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
@@ -49,7 +51,7 @@ class Operators(Base):
     __rshift__, __rrshift__, __irshift__ = _operator(np.right_shift)
 
     def __invert__(self) -> Self:
-        result: Self = apply_ufunc(np.invert, "__call__", (self,), {})
+        result: Self = apply_ufunc(_INVERT, "__call__", (self,), {})
         return result
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:

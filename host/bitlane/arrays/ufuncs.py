@@ -26,6 +26,8 @@ _TWO: Final[Mapping[np.ufunc, Op]] = {
     np.left_shift: Op.SHIFT_LEFT,
     np.right_shift: Op.SHIFT_RIGHT,
 }
+_INVERT: Final = np.invert
+_COUNT: Final = np.bitwise_count
 _REDUCIBLE: Final = (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
 _DEFAULTS: Final = {"where": True, "casting": "same_kind", "order": "K", "subok": True}
 
@@ -43,9 +45,9 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
     if method == "__call__" and ufunc in _TWO:
         a, b = (operand(side, x) for side, x in zip("ab", inputs, strict=True))
         result = operate(home, _TWO[ufunc], a, b)
-    elif method == "__call__" and ufunc in (np.invert, np.bitwise_count):
+    elif method == "__call__" and ufunc in (_INVERT, _COUNT):
         x = on_device(home, "x", operand("x", inputs[0]))
-        result = _inverted(x) if ufunc is np.invert else _counted(x)
+        result = _inverted(x) if ufunc is _INVERT else _counted(x)
     elif method == "reduce" and ufunc in _REDUCIBLE:
         axes, keep = options.pop("axis", 0), bool(options.pop("keepdims", False))
         x = on_device(home, "x", operand("x", inputs[0]))
