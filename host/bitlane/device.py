@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from bitlane_rtl.abi import Op
 
 from .arrays import Array, asarray, from_dlpack
-from .arrays.calls import called, is_here
+from .arrays.calls import called
 from .closing import Closing
 from .driver.driver import Driver
 from .errors import LinkError
@@ -160,14 +160,14 @@ class Device(Closing):
         The default is the type of ``out``, else uint8. Unlike ``np.bitwise_count``, which counts
         the absolute value, -1 has as many as its type has bits.
         """
-        if is_here(a, out):
+        if isinstance(a, Array) or isinstance(out, Array):
             result: AnyArray = called(self, Op.COUNT, a, out=out, dtype=dtype)
             return result
         first = as_array("a", a)
         return self._run(Op.COUNT, first, None, count_type(dtype, out), out)
 
     def _one(self, op: Op, a: ArrayLike, out: Out | None) -> AnyArray:
-        if is_here(a, out):
+        if isinstance(a, Array) or isinstance(out, Array):
             result: AnyArray = called(self, op, a, out=out)
             return result
         first = as_array("a", a)
@@ -178,7 +178,7 @@ class Device(Closing):
     def _two(
         self, op: Op, a: ArrayLike, b: ArrayLike, out: Out | None, casting: Casting
     ) -> AnyArray:
-        if is_here(a, b, out):
+        if isinstance(a, Array) or isinstance(b, Array) or isinstance(out, Array):
             result: AnyArray = called(self, op, a, b, out=out, casting=casting)
             return result
         first, second, dtype = as_pair(op, a, b, casting)

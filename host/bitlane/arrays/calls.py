@@ -13,12 +13,7 @@ from .base import Base, operand, stored_in
 from .operations import copied, counted, inverted, on_device, operate
 from .value import Home
 
-__all__ = ["called", "is_here"]
-
-
-def is_here(*arguments: Any) -> bool:
-    """Whether one of them is an array on a device."""
-    return any(isinstance(x, Base) for x in arguments)
+__all__ = ["called"]
 
 
 def called(

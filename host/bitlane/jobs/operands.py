@@ -42,6 +42,10 @@ AnyArray: TypeAlias = NDArray[Any]
 _SIZES: Final = {"b": (1,), "u": (1, 2, 4, 8), "i": (1, 2, 4, 8), "f": (2, 4, 8)}
 _TYPES: Final = "truth values, integers of 8 to 64 bits or floats of 16 to 64"
 
+_USUAL: Final = frozenset(
+    np.dtype(f"{kind}{size}") for kind, sizes in _SIZES.items() for size in sizes
+)
+
 _FOREIGN: Final = ">" if sys.byteorder == "little" else "="
 """How NumPy marks the byte order that the device does not have: it is little-endian."""
 
@@ -78,7 +82,8 @@ def as_array(name: str, value: ArrayLike) -> AnyArray:
         raise ShapeError(
             f"{name}: no array can be made of this {type(value).__name__}: {error}"
         ) from None
-    expect_supported(name, array.dtype)
+    if array.dtype not in _USUAL:
+        expect_supported(name, array.dtype)
     return array
 
 

@@ -52,6 +52,8 @@ def as_pair(
 
     A Python integer has that type. Raises ``DataTypeError`` or ``OutOfRangeError``.
     """
+    if casting != "safe":
+        _expect_known(casting)
     if type(a) is int and type(b) is not int:
         second = as_array("b", b)
         dtype = _beside(op, second)
@@ -63,6 +65,8 @@ def as_pair(
         dtype = _beside(op, first)
         return first, fitted("b", b, dtype), dtype
     second = first if b is a else as_array("b", b)
+    if first.dtype == second.dtype and (op in LOGIC_OPS or first.dtype.kind in "ui"):
+        return first, second, first.dtype
     expect_alike(first.dtype, second.dtype, casting)
     return first, second, meeting_type(op, first.dtype, second.dtype, encoding=True)
 
@@ -78,13 +82,17 @@ def expect_alike(a: Kind, b: Kind, casting: Casting) -> None:
     """Raises ``DataTypeError`` for two types if ``casting`` says that they do not meet."""
     if casting == "safe":
         return
-    if casting != "no":
-        raise DataTypeError(f"casting: {casting!r}; expected 'no' or 'safe'")
+    _expect_known(casting)
     if len({x.newbyteorder("<") for x in (a, b) if isinstance(x, np.dtype)}) == 2:
         raise DataTypeError(
             f"a, b: data types {a} and {b}; expected the same type, as casting is 'no': convert one"
             " with astype"
         )
+
+
+def _expect_known(casting: str) -> None:
+    if casting not in ("no", "safe"):
+        raise DataTypeError(f"casting: {casting!r}; expected 'no' or 'safe'")
 
 
 def meeting_type(op: Op, a: Kind, b: Kind, *, encoding: bool) -> np.dtype[Any]:

@@ -63,7 +63,7 @@ def compute(
 
     Raises what ``Device`` does.
     """
-    wanted = target.dtype if op.reads_b else None
+    wanted = target.dtype if len(inputs) > 1 else None
     call = call_of(
         op,
         target.shape,

@@ -81,6 +81,7 @@ def test_types_that_numpy_has_no_integer_for_are_refused(device: Device, a: str,
 def test_an_unknown_casting_is_refused(device: Device) -> None:
     wrong: Any = "yes"
     refused(device, DataTypeError, "'yes'", lambda: device.bit_or(U8, U8, casting=wrong))
+    refused(device, DataTypeError, "'yes'", lambda: device.bit_or(U8, 1, casting=wrong))
 
 
 @pytest.mark.parametrize(("dtype", "value"), [(np.uint8, 256), (np.uint8, -1), (np.int8, 128)])
