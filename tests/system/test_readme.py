@@ -1,4 +1,4 @@
-"""The README: its Python runs as it stands, and what it names exists."""
+"""The README, and the page on arrays: their Python runs as it stands, what they name exists."""
 
 import doctest
 import re
@@ -15,9 +15,10 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 
 
-def test_the_python_in_it_gives_what_it_says() -> None:
-    failed, tried = doctest.testfile(str(README), module_relative=False, encoding="utf-8")
-    assert tried > 15
+@pytest.mark.parametrize("page", ["README.md", "docs/arrays.md"])
+def test_the_python_in_it_gives_what_it_says(page: str) -> None:
+    failed, tried = doctest.testfile(str(ROOT / page), module_relative=False, encoding="utf-8")
+    assert tried > 12
     assert failed == 0
 
 
