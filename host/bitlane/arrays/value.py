@@ -118,7 +118,7 @@ def compute(*values: Value) -> None:
     home = values[0].home
     home.expect_open()
     leaves = set().union(*(value.leaves for value in values))
-    with using(leaves), home.driver.lock.held:
+    with using(leaves), home.driver.lock:
         # Another thread may have computed some of them meanwhile.
         pending = [value for value in values if value.pending]
         results = evaluate(home.driver, [value.node for value in pending])
@@ -149,7 +149,7 @@ def changing(
     home, node = target.home, target.stored
     home.expect_open()
     reads = () if source is None else source.leaves
-    with using(reads, [node.storage]), home.driver.lock.held:
+    with using(reads, [node.storage]), home.driver.lock:
         waiting = usage_of(node.storage).waiting
         compute(*(value for value in waiting if value is not but))
         waiting.clear()
