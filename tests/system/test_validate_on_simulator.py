@@ -114,7 +114,7 @@ def test_a_circuit_that_computes_something_else(
             rest = (*rest[:3], rest[1])
         return lower(does if op is told else op, *rest, **more)
 
-    for caller in ("dml.recorder", "validate.answers", "validate.arena"):
+    for caller in ("dml.execution", "validate.answers", "validate.arena"):
         monkeypatch.setattr(f"bitlane.{caller}.lower", wrong)
     _, lines = validated(NARROW, quick=True)
     assert set(failures(lines)) == {told.name, "known answers", "overlap"}
