@@ -203,13 +203,25 @@ class _Rewriting:
         inner, same = self._meaning[node]
         new = self._built[inner, same]
         if isinstance(new, Stored | Viewed) or new.strides != node.strides:
-            if isinstance(new, Applied) and self._readers[inner] == 1:
-                other = replace(new, strides=node.strides)
-            else:
-                other = _copied(Op.COPY, new, node)
-            new = self._copies.setdefault(node, other)
+            new = self._copies.setdefault(node, self._moved(new, inner, node))
         assert not isinstance(new, Stored | Viewed)
         return new
+
+    def _moved(self, new: Expression, inner: Expression, like: Expression) -> Applied:
+        """``new``, which is the value of ``inner``, in the layout of ``like``.
+
+        What nothing else needs is computed there, and if only parts of its elements are wanted,
+        only these are.
+        """
+        if self._readers[inner] == 1:
+            if isinstance(new, Applied):
+                return replace(new, strides=like.strides)
+            if isinstance(new, Viewed) and isinstance(inner, Viewed):
+                source, _ = self._meaning[inner.source]
+                part = _part(new) if self._readers[source] == 1 else None
+                if part is not None:
+                    return replace(part, strides=like.strides)
+        return _copied(Op.COPY, new, like)
 
     def roots(self) -> list[Expression]:
         """The new roots, once all is built."""
@@ -267,6 +279,17 @@ def _forms(node: Applied, wanted: bool) -> Iterator[tuple[Op, tuple[bool, bool]]
         yield node.op, (wanted, True)
     elif wanted:
         yield node.op, (True, True)
+
+
+def _part(view: Viewed) -> Applied | None:
+    """The same bytes of each operand's elements, if ``view`` shows some of each result of logic."""
+    whole = view.source
+    if not isinstance(whole, Applied) or whole.op not in LOGIC_OPS:
+        return None
+    if (view.shape, view.strides) != (whole.shape, whole.strides):
+        return None
+    a, *rest = (window(x, view.offset, x.shape, x.strides, view.itemsize) for x in operands(whole))
+    return replace(whole, a=a, b=rest[0] if rest else None, itemsize=view.itemsize)
 
 
 def _copied(op: Op, source: Expression, like: Expression) -> Applied:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bitlane.driver.driver import Driver
 from bitlane.expression.evaluate import evaluate
-from bitlane.expression.form import Expression, apply, copied, window
+from bitlane.expression.form import Constant, Expression, apply, copied, narrowed, window
 from bitlane_rtl.abi import Op
 from support.host.tensors import download, upload
 from support.models.device import ModelLink
@@ -235,6 +235,26 @@ def test_a_value_is_written_in_the_order_that_is_asked_for(bench: Bench) -> None
     assert bench.passes(copied(invert(matrix), (0, 1))) == ["NOT"]
     assert np.array_equal(bench.values()[0], ~bench.arrays[0].reshape(32, 32).T)
     assert bench.values()[0].flags.c_contiguous
+
+
+def test_of_elements_that_are_narrowed_only_the_low_bytes_are_computed(bench: Bench) -> None:
+    a, b, c, d = bench.leaves
+    x, y, z, w = bench.arrays
+    low = narrowed(apply(Op.NAND, apply(Op.SHIFT_RIGHT, a, b), apply(Op.OR, c, d)), 1)
+    assert sorted(bench.passes(low)) == ["NAND", "OR", "SHIFT_RIGHT"]
+    assert np.array_equal(bench.values()[0], (~((x >> y) & (z | w))).astype("u1"))
+    shifted = narrowed(apply(Op.SHIFT_LEFT, a, Constant(b"\3\0\0\0")), 2)
+    assert bench.passes(shifted) == ["SHIFT_LEFT", "COPY"]
+    assert np.array_equal(bench.values()[0], (x << 3).astype("u2"))
+
+
+def test_of_elements_that_others_need_whole_the_low_bytes_are_copied(bench: Bench) -> None:
+    a, b, *_ = bench.leaves
+    x, y, *_ = bench.arrays
+    both = apply(Op.XOR, a, Constant(b"\1\2\3\4"))
+    assert sorted(bench.passes(narrowed(both, 2), apply(Op.AND, both, b))) == ["AND", "COPY", "XOR"]
+    assert np.array_equal(bench.values()[0], (x ^ 0x04030201).astype("u2"))
+    assert np.array_equal(bench.values()[1], (x ^ 0x04030201) & y)
 
 
 def test_a_copy_gathers_once_for_all_its_readers(bench: Bench) -> None:

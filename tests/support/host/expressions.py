@@ -214,7 +214,8 @@ def _narrow(step: Step, x: Value, values: list[Value]) -> Value | None:
     width = array.itemsize // 2
     place = step.choice % 2 * width
     low = np.right_shift(array, np.array(8 * place, array.dtype)).astype(f"<u{width}")
-    return low, window(node, place, node.shape, node.strides, width)
+    view = window(node, place, node.shape, node.strides, width)
+    return low, apply(Op.COPY, view) if step.flags[0] else view
 
 
 def _slice(step: Step, x: Value, values: list[Value]) -> Value | None:
