@@ -243,6 +243,9 @@ def test_of_elements_that_are_narrowed_only_the_low_bytes_are_computed(bench: Be
     low = narrowed(apply(Op.NAND, apply(Op.SHIFT_RIGHT, a, b), apply(Op.OR, c, d)), 1)
     assert sorted(bench.passes(low)) == ["NAND", "OR", "SHIFT_RIGHT"]
     assert np.array_equal(bench.values()[0], (~((x >> y) & (z | w))).astype("u1"))
+    high = apply(Op.COPY, window(apply(Op.XOR, a, b), 2, (SIZE,), (4,), 2))
+    assert bench.passes(high) == ["XOR"]
+    assert np.array_equal(bench.values()[0], ((x ^ y) >> 16).astype("u2"))
     shifted = narrowed(apply(Op.SHIFT_LEFT, a, Constant(b"\3\0\0\0")), 2)
     assert bench.passes(shifted) == ["SHIFT_LEFT", "COPY"]
     assert np.array_equal(bench.values()[0], (x << 3).astype("u2"))
