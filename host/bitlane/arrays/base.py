@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike
 from ..expression.form import broadcast
 from ..jobs.operands import DataTypeError, ShapeError, as_array, expect_supported
 from .casts import cast
-from .operations import Operand, copied, placed
+from .operations import Operand, placed
 from .transfers import download
 from .value import Value, overwrite
 
@@ -35,7 +35,7 @@ class Base:
         """
         if self._value.pending and value.shape == self._value.shape:
             # Nothing shows this memory yet: there is none.
-            self._value = value if value.pending else copied(value)
+            self._value = value
         else:
             overwrite(self._value, value, fresh=True)
 

@@ -130,6 +130,33 @@ def test_what_is_read_is_computed_before_it_is_overwritten(device: Device) -> No
     assert x.get()[1:, ::2].tolist() == [[7] * 3] * 3
 
 
+def test_what_is_made_of_a_computed_array_is_computed_before_that_is_overwritten(
+    device: Device,
+) -> None:
+    a = random((4, 6), "u2")
+    x = device.asarray(a)
+    first = x ^ 1
+    second = first & 0x7F
+    third = ~second
+    first.get()
+    first[...] = 0
+    assert not second.pending
+    assert same(third.get(), ~((a ^ 1) & 0x7F))
+    assert same(second.get(), (a ^ 1) & 0x7F)
+
+
+def test_an_operator_in_place_on_a_part_is_one_command(device: Device) -> None:
+    a = random((4, 6), "u2")
+    x = device.asarray(a)
+    x[1:, ::2] ^= x[:3, 1::2]
+    a[1:, ::2] ^= a[:3, 1::2]
+    assert same(x.get(), a)
+    log = link_of(device).log
+    before = len(log)
+    x[2] |= 7
+    assert len(log) == before + 1
+
+
 def test_an_operator_in_place_keeps_the_array_and_its_views(device: Device) -> None:
     a = random((4, 6), "u2")
     x = device.asarray(a)
