@@ -261,7 +261,7 @@ def test_what_arrays_become_is_what_the_circuit_was_told(
     a, b = (array.astype("u1") for array in operands(told))
     expected = reference.compute(does, a, b)
     monkeypatch.setattr(
-        "bitlane.expression.memory.lower", lambda op, *rest, **more: lower(does, *rest, **more)
+        "bitlane.expression.passes.lower", lambda op, *rest, **more: lower(does, *rest, **more)
     )
     x, y = device.asarray(a), device.asarray(b)
     assert same(CALLS[told](device, x, y).get(), expected)  # type: ignore[attr-defined]
@@ -316,6 +316,7 @@ def test_a_computation_for_an_array_is_caught(
         with pytest.raises(HostComputation, match="bitwise_xor"):
             device.bit_xor(x, a)
     guarded = array_module.download
-    monkeypatch.setattr("bitlane.arrays.array.download", lambda value: ~guarded(value))
-    with pytest.raises(HostComputation, match="invert"):
-        (x ^ a).get()
+    with monkeypatch.context() as patch:
+        patch.setattr("bitlane.arrays.array.download", lambda value: ~guarded(value))
+        with pytest.raises(HostComputation, match="invert"):
+            (x ^ a).get()
