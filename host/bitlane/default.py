@@ -8,8 +8,7 @@ from typing import Final
 from numpy.typing import ArrayLike, DTypeLike
 
 from .arrays import Array
-from .device import Device, Out, open_device
-from .jobs.operands import AnyArray
+from .device import Device, Out, Result, open_device
 from .jobs.promotion import Casting
 
 __all__ = [
@@ -93,74 +92,72 @@ def asarray(x: ArrayLike, dtype: DTypeLike | None = None, *, copy: bool | None =
     return default_device().asarray(x, dtype, copy=copy)
 
 
-def bit_not(a: ArrayLike, /, *, out: Out | None = None) -> AnyArray:
+def bit_not(a: ArrayLike, /, *, out: Out | None = None) -> Result:
     """``Device.bit_not``, on the device of an operand or the default one."""
     return _device_of(a, out).bit_not(a, out=out)
 
 
-def bit_copy(a: ArrayLike, /, *, out: Out | None = None) -> AnyArray:
+def bit_copy(a: ArrayLike, /, *, out: Out | None = None) -> Result:
     """``Device.bit_copy``, on the device of an operand or the default one."""
     return _device_of(a, out).bit_copy(a, out=out)
 
 
 def bit_and(
     a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-) -> AnyArray:
+) -> Result:
     """``Device.bit_and``, on the device of an operand or the default one."""
     return _device_of(a, b, out).bit_and(a, b, out=out, casting=casting)
 
 
 def bit_or(
     a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-) -> AnyArray:
+) -> Result:
     """``Device.bit_or``, on the device of an operand or the default one."""
     return _device_of(a, b, out).bit_or(a, b, out=out, casting=casting)
 
 
 def bit_xor(
     a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-) -> AnyArray:
+) -> Result:
     """``Device.bit_xor``, on the device of an operand or the default one."""
     return _device_of(a, b, out).bit_xor(a, b, out=out, casting=casting)
 
 
 def bit_nand(
     a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-) -> AnyArray:
+) -> Result:
     """``Device.bit_nand``, on the device of an operand or the default one."""
     return _device_of(a, b, out).bit_nand(a, b, out=out, casting=casting)
 
 
 def bit_nor(
     a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-) -> AnyArray:
+) -> Result:
     """``Device.bit_nor``, on the device of an operand or the default one."""
     return _device_of(a, b, out).bit_nor(a, b, out=out, casting=casting)
 
 
 def bit_xnor(
     a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-) -> AnyArray:
+) -> Result:
     """``Device.bit_xnor``, on the device of an operand or the default one."""
     return _device_of(a, b, out).bit_xnor(a, b, out=out, casting=casting)
 
 
 def bit_shift_left(
     a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-) -> AnyArray:
+) -> Result:
     """``Device.bit_shift_left``, on the device of an operand or the default one."""
     return _device_of(a, b, out).bit_shift_left(a, b, out=out, casting=casting)
 
 
 def bit_shift_right(
     a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-) -> AnyArray:
+) -> Result:
     """``Device.bit_shift_right``, on the device of an operand or the default one."""
     return _device_of(a, b, out).bit_shift_right(a, b, out=out, casting=casting)
 
 
-def bit_count(
-    a: ArrayLike, /, dtype: DTypeLike | None = None, *, out: Out | None = None
-) -> AnyArray:
+def bit_count(a: ArrayLike, /, dtype: DTypeLike | None = None, *, out: Out | None = None) -> Result:
     """``Device.bit_count``, on the device of an operand or the default one."""
     return _device_of(a, out).bit_count(a, dtype, out=out)

@@ -32,6 +32,9 @@ __all__ = ["Device", "open_device"]
 
 Out: TypeAlias = AnyArray | Array
 
+Result: TypeAlias = AnyArray | Any
+"""An ``Array`` if an operand is one, else an array of NumPy's: checkers of types let both pass."""
+
 _TRUE: Final = np.array(True)
 
 
@@ -83,53 +86,53 @@ class Device(Closing):
     def timeout(self, seconds: float) -> None:
         self.driver.timeout = seconds
 
-    def bit_not(self, a: ArrayLike, /, *, out: Out | None = None) -> AnyArray:
+    def bit_not(self, a: ArrayLike, /, *, out: Out | None = None) -> Result:
         """Every bit of ``a`` inverted; the truth of truth values."""
         return self._one(Op.NOT, a, out)
 
-    def bit_copy(self, a: ArrayLike, /, *, out: Out | None = None) -> AnyArray:
+    def bit_copy(self, a: ArrayLike, /, *, out: Out | None = None) -> Result:
         """The bits of ``a``."""
         return self._one(Op.COPY, a, out)
 
     def bit_and(
         self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-    ) -> AnyArray:
+    ) -> Result:
         """The bits that are 1 in ``a`` and ``b``."""
         return self._two(Op.AND, a, b, out, casting)
 
     def bit_or(
         self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-    ) -> AnyArray:
+    ) -> Result:
         """The bits that are 1 in ``a`` or ``b``."""
         return self._two(Op.OR, a, b, out, casting)
 
     def bit_xor(
         self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-    ) -> AnyArray:
+    ) -> Result:
         """The bits in which ``a`` and ``b`` differ."""
         return self._two(Op.XOR, a, b, out, casting)
 
     def bit_nand(
         self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-    ) -> AnyArray:
+    ) -> Result:
         """The bits that are 0 in ``a`` or ``b``."""
         return self._two(Op.NAND, a, b, out, casting)
 
     def bit_nor(
         self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-    ) -> AnyArray:
+    ) -> Result:
         """The bits that are 0 in ``a`` and ``b``."""
         return self._two(Op.NOR, a, b, out, casting)
 
     def bit_xnor(
         self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-    ) -> AnyArray:
+    ) -> Result:
         """The bits in which ``a`` and ``b`` are alike."""
         return self._two(Op.XNOR, a, b, out, casting)
 
     def bit_shift_left(
         self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-    ) -> AnyArray:
+    ) -> Result:
         """Integers ``a`` shifted left by ``b``, element by element.
 
         Counts below 0, or of the width or more, give 0 as NumPy's do (``bitlane.dml`` takes them
@@ -139,7 +142,7 @@ class Device(Closing):
 
     def bit_shift_right(
         self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-    ) -> AnyArray:
+    ) -> Result:
         """Integers ``a`` shifted right by ``b``: logically if unsigned, else with their sign.
 
         Counts below 0, or of the width or more, give 0, or -1 for a negative ``a``, as NumPy's do
@@ -154,33 +157,28 @@ class Device(Closing):
         dtype: DTypeLike | None = None,
         *,
         out: Out | None = None,
-    ) -> AnyArray:
+    ) -> Result:
         """How many bits of each element's encoding are 1, as ``dtype``: uint8 or uint32.
 
         The default is the type of ``out``, else uint8. Unlike ``np.bitwise_count``, which counts
         the absolute value, -1 has as many as its type has bits.
         """
         if isinstance(a, Array) or isinstance(out, Array):
-            result: AnyArray = called(self, Op.COUNT, a, out=out, dtype=dtype)
-            return result
+            return called(self, Op.COUNT, a, out=out, dtype=dtype)
         first = as_array("a", a)
         return self._run(Op.COUNT, first, None, count_type(dtype, out), out)
 
-    def _one(self, op: Op, a: ArrayLike, out: Out | None) -> AnyArray:
+    def _one(self, op: Op, a: ArrayLike, out: Out | None) -> Result:
         if isinstance(a, Array) or isinstance(out, Array):
-            result: AnyArray = called(self, op, a, out=out)
-            return result
+            return called(self, op, a, out=out)
         first = as_array("a", a)
         if op is Op.NOT and first.dtype.kind == "b":
             return self._run(Op.XOR, first, _TRUE, first.dtype, out)
         return self._run(op, first, None, first.dtype, out)
 
-    def _two(
-        self, op: Op, a: ArrayLike, b: ArrayLike, out: Out | None, casting: Casting
-    ) -> AnyArray:
+    def _two(self, op: Op, a: ArrayLike, b: ArrayLike, out: Out | None, casting: Casting) -> Result:
         if isinstance(a, Array) or isinstance(b, Array) or isinstance(out, Array):
-            result: AnyArray = called(self, op, a, b, out=out, casting=casting)
-            return result
+            return called(self, op, a, b, out=out, casting=casting)
         first, second, dtype = as_pair(op, a, b, casting)
         if op in NEGATED and dtype.kind == "b":
             plain = self._run(NEGATED[op], first, second, dtype, None)

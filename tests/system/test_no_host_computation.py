@@ -264,7 +264,7 @@ def test_what_arrays_become_is_what_the_circuit_was_told(
         "bitlane.expression.passes.lower", lambda op, *rest, **more: lower(does, *rest, **more)
     )
     x, y = device.asarray(a), device.asarray(b)
-    assert same(CALLS[told](device, x, y).get(), expected)  # type: ignore[attr-defined]
+    assert same(CALLS[told](device, x, y).get(), expected)
 
 
 COMPUTATIONS: dict[str, Callable[[Any, Any], Any]] = {
