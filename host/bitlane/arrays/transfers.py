@@ -4,6 +4,7 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Op
 
@@ -12,9 +13,9 @@ from ..expression.form import Constant, Stored, apply
 from ..jobs.lowering import View
 from ..jobs.operands import AnyArray, order_of, packed_strides
 from .usage import using
-from .value import Home, Value
+from .value import Home, Value, changing
 
-__all__ = ["constant", "download", "empty", "upload"]
+__all__ = ["constant", "download", "empty", "replace", "upload"]
 
 _SPREAD: Final = 2
 """Elements come back with their gaps while they span no more than so many times their bytes."""
@@ -45,10 +46,25 @@ def upload(home: Home, array: AnyArray) -> Value:
     order = order_of(array.strides)
     value = empty(home, array.shape, array.dtype.newbyteorder("="), order)
     if array.size:
-        little = array.dtype.newbyteorder("<")
-        lines = np.ascontiguousarray(array.transpose(order), little)
-        home.driver.write(value.stored.view.address, lines.reshape(-1).view(np.uint8))
+        home.driver.write(value.stored.view.address, _bytes(array.transpose(order)))
     return value
+
+
+def replace(target: Value, array: AnyArray) -> None:
+    """Send ``array`` over the elements of ``target``, of its shape and type, in C's order.
+
+    Raises as `changing` does, and ``ShapeError`` where elements repeat.
+    """
+    target.expect_writable()
+    if array.size:
+        with changing(target) as node:
+            target.home.driver.write(node.view.address, _bytes(array))
+
+
+def _bytes(array: AnyArray) -> NDArray[np.uint8]:
+    """The bytes of ``array``, in C's order and the device's."""
+    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return little.reshape(-1).view(np.uint8)
 
 
 def download(value: Value) -> AnyArray:

@@ -92,6 +92,13 @@ class Value:
         """How its elements lie; element 0 counts as byte 0."""
         return Strided(self.node.shape, self.node.strides, self.node.itemsize)
 
+    def expect_writable(self) -> None:
+        """Raises ``ShapeError`` for a view that may repeat elements."""
+        if self.shown_only:
+            raise ShapeError(
+                "array: a broadcast view repeats its elements; expected one that does not (copy it)"
+            )
+
     def derived(self, node: Expression, dtype: np.dtype[Any] | None = None) -> "Value":
         """What ``node``, made from this value's, describes."""
         return Value(self.home, dtype or self.dtype, node, (self,))
@@ -162,10 +169,7 @@ def overwrite(target: Value, source: Value, *, fresh: bool = False) -> None:
     As if the source had been copied first. ``fresh``: nobody else has the source, which need not
     have a value afterwards. Raises as `compute` does, and ``ShapeError`` where elements repeat.
     """
-    if target.shown_only:
-        raise ShapeError(
-            "array: a broadcast view repeats its elements; expected one that does not (see copy)"
-        )
+    target.expect_writable()
     broadcast(source.node, target.shape)
     with changing(target, source, but=source if fresh else None) as node:
         assign(target.home.driver, node, source.node)

@@ -15,9 +15,10 @@ from ..expression.form import copied as copied_as
 from ..jobs.operands import ShapeError
 from .base import operand, supported
 from .casts import cast
-from .operations import copied, placed
+from .operations import converted, copied, placed
 from .operators import Operators
 from .strided import Strided, shape_of
+from .transfers import replace
 from .value import Home, overwrite
 
 __all__ = ["Views"]
@@ -138,9 +139,19 @@ class Views(Operators):
             return self
         return type(self)(copied(cast(self.value, kind)))
 
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self.copy()
+
     def __setitem__(self, key: Any, value: Any) -> None:
-        target = self[key].value
-        source = placed(target.home, "value", operand("value", value), self.dtype)
+        target, given = self[key].value, operand("value", value)
+        in_c_order = target.strided.contiguous
+        if isinstance(given, np.ndarray) and given.shape == target.shape and in_c_order:
+            replace(target, converted("value", given, self.dtype))
+            return
+        source = placed(target.home, "value", given, self.dtype)
         # As NumPy has it, axes of one in front do not count.
         extra = max(0, len(source.shape) - len(target.shape))
         if set(source.shape[:extra]) == {1}:

@@ -1,0 +1,212 @@
+"""Arrays refuse what they must by name: nothing has been executed then, and the device goes on."""
+
+import gc
+from collections.abc import Callable, Iterator
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import bitlane
+from bitlane import (
+    BitlaneError,
+    BusyError,
+    CopyError,
+    DataTypeError,
+    FreedError,
+    LinkError,
+    MissingError,
+    NotOfferedError,
+    OtherDeviceError,
+    OutOfDeviceMemory,
+    ShapeError,
+)
+from bitlane.device import Device
+from bitlane.driver.driver import Driver
+from bitlane.links.link import BytesLike
+from bitlane_rtl.abi import CONTROL_BASE
+from support.host.arrays import link_of, model, random, same
+from support.models.device import ModelLink
+
+
+@pytest.fixture
+def device() -> Iterator[Device]:
+    device = model()
+    yield device
+    gc.collect()
+    assert device.driver.allocator.pieces == 0
+
+
+def test_out_of_memory_with_pending_arrays(device: Device) -> None:
+    x = device.asarray(random(3 << 10, "u4"))
+    kept = [device.asarray(random(3 << 10, "u4"))]
+    log = link_of(device).log
+    pending = ~(x ^ x[::-1])
+    before = len(log)
+    with pytest.raises(OutOfDeviceMemory, match="bytes") as caught:
+        pending.get()
+    assert "\n" not in str(caught.value)
+    assert len(log) == before
+    assert pending.pending
+    kept.clear()
+    assert same(pending.get(), ~(x.get() ^ x.get()[::-1]))
+    with pytest.raises(OutOfDeviceMemory):
+        device.asarray(random(1 << 16, "u1"))
+
+
+def test_a_closed_device() -> None:
+    device = model()
+    x = device.asarray(random(5, "u1"))
+    y = x ^ 1
+    device.close()
+    wrong: list[Callable[[], Any]] = [
+        x.get,
+        y.get,
+        lambda: x.__setitem__(0, 1),
+        lambda: device.asarray([1]),
+        lambda: device.bit_xor(x, 1),
+        lambda: x ^ [1] * 5,
+        lambda: np.bitwise_or.reduce(x).item(),
+        lambda: np.array_equal(x, x ^ 1),
+    ]
+    for call in wrong:
+        with pytest.raises(LinkError, match=r"the device is closed; bitlane\.open opens it anew"):
+            call()
+    assert "closed" in repr(x)
+
+
+def test_freed_memory(device: Device) -> None:
+    x = device.asarray(random(5, "u1"))
+    view, pending = x[1:], x ^ 1
+    x.free()
+    assert device.driver.allocator.pieces == 0
+    for call in (x.get, view.get, pending.get, lambda: x ^ 1, lambda: x.__setitem__(0, 1)):
+        with pytest.raises(FreedError, match="memory has been freed"):
+            call()
+    x.free()
+    assert "freed" in repr(x)
+
+
+def test_arrays_of_two_devices(device: Device) -> None:
+    other = model()
+    a = random(5, "u1")
+    x, y = device.asarray(a), other.asarray(a)
+    wrong: list[Callable[[], Any]] = [
+        lambda: x ^ y,
+        lambda: device.bit_and(x, y),
+        lambda: np.array_equal(x, y),
+        lambda: np.concatenate([x, y]),
+        lambda: x.__setitem__(..., y),
+        lambda: np.bitwise_xor(x, 1, out=y),
+        lambda: device.bit_xor(y, 1),
+        lambda: bitlane.explain(x ^ 1, y ^ 1),
+    ]
+    for call in wrong:
+        with pytest.raises(OtherDeviceError, match=r"device\.asarray copies it there"):
+            call()
+    assert same((x ^ device.asarray(y)).get(), a ^ a)
+    assert same(x.to_device(other).get(), a)
+
+
+# --- threads ------------------------------------------------------------------------------------
+
+
+class SlowLink(ModelLink):
+    """A link that waits before the next command once it is told to."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.wanted, self.entered, self.go = False, Event(), Event()
+
+    def write(self, address: int, data: BytesLike) -> None:
+        if self.wanted and address >= CONTROL_BASE:
+            self.wanted = False
+            self.entered.set()
+            assert self.go.wait(30)
+        super().write(address, data)
+
+
+def test_an_array_that_another_thread_writes() -> None:
+    link = SlowLink(memory_bytes=1 << 15)
+    device = Device(Driver(link))
+    a = random(64, "u4")
+    x, y = device.asarray(a), device.asarray(a)
+    link.wanted = True
+    thread = Thread(target=lambda: x.__ixor__(5))
+    thread.start()
+    assert link.entered.wait(30)
+    try:
+        wrong: list[Callable[[], Any]] = [
+            x.get,
+            (x ^ 1).get,
+            lambda: x.__setitem__(0, 1),
+            lambda: x.__ior__(1),
+            x.free,
+        ]
+        for call in wrong:
+            with pytest.raises(BusyError, match="another thread is writing it"):
+                call()
+    finally:
+        link.go.set()
+        thread.join(30)
+    assert same(x.get(), a ^ 5)
+    assert same(y.get(), a)
+
+
+def test_threads_may_read_the_same_array(device: Device) -> None:
+    a = random(500, "u4")
+    x = device.asarray(a)
+    results: list[NDArray[Any]] = []
+    threads = [Thread(target=lambda: results.append((x ^ 3).get())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(results) == 4
+    assert all(same(result, a ^ 3) for result in results)
+
+
+# --- what it does not do ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: x + 1, NotOfferedError, r"operator \+: .*np\.asarray\(x\)"),
+        (lambda x: 1 - x, NotOfferedError, "operator -"),
+        (lambda x: x == x, NotOfferedError, r"np\.array_equal"),
+        (lambda x: x < 3, NotOfferedError, "operator <"),
+        (lambda x: 3 in x, NotOfferedError, "operator in"),
+        (lambda x: abs(x), NotOfferedError, "abs"),
+        (lambda x: x[[0, 1]], NotOfferedError, r"x\.get\(\)\[index\]"),
+        (lambda x: x[x.get() > 3], NotOfferedError, "a ndarray"),
+        (lambda x: x.sum(), MissingError, r"x\.get\(\)\.sum does it on the host"),
+        (lambda x: x.bogus, MissingError, "no bogus"),
+        (lambda x: x.reshape(5), ShapeError, "has 12 elements"),
+        (lambda x: x.T.reshape(12, copy=False), CopyError, "takes a copy"),
+        (lambda x: x ^ np.zeros(3, "u1"), ShapeError, "do not broadcast"),
+        (lambda x: x.broadcast_to((2, 3, 4)).__setitem__((0, 0), 1), ShapeError, "repeats"),
+        (lambda x: np.broadcast_to(x, (2, 3, 4)).__ixor__(1), ShapeError, "repeats"),
+        (lambda x: x.__setitem__(0, [1, 2, 3]), ShapeError, "broadcast"),
+        (lambda x: x ^ "text", DataTypeError, "b: data type"),
+        (lambda x: x ^ None, DataTypeError, "b: data type object"),
+        (lambda x: x ^ 1j, DataTypeError, "b: data type complex128"),
+        (lambda x: x.astype("f4"), DataTypeError, "floats take arithmetic"),
+        (lambda x: x.astype("bogus"), DataTypeError, "expected a data type"),
+        (lambda x: x.__setitem__(0, 1.5), DataTypeError, "value: data type float64 for uint8"),
+        (lambda x: hash(x), TypeError, "unhashable"),
+        (lambda x: x.T.mT[0].mT, ShapeError, "expected two axes"),
+    ],
+)
+def test_refusals_name_the_alternative(
+    device: Device, call: Callable[[Any], Any], error: type[Exception], message: str
+) -> None:
+    x = device.asarray(random((3, 4), "u1"))
+    log = len(link_of(device).log)
+    with pytest.raises(error, match=message) as caught:
+        call(x)
+    assert "\n" not in str(caught.value)
+    assert isinstance(caught.value, BitlaneError) or error is TypeError
+    assert len(link_of(device).log) == log
