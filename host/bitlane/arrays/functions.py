@@ -13,10 +13,11 @@ from bitlane_rtl.abi import Op
 from ..errors import NotOfferedError
 from ..jobs.operands import DataTypeError
 from . import shaping
-from .base import Base, operand, stored_in
+from .base import Base, operand
 from .operations import operate
 from .reductions import reduced
 from .transfers import download
+from .value import Value
 from .views import Views
 
 __all__ = ["apply_function", "array_equal", "own_type"]
@@ -58,17 +59,18 @@ def array_equal(a: Any, b: Any) -> bool:
 def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     if where is not True:
         raise NotOfferedError("np.copyto: where is not offered on a device; assign to slices")
-    if not isinstance(src, Views):
-        given = np.asarray(src)
-        kind = dst.dtype if type(src) is int else given.dtype
-    else:
-        kind = src.dtype
+    given = operand("src", src)
+    kind = dst.dtype if isinstance(given, int) else given.dtype
     if not np.can_cast(kind, dst.dtype, casting):
         raise DataTypeError(f"np.copyto: from {kind} to {dst.dtype}; casting is {casting!r}")
-    if isinstance(dst, Views):
-        dst[...] = src
+    if isinstance(given, Value) and not isinstance(dst, Views):
+        np.copyto(dst, download(given), casting=casting)
     else:
-        stored_in(dst, src.value)
+        dst[...] = src
+
+
+def _can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    return np.can_cast(own_type(from_), to, casting)
 
 
 def _raveled(a: Views, order: str = "C") -> Views:
@@ -98,7 +100,7 @@ _FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
     np.array_equal: array_equal,
     np.broadcast_arrays: shaping.broadcast_arrays,
     np.broadcast_to: _broadcast,
-    np.can_cast: lambda from_, to, casting="safe": np.can_cast(own_type(from_), to, casting),
+    np.can_cast: _can_cast,
     np.concatenate: shaping.concatenate,
     np.copy: lambda a: a.copy(),
     np.copyto: _copyto,

@@ -166,6 +166,11 @@ def test_copies_between_the_host_and_the_device(device: Device) -> None:
         np.copyto(x, a.astype("i8"))
     np.copyto(x, a.astype("i8"), casting="unsafe")
     assert same(x.get(), a.astype("u2"))
+    narrow = np.zeros((3, 4), "i1")
+    np.copyto(narrow, x, casting="unsafe")
+    assert same(narrow, a.astype("i1"))
+    with pytest.raises(DataTypeError, match="casting is 'safe'"):
+        np.copyto(narrow, x, casting="safe")
 
 
 def test_equality_is_found_out_on_the_device(device: Device) -> None:
