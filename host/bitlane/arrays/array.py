@@ -14,7 +14,7 @@ from ..errors import CopyError, MissingError, NotOfferedError
 from ..expression.form import Stored
 from ..jobs.operands import AnyArray, DataTypeError, ShapeError
 from .exchange import CPU, capsule
-from .functions import apply_function
+from .functions import apply_function, offers
 from .transfers import download
 from .value import free
 from .views import Views
@@ -41,18 +41,18 @@ class Array(Views):
 
         Does nothing while pending. Raises ``BusyError`` while another thread uses it.
         """
-        free(self.value)
+        free(self._value)
 
     def get(self, *, out: AnyArray | None = None) -> AnyArray:
         """The elements as a NumPy array, a new one or ``out`` of this very type and shape."""
         if out is None:
-            return download(self.value)
+            return download(self._value)
         if not isinstance(out, np.ndarray) or out.dtype != self.dtype:
             kind = out.dtype if isinstance(out, np.ndarray) else type(out).__name__
             raise DataTypeError(f"out: {kind}; expected an array of {self.dtype}")
         if out.shape != self.shape or not out.flags.writeable:
             raise ShapeError(f"out: shape {out.shape}; expected {self.shape}, to be written to")
-        np.copyto(out, download(self.value))
+        np.copyto(out, download(self._value))
         return out
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
@@ -61,7 +61,7 @@ class Array(Views):
                 "copy: False; an array on a device comes to the host as a copy (np.from_dlpack"
                 " shares the memory of a device that has it here)"
             )
-        result = download(self.value)
+        result = download(self._value)
         return result if dtype is None else result.astype(dtype, copy=False)
 
     def item(self) -> Any:
@@ -97,7 +97,7 @@ class Array(Views):
         copy: bool | None = None,
         **options: Any,
     ) -> Any:
-        return capsule(self.value, copy, dl_device, options)
+        return capsule(self._value, copy, dl_device, options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return CPU
@@ -114,11 +114,13 @@ class Array(Views):
         return moved
 
     def __repr__(self) -> str:
-        node = self.value.node
+        node = self._value.node
         freed = isinstance(node, Stored) and node.storage.closed
         state = ", freed" if freed else ", pending" if self.pending else ""
         return f"<bitlane.Array: shape {self.shape}, {self.dtype}, on {self.device!r}{state}>"
 
     def __getattr__(self, name: str) -> NoReturn:
+        if offers(name):
+            raise MissingError(f"bitlane.Array has no {name}; np.{name}(x) does it on the device")
         hint = f"; x.get().{name} does it on the host" if hasattr(np.ndarray, name) else ""
         raise MissingError(f"bitlane.Array has no {name}{hint}")

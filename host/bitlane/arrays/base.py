@@ -12,7 +12,7 @@ from .operations import Operand, placed
 from .transfers import download
 from .value import Value, overwrite
 
-__all__ = ["Base", "operand", "stored_in", "supported"]
+__all__ = ["Base", "operand", "stored_in", "supported", "value_of"]
 
 
 class Base:
@@ -23,39 +23,29 @@ class Base:
     def __init__(self, value: Value) -> None:
         self._value = value
 
-    @property
-    def value(self) -> Value:
-        """The value that it has now."""
-        return self._value
 
-    def assign(self, value: Value) -> None:
-        """Take the elements of ``value``, of this type, which broadcasts to this shape.
-
-        Nobody else has ``value``: it may be computed into this array's memory.
-        """
-        if self._value.pending and value.shape == self._value.shape:
-            # Nothing shows this memory yet: there is none.
-            self._value = value
-        else:
-            overwrite(self._value, value, fresh=True)
+def value_of(x: Base) -> Value:
+    """The value that an array has now."""
+    return x._value
 
 
 def operand(name: str, x: Any) -> Operand:
     """What ``x`` is to an operation. Raises as `as_array` does."""
     if isinstance(x, Base):
-        return x.value
+        return value_of(x)
     return x if type(x) is int else as_array(name, x)
 
 
 def stored_in(out: Any, value: Value) -> Any:
     """``out``, an array here or on the host, after ``value`` has been stored there.
 
-    Raises ``DataTypeError`` unless NumPy's casting "same_kind" allows it, or ``ShapeError``.
+    Nobody else has ``value``: it may be computed into the memory of ``out``. Raises
+    ``DataTypeError`` unless NumPy's casting "same_kind" allows it, or ``ShapeError``.
     """
     if not isinstance(out, Base | np.ndarray):
         raise DataTypeError(f"out: a {type(out).__name__}; expected a bitlane.Array or an ndarray")
-    dtype = out.value.dtype if isinstance(out, Base) else out.dtype
-    shape = out.value.shape if isinstance(out, Base) else out.shape
+    dtype = value_of(out).dtype if isinstance(out, Base) else out.dtype
+    shape = value_of(out).shape if isinstance(out, Base) else out.shape
     if not np.can_cast(value.dtype, dtype, "same_kind"):
         raise DataTypeError(
             f"out: data type {dtype} for a result of {value.dtype}; expected one that holds it"
@@ -65,7 +55,12 @@ def stored_in(out: Any, value: Value) -> Any:
     except ShapeError:
         raise ShapeError(f"out: shape {shape}; expected {value.shape}") from None
     if isinstance(out, Base):
-        out.assign(placed(out.value.home, "result", value, dtype))
+        result = placed(value_of(out).home, "result", value, dtype)
+        if out._value.pending and result.shape == shape:
+            # Nothing shows its memory yet: there is none.
+            out._value = result
+        else:
+            overwrite(out._value, result, fresh=True)
     else:
         np.copyto(out, download(cast(value, dtype)))
     return out

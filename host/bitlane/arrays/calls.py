@@ -9,7 +9,7 @@ from bitlane_rtl.abi import Op
 
 from ..jobs.operands import count_type
 from ..jobs.promotion import Casting, expect_alike, kind_of
-from .base import Base, operand, stored_in
+from .base import Base, operand, stored_in, value_of
 from .operations import copied, counted, inverted, on_device, operate
 from .value import Home
 
@@ -32,7 +32,7 @@ def called(
     else:
         x = on_device(home, "a", operands[0])
         if op is Op.COUNT:
-            kind = out.value.dtype if dtype is None and isinstance(out, Base) else dtype
+            kind = value_of(out).dtype if dtype is None and isinstance(out, Base) else dtype
             result = counted(x, count_type(kind, out))
         else:
             result = inverted(x) if op is Op.NOT else copied(x)

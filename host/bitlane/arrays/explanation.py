@@ -3,6 +3,7 @@
 from ..expression.explain import explain as explain_nodes
 from ..jobs.operands import DataTypeError
 from .array import Array
+from .base import value_of
 from .operations import on_device
 
 __all__ = ["explain"]
@@ -17,7 +18,7 @@ def explain(*arrays: Array) -> str:
     if not arrays or not all(isinstance(x, Array) for x in arrays):
         raise DataTypeError("explain: expected arrays on a device (device.asarray makes them)")
     home = arrays[0].device
-    nodes = [on_device(home, "x", x.value).node for x in arrays if x.pending]
+    nodes = [on_device(home, "x", value_of(x)).node for x in arrays if x.pending]
     if not nodes:
         return "computed already: no commands"
     return explain_nodes(home.driver.geometry, nodes)

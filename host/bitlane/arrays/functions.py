@@ -13,14 +13,14 @@ from bitlane_rtl.abi import Op
 from ..errors import NotOfferedError
 from ..jobs.operands import DataTypeError
 from . import shaping
-from .base import Base, operand
+from .base import Base, operand, value_of
 from .operations import operate
 from .reductions import reduced
 from .transfers import download
 from .value import Value
 from .views import Views
 
-__all__ = ["apply_function", "array_equal", "own_type"]
+__all__ = ["apply_function", "array_equal", "offers", "own_type"]
 
 
 def apply_function(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -40,6 +40,11 @@ def apply_function(function: Any, arguments: tuple[Any, ...], options: dict[str,
         raise NotOfferedError(f"np.{function.__name__}: on a device, {error}") from None
 
 
+def offers(name: str) -> bool:
+    """Whether NumPy's function ``name`` takes arrays on a device."""
+    return getattr(np, name, None) in _FUNCTIONS
+
+
 def array_equal(a: Any, b: Any) -> bool:
     """Whether two arrays have one shape and the same elements; compared on the device.
 
@@ -49,10 +54,10 @@ def array_equal(a: Any, b: Any) -> bool:
     if np.shape(a) != np.shape(b):
         return False
     like = a if isinstance(a, Base) else b
-    if not like.value.strided.size:
+    if not value_of(like).strided.size:
         return True
     pair = operand("a", a), operand("b", b)
-    differences = operate(like.value.home, Op.XOR, *pair)
+    differences = operate(value_of(like).home, Op.XOR, *pair)
     return not download(reduced(Op.OR, differences, None)).item()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..jobs.operands import ShapeError
+from .base import value_of
 from .operations import placed
 from .strided import axes_of
 from .transfers import empty
@@ -103,14 +104,15 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Views:
     dtype = np.result_type(*(x.dtype if isinstance(x, Views) else np.asarray(x) for x in parts))
     shape = (*shapes[0][:at], sum(s[at] for s in shapes), *shapes[0][at + 1 :])
     values = [
-        placed(home, "arrays", x.value if isinstance(x, Views) else np.asarray(x), dtype)
+        placed(home, "arrays", value_of(x) if isinstance(x, Views) else np.asarray(x), dtype)
         for x in parts
     ]
     result = type(here[0])(empty(home, shape, dtype))
     start = 0
     for value in values:
         stop = start + value.shape[at]
-        overwrite(result[(slice(None),) * at + (slice(start, stop),)].value, value)
+        part = result[(slice(None),) * at + (slice(start, stop),)]
+        overwrite(value_of(part), value)
         start = stop
     return result
 

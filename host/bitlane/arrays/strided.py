@@ -4,6 +4,7 @@ Arithmetic on descriptions alone: no memory, no device, no data types but their 
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
@@ -227,24 +228,29 @@ def axes_of(axes: int | Sequence[int], rank: int) -> tuple[int, ...]:
 
 def _whole(parts: tuple[Any, ...], rank: int) -> list[int | slice | None]:
     """An index with as many integers and slices as there are axes."""
-    for part in parts:
-        if part is None or isinstance(part, slice | EllipsisType):
-            continue
-        if isinstance(part, bool) or not hasattr(part, "__index__") or hasattr(part, "__len__"):
-            raise NotOfferedError(
-                f"index: a {type(part).__name__}; expected integers, slices, ... and None"
-                " (x.get()[index] picks elements one by one, on the host)"
-            )
-    if parts.count(...) > 1:
+    known = [_part(part) for part in parts]
+    dots = known.count(...)
+    if dots > 1:
         raise ArrayIndexError("index: more than one ...; expected one at most")
-    given = sum(part is not None and part is not ... for part in parts)
+    given = sum(part is not None for part in known) - dots
     if given > rank:
         raise ArrayIndexError(f"index: {given} axes; the array has {rank}")
-    fill = [slice(None)] * (rank - given)
     whole: list[int | slice | None] = []
-    for part in parts if ... in parts else (*parts, ...):
-        if part is ...:
-            whole += fill
+    for part in known if dots else (*known, ...):
+        if isinstance(part, EllipsisType):
+            whole += [slice(None)] * (rank - given)
         else:
-            whole.append(part if part is None or isinstance(part, slice) else as_index(part))
+            whole.append(part)
     return whole
+
+
+def _part(part: Any) -> int | slice | EllipsisType | None:
+    if part is None or isinstance(part, slice | EllipsisType):
+        return part
+    if not isinstance(part, bool) and getattr(part, "ndim", 0) == 0:
+        with suppress(TypeError):
+            return as_index(part)
+    raise NotOfferedError(
+        f"index: of type {type(part).__name__}; expected integers, slices, ... and None"
+        " (x.get()[index] picks elements one by one, on the host)"
+    )

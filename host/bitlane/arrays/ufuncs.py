@@ -12,7 +12,7 @@ from bitlane_rtl.abi import Op
 
 from ..errors import NotOfferedError
 from ..jobs.operands import DataTypeError
-from .base import Base, operand, stored_in
+from .base import Base, operand, stored_in, value_of
 from .operations import counted, inverted, on_device, operate
 from .reductions import reduced
 from .value import Value
@@ -41,7 +41,7 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
     name = f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else "")
     (out,) = options.pop("out", None) or (None,)
     like = next(x for x in (*inputs, out) if isinstance(x, Base))
-    home = like.value.home
+    home = value_of(like).home
     if method == "__call__" and ufunc in _TWO:
         a, b = (operand(side, x) for side, x in zip("ab", inputs, strict=True))
         result = operate(home, _TWO[ufunc], a, b)

@@ -13,7 +13,7 @@ from ..errors import CopyError
 from ..expression.form import broadcast, window
 from ..expression.form import copied as copied_as
 from ..jobs.operands import ShapeError
-from .base import operand, supported
+from .base import operand, supported, value_of
 from .casts import cast
 from .operations import converted, copied, placed
 from .operators import Operators
@@ -31,16 +31,16 @@ class Views(Operators):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.value.shape
+        return self._value.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.value.dtype
+        return self._value.dtype
 
     @property
     def strides(self) -> tuple[int, ...]:
         """Bytes from an element to the next along each axis, in the device's memory."""
-        return self.value.node.strides
+        return self._value.node.strides
 
     @property
     def ndim(self) -> int:
@@ -49,7 +49,7 @@ class Views(Operators):
     @property
     def size(self) -> int:
         """How many elements there are."""
-        return self.value.strided.size
+        return self._value.strided.size
 
     @property
     def itemsize(self) -> int:
@@ -57,17 +57,17 @@ class Views(Operators):
 
     @property
     def nbytes(self) -> int:
-        return self.value.strided.nbytes
+        return self._value.strided.nbytes
 
     @property
     def device(self) -> Home:
         """The device that the elements are on."""
-        return self.value.home
+        return self._value.home
 
     @property
     def pending(self) -> bool:
         """Whether the elements are still to be computed."""
-        return self.value.pending
+        return self._value.pending
 
     # --- views ----------------------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class Views(Operators):
     def broadcast_to(self, shape: int | Sequence[int]) -> Self:
         """Repeated to ``shape`` without a copy; not to be written to."""
         strided = self._strided.broadcast(shape_of(shape))
-        return type(self)(self.value.seen(strided, shown_only=True))
+        return type(self)(self._value.seen(strided, shown_only=True))
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Self:
         """The elements, in C's order, as ``shape``; a copy only where there is no other way.
@@ -115,8 +115,8 @@ class Views(Operators):
             return self._view(view)
         if copy is False:
             raise CopyError(f"reshape: {self.shape} to {wanted} takes a copy of these strides")
-        node = copied_as(self.value.node, tuple(range(self.ndim)))
-        return type(self)(self.value.derived(node))._view(Strided.packed(wanted, self.itemsize))
+        node = copied_as(self._value.node, tuple(range(self.ndim)))
+        return type(self)(self._value.derived(node))._view(Strided.packed(wanted, self.itemsize))
 
     def view(self, dtype: DTypeLike) -> Self:
         """The same bytes as another type, of which the last axis has more or fewer."""
@@ -127,7 +127,7 @@ class Views(Operators):
 
     def copy(self) -> Self:
         """The same elements in memory of their own."""
-        return type(self)(copied(self.value))
+        return type(self)(copied(self._value))
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Self:
         """The elements as another integer type or truth values, on the device.
@@ -137,7 +137,7 @@ class Views(Operators):
         kind = supported(dtype)
         if kind == self.dtype and not copy:
             return self
-        return type(self)(copied(cast(self.value, kind)))
+        return type(self)(copied(cast(self._value, kind)))
 
     def __copy__(self) -> Self:
         return self.copy()
@@ -146,7 +146,7 @@ class Views(Operators):
         return self.copy()
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        target, given = self[key].value, operand("value", value)
+        target, given = value_of(self[key]), operand("value", value)
         in_c_order = target.strided.contiguous
         if isinstance(given, np.ndarray) and given.shape == target.shape and in_c_order:
             replace(target, converted("value", given, self.dtype))
@@ -163,7 +163,7 @@ class Views(Operators):
 
     @property
     def _strided(self) -> Strided:
-        return self.value.strided
+        return self._value.strided
 
     def _view(self, strided: Strided, dtype: np.dtype[Any] | None = None) -> Self:
-        return type(self)(self.value.seen(strided, dtype))
+        return type(self)(self._value.seen(strided, dtype))

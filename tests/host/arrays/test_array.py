@@ -210,6 +210,7 @@ def test_one_element_as_a_number(device: Device) -> None:
     assert (int(x), bool(x), x.item(), x.tolist()) == (5, True, 5, [[5]])
     assert not device.asarray(np.zeros((), "i4"))
     assert range(9)[x[0, 0]] == 5
+    assert x[x[0, 0] ^ x[0, 0], 0].item() == 5
     assert [int(row[0]) for row in device.asarray([[1], [2]])] == [1, 2]
     with pytest.raises(ShapeError, match="2 elements; expected one"):
         bool(device.asarray([1, 2]))

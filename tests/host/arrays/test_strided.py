@@ -114,17 +114,24 @@ def test_other_types_of_the_same_bytes_are_numpys(array: NDArray[Any], itemsize:
         ((0, 0, 0), ArrayIndexError, "3 axes; the array has 2"),
         ((..., 0, ...), ArrayIndexError, "more than one"),
         (np.s_[::0], ShapeError, "step of 0"),
-        ([0, 1], NotOfferedError, "a list; expected integers, slices"),
+        ([0, 1], NotOfferedError, "of type list; expected integers, slices"),
         (np.array([0, 1]), NotOfferedError, r"x\.get\(\)\[index\]"),
-        (np.array([True] * 3), NotOfferedError, "ndarray"),
-        (True, NotOfferedError, "a bool"),
-        ("field", NotOfferedError, "a str"),
-        (1.0, NotOfferedError, "a float"),
+        (np.array([True] * 3), NotOfferedError, "of type ndarray"),
+        (True, NotOfferedError, "of type bool"),
+        (np.True_, NotOfferedError, "of type bool"),
+        ("field", NotOfferedError, "of type str"),
+        (1.0, NotOfferedError, "of type float"),
     ],
 )
 def test_other_indices_are_refused(key: object, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         Strided.packed((3, 4), 2).index(key)
+
+
+def test_numpys_integers_are_integers() -> None:
+    whole = Strided.packed((3, 4), 2)
+    for number in (np.int8(-1), np.uint64(2), np.array(2)):
+        assert whole.index(number) == whole.index(2)
 
 
 def test_an_axis_without_elements_has_no_index() -> None:
