@@ -96,31 +96,22 @@ def _copy_owned(
             continue
         source, target = (View(x, (1,), 1) for x in (_address(binding), copy.address))
         commands = lower(op, (size,), source, source, target, geometry=driver.geometry)
-        jobs.append(Job(commands, (_bytes(source, size),), _bytes(target, size)))
+        jobs.append(Job.of(commands, (size,), [source], target))
     return owned
 
 
 def _job(device: Parent, step: Execution, owned: dict[str, Buffer]) -> Job:
     desc = step.operator.desc
-    inputs = [
-        (tensor, BufferBinding(owned[name]) if name in owned else binding)
+    views = [
+        _view(tensor, BufferBinding(owned[name]) if name in owned else binding)
         for (name, tensor), binding in zip(desc.inputs, step.inputs, strict=True)
     ]
-    views = [_view(tensor, binding) for tensor, binding in inputs]
     output = desc.outputs[0][1]
     target = _view(output, step.outputs[0])
-    commands = lower(
-        desc.op,
-        output.sizes,
-        views[0],
-        views[-1] if desc.op.reads_b else None,
-        target,
-        geometry=device.driver.geometry,
-    )
-    reads = tuple(
-        _bytes(view, tensor.bytes_reached) for view, (tensor, _) in zip(views, inputs, strict=True)
-    )
-    return Job(commands, reads, _bytes(target, output.bytes_reached))
+    second = views[-1] if desc.op.reads_b else None
+    geometry = device.driver.geometry
+    commands = lower(desc.op, output.sizes, views[0], second, target, geometry=geometry)
+    return Job.of(commands, output.sizes, views, target)
 
 
 def _view(tensor: BufferTensorDesc, binding: BufferBinding | None) -> View:
@@ -132,8 +123,3 @@ def _view(tensor: BufferTensorDesc, binding: BufferBinding | None) -> View:
 
 def _address(binding: BufferBinding) -> int:
     return binding.buffer.address + binding.offset
-
-
-def _bytes(view: View, size: int) -> range:
-    """The addresses of ``size`` bytes from the view's first element on."""
-    return range(view.address, view.address + size)

@@ -12,7 +12,7 @@ from ..driver.allocator import Allocation, Allocator
 from ..driver.geometry import Geometry
 from ..jobs.lowering import View
 from ..jobs.order import Job
-from .passes import Pass, Plan, Room, Spot, touched
+from .passes import Pass, Plan, Room, Spot
 
 __all__ = ["Arrangement", "arranged", "side_by_side"]
 
@@ -45,9 +45,8 @@ class Arrangement:
         jobs = []
         for step in self.passes:
             commands = step.commands(lambda spot: self.view(spot, starts), geometry)
-            reads = tuple([touched(self.view(x, starts), step.shape) for x in step.operands])
-            writes = touched(self.view(step.y, starts), step.shape)
-            jobs.append(Job(commands, reads, writes))
+            reads = [self.view(spot, starts) for spot in step.operands]
+            jobs.append(Job.of(commands, step.shape, reads, self.view(step.y, starts)))
         return jobs
 
 

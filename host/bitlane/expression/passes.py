@@ -11,9 +11,10 @@ from ..driver.commands import Command
 from ..driver.geometry import Geometry
 from ..jobs.lowering import View, lower
 from ..jobs.operands import packed_strides
+from ..jobs.order import meet, touched
 from .form import Expression
 
-__all__ = ["Pass", "Plan", "Room", "Spot", "redirected", "touched"]
+__all__ = ["Pass", "Plan", "Room", "Spot", "redirected"]
 
 _PLAIN: Final = (False, False)
 
@@ -95,7 +96,7 @@ def redirected(plan: Plan, target: View, shape: tuple[int, ...]) -> Plan:
     if steps and _may_write(plan, target):
         steps[-1] = replace(steps[-1], y=into)
         return replace(plan, passes=tuple(steps), results=(into,))
-    if result.room is None and _meet(touched(result.view, shape), touched(target, shape)):
+    if result.room is None and meet(touched(result.view, shape), touched(target, shape)):
         strides = packed_strides(shape, range(len(shape)), target.itemsize)
         copy = Spot(Room(prod(shape) * target.itemsize), View(0, strides, target.itemsize))
         steps.append(Pass(Op.COPY, shape, result, None, copy))
@@ -112,18 +113,6 @@ def _may_write(plan: Plan, target: View) -> bool:
         return False
     place = touched(target, last.shape)
     return not any(
-        x.room is None and x.view != target and _meet(touched(x.view, last.shape), place)
+        x.room is None and x.view != target and meet(touched(x.view, last.shape), place)
         for x in last.operands
     )
-
-
-def touched(view: View, shape: tuple[int, ...]) -> range:
-    """The addresses from the first byte of a view to its last."""
-    spans = [step * (count - 1) for count, step in zip(shape, view.strides, strict=True)]
-    first = view.address + sum(min(0, span) for span in spans)
-    last = view.address + sum(max(0, span) for span in spans) + view.itemsize
-    return range(first, last)
-
-
-def _meet(one: range, other: range) -> bool:
-    return one.start < other.stop and other.start < one.stop

@@ -5,10 +5,12 @@ Compares addresses. Never computes, and never changes what a command does.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 from ..driver.commands import Command
+from .lowering import View
 
-__all__ = ["Job", "in_order"]
+__all__ = ["Job", "in_order", "meet", "touched"]
 
 _REMEMBERED = 16
 """Jobs that a job is compared with; then comes a fence. More than a ring holds never overlap."""
@@ -21,6 +23,13 @@ class Job:
     commands: Iterable[Command]
     reads: tuple[range, ...]
     writes: range
+
+    @classmethod
+    def of(
+        cls, commands: Iterable[Command], shape: tuple[int, ...], reads: Iterable[View], y: View
+    ) -> Self:
+        """``commands`` that read tensors of ``shape`` elements, and write ``y``."""
+        return cls(commands, tuple([touched(view, shape) for view in reads]), touched(y, shape))
 
 
 def in_order(jobs: Iterable[Job]) -> Iterator[Command]:
@@ -45,11 +54,19 @@ def in_order(jobs: Iterable[Job]) -> Iterator[Command]:
 
 
 def _depends(job: Job, earlier: Job) -> bool:
-    touched = (*job.reads, job.writes)
-    return any(_meet(each, earlier.writes) for each in touched) or any(
-        _meet(job.writes, each) for each in earlier.reads
+    return any(meet(each, earlier.writes) for each in (*job.reads, job.writes)) or any(
+        meet(job.writes, each) for each in earlier.reads
     )
 
 
-def _meet(one: range, other: range) -> bool:
+def touched(view: View, shape: tuple[int, ...]) -> range:
+    """The addresses from the first byte of a view to its last."""
+    spans = [step * (count - 1) for count, step in zip(shape, view.strides, strict=True)]
+    first = view.address + sum(min(0, span) for span in spans)
+    last = view.address + sum(max(0, span) for span in spans) + view.itemsize
+    return range(first, last)
+
+
+def meet(one: range, other: range) -> bool:
+    """Whether two ranges of addresses, which are not empty, have one in common."""
     return one.start < other.stop and other.start < one.stop
