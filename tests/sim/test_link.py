@@ -102,6 +102,7 @@ def test_a_waveform_file_that_cannot_be_written_fails_before_the_build(
     [
         ("sim:verilator", "no evaluator 'verilator'; choose cxxrtl or pysim"),
         ("sim?speed=9", "no option 'speed'; choose width, ports, memory"),
+        ("sim?width=64&width=32", "option width is given twice; expected once"),
         ("sim?width=33", "option width: 33 is none of"),
         (
             "sim?memory=8",

@@ -97,4 +97,4 @@ def _with_vcd(url: str, file: str) -> str:
     if url.partition("?")[0].partition(":")[0] != "sim":
         raise BitlaneError(f"--vcd: {url} is no simulated device; expected --device sim")
     joint = "&" if "?" in url else "?"
-    return f"{url}{joint}vcd={quote(file)}"
+    return f"{url}{joint}vcd={quote(file, errors='surrogateescape')}"

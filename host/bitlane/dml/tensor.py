@@ -117,8 +117,10 @@ class BufferTensorDesc:
         """The description of what ``Buffer.write(array)`` writes: the elements in C order.
 
         An array of rank 0 is a tensor of one element. Raises ``DmlError`` if DirectML has no such
-        data type, or for bytes in the other order.
+        data type, or for bytes in the other order, and ``DmlTypeError`` for what is no array.
         """
+        if not isinstance(array, np.ndarray):
+            raise DmlTypeError("BufferTensorDesc", "Array", array, "an array of NumPy")
         data_type = DataType.from_numpy(array.dtype)
         if array.dtype != data_type.dtype:
             raise DmlError("BufferTensorDesc", "DataType", array.dtype, "little-endian elements")

@@ -112,7 +112,10 @@ def open_link(url: str) -> Link:
     found = _installed()
     if scheme not in found:
         names = ", ".join(sorted(found)) or "none"
-        raise LinkError(f"device {url!r}: no link has the scheme {scheme!r}; installed: {names}")
+        raise LinkError(
+            f"device {url!r}: no link has the scheme {scheme!r}; installed: {names}; expected"
+            " a URL like sim or serial:PORT"
+        )
     try:
         opener = found[scheme].load()
     except ImportError as error:

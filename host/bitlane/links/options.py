@@ -15,9 +15,12 @@ Options: TypeAlias = Mapping[str, tuple[Callable[[str], Any], str]]
 def read_options(url: str, query: str, options: Options) -> dict[str, Any]:
     """The values that ``query``, of ``url``, gives. Raises ``LinkError``."""
     values = {}
-    for name, text in parse_qsl(query, keep_blank_values=True):
+    # Names of files may be bytes that are no text.
+    for name, text in parse_qsl(query, keep_blank_values=True, errors="surrogateescape"):
         if name not in options:
             raise LinkError(f"device {url!r}: no option {name!r}; choose {', '.join(options)}")
+        if name in values:
+            raise LinkError(f"device {url!r}: option {name} is given twice; expected once")
         parse, meaning = options[name]
         try:
             values[name] = parse(text)

@@ -153,8 +153,9 @@ def test_a_description_of_an_array_is_that_of_what_a_buffer_gets(array: Any) -> 
         (np.zeros(4, bool), "is 'bool'; expected one of float32"),
         (np.zeros(4, ">u4"), "is >u4; expected little-endian elements"),
         (np.zeros(4, complex), "is 'complex128'; expected one of float32"),
+        ([1, 2], "BufferTensorDesc.Array is of type list; expected an array of NumPy"),
     ],
-    ids=["bool", "big-endian", "complex"],
+    ids=["bool", "big-endian", "complex", "list"],
 )
 def test_arrays_that_directml_cannot_describe(array: Any, message: str) -> None:
     with pytest.raises(DmlError, match=message):

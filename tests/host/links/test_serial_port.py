@@ -228,6 +228,7 @@ def test_ports_that_cannot_be_opened(
         ("timeout=inf", "option timeout is 'inf'"),
         ("speed=1", "no option 'speed'; choose baud, timeout"),
         ("baud=9600&parity=even", "no option 'parity'"),
+        ("baud=9600&baud=19200", "option baud is given twice; expected once"),
     ],
 )
 def test_bad_options(query: str, message: str) -> None:
