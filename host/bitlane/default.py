@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from .arrays import Array
 from .device import Device, Out, Result, open_device
 from .jobs.promotion import Casting
+from .signatures import binary, count, unary
 
 __all__ = [
     "asarray",
@@ -92,16 +93,19 @@ def asarray(x: ArrayLike, dtype: DTypeLike | None = None, *, copy: bool | None =
     return default_device().asarray(x, dtype, copy=copy)
 
 
+@unary
 def bit_not(a: ArrayLike, /, *, out: Out | None = None) -> Result:
     """``Device.bit_not``, on the device of an operand or the default one."""
     return _device_of(a, out).bit_not(a, out=out)
 
 
+@unary
 def bit_copy(a: ArrayLike, /, *, out: Out | None = None) -> Result:
     """``Device.bit_copy``, on the device of an operand or the default one."""
     return _device_of(a, out).bit_copy(a, out=out)
 
 
+@binary
 def bit_and(
     a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
 ) -> Result:
@@ -109,6 +113,7 @@ def bit_and(
     return _device_of(a, b, out).bit_and(a, b, out=out, casting=casting)
 
 
+@binary
 def bit_or(
     a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
 ) -> Result:
@@ -116,6 +121,7 @@ def bit_or(
     return _device_of(a, b, out).bit_or(a, b, out=out, casting=casting)
 
 
+@binary
 def bit_xor(
     a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
 ) -> Result:
@@ -123,6 +129,7 @@ def bit_xor(
     return _device_of(a, b, out).bit_xor(a, b, out=out, casting=casting)
 
 
+@binary
 def bit_nand(
     a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
 ) -> Result:
@@ -130,6 +137,7 @@ def bit_nand(
     return _device_of(a, b, out).bit_nand(a, b, out=out, casting=casting)
 
 
+@binary
 def bit_nor(
     a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
 ) -> Result:
@@ -137,6 +145,7 @@ def bit_nor(
     return _device_of(a, b, out).bit_nor(a, b, out=out, casting=casting)
 
 
+@binary
 def bit_xnor(
     a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
 ) -> Result:
@@ -144,6 +153,7 @@ def bit_xnor(
     return _device_of(a, b, out).bit_xnor(a, b, out=out, casting=casting)
 
 
+@binary
 def bit_shift_left(
     a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
 ) -> Result:
@@ -151,6 +161,7 @@ def bit_shift_left(
     return _device_of(a, b, out).bit_shift_left(a, b, out=out, casting=casting)
 
 
+@binary
 def bit_shift_right(
     a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
 ) -> Result:
@@ -158,6 +169,7 @@ def bit_shift_right(
     return _device_of(a, b, out).bit_shift_right(a, b, out=out, casting=casting)
 
 
+@count
 def bit_count(a: ArrayLike, /, dtype: DTypeLike | None = None, *, out: Out | None = None) -> Result:
     """``Device.bit_count``, on the device of an operand or the default one."""
     return _device_of(a, out).bit_count(a, dtype, out=out)

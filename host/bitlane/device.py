@@ -27,6 +27,7 @@ from .jobs.operands import (
 from .jobs.promotion import NEGATED, Casting, as_pair
 from .jobs.streaming import Target, compute
 from .links.link import open_link
+from .signatures import binary, count, unary
 
 __all__ = ["Device", "open_device"]
 
@@ -86,50 +87,59 @@ class Device(Closing):
     def timeout(self, seconds: float) -> None:
         self.driver.timeout = seconds
 
+    @unary
     def bit_not(self, a: ArrayLike, /, *, out: Out | None = None) -> Result:
         """Every bit of ``a`` inverted; the truth of truth values."""
         return self._one(Op.NOT, a, out)
 
+    @unary
     def bit_copy(self, a: ArrayLike, /, *, out: Out | None = None) -> Result:
         """The bits of ``a``."""
         return self._one(Op.COPY, a, out)
 
+    @binary
     def bit_and(
         self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
     ) -> Result:
         """The bits that are 1 in ``a`` and ``b``."""
         return self._two(Op.AND, a, b, out, casting)
 
+    @binary
     def bit_or(
         self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
     ) -> Result:
         """The bits that are 1 in ``a`` or ``b``."""
         return self._two(Op.OR, a, b, out, casting)
 
+    @binary
     def bit_xor(
         self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
     ) -> Result:
         """The bits in which ``a`` and ``b`` differ."""
         return self._two(Op.XOR, a, b, out, casting)
 
+    @binary
     def bit_nand(
         self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
     ) -> Result:
         """The bits that are 0 in ``a`` or ``b``."""
         return self._two(Op.NAND, a, b, out, casting)
 
+    @binary
     def bit_nor(
         self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
     ) -> Result:
         """The bits that are 0 in ``a`` and ``b``."""
         return self._two(Op.NOR, a, b, out, casting)
 
+    @binary
     def bit_xnor(
         self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
     ) -> Result:
         """The bits in which ``a`` and ``b`` are alike."""
         return self._two(Op.XNOR, a, b, out, casting)
 
+    @binary
     def bit_shift_left(
         self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
     ) -> Result:
@@ -140,6 +150,7 @@ class Device(Closing):
         """
         return self._two(Op.SHIFT_LEFT, a, b, out, casting)
 
+    @binary
     def bit_shift_right(
         self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
     ) -> Result:
@@ -150,6 +161,7 @@ class Device(Closing):
         """
         return self._two(Op.SHIFT_RIGHT, a, b, out, casting)
 
+    @count
     def bit_count(
         self,
         a: ArrayLike,
