@@ -4,7 +4,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from amaranth.hdl import Assert, Format, Module, Print
+from amaranth.hdl import (
+    Assert,
+    C,
+    Format,
+    Module,
+    Print,
+    signed,
+)
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -52,6 +59,44 @@ def test_registers(width: int) -> None:
 def test_memories(width: int, rows: int) -> None:
     # Amaranth's simulator resets what a clocked port shows; its RTLIL, and thus Verilog, does not.
     expect_agreement(Memories, width, rows, cycles=300, resets=False)
+
+
+class Constants(wiring.Component):
+    """Constants where the width of what is shifted or compared matters."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "value": In(6),
+                "left": Out(64),
+                "right": Out(64),
+                "right_signed": Out(40),
+                "below": Out(1),
+                "not_above": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        number = self.value[:5].as_signed()
+        m.d.comb += [
+            self.left.eq(C(5, 64) << self.value),
+            self.right.eq(C(5, 64) >> self.value),
+            self.right_signed.eq(C(-5, signed(40)) >> self.value),
+            self.below.eq(number < C(3, signed(5))),
+            self.not_above.eq(number <= C(-3, signed(5))),
+        ]
+        return m
+
+
+def test_constants_have_the_width_of_a_word() -> None:
+    slow, fast = PysimEvaluator(Constants()), CxxrtlEvaluator(Constants())
+    assert not fast.library.writer
+    with closing(slow), closing(fast):
+        for value in range(64):
+            slow.set("value", value)
+            fast.set("value", value)
+            assert show(fast) == show(slow), value
 
 
 class Talker(wiring.Component):

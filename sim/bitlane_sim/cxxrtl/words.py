@@ -36,7 +36,8 @@ _SIGNED = frozenset({CellKind.LESS_SIGNED, CellKind.LESS_EQUAL_SIGNED})
 
 
 def literal(value: int) -> str:
-    return f"{value}u" if value < 10 else f"{value:#x}u" if value < 1 << 32 else f"{value:#x}ull"
+    """A constant of 64 bits, so that shifts and signs are those of a word."""
+    return f"{value}ull" if value < 10 else f"{value:#x}ull"
 
 
 def words_of(bits: Bits) -> list[Bits]:
