@@ -1,5 +1,6 @@
 """Programs written from netlists show in every cycle what Amaranth's simulator shows."""
 
+import random
 from contextlib import closing
 from pathlib import Path
 
@@ -7,12 +8,16 @@ import pytest
 from amaranth.hdl import (
     Assert,
     C,
+    ClockDomain,
+    ClockSignal,
     Format,
     Module,
     Print,
+    ResetSignal,
     signed,
 )
 from amaranth.lib import wiring
+from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.wiring import In, Out
 
 from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
@@ -97,6 +102,36 @@ def test_constants_have_the_width_of_a_word() -> None:
             slow.set("value", value)
             fast.set("value", value)
             assert show(fast) == show(slow), value
+
+
+class Synchronized(wiring.Component):
+    """Counts in a domain with a synchronizer for its reset, which comes at any time."""
+
+    def __init__(self) -> None:
+        super().__init__({"stop": In(1), "stopped": Out(1), "count": Out(8)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.domains.inner = ClockDomain(local=True)
+        m.submodules.synchronizer = ResetSynchronizer(self.stop, domain="inner")
+        m.d.comb += ClockSignal("inner").eq(ClockSignal())
+        m.d.comb += self.stopped.eq(ResetSignal("inner"))
+        m.d.inner += self.count.eq(self.count + 1)
+        return m
+
+
+def test_asynchronous_resets_act_at_once() -> None:
+    slow, fast = PysimEvaluator(Synchronized()), CxxrtlEvaluator(Synchronized())
+    assert "$adff is not known here" in fast.description
+    chance = random.Random(1)
+    with closing(slow), closing(fast):
+        for cycle in range(300):
+            stop = int(chance.random() < 0.2)
+            for evaluator in (slow, fast):
+                evaluator.set("stop", stop)
+            assert show(fast) == show(slow), cycle
+            slow.step()
+            fast.step()
 
 
 class Talker(wiring.Component):

@@ -41,7 +41,7 @@ struct Circuit {
   template <class Own> static void settled(typename Own::Top &top) {
     Silence silence;
     Own::clock(top, false, false);
-    while (!top.eval(&silence) && top.commit()) {}
+    do top.eval(&silence); while (top.commit());
   }
 
   // An edge, up to where registers would take their next values: ports show those before it.
