@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from bitlane.driver.commands import Command, Walk
-from bitlane.jobs.order import Job, in_order
+from bitlane.jobs.lowering import View
+from bitlane.jobs.order import Job, in_order, meet, touched
 from bitlane_rtl.abi import Lane, Op
 
 SIZE = 16
@@ -80,3 +81,38 @@ def test_a_job_may_have_nothing_to_do() -> None:
     assert list(in_order([nothing])) == []
     assert fences(nothing, job(0, 16)) == [True]
     assert fences(job(0, 16), nothing, job(16, 32)) == [True, True]
+
+
+# --- What jobs touch ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "itemsize", "bytes_touched"),
+    [
+        ((), (), 4, range(100, 104)),
+        ((3,), (1,), 1, range(100, 103)),
+        ((2, 3), (8, 2), 2, range(100, 114)),  # with a gap
+        ((2, 3), (0, 4), 4, range(100, 112)),
+        ((2, 3), (-8, 2), 2, range(92, 106)),
+        ((3,), (-8,), 8, range(84, 108)),
+    ],
+)
+def test_a_view_is_touched_from_its_first_byte_to_its_last(
+    shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, bytes_touched: range
+) -> None:
+    view = View(100, strides, itemsize)
+    assert touched(view, shape) == bytes_touched
+    other = View(500, strides, itemsize)
+    elsewhere = range(bytes_touched.start + 400, bytes_touched.stop + 400)
+    assert Job.of([], shape, [view, other], view) == Job(
+        [], (bytes_touched, elsewhere), bytes_touched
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "met"),
+    [(0, 10, False), (0, 11, True), (19, 20, True), (20, 30, False), (12, 13, True), (0, 99, True)],
+)
+def test_ranges_meet_where_they_share_a_byte(start: int, stop: int, met: bool) -> None:
+    assert meet(range(10, 20), range(start, stop)) is met
+    assert meet(range(start, stop), range(10, 20)) is met
