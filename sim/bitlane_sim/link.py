@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.links.link import BytesLike, Link, as_bytes
+from bitlane.links.link import BytesLike, Link
 from bitlane.links.options import Options, read_options
 from bitlane.sizes import parse_size
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES, Lane, Mode, Op
@@ -67,7 +67,7 @@ class SimulatorLink(Link):
         self._expect_open()
         words: list[tuple[int, int]] = []
         for address, data in writes:
-            content = as_bytes(data)
+            content = np.frombuffer(data, np.uint8)
             if address >= CONTROL_BASE:
                 offsets = self._offsets(address, content.size)
                 words += zip(offsets, content.view("<u4").tolist(), strict=True)

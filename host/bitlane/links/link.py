@@ -17,19 +17,13 @@ from ..errors import LinkError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["ENTRY_POINT_GROUP", "BytesLike", "Link", "as_bytes", "open_link"]
+__all__ = ["ENTRY_POINT_GROUP", "BytesLike", "Link", "open_link"]
 
 ENTRY_POINT_GROUP = "bitlane.links"
 """Entry points that map a URL scheme to a callable that takes the URL and returns a ``Link``."""
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview | NDArray[Any]
 """Anything with C-contiguous bytes."""
-
-
-def as_bytes(data: BytesLike) -> NDArray[np.uint8]:
-    """All bytes of ``data`` as a one-dimensional array, without a copy."""
-    array = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 class Link(Closing):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.links.link import BytesLike, Link, as_bytes
+from bitlane.links.link import BytesLike, Link
 from bitlane_rtl.abi.frames import HELLO_BYTES, LINK_VERSION, SEQUENCES, Answer, Request
 
 from .cuts import Cuts
@@ -147,7 +147,7 @@ class SerialLink(Link):
         writes: Sequence[tuple[int, BytesLike]],
         reads: Sequence[tuple[int, int]],
     ) -> list[NDArray[np.uint8]]:
-        sources = [(address, as_bytes(data).data) for address, data in writes]
+        sources = [(address, np.frombuffer(data, np.uint8).data) for address, data in writes]
         results = [np.empty(size, np.uint8) for _, size in reads]
         targets = [(reads[i][0], result.data) for i, result in enumerate(results)]
         for address, content in (*sources, *targets):
