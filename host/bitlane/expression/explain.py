@@ -67,7 +67,8 @@ def explain(geometry: Geometry, roots: Sequence[Expression]) -> str:
 
 def _total(name: str, passes: Sequence[Explained]) -> list[str]:
     numbers = [sum(x.numbers[column] for x in passes) for column in range(5)]
-    return [name, f"{len(passes)} passes", *map(_grouped, numbers)]
+    count = "1 pass" if len(passes) == 1 else f"{len(passes)} passes"
+    return [name, count, *map(_grouped, numbers)]
 
 
 def _grouped(number: int) -> str:
