@@ -1,7 +1,7 @@
 """Random programs of views, operators in place or not, and assignments give what NumPy gives.
 
 As if everything were computed at once and every operand copied first: on a fast model of a device
-and on the simulated circuit.
+and on simulated circuits of three kinds.
 """
 
 import gc
@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from bitlane.device import Device
 from support.host.arrays import model
 from support.host.programs import Program
-from support.system.devices import DEFAULT, opened
+from support.system.devices import DEVICES, opened
 
 RANDOM = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
-@pytest.fixture(scope="module")
-def circuit() -> Iterator[Device]:
-    with opened(DEFAULT) as device:
+@pytest.fixture(scope="module", params=DEVICES)
+def circuit(request: pytest.FixtureRequest) -> Iterator[Device]:
+    with opened(request.param) as device:
         yield device
         gc.collect()
 
@@ -35,7 +35,7 @@ def test_programs_on_a_model(data: st.DataObject) -> None:
     assert device.driver.allocator.pieces == 0, "memory was not given back"
 
 
-@settings(RANDOM, max_examples=250, derandomize=True)
+@settings(RANDOM, max_examples=120, derandomize=True)
 @given(data=st.data())
-def test_programs_on_the_circuit(circuit: Device, data: st.DataObject) -> None:
+def test_programs_on_circuits(circuit: Device, data: st.DataObject) -> None:
     Program(data, circuit).run(data.draw(st.integers(1, 14)))
