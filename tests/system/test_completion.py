@@ -52,7 +52,7 @@ def completed(script: Path, folder: Path, *typed: str) -> set[str]:
         (("run", "mod"), {"model.json"}),
         (("flash", "hx8k", "mod"), {"model.json"}),
     ],
-    ids=" ".join,
+    ids=lambda words: " ".join(sorted(words)),
 )
 def test_a_tab_completes(
     typed: tuple[str, ...], expected: set[str], script: Path, tmp_path: Path
