@@ -12,12 +12,21 @@ from bitlane.command_line.cli import DONE, UNUSABLE
 NUMPY_ALONE = """
 import sys
 
+# Finds what another finder finds, without the packages.
 class Lacking:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {packages!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+    def __init__(self, finder):
+        self.finder = finder
 
-sys.meta_path.insert(0, Lacking())
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in {packages!r}:
+            return self.finder.find_spec(name, path, target)
+
+    def find_distributions(self, context):
+        for found in getattr(self.finder, "find_distributions", lambda _: ())(context):
+            if found.name.replace("-", "_").lower() not in {packages!r}:
+                yield found
+
+sys.meta_path[:] = map(Lacking, sys.meta_path)
 from bitlane.__main__ import main
 sys.exit(main())
 """
@@ -39,7 +48,11 @@ def bitlane(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-c", NUMPY_ALONE.format(packages=LACKING), *words],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "BITLANE_CACHE": str(folder / "no cache"),
+        },
         capture_output=True,
         text=True,
         timeout=60,

@@ -111,13 +111,12 @@ def open_link(url: str) -> Link:
             " a URL like sim or serial:PORT"
         )
     try:
-        opener = found[scheme].load()
+        return cast(Link, found[scheme].load()(url))
     except ImportError as error:
         raise LinkError(
             f"device {url!r}: {found[scheme].value} cannot be loaded: {error}; "
             f"pip install 'bitlane[{scheme}]' brings what it needs"
         ) from error
-    return cast(Link, opener(url))
 
 
 def _installed() -> "dict[str, EntryPoint]":
