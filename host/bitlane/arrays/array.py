@@ -113,6 +113,12 @@ class Array(Views):
         moved: Array = device.asarray(self)
         return moved
 
+    def __reduce__(self) -> NoReturn:
+        raise NotOfferedError(
+            "pickle: the elements are on a device; send x.get() to the other process, and open the"
+            " device there: bitlane.open(url)"
+        )
+
     def __repr__(self) -> str:
         node = self._value.node
         freed = isinstance(node, Stored) and node.storage.closed

@@ -5,6 +5,7 @@ Runs expressions, and sees to it that they do before anything that they read is 
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -19,6 +20,10 @@ from .strided import Strided
 from .usage import usage_of, using
 
 __all__ = ["Home", "Value", "changing", "compute", "free", "overwrite"]
+
+
+_guard = Lock()
+"""Held while it is noted who reads what, never while a device works."""
 
 
 class Home(Protocol):
@@ -38,7 +43,16 @@ class Value:
     is another ``Value``.
     """
 
-    __slots__ = ("__weakref__", "dtype", "home", "leaves", "node", "readers", "shown_only")
+    __slots__ = (
+        "__weakref__",
+        "ancestors",
+        "dtype",
+        "home",
+        "leaves",
+        "node",
+        "readers",
+        "shown_only",
+    )
 
     def __init__(
         self,
@@ -52,22 +66,28 @@ class Value:
         self.home = home
         self.dtype = dtype
         self.node = node
-        self.leaves: set[Storage] = set()
+        self.leaves: WeakSet[Storage] = WeakSet()
         """The memory that computing it reads; its own, once it is there."""
         self.readers: WeakSet[Value] = WeakSet()
-        """What is to be computed from it, itself not being there yet."""
+        """What is to be computed from it, at any distance, itself not being there yet."""
+        self.ancestors: WeakSet[Value] = WeakSet()
+        """The values that are not there yet either, and of which this is a reader."""
         self.shown_only = shown_only
         """Whether it is a view that may repeat elements, and so is not to be written to."""
         if isinstance(node, Stored):
             self.leaves.add(node.storage)
             return
-        for source in sources:
-            self.leaves |= source.leaves
-            if source.pending:
-                source.readers.add(self)
-        usages = [usage_of(leaf) for leaf in self.leaves]
-        for usage in usages:
-            usage.waiting.add(self)
+        with _guard:
+            for source in sources:
+                self.leaves |= source.leaves
+                self.ancestors |= source.ancestors
+                if source.pending:
+                    self.ancestors.add(source)
+            for each in self.ancestors:
+                each.readers.add(self)
+            usages = [usage_of(leaf) for leaf in self.leaves]
+            for usage in usages:
+                usage.waiting.add(self)
         if any(usage.shared for usage in usages):
             compute(self)
 
@@ -124,25 +144,27 @@ def compute(*values: Value) -> None:
         return
     home = values[0].home
     home.expect_open()
-    leaves = set().union(*(value.leaves for value in values))
+    leaves = {leaf for value in values for leaf in value.leaves}
     with using(leaves), home.driver.lock:
         # Another thread may have computed some of them meanwhile.
         pending = [value for value in values if value.pending]
         results = evaluate(home.driver, [value.node for value in pending])
-        for value, result in zip(pending, results, strict=True):
-            value.node = result
-            value.leaves = {result.storage}
-            usage_of(result.storage).waiting.update(_all_readers(value))
-            value.readers.clear()
+        with _guard:
+            for value, result in zip(pending, results, strict=True):
+                _settle(value, result)
 
 
-def _all_readers(value: Value) -> set[Value]:
-    found: set[Value] = set()
-    fresh = {reader for reader in value.readers if reader.pending}
-    while fresh:
-        found |= fresh
-        fresh = {x for reader in fresh for x in reader.readers if x.pending} - found
-    return found
+def _settle(value: Value, result: Stored) -> None:
+    """Note that ``value`` is there. What is to be computed from it may read it from there."""
+    readers = [reader for reader in value.readers if reader.pending]
+    value.node = result
+    value.leaves = WeakSet({result.storage})
+    value.ancestors.clear()
+    value.readers.clear()
+    for reader in readers:
+        reader.ancestors.discard(value)
+        reader.leaves.add(result.storage)
+    usage_of(result.storage).waiting.update(readers)
 
 
 @contextmanager
@@ -157,9 +179,12 @@ def changing(
     home.expect_open()
     reads = () if source is None else source.leaves
     with using(reads, [node.storage]), home.driver.lock:
-        waiting = usage_of(node.storage).waiting
-        compute(*(value for value in waiting if value is not but))
-        waiting.clear()
+        usage = usage_of(node.storage)
+        with _guard:
+            waiting = [value for value in usage.waiting if value is not but]
+        compute(*waiting)
+        with _guard:
+            usage.waiting.difference_update(waiting)
         yield node
 
 

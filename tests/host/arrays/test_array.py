@@ -128,6 +128,24 @@ def test_what_is_made_of_a_computed_array_is_computed_before_that_is_overwritten
     assert same(second.get(), (a ^ 1) & 0x7F)
 
 
+def test_that_holds_at_any_distance_also_when_nobody_else_has_what_lies_between(
+    device: Device,
+) -> None:
+    a = random(9, "u1")
+    x = device.asarray(a)
+    first = x.copy()
+    # Converted, inverted, converted back: none of it has a name.
+    last = ~(first.astype("u2") ^ 1).astype("i4")
+    first[...] = 1
+    assert same(last.get(), ~(a.astype("u2") ^ 1).astype("i4"))
+    second = x ^ 2
+    later = ~second.astype("u2")
+    second.get()
+    latest = later.astype("u4") << 1
+    second |= 0xF0
+    assert same(latest.get(), (~(a ^ 2).astype("u2")).astype("u4") << 1)
+
+
 def test_an_operator_in_place_on_a_part_is_one_command(device: Device) -> None:
     a = random((4, 6), "u2")
     x = device.asarray(a)
