@@ -254,13 +254,26 @@ def _meanings(
         if leaf := known.get(node):
             meanings[node] = meanings[leaf] = (leaf, True)
             continue
-        if not isinstance(node, Applied) or node.op not in (Op.COPY, Op.NOT):
-            continue
+        source, copied = _passed_on(node)
         # A copy that many read in another layout pays.
-        if node.op is Op.NOT or readers[node] < 2 or node.strides == node.a.strides:
-            inner, same = meanings[node.a]
-            meanings[node] = (inner, same == (node.op is Op.COPY))
+        if source and (not copied or readers[node] < 2 or node.strides == source.strides):
+            inner, same = meanings[source]
+            meanings[node] = (inner, same == copied)
     return meanings
+
+
+def _passed_on(node: Expression) -> tuple[Expression | None, bool]:
+    """The operand that a node gives as it is (True), or inverted, if that is all that it does."""
+    if not isinstance(node, Applied):
+        return None, False
+    if node.op in (Op.COPY, Op.NOT):
+        return node.a, node.op is Op.COPY
+    if node.op in (Op.XOR, Op.XNOR) and node.b is not None:
+        for x, y in ((node.a, node.b), (node.b, node.a)):
+            bits = set(y.content) if isinstance(y, Constant) else set()
+            if bits in ({0}, {0xFF}):
+                return x, (bits == {0}) == (node.op is Op.XOR)
+    return None, False
 
 
 def _forms(node: Applied, wanted: bool) -> Iterator[tuple[Op, tuple[bool, bool]]]:

@@ -143,12 +143,13 @@ def test_what_does_not_fit_side_by_side_is_done_one_after_another(
 ) -> None:
     a = noise(MEMORY // 64, "u4")
     x = upload(driver, a)
-    pairs = [apply(Op.XOR, apply(Op.SHIFT_LEFT, x, x), Constant(bytes([n] * 4))) for n in range(20)]
+    numbers = range(1, 21)
+    pairs = [apply(Op.XOR, apply(Op.SHIFT_LEFT, x, x), Constant(bytes([n] * 4))) for n in numbers]
     total: Expression = pairs[0]
     for each in pairs[1:]:
         total = apply(Op.OR, total, each)
     expected = np.bitwise_or.reduce(
-        [np.left_shift(a, a) ^ np.uint32(0x01010101 * n) for n in range(20)]
+        [np.left_shift(a, a) ^ np.uint32(0x01010101 * n) for n in numbers]
     )
     assert np.array_equal(value(driver, total), expected)
     assert [Op(record.op).name for record in link.log[:4]] == [

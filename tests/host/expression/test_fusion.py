@@ -104,6 +104,25 @@ CASES: dict[str, tuple[Callable[..., Expression], Callable[..., NDArray[Any]], l
         lambda a, b, c, d: np.right_shift((~(a & b)).view("i4"), np.minimum(c, 31).view("i4")),
         ["NAND", "SHIFT_RIGHT"],
     ),
+    "ones that invert": (
+        lambda a, b, c, d: apply(Op.XOR, Constant(b"\xff" * 4), apply(Op.AND, a, b)),
+        lambda a, b, c, d: 0xFFFFFFFF ^ (a & b),
+        ["NAND"],
+    ),
+    "zeros that invert, and ones that do not": (
+        lambda a, b, c, d: apply(
+            Op.OR,
+            apply(Op.XNOR, a, Constant(bytes(4))),
+            apply(Op.NOT, apply(Op.XNOR, b, Constant(b"\xff" * 4))),
+        ),
+        lambda a, b, c, d: ~a | ~b,
+        ["NAND"],
+    ),
+    "a constant of other bits": (
+        lambda a, b, c, d: apply(Op.XOR, apply(Op.AND, a, b), Constant(b"\xff\xff\xff\xfe")),
+        lambda a, b, c, d: a & b ^ 0xFEFFFFFF,
+        ["AND", "XOR"],
+    ),
     "copies inside": (
         lambda a, b, c, d: apply(Op.AND, apply(Op.COPY, a), apply(Op.COPY, apply(Op.OR, b, c))),
         lambda a, b, c, d: a & (b | c),

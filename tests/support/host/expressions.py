@@ -152,7 +152,8 @@ def expect_numpys(driver: Driver, program: Program, finish: Finish = later) -> N
 def _partner(step: Step, x: Value, values: list[Value]) -> Value:
     """A value that ``x`` broadcasts with, or a constant."""
     width = x[0].itemsize
-    content = np.random.default_rng(step.second).bytes(width)
+    noise = np.random.default_rng(step.second).bytes(width)
+    content = [noise, bytes(width), b"\xff" * width][step.second % 3]
     fitting: list[Value] = [(np.frombuffer(content, f"<u{width}").reshape(()), Constant(content))]
     for y in values:
         pairs = zip(reversed(x[0].shape), reversed(y[0].shape), strict=False)
