@@ -104,7 +104,13 @@ def test_a_byte_of_memory_that_cannot_be_changed_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "does"), [(Op.XOR, Op.OR), (Op.COUNT, Op.COPY), (Op.SHIFT_LEFT, Op.SHIFT_RIGHT)]
+    ("told", "does"),
+    [
+        (Op.XOR, Op.OR),
+        (Op.COUNT, Op.COPY),
+        (Op.COUNT_XOR, Op.COUNT_OR),
+        (Op.SHIFT_LEFT, Op.SHIFT_RIGHT),
+    ],
 )
 def test_a_circuit_that_computes_something_else(
     told: Op, does: Op, monkeypatch: pytest.MonkeyPatch
