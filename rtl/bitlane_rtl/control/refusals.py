@@ -111,7 +111,7 @@ class Refusals(wiring.Component):
         # What CONTROL alone says is known long before the last word, and so a cycle late here.
         bad_op, bad_lane, bad_control = Signal(), Signal(), Signal()
         m.d.sync += [
-            bad_op.eq(~self.control.op.matches(*self._configuration.ops)),
+            bad_op.eq(~self.control.op.matches(*sorted(self._configuration.ops))),
             bad_lane.eq(self._bad_lane()),
             bad_control.eq(self._bad_control()),
         ]
@@ -221,7 +221,7 @@ class Refusals(wiring.Component):
         bad = Cat(bit for at, bit in enumerate(Value.cast(control)) if not known >> at & 1).any()
         bad |= (control.loops > config.loops) | (control.loops == 0)
         for stream in STREAMS:
-            bad |= ~control[f"{stream.lower()}_mode"].matches(*config.modes)
+            bad |= ~control[f"{stream.lower()}_mode"].matches(*sorted(config.modes))
         bad |= control.y_mode == Mode.REPEAT
         return bad | (~reads_b(control.op) & ~self._dense("B"))
 
