@@ -18,6 +18,7 @@ from bitlane_boards.readback.asc import Bitstream
 from bitlane_boards.readback.ice40 import extract
 from bitlane_boards.readback.netlist import bitstream_model
 from bitlane_boards.readback.pins import board_pins
+from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.pins import GateModel
 from support.boards.board_builds import built
 from support.boards.flips import flipped, random_flips
@@ -91,7 +92,10 @@ def test_a_flipped_bit_in_the_file_is_caught(bitstream: Path, tmp_path: Path) ->
     file = tmp_path / "flipped.bin"
     for flip in random_flips(cells, 12, seed=1):
         with flipped(bits, flip):
-            model = GateModel(extract(bits, PACKAGE, pins).netlist, "flipped")
+            try:
+                model = GateModel(extract(bits, PACKAGE, pins).netlist, "flipped")
+            except SimulationError:  # a loop of LUTs, which no model can be made of
+                continue
             caught = validated(model, BOARD, memory_bytes=1024)
             if not caught:
                 continue
