@@ -3,7 +3,6 @@
 Keeps threads from reading what another is writing. Never touches the memory.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from threading import Lock, get_ident
@@ -19,6 +18,15 @@ _guard = Lock()
 """Held while claims are made and given up, never while a device works."""
 
 
+class _Claim:
+    """Of one call. Gone with it at the latest, wherever that is interrupted."""
+
+    __slots__ = ("__weakref__", "thread")
+
+    def __init__(self) -> None:
+        self.thread = get_ident()
+
+
 class _Usage:
     """Of one storage."""
 
@@ -27,9 +35,9 @@ class _Usage:
         """The values that are to be computed from the bytes, before anything changes these."""
         self.shared = False
         """Whether others can change the bytes at any time, so that nothing may wait."""
-        self.readers: Counter[int] = Counter()
-        self.writers: Counter[int] = Counter()
-        """Calls in progress, by thread."""
+        self.readers: WeakSet[_Claim] = WeakSet()
+        self.writers: WeakSet[_Claim] = WeakSet()
+        """Calls in progress."""
 
 
 _usages: WeakKeyDictionary[Storage, _Usage] = WeakKeyDictionary()
@@ -48,29 +56,28 @@ def using(reads: Iterable[Storage], writes: Iterable[Storage] = ()) -> Iterator[
 
     Raises ``BusyError`` or ``FreedError``.
     """
-    thread = get_ident()
-    with _guard:
-        read, written = [usage_of(x) for x in reads], [usage_of(x) for x in writes]
-        for usage in read:
-            _expect_no(usage.writers, thread, "is writing it")
-        for usage in written:
-            _expect_no(usage.writers, thread, "is writing it")
-            _expect_no(usage.readers, thread, "is reading it")
-        claims = [x.readers for x in read] + [x.writers for x in written]
-        for claim in claims:
-            claim[thread] += 1
+    claim = _Claim()
+    places: list[WeakSet[_Claim]] = []
     try:
+        with _guard:
+            read, written = [usage_of(x) for x in reads], [usage_of(x) for x in writes]
+            for usage in read:
+                _expect_no(usage.writers, claim, "is writing it")
+            for usage in written:
+                _expect_no(usage.writers, claim, "is writing it")
+                _expect_no(usage.readers, claim, "is reading it")
+            places += [x.readers for x in read] + [x.writers for x in written]
+            for place in places:
+                place.add(claim)
         yield
     finally:
         with _guard:
-            for claim in claims:
-                claim[thread] -= 1
-                if not claim[thread]:
-                    del claim[thread]
+            for place in places:
+                place.discard(claim)
 
 
-def _expect_no(users: Counter[int], thread: int, what: str) -> None:
-    if any(user != thread for user in users):
+def _expect_no(users: WeakSet[_Claim], own: _Claim, what: str) -> None:
+    if any(user.thread != own.thread for user in users):
         raise BusyError(
             f"array: another thread {what}; expected one at a time (wait for it, or use a copy)"
         )

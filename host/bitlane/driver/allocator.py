@@ -76,9 +76,11 @@ class Allocator:
         index = min(fits)[1]
         start, hole_end = self._holes[index]
         end = min(_up(start + max(size, 1)), hole_end)
-        self._holes[index : index + 1] = [(end, hole_end)] if end < hole_end else []
+        rest = [(end, hole_end)] if end < hole_end else []
         piece = Allocation(start, size)
+        # One behind the other, with no call in between in which Ctrl-C could come.
         self._taken[piece] = end
+        self._holes[index : index + 1] = rest
         return piece
 
     def free(self, piece: Allocation) -> None:

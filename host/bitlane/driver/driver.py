@@ -94,13 +94,20 @@ class Driver(Closing):
 
     def allocate(self, size: int) -> Allocation:
         """``size`` bytes of the device's memory. Raises ``OutOfDeviceMemory``."""
-        with self.lock:
-            try:
-                return self.allocator.allocate(size)
-            except OutOfDeviceMemory:
-                # What refers to itself in a circle still holds what it no longer needs.
-                gc.collect()
-                return self.allocator.allocate(size)
+        taken: list[Allocation] = []
+        try:
+            with self.lock:
+                try:
+                    taken.append(self.allocator.allocate(size))
+                except OutOfDeviceMemory:
+                    # What refers to itself in a circle still holds what it no longer needs.
+                    gc.collect()
+                    taken.append(self.allocator.allocate(size))
+        except BaseException:
+            # Ctrl-C on the way out of the lock.
+            self._discarded.extend(taken)
+            raise
+        return taken[0]
 
     def discard(self, allocation: Allocation) -> None:
         """Give memory back from anywhere, also from within any other call: without the lock."""

@@ -3,6 +3,7 @@
 from weakref import finalize
 
 from ..closing import Closing
+from .allocator import Allocation
 from .driver import Driver
 
 __all__ = ["Storage"]
@@ -18,12 +19,14 @@ class Storage(Closing):
     __slots__ = ("__weakref__", "_release", "address", "driver", "size")
 
     def __init__(self, driver: Driver, size: int) -> None:
-        allocation = driver.allocate(size)
-        self.driver = driver
-        self.address = allocation.address
-        self.size = size
-        self._release = finalize(self, driver.discard, allocation)
+        # Who gives back is there before what is to be given back: Ctrl-C may come in between.
+        held: list[Allocation] = []
+        self._release = finalize(self, _give_back, driver, held)
         self._release.atexit = False
+        held.append(driver.allocate(size))
+        self.driver = driver
+        self.address = held[0].address
+        self.size = size
 
     @property
     def closed(self) -> bool:
@@ -37,3 +40,8 @@ class Storage(Closing):
     def __repr__(self) -> str:
         where = "closed" if self.closed else f"at {self.address:#x}"
         return f"<bitlane Storage: {self.size} bytes, {where}>"
+
+
+def _give_back(driver: Driver, held: list[Allocation]) -> None:
+    for allocation in held:
+        driver.discard(allocation)
