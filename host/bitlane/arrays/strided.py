@@ -13,8 +13,7 @@ from types import EllipsisType
 from typing import Any, Self
 
 from ..errors import ArrayIndexError, NotOfferedError
-from ..jobs.lowering import View
-from ..jobs.operands import ShapeError, order_of, packed_strides
+from ..jobs.operands import ShapeError, packed_strides
 
 __all__ = ["Strided", "axes_of", "shape_of"]
 
@@ -29,12 +28,9 @@ class Strided:
     offset: int = 0
 
     @classmethod
-    def packed(
-        cls, shape: tuple[int, ...], itemsize: int, order: Sequence[int] | None = None
-    ) -> Self:
-        """Elements without gaps, with the axes in ``order``, outermost first; C's by default."""
-        axes = range(len(shape)) if order is None else order
-        return cls(shape, packed_strides(shape, axes, itemsize), itemsize)
+    def packed(cls, shape: tuple[int, ...], itemsize: int) -> Self:
+        """Elements without gaps, in C's order."""
+        return cls(shape, packed_strides(shape, itemsize=itemsize), itemsize)
 
     @property
     def size(self) -> int:
@@ -66,18 +62,9 @@ class Strided:
         return True
 
     @property
-    def repacked(self) -> "Strided":
-        """The same elements without gaps, with the axes in the same order."""
-        return Strided.packed(self.shape, self.itemsize, order_of(self.strides))
-
-    @property
     def repeats(self) -> bool:
         """Whether an axis shows the same elements several times, as `broadcast` makes it do."""
         return any(n > 1 and not stride for n, stride in zip(self.shape, self.strides, strict=True))
-
-    def at_address(self, address: int) -> View:
-        """What the lowering takes, in memory that starts at ``address``."""
-        return View(address + self.offset, self.strides, self.itemsize)
 
     def index(self, key: Any) -> "Strided":
         """What ``key`` picks: integers, slices, ``...`` and ``None``.
@@ -144,7 +131,7 @@ class Strided:
         ``shape`` has as many elements: see `fitted`.
         """
         if not self.size:
-            return replace(self, shape=shape, strides=packed_strides(shape, range(len(shape)), 1))
+            return replace(self, shape=shape, strides=packed_strides(shape))
         old = [(n, s) for n, s in zip(self.shape, self.strides, strict=True) if n > 1]
         strides: list[int] = []
         rest = list(shape)
@@ -161,7 +148,7 @@ class Strided:
                 if outer != n * inner:
                     return None
             step = taken[-1][1] if taken else 0
-            strides += (stride * step for stride in packed_strides(tuple(new), range(len(new)), 1))
+            strides += (stride * step for stride in packed_strides(new))
         return replace(self, shape=shape, strides=tuple(strides))
 
     def fitted(self, shape: int | Sequence[int]) -> tuple[int, ...]:
@@ -219,7 +206,8 @@ def axes_of(axes: int | Sequence[int], rank: int) -> tuple[int, ...]:
         raise ShapeError(f"axes: {axes!r}; expected integers") from None
     for axis in numbers:
         if not -rank <= axis < rank:
-            raise ShapeError(f"axis: {axis}; expected {-rank} to {rank - 1}")
+            known = f"expected {-rank} to {rank - 1}" if rank else "there are no axes"
+            raise ShapeError(f"axis: {axis}; {known}")
     positive = tuple(axis % rank for axis in numbers)
     if len(set(positive)) != len(positive):
         raise ShapeError(f"axes: {tuple(numbers)}; expected each once")

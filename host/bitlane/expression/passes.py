@@ -97,7 +97,7 @@ def redirected(plan: Plan, target: View, shape: tuple[int, ...]) -> Plan:
         steps[-1] = replace(steps[-1], y=into)
         return replace(plan, passes=tuple(steps), results=(into,))
     if result.room is None and meet(touched(result.view, shape), touched(target, shape)):
-        strides = packed_strides(shape, range(len(shape)), target.itemsize)
+        strides = packed_strides(shape, itemsize=target.itemsize)
         copy = Spot(Room(prod(shape) * target.itemsize), View(0, strides, target.itemsize))
         steps.append(Pass(Op.COPY, shape, result, None, copy))
         result = copy
