@@ -27,7 +27,7 @@ from .arrays.shaping import (
 )
 from .arrays.shaping import concatenate as concat
 from .arrays.ufuncs import apply_ufunc
-from .arrays.value import Home
+from .arrays.value import Home, expect_device
 from .default import default_device
 from .errors import MissingError, NotOfferedError
 from .jobs.operands import DataTypeError
@@ -296,7 +296,10 @@ def ones_like(x: Array, /, *, dtype: DType | None = None, device: Home | None = 
 
 
 def _home(device: Home | None) -> Home:
-    return default_device() if device is None else device
+    if device is None:
+        return default_device()
+    expect_device(device)
+    return device
 
 
 # --- manipulation -------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from ..jobs.operands import AnyArray, DataTypeError, ShapeError
 from .exchange import CPU, capsule
 from .functions import apply_function, offers
 from .transfers import download
-from .value import free
+from .value import expect_device, free
 from .views import Views
 
 __all__ = ["Array"]
@@ -48,10 +48,12 @@ class Array(Views):
         if out is None:
             return download(self._value)
         if not isinstance(out, np.ndarray) or out.dtype != self.dtype:
-            kind = out.dtype if isinstance(out, np.ndarray) else type(out).__name__
-            raise DataTypeError(f"out: {kind}; expected an array of {self.dtype}")
-        if out.shape != self.shape or not out.flags.writeable:
-            raise ShapeError(f"out: shape {out.shape}; expected {self.shape}, to be written to")
+            given = out.dtype if isinstance(out, np.ndarray) else f"of type {type(out).__name__}"
+            raise DataTypeError(f"out: {given}; expected an array of {self.dtype}")
+        if out.shape != self.shape:
+            raise ShapeError(f"out: shape {out.shape}; expected {self.shape}")
+        if not out.flags.writeable:
+            raise ShapeError("out: the array is read-only")
         np.copyto(out, download(self._value))
         return out
 
@@ -110,6 +112,7 @@ class Array(Views):
         """The same elements on another device, to which they are sent by way of the host."""
         if stream is not None:
             raise NotOfferedError(f"stream: {stream!r}; expected None")
+        expect_device(device)
         moved: Array = device.asarray(self)
         return moved
 

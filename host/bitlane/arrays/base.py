@@ -43,13 +43,17 @@ def stored_in(out: Any, value: Value) -> Any:
     ``DataTypeError`` unless NumPy's casting "same_kind" allows it, or ``ShapeError``.
     """
     if not isinstance(out, Base | np.ndarray):
-        raise DataTypeError(f"out: a {type(out).__name__}; expected a bitlane.Array or an ndarray")
+        raise DataTypeError(
+            f"out: of type {type(out).__name__}; expected a bitlane.Array or an ndarray"
+        )
     dtype = value_of(out).dtype if isinstance(out, Base) else out.dtype
     shape = value_of(out).shape if isinstance(out, Base) else out.shape
     if not np.can_cast(value.dtype, dtype, "same_kind"):
         raise DataTypeError(
             f"out: data type {dtype} for a result of {value.dtype}; expected one that holds it"
         )
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ShapeError("out: the array is read-only")
     try:
         broadcast(value.node, shape)
     except ShapeError:

@@ -10,7 +10,7 @@ from bitlane_rtl.abi import Op
 
 from ..errors import CopyError
 from ..expression.form import apply, broadcast
-from ..jobs.operands import as_array
+from ..jobs.operands import DataTypeError, as_array
 from .array import Array
 from .base import operand, supported
 from .operations import converted, placed
@@ -42,6 +42,8 @@ def asarray(
 
 def from_dlpack(home: Home, x: Any, *, copy: bool | None = None) -> Array:
     """What has ``__dlpack__``, on the device of ``home``; see `Device.from_dlpack`."""
+    if not hasattr(x, "__dlpack__"):
+        raise DataTypeError(f"x: of type {type(x).__name__}; expected one that has __dlpack__")
     return asarray(home, x if isinstance(x, Array) else np.from_dlpack(x), copy=copy)
 
 

@@ -43,19 +43,20 @@ def shared(value: Value) -> AnyArray | None:
         return None
     with changing(value) as node:
         usage_of(node.storage).shared = True
-        return np.asarray(_Shown(node, memory, driver.geometry.memory_base, value.dtype))
+        return np.asarray(_Shown(value, node, memory))
 
 
 class _Shown:
     """Elements of the device's memory as NumPy sees them, and what keeps them there."""
 
-    def __init__(self, node: Stored, memory: AnyArray, base: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, value: Value, node: Stored, memory: AnyArray) -> None:
         self._kept = node, memory
+        base = value.home.driver.geometry.memory_base
         first = memory.__array_interface__["data"][0] + node.view.address - base
         self.__array_interface__ = {
             "version": 3,
-            "data": (first, False),
-            "typestr": dtype.newbyteorder("<").str,
+            "data": (first, value.shown_only),
+            "typestr": value.dtype.newbyteorder("<").str,
             "shape": node.shape,
             "strides": node.view.strides,
         }

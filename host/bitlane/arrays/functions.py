@@ -4,6 +4,7 @@ Translates calls; a function that is not here says what does it.
 """
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any, Final
 
 import numpy as np
@@ -107,7 +108,7 @@ _FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
     np.broadcast_to: _broadcast,
     np.can_cast: _can_cast,
     np.concatenate: shaping.concatenate,
-    np.copy: lambda a: a.copy(),
+    np.copy: copy,
     np.copyto: _copyto,
     np.expand_dims: lambda a, axis: shaping.expand_dims(a, axis),
     np.flip: lambda m, axis=None: shaping.flip(m, axis),

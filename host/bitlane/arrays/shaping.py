@@ -1,4 +1,4 @@
-"""Viewss cut, turned and put together: views where they can be, else copies on the device.
+"""Views cut, turned and put together: views where they can be, else copies on the device.
 
 Each is NumPy's function of the same name, or the array API's.
 """
@@ -96,9 +96,7 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Views:
         axis = 0
     shapes = [np.shape(x) for x in parts]
     (at,) = axes_of(axis, len(shapes[0]))
-    if any(
-        (*s[:at], 0, *s[at + 1 :]) != (*shapes[0][:at], 0, *shapes[0][at + 1 :]) for s in shapes
-    ):
+    if len({(len(s), s[:at], s[at + 1 :]) for s in shapes}) != 1:
         raise ShapeError(f"arrays: shapes {shapes}; expected alike but for axis {at}")
     home = here[0].device
     dtype = np.result_type(*(x.dtype if isinstance(x, Views) else np.asarray(x) for x in parts))

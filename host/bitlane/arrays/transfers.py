@@ -27,8 +27,8 @@ def empty(
     """Elements that are whatever the memory holds, packed. Raises ``OutOfDeviceMemory``."""
     home.expect_open()
     storage = Storage(home.driver, prod(shape) * dtype.itemsize)
-    axes = range(len(shape)) if order is None else order
-    view = View(storage.address, packed_strides(shape, axes, dtype.itemsize), dtype.itemsize)
+    strides = packed_strides(shape, order, dtype.itemsize)
+    view = View(storage.address, strides, dtype.itemsize)
     return Value(home, dtype, Stored(storage, view, shape))
 
 
@@ -56,6 +56,7 @@ def replace(target: Value, array: AnyArray) -> None:
     Raises as `changing` does, and ``ShapeError`` where elements repeat.
     """
     target.expect_writable()
+    target.home.expect_open()
     if array.size:
         with changing(target) as node:
             target.home.driver.write(node.view.address, _bytes(array))
@@ -70,8 +71,9 @@ def _bytes(array: AnyArray) -> NDArray[np.uint8]:
 def download(value: Value) -> AnyArray:
     """A copy of ``value`` in the host's memory, with its axes in the same order.
 
-    Elements far apart are brought together on the device first.
+    Elements far apart are brought together on the device first. Raises ``LinkError``.
     """
+    value.home.expect_open()
     strided = value.strided
     if not strided.size:
         return np.empty(strided.shape, value.dtype)
@@ -79,7 +81,6 @@ def download(value: Value) -> AnyArray:
         value = value.derived(apply(Op.COPY, value.node))
         strided = value.strided
     stored, span = value.stored, strided.span
-    value.home.expect_open()
     with using((stored.storage,)):
         data = value.home.driver.read(stored.view.address + span.start, len(span))
     little = value.dtype.newbyteorder("<")

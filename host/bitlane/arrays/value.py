@@ -6,7 +6,7 @@ Runs expressions, and sees to it that they do before anything that they read is 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 from weakref import WeakSet
 
 import numpy as np
@@ -15,17 +15,18 @@ from ..driver.driver import Driver
 from ..driver.storage import Storage
 from ..expression.evaluate import assign, evaluate
 from ..expression.form import Expression, Stored, broadcast, window
-from ..jobs.operands import ShapeError
+from ..jobs.operands import DataTypeError, ShapeError
 from .strided import Strided
 from .usage import usage_of, using
 
-__all__ = ["Home", "Value", "changing", "compute", "free", "overwrite"]
+__all__ = ["Home", "Value", "changing", "compute", "expect_device", "free", "overwrite"]
 
 
 _guard = Lock()
 """Held while it is noted who reads what, never while a device works."""
 
 
+@runtime_checkable
 class Home(Protocol):
     """Where arrays live: a ``Device``, as far as they need it."""
 
@@ -34,6 +35,12 @@ class Home(Protocol):
 
     def expect_open(self) -> None:
         """Raises ``LinkError`` if the device has been closed."""
+
+
+def expect_device(device: object) -> None:
+    """Raises ``DataTypeError`` for what is no device."""
+    if not isinstance(device, Home):
+        raise DataTypeError(f"device: {device!r}; expected one that bitlane.open gave")
 
 
 class Value:
@@ -144,7 +151,8 @@ def compute(*values: Value) -> None:
         return
     home = values[0].home
     home.expect_open()
-    leaves = {leaf for value in values for leaf in value.leaves}
+    with _guard:
+        leaves = {leaf for value in values for leaf in value.leaves}
     with using(leaves), home.driver.lock:
         # Another thread may have computed some of them meanwhile.
         pending = [value for value in values if value.pending]
@@ -157,14 +165,16 @@ def compute(*values: Value) -> None:
 def _settle(value: Value, result: Stored) -> None:
     """Note that ``value`` is there. What is to be computed from it may read it from there."""
     readers = [reader for reader in value.readers if reader.pending]
+    # First what makes readers wait for more: whoever interrupts this leaves nothing unguarded.
+    usage_of(result.storage).waiting.update(readers)
+    for reader in readers:
+        reader.leaves.add(result.storage)
     value.node = result
     value.leaves = WeakSet({result.storage})
-    value.ancestors.clear()
-    value.readers.clear()
     for reader in readers:
         reader.ancestors.discard(value)
-        reader.leaves.add(result.storage)
-    usage_of(result.storage).waiting.update(readers)
+    value.ancestors.clear()
+    value.readers.clear()
 
 
 @contextmanager
@@ -177,7 +187,8 @@ def changing(
     """
     home, node = target.home, target.stored
     home.expect_open()
-    reads = () if source is None else source.leaves
+    with _guard:
+        reads = set[Storage]() if source is None else set(source.leaves)
     with using(reads, [node.storage]), home.driver.lock:
         usage = usage_of(node.storage)
         with _guard:
@@ -195,7 +206,10 @@ def overwrite(target: Value, source: Value, *, fresh: bool = False) -> None:
     have a value afterwards. Raises as `compute` does, and ``ShapeError`` where elements repeat.
     """
     target.expect_writable()
+    target.home.expect_open()
     broadcast(source.node, target.shape)
+    if not target.strided.size:
+        return
     with changing(target, source, but=source if fresh else None) as node:
         assign(target.home.driver, node, source.node)
 

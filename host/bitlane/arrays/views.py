@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..errors import CopyError
-from ..expression.form import broadcast, window
 from ..expression.form import copied as copied_as
+from ..expression.form import window
 from ..jobs.operands import ShapeError
 from .base import operand, supported, value_of
 from .casts import cast
@@ -115,8 +115,7 @@ class Views(Operators):
             return self._view(view)
         if copy is False:
             raise CopyError(f"reshape: {self.shape} to {wanted} takes a copy of these strides")
-        node = copied_as(self._value.node, tuple(range(self.ndim)))
-        return type(self)(self._value.derived(node))._view(Strided.packed(wanted, self.itemsize))
+        return self.copy()._view(Strided.packed(wanted, self.itemsize))
 
     def view(self, dtype: DTypeLike) -> Self:
         """The same bytes as another type, of which the last axis has more or fewer."""
@@ -126,8 +125,9 @@ class Views(Operators):
     # --- copies ---------------------------------------------------------------------------------
 
     def copy(self) -> Self:
-        """The same elements in memory of their own."""
-        return type(self)(copied(self._value))
+        """The same elements in memory of their own, in C's order."""
+        in_c_order = copied_as(self._value.node, tuple(range(self.ndim)))
+        return type(self)(self._value.derived(in_c_order))
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Self:
         """The elements as another integer type or truth values, on the device.
@@ -140,10 +140,10 @@ class Views(Operators):
         return type(self)(copied(cast(self._value, kind)))
 
     def __copy__(self) -> Self:
-        return self.copy()
+        return type(self)(copied(self._value))
 
     def __deepcopy__(self, _: object) -> Self:
-        return self.copy()
+        return self.__copy__()
 
     def __setitem__(self, key: Any, value: Any) -> None:
         target, given = value_of(self[key]), operand("value", value)
@@ -157,9 +157,7 @@ class Views(Operators):
         if set(source.shape[:extra]) == {1}:
             node = source.node
             source = source.derived(window(node, 0, node.shape[extra:], node.strides[extra:]))
-        broadcast(source.node, target.shape)
-        if target.strided.size:
-            overwrite(target, source)
+        overwrite(target, source)
 
     @property
     def _strided(self) -> Strided:

@@ -157,7 +157,7 @@ def use_output(out: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any
     Raises ``DataTypeError`` or ``ShapeError``.
     """
     if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
-        raise DataTypeError(f"out: a {type(out).__name__}; expected an array of {dtype}")
+        raise DataTypeError(f"out: of type {type(out).__name__}; expected an array of {dtype}")
     if out.dtype != dtype and plain(out.dtype) != plain(dtype):
         raise DataTypeError(f"out: data type {out.dtype}; expected {dtype}")
     if out.shape != shape:

@@ -166,8 +166,8 @@ def read_only() -> np.ndarray[Any, Any]:
         (np.zeros(3, np.uint8), ShapeError, r"out: shape \(3,\); expected \(4,\)"),
         (np.zeros((1, 4), np.uint8), ShapeError, r"out: shape \(1, 4\)"),
         (read_only(), ShapeError, "read-only"),
-        ([0, 0, 0, 0], DataTypeError, "out: a list; expected an array of uint8"),
-        (np.ma.zeros(4, np.uint8), DataTypeError, "out: a MaskedArray"),
+        ([0, 0, 0, 0], DataTypeError, "out: of type list; expected an array of uint8"),
+        (np.ma.zeros(4, np.uint8), DataTypeError, "out: of type MaskedArray"),
         (
             np.lib.stride_tricks.as_strided(np.zeros(1, np.uint8), (4,), (0,)),
             ShapeError,
