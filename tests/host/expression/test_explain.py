@@ -13,7 +13,7 @@ from support.models.device import ModelLink
 
 @pytest.fixture
 def link() -> ModelLink:
-    return ModelLink(loops=1, ops=frozenset(op for op in Op if not op.name.startswith("COUNT_")))
+    return ModelLink(loops=1, ops=frozenset(op for op in Op if not op.counts) | {Op.COUNT})
 
 
 @pytest.fixture
