@@ -14,11 +14,17 @@ _SUFFIXES = (".py", ".h")
 def source_digest(*names: str) -> str:
     """SHA-256 of all Python and C++ of packages and modules, as it is on disk now.
 
-    Raises ``ModuleNotFoundError`` if there is none of a name, ``OSError`` if a file goes away.
+    Raises ``ModuleNotFoundError`` if there is none of a name, ``OSError`` if a file goes away, or
+    where Python finds a package without its sources: what it runs there has no digest.
     """
     total = hashlib.sha256()
     for name in names:
-        for path, place in sorted(_files(name)):
+        files = sorted(_files(name))
+        if not files:
+            raise FileNotFoundError(
+                f"package {name} has no source files; expected it installed in a folder, with them"
+            )
+        for path, place in files:
             content = path.read_bytes()
             total.update(f"{name} {place} {len(content)}\n".encode())
             total.update(content)

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -78,6 +79,15 @@ def test_packages_and_modules_can_be_asked_together(package: Path) -> None:
     assert both not in {source_digest(NAME), source_digest(module)}
     edit(package)
     assert source_digest(NAME, module) != both
+
+
+def test_a_package_without_sources_is_refused(package: Path) -> None:
+    archive = package.parent / "packages.zip"
+    with ZipFile(archive, "w") as packed:
+        packed.write(package / "__init__.py", f"{NAME}/__init__.py")
+    sys.path[0] = str(archive)
+    with pytest.raises(FileNotFoundError, match=f"package {NAME} has no source files"):
+        source_digest("bitlane_sim.toolchain", NAME)
 
 
 def test_a_package_that_is_not_there_is_named() -> None:
