@@ -118,7 +118,8 @@ class MissingError(BitlaneError, AttributeError):
 
 
 class BusyError(BitlaneError, RuntimeError):
-    """An array that another thread is writing, or reading what is to be written."""
+    """An array that another thread is writing, or reading what is to be written; or one to be freed
+    that another library shows."""
 
 
 class FreedError(BitlaneError, ValueError):

@@ -39,7 +39,8 @@ class Array(Views):
     def free(self) -> None:
         """Give the memory back now, though arrays show it: ``FreedError`` when they are used.
 
-        Does nothing while pending. Raises ``BusyError`` while another thread uses it.
+        Does nothing while pending. Raises ``BusyError`` while another thread uses it, or another
+        library shows it.
         """
         free(self._value)
 

@@ -34,7 +34,7 @@ def capsule(value: Value, copy: bool | None, dl_device: Any, options: dict[str, 
 def shared(value: Value) -> AnyArray | None:
     """The elements where they lie, if that is this computer's memory; computes them before.
 
-    Whoever has them can change them at any time: from then on, what reads them is computed at
+    Whoever has them can change them at any time: as long as they do, what reads them is computed at
     once. The memory stays as long as the result is held, also after the device has been closed.
     """
     driver = value.home.driver
@@ -42,11 +42,12 @@ def shared(value: Value) -> AnyArray | None:
     if memory is None or not value.strided.size:
         return None
     with changing(value) as node:
-        usage_of(node.storage).shared = True
-        return np.asarray(_Shown(value, node, memory))
+        shown = _Window(value, node, memory)
+        usage_of(node.storage).windows.add(shown)
+        return np.asarray(shown)
 
 
-class _Shown:
+class _Window:
     """Elements of the device's memory as NumPy sees them, and what keeps them there."""
 
     def __init__(self, value: Value, node: Stored, memory: AnyArray) -> None:

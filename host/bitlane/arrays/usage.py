@@ -33,8 +33,9 @@ class _Usage:
     def __init__(self) -> None:
         self.waiting: WeakSet[Any] = WeakSet()
         """The values that are to be computed from the bytes, before anything changes these."""
-        self.shared = False
-        """Whether others can change the bytes at any time, so that nothing may wait."""
+        self.windows: WeakSet[Any] = WeakSet()
+        """Through which others can change the bytes at any time: while there are any, nothing may
+        wait, and the bytes stay."""
         self.readers: WeakSet[_Claim] = WeakSet()
         self.writers: WeakSet[_Claim] = WeakSet()
         """Calls in progress."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..driver.driver import Driver
 from ..driver.storage import Storage
+from ..errors import BusyError
 from ..expression.evaluate import assign, evaluate
 from ..expression.form import Expression, Stored, broadcast, window
 from ..jobs.operands import DataTypeError, ShapeError
@@ -95,7 +96,7 @@ class Value:
             usages = [usage_of(leaf) for leaf in self.leaves]
             for usage in usages:
                 usage.waiting.add(self)
-        if any(usage.shared for usage in usages):
+        if any(usage.windows for usage in usages):
             compute(self)
 
     @property
@@ -218,4 +219,9 @@ def free(value: Value) -> None:
     """Give the memory of ``value`` back, if it has any. Raises ``BusyError``."""
     if isinstance(value.node, Stored) and not value.node.storage.closed:
         with using((), [value.node.storage]):
+            if usage_of(value.node.storage).windows:
+                raise BusyError(
+                    "array: another library shows its memory; expected nobody to (drop what"
+                    " from_dlpack gave, or the array: its memory is freed with the last of them)"
+                )
             value.node.storage.close()

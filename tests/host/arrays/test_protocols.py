@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane import DataTypeError, MissingError, NotOfferedError, ShapeError, array_api
+from bitlane import (
+    BusyError,
+    DataTypeError,
+    MissingError,
+    NotOfferedError,
+    ShapeError,
+    array_api,
+)
 from bitlane.device import Device
 from support.host.arrays import link_of, model, random, same
 from support.system.devices import DEFAULT, opened
@@ -214,6 +221,22 @@ def test_the_simulators_memory_is_shared() -> None:
         truth = np.from_dlpack(device.asarray([True, False]))
         assert truth.tolist() == [True, False]
         del view, truth
+
+
+def test_memory_that_another_library_shows_is_not_freed() -> None:
+    with opened(DEFAULT) as device:
+        a = random(64, "u4")
+        x = device.asarray(a)
+        view = np.from_dlpack(x[8:])
+        for shown in (x, x[:4]):
+            with pytest.raises(BusyError, match="another library shows its memory"):
+                shown.free()
+        device.asarray(a ^ 1)
+        assert same(view, a[8:])
+        del view
+        assert (x ^ 1).pending, "nobody can change it any more"
+        x.free()
+        assert device.driver.allocator.pieces == 0
 
 
 def test_other_memory_is_copied(device: Device) -> None:
