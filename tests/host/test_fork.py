@@ -3,7 +3,8 @@
 import os
 import signal
 from collections.abc import Callable
-from threading import Event, Thread
+from threading import Event, Lock, Thread
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import bitlane
 from bitlane import default
+from bitlane.arrays import usage, value
 from bitlane.driver.driver import Driver
 from support.host.arrays import model
 from support.models.device import ModelLink
@@ -112,6 +114,27 @@ def test_a_child_opens_devices_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
     assert in_child(lambda: str(bitlane.bit_not(A[:3]).tolist())) == "[255, 254, 253]"
     with default._lock:  # as if another thread were opening it
         assert in_child(lambda: str(bitlane.bit_not(A[:2]).tolist())) == "[255, 254]"
+
+
+@pytest.mark.parametrize("guard", [usage._guard, value._guard], ids=["usage", "value"])
+def test_a_child_computes_whatever_another_thread_was_noting(guard: Lock) -> None:
+    held = Event()
+
+    def note() -> None:
+        with guard:
+            held.set()
+            sleep(0.2)
+
+    def computed() -> str:
+        with model() as device:
+            return str((device.asarray(A[:3]) ^ 1).tolist())
+
+    thread = Thread(target=note)
+    thread.start()
+    assert held.wait(SECONDS)
+    assert in_child(computed) == "[1, 0, 3]"
+    thread.join(SECONDS)
+    assert computed() == "[1, 0, 3]", "in the parent nobody holds it any more either"
 
 
 def test_the_parent_keeps_its_device() -> None:

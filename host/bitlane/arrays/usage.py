@@ -5,16 +5,17 @@ Keeps threads from reading what another is writing. Never touches the memory.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from threading import Lock, get_ident
+from threading import get_ident
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
+from ..driver.fork import guard
 from ..driver.storage import Storage
 from ..errors import BusyError, FreedError
 
 __all__ = ["usage_of", "using"]
 
-_guard = Lock()
+_guard = guard()
 """Held while claims are made and given up, never while a device works."""
 
 

@@ -5,13 +5,13 @@ Runs expressions, and sees to it that they do before anything that they read is 
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from threading import Lock
 from typing import Any, Protocol, runtime_checkable
 from weakref import WeakSet
 
 import numpy as np
 
 from ..driver.driver import Driver
+from ..driver.fork import guard
 from ..driver.storage import Storage
 from ..errors import BusyError
 from ..expression.evaluate import assign, evaluate
@@ -23,7 +23,7 @@ from .usage import usage_of, using
 __all__ = ["Home", "Value", "changing", "compute", "expect_device", "free", "overwrite"]
 
 
-_guard = Lock()
+_guard = guard()
 """Held while it is noted who reads what, never while a device works."""
 
 

@@ -1,10 +1,13 @@
 """A process that is forked has no device: its parent's is out of reach, and it is told so.
 
-Of the parent's threads the child has one. A lock that another one held would never be free again.
+Of the parent's threads the child has one. A lock that another one held would never be free again:
+what all devices share is guarded by locks that are held for a moment, and nobody has while a
+process is forked.
 """
 
 import os
 from contextlib import AbstractContextManager
+from threading import Lock
 from types import TracebackType
 from typing import NoReturn, Protocol
 from weakref import WeakSet
@@ -12,7 +15,7 @@ from weakref import WeakSet
 from ..errors import LinkError
 from ..links.link import Link
 
-__all__ = ["Elsewhere", "refuse_in_children"]
+__all__ = ["Elsewhere", "guard", "refuse_in_children"]
 
 
 class _Locked(Protocol):
@@ -47,6 +50,18 @@ _opened: WeakSet[_Locked] = WeakSet()
 def refuse_in_children(device: _Locked) -> None:
     """Have whoever takes the device's ``lock`` in a forked process get a ``LinkError``."""
     _opened.add(device)
+
+
+def guard() -> Lock:
+    """A lock that no other thread holds in a forked process.
+
+    For a module's own data, held for a moment at a time: forking waits for it.
+    """
+    lock = Lock()
+    if hasattr(os, "register_at_fork"):
+        release = lock.release
+        os.register_at_fork(before=lock.acquire, after_in_parent=release, after_in_child=release)
+    return lock
 
 
 def _refuse() -> None:
