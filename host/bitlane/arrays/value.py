@@ -152,15 +152,19 @@ def compute(*values: Value) -> None:
         return
     home = values[0].home
     home.expect_open()
-    with _guard:
-        leaves = {leaf for value in values for leaf in value.leaves}
-    with using(leaves), home.driver.lock:
+    with using(_read_by(*values)), home.driver.lock:
         # Another thread may have computed some of them meanwhile.
         pending = [value for value in values if value.pending]
         results = evaluate(home.driver, [value.node for value in pending])
         with _guard:
             for value, result in zip(pending, results, strict=True):
                 _settle(value, result)
+
+
+def _read_by(*values: Value) -> set[Storage]:
+    """The memory that computing ``values`` reads, also while another thread computes a part."""
+    with _guard:
+        return {leaf for value in values for leaf in value.leaves}
 
 
 def _settle(value: Value, result: Stored) -> None:
@@ -188,8 +192,7 @@ def changing(
     """
     home, node = target.home, target.stored
     home.expect_open()
-    with _guard:
-        reads = set[Storage]() if source is None else set(source.leaves)
+    reads = set() if source is None else _read_by(source)
     with using(reads, [node.storage]), home.driver.lock:
         usage = usage_of(node.storage)
         with _guard:

@@ -4,6 +4,7 @@ import gc
 from collections.abc import Callable, Iterator
 from threading import Event, Thread
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from bitlane import (
     OutOfDeviceMemory,
     ShapeError,
 )
+from bitlane.arrays.base import value_of
 from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from bitlane.links.link import BytesLike
@@ -166,6 +168,26 @@ def test_threads_may_read_the_same_array(device: Device) -> None:
         thread.join(30)
     assert len(results) == 4
     assert all(same(result, a ^ 3) for result in results)
+
+
+def test_a_thread_may_compute_a_part_of_what_another_is_looking_at(device: Device) -> None:
+    a = random(64, "u4")
+    part = device.asarray(a) ^ 1
+    whole = part & 3
+    computing = Thread(target=part.get)
+
+    class Looked(WeakSet[Any]):
+        def __iter__(self) -> Iterator[Any]:
+            each = super().__iter__()
+            yield next(each)
+            computing.start()
+            computing.join(0.2)
+            yield from each
+
+    value_of(whole).leaves = Looked(value_of(whole).leaves)
+    assert same(whole.get(), (a ^ 1) & 3)
+    computing.join(30)
+    assert not computing.is_alive()
 
 
 # --- what it does not do ------------------------------------------------------------------------
