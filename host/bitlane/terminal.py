@@ -4,7 +4,7 @@ import sys
 from collections.abc import Collection, Iterator
 from typing import Self, TypeVar
 
-__all__ = ["Percentage", "each", "progress", "progress_is_wanted", "show"]
+__all__ = ["Percentage", "each", "is_terminal", "progress", "progress_is_wanted", "show"]
 
 _Item = TypeVar("_Item")
 
@@ -27,9 +27,17 @@ def progress_is_wanted() -> bool:
     return _wanted[0]
 
 
+def is_terminal() -> bool:
+    """Whether standard error is a terminal. None is if it is closed, or can only be written."""
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):
+        return False
+
+
 def show(text: str) -> None:
     """Put ``text`` in place of what was shown before, on standard error, if that is a terminal."""
-    if sys.stderr is not None and sys.stderr.isatty():
+    if is_terminal():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 

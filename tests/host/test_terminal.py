@@ -1,6 +1,8 @@
 """Long calls show how far they are: on a terminal alone, if wanted, and it is gone in the end."""
 
 from collections.abc import Callable, Iterator
+from io import StringIO
+from typing import TextIO
 
 import numpy as np
 import pytest
@@ -29,13 +31,29 @@ def wanted() -> Iterator[None]:
     bitlane.progress(False)
 
 
-def test_items_are_counted_on_a_terminal_alone(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_items_are_counted_on_a_terminal_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(each(range(3), "name")) == [0, 1, 2]
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("sys.stderr", None)
-    assert list(each(range(3), "name")) == [0, 1, 2]
+
+
+def closed() -> TextIO:
+    stream = StringIO()
+    stream.close()
+    return stream
+
+
+class WritesOnly:
+    def write(self, text: str) -> None:
+        raise AssertionError(text)
+
+
+@pytest.mark.parametrize("stream", [None, closed(), WritesOnly()], ids=["none", "closed", "other"])
+@pytest.mark.usefixtures("wanted")
+def test_a_call_needs_no_standard_error(stream: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", stream)
+    device, _ = line(memory_bytes=8 << 10)
+    a = random(1 << 16, "u1")
+    assert same(device.bit_not(a), np.invert(a))
 
 
 def test_items_show_how_many_are_done(terminal: Show, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from bitlane.terminal import is_terminal
+
 from ..cache import cached
 from ..elaborated import CLOCK, Elaborated
 from ..evaluator import SimulationError, StoragePort
@@ -117,7 +119,7 @@ def build(
     def fill(folder: Path) -> None:
         nonlocal fresh
         fresh = True
-        if sys.stderr is not None and sys.stderr.isatty():
+        if is_terminal():
             print("bitlane: compiling the circuit, once for this computer", file=sys.stderr)
         started = time.monotonic()
         work = folder / "work"
