@@ -3,6 +3,7 @@
 Moves bytes between host and device, and checks that they stay inside the buffer. Never computes.
 """
 
+from numbers import Integral
 from typing import Protocol
 
 import numpy as np
@@ -91,7 +92,8 @@ class Buffer(Closing):
         if not itemsize:
             raise DmlTypeError("Buffer", "DataType", dtype, "a NumPy type with a size") from None
         if size is None:
-            size = max(self.size_in_bytes - offset, 0) // itemsize * itemsize
+            self._check(offset, 0)
+            size = (self.size_in_bytes - offset) // itemsize * itemsize
         self._check(offset, size)
         if size % itemsize:
             raise ValueError(f"{size} bytes are no whole number of {np.dtype(dtype)}")
@@ -107,6 +109,9 @@ class Buffer(Closing):
     def _check(self, offset: int, size: int) -> None:
         if self.closed:
             raise DmlError("Buffer", "State", "closed", "a buffer that has not been closed")
+        for field, value in (("Offset", offset), ("SizeInBytes", size)):
+            if not isinstance(value, Integral):
+                raise DmlTypeError("Buffer", field, value, "an integer")
         if offset < 0 or size < 0 or offset + size > self.size_in_bytes:
             raise DmlError(
                 "Buffer",

@@ -138,6 +138,11 @@ def test_contents_of_buffers() -> None:
     refuse(lambda: buffer.write(NOTHING), r"Buffer\.Data is None; expected an array of numbers")
     refuse(lambda: buffer.write([None]), r"Buffer\.Data is of type list")
     refuse(lambda: buffer.read(dtype="zz"), r"Buffer\.DataType is 'zz'; expected a NumPy type")
+    for wrong in (1.5, "4"):
+        offset, size = rf"Buffer\.Offset is {wrong!r}", rf"Buffer\.SizeInBytes is {wrong!r}"
+        refuse(lambda wrong=wrong: buffer.write([1], wrong), offset)  # type: ignore[misc]
+        refuse(lambda wrong=wrong: buffer.read(offset=wrong), offset)  # type: ignore[misc]
+        refuse(lambda wrong=wrong: buffer.read(wrong), size)  # type: ignore[misc]
     refuse(lambda: bench.device.create_buffer("9"), r"Buffer\.SizeInBytes is '9'")  # type: ignore[arg-type]
     assert bench.model.calls == []
 
