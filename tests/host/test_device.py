@@ -297,7 +297,8 @@ def test_leaving_a_with_statement_leaves_the_default_device_open(
     monkeypatch.setattr(default, "_opened", [])
     with bitlane.default_device() as device:
         pass
-    assert bitlane.bit_not(np.uint8(1)) == 254
+    assert device.bit_not(np.uint8(1)) == 254
+    assert bitlane.default_device() is device
     device.close()
     assert bitlane.default_device() is not device, "closed on purpose: the next one is new"
 
