@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("rtl/bitlane_rtl", "sim/bitlane_sim", "host/bitlane", "boards/bitlane_boards")
+PACKAGES = (
+    "rtl/bitlane_rtl",
+    "sim/cppsim",
+    "sim/bitlane_sim",
+    "host/bitlane",
+    "boards/bitlane_boards",
+)
 
 TWICE: Mapping[str, str] = {
     "Device": "the host's, and DirectML's own word for what it stands before",

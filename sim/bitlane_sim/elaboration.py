@@ -19,17 +19,17 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from bitlane_rtl.configuration import Configuration
+from cppsim.cache import cached
+from cppsim.toolchain import run_program
 
-from .cache import cached
 from .elaborated import Elaborated, digest_of
 from .evaluator import SimulationError
 from .sources import source_digest
-from .toolchain import run_program
 
 __all__ = ["ElaboratedSystem", "elaborated_system"]
 
 _KIND = "systems"
-_SOURCES = ("bitlane_rtl", "bitlane_sim", "amaranth")
+_SOURCES = ("bitlane_rtl", "bitlane_sim", "cppsim", "amaranth")
 """All that can change a netlist, beside the configuration and Python itself."""
 
 _FIELDS, _ABOUT, _NETLIST = "fields.pickle", "about.json", "netlist.il"

@@ -8,6 +8,8 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from cppsim.errors import SimulationError
+
 __all__ = [
     "Batch",
     "Buffers",
@@ -27,10 +29,6 @@ __all__ = [
 
 Buffers = Mapping[str, NDArray[np.uint8]]
 """Storage arrays by name: one-dimensional, contiguous, ``uint8``."""
-
-
-class SimulationError(Exception):
-    """A circuit could not be built, or broke a rule while it ran. One line."""
 
 
 class StorageAccess(Enum):

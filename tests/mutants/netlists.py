@@ -21,9 +21,9 @@ from bitlane_rtl.configurations import copy, full, small
 from bitlane_rtl.core import Core
 from bitlane_sim.circuit import Circuit
 from bitlane_sim.cxxrtl.program import program
-from bitlane_sim.netlist.design import NotPlain
 from bitlane_sim.netlist.plain import plain
 from bitlane_sim.netlist.yosys import flat_netlist
+from cppsim.design import NotPlain
 from mutants.relevance import AROUND_ENGINE
 
 __all__ = ["circuits", "digests", "is_same", "netlist", "tidied"]

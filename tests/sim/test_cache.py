@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from bitlane_sim.cache import CacheWarning, cache_folder, cached, tool_environment
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.toolchain import run_yosys
+from cppsim.cache import CacheWarning, cache_folder, cached, tool_environment
 
 
 def test_cache_folder_is_chosen_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def test_failed_build_leaves_nothing_behind(fresh_cache: Path) -> None:
 
 def test_a_process_that_is_killed_leaves_nothing_half_done(fresh_cache: Path) -> None:
     script = (
-        "import os, signal\nfrom bitlane_sim.cache import cached\n"
+        "import os, signal\nfrom cppsim.cache import cached\n"
         "def build(folder):\n"
         "    (folder / 'made').write_text('half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -136,5 +136,5 @@ def test_what_is_known_needs_no_place_to_write(
     fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ready = cached("kind", "key", lambda folder: (folder / "made").touch())
-    monkeypatch.setattr("bitlane_sim.cache._writable", lambda root: pytest.fail("written to"))
+    monkeypatch.setattr("cppsim.cache._writable", lambda root: pytest.fail("written to"))
     assert cached("kind", "key", lambda folder: pytest.fail("built twice")) == ready

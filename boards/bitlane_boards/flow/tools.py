@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 
 from bitlane.errors import BitlaneError
-from bitlane_sim.cache import tool_environment
+from cppsim.cache import tool_environment
 
 __all__ = ["Progress", "Tool", "ToolError", "Usage", "require", "run_tool"]
 

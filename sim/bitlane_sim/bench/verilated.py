@@ -14,15 +14,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from ..cache import cached
+from cppsim.cache import cached
+from cppsim.design import DesignPort
+from cppsim.toolchain import find_compiler
+
 from ..cxxrtl.compile import Library
 from ..elaborated import CLOCK, Elaborated
 from ..evaluator import SimulationError, StorageAccess, StoragePort
 from ..export.verilog import verilog
 from ..netlist.plain import plain
-from ..netlist.yosys import YosysPort, flat_netlist
+from ..netlist.yosys import flat_netlist
 from ..sources import source_digest
-from ..toolchain import find_compiler, yosys_version
+from ..toolchain import yosys_version
 
 __all__ = ["build_verilated", "verilator_folder"]
 
@@ -189,7 +192,7 @@ def _verilog(netlist: str, names: list[str]) -> str:
     design.ports = [
         port
         if port.name == CLOCK
-        else YosysPort(f"q{names.index(port.name)}", port.output, port.bits)
+        else DesignPort(f"q{names.index(port.name)}", port.output, port.bits)
         for port in design.ports
     ]
     return verilog(design, "top")

@@ -17,15 +17,16 @@ from importlib.resources import files
 from pathlib import Path
 
 from bitlane.terminal import is_terminal
+from cppsim.cache import cached
+from cppsim.design import NotPlain
+from cppsim.toolchain import find_compiler
 
-from ..cache import cached
 from ..elaborated import CLOCK, Elaborated
 from ..evaluator import SimulationError, StoragePort
-from ..netlist.design import NotPlain
 from ..netlist.plain import plain
 from ..netlist.yosys import flat_netlist
 from ..sources import source_digest
-from ..toolchain import cxxrtl_headers, find_compiler, run_yosys, yosys_version
+from ..toolchain import cxxrtl_headers, run_yosys, yosys_version
 from .program import program
 from .source import cxxrtl_glue, mangle, program_glue
 
@@ -36,7 +37,7 @@ _KIND = "cxxrtl"
 _LIBRARY = "model.so"
 _ABOUT = "about.json"
 
-_WRITERS = ("bitlane_sim.cxxrtl", "bitlane_sim.netlist", "bitlane_sim.toolchain")
+_WRITERS = ("cppsim", "bitlane_sim.cxxrtl", "bitlane_sim.netlist", "bitlane_sim.toolchain")
 _LOADED = source_digest(*_WRITERS)
 """What runs here. The files may be newer, and the compiler reads the headers as they are."""
 
@@ -125,7 +126,12 @@ def build(
         work = folder / "work"
         work.mkdir()
         writer, slow = _write(work, circuit, storage, circuit.netlist + cells, waveform)
-        includes = (work, cxxrtl_headers(), Path(str(files(_PACKAGE))) / "cxxrtl")
+        includes = (
+            work,
+            cxxrtl_headers(),
+            Path(str(files(_PACKAGE))) / "cxxrtl",
+            Path(str(files("cppsim"))) / "cpp",
+        )
         paths = ["-o", str(folder / _LIBRARY), str(work / "library.cc")]
         compiler.run([*flags, *(f"-I{path}" for path in includes), *paths])
         seconds = round(time.monotonic() - started, 3)

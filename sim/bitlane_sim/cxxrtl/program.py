@@ -6,15 +6,15 @@ serves storage ports, and what hears of failed checks, is the including file's.
 
 from collections.abc import Iterator, Sequence
 
+from cppsim.cpp.body import Body
+from cppsim.cpp.edge import Clocked, Group, Load, Store, in_turn, resets
+from cppsim.cpp.scopes import Scope
+from cppsim.cpp.words import WORD, Words, literal, words_of
+from cppsim.design import Bits, Memory, PlainDesign, Start
+from cppsim.narrow import narrow
+from cppsim.tidy import in_order
+
 from ..evaluator import StorageAccess, StoragePort
-from ..netlist.design import Memory, PlainDesign, Start, StateRegister
-from ..netlist.narrow import narrow
-from ..netlist.tidy import in_order
-from ..netlist.yosys import Bits
-from .body import Body
-from .edge import Clocked, Group, Load, Store, in_turn, resets
-from .scopes import Scope
-from .words import WORD, Words, literal, words_of
 
 __all__ = ["program"]
 
@@ -84,7 +84,7 @@ class _Program:
             key = (enable, gated) if enable else number
             group = groups.setdefault(key, Group(self._root.inner(), {}, enable, gated))
             for low in range(0, len(register.result), WORD):
-                piece = _piece(register, slice(low, low + WORD))
+                piece = register.part(slice(low, low + WORD))
                 group.add(self._variable(piece.result, piece.start), piece)
         self._clocked += groups.values()
         for memory in self._design.memories:
@@ -179,18 +179,6 @@ class _Program:
         for port in outputs:
             for k, word in enumerate(words_of(port.bits)):
                 yield f"{self.names[port.name]}[{k}] = {self._text(word)};"
-
-
-def _piece(register: StateRegister, part: slice) -> StateRegister:
-    return StateRegister(
-        result=register.result[part],
-        following=register.following[part],
-        start=register.start[part],
-        enable=register.enable,
-        reset=register.reset,
-        reset_value=register.reset_value[part],
-        gated=register.gated,
-    )
 
 
 def _asked(port: StoragePort) -> tuple[str, ...]:

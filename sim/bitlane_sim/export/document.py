@@ -7,8 +7,7 @@ from bitlane.version import __version__
 from bitlane_rtl import abi
 from bitlane_rtl.bus.axi4 import CACHE, PROT
 from bitlane_rtl.configuration import Configuration
-
-from ..netlist.yosys import YosysPort
+from cppsim.design import DesignPort
 
 __all__ = ["header", "page"]
 
@@ -82,7 +81,7 @@ def header(configuration: Configuration, name: str, command: str, page_file: str
     return "".join(f"// {line}".rstrip() + "\n" for line in lines)
 
 
-def page(configuration: Configuration, name: str, command: str, ports: Sequence[YosysPort]) -> str:
+def page(configuration: Configuration, name: str, command: str, ports: Sequence[DesignPort]) -> str:
     """The Markdown page for the module ``name``: parameters, ports, instance, registers."""
     lines = [
         f"# {name}",

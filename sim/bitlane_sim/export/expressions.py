@@ -7,8 +7,7 @@ expression can stand inside another one and means the same.
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from ..netlist.design import CellKind, PlainCell
-from ..netlist.yosys import Bits
+from cppsim.design import Bits, CellKind, PlainCell
 
 __all__ = ["constant", "expression", "joined"]
 

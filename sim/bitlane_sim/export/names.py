@@ -3,7 +3,7 @@
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 
-from ..netlist.yosys import Bits
+from cppsim.design import Bits
 
 __all__ = ["Names", "is_identifier"]
 

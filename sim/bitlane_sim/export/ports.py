@@ -6,9 +6,9 @@ there: identifiers, LOCK, QOS and REGION, all 0. Identifiers that come back are 
 
 from collections.abc import Iterator
 
+from cppsim.design import DesignPort, PlainDesign
+
 from ..elaborated import CLOCK
-from ..netlist.design import PlainDesign
-from ..netlist.yosys import YosysPort
 
 __all__ = ["conventional_ports"]
 
@@ -21,7 +21,7 @@ _AHEAD = {"awaddr": "awid", "araddr": "arid", "bresp": "bid", "rdata": "rid"}
 _FIRST = (CLOCK, "rst")
 
 
-def conventional_ports(design: PlainDesign, order: list[str], id_width: int) -> list[YosysPort]:
+def conventional_ports(design: PlainDesign, order: list[str], id_width: int) -> list[DesignPort]:
     """The ports of ``design``, which holds a `bitlane_rtl.core.Core`, as an exported core has them.
 
     ``order`` lists the names that Amaranth gave them, ``m_axi__awaddr`` for one. Clock and reset
@@ -39,11 +39,11 @@ def conventional_ports(design: PlainDesign, order: list[str], id_width: int) -> 
     for name in (*_FIRST, *order):
         for port in _with_side_signals(known[name], id_width):
             if port.output or port is known[name]:
-                ports.append(YosysPort(_conventional(port.name), port.output, port.bits))
+                ports.append(DesignPort(_conventional(port.name), port.output, port.bits))
             else:
                 bits = tuple(range(free, free + len(port.bits)))
                 free += len(bits)
-                ports.append(YosysPort(port.name, False, bits))
+                ports.append(DesignPort(port.name, False, bits))
     return ports
 
 
@@ -51,7 +51,7 @@ def _conventional(name: str) -> str:
     return name.replace("__", "_")
 
 
-def _with_side_signals(port: YosysPort, id_width: int) -> Iterator[YosysPort]:
+def _with_side_signals(port: DesignPort, id_width: int) -> Iterator[DesignPort]:
     """``port`` with what belongs before and behind it; bits of new ports are 0."""
     bus, _, member = port.name.partition("__")
     if not bus.startswith("m_"):
@@ -59,8 +59,8 @@ def _with_side_signals(port: YosysPort, id_width: int) -> Iterator[YosysPort]:
         return
     if member in _AHEAD:
         name = f"{bus}_{_AHEAD[member]}"
-        yield YosysPort(name, member.endswith("addr"), (0,) * id_width)
+        yield DesignPort(name, member.endswith("addr"), (0,) * id_width)
     yield port
     if member.endswith("burst"):
         for side, width in _SIDE.items():
-            yield YosysPort(f"{bus}_{member[:2]}{side}", True, (0,) * width)
+            yield DesignPort(f"{bus}_{member[:2]}{side}", True, (0,) * width)

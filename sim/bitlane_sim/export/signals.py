@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from ..netlist.design import CellKind, Level, MemoryWrite, PlainCell, PlainDesign
-from ..netlist.yosys import Bits
+from cppsim.design import Bits, CellKind, Level, MemoryWrite, PlainCell, PlainDesign
+
 from .expressions import constant, joined
 from .names import Names
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from ..elaborated import CLOCK
-from ..netlist.design import (
+from cppsim.design import (
+    Bits,
     Memory,
     MemoryRead,
     MemoryWrite,
@@ -19,8 +19,9 @@ from ..netlist.design import (
     Start,
     StateRegister,
 )
-from ..netlist.tidy import in_order
-from ..netlist.yosys import Bits
+from cppsim.tidy import in_order
+
+from ..elaborated import CLOCK
 from .expressions import constant, expression, joined
 from .signals import Piece, Signals, declared, stores
 

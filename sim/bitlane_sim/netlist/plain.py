@@ -6,8 +6,8 @@ have become 0 on the way.
 
 import re
 
-from ..elaborated import CLOCK
-from .design import (
+from cppsim.design import (
+    Bits,
     CellKind,
     Check,
     Level,
@@ -20,8 +20,10 @@ from .design import (
     Start,
     StateRegister,
 )
-from .tidy import rewrite, trim
-from .yosys import Bits, YosysCell, YosysNetlist
+from cppsim.tidy import rewrite, trim
+
+from ..elaborated import CLOCK
+from .yosys import YosysCell, YosysNetlist
 
 __all__ = ["plain"]
 

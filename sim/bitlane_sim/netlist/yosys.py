@@ -11,23 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cppsim.design import Bits, DesignPort
+
 from ..toolchain import run_yosys
 
-__all__ = ["Bits", "YosysCell", "YosysNetlist", "YosysPort", "flat_netlist"]
-
-Bits = tuple[int, ...]
-"""Bits of a value, least significant first: a net's number, or 0 and 1 for the constants."""
+__all__ = ["YosysCell", "YosysNetlist", "flat_netlist"]
 
 _PASSES = "proc; flatten; opt; memory_collect; opt_clean -purge"
-
-
-@dataclass(frozen=True, slots=True)
-class YosysPort:
-    """A port of the top level."""
-
-    name: str
-    output: bool
-    bits: Bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +47,7 @@ class YosysNetlist:
     power-on, where that is known.
     """
 
-    ports: tuple[YosysPort, ...]
+    ports: tuple[DesignPort, ...]
     cells: tuple[YosysCell, ...]
     names: Mapping[str, Bits] = field(default_factory=dict)
     initial: Mapping[int, int] = field(default_factory=dict)
@@ -95,7 +85,7 @@ def _read(module: dict[str, Any]) -> YosysNetlist:
                 initial[bit] = int(value)
     return YosysNetlist(
         ports=tuple(
-            YosysPort(name, port["direction"] == "output", _bits(port["bits"]))
+            DesignPort(name, port["direction"] == "output", _bits(port["bits"]))
             for name, port in module["ports"].items()
         ),
         cells=tuple(

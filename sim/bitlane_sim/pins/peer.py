@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cache import cached
+from cppsim.cache import cached
+from cppsim.toolchain import find_compiler
+
 from ..evaluator import SimulationError
-from ..toolchain import find_compiler
 from .model import Entry
 
 __all__ = ["Stop", "UartPeer", "compile_library"]

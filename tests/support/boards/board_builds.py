@@ -10,8 +10,8 @@ from bitlane_boards import boards
 from bitlane_boards.board import Board, Family
 from bitlane_boards.flow.build import build, tools_of
 from bitlane_boards.readback.netlist import bitstream_model, netlist_model
-from bitlane_sim.cache import cached
 from bitlane_sim.pins import PinModel
+from cppsim.cache import cached
 
 __all__ = ["built", "readback"]
 

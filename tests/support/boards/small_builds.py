@@ -15,7 +15,7 @@ from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
 from bitlane_boards.flow.carries import shorten
 from bitlane_boards.flow.tools import Tool, run_tool
 from bitlane_boards.readback.pins import BoardPin
-from bitlane_sim.cache import cached
+from cppsim.cache import cached
 from support.sim.answerer import Answerer, Store
 
 __all__ = ["DIVIDER", "ECP5_PINS", "GOWIN_PINS", "PLACES", "ecp5", "gowin", "ice40"]

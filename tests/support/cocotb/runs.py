@@ -18,8 +18,8 @@ from unittest import mock
 from cocotb_tools.runner import get_runner
 
 from bitlane_rtl.configurations import full
-from bitlane_sim.cache import cached
 from bitlane_sim.export.command import export
+from cppsim.cache import cached
 from support.cocotb.bench import COMMANDS, CORE, SEED
 from support.cocotb.simulators import Simulator
 

@@ -14,7 +14,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bitlane_sim.cache import cache_folder, cached
+from cppsim.cache import cache_folder, cached
 
 __all__ = ["Simulator", "SimulatorMissing", "icarus", "verilator"]
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 
-from ..netlist.design import CellKind, PlainCell
-from ..netlist.yosys import Bits
+from ..design import Bits, CellKind, PlainCell
 
 __all__ = ["WORD", "Words", "literal", "operation", "words_of"]
 
@@ -33,6 +32,12 @@ _COMPARISONS = {
     CellKind.LESS_EQUAL_SIGNED: "<=",
 }
 _SIGNED = frozenset({CellKind.LESS_SIGNED, CellKind.LESS_EQUAL_SIGNED})
+_DIVISIONS = {
+    CellKind.DIVIDE: "word::divide",
+    CellKind.DIVIDE_SIGNED: "word::divide_signed",
+    CellKind.MODULO: "word::modulo",
+    CellKind.MODULO_SIGNED: "word::modulo_signed",
+}
 
 
 def literal(value: int) -> str:
@@ -239,8 +244,12 @@ def _operation(cell: PlainCell, text: Callable[[Bits], str]) -> str:
         case CellKind.RIGHT_SIGNED:
             amount = text(operands[1])
             if len(operands[1]) > 6:
-                amount = f"std::min<uint64_t>({amount}, 63)"
+                amount = f"word::least({amount}, 63)"
             return cut(f"uint64_t({_sign_extended(text(operands[0]), width)} >> {amount})")
+    if cell.kind in _DIVISIONS:
+        signed = cell.kind in (CellKind.DIVIDE_SIGNED, CellKind.MODULO_SIGNED)
+        values = (_sign_extended(text(x), width) if signed else text(x) for x in operands)
+        return cut(f"{_DIVISIONS[cell.kind]}({', '.join(values)})")
     sides = [_sign_extended(text(x), len(x)) if cell.kind in _SIGNED else text(x) for x in operands]
     return f"{sides[0]} {_COMPARISONS[cell.kind]} {sides[1]}"
 

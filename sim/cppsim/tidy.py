@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from .design import (
+    Bits,
     CellKind,
     Check,
     Level,
@@ -15,7 +16,6 @@ from .design import (
     PlainDesign,
     StateRegister,
 )
-from .yosys import Bits
 
 __all__ = ["Statement", "in_order", "rewrite", "trim"]
 

@@ -2,13 +2,19 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..netlist.design import Memory, MemoryRead, PlainCell
-from ..netlist.tidy import Statement
-from ..netlist.yosys import Bits
+from ..design import Bits, CellKind, Memory, MemoryRead, PlainCell
+from ..tidy import Statement
 from .scopes import Scope, place
 from .words import WORD, Words, operation, words_of
 
 __all__ = ["Body"]
+
+_ORDERS = (
+    CellKind.LESS,
+    CellKind.LESS_EQUAL,
+    CellKind.LESS_SIGNED,
+    CellKind.LESS_EQUAL_SIGNED,
+)
 
 
 class Body:
@@ -111,7 +117,7 @@ class Body:
         if len(cell.operands) > 1 and len(cell.operands[1]) != width:
             # An amount has a width of its own.
             function = f"wide::{cell.kind.name.lower()}<{width}, {len(cell.operands[1])}>"
-        if len(cell.result) == 1:
+        if cell.kind in _ORDERS:
             yield f"const uint64_t n{number} = {function}({arguments});"
             return
         yield f"uint64_t w{number}[{len(words_of(cell.result))}];"

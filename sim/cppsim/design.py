@@ -4,15 +4,16 @@ Data only. Every operand has exactly the width that its operation works at, so t
 no rule of any language about how widths or signs extend.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from ..evaluator import SimulationError
-from .yosys import Bits, YosysPort
+from .errors import SimulationError
 
 __all__ = [
+    "Bits",
     "CellKind",
     "Check",
+    "DesignPort",
     "Level",
     "Memory",
     "MemoryRead",
@@ -23,6 +24,10 @@ __all__ = [
     "Start",
     "StateRegister",
 ]
+
+
+Bits = tuple[int, ...]
+"""Bits of a value, least significant first: a net's number, or 0 and 1 for the constants."""
 
 
 class NotPlain(SimulationError):
@@ -52,6 +57,11 @@ class CellKind(Enum):
     MULTIPLY = "multiply"
     NEGATE = "negate"
     """Modulo 2**w, on operands of w bits."""
+    DIVIDE = "divide"
+    DIVIDE_SIGNED = "divide, signed"
+    MODULO = "modulo"
+    MODULO_SIGNED = "modulo, signed"
+    """Rounded down, as in Python, on operands of w bits; 0 where the divisor is 0."""
     EQUAL = "equal"
     UNEQUAL = "unequal"
     LESS = "less"
@@ -67,6 +77,15 @@ class CellKind(Enum):
     RIGHT = "right"
     RIGHT_SIGNED = "right, signed"
     """w bits shifted by an unsigned amount of any width; what is shifted out is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class DesignPort:
+    """A port of the top level."""
+
+    name: str
+    output: bool
+    bits: Bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +111,16 @@ class StateRegister:
     reset: Level | None
     reset_value: Bits
     gated: bool
+
+    def part(self, part: slice) -> "StateRegister":
+        """A register of some of the bits."""
+        return replace(
+            self,
+            result=self.result[part],
+            following=self.following[part],
+            start=self.start[part],
+            reset_value=self.reset_value[part],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +175,7 @@ class PlainDesign:
     ``unused`` holds the bits of results that nothing reads.
     """
 
-    ports: list[YosysPort] = field(default_factory=list)
+    ports: list[DesignPort] = field(default_factory=list)
     names: dict[str, Bits] = field(default_factory=dict)
     cells: list[PlainCell] = field(default_factory=list)
     registers: list[StateRegister] = field(default_factory=list)

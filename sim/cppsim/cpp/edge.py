@@ -8,8 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..netlist.design import Level, Memory, MemoryRead, MemoryWrite, StateRegister
-from ..netlist.yosys import Bits
+from ..design import Bits, Level, Memory, MemoryRead, MemoryWrite, StateRegister
 from .body import Body
 from .scopes import Scope
 from .words import WORD, Words, literal
@@ -68,8 +67,9 @@ class Group(Clocked):
                 loads.append(f"{name} = {value};")
             else:
                 # Another one still loads what this one was.
-                loads.append(f"const uint64_t next_{name} = {value};")
-                stores.append(f"{name} = next_{name};")
+                following = _beside("next", name)
+                loads.append(f"const uint64_t {following} = {value};")
+                stores.append(f"{name} = {following};")
             later.update(register.following)
         loads.reverse()
         if self.enable is None:
@@ -193,7 +193,7 @@ def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Scope) -
         late = {bit for y in before[x] & left.keys() for bit in reads[y]}
         for name, bits in x.variables.items():
             if not late.isdisjoint(bits):
-                kept[name] = f"old_{name}"
+                kept[name] = _beside("old", name)
     yield from (f"const uint64_t {old} = {name};" for name, old in kept.items())
     gone: dict[str, str] = {}
     for x in order:
@@ -221,6 +221,11 @@ def resets(groups: Iterable[Group], words: Words) -> tuple[list[str], list[str]]
 def _level(words: Words, level: Level) -> str:
     text = words.text((level[0],))
     return text if level[1] else f"!{text}"
+
+
+def _beside(what: str, variable: str) -> str:
+    """A name for something of ``variable``, which may be an element of an array."""
+    return f"{what}_{variable.replace('[', '').replace(']', '')}"
 
 
 def _number(bits: Bits) -> str:

@@ -1,0 +1,1 @@
+"""Write designs as C++ and compile them. Knows Amaranth, and nothing of what is simulated."""

@@ -1,0 +1,1 @@
+"""Write a design as C++."""
