@@ -16,6 +16,7 @@ PACKAGES = (
 
 TWICE: Mapping[str, str] = {
     "Device": "the host's, and DirectML's own word for what it stands before",
+    "Engine": "the circuit's, and Amaranth's word for what runs a simulation",
     "Port": "the circuit's, which a fault belongs to; the host's is pyserial's",
 }
 """Names that two classes share, and why they may."""

@@ -1,1 +1,21 @@
-"""Write designs as C++ and compile them. Knows Amaranth, and nothing of what is simulated."""
+"""Amaranth's simulator, compiled: ``Simulator(design, engine=cppsim.Engine)``.
+
+The design becomes C++, a C++ compiler a library of it, once for its content. Knows Amaranth, and
+nothing of what is simulated.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .engine import Engine, FallbackWarning
+
+__all__ = ["Engine", "FallbackWarning"]
+
+
+def __getattr__(name: str) -> Any:
+    # Importing Amaranth takes time, which whoever uses the compiler and the cache alone need not.
+    if name in __all__:
+        from . import engine
+
+        return getattr(engine, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,232 @@
+"""Amaranth's combinational cells as plain ones: patterns and priorities are spelt out.
+
+A cell of no bits has no result, and a reduction or comparison of no bits is a constant.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from .design import Bits, CellKind, NotPlain, PlainCell
+from .private import nir
+
+__all__ = ["CellWriter", "bits_of"]
+
+_UNARY = {"~": CellKind.NOT, "-": CellKind.NEGATE}
+_BINARY = {
+    "+": CellKind.ADD,
+    "-": CellKind.SUBTRACT,
+    "*": CellKind.MULTIPLY,
+    "&": CellKind.AND,
+    "|": CellKind.OR,
+    "^": CellKind.XOR,
+    "u//": CellKind.DIVIDE,
+    "s//": CellKind.DIVIDE_SIGNED,
+    "u%": CellKind.MODULO,
+    "s%": CellKind.MODULO_SIGNED,
+}
+_REDUCTIONS = {
+    "b": CellKind.ANY,
+    "r|": CellKind.ANY,
+    "r&": CellKind.ALL,
+    "r^": CellKind.ODD,
+}
+_SHIFTS = {"<<": CellKind.LEFT, "u>>": CellKind.RIGHT, "s>>": CellKind.RIGHT_SIGNED}
+_COMPARISONS = {
+    "==": (CellKind.EQUAL, False),
+    "!=": (CellKind.UNEQUAL, False),
+    "u<": (CellKind.LESS, False),
+    "u>": (CellKind.LESS, True),
+    "u<=": (CellKind.LESS_EQUAL, False),
+    "u>=": (CellKind.LESS_EQUAL, True),
+    "s<": (CellKind.LESS_SIGNED, False),
+    "s>": (CellKind.LESS_SIGNED, True),
+    "s<=": (CellKind.LESS_EQUAL_SIGNED, False),
+    "s>=": (CellKind.LESS_EQUAL_SIGNED, True),
+}
+"""What a comparison is, and whether its operands change places."""
+_TRUE_OF_NOTHING = (CellKind.ALL, CellKind.EQUAL, CellKind.LESS_EQUAL, CellKind.LESS_EQUAL_SIGNED)
+_FIRST_FREE = 1 << 48
+"""Nets from here on are new: Amaranth's have the number of their cell above 16 bits."""
+
+
+def bits_of(value: Iterable[int]) -> Bits:
+    """Amaranth's nets as plain numbers."""
+    return tuple(map(int, value))
+
+
+class CellWriter:
+    """Plain cells, one after the other. ``same`` has nets that are but another net or constant."""
+
+    def __init__(self) -> None:
+        self.cells: list[PlainCell] = []
+        self.same: dict[int, int] = {}
+        self._next = _FIRST_FREE
+        self._known: dict[tuple[CellKind, tuple[Bits, ...]], int] = {}
+
+    def new(self, width: int) -> Bits:
+        self._next += width
+        return tuple(range(self._next - width, self._next))
+
+    def equate(self, result: Sequence[int], bits: Sequence[int]) -> None:
+        self.same |= zip(result, bits, strict=True)
+
+    def put(self, kind: CellKind, operands: tuple[Bits, ...], result: Bits) -> None:
+        if result:
+            self.cells.append(PlainCell(kind, operands, result))
+
+    def bit(self, kind: CellKind, *operands: Bits) -> int:
+        """The bit of a cell of one bit; of equal cells there is one."""
+        key = (kind, operands)
+        if key not in self._known:
+            (self._known[key],) = result = self.new(1)
+            self.put(kind, operands, result)
+        return self._known[key]
+
+    def all_of(self, *bits: int) -> int:
+        """1 where all of ``bits`` are."""
+        left = tuple(dict.fromkeys(bit for bit in bits if bit != 1))
+        if 0 in left:
+            return 0
+        if len(left) < 2:
+            return left[0] if left else 1
+        if len(left) == 2:
+            return self.bit(CellKind.AND, left[:1], left[1:])
+        return self.bit(CellKind.ALL, left)
+
+    def any_of(self, *bits: int) -> int:
+        """1 where one of ``bits`` is."""
+        left = tuple(dict.fromkeys(bit for bit in bits if bit != 0))
+        if 1 in left:
+            return 1
+        if len(left) < 2:
+            return left[0] if left else 0
+        if len(left) == 2:
+            return self.bit(CellKind.OR, left[:1], left[1:])
+        return self.bit(CellKind.ANY, left)
+
+    def not_of(self, bit: int) -> int:
+        return 1 - bit if bit < 2 else self.bit(CellKind.NOT, (bit,))
+
+    def equal(self, a: Bits, b: Bits) -> int:
+        return self.bit(CellKind.EQUAL, a, b) if a else 1
+
+    def select(self, default: Bits, choices: Sequence[tuple[int, Bits]], result: Bits) -> None:
+        """``result`` is the first of ``choices``, a condition and a value, that applies."""
+        operands = [default]
+        for condition, value in choices:
+            if condition == 1:
+                operands = [value, *operands[1:]]
+                break
+            if condition:
+                operands += [(condition,), value]
+        if len(operands) == 1:
+            self.equate(result, operands[0])
+        else:
+            self.put(CellKind.MUX, tuple(operands), result)
+
+    def take(self, number: int, cell: Any) -> None:
+        """Write cell ``number`` of a netlist. Raises ``NotPlain`` for one that is not known."""
+        match cell:
+            case nir.Operator():
+                self._operator(number, cell)
+            case nir.Part():
+                self._part(number, cell)
+            case nir.Matches():
+                self.equate(_result(number, 1), (self._matches(cell),))
+            case nir.PriorityMatch():
+                self._priority(number, cell)
+            case nir.AssignmentList():
+                self._assignments(number, cell)
+            case _:
+                raise NotPlain(f"{type(cell).__name__} is not known here")
+
+    def _operator(self, number: int, cell: Any) -> None:
+        kind, operands = cell.operator, tuple(map(bits_of, cell.inputs))
+        result = _result(number, cell.width)
+        if kind == "m":
+            self.select(operands[2], [(operands[0][0], operands[1])], result)
+        elif len(operands) == 1 and kind in _UNARY:
+            self.put(_UNARY[kind], operands, result)
+        elif kind in _BINARY:
+            self.put(_BINARY[kind], operands, result)
+        elif kind in _SHIFTS:
+            if operands[1]:
+                self.put(_SHIFTS[kind], operands, result)
+            else:
+                self.equate(result, operands[0])
+        elif kind in _REDUCTIONS:
+            self._predicate(_REDUCTIONS[kind], operands, result)
+        else:
+            plain, swapped = _COMPARISONS[kind]
+            self._predicate(plain, operands[::-1] if swapped else operands, result)
+
+    def _predicate(self, kind: CellKind, operands: tuple[Bits, ...], result: Bits) -> None:
+        """A cell that answers in one bit."""
+        if not operands[0]:
+            self.equate(result, (int(kind in _TRUE_OF_NOTHING),))
+        elif len(operands) == 1 and len(operands[0]) == 1:
+            self.equate(result, operands[0])
+        else:
+            self.put(kind, operands, result)
+
+    def _part(self, number: int, cell: Any) -> None:
+        value, offset = bits_of(cell.value), bits_of(cell.offset)
+        sign = value[-1] if cell.value_signed and value else 0
+        width = max(len(value), cell.width, 1)
+        value += (sign,) * (width - len(value))
+        if cell.stride != 1 and offset:
+            scaled = len(offset) + cell.stride.bit_length()
+            stride = tuple(cell.stride >> place & 1 for place in range(scaled))
+            product = self.new(scaled)
+            offset += (0,) * (scaled - len(offset))
+            self.put(CellKind.MULTIPLY, (offset, stride), product)
+            offset = product
+        result = _result(number, cell.width)
+        if not offset:
+            self.equate(result, value[: cell.width])
+            return
+        kind = CellKind.RIGHT_SIGNED if cell.value_signed else CellKind.RIGHT
+        self.put(kind, (value, offset), (*result, *self.new(width - cell.width)))
+
+    def _matches(self, cell: Any) -> int:
+        value = bits_of(cell.value)
+        found = []
+        for pattern in cell.patterns:
+            cared = [
+                (bit, int(x)) for bit, x in zip(value, reversed(pattern), strict=True) if x != "-"
+            ]
+            if len(cared) == 1:
+                bit, expected = cared[0]
+                found.append(bit if expected else self.not_of(bit))
+            else:
+                found.append(self.equal(tuple(x for x, _ in cared), tuple(x for _, x in cared)))
+        return self.any_of(*found)
+
+    def _priority(self, number: int, cell: Any) -> None:
+        left = int(cell.en)
+        inputs = bits_of(cell.inputs)
+        for place, (bit, out) in enumerate(zip(inputs, _result(number, len(inputs)), strict=True)):
+            self.equate((out,), (self.all_of(left, bit),))
+            if place + 1 < len(inputs):
+                left = self.all_of(left, self.not_of(bit))
+
+    def _assignments(self, number: int, cell: Any) -> None:
+        default = bits_of(cell.default)
+        result = _result(number, len(default))
+        written = [
+            (x.start, min(x.start + len(x.value), len(default)), x) for x in cell.assignments
+        ]
+        cuts = sorted({0, len(default)}.union(*((low, high) for low, high, _ in written)))
+        for low, high in pairwise(cuts):
+            # Of several assignments the last one counts.
+            choices = [
+                (int(x.cond), bits_of(x.value[low - start : high - start]))
+                for start, end, x in reversed(written)
+                if start <= low and high <= end
+            ]
+            self.select(default[low:high], choices, result[low:high])
+
+
+def _result(number: int, width: int) -> Bits:
+    return tuple(range(number << 16, (number << 16) + width))

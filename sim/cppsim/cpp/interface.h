@@ -1,0 +1,45 @@
+// What Python calls of a written simulation, in whose source this is included behind `Top`.
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+static const Top begin{};
+
+EXPORT void simulation_reset(Top *top) {
+  Told *told = top->told;
+  *top = begin;
+  top->told = told;
+  told->count = 0;
+}
+
+// Null if there is no memory for it.
+EXPORT Top *simulation_create() {
+  Top *top = static_cast<Top *>(malloc(sizeof(Top)));
+  Told *told = static_cast<Told *>(calloc(1, sizeof(Told)));
+  if (!top || !told) return nullptr;
+  top->told = told;
+  simulation_reset(top);
+  return top;
+}
+
+EXPORT void simulation_destroy(Top *top) {
+  free(top->told->words);
+  free(top->told);
+  free(top);
+}
+
+EXPORT uint64_t *simulation_words(Top *top) { return top->s; }
+
+EXPORT void *simulation_memory(Top *top, size_t number) { return top->memory(number); }
+
+// 1 if an edge of a clock that the design makes is to follow, and 2 if there is something to tell.
+EXPORT int simulation_step(Top *top) { return top->step(); }
+
+EXPORT void simulation_settle(Top *top) { top->settle(); }
+
+// What was told since the last call; good until the next step.
+EXPORT size_t simulation_told(Top *top, const uint64_t **first) {
+  const size_t count = top->told->count;
+  *first = top->told->words;
+  top->told->count = 0;
+  return count;
+}

@@ -1,0 +1,299 @@
+"""Write a lowered design as a C++ structure that is stepped from outside: state and two methods.
+
+``step`` is what happens at once: edges of clocks, with what they load. ``settle`` brings what
+follows from the state up to date for whoever looks. All state but memories is one array of words.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..design import Bits, Memory
+from ..lowering import Event, Lowered
+from ..narrow import narrow
+from ..tidy import in_order
+from .body import Body
+from .edge import Clocked, Group, Store, in_turn
+from .scopes import Scope
+from .words import WORD, Words, literal, words_of
+
+__all__ = ["SimulationSource", "WordPlace", "element_bits", "write_simulation"]
+
+_TEXT = """\
+#include "words.h"
+#include "told.h"
+
+namespace {{
+
+struct Top {{
+  uint64_t s[{size}] = {{{starts}}};
+{memories}
+  Told *told;
+
+  int step() {{
+{step}
+  }}
+
+  void settle() {{
+{settle}
+  }}
+
+  void *memory(size_t number) {{
+    void *const table[] = {{{pointers}}};
+    return table[number];
+  }}
+}};
+
+}} // namespace
+
+#include "interface.h"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WordPlace:
+    """Where ``width`` bits of a value from its bit ``low`` on are: in a word, ``shift`` bits up."""
+
+    word: int
+    shift: int
+    low: int
+    width: int
+
+
+@dataclass(slots=True)
+class SimulationSource:
+    """C++ text, and where it keeps things.
+
+    ``places`` says of tuples of bits where they are; a bit without a place is a constant. Those in
+    ``settled`` are good after ``settle`` only. Memories have the numbers that the design gives.
+    """
+
+    text: str = ""
+    places: dict[Bits, tuple[WordPlace, ...]] = field(default_factory=dict)
+    settled: set[Bits] = field(default_factory=set)
+    size: int = 0
+
+
+def write_simulation(lowered: Lowered) -> SimulationSource:
+    """The C++ of ``lowered``, which is cut into words. Raises ``NotPlain`` for a loop."""
+    narrow(lowered.design, WORD)
+    return _Simulation(lowered).source()
+
+
+def element_bits(width: int) -> int:
+    """Bits of the elements of the array of a memory of ``width`` bits; wider rows take several."""
+    return next((size for size in (8, 16, 32) if width <= size), 64)
+
+
+class _Simulation:
+    def __init__(self, lowered: Lowered) -> None:
+        self._lowered = lowered
+        self._words = Words()
+        self._starts: list[int] = []
+        self._stored: dict[int, tuple[int, int]] = {}
+        """The word and bit in which Python finds a bit of the state."""
+        self._memories: dict[int, str] = {}
+        self._arrays: list[str] = []
+        self._clocked: list[Clocked] = []
+        self._root = Scope()
+        self._incoming: list[tuple[int, int]] = []
+        """Words that clocks come in, and those in which the logic sees them until it is stepped."""
+        self._edges: list[str] = []
+        self._derived: list[tuple[int, str, str]] = []
+        self._source = SimulationSource()
+        self._declare()
+        self._steps = in_order(lowered.design)
+
+    def source(self) -> SimulationSource:
+        step = [f"    {line}" for line in self._step()]
+        settle = [f"    {line}" for line in self._settle()]
+        self._source.size = max(1, len(self._starts))
+        self._source.text = _TEXT.format(
+            size=self._source.size,
+            starts=", ".join(map(literal, self._starts)),
+            memories="\n".join(f"  {line}" for line in self._arrays),
+            step="\n".join(step),
+            settle="\n".join(settle),
+            pointers=", ".join([*self._memories.values(), "nullptr"]),
+        )
+        return self._source
+
+    # --- state --------------------------------------------------------------------------------
+
+    def _word(self, start: int) -> int:
+        self._starts.append(start)
+        return len(self._starts) - 1
+
+    def _declare(self) -> None:
+        clocks = {edge.net: edge.reset for edge in self._lowered.edges}
+        clocks |= {edge.net: False for edge in self._lowered.edges if not edge.reset}
+        for given in self._lowered.inputs:
+            for number, bits in enumerate(words_of(given.bits)):
+                self._input(bits, given.start >> WORD * number & (1 << WORD) - 1, clocks)
+        self._declare_edges()
+        groups: dict[object, Group] = {}
+        for register in self._lowered.design.registers:
+            group = groups.setdefault(
+                register.enable, Group(self._root.inner(), {}, register.enable)
+            )
+            for low in range(0, len(register.result), WORD):
+                piece = register.part(slice(low, low + WORD))
+                word = self._word(sum((bit or 0) << k for k, bit in enumerate(piece.start)))
+                self._keep(word, piece.result)
+                group.add(f"s[{word}]", piece)
+        self._clocked += groups.values()
+        for memory in self._lowered.design.memories:
+            self._declare_memory(memory)
+
+    def _keep(self, word: int, bits: Bits) -> None:
+        self._words.define(f"s[{word}]", bits)
+        self._stored |= {bit: (word, place) for place, bit in enumerate(bits)}
+
+    def _input(self, bits: Bits, start: int, clocks: Mapping[int, bool]) -> None:
+        word = self._word(start)
+        self._keep(word, bits)
+        resets = [clocks[bit] for bit in bits if bit in clocks]
+        if resets:
+            seen = self._word(start)
+            if not all(resets):
+                # At an edge everything shows what it did before it, the clock itself included.
+                self._words.define(f"s[{seen}]", bits)
+            self._incoming.append((word, seen))
+
+    def _declare_edges(self) -> None:
+        seen_in = dict(self._incoming)
+        for number, edge in enumerate(self._lowered.edges):
+            word, place = self._stored.get(edge.net, (-1, 0))
+            if word in seen_in:
+                before, after = f"s[{seen_in[word]}]", f"s[{word}]"
+                old, new = (before, after) if edge.rising else (after, before)
+                self._edges.append(f"const uint64_t e{number} = ({new} & ~{old}) >> {place} & 1;")
+                self._words.define(f"e{number}", (edge.bit,))
+            else:
+                pending, level = f"s[{self._word(0)}]", f"s[{self._word(edge.before)}]"
+                self._words.define(pending, (edge.bit,))
+                self._derived.append((number, pending, level))
+
+    def _declare_memory(self, memory: Memory) -> None:
+        name = self._memories[id(memory)] = f"m{len(self._memories)}"
+        count = -(-memory.width // WORD)
+        depth = max(1, len(memory.rows))
+        size = f"[{depth}]" + (f"[{count}]" if count > 1 else "")
+        rows = (
+            [literal(row >> WORD * k & (1 << WORD) - 1) for k in range(count)]
+            for row in memory.rows
+        )
+        texts = (words[0] if count == 1 else f"{{{', '.join(words)}}}" for words in rows)
+        content = ", ".join(texts) if any(memory.rows) else ""
+        self._arrays.append(
+            f"uint{element_bits(memory.width)}_t {name}{size} = {{{content}}}; // {memory.name}"
+        )
+        self._clocked += [
+            Store(self._root.inner(), target=memory, write=write, array=name)
+            for write in memory.writes
+            if write.enable
+        ]
+
+    # --- what happens at once -----------------------------------------------------------------
+
+    def _step(self) -> Iterator[str]:
+        yield from self._edges
+        names = [f"e{number}" for number in range(len(self._lowered.edges))]
+        derived = {number: pending for number, pending, _ in self._derived}
+        active = [derived.get(number, name) for number, name in enumerate(names)]
+        if active:
+            yield f"if ({' | '.join(active)}) {{"
+            yield from (f"  {line}" for line in self._edge())
+            yield "}"
+        yield from (f"s[{seen}] = s[{word}];" for word, seen in self._incoming)
+        yield from self._levels()
+        pending = " | ".join(pending for _, pending, _ in self._derived) or "0"
+        yield f"return int({pending}) | (told->count != 0) << 1;"
+
+    def _edge(self) -> Iterator[str]:
+        uses = [use for x in self._clocked for use in x.uses(self._root)]
+        scopes = self._event_scopes(self._lowered.events, self._root, uses)
+        dry = frozenset(x.scope for x in self._clocked if x.memory()[1])
+        body = Body(self._steps, self._words, self._memories, uses, self._root, dry)
+        yield from body.scope(self._root)
+        for number, (event, scope) in enumerate(zip(self._lowered.events, scopes, strict=True)):
+            yield from self._tell(number, event, scope, body)
+        yield from in_turn(self._clocked, body, self._words, self._root)
+
+    def _levels(self) -> Iterator[str]:
+        """Clocks that the design makes, and what it shows or checks at all times."""
+        root = Scope()
+        edges = self._lowered.edges
+        uses: list[tuple[Bits, Scope]] = [
+            ((edges[number].net,), root) for number, *_ in self._derived
+        ]
+        scopes = self._event_scopes(self._lowered.watches, root, uses)
+        if not uses:
+            return
+        body = Body(self._steps, self._words, self._memories, uses, root)
+        yield from body.scope(root)
+        for number, pending, level in self._derived:
+            now = self._text((edges[number].net,))
+            old, new = (level, now) if edges[number].rising else (now, level)
+            yield f"{pending} = {new} & ~{old} & 1;"
+            yield f"{level} = {now};"
+        first = len(self._lowered.events)
+        for number, (event, scope) in enumerate(zip(self._lowered.watches, scopes, strict=True)):
+            yield from self._tell(first + number, event, scope, body)
+
+    def _event_scopes(
+        self, events: Sequence[Event], root: Scope, uses: list[tuple[Bits, Scope]]
+    ) -> list[Scope]:
+        scopes = [root.inner() for _ in events]
+        for event, scope in zip(events, scopes, strict=True):
+            uses.append(((event.enable,), root))
+            uses += [(bits, scope) for bits in event.values]
+        return scopes
+
+    def _tell(self, number: int, event: Event, scope: Scope, body: Body) -> Iterator[str]:
+        words = [self._text(part) for bits in event.values for part in words_of(bits)]
+        yield f"if ({self._text((event.enable,))}) {{"
+        yield from (f"  {line}" for line in body.scope(scope))
+        yield f"  const uint64_t values[] = {{{', '.join([*words, '0'])}}};"
+        yield f"  told->add({number}, values, {len(words)});"
+        yield "}"
+
+    def _text(self, bits: Bits) -> str:
+        return self._words.text(bits)
+
+    # --- what follows -------------------------------------------------------------------------
+
+    def _settle(self) -> Iterator[str]:
+        root = Scope()
+        found, source = [], self._source
+        for bits in dict.fromkeys(self._lowered.signals.values()):
+            if all(bit < 2 or bit in self._stored for bit in bits):
+                source.places[bits] = tuple(self._gathered(bits))
+            else:
+                places = [
+                    WordPlace(self._word(0), 0, low, min(WORD, len(bits) - low))
+                    for low in range(0, len(bits), WORD)
+                ]
+                source.places[bits] = tuple(places)
+                source.settled.add(bits)
+                found.append((bits, places))
+        uses = [(bits, root) for bits, _ in found]
+        yield from Body(self._steps, self._words, self._memories, uses, root).scope(root)
+        for bits, places in found:
+            for place, word in zip(places, words_of(bits), strict=True):
+                yield f"s[{place.word}] = {self._text(word)};"
+
+    def _gathered(self, bits: Bits) -> Iterator[WordPlace]:
+        low = 0
+        while low < len(bits):
+            if bits[low] < 2:
+                low += 1
+                continue
+            word, shift = self._stored[bits[low]]
+            width = 1
+            while low + width < len(bits) and self._stored.get(bits[low + width]) == (
+                word,
+                shift + width,
+            ):
+                width += 1
+            yield WordPlace(word, shift, low, width)
+            low += width

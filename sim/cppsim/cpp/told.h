@@ -1,0 +1,19 @@
+// What a step has to tell: numbers of events, each with the words of its values behind it.
+
+#include <stdlib.h>
+
+struct Told {
+  uint64_t *words;
+  size_t count, room;
+
+  void add(size_t number, const uint64_t *values, size_t size) {
+    if (count + size + 1 > room) {
+      room = 2 * (count + size + 1);
+      words = static_cast<uint64_t *>(realloc(words, room * sizeof *words));
+      if (!words) abort();
+    }
+    words[count++] = number;
+    memcpy(words + count, values, size * sizeof *values);
+    count += size;
+  }
+};

@@ -1,0 +1,69 @@
+"""An engine for Amaranth's ``Simulator`` that runs the design as compiled code.
+
+Processes, testbenches, triggers and waveforms are Amaranth's own. What cannot be compiled is left
+to Amaranth's simulator whole, and a `FallbackWarning` says why.
+"""
+
+import warnings
+from typing import Any
+
+from .design import NotPlain
+from .errors import SimulationError
+from .lowering import Lowered, lower
+from .private import PySimEngine
+from .state import CompiledState
+
+__all__ = ["Engine", "FallbackWarning"]
+
+
+class FallbackWarning(UserWarning):
+    """A design is left to Amaranth's own simulator, which is slow, and why."""
+
+
+class Engine(PySimEngine):
+    """``Simulator(design, engine=cppsim.Engine)``.
+
+    Two-state and free of glitches: a signal changes once at most for one cause. Where Amaranth's
+    simulator differs from its own netlist, and thus from hardware, this does as the netlist:
+
+    - A clock that is another one by another name has its edges at the same moment, not a delta
+      cycle later; a register that takes its own clock as data gets the level before the edge.
+    - An asynchronous reset does not clock registers without reset, nor memories.
+    - Bits out of the range of an inverted or reinterpreted value are those that its shape says.
+
+    Raises what Amaranth raises of a design.
+
+    Attributes
+    ----------
+    reason : str
+        Why Amaranth's simulator runs the design; empty where compiled code does.
+    """
+
+    def __init__(self, design: Any) -> None:
+        self.reason = ""
+        try:
+            lowered = _lowered(design)
+            self._active_triggers: set[Any] = set()
+            self._state = CompiledState(lowered, self._active_triggers)
+        except SimulationError as error:
+            self.reason = str(error)
+            text = f"left to Amaranth's simulator: {self.reason}"
+            warnings.warn(FallbackWarning(text), stacklevel=3)
+            super().__init__(design)
+            return
+        self._design = design
+        self._processes: set[Any] = set()
+        self._testbenches: list[Any] = []
+        self._delta_cycles = 0
+        self._vcd_writers: list[Any] = []
+
+
+def _lowered(design: Any) -> Lowered:
+    """Raises ``NotPlain`` also for what Amaranth's netlist cannot hold and its simulator may."""
+    try:
+        return lower(design)
+    except SimulationError:
+        raise
+    except Exception as error:
+        lines = str(error).splitlines() or [type(error).__name__]
+        raise NotPlain(lines[0]) from error

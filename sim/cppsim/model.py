@@ -1,0 +1,117 @@
+"""A compiled design in memory: its words, its memories' rows, and the calls that move it on."""
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .cpp.simulation import WordPlace, element_bits, write_simulation
+from .design import Bits, Memory
+from .errors import SimulationError
+from .library import load
+from .lowering import Event, Lowered
+
+__all__ = ["CompiledModel", "Rows"]
+
+_WORD = 64
+_FORMATS: dict[int, Any] = {8: "B", 16: "H", 32: "I", 64: "Q"}
+
+
+class CompiledModel:
+    """One instance of a lowered design. Compiles it first, if the cache does not have it.
+
+    Raises ``NotPlain`` for a combinational loop, ``SimulationError`` if it cannot be compiled.
+
+    Attributes
+    ----------
+    words : memoryview
+        The state, as unsigned numbers of 64 bits.
+    """
+
+    def __init__(self, lowered: Lowered) -> None:
+        source = write_simulation(lowered)
+        self._places, self._settled = source.places, source.settled
+        self._events: list[Event] = [*lowered.events, *lowered.watches]
+        self._sizes = [[-(-len(bits) // _WORD) for bits in event.values] for event in self._events]
+        self._memories = {id(x): number for number, x in enumerate(lowered.design.memories)}
+        self._library = library = load(source.text)
+        self._handle = ctypes.c_void_p(library.simulation_create())
+        if not self._handle:
+            raise SimulationError("no memory is left for the compiled design")
+        pointer = library.simulation_words(self._handle)
+        content = (ctypes.c_uint64 * source.size).from_address(pointer)
+        self.words = memoryview(content).cast("B").cast("Q")
+        self._step, self._settle = library.simulation_step, library.simulation_settle
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self._library.simulation_destroy(self._handle)
+
+    def places(self, bits: Bits) -> tuple[Sequence[WordPlace], int, bool]:
+        """Where ``bits`` are, their constant part, and whether they need ``settle`` first."""
+        constant = sum(1 << place for place, bit in enumerate(bits) if bit == 1)
+        settled = bits in self._settled
+        return self._places[bits], 0 if settled else constant, settled
+
+    def rows(self, memory: Memory, *, signed: bool) -> "Rows":
+        """The rows of one of the design's memories."""
+        address = self._library.simulation_memory(self._handle, self._memories[id(memory)])
+        return Rows(address, memory.width, len(memory.rows), signed=signed)
+
+    def reset(self) -> None:
+        """Back to power-on."""
+        self._library.simulation_reset(self._handle)
+
+    def step(self) -> int:
+        """Let the design see its inputs. 1 if it is to be stepped once more, plus 2 if it tells."""
+        return int(self._step(self._handle))
+
+    def settle(self) -> None:
+        """Bring what follows from state and inputs up to date."""
+        self._settle(self._handle)
+
+    def told(self) -> Iterator[tuple[Event, tuple[int, ...]]]:
+        """What the design had to tell, with its values, the first thing first."""
+        first = ctypes.POINTER(ctypes.c_uint64)()
+        count = self._library.simulation_told(self._handle, ctypes.byref(first))
+        words, at = first[:count], 0
+        while at < count:
+            number = words[at]
+            at += 1
+            values = []
+            for size in self._sizes[number]:
+                values.append(sum(words[at + k] << _WORD * k for k in range(size)))
+                at += size
+            yield self._events[number], tuple(values)
+
+
+class Rows:
+    """A compiled memory as a list of numbers."""
+
+    def __init__(self, address: int, width: int, depth: int, *, signed: bool) -> None:
+        size = element_bits(width)
+        self._count = -(-width // _WORD) if width else 1
+        kind = {8: ctypes.c_uint8, 16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}
+        content = (kind[size] * (self._count * max(1, depth))).from_address(address)
+        self._elements = memoryview(content).cast("B").cast(_FORMATS[size])
+        self._width, self._depth, self._signed = width, depth, signed
+
+    def __len__(self) -> int:
+        return self._depth
+
+    def __bytes__(self) -> bytes:
+        return bytes(self._elements)
+
+    def __getitem__(self, row: int) -> int:
+        first = row * self._count
+        value = 0
+        for k in range(self._count):
+            value |= self._elements[first + k] << _WORD * k
+        if self._signed and value >> (self._width - 1) & 1:
+            value -= 1 << self._width
+        return value
+
+    def __setitem__(self, row: int, value: int) -> None:
+        value &= (1 << self._width) - 1
+        first = row * self._count
+        for k in range(self._count):
+            self._elements[first + k] = value >> _WORD * k & (1 << _WORD) - 1

@@ -1,0 +1,44 @@
+"""All of Amaranth's private parts that this package stands on: what a new version may break.
+
+Their types are those of running code, which the stubs do not follow; hence ``Any``.
+"""
+
+from typing import Any
+
+from amaranth.hdl import _ast, _ir, _mem, _nir
+from amaranth.sim import _base, _pyeval, _pyrtl, pysim  # type: ignore[attr-defined]
+
+__all__ = [
+    "BaseSignalState",
+    "MemoryInstance",
+    "PyEngineState",
+    "PyMemoryChange",
+    "PyMemoryState",
+    "PySignalState",
+    "PySimEngine",
+    "SignalDict",
+    "ast",
+    "build_netlist",
+    "nir",
+    "pin_blame",
+    "run_wakers",
+    "value_to_string",
+]
+
+ast: Any = _ast
+nir: Any = _nir
+SignalDict: Any = ast.SignalDict
+MemoryInstance: Any = _mem.MemoryInstance
+build_netlist: Any = _ir.build_netlist
+
+BaseSignalState: Any = _base.BaseSignalState
+pin_blame: Any = _pyrtl.pin_blame
+value_to_string: Any = vars(_pyeval)["value_to_string"]
+
+_pysim: Any = pysim
+PySimEngine: Any = _pysim.PySimEngine
+PyEngineState: Any = _pysim._PyEngineState
+PyMemoryChange: Any = _pysim._PyMemoryChange
+PyMemoryState: Any = _pysim._PyMemoryState
+PySignalState: Any = _pysim._PySignalState
+run_wakers: Any = _pysim._run_wakers

@@ -1,0 +1,273 @@
+"""The state of a compiled simulation, as Amaranth's simulator wants to see it."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from amaranth.hdl import MemoryData, Signal
+
+from .events import report
+from .lowering import Lowered
+from .model import CompiledModel
+from .private import (
+    BaseSignalState,
+    PyEngineState,
+    PyMemoryChange,
+    PyMemoryState,
+    PySignalState,
+    run_wakers,
+)
+
+__all__ = ["CompiledState"]
+
+
+class _SignalSlot(BaseSignalState):
+    """A signal whose value is in the model.
+
+    ``curr`` is what it shows; what it is to be after this delta cycle waits in the state's
+    ``pending``. ``seen`` is what its wakers have been told last.
+    """
+
+    def __init__(self, state: "CompiledState", signal: Signal, *, is_comb: bool) -> None:
+        self.signal = signal
+        self.is_comb = is_comb
+        self.wakers: list[Any] = []
+        self.token = PySignalState(signal, set())
+        self._state = state
+        self._words = state.model.words
+        places, self._constant, self.settled = state.model.places(state.bits_of(signal))
+        self._places = [(x.word, x.shift, (1 << x.width) - 1, x.low) for x in places]
+        self._sign = 1 << len(signal) >> 1 if signal.shape().signed else 0
+        only = self._places[0] if len(self._places) == 1 else None
+        self._only = (
+            only[0]
+            if only and only[1] == only[3] == 0 and not self._sign and not self._constant
+            else -1
+        )
+        self._mask = only[2] if only else 0
+        self._queued: int | None = None
+        self.shown: int | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        self._queued = None
+        self.seen = self.signal.init
+
+    @property
+    def curr(self) -> int:
+        if self.settled and self._state.stale:
+            self._state.settle()
+        if self._only >= 0:
+            return self._words[self._only] & self._mask
+        value = self._constant
+        for word, shift, mask, low in self._places:
+            value |= (self._words[word] >> shift & mask) << low
+        return value - 2 * self._sign if value & self._sign else value
+
+    @property
+    def next(self) -> int:
+        return self.curr if self._queued is None else self._queued
+
+    def update(self, value: int, mask: int = ~0) -> None:
+        before = self.next
+        value = (before & ~mask) | (value & mask)
+        if before != value:
+            self._queued = value
+            self._state.pending.add(self)
+
+    def add_waker(self, waker: Callable[..., bool]) -> None:
+        assert waker not in self.wakers
+        if not self.wakers and not self._state.fresh:
+            self.seen = self.curr
+        self.wakers.append(waker)
+        self._state.watched[self] = None
+
+    def wake(self, value: int) -> bool:
+        """Tell the wakers of a change to ``value``; whether there was one, and somebody to hear."""
+        before, self.seen = self.seen, value
+        if before == value or not self.wakers:
+            return False
+        run_wakers(self.wakers, before, value)
+        return True
+
+    def take(self) -> int | None:
+        """What is to be written, None if nothing changes. Wakes who waits for it."""
+        value, self._queued = self._queued, None
+        curr = self.curr
+        if value is None or value == curr:
+            return None
+        self.seen = curr
+        self.wake(value)
+        return value
+
+    def write(self, value: int) -> None:
+        for word, shift, mask, low in self._places:
+            kept = self._words[word] & ~(mask << shift)
+            self._words[word] = kept | (value >> low & mask) << shift
+
+    def commit(self) -> bool:
+        raise NotImplementedError  # the state commits its slots together
+
+
+class _MemorySlot(PyMemoryState):
+    """A memory whose rows are in the model."""
+
+    def __init__(self, state: "CompiledState", memory: MemoryData) -> None:
+        self._state = state
+        self.shown: bytes | None = None
+        super().__init__(memory, state.pending)
+
+    def reset(self) -> None:
+        self.data = self._state.rows_of(self.memory, signed=self.shape.signed)
+        self.write_queue: dict[int, int] = {}
+
+
+class CompiledState(PyEngineState):
+    """Signals and memories of the design in a model, others as in Amaranth's simulator.
+
+    Attributes
+    ----------
+    stale : bool
+        What follows from the state has yet to be settled before it is looked at.
+    fresh : bool
+        Nothing has happened since power-on.
+    """
+
+    def __init__(self, lowered: Lowered, triggers: Iterable[Any]) -> None:
+        super().__init__()
+        self._lowered = lowered
+        self._triggers = triggers
+        self._told: set[Any] = set()
+        self._watches = {id(x.cell) for x in lowered.watches}
+        self.model = CompiledModel(lowered)
+        self.watched: dict[_SignalSlot, None] = {}
+        self.stale = self.fresh = self._due = True
+
+    def reset(self) -> None:
+        super().reset()
+        self.model.reset()
+        self._told.clear()
+        self.stale = self.fresh = self._due = True
+
+    def get_signal(self, signal: Signal) -> int:
+        if signal not in self.signals and signal in self._lowered.signals:
+            self.signals[signal] = len(self.slots)
+            is_comb = signal in self._lowered.driven
+            self.slots.append(_SignalSlot(self, signal, is_comb=is_comb))
+        return super().get_signal(signal)
+
+    def get_memory(self, memory: MemoryData) -> int:
+        if memory not in self.memories and memory in self._lowered.rows:
+            self.memories[memory] = len(self.slots)
+            self.slots.append(_MemorySlot(self, memory))
+        return super().get_memory(memory)
+
+    def bits_of(self, signal: Signal) -> tuple[int, ...]:
+        """The nets of a signal of the design."""
+        return self._lowered.signals[signal]
+
+    def rows_of(self, memory: MemoryData, *, signed: bool) -> Any:
+        """The rows of a memory of the design."""
+        return self.model.rows(self._lowered.rows[memory], signed=signed)
+
+    def settle(self) -> None:
+        """Let everything show what follows; within a delta cycle, what followed before it."""
+        if not self._due or self.fresh:
+            self.stale = False
+            self.model.settle()
+
+    def commit(self, changed: set[Any] | None = None) -> bool:
+        """End a delta cycle: the design has its step, then what was set is written.
+
+        Whether nothing is left to do. Adds what ``changed`` to it, if it is given.
+        """
+        if changed is not None:
+            self._note_others(changed)
+        active = self._due and self._step()
+        if self.pending:
+            active |= self._write()
+        if changed is not None:
+            self._note(changed)
+        return not active and not self._due
+
+    def _step(self) -> bool:
+        """Whether somebody was woken."""
+        self._due = self.fresh = False
+        self.stale = True
+        answer = self.model.step()
+        if answer & 1:
+            self._due = True
+        if answer & 2 or self._told:
+            self._tell()
+        return self._wake()
+
+    def _wake(self) -> bool:
+        woken = False
+        for slot in list(self.watched):
+            if not slot.wakers:
+                del self.watched[slot]
+            elif slot.wake(slot.curr):
+                woken = True
+        return woken
+
+    def _tell(self) -> None:
+        told = set()
+        for event, values in self.model.told():
+            if id(event.cell) in self._watches:
+                key = (id(event.cell), values)
+                told.add(key)
+                if key in self._told:
+                    continue
+            report(event.cell, values)
+        self._told = told
+
+    def _write(self) -> bool:
+        """Write what is pending; whether anything has changed."""
+        pending = list(self.pending)
+        self.pending.clear()
+        taken = [(x, x.take()) for x in pending if isinstance(x, _SignalSlot)]
+        values = [(slot, value) for slot, value in taken if value is not None]
+        rows = [x for x in pending if isinstance(x, _MemorySlot)]
+        active = False
+        if (values or rows) and self.stale and self._triggers:
+            # Whoever wakes up samples what followed from the values before.
+            self.stale = False
+            self.model.settle()
+        for slot, value in values:
+            slot.write(value)
+        for row in rows:
+            active |= row.commit()
+        active |= bool(values)
+        if active:
+            self._due = self.stale = True
+            for slot in list(self.watched):
+                # Other names of what has just been written.
+                if slot.is_comb and not slot.settled:
+                    slot.wake(slot.curr)
+        for slot in pending:
+            if not isinstance(slot, _SignalSlot | _MemorySlot):
+                active |= slot.commit()
+        return active
+
+    # --- waveforms ----------------------------------------------------------------------------
+
+    def _note_others(self, changed: set[Any]) -> None:
+        """Note what is pending and not in the model."""
+        for slot in self.pending:
+            if type(slot) is PyMemoryState:
+                changed.update(PyMemoryChange(slot, address) for address in slot.write_queue)
+            elif type(slot) is PySignalState:
+                changed.add(slot)
+
+    def _note(self, changed: set[Any]) -> None:
+        """Note what has changed in the model since this was asked last."""
+        for slot in self.slots:
+            if isinstance(slot, _SignalSlot):
+                value = slot.curr
+                if slot.shown != value:
+                    slot.shown = value
+                    changed.add(slot.token)
+            elif isinstance(slot, _MemorySlot):
+                content = bytes(slot.data)
+                if slot.shown != content:
+                    changed.update(PyMemoryChange(slot, row) for row in range(len(slot.data)))
+                    slot.shown = content
