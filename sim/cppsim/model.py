@@ -25,11 +25,14 @@ class CompiledModel:
     ----------
     words : memoryview
         The state, as unsigned numbers of 64 bits.
+    inputs, quiet
+        As in `SimulationSource`.
     """
 
     def __init__(self, lowered: Lowered) -> None:
         source = write_simulation(lowered)
         self._places, self._settled = source.places, source.settled
+        self.inputs, self.quiet = source.inputs, source.quiet
         self._events: list[Event] = [*lowered.events, *lowered.watches]
         self._sizes = [[-(-len(bits) // _WORD) for bits in event.values] for event in self._events]
         self._memories = {id(x): number for number, x in enumerate(lowered.design.memories)}

@@ -44,6 +44,9 @@ class _SignalSlot(BaseSignalState):
             else -1
         )
         self._mask = only[2] if only else 0
+        self._given = all(place[0] in state.model.inputs for place in self._places)
+        quiet: tuple[int | None, int] = state.model.quiet.get(self._only, (None, -1))
+        self._quiet, self._shadow = quiet
         self._queued: int | None = None
         self.shown: int | None = None
         self.reset()
@@ -79,7 +82,8 @@ class _SignalSlot(BaseSignalState):
         if not self.wakers and not self._state.fresh:
             self.seen = self.curr
         self.wakers.append(waker)
-        self._state.watched[self] = None
+        if self.is_comb or not self._given:
+            self._state.watched[self] = None
 
     def wake(self, value: int) -> bool:
         """Tell the wakers of a change to ``value``; whether there was one, and somebody to hear."""
@@ -99,10 +103,15 @@ class _SignalSlot(BaseSignalState):
         self.wake(value)
         return value
 
-    def write(self, value: int) -> None:
+    def write(self, value: int) -> bool:
+        """Write ``value``; whether the design is to see it."""
+        if value == self._quiet:
+            self._words[self._only] = self._words[self._shadow] = value
+            return False
         for word, shift, mask, low in self._places:
             kept = self._words[word] & ~(mask << shift)
             self._words[word] = kept | (value >> low & mask) << shift
+        return True
 
     def commit(self) -> bool:
         raise NotImplementedError  # the state commits its slots together
@@ -221,32 +230,36 @@ class CompiledState(PyEngineState):
         self._told = told
 
     def _write(self) -> bool:
-        """Write what is pending; whether anything has changed."""
-        pending = list(self.pending)
+        """Write what is pending; whether anything has changed, or somebody was woken."""
+        values: list[tuple[_SignalSlot, int]] = []
+        rows: list[Any] = []
+        others: list[Any] = []
+        for slot in self.pending:
+            if type(slot) is _SignalSlot:
+                value = slot.take()
+                if value is not None:
+                    values.append((slot, value))
+            else:
+                (rows if type(slot) is _MemorySlot else others).append(slot)
         self.pending.clear()
-        taken = [(x, x.take()) for x in pending if isinstance(x, _SignalSlot)]
-        values = [(slot, value) for slot, value in taken if value is not None]
-        rows = [x for x in pending if isinstance(x, _MemorySlot)]
-        active = False
-        if (values or rows) and self.stale and self._triggers:
+        if self.stale and self._triggers and (values or rows):
             # Whoever wakes up samples what followed from the values before.
             self.stale = False
             self.model.settle()
+        active = False
         for slot, value in values:
-            slot.write(value)
-        for row in rows:
-            active |= row.commit()
-        active |= bool(values)
+            active |= slot.write(value)
+        for slot in rows:
+            active |= slot.commit()
         if active:
             self._due = self.stale = True
             for slot in list(self.watched):
                 # Other names of what has just been written.
                 if slot.is_comb and not slot.settled:
                     slot.wake(slot.curr)
-        for slot in pending:
-            if not isinstance(slot, _SignalSlot | _MemorySlot):
-                active |= slot.commit()
-        return active
+        for slot in others:
+            active |= slot.commit()
+        return active or bool(self._triggers)
 
     # --- waveforms ----------------------------------------------------------------------------
 

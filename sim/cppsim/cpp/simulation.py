@@ -65,11 +65,16 @@ class SimulationSource:
 
     ``places`` says of tuples of bits where they are; a bit without a place is a constant. Those in
     ``settled`` are good after ``settle`` only. Memories have the numbers that the design gives.
+
+    ``inputs`` are words that no step changes. ``quiet`` has those of clocks that are nothing but
+    clocks: a level to which they change unnoticed, and a second word that is then to be written.
     """
 
     text: str = ""
     places: dict[Bits, tuple[WordPlace, ...]] = field(default_factory=dict)
     settled: set[Bits] = field(default_factory=set)
+    inputs: set[int] = field(default_factory=set)
+    quiet: dict[int, tuple[int, int]] = field(default_factory=dict)
     size: int = 0
 
 
@@ -106,6 +111,7 @@ class _Simulation:
     def source(self) -> SimulationSource:
         step = [f"    {line}" for line in self._step()]
         settle = [f"    {line}" for line in self._settle()]
+        self._find_quiet_clocks()
         self._source.size = max(1, len(self._starts))
         self._source.text = _TEXT.format(
             size=self._source.size,
@@ -151,6 +157,7 @@ class _Simulation:
     def _input(self, bits: Bits, start: int, clocks: Mapping[int, bool]) -> None:
         word = self._word(start)
         self._keep(word, bits)
+        self._source.inputs.add(word)
         resets = [clocks[bit] for bit in bits if bit in clocks]
         if resets:
             seen = self._word(start)
@@ -281,6 +288,28 @@ class _Simulation:
         for bits, places in found:
             for place, word in zip(places, words_of(bits), strict=True):
                 yield f"s[{place.word}] = {self._text(word)};"
+
+    def _find_quiet_clocks(self) -> None:
+        """Clocks of one bit that no logic reads, and that act at edges of one kind alone."""
+        design, read = self._lowered.design, set[int]()
+        for cell in design.cells:
+            read.update(*cell.operands)
+        for register in design.registers:
+            read.update(register.following)
+        for memory in design.memories:
+            read.update(*(x.address for x in memory.reads))
+            for write in memory.writes:
+                read.update(write.address, write.data, write.enable)
+        for event in (*self._lowered.events, *self._lowered.watches):
+            read.update((event.enable,), *event.values)
+        read.update(*self._source.settled)
+        seen_in = dict(self._incoming)
+        for net in {edge.net for edge in self._lowered.edges} - read:
+            kinds = {edge.rising for edge in self._lowered.edges if edge.net == net}
+            word, _ = self._stored.get(net, (-1, 0))
+            alone = sum(place[0] == word for place in self._stored.values()) == 1
+            if word in seen_in and alone and len(kinds) == 1:
+                self._source.quiet[word] = (int(not kinds.pop()), seen_in[word])
 
     def _gathered(self, bits: Bits) -> Iterator[WordPlace]:
         low = 0
