@@ -11,6 +11,7 @@ import pytest
 from amaranth.hdl import (
     Assert,
     Assume,
+    Cat,
     ClockDomain,
     ClockSignal,
     Cover,
@@ -320,6 +321,24 @@ def test_what_cannot_be_compiled_is_left_to_pysim(make: Callable[[], Module], re
     with pytest.warns(cppsim.FallbackWarning, match=f"left to Amaranth's simulator: {reason}"):
         made = Simulator(make(), engine=cppsim.Engine)  # type: ignore[call-arg]  # stubs lag
     assert reason in made._engine.reason  # type: ignore[attr-defined]
+
+
+def test_bits_of_a_word_may_depend_on_others_of_it() -> None:
+    def run(engine: Any) -> list[Any]:
+        m, given, chain = Module(), Signal(8), Signal(9)
+        m.d.comb += chain.eq(Cat(1, ~(chain[:8] & given)))
+        made, seen = simulator(m, engine), []
+
+        async def work(ctx: Any) -> None:
+            for value in (0, 0xFF, 0x5A, 0x81):
+                ctx.set(given, value)
+                seen.append(ctx.get(chain))
+
+        made.add_testbench(work)
+        made.run()
+        return seen
+
+    expect_same(run)
 
 
 def test_combinational_signals_cannot_be_set() -> None:
