@@ -3,7 +3,7 @@
 Runs expressions, and sees to it that they do before anything that they read is changed.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
 from weakref import WeakSet
@@ -56,6 +56,7 @@ class Value:
         "ancestors",
         "dtype",
         "home",
+        "kept",
         "leaves",
         "node",
         "readers",
@@ -67,7 +68,7 @@ class Value:
         home: Home,
         dtype: np.dtype[Any],
         node: Expression,
-        sources: Iterable["Value"] = (),
+        sources: Sequence["Value"] = (),
         *,
         shown_only: bool = False,
     ) -> None:
@@ -80,12 +81,16 @@ class Value:
         """What is to be computed from it, at any distance, itself not being there yet."""
         self.ancestors: WeakSet[Value] = WeakSet()
         """The values that are not there yet either, and of which this is a reader."""
+        self.kept: list[Expression] = []
+        """What it is computed from, until it is."""
         self.shown_only = shown_only
         """Whether it is a view that may repeat elements, and so is not to be written to."""
         if isinstance(node, Stored):
             self.leaves.add(node.storage)
             return
         with _guard:
+            # One that another thread has computed since ``node`` was made would be forgotten again.
+            self.kept = [source.node for source in sources]
             for source in sources:
                 self.leaves |= source.leaves
                 self.ancestors |= source.ancestors
@@ -180,6 +185,7 @@ def _settle(value: Value, result: Stored) -> None:
         reader.ancestors.discard(value)
     value.ancestors.clear()
     value.readers.clear()
+    value.kept.clear()
 
 
 @contextmanager

@@ -24,9 +24,11 @@ from bitlane import (
     OutOfDeviceMemory,
     ShapeError,
 )
+from bitlane.arrays import operations
 from bitlane.arrays.base import value_of
 from bitlane.device import Device
 from bitlane.driver.driver import Driver
+from bitlane.expression.form import Expression, apply
 from bitlane.links.link import BytesLike
 from bitlane_rtl.abi import CONTROL_BASE
 from support.host.arrays import link_of, model, random, same
@@ -188,6 +190,26 @@ def test_a_thread_may_compute_a_part_of_what_another_is_looking_at(device: Devic
     assert same(whole.get(), (a ^ 1) & 3)
     computing.join(30)
     assert not computing.is_alive()
+
+
+def test_what_another_thread_computes_while_it_is_noted_stays_as_it_was(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = random(64, "u4")
+    x = device.asarray(a)
+    parts = [x ^ 1]
+
+    def interrupted(*operands: Any, **options: Any) -> Expression:
+        node = apply(*operands, **options)
+        parts[0].get()
+        return node
+
+    with monkeypatch.context() as patch:
+        patch.setattr(operations, "apply", interrupted)
+        whole = parts[0] & 3
+    parts.clear()
+    x[...] = 0
+    assert same(whole.get(), (a ^ 1) & 3)
 
 
 # --- what it does not do ------------------------------------------------------------------------
