@@ -49,7 +49,7 @@ def in_order(jobs: Iterable[Job]) -> Iterator[Command]:
         if fence:
             since.clear()
         since.append(job)
-        yield replace(first, fence=fence)
+        yield first if fence is first.fence else replace(first, fence=fence)
         yield from commands
 
 
