@@ -25,21 +25,22 @@ _COPYING: Final = (Op.COPY, Op.OR, Op.AND)
 
 def execute_steps(device: Parent, steps: Sequence[Step]) -> None:
     """Raises ``DmlError`` before the first dispatch, and what the driver raises."""
-    _check_order(steps)
-    jobs: list[Job] = []
-    copies: dict[CompiledOperator, dict[str, Buffer]] = {}
-    for step in steps:
-        if isinstance(step, Execution):
-            owned = copies.get(step.operator, step.operator.owned)
-            jobs.append(_job(device, step, owned))
-            continue
-        for operator, bindings in zip(step.operators, step.inputs, strict=True):
-            copies[operator] = _copy_owned(device, operator, bindings, jobs)
-    device.driver.run(in_order(jobs))
-    # Not before: an operator whose initialisation failed can be initialised again.
-    for operator, owned in copies.items():
-        operator.owned = owned
-        operator.initialized = True
+    with device.driver.lock:  # from the check of what is initialised until it is so
+        _check_order(steps)
+        jobs: list[Job] = []
+        copies: dict[CompiledOperator, dict[str, Buffer]] = {}
+        for step in steps:
+            if isinstance(step, Execution):
+                owned = copies.get(step.operator, step.operator.owned)
+                jobs.append(_job(device, step, owned))
+                continue
+            for operator, bindings in zip(step.operators, step.inputs, strict=True):
+                copies[operator] = _copy_owned(device, operator, bindings, jobs)
+        device.driver.run(in_order(jobs))
+        # Not before: an operator whose initialisation failed can be initialised again.
+        for operator, owned in copies.items():
+            operator.owned = owned
+            operator.initialized = True
 
 
 def _check_order(steps: Sequence[Step]) -> None:

@@ -1,8 +1,14 @@
 """Operators are created, compiled, initialised once and then executed; in no other order."""
 
+from collections.abc import Iterable
+from threading import Thread
+
 import numpy as np
+import pytest
 
 from bitlane.dml import BufferTensorDesc, DataType, ExecutionFlags, TensorFlags
+from bitlane.driver.commands import Command
+from bitlane.errors import DmlError
 from support.host.dml_bench import NOT, U8, XOR, Bench
 
 
@@ -36,6 +42,34 @@ def test_two_initializers_of_one_operator_are_found() -> None:
         "exactly once",
     )
     assert not bench.operator.initialized
+
+
+def test_two_threads_do_not_initialize_an_operator_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(NOT(U8, U8), initialize=False)
+    bench.record_initialization(bench.operator)
+    refused: list[DmlError] = []
+
+    def execute_too() -> None:
+        try:
+            bench.device.execute(bench.commands)
+        except DmlError as error:
+            refused.append(error)
+
+    other = Thread(target=execute_too)
+    run = bench.driver.run
+
+    def run_while_another_comes(commands: Iterable[Command]) -> object:
+        monkeypatch.setattr(bench.driver, "run", run)
+        other.start()
+        other.join(0.2)
+        return run(commands)
+
+    monkeypatch.setattr(bench.driver, "run", run_while_another_comes)
+    bench.device.execute(bench.commands)
+    other.join(30)
+    assert [error.expected for error in refused] == [
+        "a compiled operator that is initialized exactly once"
+    ]
 
 
 def test_a_table_serves_its_dispatchable_alone() -> None:
