@@ -113,9 +113,6 @@ class _SignalSlot(BaseSignalState):
             self._words[word] = kept | (value >> low & mask) << shift
         return True
 
-    def commit(self) -> bool:
-        raise NotImplementedError  # the state commits its slots together
-
 
 class _MemorySlot(PyMemoryState):
     """A memory whose rows are in the model."""

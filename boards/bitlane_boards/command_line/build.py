@@ -59,7 +59,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.all == (arguments.board is not None):
         raise BitlaneError("build: expected either the name of a board or --all")
     chosen = list(boards().values()) if arguments.all else [boards()[arguments.board]]
-    reports: list["BuildReport"] = []  # noqa: UP037 imported for types alone
+    reports: list[BuildReport] = []
     failures: list[str] = []
     for board in chosen:
         folder = _folder(arguments.output, board, arguments.all)

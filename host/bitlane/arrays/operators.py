@@ -57,7 +57,6 @@ class Operators(Base):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         return apply_ufunc(ufunc, method, inputs, options)
 
-    __hash__ = None  # type: ignore[assignment]  # elements change
     __eq__ = _refused("==")
     __ne__ = _refused("!=")
     __lt__ = _refused("<")
