@@ -64,7 +64,7 @@ class ReadSide(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        axi, control, addresses = self.axi, self.control, self._addresses
+        axi, control = self.axi, self.control
         m.submodules.stall_ar = stall_ar = Stall(self._channel)
         m.submodules.stall_r = stall_r = Stall(self._channel + 1)
         for stall, chance in ((stall_ar, control.stall_ar), (stall_r, control.stall_r)):
@@ -78,19 +78,26 @@ class ReadSide(wiring.Component):
         m.d.sync += now.eq(now + 1)
         # Modulo 2**32: a burst may wait 2**31 cycles before it seems to be early again.
         waited = Signal(_CLOCK_BITS)
-        burst = data.StructLayout({"word": addresses.index_bits, "left": 8, "due": _CLOCK_BITS})
+        burst = data.StructLayout(
+            {"word": self._addresses.index_bits, "left": 8, "due": _CLOCK_BITS}
+        )
         m.submodules.bursts = bursts = Passage(burst, _BURSTS)
         accept = Signal()
         m.d.comb += [
             accept.eq(~stall_ar.stall & (control.hang_read != Hang.NO_ACCEPT)),
             axi.arready.eq(bursts.i.ready & accept),
             bursts.i.valid.eq(axi.arvalid & accept),
-            bursts.i.payload.word.eq(addresses.index(axi.araddr)),
+            bursts.i.payload.word.eq(self._addresses.index(axi.araddr)),
             bursts.i.payload.left.eq(axi.arlen),
             bursts.i.payload.due.eq(now + control.latency),
         ]
+        m.d.comb += waited.eq(now - bursts.o.payload.due)
+        self._read(m, bursts, waited, stall_r.stall)
+        return m
 
-        # The beat whose turn it is: of the burst under way, else the first of the next one.
+    def _read(self, m: Module, bursts: Passage, waited: Signal, stall_r: Signal) -> None:
+        """The beat whose turn it is: of the burst under way, else the first of the next one."""
+        axi, control, addresses = self.axi, self.control, self._addresses
         active = Signal()
         next_word = Signal(addresses.index_bits)
         next_left = Signal(8)
@@ -100,11 +107,10 @@ class ReadSide(wiring.Component):
         issue = Signal()
         head = bursts.o.payload
         m.d.comb += [
-            waited.eq(now - head.due),
             begin.eq(bursts.o.valid & ~waited[-1] & (control.hang_read != Hang.NO_ANSWER)),
             word.eq(Mux(active, next_word, head.word)),
             left.eq(Mux(active, next_left, head.left)),
-            issue.eq((active | begin) & (~axi.rvalid | axi.rready) & ~stall_r.stall),
+            issue.eq((active | begin) & (~axi.rvalid | axi.rready) & ~stall_r),
             bursts.o.ready.eq(issue & ~active),
             self.enable.eq(issue & addresses.inside(word)),
             self.address.eq(word),
@@ -128,4 +134,3 @@ class ReadSide(wiring.Component):
                 m.d.sync += axi.rresp.eq(control.error_response)
             with m.If(~addresses.inside(word)):
                 m.d.sync += axi.rresp.eq(Response.DECERR)
-        return m

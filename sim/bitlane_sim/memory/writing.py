@@ -18,6 +18,7 @@ from .stall import Stall
 __all__ = ["WriteSide"]
 
 _CLOCK_BITS = 32
+_ANSWER = data.StructLayout({"response": 2, "due": _CLOCK_BITS})
 _BURSTS = 256
 _BEATS = 512
 
@@ -68,7 +69,18 @@ class WriteSide(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        axi, control, addresses = self.axi, self.control, self._addresses
+        stall_aw, stall_w, stall_b = self._stalls(m)
+        bursts, beats = self._accept(m, stall_aw, stall_w)
+        now = Signal(_CLOCK_BITS)
+        m.d.sync += now.eq(now + 1)
+        m.submodules.answers = answers = SyncFIFO(width=_ANSWER.size, depth=_BURSTS)
+        self._write(m, bursts, beats, answers, now)
+        self._answer(m, answers, now, stall_b)
+        return m
+
+    def _stalls(self, m: Module) -> list[Signal]:
+        """Whether AW, W and B rest in this cycle."""
+        control = self.control
         stalls = [Stall(self._channel + number) for number in range(3)]
         chances = (control.stall_aw, control.stall_w, control.stall_b)
         for name, stall, chance in zip(("aw", "w", "b"), stalls, chances, strict=True):
@@ -78,8 +90,11 @@ class WriteSide(wiring.Component):
                 stall.seed.eq(control.seed),
                 stall.load.eq(control.seed_load),
             ]
-        stall_aw, stall_w, stall_b = (stall.stall for stall in stalls)
+        return [stall.stall for stall in stalls]
 
+    def _accept(self, m: Module, stall_aw: Signal, stall_w: Signal) -> tuple[Passage, Passage]:
+        """Addresses and beats as they come, each in its own order."""
+        axi, control, addresses = self.axi, self.control, self._addresses
         burst = data.StructLayout({"word": addresses.index_bits, "left": 8})
         beat = data.StructLayout({"data": addresses.data_width, "mask": addresses.data_width // 8})
         m.submodules.bursts = bursts = Passage(burst, _BURSTS)
@@ -98,15 +113,14 @@ class WriteSide(wiring.Component):
             beats.i.payload.data.eq(axi.wdata),
             beats.i.payload.mask.eq(axi.wstrb),
         ]
+        return bursts, beats
 
-        now = Signal(_CLOCK_BITS)
-        m.d.sync += now.eq(now + 1)
-        answer = data.StructLayout({"response": 2, "due": _CLOCK_BITS})
-        m.submodules.answers = answers = SyncFIFO(width=answer.size, depth=_BURSTS)
-        push = data.View(answer, answers.w_data)
-        oldest = data.View(answer, answers.r_data)
-
-        # A beat meets its address: of the burst under way, else of the next one.
+    def _write(
+        self, m: Module, bursts: Passage, beats: Passage, answers: SyncFIFO, now: Signal
+    ) -> None:
+        """A beat meets its address: of the burst under way, else of the next one."""
+        control, addresses = self.control, self._addresses
+        push = data.View(_ANSWER, answers.w_data)
         active = Signal()
         next_word = Signal(addresses.index_bits)
         next_left = Signal(8)
@@ -147,6 +161,10 @@ class WriteSide(wiring.Component):
                 worst.eq(response),
             ]
 
+    def _answer(self, m: Module, answers: SyncFIFO, now: Signal, stall_b: Signal) -> None:
+        """Answers in order, each when it is due."""
+        axi, control = self.axi, self.control
+        oldest = data.View(_ANSWER, answers.r_data)
         # Modulo 2**32: an answer may wait 2**31 cycles before it seems to be early again.
         early = Signal(_CLOCK_BITS)
         # An answer that has been offered stays, whatever the stalls say.
@@ -160,4 +178,3 @@ class WriteSide(wiring.Component):
             answers.r_en.eq(axi.bvalid & axi.bready),
         ]
         m.d.sync += offered.eq(axi.bvalid & ~axi.bready)
-        return m
