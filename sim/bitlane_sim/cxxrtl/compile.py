@@ -126,14 +126,8 @@ def build(
         work = folder / "work"
         work.mkdir()
         writer, slow = _write(work, circuit, storage, circuit.netlist + cells, waveform)
-        includes = (
-            work,
-            cxxrtl_headers(),
-            Path(str(files(_PACKAGE))) / "cxxrtl",
-            Path(str(files("cppsim"))) / "cpp",
-        )
-        paths = ["-o", str(folder / _LIBRARY), str(work / "library.cc")]
-        compiler.run([*flags, *(f"-I{path}" for path in includes), *paths])
+        includes = [f"-I{path}" for path in (work, *_headers())]
+        compiler.run([*flags, *includes, "-o", str(folder / _LIBRARY), str(work / "library.cc")])
         seconds = round(time.monotonic() - started, 3)
         about = {"seconds": seconds, "writer": writer, "feedback": slow}
         (folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
@@ -142,17 +136,17 @@ def build(
 
     folder = cached(_KIND, key, fill)
     about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-    library = Library(
-        path=folder / _LIBRARY,
-        compiler=compiler.name,
-        seconds=about["seconds"],
-        fresh=fresh,
-        writer=about["writer"],
-        feedback=tuple(about["feedback"]),
-    )
+    about["feedback"] = tuple(about["feedback"])
+    library = Library(folder / _LIBRARY, compiler.name, fresh=fresh, **about)
     if library.feedback:
         warnings.warn(FeedbackWarning(library.feedback), stacklevel=3)
     return library
+
+
+def _headers() -> tuple[Path, ...]:
+    """The folders of headers that the library includes."""
+    packages = Path(str(files(_PACKAGE))) / "cxxrtl", Path(str(files("cppsim"))) / "cpp"
+    return cxxrtl_headers(), *packages
 
 
 def _key(*parts: str) -> str:
