@@ -1,6 +1,7 @@
 """Things of the wrong Python type: an error of bitlane's in one line, and nothing is executed."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -138,11 +139,12 @@ def test_contents_of_buffers() -> None:
     refuse(lambda: buffer.write(NOTHING), r"Buffer\.Data is None; expected an array of numbers")
     refuse(lambda: buffer.write([None]), r"Buffer\.Data is of type list")
     refuse(lambda: buffer.read(dtype="zz"), r"Buffer\.DataType is 'zz'; expected a NumPy type")
+    wrong: Any
     for wrong in (1.5, "4"):
         offset, size = rf"Buffer\.Offset is {wrong!r}", rf"Buffer\.SizeInBytes is {wrong!r}"
-        refuse(lambda wrong=wrong: buffer.write([1], wrong), offset)  # type: ignore[misc]
-        refuse(lambda wrong=wrong: buffer.read(offset=wrong), offset)  # type: ignore[misc]
-        refuse(lambda wrong=wrong: buffer.read(wrong), size)  # type: ignore[misc]
+        refuse(partial(buffer.write, [1], wrong), offset)
+        refuse(partial(buffer.read, offset=wrong), offset)
+        refuse(partial(buffer.read, wrong), size)
     refuse(lambda: bench.device.create_buffer("9"), r"Buffer\.SizeInBytes is '9'")  # type: ignore[arg-type]
     assert bench.model.calls == []
 
