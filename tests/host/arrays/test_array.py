@@ -3,7 +3,6 @@
 import copy
 import gc
 import pickle
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -12,14 +11,6 @@ from bitlane import CopyError, DataTypeError, ShapeError
 from bitlane.device import Device
 from bitlane_rtl.abi import CONTROL_BASE
 from support.host.arrays import link_of, model, random, same, uploads
-
-
-@pytest.fixture
-def device() -> Iterator[Device]:
-    device = model()
-    yield device
-    gc.collect()
-    assert device.driver.allocator.pieces == 0
 
 
 def downloads(device: Device) -> int:

@@ -1,6 +1,5 @@
 """Arrays refuse what they must by name: nothing has been executed then, and the device goes on."""
 
-import gc
 from collections.abc import Callable, Iterator
 from threading import Event, Thread
 from typing import Any
@@ -33,14 +32,6 @@ from bitlane.links.link import BytesLike
 from bitlane_rtl.abi import CONTROL_BASE
 from support.host.arrays import link_of, model, random, same
 from support.models.device import ModelLink
-
-
-@pytest.fixture
-def device() -> Iterator[Device]:
-    device = model()
-    yield device
-    gc.collect()
-    assert device.driver.allocator.pieces == 0
 
 
 def test_out_of_memory_with_pending_arrays(device: Device) -> None:

@@ -1,0 +1,18 @@
+"""The device of these tests, where a file has none of its own."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from bitlane.device import Device
+from support.host.arrays import model
+
+
+@pytest.fixture
+def device() -> Iterator[Device]:
+    """A modelled one, in which no memory may be left taken."""
+    device = model()
+    yield device
+    gc.collect()
+    assert device.driver.allocator.pieces == 0
