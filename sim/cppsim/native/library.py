@@ -1,0 +1,44 @@
+"""The library of all native files, compiled together, once for their content."""
+
+import ctypes
+import hashlib
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from ..cache import cached
+from ..toolchain import find_compiler
+
+__all__ = ["ModelHandle", "native"]
+
+_KIND = "native"
+_LIBRARY = "native.so"
+_FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-w")
+_FOLDER = Path(str(files("cppsim") / "native"))
+
+
+class ModelHandle(ctypes.Structure):
+    """``Model`` of model.h."""
+
+    _fields_ = (
+        ("top", ctypes.c_void_p),
+        ("words", ctypes.c_void_p),
+        ("step", ctypes.c_void_p),
+        ("settle", ctypes.c_void_p),
+    )
+
+
+@cache
+def native() -> ctypes.CDLL:
+    """The library. Raises ``SimulationError`` if it cannot be compiled."""
+    compiler = find_compiler()
+    parts = [*compiler.command, compiler.version, *_FLAGS]
+    sources = sorted(_FOLDER.glob("*.cc"))
+    for path in (*sorted(_FOLDER.glob("*.h")), *sources):
+        parts += [path.name, path.read_text(encoding="utf-8")]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+    def fill(folder: Path) -> None:
+        compiler.run([*_FLAGS, "-o", str(folder / _LIBRARY), *map(str, sources)])
+
+    return ctypes.CDLL(str(cached(_KIND, key, fill) / _LIBRARY))

@@ -1,0 +1,13 @@
+// A model as the native code sees it: its words, and the functions that interface.h exports.
+
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct Model {
+  void *top;
+  uint64_t *words;
+  int (*step)(void *top);    // 1: to be stepped once more; plus 2: there is something to tell
+  void (*settle)(void *top); // what follows from state and inputs shows in `words`
+};
