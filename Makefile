@@ -79,8 +79,8 @@ drawing: ## Draw docs/data_path.svg from docs/data_path.dot (needs Graphviz' dot
 	@mv docs/data_path.svg.new docs/data_path.svg
 	@echo "wrote docs/data_path.svg"
 
-wheel: $(TEST_READY) ## Build the wheel into dist/
-	@$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+wheel: $(TEST_READY) ## Build the wheels of bitlane and cppsim into dist/
+	@$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir dist ./sim .
 	@ls dist/*.whl
 
 pins: ## Renew the pins in requirements/ (needs uv)
@@ -105,7 +105,7 @@ $(VENV)/.made-in:
 	@sh requirements/environment.sh "$(VENV)"
 	@echo "$(CURDIR)" > $@
 
-$(DEMO_READY): $(VENV)/.made-in pyproject.toml requirements/demo.txt requirements/compiler.txt
+$(DEMO_READY): $(VENV)/.made-in pyproject.toml sim/pyproject.toml requirements/demo.txt requirements/compiler.txt
 	@echo "== Installing what the demo needs into $(VENV), pinned and hash-checked"
 	@$(INSTALL) -r requirements/demo.txt
 	@if cxx=$$(command -v g++ || command -v clang++ || command -v c++); then \
@@ -114,8 +114,8 @@ $(DEMO_READY): $(VENV)/.made-in pyproject.toml requirements/demo.txt requirement
 	  echo "== No C++ compiler found: installing one, ziglang, into $(VENV)"; \
 	  $(INSTALL) -r requirements/compiler.txt; \
 	fi
-	@echo "== Installing bitlane itself from this folder, editable"
-	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@echo "== Installing bitlane itself and cppsim from this folder, editable"
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable ./sim --editable .
 	@touch $@
 
 $(TEST_READY): $(DEMO_READY) requirements/dev.txt

@@ -11,7 +11,7 @@ pin() {
     file=requirements/$1.txt
     shift
     uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
-        --no-emit-index-url --no-emit-find-links --no-header "$@" pyproject.toml \
+        --no-emit-index-url --no-emit-find-links --no-emit-package cppsim --no-header "$@" pyproject.toml \
         --output-file "$file.new" >/dev/null
     { echo "# Written by make pins: what bitlane is tested with."; cat "$file.new"; } >"$file"
     rm "$file.new"

@@ -9,21 +9,19 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Mapping
+from email.message import Message
 from email.parser import Parser
 from pathlib import Path
 
 import pytest
 
 import bitlane
+import cppsim
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = (
-    "rtl/bitlane_rtl",
-    "sim/cppsim",
-    "sim/bitlane_sim",
-    "host/bitlane",
-    "boards/bitlane_boards",
-)
+OWN = ("rtl/bitlane_rtl", "sim/bitlane_sim", "host/bitlane", "boards/bitlane_boards")
+ALONE = "sim/cppsim"
+PACKAGES = (*OWN, ALONE)
 REQUIREMENTS = sorted((ROOT / "requirements").glob("*.txt"))
 
 
@@ -42,18 +40,34 @@ def run(
     )
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    folder = tmp_path_factory.mktemp("wheel")
-    built = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
-    assert built.returncode == 0, built.stderr
+def built(project: Path, folder: Path) -> zipfile.ZipFile:
+    ran = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=project)
+    assert ran.returncode == 0, ran.stderr
     [path] = folder.glob("*.whl")
     return zipfile.ZipFile(path)
 
 
-def test_the_wheel_holds_the_packages_whole(wheel: zipfile.ZipFile) -> None:
-    names = set(wheel.namelist())
+def metadata(wheel: zipfile.ZipFile) -> Message:
+    [name] = (name for name in wheel.namelist() if name.endswith("/METADATA"))
+    return Parser().parsestr(wheel.read(name).decode())
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    return built(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def wheel_alone(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """That of cppsim, a project of its own."""
+    return built((ROOT / ALONE).parent, tmp_path_factory.mktemp("wheel_alone"))
+
+
+def test_the_wheels_hold_the_packages_whole(
+    wheel: zipfile.ZipFile, wheel_alone: zipfile.ZipFile
+) -> None:
     for package in PACKAGES:
+        names = set((wheel_alone if package == ALONE else wheel).namelist())
         folder = ROOT / package
         files = {
             f"{folder.name}/{path.relative_to(folder).as_posix()}"
@@ -74,19 +88,37 @@ def test_the_wheel_holds_the_examples_of_the_demo(wheel: zipfile.ZipFile) -> Non
     assert len(held) > 5
 
 
-def test_the_wheel_holds_nothing_else(wheel: zipfile.ZipFile) -> None:
-    tops = {name.partition("/")[0] for name in wheel.namelist()}
-    info = f"bitlane-{bitlane.__version__}.dist-info"
-    assert tops == {info, *(Path(package).name for package in PACKAGES)}
-    assert f"{info}/licenses/LICENSE" in wheel.namelist()
+def test_the_wheels_hold_nothing_else(
+    wheel: zipfile.ZipFile, wheel_alone: zipfile.ZipFile
+) -> None:
+    versions = {"bitlane": bitlane.__version__, "cppsim": cppsim.__version__}
+    for name, each, packages in (("bitlane", wheel, OWN), ("cppsim", wheel_alone, [ALONE])):
+        tops = {path.partition("/")[0] for path in each.namelist()}
+        info = f"{name}-{versions[name]}.dist-info"
+        assert tops == {info, *(Path(package).name for package in packages)}
+        licence = each.read(f"{info}/licenses/LICENSE")
+        assert licence == (ROOT / "LICENSE").read_bytes()
 
 
 def test_numpy_is_the_only_dependency_without_an_extra(wheel: zipfile.ZipFile) -> None:
-    [name] = (name for name in wheel.namelist() if name.endswith("/METADATA"))
-    metadata = Parser().parsestr(wheel.read(name).decode())
-    needed = [x for x in metadata.get_all("Requires-Dist", []) if "extra ==" not in x]
-    assert [re.match(r"[\w-]+", x)[0] for x in needed] == ["numpy"]  # type: ignore[index]
-    assert metadata["Version"] == bitlane.__version__
+    assert needed(wheel) == ["numpy"]
+    assert metadata(wheel)["Version"] == bitlane.__version__
+
+
+def needed(wheel: zipfile.ZipFile) -> list[str]:
+    """What comes with a package that is asked for without extras."""
+    listed = metadata(wheel).get_all("Requires-Dist", [])
+    names = [re.match(r"[\w-]+", x) for x in listed if "extra ==" not in x]
+    return [name[0] for name in names if name]
+
+
+def test_cppsim_is_installed_with_amaranth_alone(
+    wheel: zipfile.ZipFile, wheel_alone: zipfile.ZipFile
+) -> None:
+    assert needed(wheel_alone) == ["amaranth"]
+    asked = [x for x in metadata(wheel).get_all("Requires-Dist", []) if x.startswith("cppsim")]
+    assert "cppsim<0.2,>=0.1; extra == 'sim'" in asked
+    assert cppsim.__version__.startswith("0.1.")
 
 
 def test_the_host_runs_on_numpy_alone() -> None:
@@ -162,13 +194,14 @@ def test_an_import_the_wrong_way_is_caught(
     assert broken
 
 
-def test_every_dependency_has_its_reason_beside_it() -> None:
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+@pytest.mark.parametrize("folder", ["", "sim"])
+def test_every_dependency_has_its_reason_beside_it(folder: str) -> None:
+    text = (ROOT / folder / "pyproject.toml").read_text(encoding="utf-8")
     project = tomllib.loads(text)
     groups = [
         project["project"]["dependencies"],
         *project["project"]["optional-dependencies"].values(),
-        *project["dependency-groups"].values(),
+        *project.get("dependency-groups", {}).values(),
     ]
     for requirement in (x for group in groups for x in group if isinstance(x, str)):
         assert re.search(rf'"{re.escape(requirement)}",  # \w', text), requirement

@@ -6,10 +6,12 @@ nothing of what is simulated.
 
 from typing import TYPE_CHECKING, Any
 
+from .version import __version__
+
 if TYPE_CHECKING:
     from .engine import Engine, FallbackWarning
 
-__all__ = ["Engine", "FallbackWarning"]
+__all__ = ["Engine", "FallbackWarning", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
