@@ -88,9 +88,7 @@ def test_the_wheel_holds_the_examples_of_the_demo(wheel: zipfile.ZipFile) -> Non
     assert len(held) > 5
 
 
-def test_the_wheels_hold_nothing_else(
-    wheel: zipfile.ZipFile, wheel_alone: zipfile.ZipFile
-) -> None:
+def test_the_wheels_hold_nothing_else(wheel: zipfile.ZipFile, wheel_alone: zipfile.ZipFile) -> None:
     versions = {"bitlane": bitlane.__version__, "cppsim": cppsim.__version__}
     for name, each, packages in (("bitlane", wheel, OWN), ("cppsim", wheel_alone, [ALONE])):
         tops = {path.partition("/")[0] for path in each.namelist()}
