@@ -34,7 +34,8 @@ def native() -> ctypes.CDLL:
     compiler = find_compiler()
     parts = [*compiler.command, compiler.version, *_FLAGS]
     sources = sorted(_FOLDER.glob("*.cc"))
-    for path in (*sorted(_FOLDER.glob("*.h")), *sources):
+    headers = sorted([*_FOLDER.glob("*.h"), *(_FOLDER.parent / "cpp").glob("*.h")])
+    for path in (*headers, *sources):
         parts += [path.name, path.read_text(encoding="utf-8")]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 

@@ -1,0 +1,123 @@
+"""Programs of probe.h: lists of instructions, and how they are called."""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from enum import IntEnum, auto
+from functools import cache, partial
+from itertools import starmap
+from typing import Any, NamedTuple
+
+from .library import native
+
+__all__ = ["Code", "Instruction", "Program"]
+
+
+class Code(IntEnum):
+    """What an instruction does: ``Code`` of probe.h."""
+
+    CONSTANT = 0
+    FETCH = auto()
+    PICK = auto()
+    SPREAD = auto()
+    ROW_8 = auto()
+    ROW_16 = auto()
+    ROW_32 = auto()
+    ROW_64 = auto()
+    AND = auto()
+    OR = auto()
+    XOR = auto()
+    NOT = auto()
+    SELECT = auto()
+    ADD = auto()
+    SUBTRACT = auto()
+    MULTIPLY = auto()
+    NEGATE = auto()
+    DIVIDE = auto()
+    DIVIDE_SIGNED = auto()
+    MODULO = auto()
+    MODULO_SIGNED = auto()
+    EQUAL = auto()
+    UNEQUAL = auto()
+    LESS = auto()
+    LESS_EQUAL = auto()
+    LESS_SIGNED = auto()
+    LESS_EQUAL_SIGNED = auto()
+    ODD = auto()
+    LEFT = auto()
+    RIGHT = auto()
+    RIGHT_SIGNED = auto()
+
+
+class Instruction(NamedTuple):
+    """``Instruction`` of probe.h."""
+
+    code: Code
+    a: int = 0
+    b: int = 0
+    c: int = 0
+    low: int = 0
+    """``from`` of probe.h."""
+    to: int = 0
+    mask: int = (1 << 64) - 1
+
+
+class _Instruction(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("code", "a", "b", "c", "low", "to")),
+        ("mask", ctypes.c_uint64),
+    )
+
+
+class _Program(ctypes.Structure):
+    # Pointers of these types keep alive what they point to.
+    _fields_ = (
+        ("instructions", ctypes.POINTER(_Instruction)),
+        ("values", ctypes.POINTER(ctypes.c_uint64)),
+        ("count", ctypes.c_size_t),
+    )
+
+
+class Program:
+    """A program in memory.
+
+    Attributes
+    ----------
+    address : int
+        Of its ``Program``, for native code, while this lives.
+    words : frozenset of int
+        The words that it reads.
+    signed : bool
+        Its value is to be taken as a signed one.
+    """
+
+    def __init__(self, instructions: Sequence[Instruction], *, signed: bool = False) -> None:
+        count = len(instructions)
+        listed = (_Instruction * count)(*starmap(_Instruction, instructions))
+        self._content = _Program(listed, (ctypes.c_uint64 * count)(), count)
+        self.address = ctypes.addressof(self._content)
+        self.words = frozenset(x.a for x in instructions if x.code is Code.FETCH)
+        self.signed = signed
+
+    def __len__(self) -> int:
+        return int(self._content.count)
+
+    def on(self, words: int) -> Callable[[], int]:
+        """What gives the program's value of the words at this address, while they live."""
+        call = partial(_function(signed=self.signed), self.address, words)
+        vars(call)["program"] = self  # which is to live as long
+        return call
+
+
+@cache
+def _library() -> Any:
+    # Programs are so short that giving up the interpreter's lock would take longer.
+    return ctypes.PyDLL(native()._name)
+
+
+@cache
+def _function(*, signed: bool) -> Any:
+    # A name asked for as an item is a function of its own each time.
+    function = _library()["probe_value"]
+    function.restype = ctypes.c_int64 if signed else ctypes.c_uint64
+    function.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
+    return function
