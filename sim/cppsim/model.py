@@ -25,7 +25,9 @@ class CompiledModel:
     ----------
     words : memoryview
         The state, as unsigned numbers of 64 bits.
-    inputs, quiet
+    address : int
+        Where the words are.
+    inputs, quiet, stored, steps
         As in `SimulationSource`.
     """
 
@@ -33,6 +35,7 @@ class CompiledModel:
         source = write_simulation(lowered)
         self._places, self._settled = source.places, source.settled
         self.inputs, self.quiet = source.inputs, source.quiet
+        self.stored, self.steps = source.stored, source.steps
         self._events: list[Event] = [*lowered.events, *lowered.watches]
         self._sizes = [[-(-len(bits) // _WORD) for bits in event.values] for event in self._events]
         self._memories = {id(x): number for number, x in enumerate(lowered.design.memories)}
@@ -40,8 +43,8 @@ class CompiledModel:
         self._handle = ctypes.c_void_p(library.simulation_create())
         if not self._handle:
             raise SimulationError("no memory is left for the compiled design")
-        pointer = library.simulation_words(self._handle)
-        content = (ctypes.c_uint64 * source.size).from_address(pointer)
+        self.address = library.simulation_words(self._handle)
+        content = (ctypes.c_uint64 * source.size).from_address(self.address)
         self.words = memoryview(content).cast("B").cast("Q")
         self._step, self._settle = library.simulation_step, library.simulation_settle
 
@@ -57,8 +60,13 @@ class CompiledModel:
 
     def rows(self, memory: Memory, *, signed: bool) -> "Rows":
         """The rows of one of the design's memories."""
-        address = self._library.simulation_memory(self._handle, self._memories[id(memory)])
+        address = self.address_of(memory)
         return Rows(address, memory.width, len(memory.rows), signed=signed)
+
+    def address_of(self, memory: Memory) -> int:
+        """Where the rows of one of the design's memories are."""
+        number = self._memories[id(memory)]
+        return int(self._library.simulation_memory(self._handle, number))
 
     def reset(self) -> None:
         """Back to power-on."""

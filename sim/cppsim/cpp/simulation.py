@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ..design import Bits, Memory, NotPlain
 from ..lowering import Event, Lowered
 from ..narrow import narrow
-from ..tidy import in_order
+from ..tidy import Statement, in_order
 from .body import Body
 from .edge import Clocked, Group, Store, in_turn
 from .scopes import Scope
@@ -66,13 +66,17 @@ class SimulationSource:
     ``places`` says of tuples of bits where they are; a bit without a place is a constant. Those in
     ``settled`` are good after ``settle`` only. Memories have the numbers that the design gives.
 
-    ``inputs`` are words that no step changes. ``quiet`` has those of clocks that are nothing but
-    clocks: a level to which they change unnoticed, and a second word that is then to be written.
+    ``stored`` has the word of each bit of the state and its place there, ``steps`` in order what
+    follows from it. ``inputs`` are words that no step changes. ``quiet`` has those of clocks that
+    are nothing but clocks: a level to which they change unnoticed, and a second word that is then
+    to be written.
     """
 
     text: str = ""
     places: dict[Bits, tuple[WordPlace, ...]] = field(default_factory=dict)
     settled: set[Bits] = field(default_factory=set)
+    stored: dict[int, tuple[int, int]] = field(default_factory=dict)
+    steps: list[Statement] = field(default_factory=list)
     inputs: set[int] = field(default_factory=set)
     quiet: dict[int, tuple[int, int]] = field(default_factory=dict)
     size: int = 0
@@ -99,8 +103,6 @@ class _Simulation:
         self._lowered = lowered
         self._words = Words()
         self._starts: list[int] = []
-        self._stored: dict[int, tuple[int, int]] = {}
-        """The word and bit in which Python finds a bit of the state."""
         self._memories: dict[int, str] = {}
         self._arrays: list[str] = []
         self._clocked: list[Clocked] = []
@@ -110,8 +112,9 @@ class _Simulation:
         self._edges: list[str] = []
         self._derived: list[tuple[int, str, str]] = []
         self._source = SimulationSource()
+        self._stored = self._source.stored
         self._declare()
-        self._steps = in_order(lowered.design)
+        self._steps = self._source.steps = in_order(lowered.design)
 
     def source(self) -> SimulationSource:
         step = [f"    {line}" for line in self._step()]
