@@ -11,6 +11,7 @@ from amaranth.sim import _base, _pyeval, _pyrtl, pysim  # type: ignore[attr-defi
 __all__ = [
     "BaseSignalState",
     "MemoryInstance",
+    "NetlistEmitter",
     "PyEngineState",
     "PyMemoryChange",
     "PyMemoryState",
@@ -19,6 +20,7 @@ __all__ = [
     "SignalDict",
     "ast",
     "build_netlist",
+    "eval_value",
     "nir",
     "pin_blame",
     "run_wakers",
@@ -29,10 +31,12 @@ ast: Any = _ast
 nir: Any = _nir
 SignalDict: Any = ast.SignalDict
 MemoryInstance: Any = _mem.MemoryInstance
+NetlistEmitter: Any = _ir.NetlistEmitter
 build_netlist: Any = _ir.build_netlist
 
 BaseSignalState: Any = _base.BaseSignalState
 pin_blame: Any = _pyrtl.pin_blame
+eval_value: Any = vars(_pyeval)["eval_value"]
 value_to_string: Any = vars(_pyeval)["value_to_string"]
 
 _pysim: Any = pysim

@@ -8,7 +8,14 @@ from amaranth.hdl import Array, C, Cat, ClockDomain, Const, Module, Mux, Shape, 
 from amaranth.lib.memory import Memory
 from amaranth.sim import Simulator
 
-__all__ = ["RandomDesign", "random_expressions", "random_machine", "trace"]
+__all__ = [
+    "RandomDesign",
+    "random_expression",
+    "random_expressions",
+    "random_machine",
+    "random_number",
+    "trace",
+]
 
 _WIDTHS = (1, 1, 2, 3, 7, 8, 16, 31, 32, 33, 48, 63, 64, 65, 100, 128, 130)
 _WIDEST = 200
@@ -30,7 +37,7 @@ def random_expressions(seed: int, count: int = 12) -> RandomDesign:
     inputs = [_signal(chance, f"input{k}") for k in range(6)]
     leaves, outputs, m = list(inputs), [], Module()
     for number in range(count):
-        value = _cut(chance, _expression(chance, leaves, chance.randint(1, 4)))
+        value = _cut(chance, random_expression(chance, leaves, chance.randint(1, 4)))
         width = max(1, len(value) + chance.choice((-2, 0, 3)))
         output = Signal(Shape(width, chance.random() < 0.5), name=f"output{number}")
         m.d.comb += output.eq(value)
@@ -59,19 +66,19 @@ def random_machine(seed: int) -> RandomDesign:
         # Amaranth's simulator, unlike a chip, lets an asynchronous reset clock other registers.
         domain = "sync" if register.reset_less else chance.choice(("sync", "fall", "late"))
         # Of several assignments the last one counts.
-        m.d[domain] += register[len(register) // 3 :].eq(_expression(chance, leaves, 2))
-        with m.If(_expression(chance, leaves, 2).bool()):
-            m.d[domain] += register.eq(_expression(chance, leaves, 3))
+        m.d[domain] += register[len(register) // 3 :].eq(random_expression(chance, leaves, 2))
+        with m.If(random_expression(chance, leaves, 2).bool()):
+            m.d[domain] += register.eq(random_expression(chance, leaves, 3))
         with m.Else():
-            with m.Switch(Cat(_expression(chance, leaves, 1), C(0, 3))[:3]):
+            with m.Switch(Cat(random_expression(chance, leaves, 1), C(0, 3))[:3]):
                 with m.Case(0, 3):
                     part = register[: len(register) // 2 + 1]
-                    m.d[domain] += part.eq(_expression(chance, leaves, 2))
+                    m.d[domain] += part.eq(random_expression(chance, leaves, 2))
                 with m.Case(1):
                     m.d[domain] += register.eq(register + 1)
     shown = [Signal(Shape(40, k == 1), name=f"shown{k}") for k in range(3)]
     for output in shown:
-        m.d.comb += output.eq(_expression(chance, leaves, 3))
+        m.d.comb += output.eq(random_expression(chance, leaves, 3))
     rows = _memory(chance, m, leaves)
     periods = {"sync": 1e-6, "fall": chance.choice((1e-6, 0.7e-6)), "late": 1.6e-6}
     return RandomDesign(m, inputs, [*registers, *shown, *rows], periods)
@@ -90,7 +97,7 @@ def trace(design: RandomDesign, engine: object, *, steps: int, seed: int) -> lis
         for _ in range(steps):
             for signal in design.inputs:
                 if chance.random() < 0.6:
-                    context.set(signal, _number(chance, signal))  # type: ignore[attr-defined]
+                    context.set(signal, random_number(chance, signal))  # type: ignore[attr-defined]
             if design.clocks:
                 await context.delay(0.25e-6)  # type: ignore[attr-defined]
             values = [context.get(x) for x in design.outputs]  # type: ignore[attr-defined]
@@ -114,14 +121,14 @@ def _memory(chance: random.Random, m: Module, leaves: list[Signal]) -> list[Sign
         memory.read_port(domain="late"),
     ]
     for port in (*writes, *reads):
-        m.d.comb += port.addr.eq(_expression(chance, leaves, 1))
+        m.d.comb += port.addr.eq(random_expression(chance, leaves, 1))
     for write in writes:
         m.d.comb += [
-            write.data.eq(_expression(chance, leaves, 2)),
-            write.en.eq(_expression(chance, leaves, 1)),
+            write.data.eq(random_expression(chance, leaves, 2)),
+            write.en.eq(random_expression(chance, leaves, 1)),
         ]
     for read in reads[1:]:
-        m.d.comb += read.en.eq(_expression(chance, leaves, 1).bool())
+        m.d.comb += read.en.eq(random_expression(chance, leaves, 1).bool())
     return [read.data for read in reads]
 
 
@@ -129,7 +136,7 @@ def _signal(chance: random.Random, name: str) -> Signal:
     return Signal(Shape(chance.choice(_WIDTHS), chance.random() < 0.5), name=name)
 
 
-def _number(chance: random.Random, signal: Signal) -> int:
+def random_number(chance: random.Random, signal: Signal) -> int:
     """A value of ``signal``, often one at an end of its range."""
     ends = (0, 1, -1, 1 << chance.randrange(130))
     value = chance.choice((*ends, chance.getrandbits(8), chance.getrandbits(140)))
@@ -151,10 +158,10 @@ def _constant(chance: random.Random) -> Value:
     return C(value - (value >> (width - 1) << width if is_signed else 0), Shape(width, is_signed))
 
 
-def _expression(chance: random.Random, leaves: Sequence[Signal], depth: int) -> Value:
+def random_expression(chance: random.Random, leaves: Sequence[Signal], depth: int) -> Value:
     if depth == 0 or chance.random() < 0.15:
         return _constant(chance) if chance.random() < 0.25 else chance.choice(leaves)
-    a, b, c = (_cut(chance, _expression(chance, leaves, depth - 1)) for _ in range(3))
+    a, b, c = (_cut(chance, random_expression(chance, leaves, depth - 1)) for _ in range(3))
     kind = chance.randrange(4)
     if kind == 0:
         return _arithmetic(chance, a, b)
