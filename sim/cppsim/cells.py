@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 from .design import Bits, CellKind, NotPlain, PlainCell
-from .private import nir
 
 __all__ = ["CellWriter", "bits_of"]
 
@@ -127,19 +126,23 @@ class CellWriter:
 
     def take(self, number: int, cell: Any) -> None:
         """Write cell ``number`` of a netlist. Raises ``NotPlain`` for one that is not known."""
-        match cell:
-            case nir.Operator():
+        match type(cell).__name__:
+            case "Operator":
                 self._operator(number, cell)
-            case nir.Part():
+            case "Part":
                 self._part(number, cell)
-            case nir.Matches():
-                self.equate(_result(number, 1), (self._matches(cell),))
-            case nir.PriorityMatch():
-                self._priority(number, cell)
-            case nir.AssignmentList():
+            case "Matches":
+                hit = self._matches(bits_of(cell.value), cell.patterns)
+                self.equate(_result(number, 1), (hit,))
+            case "PriorityMatch":
+                self._first(number, cell, bits_of(cell.inputs))
+            case "Match":  # Amaranth 0.6: both of those in one
+                value = bits_of(cell.value)
+                self._first(number, cell, [self._matches(value, x) for x in cell.patterns])
+            case "AssignmentList":
                 self._assignments(number, cell)
-            case _:
-                raise NotPlain(f"{type(cell).__name__} is not known here")
+            case kind:
+                raise NotPlain(f"{kind} is not known here")
 
     def _operator(self, number: int, cell: Any) -> None:
         kind, operands = cell.operator, tuple(map(bits_of, cell.inputs))
@@ -189,10 +192,10 @@ class CellWriter:
         kind = CellKind.RIGHT_SIGNED if cell.value_signed else CellKind.RIGHT
         self.put(kind, (value, offset), (*result, *self.new(width - cell.width)))
 
-    def _matches(self, cell: Any) -> int:
-        value = bits_of(cell.value)
+    def _matches(self, value: Bits, patterns: Iterable[str]) -> int:
+        """1 where ``value`` matches one of ``patterns``."""
         found = []
-        for pattern in cell.patterns:
+        for pattern in patterns:
             cared = [
                 (bit, int(x)) for bit, x in zip(value, reversed(pattern), strict=True) if x != "-"
             ]
@@ -203,12 +206,13 @@ class CellWriter:
                 found.append(self.equal(tuple(x for x, _ in cared), tuple(x for _, x in cared)))
         return self.any_of(*found)
 
-    def _priority(self, number: int, cell: Any) -> None:
+    def _first(self, number: int, cell: Any, conditions: Sequence[int]) -> None:
+        """Of ``conditions`` the first that is 1, if the cell is enabled."""
         left = int(cell.en)
-        inputs = bits_of(cell.inputs)
-        for place, (bit, out) in enumerate(zip(inputs, _result(number, len(inputs)), strict=True)):
+        result = _result(number, len(conditions))
+        for place, (bit, out) in enumerate(zip(conditions, result, strict=True)):
             self.equate((out,), (self.all_of(left, bit),))
-            if place + 1 < len(inputs):
+            if place + 1 < len(conditions):
                 left = self.all_of(left, self.not_of(bit))
 
     def _assignments(self, number: int, cell: Any) -> None:
