@@ -9,6 +9,7 @@ from .design import Bits, Memory
 from .errors import SimulationError
 from .library import load
 from .lowering import Event, Lowered
+from .native.library import ModelHandle
 
 __all__ = ["CompiledModel", "Rows"]
 
@@ -29,6 +30,8 @@ class CompiledModel:
         Where the words are.
     inputs, quiet, stored, steps
         As in `SimulationSource`.
+    native : ModelHandle
+        The model as the native code takes it, good as long as this is.
     """
 
     def __init__(self, lowered: Lowered) -> None:
@@ -40,13 +43,16 @@ class CompiledModel:
         self._sizes = [[-(-len(bits) // _WORD) for bits in event.values] for event in self._events]
         self._memories = {id(x): number for number, x in enumerate(lowered.design.memories)}
         self._library = library = load(source.text)
-        self._handle = ctypes.c_void_p(library.simulation_create())
+        # A plain number is what ctypes hands over fastest.
+        self._handle = library.simulation_create()
         if not self._handle:
             raise SimulationError("no memory is left for the compiled design")
         self.address = library.simulation_words(self._handle)
         content = (ctypes.c_uint64 * source.size).from_address(self.address)
         self.words = memoryview(content).cast("B").cast("Q")
         self._step, self._settle = library.simulation_step, library.simulation_settle
+        functions = (ctypes.cast(x, ctypes.c_void_p) for x in (self._step, self._settle))
+        self.native = ModelHandle(self._handle, self.address, *functions)
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
@@ -96,14 +102,23 @@ class CompiledModel:
 
 
 class Rows:
-    """A compiled memory as a list of numbers."""
+    """A compiled memory as a list of numbers.
+
+    Attributes
+    ----------
+    content : memoryview
+        What the memory's array holds.
+    element_bits : int
+        Bits of an element of it.
+    """
 
     def __init__(self, address: int, width: int, depth: int, *, signed: bool) -> None:
-        size = element_bits(width)
+        self.element_bits = size = element_bits(width)
         self._count = -(-width // _WORD) if width else 1
         kind = {8: ctypes.c_uint8, 16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}
         content = (kind[size] * (self._count * max(1, depth))).from_address(address)
-        self._elements = memoryview(content).cast("B").cast(_FORMATS[size])
+        self.content = memoryview(content).cast("B")
+        self._elements = self.content.cast(_FORMATS[size])
         self._width, self._depth, self._signed = width, depth, signed
 
     def __len__(self) -> int:
