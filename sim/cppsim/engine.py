@@ -1,17 +1,20 @@
 """An engine for Amaranth's ``Simulator`` that runs the design as compiled code.
 
-Processes, testbenches, triggers and waveforms are Amaranth's own. What cannot be compiled is left
+Processes, testbenches and triggers are Amaranth's own. What cannot be compiled is left
 to Amaranth's simulator whole, and a `FallbackWarning` says why.
 """
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .design import NotPlain
 from .errors import SimulationError
 from .lowering import Lowered, lower
-from .private import PySimEngine
+from .private import PySimEngine, VCDWriter
 from .state import CompiledState
+from .waves import SimulatorWaves
 
 __all__ = ["Engine", "FallbackWarning"]
 
@@ -41,6 +44,7 @@ class Engine(PySimEngine):
 
     def __init__(self, design: Any) -> None:
         self.reason = ""
+        self._waves: list[SimulatorWaves] = []
         try:
             lowered = _lowered(design)
             self._active_triggers: set[Any] = set()
@@ -56,6 +60,30 @@ class Engine(PySimEngine):
         self._testbenches: list[Any] = []
         self._delta_cycles = 0
         self._vcd_writers: list[Any] = []
+
+    def advance(self) -> bool:
+        now = self.now
+        going_on = super().advance()
+        for waves in self._waves:
+            waves.sample(now)
+        return going_on
+
+    @contextmanager
+    def write_vcd(
+        self, *, vcd_file: Any, gtkw_file: Any, traces: Any, fs_per_delta: int
+    ) -> Iterator[None]:
+        files = {"vcd_file": vcd_file, "gtkw_file": gtkw_file, "traces": traces}
+        if self.reason or fs_per_delta or vcd_file is None:
+            with super().write_vcd(**files, fs_per_delta=fs_per_delta):
+                yield
+            return
+        waves = SimulatorWaves(VCDWriter(self._state, self._design, **files), self._state)
+        self._waves.append(waves)
+        try:
+            yield
+        finally:
+            self._waves.remove(waves)
+            waves.close(self.now)
 
 
 def _lowered(design: Any) -> Lowered:

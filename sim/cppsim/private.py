@@ -11,6 +11,7 @@ from amaranth.sim import _base, _pyeval, _pyrtl, pysim  # type: ignore[attr-defi
 __all__ = [
     "BaseSignalState",
     "MemoryInstance",
+    "MemoryRow",
     "NetlistEmitter",
     "PyEngineState",
     "PyMemoryChange",
@@ -18,8 +19,10 @@ __all__ = [
     "PySignalState",
     "PySimEngine",
     "SignalDict",
+    "VCDWriter",
     "ast",
     "build_netlist",
+    "eval_format",
     "eval_value",
     "nir",
     "pin_blame",
@@ -31,11 +34,13 @@ ast: Any = _ast
 nir: Any = _nir
 SignalDict: Any = ast.SignalDict
 MemoryInstance: Any = _mem.MemoryInstance
+MemoryRow: Any = vars(_mem.MemoryData)["_Row"]
 NetlistEmitter: Any = _ir.NetlistEmitter
 build_netlist: Any = _ir.build_netlist
 
 BaseSignalState: Any = _base.BaseSignalState
 pin_blame: Any = _pyrtl.pin_blame
+eval_format: Any = vars(_pyeval)["eval_format"]
 eval_value: Any = vars(_pyeval)["eval_value"]
 value_to_string: Any = vars(_pyeval)["value_to_string"]
 
@@ -45,4 +50,5 @@ PyEngineState: Any = _pysim._PyEngineState
 PyMemoryChange: Any = _pysim._PyMemoryChange
 PyMemoryState: Any = _pysim._PyMemoryState
 PySignalState: Any = _pysim._PySignalState
+VCDWriter: Any = _pysim._VCDWriter
 run_wakers: Any = _pysim._run_wakers

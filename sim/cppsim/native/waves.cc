@@ -1,0 +1,372 @@
+// Waveforms as text of a VCD file (IEEE 1364-2005, clause 18): what has changed since the sample
+// before. Never moves a model on. Files, headers and values that show as words are Python's.
+
+#include "waves.h"
+#include "model.h"
+
+#include <algorithm>
+#include <stddef.h>
+#include <string.h>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using Time = unsigned __int128; // in femtoseconds: 64 bits of them are five hours
+
+constexpr size_t WORD = 64;
+constexpr size_t BLOCK = 32;       // words that are compared at once
+constexpr size_t ENOUGH = 1 << 20; // bytes of text for which to ask the file
+constexpr size_t KNOWN = 1 << 12;  // values of a variable whose text is kept
+constexpr int BACKWARDS = 2;       // as waves.h says
+
+// --- what Python hands over ----------------------------------------------------------------------
+
+// Memory to be watched. All areas are one row of words, in which each begins with word `first`.
+struct Area {
+  const char *content;
+  size_t size; // in bytes
+  size_t first;
+};
+
+enum Kind : uint32_t { DIGITS, WORDS, FLEETING_WORDS };
+
+struct Variable {
+  char ending[8]; // what stands behind the digits in its lines
+  uint32_t ending_size, width, kind;
+};
+
+// `width` bits of a variable from its bit `low` on are in a word, `shift` bits up.
+struct Part {
+  uint32_t variable, word, shift, low, width;
+};
+
+// Each gives 0, or not if there is an error.
+struct Callbacks {
+  int (*write)(const char *text, size_t size);
+  int (*render)(uint32_t variable, const uint64_t *value); // is to call waves_line
+};
+
+// --- digits --------------------------------------------------------------------------------------
+
+struct Table {
+  char digits[256][8];
+
+  constexpr Table() : digits{} {
+    for (int byte = 0; byte < 256; byte++)
+      for (int place = 0; place < 8; place++) digits[byte][place] = '0' + (byte >> (7 - place) & 1);
+  }
+};
+
+constexpr Table TABLE;
+
+// Writes the low `count` bits, 1 to 64, and up to 7 bytes of no meaning behind them.
+char *write_bits(char *to, uint64_t value, size_t count) {
+  value <<= WORD - count;
+  for (size_t done = 0; done < count; done += 8, value <<= 8)
+    memcpy(to + done, TABLE.digits[value >> 56], 8);
+  return to + count;
+}
+
+char *write_time(char *to, Time time) {
+  char digits[40];
+  size_t first = sizeof digits;
+  // Most fit in a word, which is divided faster.
+  for (; time >> WORD; time /= 10) digits[--first] = char('0' + time % 10);
+  uint64_t rest = uint64_t(time);
+  do digits[--first] = char('0' + rest % 10);
+  while (rest /= 10);
+  memcpy(to, digits + first, sizeof digits - first);
+  return to + sizeof digits - first;
+}
+
+size_t significant(uint64_t value) { return WORD - __builtin_clzll(value | 1); }
+
+uint64_t mask(size_t width) { return ~uint64_t(0) >> (WORD - width); }
+
+// --- text ----------------------------------------------------------------------------------------
+
+// Lines for the file. What is begun can be taken back.
+class Text {
+public:
+  size_t count = 0;
+
+  const char *content() const { return _content.data(); }
+
+  // A place at the end for up to `size` bytes.
+  char *more(size_t size) {
+    if (count + size > _content.size()) _content.resize(2 * (count + size));
+    return _content.data() + count;
+  }
+
+  void ends(const char *to) { count = to - _content.data(); }
+
+  void add(const char *text, size_t size) {
+    memcpy(more(size), text, size);
+    count += size;
+  }
+
+private:
+  std::vector<char> _content;
+};
+
+} // namespace
+
+// -------------------------------------------------------------------------------------------------
+
+struct Waves {
+  Waves(const Model &model, const Callbacks &callbacks) : _model(model), _python(callbacks) {}
+
+  void take(const std::vector<Area> &areas, const std::vector<Variable> &variables,
+            const std::vector<Part> &parts);
+  int sample(Time time);
+  int date(Time time);
+  int flush();
+
+  Time epoch = 0; // from which callers count
+  Text text;
+  std::string line; // of a value, as Python has put it in words
+
+private:
+  // Bits of a word that belong to a variable, and whether they are all of it.
+  struct Watch {
+    uint64_t bits;
+    uint32_t variable, shift;
+    bool all;
+  };
+
+  void compare(const Area &area);
+  void word_changed(size_t word, uint64_t value, uint64_t difference);
+  int show_changed();
+  void show(const Variable &variable, uint64_t value);
+  void show(const Variable &variable);
+  int show_words(uint32_t number);
+  void gather(uint32_t number);
+
+  Model _model;
+  Callbacks _python;
+  std::vector<Area> _areas;
+  std::vector<Variable> _variables;
+  std::vector<Part> _parts; // a variable's one after the other, from its number in `_part_starts` on
+  std::vector<size_t> _part_starts;
+  std::vector<Watch> _watches; // a word's one after the other
+  std::vector<size_t> _watch_starts;
+  std::vector<uint64_t> _words;   // of all areas, at the last sample
+  std::vector<uint64_t> _noted;   // of each variable: the last sample in whose `_changed` it was
+  std::vector<uint32_t> _changed; // variables to be gathered from `_words`
+  std::vector<uint64_t> _value;   // the one gathered
+  std::vector<std::unordered_map<uint64_t, std::string>> _known;
+  uint64_t _samples = 0;
+  Time _time = 0;
+  bool _dated = false; // whether `_time` is in the text
+};
+
+void Waves::take(const std::vector<Area> &areas, const std::vector<Variable> &variables,
+                 const std::vector<Part> &parts) {
+  _areas = areas;
+  _variables = variables;
+  _parts = parts;
+  size_t words = 0, widest = 1;
+  for (const Area &area : areas) words = area.first + (area.size + 7) / 8;
+  for (const Variable &variable : variables) widest = std::max<size_t>(widest, variable.width);
+  _words.resize(words);
+  _value.resize((widest + WORD - 1) / WORD + 1);
+  _noted.resize(variables.size());
+  _known.resize(variables.size());
+  _part_starts.resize(variables.size() + 1);
+  _watch_starts.resize(words + 2);
+  for (const Part &part : parts) {
+    _part_starts[part.variable + 1]++;
+    _watch_starts[part.word + 2]++; // one further up, for filling in moves each start to the end
+  }
+  for (size_t k = 1; k < _part_starts.size(); k++) _part_starts[k] += _part_starts[k - 1];
+  for (size_t k = 1; k < _watch_starts.size(); k++) _watch_starts[k] += _watch_starts[k - 1];
+  _watches.resize(parts.size());
+  for (const Part &part : parts) {
+    const Variable &variable = variables[part.variable];
+    const bool all = part.width == variable.width && variable.kind == DIGITS;
+    Watch &watch = _watches[_watch_starts[part.word + 1]++];
+    watch = {mask(part.width) << part.shift, part.variable, part.shift, all};
+  }
+}
+
+// Appends all that has changed at `time`; on an error nothing of it.
+int Waves::sample(Time time) {
+  const size_t before = text.count;
+  const bool dated = _dated && time == _time;
+  int failed = date(time);
+  if (failed) return failed;
+  _model.settle(_model.top);
+  const size_t begin = text.count;
+  _samples++;
+  for (const Area &area : _areas) compare(area);
+  failed = show_changed();
+  if (failed || text.count == begin) {
+    text.count = before;
+    _dated = dated;
+  }
+  return failed || (text.count >= ENOUGH && flush());
+}
+
+// Lets what is appended next be of `time`.
+int Waves::date(Time time) {
+  if (time < _time) return BACKWARDS;
+  if (_dated && time == _time) return 0;
+  char *to = text.more(48);
+  *to++ = '#';
+  to = write_time(to, time);
+  *to++ = '\n';
+  text.ends(to);
+  _time = time;
+  _dated = true;
+  return 0;
+}
+
+// What is not written stays for another time.
+int Waves::flush() {
+  const int failed = _python.write(text.content(), text.count);
+  if (!failed) text.count = 0;
+  return failed;
+}
+
+void Waves::compare(const Area &area) {
+  uint64_t now[BLOCK];
+  for (size_t done = 0; done < area.size; done += sizeof now) {
+    const size_t first = area.first + done / 8;
+    const size_t size = std::min(sizeof now, area.size - done);
+    if (_samples > 1 && !memcmp(&_words[first], area.content + done, size)) continue;
+    now[(size - 1) / 8] = 0;
+    memcpy(now, area.content + done, size);
+    for (size_t k = 0; k < (size + 7) / 8; k++) {
+      const uint64_t difference = _samples > 1 ? now[k] ^ _words[first + k] : ~uint64_t(0);
+      _words[first + k] = now[k];
+      if (difference) word_changed(first + k, now[k], difference);
+    }
+  }
+}
+
+void Waves::word_changed(size_t word, uint64_t value, uint64_t difference) {
+  const Watch *const end = _watches.data() + _watch_starts[word + 1];
+  for (const Watch *watch = _watches.data() + _watch_starts[word]; watch != end; watch++) {
+    if (!(watch->bits & difference)) continue;
+    if (watch->all) {
+      show(_variables[watch->variable], (value & watch->bits) >> watch->shift);
+    } else if (_noted[watch->variable] != _samples) {
+      _noted[watch->variable] = _samples;
+      _changed.push_back(watch->variable);
+    }
+  }
+}
+
+int Waves::show_changed() {
+  int failed = 0;
+  for (const uint32_t number : _changed) {
+    if (failed) break;
+    gather(number);
+    if (_variables[number].kind == DIGITS) {
+      show(_variables[number]);
+    } else {
+      failed = show_words(number);
+    }
+  }
+  _changed.clear();
+  return failed;
+}
+
+// A value of up to 64 bits.
+void Waves::show(const Variable &variable, uint64_t value) {
+  char *to = text.more(WORD + 16);
+  if (variable.width == 1) {
+    *to++ = '0' + value;
+  } else {
+    *to++ = 'b';
+    to = write_bits(to, value, significant(value));
+  }
+  memcpy(to, variable.ending, sizeof variable.ending);
+  text.ends(to + variable.ending_size);
+}
+
+// The value gathered.
+void Waves::show(const Variable &variable) {
+  size_t top = (variable.width - 1) / WORD;
+  while (top && !_value[top]) top--;
+  if (!top) return show(variable, _value[0]);
+  char *to = text.more(WORD * (top + 1) + 16);
+  *to++ = 'b';
+  to = write_bits(to, _value[top], significant(_value[top]));
+  while (top--) to = write_bits(to, _value[top], WORD);
+  memcpy(to, variable.ending, sizeof variable.ending);
+  text.ends(to + variable.ending_size);
+}
+
+// The value gathered, in the words that Python has for it.
+int Waves::show_words(uint32_t number) {
+  const Variable &variable = _variables[number];
+  const bool keep = variable.kind == WORDS && variable.width <= WORD;
+  auto &known = _known[number];
+  if (keep) {
+    const auto found = known.find(_value[0]);
+    if (found != known.end()) {
+      text.add(found->second.data(), found->second.size());
+      return 0;
+    }
+  }
+  const int failed = _python.render(number, _value.data());
+  if (failed) return failed;
+  text.add(line.data(), line.size());
+  if (keep) {
+    if (known.size() >= KNOWN) known.clear();
+    known[_value[0]] = line;
+  }
+  return 0;
+}
+
+void Waves::gather(uint32_t number) {
+  memset(_value.data(), 0, _value.size() * sizeof _value[0]);
+  for (size_t k = _part_starts[number]; k < _part_starts[number + 1]; k++) {
+    const Part &part = _parts[k];
+    const uint64_t bits = _words[part.word] >> part.shift & mask(part.width);
+    const size_t at = part.low / WORD, up = part.low % WORD;
+    _value[at] |= bits << up;
+    if (up) _value[at + 1] |= bits >> (WORD - up);
+  }
+}
+
+// --- for Python ----------------------------------------------------------------------------------
+
+// `parts` are in the order of their variables.
+EXPORT Waves *waves_create(const Model *model, const Callbacks *callbacks, const Area *areas,
+                           size_t area_count, const Variable *variables, size_t variable_count,
+                           const Part *parts, size_t part_count) {
+  Waves *waves = new Waves(*model, *callbacks);
+  waves->take({areas, areas + area_count}, {variables, variables + variable_count},
+              {parts, parts + part_count});
+  return waves;
+}
+
+EXPORT void waves_destroy(Waves *waves) { delete waves; }
+
+int waves_sample(Waves *waves, uint64_t femtoseconds) {
+  return waves->sample(waves->epoch + femtoseconds);
+}
+
+// From now on times are counted from this one, of two words.
+EXPORT void waves_count_from(Waves *waves, uint64_t high, uint64_t low) {
+  waves->epoch = Time(high) << WORD | low;
+}
+
+// Lines that Python has made, of variables that it watches itself.
+EXPORT int waves_add(Waves *waves, uint64_t femtoseconds, const char *text, size_t size) {
+  const int failed = waves->date(waves->epoch + femtoseconds);
+  if (!failed) waves->text.add(text, size);
+  return failed;
+}
+
+// The answer to `render`: a line of the file.
+EXPORT void waves_line(Waves *waves, const char *text, size_t size) { waves->line.assign(text, size); }
+
+// Hands to the file what it has not got yet.
+EXPORT int waves_flush(Waves *waves) { return waves->text.count ? waves->flush() : 0; }

@@ -1,0 +1,270 @@
+"""Waveforms of a model, which native code puts into a VCD file: a sample is what has changed.
+
+Knows words in memory and a file behind its header, and nothing of what simulates.
+"""
+
+import codecs
+import contextlib
+import ctypes
+import io
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import IO, Any
+
+from ..cpp.simulation import WordPlace
+from .library import ModelHandle, native
+
+__all__ = ["Areas", "BackwardsError", "Variable", "Waves"]
+
+_BACKWARDS = 2
+_LONGEST_ENDING = 8
+
+
+class BackwardsError(ValueError):
+    """A sample is of an earlier time than the one before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of the file, and where its bits are.
+
+    ``render``, if given, has for its value the line of the file without its end; else that is
+    binary. ``fleeting`` says that it may give two lines for one value. A bit without a place is 0.
+    """
+
+    code: str
+    width: int
+    places: Sequence[WordPlace]
+    render: Callable[[int], str] | None = None
+    fleeting: bool = False
+
+
+class Areas:
+    """Areas of memory as one row of words of 64 bits, little end first."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[memoryview, int]] = []
+        self._words = 0
+
+    def add(self, area: memoryview) -> int:
+        """The number of the first word of ``area``, which can be written to by others."""
+        first = self._words
+        self.parts.append((area, first))
+        self._words += -(-area.nbytes // 8)
+        return first
+
+
+class _Area(ctypes.Structure):
+    _fields_ = (("content", ctypes.c_void_p), ("size", ctypes.c_size_t), ("first", ctypes.c_size_t))
+
+
+class _Variable(ctypes.Structure):
+    _fields_ = (
+        ("ending", ctypes.c_char * _LONGEST_ENDING),
+        ("ending_size", ctypes.c_uint32),
+        ("width", ctypes.c_uint32),
+        ("kind", ctypes.c_uint32),
+    )
+
+
+class _Part(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_uint32) for name in ("variable", "word", "shift", "low", "width")
+    )
+
+
+_Write = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
+_Render = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint64))
+
+
+class _Callbacks(ctypes.Structure):
+    _fields_ = (("write", _Write), ("render", _Render))
+
+
+class Waves:
+    """Takes down a model's variables in ``file``, behind a header.
+
+    The first sample has every variable, and each one after it those that have changed.
+
+    Parameters
+    ----------
+    model
+        Is settled before each sample. What owns it must stay alive.
+    areas
+        Where the variables' words are.
+    variables
+        No two of the same code.
+    file
+        Text for it is held back in memory, and handed over in whole samples.
+    begin
+        Writes the header, before the first of them.
+
+    Attributes
+    ----------
+    handle
+        ``Waves *`` of waves.h, for native code that moves the model on. It counts time from what
+        `count_from` was given last.
+    """
+
+    def __init__(
+        self,
+        model: ModelHandle,
+        areas: Areas,
+        variables: Sequence[Variable],
+        file: IO[str],
+        begin: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._kept = (model, areas)
+        self._variables = variables
+        self._append, self._begin = _appender(file), begin
+        self._begun = False
+        self._error: BaseException | None = None
+        self._lost = False
+        self._epoch = 0
+        self._callbacks = _Callbacks(_Write(self._write), _Render(self._render))
+        self._library = library = _library()
+        places = [_Area(_address(area), area.nbytes, first) for area, first in areas.parts]
+        parts = [
+            _Part(number, place.word, place.shift, place.low, place.width)
+            for number, variable in enumerate(variables)
+            for place in variable.places
+        ]
+        self.handle: int = library.waves_create(
+            ctypes.byref(model),
+            ctypes.byref(self._callbacks),
+            *_array(_Area, places),
+            *_array(_Variable, [_described(x) for x in variables]),
+            *_array(_Part, parts),
+        )
+
+    def __del__(self) -> None:
+        if getattr(self, "handle", None):
+            self._library.waves_destroy(self.handle)
+
+    def sample(self, femtoseconds: int) -> None:
+        """Take down what has changed until now, the end of a time step.
+
+        Raises what the file or a variable's ``render`` raises, and ``BackwardsError``.
+        """
+        self.check(self._library.waves_sample(self.handle, self._passed(femtoseconds)))
+
+    def add(self, femtoseconds: int, lines: str) -> None:
+        """Take down lines of the file that were made elsewhere. Raises as `sample` does."""
+        text = lines.encode()
+        passed = self._passed(femtoseconds)
+        self.check(self._library.waves_add(self.handle, passed, text, len(text)))
+
+    def count_from(self, femtoseconds: int) -> None:
+        """Let native code's times, of 64 bits, be what has passed since then."""
+        self._epoch = femtoseconds
+        self._library.waves_count_from(self.handle, *divmod(femtoseconds, 1 << 64))
+
+    def check(self, answer: int) -> None:
+        """Raise the error that made ``waves_sample`` answer so."""
+        if answer == _BACKWARDS:
+            self._error = BackwardsError("time went backwards")
+        if answer:
+            assert self._error is not None
+            raise self._error
+
+    def flush(self) -> bool:
+        """Hand over all that the file has not got, if it still takes anything; whether it does.
+
+        Raises what the file raises.
+        """
+        if not self._lost:
+            self.check(self._library.waves_flush(self.handle))
+        return not self._lost
+
+    def _passed(self, femtoseconds: int) -> int:
+        if not 0 <= femtoseconds - self._epoch < 1 << 64:
+            self.count_from(femtoseconds)
+        return femtoseconds - self._epoch
+
+    # --- called by the library, through which no exception may pass ------------------------------
+
+    def _write(self, text: int, size: int) -> int:
+        try:
+            if not self._begun:
+                self._begin()
+                self._begun = True
+            self._append(memoryview((ctypes.c_char * size).from_address(text)).cast("B"))
+        except BaseException as error:  # noqa: BLE001
+            self._error = error
+            self._lost = isinstance(error, Exception)
+            return 1
+        return 0
+
+    def _render(self, number: int, words: Any) -> int:
+        variable = self._variables[number]
+        assert variable.render is not None
+        try:
+            value = sum(words[k] << 64 * k for k in range(-(-variable.width // 64)))
+            line = f"{variable.render(value)}\n".encode()
+        except BaseException as error:  # noqa: BLE001
+            self._error = error
+            return 1
+        self._library.waves_line(self.handle, line, len(line))
+        return 0
+
+
+def _address(area: memoryview) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(area)) if area.nbytes else 0
+
+
+def _described(variable: Variable) -> _Variable:
+    blank = b"" if variable.width == 1 else b" "
+    ending = blank + variable.code.encode() + b"\n"
+    assert len(ending) <= _LONGEST_ENDING
+    kind = 0 if variable.render is None else 2 if variable.fleeting else 1
+    return _Variable(ending, len(ending), variable.width, kind)
+
+
+def _array(kind: type, items: Sequence[Any]) -> tuple[Any, int]:
+    return (kind * len(items))(*items), len(items)  # type: ignore[operator]
+
+
+def _appender(file: IO[str]) -> Callable[[memoryview], object]:
+    """What appends UTF-8 to ``file``: without detours where it is one of the system's files."""
+    straight = (
+        type(file) is io.TextIOWrapper
+        and type(file.buffer) is io.BufferedWriter
+        and type(file.buffer.raw) is io.FileIO
+        and codecs.lookup(file.encoding).name == "utf-8"
+    )
+    if straight:
+        return lambda text: _append(file, text)
+    return lambda text: file.write(str(text, "utf-8"))
+
+
+def _append(file: IO[str], text: memoryview) -> None:
+    """Append all of ``text``, or nothing."""
+    file.flush()
+    descriptor, done = file.fileno(), 0
+    try:
+        while done < len(text):
+            done += os.write(descriptor, text[done:])
+    except BaseException:
+        with contextlib.suppress(OSError):  # of what is no file on a disk
+            os.ftruncate(descriptor, os.lseek(descriptor, -done, os.SEEK_CUR))
+        raise
+
+
+@cache
+def _library() -> Any:
+    library = native()
+    address, number, size = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t
+    for name, result, arguments in (
+        ("create", address, (address,) * 2 + (address, size) * 3),
+        ("destroy", None, (address,)),
+        ("sample", ctypes.c_int, (address, number)),
+        ("count_from", None, (address, number, number)),
+        ("add", ctypes.c_int, (address, number, ctypes.c_char_p, size)),
+        ("line", None, (address, ctypes.c_char_p, size)),
+        ("flush", ctypes.c_int, (address,)),
+    ):
+        function = getattr(library, f"waves_{name}")
+        function.restype, function.argtypes = result, arguments
+    return library

@@ -1,0 +1,211 @@
+"""Waveform files of compiled simulations in files of all kinds, and where something goes wrong."""
+
+import gzip
+import os
+import resource
+from collections.abc import Callable
+from contextlib import suppress
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amaranth.hdl import Assert, Module, Signal
+from vcd.writer import VCDPhaseError
+
+import cppsim
+from support.sim.waveforms import (
+    ENGINES,
+    Traced,
+    Waveform,
+    body,
+    compiled_text,
+    many_registers,
+    seen,
+)
+
+
+def as_text(path: Path) -> Any:
+    return path.open("w")
+
+
+def as_latin(path: Path) -> Any:
+    return path.open("w", encoding="latin-1")
+
+
+def as_both(path: Path) -> Any:
+    return path.open("w+", encoding="utf-8")
+
+
+def as_archive(path: Path) -> Any:
+    return gzip.open(path, "wt")
+
+
+@pytest.mark.parametrize("opened", [str, as_text, as_latin, as_both, as_archive])
+def test_files_of_all_kinds(opened: Callable[[Path], Any], tmp_path: Path) -> None:
+    path, design = tmp_path / "wave.vcd", many_registers(300)
+    made, file = design.simulator(cppsim.Engine), opened(path)
+    with made.write_vcd(file):
+        made.run()
+    if opened is not str:
+        file.close()
+    content = path.read_bytes()
+    text = (gzip.decompress(content) if opened is as_archive else content).decode()
+    assert body(text) == body(compiled_text(many_registers(300)))
+
+
+def test_the_file_of_a_viewer_knows_how_long_the_waveforms_are(tmp_path: Path) -> None:
+    wave, save = tmp_path / "wave.vcd", tmp_path / "wave.gtkw"
+    design = many_registers(20)
+    made = design.simulator(cppsim.Engine)
+    with made.write_vcd(str(wave), str(save), traces=[Signal(3, name="traced")]):
+        made.run()
+    assert f"[dumpfile_size] {wave.stat().st_size}\n" in save.read_text()
+    assert "bench.traced[2:0]\n" in save.read_text()
+
+
+def test_several_files_at_once() -> None:
+    design, files = many_registers(10), (StringIO(), StringIO())
+    made = design.simulator(cppsim.Engine)
+    with made.write_vcd(files[0]), made.write_vcd(files[1]):
+        made.run()
+    assert body(files[0].getvalue()) == body(files[1].getvalue()) != ""
+
+
+# --- what ends early --------------------------------------------------------------------------
+
+
+def whole_steps(text: str, complete: str) -> int:
+    """How many time steps of a complete file are in one that ended early, which has no others."""
+    assert body(complete).startswith(body(text))
+    assert body(complete)[len(body(text)) :].startswith("#")
+    return body(text).count("#")
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    path, complete = tmp_path / "wave.vcd", compiled_text(many_registers(700))
+    made = many_registers(700).simulator(cppsim.Engine)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5 << 19, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as failure:
+            with made.write_vcd(str(path)):
+                made.run()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert failure.value.__context__ is None
+    assert whole_steps(path.read_text(), complete) > 400
+
+
+def test_a_disk_that_is_full_from_the_beginning() -> None:
+    made = many_registers(10).simulator(cppsim.Engine)
+    with pytest.raises(OSError, match="No space left on device") as failure:
+        with made.write_vcd("/dev/full"):
+            made.run()
+    assert failure.value.__context__ is None
+
+
+def test_a_pipe_that_nobody_reads() -> None:
+    reader, writer = os.pipe()
+    made = many_registers(400).simulator(cppsim.Engine)
+    os.close(reader)
+    file = os.fdopen(writer, "w")
+    with pytest.raises(BrokenPipeError) as failure:
+        with made.write_vcd(file):
+            made.run()
+    assert failure.value.__context__ is None
+    with suppress(BrokenPipeError):
+        file.close()
+
+
+def test_a_file_that_is_closed_meanwhile() -> None:
+    design, file = many_registers(400), StringIO()
+    made = design.simulator(cppsim.Engine)
+
+    def run() -> None:
+        with made.write_vcd(file):
+            file.close()
+            made.run()
+
+    with pytest.raises(ValueError, match="I/O operation on closed file") as failure:
+        run()
+    assert failure.value.__context__ is None
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_a_testbench_that_ends_early(error: type[BaseException]) -> None:
+    def run(engine: Any) -> dict[str, Waveform]:
+        m, count = Module(), Signal(8)
+        given = Signal(8)
+        m.d.sync += count.eq(count + given)
+
+        async def work(ctx: Any) -> None:
+            for step in range(9):
+                ctx.set(given, step)
+                await ctx.tick()
+            ctx.set(given, 99)
+            raise error
+
+        made, file = Traced(m, work).simulator(engine), StringIO()
+        with pytest.raises(error):
+            with made.write_vcd(file):
+                made.run()
+        return seen(file.getvalue())
+
+    slow, fast = map(run, ENGINES)
+    assert fast == slow
+    assert slow["bench.top.given: wire 8"][-1][1] == f"{99:b}"
+
+
+def test_what_leads_to_a_failed_check_shows() -> None:
+    def run(engine: Any) -> dict[str, Waveform]:
+        m, count = Module(), Signal(8)
+        m.d.sync += [count.eq(count + 1), Assert(count < 20)]
+
+        async def work(ctx: Any) -> None:
+            while True:
+                await ctx.tick()
+
+        made, file = Traced(m, work).simulator(engine), StringIO()
+        with pytest.raises(AssertionError):
+            with made.write_vcd(file):
+                made.run()
+        return seen(file.getvalue())
+
+    slow, fast = map(run, ENGINES)
+    assert fast["bench.top.count: wire 8"][:20] == slow["bench.top.count: wire 8"][:20]
+    assert len(slow["bench.top.count: wire 8"]) >= 20
+
+
+def test_a_decoder_that_raises() -> None:
+    def decode(value: int) -> str:
+        return "x" * (100 // (5 - value))
+
+    m, count = Module(), Signal(8, decoder=decode)
+    m.d.sync += count.eq(count + 1)
+
+    async def work(ctx: Any) -> None:
+        while True:
+            await ctx.tick()
+
+    made, file = Traced(m, work).simulator(cppsim.Engine), StringIO()
+    with pytest.raises(ZeroDivisionError) as failure:
+        with made.write_vcd(file):
+            made.run()
+    assert failure.value.__context__ is None
+    (waveform,) = (x for path, x in seen(file.getvalue()).items() if "count" in path)
+    assert [len(value) for _, value in waveform] == [20, 25, 33, 50, 100]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_reset_while_waveforms_are_written(engine: Any) -> None:
+    made = many_registers(5).simulator(engine)
+
+    def run() -> None:
+        with made.write_vcd(StringIO()):
+            made.run()
+            made.reset()
+            made.run()
+
+    with pytest.raises(VCDPhaseError, match="Out of order timestamp"):
+        run()

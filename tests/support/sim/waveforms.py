@@ -1,0 +1,136 @@
+"""What a viewer shows of a VCD file, for comparisons of simulators. No tests here."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from io import StringIO
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.sim import Simulator
+
+import cppsim
+
+__all__ = [
+    "ENGINES",
+    "Traced",
+    "Waveform",
+    "body",
+    "compiled_text",
+    "expect_same",
+    "many_registers",
+    "seen",
+]
+
+ENGINES = ("pysim", cppsim.Engine)
+
+Waveform = list[tuple[int, str]]
+"""A variable's value from each time on at which it changes, without glitches."""
+
+
+def seen(text: str) -> dict[str, Waveform]:
+    """The waveform of each variable by its path and kind. Raises ``ValueError`` for bad lines."""
+    header, body = text.split("$enddefinitions $end\n")
+    codes = dict(_declared(header))
+    found: dict[str, dict[int, str]] = {code: {} for code in codes.values()}
+    now = 0
+    for line in body.splitlines():
+        if line.startswith("#"):
+            if int(line[1:]) < now:
+                raise ValueError(f"{line} comes after #{now}")
+            now = int(line[1:])
+        elif not line.startswith("$"):
+            value, code = _change(line)
+            found[code][now] = value
+    return {path: _without_repeats(found[code].items()) for path, code in codes.items()}
+
+
+def _declared(header: str) -> Iterable[tuple[str, str]]:
+    scopes: list[str] = []
+    for line in header.splitlines():
+        match line.split():
+            case ["$scope", _, name, "$end"]:
+                scopes.append(name)
+            case ["$upscope", "$end"]:
+                scopes.pop()
+            case ["$var", kind, size, code, name, "$end"]:
+                yield f"{'.'.join([*scopes, name])}: {kind} {size}", code
+
+
+def _change(line: str) -> tuple[str, str]:
+    """The value and the code of a line."""
+    if match := re.fullmatch(r"([01])(\S+)|[bs](\S*) (\S+)", line):
+        scalar, scalar_code, value, code = match.groups()
+        return (value, code) if scalar is None else (scalar, scalar_code)
+    raise ValueError(f"{line!r} is no change of a value")
+
+
+def _without_repeats(changes: Iterable[tuple[int, str]]) -> Waveform:
+    found: Waveform = []
+    for time, value in changes:
+        if not found or found[-1][1] != value:
+            found.append((time, value))
+    return found
+
+
+class Traced:
+    """A module, its clocks, what is done with it, and what is to be traced besides."""
+
+    def __init__(
+        self,
+        module: Module,
+        work: Callable[[Any], Any],
+        *,
+        clocks: dict[str, float] | None = None,
+        traces: Sequence[Any] = (),
+    ) -> None:
+        self.module, self.work, self.traces = module, work, traces
+        self.clocks = {"sync": 1e-6} if clocks is None else clocks
+
+    def simulator(self, engine: Any) -> Any:
+        made = Simulator(self.module, engine=engine)  # type: ignore[call-arg]  # stubs lag
+        assert not getattr(made._engine, "reason", "")
+        for number, (domain, period) in enumerate(self.clocks.items()):
+            made.add_clock(period, phase=period * (number + 1) / 8, domain=domain)
+        made.add_testbench(self.work)
+        return made
+
+    def waveforms(self, engine: Any) -> dict[str, Waveform]:
+        file, made = StringIO(), self.simulator(engine)
+        with made.write_vcd(file, traces=self.traces):
+            made.run()
+        return seen(file.getvalue())
+
+
+def expect_same(design: Callable[[], Traced]) -> dict[str, Waveform]:
+    """What the files of both simulators show."""
+    slow, fast = (design().waveforms(engine) for engine in ENGINES)
+    assert fast.keys() == slow.keys()
+    for path, waveform in slow.items():
+        assert fast[path] == waveform, path
+    assert any(len(waveform) > 2 for waveform in slow.values())
+    return fast
+
+
+def many_registers(cycles: int) -> Traced:
+    """A design of which a cycle takes about four kilobytes of a file."""
+    m, registers = Module(), [Signal(64, name=f"register{k}", init=k) for k in range(64)]
+    for before, register in zip(registers[-1:] + registers, registers, strict=False):
+        m.d.sync += register.eq((before << 3) ^ (register >> 1) ^ ~before)
+
+    async def work(ctx: Any) -> None:
+        for _ in range(cycles):
+            await ctx.tick()
+
+    return Traced(m, work)
+
+
+def compiled_text(design: Traced) -> str:
+    file, made = StringIO(), design.simulator(cppsim.Engine)
+    with made.write_vcd(file):
+        made.run()
+    return file.getvalue()
+
+
+def body(text: str) -> str:
+    """Without the header, which has the date."""
+    return text.split("$enddefinitions $end\n")[1]
