@@ -1,7 +1,7 @@
 """An engine for Amaranth's ``Simulator`` that runs the design as compiled code.
 
-Processes, testbenches and triggers are Amaranth's own. What cannot be compiled is left
-to Amaranth's simulator whole, and a `FallbackWarning` says why.
+Triggers other than ticks are Amaranth's own. What cannot be compiled is left to Amaranth's
+simulator whole, and a `FallbackWarning` says why.
 """
 
 import warnings
@@ -12,7 +12,8 @@ from typing import Any
 from .design import NotPlain
 from .errors import SimulationError
 from .lowering import Lowered, lower
-from .private import PySimEngine, VCDWriter
+from .private import VCDWriter
+from .running import RunningEngine
 from .state import CompiledState
 from .waves import SimulatorWaves
 
@@ -23,7 +24,7 @@ class FallbackWarning(UserWarning):
     """A design is left to Amaranth's own simulator, which is slow, and why."""
 
 
-class Engine(PySimEngine):
+class Engine(RunningEngine):
     """``Simulator(design, engine=cppsim.Engine)``.
 
     Two-state and free of glitches: a signal changes once at most for one cause. Where Amaranth's
@@ -55,7 +56,7 @@ class Engine(PySimEngine):
             warnings.warn(FallbackWarning(text), stacklevel=3)
             super().__init__(design)
             return
-        self._design = design
+        self._design, self._edges = design, {}
         self._processes: set[Any] = set()
         self._testbenches: list[Any] = []
         self._delta_cycles = 0
@@ -67,6 +68,9 @@ class Engine(PySimEngine):
         for waves in self._waves:
             waves.sample(now)
         return going_on
+
+    def _may_leap(self) -> bool:
+        return not self._waves and super()._may_leap()
 
     @contextmanager
     def write_vcd(

@@ -47,7 +47,8 @@ def load(source: str) -> Any:
 
 @lru_cache(maxsize=256)
 def _loaded(path: Path) -> Any:
-    library = ctypes.CDLL(str(path))
+    # Calls are short, and many: letting other threads run meanwhile would take longer than they do.
+    library = ctypes.PyDLL(str(path))
     address, number = ctypes.c_void_p, ctypes.c_size_t
     for name, result, arguments in (
         ("create", address, ()),

@@ -28,7 +28,7 @@ class CompiledModel:
         The state, as unsigned numbers of 64 bits.
     address : int
         Where the words are.
-    inputs, quiet, stored, steps
+    inputs, passive, quiet, stored, steps
         As in `SimulationSource`.
     native : ModelHandle
         The model as the native code takes it, good as long as this is.
@@ -37,7 +37,7 @@ class CompiledModel:
     def __init__(self, lowered: Lowered) -> None:
         source = write_simulation(lowered)
         self._places, self._settled = source.places, source.settled
-        self.inputs, self.quiet = source.inputs, source.quiet
+        self.inputs, self.passive, self.quiet = source.inputs, source.passive, source.quiet
         self.stored, self.steps = source.stored, source.steps
         self._events: list[Event] = [*lowered.events, *lowered.watches]
         self._sizes = [[-(-len(bits) // _WORD) for bits in event.values] for event in self._events]

@@ -6,19 +6,26 @@ Their types are those of running code, which the stubs do not follow; hence ``An
 from typing import Any
 
 from amaranth.hdl import _ast, _ir, _mem, _nir
-from amaranth.sim import _base, _pyeval, _pyrtl, pysim  # type: ignore[attr-defined]
+from amaranth.sim import _async, _base, _pyclock, _pyeval, _pyrtl, pysim  # type: ignore[attr-defined]
 
 __all__ = [
+    "AsyncProcess",
     "BaseSignalState",
+    "DomainReset",
     "MemoryInstance",
     "MemoryRow",
     "NetlistEmitter",
+    "ProcessContext",
+    "PyClockProcess",
     "PyEngineState",
     "PyMemoryChange",
     "PyMemoryState",
     "PySignalState",
     "PySimEngine",
+    "PyTriggerState",
     "SignalDict",
+    "TestbenchContext",
+    "TickTrigger",
     "VCDWriter",
     "ast",
     "build_netlist",
@@ -38,6 +45,14 @@ MemoryRow: Any = vars(_mem.MemoryData)["_Row"]
 NetlistEmitter: Any = _ir.NetlistEmitter
 build_netlist: Any = _ir.build_netlist
 
+_waits: Any = _async
+AsyncProcess: Any = _waits.AsyncProcess
+DomainReset: Any = _waits.DomainReset
+ProcessContext: Any = _waits.ProcessContext
+TestbenchContext: Any = _waits.TestbenchContext
+TickTrigger: Any = _waits.TickTrigger
+PyClockProcess: Any = _pyclock.PyClockProcess
+
 BaseSignalState: Any = _base.BaseSignalState
 pin_blame: Any = _pyrtl.pin_blame
 eval_format: Any = vars(_pyeval)["eval_format"]
@@ -51,4 +66,5 @@ PyMemoryChange: Any = _pysim._PyMemoryChange
 PyMemoryState: Any = _pysim._PyMemoryState
 PySignalState: Any = _pysim._PySignalState
 VCDWriter: Any = _pysim._VCDWriter
+PyTriggerState: Any = _pysim._PyTriggerState
 run_wakers: Any = _pysim._run_wakers

@@ -5,6 +5,7 @@ from typing import Any
 
 from amaranth.hdl import MemoryData, Signal
 
+from .clocks import Clocks
 from .events import report
 from .lowering import Lowered
 from .model import CompiledModel
@@ -17,14 +18,23 @@ from .private import (
     run_wakers,
 )
 
-__all__ = ["CompiledState"]
+__all__ = ["CompiledState", "SignalSlot"]
 
 
-class _SignalSlot(BaseSignalState):
+class SignalSlot(BaseSignalState):
     """A signal whose value is in the model.
 
     ``curr`` is what it shows; what it is to be after this delta cycle waits in the state's
     ``pending``. ``seen`` is what its wakers have been told last.
+
+    Attributes
+    ----------
+    passive : bool
+        Nothing follows at once from writing it, but what is settled.
+    clock : int or None
+        Its number among the clocks of the simulation, if it is one.
+    edges : dict
+        Of a clock: who is to hear of a change to a level, without being a waker.
     """
 
     def __init__(self, state: "CompiledState", signal: Signal, *, is_comb: bool) -> None:
@@ -45,6 +55,9 @@ class _SignalSlot(BaseSignalState):
         )
         self._mask = only[2] if only else 0
         self._given = all(place[0] in state.model.inputs for place in self._places)
+        self.passive = all(place[0] in state.model.passive for place in self._places)
+        self.clock: int | None = None
+        self.edges: dict[int, Any] = {}
         quiet: tuple[int | None, int] = state.model.quiet.get(self._only, (None, -1))
         self._quiet, self._shadow = quiet
         self._queued: int | None = None
@@ -54,6 +67,10 @@ class _SignalSlot(BaseSignalState):
     def reset(self) -> None:
         self._queued = None
         self.seen = self.signal.init
+
+    def forget(self) -> None:
+        """What it was to be is what it shall not be."""
+        self._queued = None
 
     @property
     def curr(self) -> int:
@@ -82,16 +99,19 @@ class _SignalSlot(BaseSignalState):
         if not self.wakers and not self._state.fresh:
             self.seen = self.curr
         self.wakers.append(waker)
-        if self.is_comb or not self._given:
+        if self.is_comb or not self._given or self.clock is not None:
             self._state.watched[self] = None
 
     def wake(self, value: int) -> bool:
         """Tell the wakers of a change to ``value``; whether there was one, and somebody to hear."""
         before, self.seen = self.seen, value
-        if before == value or not self.wakers:
+        if before == value:
             return False
+        edge = self.edges.get(value)
+        if edge is not None:
+            edge.happen()
         run_wakers(self.wakers, before, value)
-        return True
+        return bool(edge is not None or self.wakers)
 
     def take(self) -> int | None:
         """What is to be written, None if nothing changes. Wakes who waits for it."""
@@ -112,6 +132,42 @@ class _SignalSlot(BaseSignalState):
             kept = self._words[word] & ~(mask << shift)
             self._words[word] = kept | (value >> low & mask) << shift
         return True
+
+    def as_clock(self) -> tuple[int, int, int] | None:
+        """Its word, the level to which it changes unnoticed, or 2, and the word to write then.
+
+        None if it shares its word, or something else drives it.
+        """
+        if self.is_comb or not self._given or self._only < 0:
+            return None
+        return self._only, 2 if self._quiet is None else self._quiet, max(self._shadow, 0)
+
+    def conditions(self) -> list[tuple[int, int]]:
+        """Words and bits of them of which one at least is set where the value is not 0."""
+        return [(word, mask << shift) for word, shift, mask, _ in self._places]
+
+    def reader(self) -> Callable[[], int]:
+        """What gives ``curr``, sooner than by asking for it."""
+        if self._only < 0:
+            return lambda: self.curr
+        words, word, mask, state = self._words, self._only, self._mask, self._state
+        if not self.settled:
+            return lambda: words[word] & mask
+
+        def read() -> int:
+            if state.stale:
+                state.settle()
+            return words[word] & mask
+
+        return read
+
+    def give(self, value: int) -> None:
+        """Write a ``passive`` signal without wakers."""
+        if self._only >= 0:
+            self._words[self._only] = value & self._mask
+        else:
+            self.write(value)
+        self._state.stale = True
 
 
 class _MemorySlot(PyMemoryState):
@@ -145,20 +201,23 @@ class CompiledState(PyEngineState):
         self._told: set[Any] = set()
         self._watches = {id(x.cell) for x in lowered.watches}
         self.model = CompiledModel(lowered)
-        self.watched: dict[_SignalSlot, None] = {}
+        self.clocks = self.timeline = Clocks(self.model.native)
+        self.watched: dict[SignalSlot, None] = {}
         self.stale = self.fresh = self._due = True
+        self._at_edge = False
 
     def reset(self) -> None:
         super().reset()
         self.model.reset()
         self._told.clear()
         self.stale = self.fresh = self._due = True
+        self._at_edge = False
 
     def get_signal(self, signal: Signal) -> int:
         if signal not in self.signals and signal in self._lowered.signals:
             self.signals[signal] = len(self.slots)
             is_comb = signal in self._lowered.driven
-            self.slots.append(_SignalSlot(self, signal, is_comb=is_comb))
+            self.slots.append(SignalSlot(self, signal, is_comb=is_comb))
         return super().get_signal(signal)
 
     def get_memory(self, memory: MemoryData) -> int:
@@ -177,9 +236,44 @@ class CompiledState(PyEngineState):
 
     def settle(self) -> None:
         """Let everything show what follows; within a delta cycle, what followed before it."""
-        if not self._due or self.fresh:
+        if not self._due or self.fresh or self._at_edge:
             self.stale = False
             self.model.settle()
+
+    @property
+    def calm(self) -> bool:
+        """Whether nobody has anything to do until the next edge of a clock."""
+        return not (self._due or self._told or self.watched or self.pending or self.clocks.woken)
+
+    def slot(self, signal: Signal) -> SignalSlot | None:
+        """The state of a signal of the design; None of others."""
+        found = self.slots[self.get_signal(signal)]
+        return found if isinstance(found, SignalSlot) else None
+
+    def give(self) -> bool:
+        """Write what is pending if nothing follows at once; whether that was so."""
+        pending = self.pending
+        if self.watched or not all(
+            type(slot) is SignalSlot and slot.passive and not slot.wakers for slot in pending
+        ):
+            return False
+        for slot in pending:
+            slot.give(slot.next)
+            slot.forget()
+        pending.clear()
+        return True
+
+    def reach(self) -> None:
+        """Let the model have its step, as the clocks have changed."""
+        control = self.clocks.control
+        self.stale = not control.settled
+        self._due = self._at_edge = True
+        control.reached = 0
+
+    def tell(self) -> None:
+        """Tell what the last step within a leap had to."""
+        self._due, self.stale = bool(self.clocks.control.answer & 1), True
+        self._tell()
 
     def commit(self, changed: set[Any] | None = None) -> bool:
         """End a delta cycle: the design has its step, then what was set is written.
@@ -197,7 +291,7 @@ class CompiledState(PyEngineState):
 
     def _step(self) -> bool:
         """Whether somebody was woken."""
-        self._due = self.fresh = False
+        self._due = self._at_edge = self.fresh = False
         self.stale = True
         answer = self.model.step()
         if answer & 1:
@@ -228,11 +322,11 @@ class CompiledState(PyEngineState):
 
     def _write(self) -> bool:
         """Write what is pending; whether anything has changed, or somebody was woken."""
-        values: list[tuple[_SignalSlot, int]] = []
+        values: list[tuple[SignalSlot, int]] = []
         rows: list[Any] = []
         others: list[Any] = []
         for slot in self.pending:
-            if type(slot) is _SignalSlot:
+            if type(slot) is SignalSlot:
                 value = slot.take()
                 if value is not None:
                     values.append((slot, value))
@@ -271,7 +365,7 @@ class CompiledState(PyEngineState):
     def _note(self, changed: set[Any]) -> None:
         """Note what has changed in the model since this was asked last."""
         for slot in self.slots:
-            if isinstance(slot, _SignalSlot):
+            if isinstance(slot, SignalSlot):
                 value = slot.curr
                 if slot.shown != value:
                     slot.shown = value

@@ -67,9 +67,9 @@ class SimulationSource:
     ``settled`` are good after ``settle`` only. Memories have the numbers that the design gives.
 
     ``stored`` has the word of each bit of the state and its place there, ``steps`` in order what
-    follows from it. ``inputs`` are words that no step changes. ``quiet`` has those of clocks that
-    are nothing but clocks: a level to which they change unnoticed, and a second word that is then
-    to be written.
+    follows from it. ``inputs`` are words that no step changes, ``passive`` those of them that need
+    none when they have changed. ``quiet`` has those of clocks that are nothing but clocks: a level
+    to which they change unnoticed, and a second word that is then to be written.
     """
 
     text: str = ""
@@ -78,6 +78,7 @@ class SimulationSource:
     stored: dict[int, tuple[int, int]] = field(default_factory=dict)
     steps: list[Statement] = field(default_factory=list)
     inputs: set[int] = field(default_factory=set)
+    passive: set[int] = field(default_factory=set)
     quiet: dict[int, tuple[int, int]] = field(default_factory=dict)
     size: int = 0
 
@@ -120,6 +121,8 @@ class _Simulation:
         step = [f"    {line}" for line in self._step()]
         settle = [f"    {line}" for line in self._settle()]
         self._find_quiet_clocks()
+        if not self._derived and not self._lowered.watches:
+            self._source.passive = self._source.inputs - {word for word, _ in self._incoming}
         self._source.size = max(1, len(self._starts))
         self._source.text = _TEXT.format(
             size=self._source.size,

@@ -29,8 +29,11 @@ class ModelHandle(ctypes.Structure):
 
 
 @cache
-def native() -> ctypes.CDLL:
-    """The library. Raises ``SimulationError`` if it cannot be compiled."""
+def native() -> ctypes.PyDLL:
+    """The library, none of whose calls may keep Python's other threads waiting for long.
+
+    Raises ``SimulationError`` if it cannot be compiled.
+    """
     compiler = find_compiler()
     parts = [*compiler.command, compiler.version, *_FLAGS]
     sources = sorted(_FOLDER.glob("*.cc"))
@@ -42,4 +45,4 @@ def native() -> ctypes.CDLL:
     def fill(folder: Path) -> None:
         compiler.run([*_FLAGS, "-o", str(folder / _LIBRARY), *map(str, sources)])
 
-    return ctypes.CDLL(str(cached(_KIND, key, fill) / _LIBRARY))
+    return ctypes.PyDLL(str(cached(_KIND, key, fill) / _LIBRARY))

@@ -1,0 +1,229 @@
+"""Time, and the clocks of a compiled simulation: native/clocks.cc as Python sees it.
+
+Times are whole femtoseconds since the beginning.
+"""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Any
+
+from .native.library import ModelHandle, native
+
+__all__ = ["NEVER", "Clocks", "EdgeControl", "Reason"]
+
+NEVER = (1 << 64) - 1
+_LONGEST = 1 << 60
+"""Of a period or phase of which the compiled code can keep count."""
+_MOST = 32
+"""Clocks in one simulation of which it can."""
+
+
+class Reason(IntEnum):
+    """Why the compiled code lets time stand still."""
+
+    EDGE = 1
+    """Of a clock, for which somebody waits. The clock shows it, the model has yet to be stepped."""
+    TOLD = 2
+    """The model has been stepped, and has something to tell."""
+    TIME = 3
+    """The limit is reached, or there are wakers to be called."""
+    SLICE = 4
+    """Nothing: Python may want to hear of signals."""
+
+
+class _Condition(ctypes.Structure):
+    _fields_ = (("word", ctypes.c_uint64), ("bits", ctypes.c_uint64))
+
+
+class EdgeControl(ctypes.Structure):
+    """``Edge`` of clocks.cc."""
+
+    _fields_ = (
+        ("count", ctypes.c_uint64),
+        ("target", ctypes.c_uint64),
+        ("size", ctypes.c_uint64),
+        ("conditions", ctypes.POINTER(_Condition)),
+        ("settles", ctypes.c_uint64),
+    )
+
+    def watch(self, conditions: Sequence[tuple[int, int]], *, settles: bool) -> None:
+        """Wake somebody also when one of ``conditions``, words and bits of them, is met."""
+        # The structure keeps the array alive.
+        self.conditions = (_Condition * len(conditions))(*(_Condition(*x) for x in conditions))
+        self.size, self.settles = len(conditions), settles
+
+
+class _Clock(ctypes.Structure):
+    _fields_ = (
+        ("word", ctypes.c_uint64),
+        ("quiet", ctypes.c_uint64),
+        ("shadow", ctypes.c_uint64),
+        ("next", ctypes.c_uint64),
+        ("half", ctypes.c_uint64),
+        ("edges", ctypes.POINTER(EdgeControl) * 2),
+    )
+
+
+class _Control(ctypes.Structure):
+    _fields_ = (
+        ("model", ctypes.POINTER(ModelHandle)),
+        ("clocks", ctypes.POINTER(_Clock)),
+        ("size", ctypes.c_uint64),
+        ("now", ctypes.c_uint64),
+        ("due", ctypes.c_uint64),
+        ("wake", ctypes.c_uint64),
+        ("limit", ctypes.c_uint64),
+        ("answer", ctypes.c_uint64),
+        ("settled", ctypes.c_uint64),
+        ("reached", ctypes.c_uint64),
+    )
+
+
+class Clocks:
+    """The time, what is to happen at which, and clocks whose signals are words of a model.
+
+    It stands for the timeline of Amaranth's simulator, and is the process of all its clocks.
+
+    Attributes
+    ----------
+    slots : list
+        The state of each clock's signal.
+    control : ctypes.Structure
+        What it shares with the compiled code, whose times are counted from ``_epoch``.
+    woken : bool
+        Wakers were called when the time last changed.
+    """
+
+    critical = False
+
+    def __init__(self, model: ModelHandle) -> None:
+        self.slots: list[Any] = []
+        self.wakers: dict[Callable[[], None], int] = {}
+        self._clocks = (_Clock * _MOST)()
+        self._phases: list[int] = []
+        self._epoch = 0
+        self._deadline: int | None = None
+        self.control = _Control(ctypes.pointer(model), self._clocks)
+        self._address = ctypes.addressof(self.control)
+        self._leap = native().clocks_leap
+        self._leap.argtypes, self._leap.restype = (ctypes.c_void_p,), ctypes.c_int
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the beginning."""
+        control = self.control
+        control.now = control.due = control.reached = self._epoch = 0
+        for clock, phase in zip(self._clocks, self._phases, strict=False):
+            clock.next = phase
+        self.wakers.clear()
+        self.woken = False
+        self._plan()
+
+    def add(self, slot: Any, *, phase: int, period: int) -> bool:
+        """Let a signal change at ``phase``, then twice a ``period``; False if this cannot."""
+        half = period // 2
+        if len(self.slots) == _MOST or not 0 < half < _LONGEST or not 0 <= phase < _LONGEST:
+            return False
+        place = slot.as_clock()
+        if place is None:
+            return False
+        number = len(self.slots)
+        self._clocks[number] = _Clock(*place, phase, half)
+        slot.clock = number
+        self.slots.append(slot)
+        self._phases.append(phase)
+        self.control.size = number + 1
+        return True
+
+    def listen(self, number: int, level: int, edge: EdgeControl) -> None:
+        """Count changes of a clock to ``level`` in ``edge``, and stop where it says."""
+        self._clocks[number].edges[level] = ctypes.pointer(edge)
+
+    # --- as the timeline ----------------------------------------------------------------------
+
+    @property
+    def now(self) -> int:
+        return self._epoch + int(self.control.now)
+
+    def set_waker(self, interval: int, waker: Callable[[], None]) -> None:
+        self.wakers[waker] = self.now + interval
+        self._plan()
+
+    def advance(self) -> bool:
+        """On to when something happens next; whether there is anything."""
+        times = list(self.wakers.values())
+        times += [self._epoch + clock.next for clock in self._clocks[: self.control.size]]
+        if not times:
+            return False
+        self._count_from(min(times))
+        self.awaken()
+        self.control.due = any(clock.next == 0 for clock in self._clocks[: self.control.size])
+        return True
+
+    def awaken(self) -> None:
+        """Call the wakers of now."""
+        now = self.now
+        called = [waker for waker, time in self.wakers.items() if time == now]
+        for waker in called:
+            del self.wakers[waker]
+            waker()
+        self.woken = bool(called)
+        self._plan()
+
+    def _count_from(self, now: int) -> None:
+        """It is ``now``, from which time is counted."""
+        passed = now - self._epoch
+        for clock in self._clocks[: self.control.size]:
+            clock.next -= passed
+        self._epoch, self.control.now = now, 0
+        self._plan()
+
+    def _plan(self) -> None:
+        """Tell the compiled code of wakers and of the limit."""
+        wake = min(self.wakers.values(), default=NEVER) - self._epoch
+        limit = NEVER if self._deadline is None else self._deadline - self._epoch
+        self.control.wake, self.control.limit = min(wake, NEVER), min(limit, NEVER)
+
+    # --- as the process -----------------------------------------------------------------------
+
+    @property
+    def runnable(self) -> bool:
+        return bool(self.control.due)
+
+    @runnable.setter
+    def runnable(self, value: bool) -> None:
+        self.control.due = value
+
+    def run(self) -> None:
+        """Change the clocks whose time it is."""
+        now = self.control.now
+        for clock, slot in zip(self._clocks, self.slots, strict=False):
+            if clock.next == now:
+                clock.next = now + clock.half
+                slot.update(not slot.curr)
+
+    # --- many steps at once -------------------------------------------------------------------
+
+    def until(self, deadline: int | None) -> None:
+        """Let leaps end at ``deadline``, before what happens there."""
+        self._deadline = deadline
+        self._plan()
+
+    def leap(self) -> int:
+        """On to where Python has something to do, which the answer, a `Reason`, says."""
+        reason = int(self._leap(self._address))
+        if reason == Reason.SLICE:
+            self._count_from(self.now)
+        elif reason == Reason.TIME:
+            self.awaken()
+        return reason
+
+    def reached(self) -> list[Any]:
+        """The edges whose waits are over."""
+        left, found = int(self.control.reached), []
+        while left:
+            place = left.bit_length() - 1
+            found.append(self.slots[place // 2].edges[place % 2])
+            left ^= 1 << place
+        return found

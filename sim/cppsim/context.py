@@ -1,0 +1,108 @@
+"""What testbenches and processes see of a simulation: Amaranth's contexts, with less in between."""
+
+from typing import Any
+
+from amaranth.hdl import Signal
+
+from .private import AsyncProcess, ProcessContext, PyTriggerState, TestbenchContext
+from .state import CompiledState, SignalSlot
+from .waits import Tick, Wait
+
+__all__ = ["Process"]
+
+
+class _Ticking:
+    """A context whose ticks are made once."""
+
+    _design: Any
+    _engine: Any
+    _process: Any
+
+    def __init__(self, design: Any, engine: Any, process: Any) -> None:
+        super().__init__(design, engine, process)  # type: ignore[call-arg]  # Amaranth's context
+        self._ticks: dict[Any, Tick] = {}
+
+    def tick(self, domain: Any = "sync", *, context: Any = None) -> Tick:
+        if context is None and domain in self._ticks:
+            return self._ticks[domain]
+        trigger = super().tick(domain, context=context)  # type: ignore[misc]  # Amaranth's context
+        tick = Tick(self._engine, self._process, domain=trigger._domain)
+        if context is None:
+            self._ticks[domain] = tick
+        return tick
+
+    def forget(self) -> None:
+        """The engine's state is another one."""
+        self._ticks.clear()
+
+
+class _ProcessContext(_Ticking, ProcessContext):
+    """Of a process."""
+
+
+class _TestbenchContext(_Ticking, TestbenchContext):
+    """Of a testbench, which gets and sets signals of the design right where they are."""
+
+    def __init__(self, design: Any, engine: Any, process: Any) -> None:
+        super().__init__(design, engine, process)
+        self.forget()
+
+    def forget(self) -> None:
+        super().forget()
+        # By the identity of signals, which the design holds.
+        self._readers: dict[int, Any] = {}
+        self._slots: dict[int, SignalSlot] = {}
+        state = self._engine.state
+        self._state = state if isinstance(state, CompiledState) else None
+
+    def get(self, expr: Any) -> Any:
+        read = self._readers.get(id(expr))
+        if read is not None:
+            return read()
+        slot = self._slot(expr)
+        if slot is None:
+            return super().get(expr)
+        read = self._readers[id(expr)] = slot.reader()
+        return read()
+
+    def set(self, expr: Any, value: Any) -> None:
+        slot = self._slots.get(id(expr))
+        if slot is None:
+            slot = self._slot(expr)
+            if slot is not None and slot.passive:
+                self._slots[id(expr)] = slot
+        elif type(value) is int and not slot.wakers and self._engine.unwatched:
+            slot.give(value)
+            return
+        super().set(expr, value)
+
+    def _slot(self, expr: Any) -> SignalSlot | None:
+        return self._state.slot(expr) if type(expr) is Signal and self._state else None
+
+
+class Process(AsyncProcess):
+    """A testbench or process, with a context of its own."""
+
+    coroutine: Any
+
+    def __init__(
+        self, design: Any, engine: Any, constructor: Any, *, testbench: bool, background: bool
+    ) -> None:
+        context = _TestbenchContext if testbench else _ProcessContext
+        self.constructor = constructor
+        self.context = context(design, engine, self)
+        self.background = background
+        self.reset()
+
+    def run(self) -> None:
+        if self.first_await:
+            super().run()
+        else:
+            try:
+                self.waits_on = self.coroutine.send(None)
+            except StopIteration:
+                self.critical = False
+                self.waits_on = self.coroutine = None
+        waits_on = self.waits_on
+        if waits_on is not None and not isinstance(waits_on, Wait | PyTriggerState):
+            raise AssertionError("Async processes may only await simulation triggers")

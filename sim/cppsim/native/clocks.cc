@@ -1,0 +1,143 @@
+// Clocks that move a model on through time, until somebody in Python has something to do.
+//
+// Of an edge that somebody waits for, only the clock's own word is written: the model is yet to be
+// stepped, so that what was before the edge can still be sampled. Python owns all of these.
+
+#include "model.h"
+
+#include <time.h>
+
+extern "C" {
+
+// Met where a word has one of `bits`.
+struct Condition {
+  uint64_t word, bits;
+};
+
+// A change of a signal to one level.
+struct Edge {
+  uint64_t count;  // how many there were
+  uint64_t target; // the count at which somebody is to be woken, who may also wait for a condition
+  uint64_t size;   // of the conditions
+  const Condition *conditions;
+  uint64_t settles; // the conditions are of words that the model settles
+};
+
+// Changes its level, which is the lowest bit of a word, at `next` and each `half` period later.
+struct Clock {
+  uint64_t word;
+  uint64_t quiet; // no change of the model follows from this level; 2: from either
+  uint64_t shadow; // a word that is to hold the quiet level, too
+  uint64_t next, half;
+  Edge *edges[2]; // to each level; null if nobody ever waited for it
+};
+
+struct Clocks {
+  const Model *model;
+  Clock *clocks;
+  uint64_t size;
+  uint64_t now;
+  uint64_t due;     // clocks whose time is now have yet to change
+  uint64_t wake;    // when Python has something to do
+  uint64_t limit;   // what happens then or later is not to happen
+  uint64_t answer;  // of the last step
+  uint64_t settled; // nothing has happened since the model was settled
+  uint64_t reached; // bit 2 i + level: the edge of clock i whose waits are over
+};
+
+} // extern "C"
+
+namespace {
+
+// Why time stands still.
+enum Reason { EDGE = 1, TOLD = 2, TIME = 3, SLICE = 4 };
+
+constexpr uint64_t NEVER = ~uint64_t(0);
+constexpr uint64_t AGE = uint64_t(1) << 61; // when the time is to be counted from anew
+constexpr double SECONDS = 0.005;           // after which Python may want to hear of signals
+constexpr unsigned ROUNDS = 32;             // between looks at the real time
+
+double seconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return double(now.tv_sec) + double(now.tv_nsec) * 1e-9;
+}
+
+bool over(Clocks *clocks, Edge *edge) {
+  const Model *model = clocks->model;
+  bool found = ++edge->count >= edge->target;
+  if (edge->size && edge->settles && !clocks->settled) {
+    model->settle(model->top);
+    clocks->settled = 1;
+  }
+  for (uint64_t i = 0; i < edge->size; i++)
+    found |= (model->words[edge->conditions[i].word] & edge->conditions[i].bits) != 0;
+  return found;
+}
+
+// Let clocks change whose time it is; whether the model is to see it.
+bool change(Clocks *clocks) {
+  const uint64_t now = clocks->now;
+  uint64_t *words = clocks->model->words, changed = 0;
+  bool seen = false;
+  for (uint64_t i = 0; i < clocks->size; i++) {
+    Clock &clock = clocks->clocks[i];
+    if (clock.next != now) continue;
+    clock.next += clock.half;
+    const uint64_t level = (words[clock.word] ^= 1) & 1;
+    if (level == clock.quiet) words[clock.shadow] = words[clock.word];
+    else seen = true;
+    if (clock.edges[level]) changed |= uint64_t(1) << (2 * i + level);
+  }
+  clocks->due = 0;
+  for (uint64_t left = changed; left; left &= left - 1) {
+    const unsigned place = __builtin_ctzll(left);
+    if (over(clocks, clocks->clocks[place / 2].edges[place % 2]))
+      clocks->reached |= uint64_t(1) << place;
+  }
+  return seen;
+}
+
+// Whether the model has nothing to tell.
+bool step(Clocks *clocks) {
+  const Model *model = clocks->model;
+  clocks->settled = 0;
+  do {
+    clocks->answer = uint64_t(model->step(model->top));
+    if (clocks->answer & 2) return false;
+  } while (clocks->answer & 1);
+  return true;
+}
+
+uint64_t nearest(const Clocks *clocks) {
+  uint64_t found = NEVER;
+  for (uint64_t i = 0; i < clocks->size; i++)
+    if (clocks->clocks[i].next < found) found = clocks->clocks[i].next;
+  return found;
+}
+
+} // namespace
+
+// Go through time, and say why no further. There is a clock at least. What has been reached and
+// not been cleared is told once more.
+extern "C" __attribute__((visibility("default"))) int clocks_leap(Clocks *clocks) {
+  double end = 0;
+  for (unsigned round = 1; !clocks->reached; round++) {
+    if (clocks->due) {
+      const bool seen = change(clocks);
+      if (clocks->reached) break;
+      if (seen && !step(clocks)) return TOLD;
+    }
+    const uint64_t next = nearest(clocks);
+    clocks->due = next <= clocks->wake;
+    clocks->now = clocks->due ? next : clocks->wake;
+    if (clocks->now >= clocks->limit || clocks->now == clocks->wake) return TIME;
+    if (clocks->now >= AGE) return SLICE;
+    if (round % ROUNDS == 0) {
+      const double real = seconds();
+      if (!end) end = real + SECONDS;
+      else if (real > end) return SLICE;
+    }
+  }
+  return EDGE;
+}

@@ -1,0 +1,48 @@
+"""Amaranth's ``Simulator`` on compiled code."""
+
+from typing import Any
+
+from amaranth.sim import Simulator as AmaranthSimulator
+
+from .engine import Engine
+from .mode import Mode, default_mode
+from .running import RunningEngine
+
+__all__ = ["Simulator"]
+
+
+class Simulator(AmaranthSimulator):
+    """``amaranth.sim.Simulator``, compiled as ``mode`` says: all that it does, sooner.
+
+    ``run`` and ``run_until`` know how far they may go, so that repeated waits for ticks and clocks
+    that nobody waits for take no Python. Ctrl-C is heard meanwhile.
+
+    Parameters
+    ----------
+    mode : Mode, optional
+        What the process or the environment says, where it is not given.
+    """
+
+    _engine: Any
+    _running: bool
+
+    def __init__(self, toplevel: Any, *, mode: Mode | None = None) -> None:
+        chosen = default_mode() if mode is None else mode
+        engine: Any = "pysim" if chosen is Mode.OFF else Engine
+        super().__init__(toplevel, engine=engine)
+
+    def run(self) -> None:
+        if isinstance(self._engine, RunningEngine):
+            self._running = True
+            self._engine.run()
+        else:
+            super().run()
+
+    def run_until(self, deadline: float, **deprecated: Any) -> None:
+        if deprecated or not isinstance(self._engine, RunningEngine):
+            super().run_until(deadline, **deprecated)
+            return
+        femtoseconds = int(deadline * 1e15)
+        assert self._engine.now <= femtoseconds
+        self._running |= self._engine.now < femtoseconds
+        self._engine.run(femtoseconds)
