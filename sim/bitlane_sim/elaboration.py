@@ -19,9 +19,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from bitlane_rtl.configuration import Configuration
-from cppsim.cache import cached
 from cppsim.toolchain import run_program
 
+from .cache import CACHE
 from .elaborated import Elaborated, digest_of
 from .evaluator import SimulationError
 from .sources import source_digest
@@ -94,7 +94,7 @@ def elaborated_system(configuration: Configuration) -> ElaboratedSystem:
         (folder / _ABOUT).write_text(json.dumps(asdict(about)), encoding="utf-8")
 
     key = hashlib.sha256("\n".join((sources, sys.version, request.hex())).encode())
-    folder = cached(_KIND, key.hexdigest()[:32], fill)
+    folder = CACHE.cached(_KIND, key.hexdigest()[:32], fill)
     return ElaboratedSystem(request, _read_about(folder), netlist)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane_rtl.configuration import Configuration
-from cppsim.toolchain import find_compiler
 
 from .cxxrtl.model import CxxrtlEvaluator
 from .elaboration import elaborated_system
@@ -25,7 +24,7 @@ from .interface import (
     storage_ports,
 )
 from .pages import Pages
-from .toolchain import yosys_version
+from .toolchain import find_compiler, yosys_version
 
 if TYPE_CHECKING:
     from .elaborated import Elaborated

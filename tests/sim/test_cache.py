@@ -8,19 +8,20 @@ from typing import Any
 
 import pytest
 
+from bitlane_sim.cache import CACHE
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.toolchain import run_yosys
-from cppsim.cache import CacheWarning, cache_folder, cached, tool_environment
+from cppsim.cache import CacheWarning
 
 
 def test_cache_folder_is_chosen_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BITLANE_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert cache_folder() == Path.home() / ".cache" / "bitlane"
+    assert CACHE.folder() == Path.home() / ".cache" / "bitlane"
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert cache_folder() == Path("/somewhere/bitlane")
+    assert CACHE.folder() == Path("/somewhere/bitlane")
     monkeypatch.setenv("BITLANE_CACHE", "/elsewhere")
-    assert cache_folder() == Path("/elsewhere")
+    assert CACHE.folder() == Path("/elsewhere")
 
 
 def test_a_cache_that_cannot_be_written_is_told_and_replaced(
@@ -32,11 +33,11 @@ def test_a_cache_that_cannot_be_written_is_told_and_replaced(
     with pytest.warns(
         CacheWarning, match=r"a file/below: .*; set BITLANE_CACHE to a folder"
     ) as told:
-        first = cached("kind", "key", lambda folder: (folder / "made").touch())
+        first = CACHE.cached("kind", "key", lambda folder: (folder / "made").touch())
     assert (first / "made").exists()
     assert str(first.parent.parent) in str(told[0].message)
-    assert cached("kind", "key", lambda folder: pytest.fail("built twice")) == first
-    assert (cached("another", "key", lambda folder: None), len(told)) == (
+    assert CACHE.cached("kind", "key", lambda folder: pytest.fail("built twice")) == first
+    assert (CACHE.cached("another", "key", lambda folder: None), len(told)) == (
         first.parents[1] / "another" / "key",
         1,
     )
@@ -45,10 +46,10 @@ def test_a_cache_that_cannot_be_written_is_told_and_replaced(
 def test_tools_keep_their_caches_in_ours_where_they_could_not_otherwise(
     fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert tool_environment() == dict(os.environ)
+    assert CACHE.tool_environment() == dict(os.environ)
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    environment = tool_environment()
+    environment = CACHE.tool_environment()
     assert environment["XDG_CACHE_HOME"] == environment["HOME"] == str(fresh_cache / "tools")
     assert environment.keys() == os.environ.keys()
     ran: dict[str, str] = {}
@@ -73,9 +74,9 @@ def test_a_user_without_a_home_folder_has_a_cache_too(monkeypatch: pytest.Monkey
         r"the cache: this user has no home folder; .* is used until Python ends; set BITLANE_CACHE"
     )
     with pytest.warns(CacheWarning, match=told):
-        first = cached("kind", "key", lambda folder: (folder / "made").touch())
+        first = CACHE.cached("kind", "key", lambda folder: (folder / "made").touch())
     assert (first / "made").exists()
-    assert cached("kind", "key", lambda folder: pytest.fail("built twice")) == first
+    assert CACHE.cached("kind", "key", lambda folder: pytest.fail("built twice")) == first
 
 
 def test_a_cache_that_one_may_not_look_into_is_no_error(
@@ -88,7 +89,7 @@ def test_a_cache_that_one_may_not_look_into_is_no_error(
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "is_dir", refuse_once)
-    ready = cached("kind", "key", lambda folder: (folder / "made").touch())
+    ready = CACHE.cached("kind", "key", lambda folder: (folder / "made").touch())
     assert ready == fresh_cache / "kind" / "key"
     assert (ready / "made").exists()
 
@@ -99,25 +100,26 @@ def test_failed_build_leaves_nothing_behind(fresh_cache: Path) -> None:
         raise SimulationError("no luck")
 
     with pytest.raises(SimulationError, match="no luck"):
-        cached("kind", "key", fail)
+        CACHE.cached("kind", "key", fail)
     assert [path.name for path in (fresh_cache / "kind").iterdir()] == ["key.lock"]
-    ready = cached("kind", "key", lambda folder: (folder / "whole").touch())
+    ready = CACHE.cached("kind", "key", lambda folder: (folder / "whole").touch())
     assert (ready / "whole").exists()
 
 
 def test_a_process_that_is_killed_leaves_nothing_half_done(fresh_cache: Path) -> None:
     script = (
-        "import os, signal\nfrom cppsim.cache import cached\n"
+        "import os, signal\nfrom bitlane_sim.cache import CACHE\n"
         "def build(folder):\n"
         "    (folder / 'made').write_text('half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "cached('kind', 'key', build)"
+        "CACHE.cached('kind', 'key', build)"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", script], env=environment).returncode < 0
     assert not (fresh_cache / "kind" / "key").exists()
-    ready = cached("kind", "key", lambda folder: (folder / "made").write_text("whole"))
+    ready = CACHE.cached("kind", "key", lambda folder: (folder / "made").write_text("whole"))
     assert (ready / "made").read_text() == "whole"
+    assert {path.name for path in (fresh_cache / "kind").iterdir()} == {"key", "key.lock"}
 
 
 def test_a_disk_that_is_full_leaves_nothing_half_done(fresh_cache: Path) -> None:
@@ -127,14 +129,14 @@ def test_a_disk_that_is_full_leaves_nothing_half_done(fresh_cache: Path) -> None
             full.write("the other half")
 
     with pytest.raises(OSError, match="No space left"):
-        cached("kind", "key", fill)
-    ready = cached("kind", "key", lambda folder: (folder / "made").write_text("whole"))
+        CACHE.cached("kind", "key", fill)
+    ready = CACHE.cached("kind", "key", lambda folder: (folder / "made").write_text("whole"))
     assert (ready / "made").read_text() == "whole"
 
 
 def test_what_is_known_needs_no_place_to_write(
     fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ready = cached("kind", "key", lambda folder: (folder / "made").touch())
-    monkeypatch.setattr("cppsim.cache._writable", lambda root: pytest.fail("written to"))
-    assert cached("kind", "key", lambda folder: pytest.fail("built twice")) == ready
+    ready = CACHE.cached("kind", "key", lambda folder: (folder / "made").touch())
+    monkeypatch.setattr("cppsim.cache._writable", lambda *_: pytest.fail("written to"))
+    assert CACHE.cached("kind", "key", lambda folder: pytest.fail("built twice")) == ready

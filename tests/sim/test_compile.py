@@ -12,7 +12,8 @@ from bitlane_sim.circuit import Circuit
 from bitlane_sim.cxxrtl.compile import build
 from bitlane_sim.cxxrtl.source import mangle
 from bitlane_sim.evaluator import SimulationError
-from cppsim.toolchain import Compiler, find_compiler
+from bitlane_sim.toolchain import find_compiler
+from cppsim.toolchain import Compiler
 from support.sim.evaluated import STORAGE, Inverter, Mixer
 
 

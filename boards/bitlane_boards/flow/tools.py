@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 
 from bitlane.errors import BitlaneError
-from cppsim.cache import tool_environment
+from bitlane_sim.cache import CACHE
 
 __all__ = ["Progress", "Tool", "ToolError", "Usage", "require", "run_tool"]
 
@@ -87,7 +87,7 @@ def run_tool(
             process = subprocess.Popen(
                 [sys.executable, "-c", code, *arguments],
                 cwd=folder,
-                env={**tool_environment(), "TMPDIR": scratch},
+                env={**CACHE.tool_environment(), "TMPDIR": scratch},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.terminal import show
-from cppsim.toolchain import find_compiler
 
 from ..simulator import choose_evaluator
+from ..toolchain import find_compiler
 from . import cycles
 from .contract import measure
 from .profile import measure_profile

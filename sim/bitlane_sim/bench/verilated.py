@@ -14,10 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from cppsim.cache import cached
 from cppsim.design import DesignPort
-from cppsim.toolchain import find_compiler
 
+from ..cache import CACHE
 from ..cxxrtl.compile import Library
 from ..elaborated import CLOCK, Elaborated
 from ..evaluator import SimulationError, StorageAccess, StoragePort
@@ -25,7 +24,7 @@ from ..export.verilog import verilog
 from ..netlist.plain import plain
 from ..netlist.yosys import flat_netlist
 from ..sources import source_digest
-from ..toolchain import yosys_version
+from ..toolchain import find_compiler, yosys_version
 
 __all__ = ["build_verilated", "verilator_folder"]
 
@@ -174,7 +173,7 @@ def build_verilated(
         seconds = {"seconds": round(time.monotonic() - started, 3)}
         (folder / "about.json").write_text(json.dumps(seconds), encoding="utf-8")
 
-    folder = cached("verilator", key, fill)
+    folder = CACHE.cached("verilator", key, fill)
     seconds = json.loads((folder / "about.json").read_text(encoding="utf-8"))["seconds"]
     return Library(
         path=folder / "model.so",

@@ -17,16 +17,15 @@ from importlib.resources import files
 from pathlib import Path
 
 from bitlane.terminal import is_terminal
-from cppsim.cache import cached
 from cppsim.design import NotPlain
-from cppsim.toolchain import find_compiler
 
+from ..cache import CACHE
 from ..elaborated import CLOCK, Elaborated
 from ..evaluator import SimulationError, StoragePort
 from ..netlist.plain import plain
 from ..netlist.yosys import flat_netlist
 from ..sources import source_digest
-from ..toolchain import cxxrtl_headers, run_yosys, yosys_version
+from ..toolchain import cxxrtl_headers, find_compiler, run_yosys, yosys_version
 from .program import program
 from .source import cxxrtl_glue, mangle, program_glue
 
@@ -134,7 +133,7 @@ def build(
         # Twenty times the size of the library.
         shutil.rmtree(work)
 
-    folder = cached(_KIND, key, fill)
+    folder = CACHE.cached(_KIND, key, fill)
     about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
     about["feedback"] = tuple(about["feedback"])
     library = Library(folder / _LIBRARY, compiler.name, fresh=fresh, **about)

@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cppsim.cache import cached
-from cppsim.toolchain import find_compiler
-
+from ..cache import CACHE
 from ..evaluator import SimulationError
+from ..toolchain import find_compiler
 from .model import Entry
 
 __all__ = ["Stop", "UartPeer", "compile_library"]
@@ -138,7 +137,7 @@ def compile_library(source: str) -> Path:
     def build(folder: Path) -> None:
         compiler.run([*_FLAGS, "-o", str(folder / name), str(path)])
 
-    return cached("pins", key, build) / name
+    return CACHE.cached("pins", key, build) / name
 
 
 @functools.cache

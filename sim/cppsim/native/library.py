@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from ..cache import cached
+from ..cache import CACHE
 from ..toolchain import find_compiler
 
 __all__ = ["ModelHandle", "native"]
@@ -45,4 +45,4 @@ def native() -> ctypes.PyDLL:
     def fill(folder: Path) -> None:
         compiler.run([*_FLAGS, "-o", str(folder / _LIBRARY), *map(str, sources)])
 
-    return ctypes.PyDLL(str(cached(_KIND, key, fill) / _LIBRARY))
+    return ctypes.PyDLL(str(CACHE.cached(_KIND, key, fill) / _LIBRARY))

@@ -10,8 +10,8 @@ from bitlane_boards import boards
 from bitlane_boards.board import Board, Family
 from bitlane_boards.flow.build import build, tools_of
 from bitlane_boards.readback.netlist import bitstream_model, netlist_model
+from bitlane_sim.cache import CACHE
 from bitlane_sim.pins import PinModel
-from cppsim.cache import cached
 
 __all__ = ["built", "readback"]
 
@@ -30,7 +30,7 @@ def built(board: Board) -> Path:
     def fill(folder: Path) -> None:
         build(board, folder, lambda _: None)
 
-    return cached("board-builds", digest.hexdigest(), fill)
+    return CACHE.cached("board-builds", digest.hexdigest(), fill)
 
 
 def readback(name: str) -> PinModel:

@@ -15,7 +15,7 @@ from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
 from bitlane_boards.flow.carries import shorten
 from bitlane_boards.flow.tools import Tool, run_tool
 from bitlane_boards.readback.pins import BoardPin
-from cppsim.cache import cached
+from bitlane_sim.cache import CACHE
 from support.sim.answerer import Answerer, Store
 
 __all__ = ["DIVIDER", "ECP5_PINS", "GOWIN_PINS", "PLACES", "ecp5", "gowin", "ice40"]
@@ -114,4 +114,4 @@ def _built(store: Store, steps: Sequence[Step], files: Mapping[str, str] | None 
             log = folder / f"{command}.log"
             run_tool(Tool(package, command), arguments, folder, log, lambda _: None)
 
-    return cached("test-builds", key, build)
+    return CACHE.cached("test-builds", key, build)

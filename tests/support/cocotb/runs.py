@@ -18,8 +18,8 @@ from unittest import mock
 from cocotb_tools.runner import get_runner
 
 from bitlane_rtl.configurations import full
+from bitlane_sim.cache import CACHE
 from bitlane_sim.export.command import export
-from cppsim.cache import cached
 from support.cocotb.bench import COMMANDS, CORE, SEED
 from support.cocotb.simulators import Simulator
 
@@ -126,7 +126,7 @@ def _built(simulator: Simulator, text: str) -> Path:
                 path.unlink()
 
     key = hashlib.sha256(content.encode()).hexdigest()[:32]
-    return cached(f"cocotb-{simulator.name}", key, build)
+    return CACHE.cached(f"cocotb-{simulator.name}", key, build)
 
 
 def _copy(built: Path, folder: Path) -> Path:

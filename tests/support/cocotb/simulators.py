@@ -14,7 +14,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cppsim.cache import cache_folder, cached
+from bitlane_sim.cache import CACHE
 
 __all__ = ["Simulator", "SimulatorMissing", "icarus", "verilator"]
 
@@ -73,12 +73,12 @@ def icarus() -> Simulator:
     if found and shutil.which("vvp"):
         folder = Path(found).parent
     else:
-        folder = cached("icarus", "debian", _unpack_icarus) / "bin"
+        folder = CACHE.cached("icarus", "debian", _unpack_icarus) / "bin"
     told = _run(folder / "iverilog", "-V")
     if told.returncode or _run(folder / "vvp", "-V").returncode:
         raise SimulatorMissing(
             f"Icarus Verilog in {folder} does not run: {_first_line(told.stderr)};"
-            f" install {_PACKAGE}, or remove {cache_folder() / 'icarus'} and try again"
+            f" install {_PACKAGE}, or remove {CACHE.folder() / 'icarus'} and try again"
         )
     return Simulator("icarus", _first_line(told.stdout), folder)
 

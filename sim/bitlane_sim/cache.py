@@ -1,0 +1,7 @@
+"""What bitlane builds once and keeps: in ``BITLANE_CACHE``, else in ``~/.cache/bitlane``."""
+
+from cppsim.cache import Cache
+
+__all__ = ["CACHE"]
+
+CACHE = Cache("bitlane")
