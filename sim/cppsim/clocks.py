@@ -5,12 +5,12 @@ Times are whole femtoseconds since the beginning.
 
 import ctypes
 from collections.abc import Callable, Sequence
-from enum import IntEnum
+from functools import partial
 from typing import Any
 
 from .native.library import ModelHandle, native
 
-__all__ = ["NEVER", "Clocks", "EdgeControl", "Reason"]
+__all__ = ["EDGE", "NEVER", "SLICE", "TIME", "TOLD", "Clocks", "EdgeControl"]
 
 NEVER = (1 << 64) - 1
 _LONGEST = 1 << 60
@@ -19,17 +19,14 @@ _MOST = 32
 """Clocks in one simulation of which it can."""
 
 
-class Reason(IntEnum):
-    """Why the compiled code lets time stand still."""
-
-    EDGE = 1
-    """Of a clock, for which somebody waits. The clock shows it, the model has yet to be stepped."""
-    TOLD = 2
-    """The model has been stepped, and has something to tell."""
-    TIME = 3
-    """The limit is reached, or there are wakers to be called."""
-    SLICE = 4
-    """Nothing: Python may want to hear of signals."""
+EDGE = 1
+"""A leap ends at edges somebody waits for; clocks show it, the model has yet to be stepped."""
+TOLD = 2
+"""A leap ends as the model, which has been stepped, has something to tell."""
+TIME = 3
+"""A leap ends at its limit, or where wakers have been called."""
+SLICE = 4
+"""A leap ends as Python may want to hear of signals."""
 
 
 class _Condition(ctypes.Structure):
@@ -93,6 +90,9 @@ class Clocks:
         What it shares with the compiled code, whose times are counted from ``_epoch``.
     woken : bool
         Wakers were called when the time last changed.
+    leap : callable
+        On to where Python has something to do; gives the reason. After ``SLICE`` and ``TIME``
+        `land` is to be called.
     """
 
     critical = False
@@ -105,9 +105,10 @@ class Clocks:
         self._epoch = 0
         self._deadline: int | None = None
         self.control = _Control(ctypes.pointer(model), self._clocks)
-        self._address = ctypes.addressof(self.control)
-        self._leap = native().clocks_leap
-        self._leap.argtypes, self._leap.restype = (ctypes.c_void_p,), ctypes.c_int
+        leap = native().clocks_leap
+        leap.argtypes, leap.restype = (ctypes.c_void_p,), ctypes.c_int
+        self.leap = partial(leap, ctypes.addressof(self.control))
+        self._found: dict[int, list[Any]] = {}
         self.reset()
 
     def reset(self) -> None:
@@ -139,6 +140,7 @@ class Clocks:
     def listen(self, number: int, level: int, edge: EdgeControl) -> None:
         """Count changes of a clock to ``level`` in ``edge``, and stop where it says."""
         self._clocks[number].edges[level] = ctypes.pointer(edge)
+        self._found.clear()
 
     # --- as the timeline ----------------------------------------------------------------------
 
@@ -182,7 +184,7 @@ class Clocks:
     def _plan(self) -> None:
         """Tell the compiled code of wakers and of the limit."""
         wake = min(self.wakers.values(), default=NEVER) - self._epoch
-        limit = NEVER if self._deadline is None else self._deadline - self._epoch
+        limit = NEVER if self._deadline is None else max(self._deadline - self._epoch, 0)
         self.control.wake, self.control.limit = min(wake, NEVER), min(limit, NEVER)
 
     # --- as the process -----------------------------------------------------------------------
@@ -206,24 +208,26 @@ class Clocks:
     # --- many steps at once -------------------------------------------------------------------
 
     def until(self, deadline: int | None) -> None:
-        """Let leaps end at ``deadline``, before what happens there."""
-        self._deadline = deadline
-        self._plan()
+        """Let leaps end at ``deadline``, before what happens there; once the time changes, at 0."""
+        if deadline != self._deadline:
+            self._deadline = deadline
+            self._plan()
 
-    def leap(self) -> int:
-        """On to where Python has something to do, which the answer, a `Reason`, says."""
-        reason = int(self._leap(self._address))
-        if reason == Reason.SLICE:
-            self._count_from(self.now)
-        elif reason == Reason.TIME:
+    def land(self) -> None:
+        """Call the wakers of now, to which compiled code has leapt."""
+        if self.wakers:
             self.awaken()
-        return reason
+        if self.control.now > _LONGEST:
+            self._count_from(self.now)
 
     def reached(self) -> list[Any]:
         """The edges whose waits are over."""
-        left, found = int(self.control.reached), []
-        while left:
-            place = left.bit_length() - 1
-            found.append(self.slots[place // 2].edges[place % 2])
-            left ^= 1 << place
+        places = self.control.reached
+        found = self._found.get(places)
+        if found is None:
+            found = self._found[places] = [
+                self.slots[place // 2].edges[place % 2]
+                for place in range(2 * len(self.slots))
+                if places >> place & 1
+            ]
         return found

@@ -1,5 +1,6 @@
 """What testbenches and processes see of a simulation: Amaranth's contexts, with less in between."""
 
+from collections.abc import Callable
 from typing import Any
 
 from amaranth.hdl import Signal
@@ -9,6 +10,8 @@ from .state import CompiledState, SignalSlot
 from .waits import Tick, Wait
 
 __all__ = ["Process"]
+
+_TRIGGERS = (Wait, PyTriggerState)
 
 
 class _Ticking:
@@ -50,8 +53,8 @@ class _TestbenchContext(_Ticking, TestbenchContext):
     def forget(self) -> None:
         super().forget()
         # By the identity of signals, which the design holds.
-        self._readers: dict[int, Any] = {}
-        self._slots: dict[int, SignalSlot] = {}
+        self._readers: dict[int, Callable[[], int]] = {}
+        self._writers: dict[int, Callable[[int], bool]] = {}
         state = self._engine.state
         self._state = state if isinstance(state, CompiledState) else None
 
@@ -66,13 +69,12 @@ class _TestbenchContext(_Ticking, TestbenchContext):
         return read()
 
     def set(self, expr: Any, value: Any) -> None:
-        slot = self._slots.get(id(expr))
-        if slot is None:
+        write = self._writers.get(id(expr))
+        if write is None:
             slot = self._slot(expr)
             if slot is not None and slot.passive:
-                self._slots[id(expr)] = slot
-        elif type(value) is int and not slot.wakers and self._engine.unwatched:
-            slot.give(value)
+                self._writers[id(expr)] = slot.writer()
+        elif type(value) is int and self._engine.unwatched() and write(value):
             return
         super().set(expr, value)
 
@@ -104,5 +106,5 @@ class Process(AsyncProcess):
                 self.critical = False
                 self.waits_on = self.coroutine = None
         waits_on = self.waits_on
-        if waits_on is not None and not isinstance(waits_on, Wait | PyTriggerState):
+        if waits_on is not None and not isinstance(waits_on, _TRIGGERS):
             raise AssertionError("Async processes may only await simulation triggers")

@@ -7,11 +7,11 @@ from typing import Any
 
 from amaranth.hdl import DriverConflict, Signal
 
-from .clocks import Reason
+from .clocks import EDGE, TOLD
 from .context import Process
 from .private import PyClockProcess, PySimEngine
 from .state import CompiledState, SignalSlot
-from .waits import Edge
+from .waits import Edge, Wait
 
 __all__ = ["RunningEngine"]
 
@@ -21,6 +21,9 @@ class RunningEngine(PySimEngine):
 
     Its state is Amaranth's or a compiled one. Whoever changes it calls `forget`.
     """
+
+    _cut_short = False
+    """An exception has left something undone."""
 
     def __init__(self, design: Any) -> None:
         self._edges: dict[tuple[int, int], Edge] = {}
@@ -47,7 +50,6 @@ class RunningEngine(PySimEngine):
             self._edges[key] = Edge(self, signal, level)
         return self._edges[key]
 
-    @property
     def unwatched(self) -> bool:
         """Whether nobody hears of signals of the design but by waiting for ticks."""
         return not self._vcd_writers and not self._state.watched
@@ -80,52 +82,72 @@ class RunningEngine(PySimEngine):
         """
         going = True
         while going if deadline is None else self.now < deadline:
-            going = self.advance()
-            if going and self._may_leap():
-                going = self._leap(deadline)
+            going = self._leap(deadline) if self._may_leap() else self._advance()
 
     def advance(self) -> bool:
+        return self._leap(0) if self._may_leap() else self._advance()
+
+    def _advance(self) -> bool:
+        """As Amaranth's ``advance``."""
+        self._cut_short = True
         if isinstance(self._state, CompiledState) and self._state.clocks.control.reached:
             self._reach(self._state)
-        return bool(super().advance())
+        going = bool(super().advance())
+        self._cut_short = False
+        return going
 
     def _may_leap(self) -> bool:
+        """Whether nothing happens before the next edge of a clock."""
         state = self._state
         return (
             isinstance(state, CompiledState)
-            and state.calm
+            and not self._cut_short
+            and not state.due
+            and not state.clocks.woken
             and bool(state.clocks.slots)
-            and not self._active_triggers
-            and not self._vcd_writers
+            and self._quiet(state)
         )
 
+    def _quiet(self, state: CompiledState) -> bool:
+        """Whether all hear of nothing but ticks, if nothing is to happen now."""
+        return not (state.watched or state.told or self._active_triggers or self._vcd_writers)
+
     def _leap(self, deadline: int | None) -> bool:
-        """As ``advance``, many times, as long as that may leap; whether something is critical."""
+        """As ``advance``, once at least, until ``deadline``; whether something is critical."""
         state, clocks = self._state, self._state.clocks
         clocks.until(deadline)
-        while True:
-            reason = clocks.leap()
-            if reason == Reason.TIME:
-                return True
-            if reason == Reason.EDGE:
+        leap = clocks.leap
+        self._cut_short = True
+        going = True
+        while going and self._quiet(state):
+            reason = leap()
+            if reason == EDGE:
                 self._reach(state)
                 self._run_testbenches()
-            elif reason == Reason.TOLD:
+            elif reason == TOLD:
                 state.tell()
                 self.step_design()
             else:
-                continue
+                state.stale = True
+                clocks.land()
+                going = self._is_critical()
+                break
             going = self._is_critical()
-            if not going or not self._may_leap():
-                clocks.advance()
-                return going
+        else:
+            clocks.advance()
+        self._cut_short = False
+        return going
 
     def _reach(self, state: CompiledState) -> None:
-        """What follows from edges at which the compiled code stands still."""
+        """What follows from edges at which compiled code stands still."""
+        waits: list[Wait] = []
         for edge in state.clocks.reached():
-            edge.reach()
+            waits += edge.reach()
         state.reach()
-        self.step_design()
+        for wait in waits:
+            wait.run()
+        if len(self._processes) > 1 or not state.step():
+            self.step_design()
 
     def _run_testbenches(self) -> None:
         again = True

@@ -68,10 +68,6 @@ class SignalSlot(BaseSignalState):
         self._queued = None
         self.seen = self.signal.init
 
-    def forget(self) -> None:
-        """What it was to be is what it shall not be."""
-        self._queued = None
-
     @property
     def curr(self) -> int:
         if self.settled and self._state.stale:
@@ -161,13 +157,22 @@ class SignalSlot(BaseSignalState):
 
         return read
 
-    def give(self, value: int) -> None:
-        """Write a ``passive`` signal without wakers."""
-        if self._only >= 0:
-            self._words[self._only] = value & self._mask
-        else:
-            self.write(value)
-        self._state.stale = True
+    def writer(self) -> Callable[[int], bool]:
+        """What writes a ``passive`` signal, if it has no wakers, and says so."""
+        words, word, mask, state = self._words, self._only, self._mask, self._state
+        wakers, write_parts = self.wakers, self.write
+
+        def write(value: int) -> bool:
+            if wakers:
+                return False
+            if word < 0:
+                write_parts(value)
+            else:
+                words[word] = value & mask
+            state.stale = True
+            return True
+
+        return write
 
 
 class _MemorySlot(PyMemoryState):
@@ -190,27 +195,31 @@ class CompiledState(PyEngineState):
     ----------
     stale : bool
         What follows from the state has yet to be settled before it is looked at.
+    due : bool
+        The model has yet to be stepped.
     fresh : bool
         Nothing has happened since power-on.
+    told : set
+        What was to be told at the last step and will be told again only after a pause.
     """
 
     def __init__(self, lowered: Lowered, triggers: Iterable[Any]) -> None:
         super().__init__()
         self._lowered = lowered
         self._triggers = triggers
-        self._told: set[Any] = set()
+        self.told: set[Any] = set()
         self._watches = {id(x.cell) for x in lowered.watches}
         self.model = CompiledModel(lowered)
         self.clocks = self.timeline = Clocks(self.model.native)
         self.watched: dict[SignalSlot, None] = {}
-        self.stale = self.fresh = self._due = True
+        self.stale = self.fresh = self.due = True
         self._at_edge = False
 
     def reset(self) -> None:
         super().reset()
         self.model.reset()
-        self._told.clear()
-        self.stale = self.fresh = self._due = True
+        self.told.clear()
+        self.stale = self.fresh = self.due = True
         self._at_edge = False
 
     def get_signal(self, signal: Signal) -> int:
@@ -236,43 +245,29 @@ class CompiledState(PyEngineState):
 
     def settle(self) -> None:
         """Let everything show what follows; within a delta cycle, what followed before it."""
-        if not self._due or self.fresh or self._at_edge:
+        if not self.due or self.fresh or self._at_edge:
             self.stale = False
             self.model.settle()
-
-    @property
-    def calm(self) -> bool:
-        """Whether nobody has anything to do until the next edge of a clock."""
-        return not (self._due or self._told or self.watched or self.pending or self.clocks.woken)
 
     def slot(self, signal: Signal) -> SignalSlot | None:
         """The state of a signal of the design; None of others."""
         found = self.slots[self.get_signal(signal)]
         return found if isinstance(found, SignalSlot) else None
 
-    def give(self) -> bool:
-        """Write what is pending if nothing follows at once; whether that was so."""
-        pending = self.pending
-        if self.watched or not all(
-            type(slot) is SignalSlot and slot.passive and not slot.wakers for slot in pending
-        ):
-            return False
-        for slot in pending:
-            slot.give(slot.next)
-            slot.forget()
-        pending.clear()
-        return True
-
     def reach(self) -> None:
         """Let the model have its step, as the clocks have changed."""
         control = self.clocks.control
         self.stale = not control.settled
-        self._due = self._at_edge = True
+        self.due = self._at_edge = True
         control.reached = 0
+
+    def step(self) -> bool:
+        """Let the model have its step; whether nothing follows from it at once."""
+        return not self._step() and not self.due
 
     def tell(self) -> None:
         """Tell what the last step within a leap had to."""
-        self._due, self.stale = bool(self.clocks.control.answer & 1), True
+        self.due, self.stale = bool(self.clocks.control.answer & 1), True
         self._tell()
 
     def commit(self, changed: set[Any] | None = None) -> bool:
@@ -282,21 +277,21 @@ class CompiledState(PyEngineState):
         """
         if changed is not None:
             self._note_others(changed)
-        active = self._due and self._step()
+        active = self.due and self._step()
         if self.pending:
             active |= self._write()
         if changed is not None:
             self._note(changed)
-        return not active and not self._due
+        return not active and not self.due
 
     def _step(self) -> bool:
         """Whether somebody was woken."""
-        self._due = self._at_edge = self.fresh = False
+        self.due = self._at_edge = self.fresh = False
         self.stale = True
         answer = self.model.step()
         if answer & 1:
-            self._due = True
-        if answer & 2 or self._told:
+            self.due = True
+        if answer & 2 or self.told:
             self._tell()
         return self._wake()
 
@@ -315,10 +310,10 @@ class CompiledState(PyEngineState):
             if id(event.cell) in self._watches:
                 key = (id(event.cell), values)
                 told.add(key)
-                if key in self._told:
+                if key in self.told:
                     continue
             report(event.cell, values)
-        self._told = told
+        self.told = told
 
     def _write(self) -> bool:
         """Write what is pending; whether anything has changed, or somebody was woken."""
@@ -343,7 +338,7 @@ class CompiledState(PyEngineState):
         for slot in rows:
             active |= slot.commit()
         if active:
-            self._due = self.stale = True
+            self.due = self.stale = True
             for slot in list(self.watched):
                 # Other names of what has just been written.
                 if slot.is_comb and not slot.settled:

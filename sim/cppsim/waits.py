@@ -35,8 +35,9 @@ class Edge:
         self.signal, self.level = signal, level
         self.control = EdgeControl(target=NEVER)
         self.waits: dict[Wait, None] = {}
-        self._engine = engine
+        self._engine, self._active_triggers = engine, engine._active_triggers
         self._attached = self._clocked = False
+        self._target = NEVER
         self._watched: tuple[tuple[int, int], ...] = ()
 
     def reset(self) -> None:
@@ -58,8 +59,8 @@ class Edge:
         self.waits[wait] = None
         if not self._attached:
             self._attach()
-        if wait.target < self.control.target:
-            self.control.target = wait.target
+        if wait.target < self._target:
+            self._target = self.control.target = wait.target
         if wait.conditions:
             self._plan()
 
@@ -71,17 +72,34 @@ class Edge:
     def happen(self) -> None:
         """Tell everybody."""
         self.control.count += 1
-        self._tell(list(self.waits))
+        self._active_triggers.update(self._told(list(self.waits)))
 
-    def reach(self) -> None:
-        """Tell those whose wait is over; compiled code has kept count."""
-        self._tell([wait for wait in self.waits if wait.over()])
+    def reach(self) -> "list[Wait]":
+        """Those whose wait is over; compiled code has kept count."""
+        waits = self._told([wait for wait in self.waits if wait.over()])
+        if not waits:
+            # Only here, as who waits once often does so again.
+            self._aim()
+        return waits
 
-    def _tell(self, waits: "list[Wait]") -> None:
+    def _told(self, waits: "list[Wait]") -> "list[Wait]":
+        """Those of ``waits`` that hear of it."""
+        found = []
         for wait in waits:
-            if not wait.happen(self):
-                del self.waits[wait]
-        self.control.target = min((wait.target for wait in self.waits), default=NEVER)
+            if wait.process.waits_on is wait:
+                wait.hits.append(self)
+                found.append(wait)
+                if wait.lasting:
+                    continue
+            else:
+                wait.broken = True
+            del self.waits[wait]
+        return found
+
+    def _aim(self) -> None:
+        """Let compiled code stop where the first wait may be over."""
+        self._target = min((wait.target for wait in self.waits), default=NEVER)
+        self.control.target = self._target
 
     def _attach(self) -> None:
         """Hear of the signal."""
@@ -115,7 +133,7 @@ class Edge:
             for slot in slots:
                 conditions |= dict.fromkeys(slot.conditions())
                 settles |= slot.settled
-        self.control.target = min((wait.target for wait in self.waits), default=NEVER)
+        self._aim()
         if tuple(conditions) != self._watched:
             self._watched = tuple(conditions)
             self.control.watch(self._watched, settles=settles)
@@ -129,10 +147,11 @@ class Tick(TickTrigger):
         self.process = process
         self._once: Wait | None = None
         self._more: dict[tuple[int, ...], Tick] = {}
-        self._read: Callable[[Wait], tuple[Any, ...]] | None = None
+        self.sampler: Callable[[Wait], tuple[Any, ...]] | None = None
 
     @property
     def domain(self) -> Any:
+        """The clock domain."""
         return self._domain
 
     def sample(self, *exprs: Any) -> "Tick":
@@ -151,7 +170,9 @@ class Tick(TickTrigger):
         once = self._once
         if once is None:
             once = self._once = Wait(self)
-        once.begin()
+        once.broken = False
+        for edge in once.edges:
+            edge.expect(once)
         yield once
         if once.broken:
             raise BrokenTrigger
@@ -184,15 +205,14 @@ class Tick(TickTrigger):
 
     def forget(self) -> None:
         """The engine's state is another one."""
-        self._read = None
+        self.sampler = None
 
-    def read(self, wait: "Wait") -> tuple[Any, ...]:
-        """What a wait that ends now shows."""
-        if self._read is None:
-            self._read = self._reader(len(wait.edges))
-        return self._read(wait)
+    def made_sampler(self, wait: "Wait") -> "Callable[[Wait], tuple[Any, ...]]":
+        """What gives the result of a wait that ends now."""
+        self.sampler = self._sampler(len(wait.edges))
+        return self.sampler
 
-    def _reader(self, edges: int) -> "Callable[[Wait], tuple[Any, ...]]":
+    def _sampler(self, edges: int) -> "Callable[[Wait], tuple[Any, ...]]":
         reads = [_sampler(self._engine, expr) for expr in self._sampled]
         reset = self.reset_reader()
         if edges > 1:
@@ -202,8 +222,8 @@ class Tick(TickTrigger):
                 *[read() for read in reads],
             )
         if reads:
-            return lambda _: (True, bool(reset()), *[read() for read in reads])
-        return lambda _: (True, bool(reset()))
+            return lambda _: (True, reset() != 0, *[read() for read in reads])
+        return lambda _: (True, reset() != 0)
 
     def reset_reader(self) -> Callable[[], int]:
         """What gives the level of the domain's reset."""
@@ -255,7 +275,6 @@ class Wait:
         self.hits: list[Edge] = []
         self.broken = False
         self.result: tuple[Any, ...] = ()
-        self._active = tick._engine._active_triggers
 
     def begin(self) -> None:
         self.broken = False
@@ -270,18 +289,9 @@ class Wait:
         """Whether the process is to hear of the edge that has just been."""
         return True
 
-    def happen(self, edge: Edge) -> bool:
-        """One of the edges is there; whether the next one is waited for, too."""
-        if self.process.waits_on is self:
-            self.hits.append(edge)
-            self._active.add(self)
-            return self.lasting
-        self.broken = True
-        return False
-
     def run(self) -> None:
         """Sample, and let the process go on."""
-        self.result = self.tick.read(self)
+        self.result = (self.tick.sampler or self.tick.made_sampler(self))(self)
         self.hits.clear()
         self.process.runnable = True
         self.process.waits_on = None

@@ -122,6 +122,7 @@ uint64_t nearest(const Clocks *clocks) {
 // not been cleared is told once more.
 extern "C" __attribute__((visibility("default"))) int clocks_leap(Clocks *clocks) {
   double end = 0;
+  clocks->settled = 0;
   for (unsigned round = 1; !clocks->reached; round++) {
     if (clocks->due) {
       const bool seen = change(clocks);
