@@ -62,9 +62,9 @@ class Engine(RunningEngine):
         self._delta_cycles = 0
         self._vcd_writers: list[Any] = []
 
-    def advance(self) -> bool:
+    def _advance(self) -> bool:
         now = self.now
-        going_on = super().advance()
+        going_on = super()._advance()
         for waves in self._waves:
             waves.sample(now)
         return going_on
