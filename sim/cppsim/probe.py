@@ -4,26 +4,29 @@ A probe is a program that computes a value from what is stored, over the cone of
 depends. Nothing is made for values whose cone is so large that settling everything is faster.
 """
 
+from collections import ChainMap
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
 from amaranth.hdl import Signal
 
-from .cpp.words import WORD
+from .cpp.simulation import WordPlace
 from .design import Bits, NotPlain, PlainCell
 from .lowering import Lowered
 from .model import CompiledModel
 from .native.probe import Program
-from .probe_expression import PlainExpression, lower_expression
+from .probe_expression import lower_expression
 from .probe_writer import ProgramWriter
 
 __all__ = ["Probes"]
 
-_WORTH = 8
+_WORTH = 16
 """Steps of a design that are settled while a program executes one instruction."""
-_LEAST = 100
-"""Instructions that take no longer than calling anything."""
+_LEAST = 32
+"""Instructions that take no longer than calling anything does."""
+_CALL = 2000
+"""Steps of a design that are settled while a short program is called."""
 _FIRST_SHOWN = 1 << 61
 """Bits of what is settled have numbers that others do not reach."""
 
@@ -34,41 +37,50 @@ class Probes:
     Attributes
     ----------
     limit : int
-        Instructions at most; of more, settling is faster.
+        Instructions instead of settling, which is faster than more of them.
+    patience : int
+        Programs to call before settling is faster, after which there is nothing to compute.
     """
 
     def __init__(self, lowered: Lowered, model: CompiledModel) -> None:
         self._signals: Mapping[Signal, Bits] = lowered.signals
         self._model = model
-        self.limit = _LEAST + len(model.steps) // _WORTH
+        self.limit = max(_LEAST, len(model.steps) // _WORTH)
+        self.patience = len(model.steps) // _CALL
 
-    def of_bits(self, bits: Bits, *, signed: bool = False) -> Program | None:
-        """The value of ``bits`` of the design, up to 64, after all that has happened."""
-        return self._program(PlainExpression([], bits, signed), self._model.stored)
+    def is_settled(self, signal: Signal) -> bool:
+        """Whether settling is what brings a signal up to date."""
+        return signal in self._signals and self._model.places(self._signals[signal])[2]
+
+    def only_place(self, signal: Signal) -> WordPlace | None:
+        """Where an unsigned signal of the design is, if that is one place."""
+        if signal not in self._signals or signal.shape().signed:
+            return None
+        places, constant, _ = self._model.places(self._signals[signal])
+        whole = len(places) == 1 and places[0].width == len(signal) and not constant
+        return places[0] if whole else None
 
     def of_settled(self, value: Any) -> Program | None:
-        """The value of an expression of what the signals of the design show.
+        """The value of an expression, up to 64 bits, of what the signals of the design show.
 
         Those that are settled show that of which settling was the last.
         """
-        stored = dict[int, tuple[int, int]]()
-        return self._of_expression(value, lambda signal: self._shown(signal, stored), stored)
+        shown: dict[int, tuple[int, int]] = {}
+        return self._program(value, lambda signal: self._shown(signal, shown), shown)
 
     def of_expression(self, value: Any) -> Program | None:
-        """The value of an expression of signals of the design, after all that has happened."""
-        return self._of_expression(value, self._signals.__getitem__, self._model.stored)
+        """As `of_settled`, but signals are what settling would let them show.
 
-    def _of_expression(
-        self,
-        value: Any,
-        bits_of: Callable[[Signal], Bits],
-        stored: Mapping[int, tuple[int, int]],
-    ) -> Program | None:
-        try:
-            expression = lower_expression(value, bits_of)
-        except (NotPlain, KeyError):
-            return None
-        return self._program(expression, stored)
+        None also if settling is faster.
+        """
+        shown: dict[int, tuple[int, int]] = {}
+
+        def bits_of(signal: Signal) -> Bits:
+            settled = self.is_settled(signal)
+            return self._signals[signal] if settled else self._shown(signal, shown)
+
+        program = self._program(value, bits_of, ChainMap(shown, self._model.stored))
+        return program if program is not None and len(program) <= self.limit else None
 
     def _shown(self, signal: Signal, stored: dict[int, tuple[int, int]]) -> Bits:
         """Bits for what a signal shows, after noting where they are."""
@@ -80,6 +92,41 @@ class Probes:
                 stored[bit] = place.word, place.shift + number
         return tuple(shown)
 
+    def _program(
+        self,
+        value: Any,
+        bits_of: Callable[[Signal], Bits],
+        stored: Mapping[int, tuple[int, int]],
+    ) -> Program | None:
+        writer = ProgramWriter(stored, self._model.address_of)
+        try:
+            expression = lower_expression(value, bits_of)
+            read = [bits for cell in expression.cells for bits in cell.operands]
+            for number in self._cone([expression.bits, *read]):
+                writer.step(self._model.steps[number])
+            for cell in expression.cells:
+                writer.step(cell)
+            return writer.program(expression.bits, signed=expression.signed)
+        except NotPlain:
+            return None
+
+    def _cone(self, roots: list[Bits]) -> list[int]:
+        """Numbers of the steps on which bits depend, in order. Raises ``NotPlain`` for too many."""
+        left = [bit for bits in roots for bit in bits]
+        found: set[int] = set()
+        while left:
+            number = self._drivers.get(left.pop())
+            if number is not None and number not in found:
+                found.add(number)
+                if len(found) > self.limit:
+                    raise NotPlain("settling is faster")
+                step = self._model.steps[number]
+                if isinstance(step, PlainCell):
+                    left += [bit for operand in step.operands for bit in operand]
+                else:
+                    left += step[1].address
+        return sorted(found)
+
     @cached_property
     def _drivers(self) -> dict[int, int]:
         """The number of the step that computes a bit."""
@@ -88,38 +135,3 @@ class Probes:
             for number, step in enumerate(self._model.steps)
             for bit in (step.result if isinstance(step, PlainCell) else step[1].result)
         }
-
-    def _program(
-        self, expression: PlainExpression, stored: Mapping[int, tuple[int, int]]
-    ) -> Program | None:
-        if len(expression.bits) > WORD:
-            return None
-        writer = ProgramWriter(stored, self._model.address_of)
-        bits = [expression.bits, *(x for cell in expression.cells for x in cell.operands)]
-        cone = self._cone(bits)
-        if cone is None:
-            return None
-        try:
-            for step in (*(self._model.steps[number] for number in cone), *expression.cells):
-                writer.step(step)
-            program = writer.program(expression.bits, signed=expression.signed)
-        except NotPlain:
-            return None
-        return program if len(program) <= self.limit else None
-
-    def _cone(self, roots: list[Bits]) -> list[int] | None:
-        """Numbers of the steps on which bits depend, in order; None for more than there may be."""
-        left = [bit for bits in roots for bit in bits]
-        found: set[int] = set()
-        while left:
-            number = self._drivers.get(left.pop())
-            if number is not None and number not in found:
-                found.add(number)
-                if len(found) > self.limit:
-                    return None
-                step = self._model.steps[number]
-                if isinstance(step, PlainCell):
-                    left += [bit for operand in step.operands for bit in operand]
-                else:
-                    left += step[1].address
-        return sorted(found)

@@ -73,13 +73,16 @@ def _operands(value: Any) -> Iterator[Any]:
 def lower_expression(value: Any, bits_of_signal: Callable[[Signal], Bits]) -> PlainExpression:
     """The plain form of ``value``, whose signals have the bits that are given.
 
-    Raises ``NotPlain`` if there is none.
+    Raises ``NotPlain`` if there is none, or if ``bits_of_signal`` raises ``KeyError``.
     """
     netlist = nir.Netlist()
     netlist.add_module(None, (), src_loc=None, cell_src_loc=None)
     given: list[int] = [0, 1]
     for signal in signals_of(value):
-        first, bits = len(given), bits_of_signal(signal)
+        try:
+            first, bits = len(given), bits_of_signal(signal)
+        except KeyError:
+            raise NotPlain(f"{signal.name} is not in the design") from None
         given += bits
         nets = (nir.Net.from_cell(0, first + place) for place in range(len(bits)))
         netlist.signals[signal] = nir.Value(nets)

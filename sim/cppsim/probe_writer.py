@@ -113,6 +113,8 @@ class ProgramWriter:
     def _place(self, bit: int) -> tuple[Code, int, int]:
         if bit in self._computed:
             return (Code.PICK, *self._computed[bit])
+        if bit not in self._stored:
+            raise NotPlain("not stored")
         return (Code.FETCH, *self._stored[bit])
 
     def _repeated(self, bits: Bits, first: int) -> int:
@@ -124,12 +126,9 @@ class ProgramWriter:
     def _run(self, bits: Bits, first: int) -> int:
         """How many bits from ``first`` on are beside each other in one source."""
         code, source, low = self._place(bits[first])
+        where = self._computed if code is Code.PICK else self._stored
         end = first + 1
-        while (
-            end < len(bits)
-            and bits[end] > 1
-            and self._place(bits[end]) == (code, source, low + end - first)
-        ):
+        while end < len(bits) and where.get(bits[end]) == (source, low + end - first):
             end += 1
         return end - first
 

@@ -66,10 +66,10 @@ class SimulationSource:
     ``places`` says of tuples of bits where they are; a bit without a place is a constant. Those in
     ``settled`` are good after ``settle`` only. Memories have the numbers that the design gives.
 
-    ``stored`` has the word of each bit of the state and its place there, ``steps`` in order what
-    follows from it. ``inputs`` are words that no step changes, ``passive`` those of them that need
-    none when they have changed. ``quiet`` has those of clocks that are nothing but clocks: a level
-    to which they change unnoticed, and a second word that is then to be written.
+    ``stored`` has the word of each bit of the state that logic sees and its place there, ``steps``
+    in order what follows from it. ``inputs`` are words that no step changes, ``passive`` those of
+    them that need none when they have changed. ``quiet`` has those of clocks that are nothing but
+    clocks: a level to which they change unnoticed, and a second word that is then to be written.
     """
 
     text: str = ""
@@ -112,8 +112,9 @@ class _Simulation:
         """Words that clocks come in, and those in which the logic sees them until it is stepped."""
         self._edges: list[str] = []
         self._derived: list[tuple[int, str, str]] = []
+        self._stored: dict[int, tuple[int, int]] = {}
+        """The word and bit in which Python finds a bit of the state."""
         self._source = SimulationSource()
-        self._stored = self._source.stored
         self._declare()
         self._steps = self._source.steps = in_order(lowered.design)
 
@@ -163,7 +164,9 @@ class _Simulation:
 
     def _keep(self, word: int, bits: Bits) -> None:
         self._words.define(f"s[{word}]", bits)
-        self._stored |= {bit: (word, place) for place, bit in enumerate(bits)}
+        places = {bit: (word, place) for place, bit in enumerate(bits)}
+        self._stored |= places
+        self._source.stored |= places
 
     def _input(self, bits: Bits, start: int, clocks: Mapping[int, bool]) -> None:
         word = self._word(start)
@@ -175,6 +178,7 @@ class _Simulation:
             if not all(resets):
                 # At an edge everything shows what it did before it, the clock itself included.
                 self._words.define(f"s[{seen}]", bits)
+                self._source.stored |= {bit: (seen, place) for place, bit in enumerate(bits)}
             self._incoming.append((word, seen))
 
     def _declare_edges(self) -> None:

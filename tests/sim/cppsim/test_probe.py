@@ -108,8 +108,7 @@ def looked_at(design: RandomDesign, seed: int) -> int:
     probes = Probes(state._lowered, state.model)
     probes.limit = 1 << 20
     followed: list[tuple[Value, Program | None]] = [
-        (signal, probes.of_bits(bits, signed=signal.shape().signed))
-        for signal, bits in state._lowered.signals.items()
+        (signal, probes.of_expression(signal)) for signal in state._lowered.signals
     ]
     settled = []
     for _ in range(8):
