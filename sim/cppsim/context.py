@@ -53,20 +53,14 @@ class _TestbenchContext(_Ticking, TestbenchContext):
     def forget(self) -> None:
         super().forget()
         # By the identity of signals, which the design holds.
-        self._readers: dict[int, Callable[[], int]] = {}
         self._writers: dict[int, Callable[[int], bool]] = {}
         state = self._engine.state
         self._state = state if isinstance(state, CompiledState) else None
+        self._readers = self._state.readers.known if self._state else {}
 
     def get(self, expr: Any) -> Any:
         read = self._readers.get(id(expr))
-        if read is not None:
-            return read()
-        slot = self._slot(expr)
-        if slot is None:
-            return super().get(expr)
-        read = self._readers[id(expr)] = slot.reader()
-        return read()
+        return super().get(expr) if read is None else read()
 
     def set(self, expr: Any, value: Any) -> None:
         write = self._writers.get(id(expr))

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from amaranth.hdl import Value
+
 from .design import NotPlain
 from .errors import SimulationError
 from .lowering import Lowered, lower
@@ -61,6 +63,10 @@ class Engine(RunningEngine):
         self._testbenches: list[Any] = []
         self._delta_cycles = 0
         self._vcd_writers: list[Any] = []
+        self._read = self._state.readers.read
+
+    def get_value(self, expr: Any) -> int:
+        return int(super().get_value(expr)) if self.reason else self._read(Value.cast(expr))
 
     def _advance(self) -> bool:
         now = self.now

@@ -17,6 +17,8 @@ from .private import (
     PySignalState,
     run_wakers,
 )
+from .probe import Probes
+from .readers import Readers
 
 __all__ = ["CompiledState", "SignalSlot"]
 
@@ -142,21 +144,6 @@ class SignalSlot(BaseSignalState):
         """Words and bits of them of which one at least is set where the value is not 0."""
         return [(word, mask << shift) for word, shift, mask, _ in self._places]
 
-    def reader(self) -> Callable[[], int]:
-        """What gives ``curr``, sooner than by asking for it."""
-        if self._only < 0:
-            return lambda: self.curr
-        words, word, mask, state = self._words, self._only, self._mask, self._state
-        if not self.settled:
-            return lambda: words[word] & mask
-
-        def read() -> int:
-            if state.stale:
-                state.settle()
-            return words[word] & mask
-
-        return read
-
     def writer(self) -> Callable[[int], bool]:
         """What writes a ``passive`` signal, if it has no wakers, and says so."""
         words, word, mask, state = self._words, self._only, self._mask, self._state
@@ -169,7 +156,7 @@ class SignalSlot(BaseSignalState):
                 write_parts(value)
             else:
                 words[word] = value & mask
-            state.stale = True
+            state.stale = 1
             return True
 
         return write
@@ -193,8 +180,11 @@ class CompiledState(PyEngineState):
 
     Attributes
     ----------
-    stale : bool
-        What follows from the state has yet to be settled before it is looked at.
+    stale : int
+        Not 0 while what follows from the state has yet to be settled before it is looked at; one
+        more than the looks for which that does not pay.
+    readers : Readers
+        How values are looked at.
     due : bool
         The model has yet to be stepped.
     fresh : bool
@@ -210,6 +200,10 @@ class CompiledState(PyEngineState):
         self.told: set[Any] = set()
         self._watches = {id(x.cell) for x in lowered.watches}
         self.model = CompiledModel(lowered)
+        probes = Probes(lowered, self.model)
+        self.readers = Readers(self, probes)
+        self._patience = 1 + probes.patience
+        self.stale = 1
         self.clocks = self.timeline = Clocks(self.model.native)
         self.watched: dict[SignalSlot, None] = {}
         self.stale = self.fresh = self.due = True
@@ -257,7 +251,7 @@ class CompiledState(PyEngineState):
     def reach(self) -> None:
         """Let the model have its step, as the clocks have changed."""
         control = self.clocks.control
-        self.stale = not control.settled
+        self.stale = 0 if control.settled else self._patience
         self.due = self._at_edge = True
         control.reached = 0
 
@@ -287,10 +281,11 @@ class CompiledState(PyEngineState):
     def _step(self) -> bool:
         """Whether somebody was woken."""
         self.due = self._at_edge = self.fresh = False
-        self.stale = True
+        self.stale = self._patience
         answer = self.model.step()
         if answer & 1:
             self.due = True
+            self.stale = 1
         if answer & 2 or self.told:
             self._tell()
         return self._wake()
@@ -328,7 +323,7 @@ class CompiledState(PyEngineState):
             else:
                 (rows if type(slot) is _MemorySlot else others).append(slot)
         self.pending.clear()
-        if self.stale and self._triggers and (values or rows):
+        if self.stale and (self._triggers or others) and (values or rows):
             # Whoever wakes up samples what followed from the values before.
             self.stale = False
             self.model.settle()

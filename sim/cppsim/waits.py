@@ -243,10 +243,8 @@ def _sampler(engine: Any, expr: Any) -> Callable[[], Any]:
 
 
 def _value_reader(engine: Any, value: Value) -> Callable[[], int]:
-    state = engine.state
-    slot = state.slot(value) if isinstance(state, CompiledState) and type(value) is Signal else None
-    if slot is not None:
-        return slot.reader()
+    if isinstance(engine.state, CompiledState) and isinstance(value, Signal):
+        return engine.state.readers.of(value)
     return lambda: int(engine.get_value(value))
 
 

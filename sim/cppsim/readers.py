@@ -1,0 +1,121 @@
+"""How the value of an expression is read again and again, with as little Python as that takes.
+
+A *reader* of an expression gives what it is now. Programs of `probe` compute what they can; the
+rest is left to Amaranth.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from amaranth.hdl import Const, Signal, Value
+
+from .design import NotPlain
+from .private import eval_value
+from .probe import Probes
+from .probe_expression import signals_of
+
+if TYPE_CHECKING:
+    from .state import CompiledState
+
+__all__ = ["Reader", "Readers"]
+
+Reader = Callable[[], int]
+
+_WORTH = 64
+"""Times that Amaranth evaluates an expression before a program for it pays."""
+_REMEMBERED = 4096
+"""Expressions that are counted. Testbenches make many that they use but once."""
+
+
+class Readers:
+    """Readers over one state.
+
+    Attributes
+    ----------
+    known : dict
+        The readers of expressions that have one, by ``id``.
+    """
+
+    def __init__(self, state: "CompiledState", probes: Probes) -> None:
+        self._state = state
+        self._probes = probes
+        self.known: dict[int, Reader] = {}
+        self._kept: list[Value] = []
+        """What is known, so that nothing else gets its identity."""
+        self._counted: dict[int, list[Any]] = {}
+
+    def read(self, value: Value) -> int:
+        """What an expression is now; a reader is made once that pays.
+
+        Raises what Amaranth's simulator raises of it.
+        """
+        known = self.known.get(id(value))
+        if known is not None:
+            return known()
+        if isinstance(value, Const):
+            return value.value
+        probes = self._probes
+        if not isinstance(value, Signal) or (probes.patience and probes.is_settled(value)):
+            counted = self._counted.setdefault(id(value), [value, 0])
+            counted[1] += 1
+            if counted[1] <= _WORTH:
+                if len(self._counted) > _REMEMBERED:
+                    self._counted.clear()
+                return int(eval_value(self._state, value))
+        return self.of(value)()
+
+    def of(self, value: Value) -> Reader:
+        """The reader of an expression that will be read often."""
+        known = self.known.get(id(value))
+        if known is None:
+            known = self.known[id(value)] = self._reader(value)
+            self._kept.append(value)
+            self._counted.pop(id(value), None)
+        return known
+
+    def _reader(self, value: Value) -> Reader:
+        probes, address = self._probes, self._state.model.address
+        try:
+            signals = signals_of(value)
+        except NotPlain:
+            return partial(eval_value, self._state, value)
+        shown = self._shown(value)
+        if not any(map(probes.is_settled, signals)):
+            return shown
+        alone = probes.of_expression(value) if probes.patience else None
+        return _settled(self._state, shown, None if alone is None else alone.on(address))
+
+    def _shown(self, value: Value) -> Reader:
+        """What gives the value of what the signals show."""
+        state, probes = self._state, self._probes
+        place = probes.only_place(value) if isinstance(value, Signal) else None
+        if place is not None:
+            return _part(state.model.words, place.word, place.shift, (1 << place.width) - 1)
+        program = probes.of_settled(value)
+        if program is not None:
+            return program.on(state.model.address)
+        if isinstance(value, Signal):
+            return partial(getattr, state.slots[state.get_signal(value)], "curr")
+        return partial(eval_value, state, value)
+
+
+def _part(words: memoryview, word: int, shift: int, mask: int) -> Reader:
+    return lambda: words[word] >> shift & mask
+
+
+def _settled(state: "CompiledState", shown: Reader, alone: Reader | None) -> Reader:
+    """A reader of what is settled first, or computed ``alone`` while that is faster."""
+
+    def settle() -> int:
+        if state.stale:
+            state.settle()
+        return shown()
+
+    def look() -> int:
+        if state.stale > 1 and alone is not None:
+            state.stale -= 1
+            return alone()
+        return settle()
+
+    return settle if alone is None else look
