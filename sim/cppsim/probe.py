@@ -4,6 +4,7 @@ A probe is a program that computes a value from what is stored, over the cone of
 depends. Nothing is made for values whose cone is so large that settling everything is faster.
 """
 
+from bisect import bisect_right
 from collections import ChainMap
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -18,6 +19,7 @@ from .model import CompiledModel
 from .native.probe import Program
 from .probe_expression import lower_expression
 from .probe_writer import ProgramWriter
+from .tidy import Statement
 
 __all__ = ["Probes"]
 
@@ -112,26 +114,40 @@ class Probes:
 
     def _cone(self, roots: list[Bits]) -> list[int]:
         """Numbers of the steps on which bits depend, in order. Raises ``NotPlain`` for too many."""
-        left = [bit for bits in roots for bit in bits]
-        found: set[int] = set()
+        left, found = list(roots), set[int]()
         while left:
-            number = self._drivers.get(left.pop())
-            if number is not None and number not in found:
-                found.add(number)
-                if len(found) > self.limit:
-                    raise NotPlain("settling is faster")
-                step = self._model.steps[number]
-                if isinstance(step, PlainCell):
-                    left += [bit for operand in step.operands for bit in operand]
-                else:
-                    left += step[1].address
+            first = last = 0
+            for bit in left.pop():
+                if not first <= bit < last:
+                    first, last, number = self._driver(bit)
+                    if number >= 0 and number not in found:
+                        found.add(number)
+                        left += _read_by(self._model.steps[number])
+            if len(found) > self.limit:
+                raise NotPlain("settling is faster")
         return sorted(found)
 
+    def _driver(self, bit: int) -> tuple[int, int, int]:
+        """Bits among which ``bit`` is, and the number of the step that computes them, or -1."""
+        place = bisect_right(self._results, (bit, _FIRST_SHOWN, 0))
+        first, last, number = self._results[place - 1] if place else (0, 0, 0)
+        if bit < last:
+            return first, last, number
+        after = self._results[place][0] if place < len(self._results) else bit + 1
+        return last, after, -1
+
     @cached_property
-    def _drivers(self) -> dict[int, int]:
-        """The number of the step that computes a bit."""
-        return {
-            bit: number
-            for number, step in enumerate(self._model.steps)
-            for bit in (step.result if isinstance(step, PlainCell) else step[1].result)
-        }
+    def _results(self) -> list[tuple[int, int, int]]:
+        """Bits that steps compute, from one to before another, with the number of the step."""
+        found = []
+        for number, step in enumerate(self._model.steps):
+            bits = step.result if isinstance(step, PlainCell) else step[1].result
+            if bits and bits[-1] - bits[0] == len(bits) - 1:
+                found.append((bits[0], bits[-1] + 1, number))
+            else:
+                found += [(bit, bit + 1, number) for bit in bits]
+        return sorted(found)
+
+
+def _read_by(step: Statement) -> tuple[Bits, ...]:
+    return step.operands if isinstance(step, PlainCell) else (step[1].address,)

@@ -24,6 +24,8 @@ Reader = Callable[[], int]
 
 _WORTH = 64
 """Times that Amaranth evaluates an expression before a program for it pays."""
+_WORTH_ALONE = 4096
+"""Times that a design is settled for one value before a program for that value pays."""
 _REMEMBERED = 4096
 """Expressions that are counted. Testbenches make many that they use but once."""
 
@@ -83,8 +85,14 @@ class Readers:
         shown = self._shown(value)
         if not any(map(probes.is_settled, signals)):
             return shown
-        alone = probes.of_expression(value) if probes.patience else None
-        return _settled(self._state, shown, None if alone is None else alone.on(address))
+        if not probes.patience:
+            return _settled(self._state, shown)
+
+        def alone() -> Reader | None:
+            program = probes.of_expression(value)
+            return None if program is None else program.on(address)
+
+        return _looked_at(self._state, shown, alone)
 
     def _shown(self, value: Value) -> Reader:
         """What gives the value of what the signals show."""
@@ -104,18 +112,31 @@ def _part(words: memoryview, word: int, shift: int, mask: int) -> Reader:
     return lambda: words[word] >> shift & mask
 
 
-def _settled(state: "CompiledState", shown: Reader, alone: Reader | None) -> Reader:
-    """A reader of what is settled first, or computed ``alone`` while that is faster."""
-
-    def settle() -> int:
+def _settled(state: "CompiledState", shown: Reader) -> Reader:
+    def read() -> int:
         if state.stale:
             state.settle()
         return shown()
 
-    def look() -> int:
-        if state.stale > 1 and alone is not None:
-            state.stale -= 1
-            return alone()
-        return settle()
+    return read
 
-    return settle if alone is None else look
+
+def _looked_at(state: "CompiledState", shown: Reader, write: Callable[[], Reader | None]) -> Reader:
+    """A reader of what is settled first, or computed alone where that is faster."""
+    alone: Reader | None = None
+    left = _WORTH_ALONE
+
+    def read() -> int:
+        nonlocal alone, left
+        if state.stale:
+            if state.stale > 1:
+                if alone is not None:
+                    state.stale -= 1
+                    return alone()
+                left -= 1
+                if not left:
+                    alone = write()
+            state.settle()
+        return shown()
+
+    return read

@@ -30,6 +30,7 @@ def simulator(module: Module, engine: Any) -> Any:
 def eager(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs are written at the second look, for values after settling or for all there are."""
     monkeypatch.setattr(readers, "_WORTH", 1)
+    monkeypatch.setattr(readers, "_WORTH_ALONE", 1)
     if request.param == "alone":
         monkeypatch.setattr(probe, "_CALL", 1)
         monkeypatch.setattr(probe, "_LEAST", 1 << 20)
