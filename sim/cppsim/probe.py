@@ -5,8 +5,7 @@ depends. Nothing is made for values whose cone is so large that settling everyth
 """
 
 from bisect import bisect_right
-from collections import ChainMap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +17,7 @@ from .lowering import Lowered
 from .model import CompiledModel
 from .native.probe import Program
 from .probe_expression import lower_expression
-from .probe_writer import ProgramWriter
+from .probe_writer import Places, ProgramWriter
 from .tidy import Statement
 
 __all__ = ["Probes"]
@@ -68,7 +67,7 @@ class Probes:
         Those that are settled show that of which settling was the last.
         """
         shown: dict[int, tuple[int, int]] = {}
-        return self._program(value, lambda signal: self._shown(signal, shown), shown)
+        return self._program(value, lambda signal: self._shown(signal, shown), [shown])
 
     def of_expression(self, value: Any) -> Program | None:
         """As `of_settled`, but signals are what settling would let them show.
@@ -81,7 +80,7 @@ class Probes:
             settled = self.is_settled(signal)
             return self._signals[signal] if settled else self._shown(signal, shown)
 
-        program = self._program(value, bits_of, ChainMap(shown, self._model.stored))
+        program = self._program(value, bits_of, [shown, self._model.stored])
         return program if program is not None and len(program) <= self.limit else None
 
     def _shown(self, signal: Signal, stored: dict[int, tuple[int, int]]) -> Bits:
@@ -95,10 +94,7 @@ class Probes:
         return tuple(shown)
 
     def _program(
-        self,
-        value: Any,
-        bits_of: Callable[[Signal], Bits],
-        stored: Mapping[int, tuple[int, int]],
+        self, value: Any, bits_of: Callable[[Signal], Bits], stored: Sequence[Places]
     ) -> Program | None:
         writer = ProgramWriter(stored, self._model.address_of)
         try:

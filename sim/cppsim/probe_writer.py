@@ -3,7 +3,7 @@
 Values have zeros above their bits throughout.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .cpp.simulation import element_bits
@@ -11,7 +11,10 @@ from .cpp.words import WORD, words_of
 from .design import Bits, CellKind, Memory, MemoryRead, NotPlain, PlainCell
 from .native.probe import Code, Instruction, Program
 
-__all__ = ["ProgramWriter"]
+__all__ = ["Places", "ProgramWriter"]
+
+Places = Mapping[int, tuple[int, int]]
+"""The word of each bit and its place there."""
 
 _SIGNED = frozenset(
     {
@@ -27,17 +30,15 @@ _SIGNED = frozenset(
 class ProgramWriter:
     """Writes one program.
 
-    ``stored`` gives the word and the place there of every bit that no step computes, ``address``
-    where the rows of a memory are.
+    Each mapping in ``stored`` gives the word of some bits and their place there, ``address`` where
+    the rows of a memory are.
     """
 
-    def __init__(
-        self, stored: Mapping[int, tuple[int, int]], address: Callable[[Memory], int]
-    ) -> None:
-        self._stored = stored
+    def __init__(self, stored: Sequence[Places], address: Callable[[Memory], int]) -> None:
         self._address = address
         self._computed: dict[int, tuple[int, int]] = {}
         """The instruction and the place in its value of each bit that a step computes."""
+        self._sources = [(Code.PICK, self._computed), *((Code.FETCH, x) for x in stored)]
         self._instructions: dict[Instruction, int] = {}
         self._widths: dict[int, int] = {}
         """Bits of the values of steps."""
@@ -94,8 +95,7 @@ class ProgramWriter:
                     mask = (1 << count) - 1 << to
                     value = self._put(Code.SPREAD, self._value((first,)), value, mask=mask)
                 else:
-                    count = self._run(bits, to)
-                    code, source, low = self._place(first)
+                    code, source, low, count = self._run(bits, to)
                     mask = (1 << count) - 1
                     value = self._put(code, source, value, low=low, to=to, mask=mask)
             to += count
@@ -106,16 +106,9 @@ class ProgramWriter:
         if not bits or bits[0] not in self._computed:
             return None
         value, low = self._computed[bits[0]]
-        if low or self._widths[value] != len(bits) or self._run(bits, 0) != len(bits):
+        if low or self._widths[value] != len(bits) or self._run(bits, 0)[-1] != len(bits):
             return None
         return value
-
-    def _place(self, bit: int) -> tuple[Code, int, int]:
-        if bit in self._computed:
-            return (Code.PICK, *self._computed[bit])
-        if bit not in self._stored:
-            raise NotPlain("not stored")
-        return (Code.FETCH, *self._stored[bit])
 
     def _repeated(self, bits: Bits, first: int) -> int:
         end = first + 1
@@ -123,14 +116,16 @@ class ProgramWriter:
             end += 1
         return end - first
 
-    def _run(self, bits: Bits, first: int) -> int:
-        """How many bits from ``first`` on are beside each other in one source."""
-        code, source, low = self._place(bits[first])
-        where = self._computed if code is Code.PICK else self._stored
-        end = first + 1
-        while end < len(bits) and where.get(bits[end]) == (source, low + end - first):
-            end += 1
-        return end - first
+    def _run(self, bits: Bits, first: int) -> tuple[Code, int, int, int]:
+        """How to get at the bits from ``first`` on that are beside each other, and their number."""
+        for code, places in self._sources:
+            if bits[first] in places:
+                source, low = places[bits[first]]
+                end = first + 1
+                while end < len(bits) and places.get(bits[end]) == (source, low + end - first):
+                    end += 1
+                return code, source, low, end - first
+        raise NotPlain("a bit that is not stored")
 
     # --- steps --------------------------------------------------------------------------------
 
