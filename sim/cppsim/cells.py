@@ -4,7 +4,6 @@ A cell of no bits has no result, and a reduction or comparison of no bits is a c
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any
 
 from .design import Bits, CellKind, NotPlain, PlainCell
@@ -55,12 +54,15 @@ def bits_of(value: Iterable[int]) -> Bits:
 
 
 class CellWriter:
-    """Plain cells, one after the other. ``same`` has nets that are but another net or constant."""
+    """Plain cells, one after the other. ``same`` has nets that are but another net or constant.
 
-    def __init__(self) -> None:
+    Nets that are new begin at ``first``.
+    """
+
+    def __init__(self, first: int = _FIRST_FREE) -> None:
         self.cells: list[PlainCell] = []
         self.same: dict[int, int] = {}
-        self._next = _FIRST_FREE
+        self._next = first
         self._known: dict[tuple[CellKind, tuple[Bits, ...]], int] = {}
 
     def new(self, width: int) -> Bits:
@@ -134,13 +136,8 @@ class CellWriter:
             case "Matches":
                 hit = self._matches(bits_of(cell.value), cell.patterns)
                 self.equate(_result(number, 1), (hit,))
-            case "PriorityMatch":
-                self._first(number, cell, bits_of(cell.inputs))
-            case "Match":  # Amaranth 0.6: both of those in one
-                value = bits_of(cell.value)
-                self._first(number, cell, [self._matches(value, x) for x in cell.patterns])
-            case "AssignmentList":
-                self._assignments(number, cell)
+            case "PriorityMatch" | "Match":
+                self._first(number, int(cell.en), self.conditions(cell))
             case kind:
                 raise NotPlain(f"{kind} is not known here")
 
@@ -206,30 +203,21 @@ class CellWriter:
                 found.append(self.equal(tuple(x for x, _ in cared), tuple(x for _, x in cared)))
         return self.any_of(*found)
 
-    def _first(self, number: int, cell: Any, conditions: Sequence[int]) -> None:
-        """Of ``conditions`` the first that is 1, if the cell is enabled."""
-        left = int(cell.en)
+    def conditions(self, switch: Any) -> Sequence[int]:
+        """The conditions of a switch's branches, each as if it were the only one."""
+        if type(switch).__name__ == "PriorityMatch":
+            return bits_of(switch.inputs)
+        # Amaranth 0.6 has patterns here, and no cells for them.
+        value = bits_of(switch.value)
+        return [self._matches(value, patterns) for patterns in switch.patterns]
+
+    def _first(self, number: int, left: int, conditions: Sequence[int]) -> None:
+        """Of ``conditions`` the first that is 1, if ``left`` is."""
         result = _result(number, len(conditions))
         for place, (bit, out) in enumerate(zip(conditions, result, strict=True)):
             self.equate((out,), (self.all_of(left, bit),))
             if place + 1 < len(conditions):
                 left = self.all_of(left, self.not_of(bit))
-
-    def _assignments(self, number: int, cell: Any) -> None:
-        default = bits_of(cell.default)
-        result = _result(number, len(default))
-        written = [
-            (x.start, min(x.start + len(x.value), len(default)), x) for x in cell.assignments
-        ]
-        cuts = sorted({0, len(default)}.union(*((low, high) for low, high, _ in written)))
-        for low, high in pairwise(cuts):
-            # Of several assignments the last one counts.
-            choices = [
-                (int(x.cond), bits_of(x.value[low - start : high - start]))
-                for start, end, x in reversed(written)
-                if start <= low and high <= end
-            ]
-            self.select(default[low:high], choices, result[low:high])
 
 
 def _result(number: int, width: int) -> Bits:

@@ -122,6 +122,16 @@ class StateRegister:
             reset_value=self.reset_value[part],
         )
 
+    def joined(self, above: "StateRegister") -> "StateRegister":
+        """One register of this one's bits and those of ``above``, which loads when this does."""
+        return replace(
+            self,
+            result=self.result + above.result,
+            following=self.following + above.following,
+            start=self.start + above.start,
+            reset_value=self.reset_value + above.reset_value,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryWrite:
@@ -182,3 +192,11 @@ class PlainDesign:
     memories: list[Memory] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     unused: set[int] = field(default_factory=set)
+
+    def first_free(self) -> int:
+        """A number of a bit from which on all are free."""
+        values = [bit for port in self.ports for bit in port.bits]
+        values += [bit for cell in self.cells for bit in cell.result]
+        values += [bit for register in self.registers for bit in register.result]
+        values += [bit for x in self.memories for read in x.reads for bit in read.result]
+        return 1 + max(values, default=1)

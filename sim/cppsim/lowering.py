@@ -13,6 +13,7 @@ from typing import Any
 from amaranth.hdl import MemoryData, Signal
 
 from .cells import CellWriter, bits_of
+from .decisions import Decisions
 from .design import (
     Bits,
     DesignPort,
@@ -23,16 +24,15 @@ from .design import (
     PlainDesign,
     StateRegister,
 )
-from .private import MemoryInstance, SignalDict, ast, build_netlist, nir
+from .private import MemoryInstance, SignalDict, build_netlist, nir
+from .share import share
 from .tidy import rewrite
+from .widths import expect_narrow
 
 __all__ = ["ClockEdge", "Event", "Lowered", "StateInput", "lower"]
 
 _DEPTH = 1_000_000
 """Amaranth walks its netlist by recursion, of which Python does not mind more."""
-
-_WIDEST = 1 << 16
-"""Bits of a value that Amaranth's simulator takes, and its netlist can number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,44 +85,16 @@ class Lowered:
     rows: dict[MemoryData, Memory] = field(default_factory=dict)
 
 
-def lower(design: Any) -> Lowered:
-    """The plain form of ``design``. Raises ``NotPlain``, and what Amaranth raises of a design."""
-    _expect_narrow(design.fragment)
+def lower(design: Any, *, clock: Signal | None = None) -> Lowered:
+    """The plain form of ``design``. Raises ``NotPlain``, and what Amaranth raises of a design.
+
+    With ``clock`` every step is a rising edge of it: there are no others, and no edges in the
+    result. Signals that nothing drives stay what they are then, but for ports.
+    """
+    expect_narrow(design.fragment)
     with _recursion(_DEPTH):
         netlist = build_netlist(design, all_undef_to_ff=True)
-    return _Lowering(design, netlist).lowered()
-
-
-def _expect_narrow(fragment: Any) -> None:
-    """Raise ``NotPlain`` for values so wide that listing their nets would take all memory."""
-    known: set[int] = set()
-    for statements in fragment.statements.values():
-        left: list[Any] = list(statements)
-        while left:
-            item = left.pop()
-            if id(item) in known:
-                continue
-            known.add(id(item))
-            match item:
-                case ast.Assign():
-                    left += [item.lhs, item.rhs]
-                case ast.Switch():
-                    left.append(item.test)
-                    left += [inner for _, inner_list, _ in item.cases for inner in inner_list]
-                case ast.Operator():
-                    left += item.operands
-                case ast.Slice():
-                    left.append(item.value)
-                case ast.Part():
-                    left += [item.value, item.offset]
-                case ast.Concat():
-                    left += item.parts
-                case ast.SwitchValue():
-                    left += [item.test, *(value for _, value in item.cases)]
-            if isinstance(item, ast.Value) and len(item) > _WIDEST:
-                raise NotPlain(f"a value of {len(item)} bits is too wide")
-    for inner, *_ in fragment.subfragments:
-        _expect_narrow(inner)
+    return _Lowering(design, netlist, clock).lowered()
 
 
 @contextmanager
@@ -134,9 +106,11 @@ def _recursion(depth: int) -> Iterator[None]:
 
 
 class _Lowering:
-    def __init__(self, design: Any, netlist: Any) -> None:
+    def __init__(self, design: Any, netlist: Any, clock: Signal | None) -> None:
         self._netlist = netlist
+        self._clock = None if clock is None else int(netlist.signals[clock][0])
         self._writer = CellWriter()
+        self._decisions = Decisions(netlist.cells, self._writer)
         self._lowered = Lowered()
         self._edges: dict[tuple[int, bool, bool], ClockEdge] = {}
         self._starts: dict[int, int] = {}
@@ -166,6 +140,9 @@ class _Lowering:
                     writes.setdefault(cell.memory, []).append(self._write(cell))
                 case nir.SyncPrint() | nir.SyncProperty() | nir.AsyncPrint() | nir.AsyncProperty():
                     self._event(cell)
+                case nir.AssignmentList():
+                    result = self._result(number, len(cell.default))
+                    self._writer.equate(result, self._decisions.result(cell))
                 case _:
                     self._writer.take(number, cell)
         memories = [number for number, cell in enumerate(cells) if isinstance(cell, nir.Memory)]
@@ -180,7 +157,6 @@ class _Lowering:
                 writes=tuple(writes.get(number, [])),
             )
             lowered.design.memories.append(memory)
-        lowered.design.cells = self._writer.cells
         lowered.edges = list(self._edges.values())
         self._finish()
         lowered.rows = dict(zip(self._rows, lowered.design.memories, strict=True))
@@ -189,11 +165,7 @@ class _Lowering:
     def _finish(self) -> None:
         """Replace nets that are but others, and list as outputs what somebody reads."""
         lowered, same = self._lowered, self._writer.same
-        for bit in same:
-            end = bit
-            while end in same:
-                end = same[end]
-            same[bit] = end
+        lowered.design.cells = share(self._writer.cells, same)
 
         def change(bits: Bits) -> Bits:
             return tuple(same.get(bit, bit) for bit in bits)
@@ -254,6 +226,10 @@ class _Lowering:
         """The bit of an edge; constants have none."""
         if net < 2:
             return 0
+        if self._clock is not None:
+            if net != self._clock or not rising or reset:
+                raise NotPlain("only the rising edges of one clock are known here")
+            return 1
         key = (net, rising, reset)
         if key not in self._edges:
             (bit,) = self._writer.new(1)
@@ -283,11 +259,19 @@ class _Lowering:
     def _register(self, number: int, cell: Any) -> None:
         result, following = self._result(number, len(cell.data)), bits_of(cell.data)
         enable, reset = self._active(cell), int(cell.arst)
+        start = tuple(cell.init >> place & 1 for place in range(len(result)))
+        if not enable and self._clock is not None:
+            self._writer.equate(result, start)
+            return
         if not enable and not reset:
             self._lowered.inputs.append(StateInput(result, cell.init))
             return
-        start = tuple(cell.init >> place & 1 for place in range(len(result)))
-        if reset:
+        if reset and self._clock is not None:
+            # Nothing happens between two edges but that somebody looks.
+            shown, result = result, self._writer.new(len(result))
+            self._writer.select(result, [(reset, start)], shown)
+            following = self._selected(following, [(reset, start)])
+        elif reset:
             enable = self._writer.any_of(enable, self._edge(reset, rising=True, reset=True))
             following = self._selected(following, [(reset, start)])
         self._keep(result, following, start, enable)
@@ -299,7 +283,7 @@ class _Lowering:
                     result=result,
                     following=following,
                     start=start,
-                    enable=(enable, True),
+                    enable=None if enable == 1 else (enable, True),
                     reset=None,
                     reset_value=(),
                     gated=False,

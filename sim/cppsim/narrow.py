@@ -20,11 +20,7 @@ _WHOLE = {
 
 def narrow(design: PlainDesign, width: int) -> None:
     """Split operations wider than ``width`` bits, except those with carries, orders and shifts."""
-    values = [bit for port in design.ports for bit in port.bits]
-    values += [bit for cell in design.cells for bit in cell.result]
-    values += [bit for register in design.registers for bit in register.result]
-    values += [bit for x in design.memories for read in x.reads for bit in read.result]
-    free = iter(range(1 + max(values, default=1), 1 << 62))
+    free = iter(range(design.first_free(), 1 << 62))
     design.cells = [part for cell in design.cells for part in _split(cell, width, free)]
 
 

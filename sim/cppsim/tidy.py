@@ -165,7 +165,7 @@ def _trim_memory(memory: Memory, live: set[int]) -> Memory | None:
             replace(
                 x,
                 result=_pick(x.result, places),
-                start=tuple(x.start[place] for place in places),
+                start=tuple(x.start[place] for place in places) if x.clocked else (),
             )
             for x in reads
         ),

@@ -1,0 +1,115 @@
+"""Assignments as nested choices, the way they were written, from Amaranth's flat lists of them.
+
+What leads to an assignment is then evaluated where it is needed, and not each time whole.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby, pairwise
+from typing import Any
+
+from .cells import CellWriter, bits_of
+from .design import Bits, NotPlain
+
+__all__ = ["Decisions"]
+
+_Branch = tuple[int, int]
+"""The number of a switch's cell, and of a branch there."""
+
+_Step = tuple[tuple[_Branch, ...], Bits]
+"""An assignment: the branches that lead to it, the outermost first, and the value."""
+
+_SWITCHES = ("PriorityMatch", "Match")
+
+
+class Decisions:
+    """Writes lists of assignments of the netlist ``cells`` by means of ``writer``."""
+
+    def __init__(self, cells: Sequence[Any], writer: CellWriter) -> None:
+        self._cells = cells
+        self._writer = writer
+
+    def result(self, cell: Any) -> Bits:
+        """What an ``AssignmentList`` results in. Raises ``NotPlain`` if no switch leads to one."""
+        default = bits_of(cell.default)
+        written = [
+            (x.start, min(x.start + len(x.value), len(default)), self._path(int(x.cond)), x.value)
+            for x in cell.assignments
+        ]
+        cuts = sorted({0, len(default)}.union(*((low, high) for low, high, *_ in written)))
+        result: list[int] = []
+        for low, high in pairwise(cuts):
+            steps = [
+                (path, bits_of(value[low - start : high - start]))
+                for start, end, path, value in written
+                if start <= low and high <= end
+            ]
+            result += self._after(default[low:high], steps, 0)
+        return tuple(result)
+
+    def _path(self, condition: int) -> tuple[_Branch, ...]:
+        """The branches that lead to where ``condition`` is 1."""
+        path: list[_Branch] = []
+        while condition != 1:
+            switch = self._cells[condition >> 16]
+            if type(switch).__name__ not in _SWITCHES:
+                raise NotPlain("an assignment without a switch that leads to it is not known here")
+            path.append((condition >> 16, condition & 0xFFFF))
+            condition = int(switch.en)
+        return tuple(reversed(path))
+
+    def _after(self, before: Bits, steps: Sequence[_Step], depth: int) -> Bits:
+        """What ``before`` becomes by ``steps``, of which each later one counts more."""
+
+        def switch_of(step: _Step) -> int:
+            path, _ = step
+            return path[depth][0] if len(path) > depth else 0
+
+        bits = before
+        for switch, group in groupby(steps, switch_of):
+            if switch:
+                bits = self._switched(switch, bits, list(group), depth)
+            else:
+                *_, (_, bits) = group
+        return bits
+
+    def _switched(self, number: int, before: Bits, steps: Sequence[_Step], depth: int) -> Bits:
+        """What ``before`` becomes by ``steps``, all of them in branches of one switch."""
+        branches: dict[int, list[_Step]] = {}
+        for step in steps:
+            path, _ = step
+            branches.setdefault(path[depth][1], []).append(step)
+        conditions = self._writer.conditions(self._cells[number])
+        choices = [
+            (conditions[branch], self._after(before, branches.get(branch, ()), depth + 1))
+            for branch in range(max(branches) + 1)
+            # Branches without an assignment count where they keep a later one from being taken.
+            if branch in branches or any(self._meet(number, branch, x) for x in branches)
+        ]
+        result = self._writer.new(len(before))
+        self._writer.select(before, choices, result)
+        return result
+
+    def _meet(self, number: int, branch: int, later: int) -> bool:
+        """Whether the conditions of two branches of a switch may be 1 at once."""
+        if later < branch:
+            return False
+        (value, patterns), (other, others) = (self._matched(number, x) for x in (branch, later))
+        return (
+            value is None
+            or value != other
+            or any(
+                all(x == y or "-" in (x, y) for x, y in zip(a, b, strict=True))
+                for a in patterns
+                for b in others
+            )
+        )
+
+    def _matched(self, number: int, branch: int) -> tuple[Bits | None, Sequence[str]]:
+        """What a branch looks at, and the patterns of which it wants one there, if it does."""
+        switch = self._cells[number]
+        if type(switch).__name__ == "Match":
+            return bits_of(switch.value), switch.patterns[branch]
+        cell = self._cells[int(switch.inputs[branch]) >> 16]
+        if type(cell).__name__ != "Matches":
+            return None, ()
+        return bits_of(cell.value), cell.patterns

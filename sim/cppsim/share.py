@@ -1,0 +1,62 @@
+"""Evaluate each thing once: cells that compute the same become one, and constants go."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from .design import Bits, CellKind, PlainCell
+from .fold import folded
+
+__all__ = ["share"]
+
+
+def share(cells: Iterable[PlainCell], same: dict[int, int]) -> list[PlainCell]:
+    """``cells``, folded, each of those that are equal but once.
+
+    ``same`` has bits that are but others, and gets more of them: those of the cells that went.
+    """
+    _resolve(same)
+    known: dict[tuple[CellKind, tuple[Bits, ...]], Bits] = {}
+    kept: list[PlainCell] = []
+    for cell in _sources_first([_with(x, same) for x in cells]):
+        found = folded(_with(cell, same))
+        if isinstance(found, PlainCell):
+            before = known.setdefault((found.kind, found.operands), found.result)
+            if before is found.result:
+                kept.append(found)
+                continue
+            found = before
+        same |= zip(cell.result, found, strict=True)
+    _resolve(same)
+    return kept
+
+
+def _resolve(same: dict[int, int]) -> None:
+    for bit in same:
+        end = same[bit]
+        while end in same:
+            end = same[end]
+        same[bit] = end
+
+
+def _with(cell: PlainCell, same: Mapping[int, int]) -> PlainCell:
+    operands = tuple(tuple(same.get(bit, bit) for bit in bits) for bits in cell.operands)
+    return PlainCell(cell.kind, operands, cell.result)
+
+
+def _sources_first(cells: Sequence[PlainCell]) -> Iterator[PlainCell]:
+    """Cells after those that they depend on, as far as they are in no loop."""
+    drivers = {bit: number for number, cell in enumerate(cells) for bit in cell.result}
+    begun: set[int] = set()
+    for first in range(len(cells)):
+        # A number below 0 ends the cell of which it is the complement.
+        left = [first]
+        while left:
+            number = left.pop()
+            if number < 0:
+                yield cells[~number]
+            elif number not in begun:
+                begun.add(number)
+                left.append(~number)
+                needs = {
+                    drivers[x] for bits in cells[number].operands for x in bits if x in drivers
+                }
+                left += sorted(needs - begun)
