@@ -106,10 +106,11 @@ class SignalSlot(BaseSignalState):
         if before == value:
             return False
         edge = self.edges.get(value)
+        heard = edge is not None or bool(self.wakers)
         if edge is not None:
             edge.happen()
         run_wakers(self.wakers, before, value)
-        return bool(edge is not None or self.wakers)
+        return heard
 
     def take(self) -> int | None:
         """What is to be written, None if nothing changes. Wakes who waits for it."""
@@ -141,8 +142,15 @@ class SignalSlot(BaseSignalState):
         return self._only, 2 if self._quiet is None else self._quiet, max(self._shadow, 0)
 
     def conditions(self) -> list[tuple[int, int]]:
-        """Words and bits of them of which one at least is set where the value is not 0."""
-        return [(word, mask << shift) for word, shift, mask, _ in self._places]
+        """Words and bits of them of which one at least is set where the value is not 0.
+
+        Empty where some of its bits are always set.
+        """
+        return (
+            []
+            if self._constant
+            else [(word, mask << shift) for word, shift, mask, _ in self._places]
+        )
 
     def writer(self) -> Callable[[int], bool]:
         """What writes a ``passive`` signal, if it has no wakers, and says so."""

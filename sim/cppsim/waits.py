@@ -126,12 +126,13 @@ class Edge:
         conditions: dict[tuple[int, int], None] = {}
         settles = False
         for wait in self.waits:
-            slots = [self._engine.state.slot(signal) for signal in wait.conditions]
-            if None in slots:
-                wait.target = 0
-                continue
-            for slot in slots:
-                conditions |= dict.fromkeys(slot.conditions())
+            for signal in wait.conditions:
+                slot = self._engine.state.slot(signal)
+                found = slot.conditions() if slot is not None else []
+                if not found:
+                    wait.target = 0
+                    break
+                conditions |= dict.fromkeys(found)
                 settles |= slot.settled
         self._aim()
         if tuple(conditions) != self._watched:
