@@ -6,11 +6,12 @@ Times are whole femtoseconds since the beginning.
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from .native.library import ModelHandle, native
+from .native.probe import Program
 
-__all__ = ["EDGE", "NEVER", "SLICE", "TIME", "TOLD", "Clocks", "EdgeControl"]
+__all__ = ["EDGE", "NEVER", "SLICE", "TIME", "TOLD", "Clocks", "Condition", "EdgeControl"]
 
 NEVER = (1 << 64) - 1
 _LONGEST = 1 << 60
@@ -29,8 +30,20 @@ SLICE = 4
 """A leap ends as Python may want to hear of signals."""
 
 
+class Condition(NamedTuple):
+    """Met where a word has one of some bits or, if there is a program, where that gives not 0."""
+
+    word: int = 0
+    bits: int = 0
+    program: Program | None = None
+
+
 class _Condition(ctypes.Structure):
-    _fields_ = (("word", ctypes.c_uint64), ("bits", ctypes.c_uint64))
+    _fields_ = (
+        ("word", ctypes.c_uint64),
+        ("bits", ctypes.c_uint64),
+        ("program", ctypes.c_void_p),
+    )
 
 
 class EdgeControl(ctypes.Structure):
@@ -44,11 +57,15 @@ class EdgeControl(ctypes.Structure):
         ("settles", ctypes.c_uint64),
     )
 
-    def watch(self, conditions: Sequence[tuple[int, int]], *, settles: bool) -> None:
-        """Wake somebody also when one of ``conditions``, words and bits of them, is met."""
+    def watch(self, conditions: Sequence[Condition], *, settles: bool) -> None:
+        """Wake somebody also when one of ``conditions``, which are to be kept alive, is met."""
         # The structure keeps the array alive.
-        self.conditions = (_Condition * len(conditions))(*(_Condition(*x) for x in conditions))
+        self.conditions = (_Condition * len(conditions))(*map(_condition, conditions))
         self.size, self.settles = len(conditions), settles
+
+
+def _condition(given: Condition) -> _Condition:
+    return _Condition(given.word, given.bits, given.program.address if given.program else None)
 
 
 class _Clock(ctypes.Structure):

@@ -7,7 +7,8 @@ from amaranth.hdl import Signal
 
 from .private import AsyncProcess, ProcessContext, PyTriggerState, TestbenchContext
 from .state import CompiledState, SignalSlot
-from .waits import Tick, Wait
+from .ticks import Tick
+from .waits import Wait
 
 __all__ = ["Process"]
 

@@ -9,9 +9,10 @@ from amaranth.hdl import DriverConflict, Signal
 
 from .clocks import EDGE, TOLD
 from .context import Process
+from .edges import Edge
 from .private import PyClockProcess, PySimEngine
 from .state import CompiledState, SignalSlot
-from .waits import Edge, Wait
+from .waits import Wait
 
 __all__ = ["RunningEngine"]
 

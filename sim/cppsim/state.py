@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from amaranth.hdl import MemoryData, Signal
+from amaranth.hdl import MemoryData, Signal, Value
 
-from .clocks import Clocks
+from .clocks import Clocks, Condition
 from .events import report
 from .lowering import Lowered
 from .model import CompiledModel
@@ -141,16 +141,11 @@ class SignalSlot(BaseSignalState):
             return None
         return self._only, 2 if self._quiet is None else self._quiet, max(self._shadow, 0)
 
-    def conditions(self) -> list[tuple[int, int]]:
-        """Words and bits of them of which one at least is set where the value is not 0.
-
-        Empty where some of its bits are always set.
-        """
-        return (
-            []
-            if self._constant
-            else [(word, mask << shift) for word, shift, mask, _ in self._places]
-        )
+    def conditions(self) -> list[Condition]:
+        """What is met where the value is not 0; empty where some of its bits are always set."""
+        if self._constant:
+            return []
+        return [Condition(word, mask << shift) for word, shift, mask, _ in self._places]
 
     def writer(self) -> Callable[[int], bool]:
         """What writes a ``passive`` signal, if it has no wakers, and says so."""
@@ -208,7 +203,7 @@ class CompiledState(PyEngineState):
         self.told: set[Any] = set()
         self._watches = {id(x.cell) for x in lowered.watches}
         self.model = CompiledModel(lowered)
-        probes = Probes(lowered, self.model)
+        self._probes = probes = Probes(lowered, self.model)
         self.readers = Readers(self, probes)
         self._patience = 1 + probes.patience
         self.stale = 1
@@ -255,6 +250,23 @@ class CompiledState(PyEngineState):
         """The state of a signal of the design; None of others."""
         found = self.slots[self.get_signal(signal)]
         return found if isinstance(found, SignalSlot) else None
+
+    def conditions(self, value: Value) -> tuple[list[Condition], bool] | None:
+        """What is met where ``value`` is not 0, and whether that is good after settling only.
+
+        None if compiled code cannot look at it.
+        """
+        slot = self.slot(value) if isinstance(value, Signal) else None
+        if slot is not None and not slot.settled:
+            found = slot.conditions()
+            return (found, False) if found else None
+        program = self._probes.of_expression(value)
+        if program is not None:
+            return [Condition(program=program)], False
+        program = self._probes.of_settled(value)
+        if program is not None:
+            return [Condition(program=program)], True
+        return (slot.conditions(), True) if slot is not None and slot.conditions() else None
 
     def reach(self) -> None:
         """Let the model have its step, as the clocks have changed."""

@@ -1,249 +1,27 @@
-"""Waits for ticks of a clock domain, without the triggers that Amaranth's own make for each.
+"""What a process waits for, from when it begins to when it is over."""
 
-They show, and raise, what Amaranth's do.
-"""
-
-import operator
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Shape, ShapeCastable, Signal, Value, ValueCastable, ValueLike
+from amaranth.hdl import Signal, Value
 from amaranth.sim import BrokenTrigger
 
-from .clocks import NEVER, EdgeControl
-from .private import DomainReset, TickTrigger
-from .state import CompiledState, SignalSlot
+from .clocks import NEVER
+from .private import DomainReset
+from .state import CompiledState
 
-__all__ = ["Edge", "Tick", "Wait"]
+if TYPE_CHECKING:
+    from .edges import Edge
+    from .ticks import Tick
 
-_KEPT = 64
-"""Ticks that a tick keeps for whoever samples the same again."""
+__all__ = ["Each", "Repeat", "Until", "Wait", "value_reader"]
 
-
-class Edge:
-    """A change of a signal of one bit to one level, and who waits for it.
-
-    Attributes
-    ----------
-    control : EdgeControl
-        What compiled code needs to know of it.
-    waits : dict
-        Who waits, in the order in which they began.
-    """
-
-    def __init__(self, engine: Any, signal: Signal, level: int) -> None:
-        self.signal, self.level = signal, level
-        self.control = EdgeControl(target=NEVER)
-        self.waits: dict[Wait, None] = {}
-        self._engine, self._active_triggers = engine, engine._active_triggers
-        self._attached = self._clocked = False
-        self._target = NEVER
-        self._watched: tuple[tuple[int, int], ...] = ()
-
-    def reset(self) -> None:
-        """Nobody waits any longer."""
-        self.waits.clear()
-        self._plan()
-
-    def forget(self) -> None:
-        """The engine's state is another one."""
-        self._attached = self._clocked = False
-        for wait in self.waits:
-            wait.tick.forget()
-        if self.waits:
-            self._attach()
-            self._plan()
-
-    def expect(self, wait: "Wait") -> None:
-        """``wait`` is to be told."""
-        self.waits[wait] = None
-        if not self._attached:
-            self._attach()
-        if wait.target < self._target:
-            self._target = self.control.target = wait.target
-        if wait.conditions:
-            self._plan()
-
-    def drop(self, wait: "Wait") -> None:
-        """``wait`` has ended."""
-        self.waits.pop(wait, None)
-        self._plan()
-
-    def happen(self) -> None:
-        """Tell everybody."""
-        self.control.count += 1
-        self._active_triggers.update(self._told(list(self.waits)))
-
-    def reach(self) -> "list[Wait]":
-        """Those whose wait is over; compiled code has kept count."""
-        waits = self._told([wait for wait in self.waits if wait.over()])
-        if not waits:
-            # Only here, as who waits once often does so again.
-            self._aim()
-        return waits
-
-    def _told(self, waits: "list[Wait]") -> "list[Wait]":
-        """Those of ``waits`` that hear of it."""
-        found = []
-        for wait in waits:
-            if wait.process.waits_on is wait:
-                wait.hits.append(self)
-                found.append(wait)
-                if wait.lasting:
-                    continue
-            else:
-                wait.broken = True
-            del self.waits[wait]
-        return found
-
-    def _aim(self) -> None:
-        """Let compiled code stop where the first wait may be over."""
-        self._target = min((wait.target for wait in self.waits), default=NEVER)
-        self.control.target = self._target
-
-    def _attach(self) -> None:
-        """Hear of the signal."""
-        state = self._engine.state
-        slot = state.slots[state.get_signal(self.signal)]
-        self._attached = True
-        self._clocked = isinstance(slot, SignalSlot) and slot.clock is not None
-        if self._clocked:
-            slot.edges[self.level] = self
-            state.clocks.listen(slot.clock, self.level, self.control)
-        else:
-            slot.add_waker(self._hear)
-
-    def _hear(self, before: int, after: int) -> bool:
-        if (before ^ after) & 1 and after & 1 == self.level:
-            self.happen()
-        self._attached = bool(self.waits)
-        return self._attached
-
-    def _plan(self) -> None:
-        """Tell compiled code of what is waited for."""
-        if not self._clocked:
-            return
-        conditions: dict[tuple[int, int], None] = {}
-        settles = False
-        for wait in self.waits:
-            for signal in wait.conditions:
-                slot = self._engine.state.slot(signal)
-                found = slot.conditions() if slot is not None else []
-                if not found:
-                    wait.target = 0
-                    break
-                conditions |= dict.fromkeys(found)
-                settles |= slot.settled
-        self._aim()
-        if tuple(conditions) != self._watched:
-            self._watched = tuple(conditions)
-            self.control.watch(self._watched, settles=settles)
+_PATIENCE = 64
+"""Times that Python looks at a condition before a program that does takes less time."""
 
 
-class Tick(TickTrigger):
-    """Amaranth's ``TickTrigger``; one for all ticks of a process that sample the same."""
-
-    def __init__(self, engine: Any, process: Any, *, domain: Any, sampled: Any = ()) -> None:
-        super().__init__(engine, process, domain=domain, sampled=sampled)
-        self.process = process
-        self._once: Wait | None = None
-        self._more: dict[tuple[int, ...], Tick] = {}
-        self.sampler: Callable[[Wait], tuple[Any, ...]] | None = None
-
-    @property
-    def domain(self) -> Any:
-        """The clock domain."""
-        return self._domain
-
-    def sample(self, *exprs: Any) -> "Tick":
-        # What is in the dictionary keeps its expressions, so that no others get their numbers.
-        key = tuple(map(id, exprs))
-        found = self._more.get(key)
-        if found is None:
-            if len(self._more) == _KEPT:
-                self._more.clear()
-            sampled = (*self._sampled, *exprs)
-            found = Tick(self._engine, self.process, domain=self._domain, sampled=sampled)
-            self._more[key] = found
-        return found
-
-    def __await__(self) -> Generator[Any, None, tuple[Any, ...]]:
-        once = self._once
-        if once is None:
-            once = self._once = Wait(self)
-        once.broken = False
-        for edge in once.edges:
-            edge.expect(once)
-        yield once
-        if once.broken:
-            raise BrokenTrigger
-        return once.result
-
-    def __aiter__(self) -> "_Ticks":
-        return _Ticks(self)
-
-    async def repeat(self, count: int) -> tuple[Any, ...]:
-        count = operator.index(count)
-        if count <= 0:
-            return tuple(await super().repeat(count))  # which raises
-        return await _Repeat(self, count)
-
-    async def until(self, condition: ValueLike) -> tuple[Any, ...]:
-        plain = not isinstance(condition, ValueCastable) or isinstance(condition.shape(), Shape)
-        if not isinstance(condition, ValueLike) or not plain:
-            return tuple(await super().until(condition))  # which raises
-        return await _Until(self.sample(condition), Value.cast(condition))
-
-    # --- for waits ----------------------------------------------------------------------------
-
-    def edges(self) -> "list[Edge]":
-        """What ends a wait: the clock's active edge, and an asynchronous reset."""
-        domain = self._domain
-        edges = [self._engine.edge(domain.clk, int(domain.clk_edge == "pos"))]
-        if domain.async_reset and domain.rst is not None:
-            edges.append(self._engine.edge(domain.rst, 1))
-        return edges
-
-    def forget(self) -> None:
-        """The engine's state is another one."""
-        self.sampler = None
-
-    def made_sampler(self, wait: "Wait") -> "Callable[[Wait], tuple[Any, ...]]":
-        """What gives the result of a wait that ends now."""
-        self.sampler = self._sampler(len(wait.edges))
-        return self.sampler
-
-    def _sampler(self, edges: int) -> "Callable[[Wait], tuple[Any, ...]]":
-        reads = [_sampler(self._engine, expr) for expr in self._sampled]
-        reset = self.reset_reader()
-        if edges > 1:
-            return lambda wait: (
-                wait.edges[0] in wait.hits,
-                bool(wait.edges[1] in wait.hits or reset()),
-                *[read() for read in reads],
-            )
-        if reads:
-            return lambda _: (True, reset() != 0, *[read() for read in reads])
-        return lambda _: (True, reset() != 0)
-
-    def reset_reader(self) -> Callable[[], int]:
-        """What gives the level of the domain's reset."""
-        if self._domain.rst is None:
-            return lambda: 0
-        return _value_reader(self._engine, self._domain.rst)
-
-
-def _sampler(engine: Any, expr: Any) -> Callable[[], Any]:
-    """What gives the value of ``expr``, as its shape wants it. Raises as ``Value.cast``."""
-    value = Value.cast(expr)
-    read = _value_reader(engine, value)
-    shape = expr.shape() if isinstance(expr, ValueCastable) else None
-    if isinstance(shape, ShapeCastable):
-        return lambda: shape.from_bits(read())
-    return read
-
-
-def _value_reader(engine: Any, value: Value) -> Callable[[], int]:
+def value_reader(engine: Any, value: Value) -> Callable[[], int]:
+    """What gives a value as it is now."""
     if isinstance(engine.state, CompiledState) and isinstance(value, Signal):
         return engine.state.readers.of(value)
     return lambda: int(engine.get_value(value))
@@ -256,7 +34,7 @@ class Wait:
     ----------
     target : int
         The count of the clock's edge at which it may be over.
-    conditions : tuple of signals
+    conditions : tuple of values
         It is also over where one of them is not 0.
     hits : list of edges
         What has happened.
@@ -266,9 +44,9 @@ class Wait:
 
     lasting = False
     target = 0
-    conditions: tuple[Signal, ...] = ()
+    conditions: tuple[Value, ...] = ()
 
-    def __init__(self, tick: Tick) -> None:
+    def __init__(self, tick: "Tick") -> None:
         self.tick, self.process = tick, tick.process
         self.edges = tick.edges()
         self.hits: list[Edge] = []
@@ -300,19 +78,19 @@ class Wait:
         return False
 
 
-class _Ticks(Wait):
+class Each(Wait):
     """All ticks, one after the other: what ``async for`` takes."""
 
     lasting = True
 
-    def __init__(self, tick: Tick) -> None:
+    def __init__(self, tick: "Tick") -> None:
         super().__init__(tick)
         self._begun = self._ended = False
 
-    def __aiter__(self) -> "_Ticks":
+    def __aiter__(self) -> "Each":
         return self
 
-    def __anext__(self) -> "_Ticks":
+    def __anext__(self) -> "Each":
         if self._ended:
             raise StopAsyncIteration
         return self
@@ -333,12 +111,12 @@ class _Ticks(Wait):
         return self.result
 
 
-class _Repeat(Wait):
+class Repeat(Wait):
     """A number of ticks without a reset."""
 
     lasting = True
 
-    def __init__(self, tick: Tick, count: int) -> None:
+    def __init__(self, tick: "Tick", count: int) -> None:
         super().__init__(tick)
         self.target = self._goal = self.edges[0].control.count + count
         self._resets = tick.reset_reader()
@@ -369,17 +147,32 @@ class _Repeat(Wait):
             self.end()
 
 
-class _Until(_Repeat):
+class Until(Repeat):
     """Ticks without a reset until the last sample is not 0."""
 
-    def __init__(self, tick: Tick, condition: Value) -> None:
+    def __init__(self, tick: "Tick", condition: Value) -> None:
         super().__init__(tick, 1)
-        self.target = NEVER if isinstance(condition, Signal) else 0
+        self._condition, self._patience = condition, _PATIENCE
+        self._met = value_reader(tick.engine, condition)
         if isinstance(condition, Signal):
-            self.conditions += (condition,)
+            self._hand_over()
+        else:
+            self.target = 0
+
+    def _hand_over(self) -> None:
+        """Let compiled code look at the condition, if it can."""
+        self.target = NEVER
+        self.conditions += (self._condition,)
 
     def over(self) -> bool:
-        return True
+        if self._met() or self._resets():
+            return True
+        if not self.target:
+            self._patience -= 1
+            if not self._patience:
+                self._hand_over()
+                self.edges[0].plan()
+        return False
 
     def done(self) -> bool:
         return bool(self.result[-1])

@@ -4,14 +4,20 @@
 // stepped, so that what was before the edge can still be sampled. Python owns all of these.
 
 #include "model.h"
+#include "probe.h"
 
 #include <time.h>
 
 extern "C" {
 
-// Met where a word has one of `bits`.
+// Met where a word has one of `bits` or, if there is a program, where that gives not 0.
 struct Condition {
   uint64_t word, bits;
+  const Program *program;
+
+  bool met(const uint64_t *words) const {
+    return program ? probe_value(program, words) != 0 : (words[word] & bits) != 0;
+  }
 };
 
 // A change of a signal to one level.
@@ -71,7 +77,7 @@ bool over(Clocks *clocks, Edge *edge) {
     clocks->settled = 1;
   }
   for (uint64_t i = 0; i < edge->size; i++)
-    found |= (model->words[edge->conditions[i].word] & edge->conditions[i].bits) != 0;
+    found |= edge->conditions[i].met(model->words);
   return found;
 }
 
