@@ -6,10 +6,13 @@ Times are whole femtoseconds since the beginning.
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .native.library import ModelHandle, native
 from .native.probe import Program
+
+if TYPE_CHECKING:
+    from .waves import SimulatorWaves
 
 __all__ = ["EDGE", "NEVER", "SLICE", "TIME", "TOLD", "Clocks", "Condition", "EdgeControl"]
 
@@ -91,6 +94,8 @@ class _Control(ctypes.Structure):
         ("answer", ctypes.c_uint64),
         ("settled", ctypes.c_uint64),
         ("reached", ctypes.c_uint64),
+        ("waves", ctypes.POINTER(ctypes.c_void_p)),
+        ("waves_size", ctypes.c_uint64),
     )
 
 
@@ -108,8 +113,12 @@ class Clocks:
     woken : bool
         Wakers were called when the time last changed.
     leap : callable
-        On to where Python has something to do; gives the reason. After ``SLICE`` and ``TIME``
-        `land` is to be called.
+        On to where Python has something to do; gives the reason. After all but ``EDGE`` and
+        ``TOLD`` `land` is to be called.
+    waves : list
+        Sampled before the time changes.
+    attended : bool
+        Not all of them by compiled code alone.
     """
 
     critical = False
@@ -126,14 +135,17 @@ class Clocks:
         leap.argtypes, leap.restype = (ctypes.c_void_p,), ctypes.c_int
         self.leap = partial(leap, ctypes.addressof(self.control))
         self._found: dict[int, list[Any]] = {}
+        self.waves: list[SimulatorWaves] = []
+        self.attended = False
         self.reset()
 
     def reset(self) -> None:
         """Back to the beginning."""
         control = self.control
-        control.now = control.due = control.reached = self._epoch = 0
+        control.now = control.due = control.reached = 0
         for clock, phase in zip(self._clocks, self._phases, strict=False):
             clock.next = phase
+        self._begin(0)
         self.wakers.clear()
         self.woken = False
         self._plan()
@@ -154,6 +166,15 @@ class Clocks:
         self.control.size = number + 1
         return True
 
+    def record(self, waves: "list[SimulatorWaves]") -> None:
+        """From now on sample these."""
+        self.waves, self.attended = waves, any(x.attended for x in waves)
+        handles = [x.native.handle for x in waves]
+        # The structure keeps the array alive.
+        self.control.waves = (ctypes.c_void_p * len(waves))(*handles)
+        self.control.waves_size = len(waves)
+        self._begin(self._epoch)
+
     def listen(self, number: int, level: int, edge: EdgeControl) -> None:
         """Count changes of a clock to ``level`` in ``edge``, and stop where it says."""
         self._clocks[number].edges[level] = ctypes.pointer(edge)
@@ -170,7 +191,12 @@ class Clocks:
         self._plan()
 
     def advance(self) -> bool:
-        """On to when something happens next; whether there is anything."""
+        """On to when something happens next; whether there is anything.
+
+        Raises what is wrong with waveforms, and goes nowhere then.
+        """
+        for waves in self.waves:
+            waves.sample(self.now)
         times = list(self.wakers.values())
         times += [self._epoch + clock.next for clock in self._clocks[: self.control.size]]
         if not times:
@@ -195,8 +221,14 @@ class Clocks:
         passed = now - self._epoch
         for clock in self._clocks[: self.control.size]:
             clock.next -= passed
-        self._epoch, self.control.now = now, 0
+        self.control.now = 0
+        self._begin(now)
         self._plan()
+
+    def _begin(self, epoch: int) -> None:
+        self._epoch = epoch
+        for waves in self.waves:
+            waves.native.count_from(epoch)
 
     def _plan(self) -> None:
         """Tell the compiled code of wakers and of the limit."""
@@ -231,7 +263,12 @@ class Clocks:
             self._plan()
 
     def land(self) -> None:
-        """Call the wakers of now, to which compiled code has leapt."""
+        """Call the wakers of now, to which compiled code has leapt.
+
+        Raises what was wrong with waveforms on the way.
+        """
+        for waves in self.waves:
+            waves.native.check()
         if self.wakers:
             self.awaken()
         if self.control.now > _LONGEST:

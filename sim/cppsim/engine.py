@@ -47,7 +47,6 @@ class Engine(RunningEngine):
 
     def __init__(self, design: Any) -> None:
         self.reason = ""
-        self._waves: list[SimulatorWaves] = []
         try:
             lowered = _lowered(design)
             self._active_triggers: set[Any] = set()
@@ -68,16 +67,6 @@ class Engine(RunningEngine):
     def get_value(self, expr: Any) -> int:
         return int(super().get_value(expr)) if self.reason else self._read(Value.cast(expr))
 
-    def _advance(self) -> bool:
-        now = self.now
-        going_on = super()._advance()
-        for waves in self._waves:
-            waves.sample(now)
-        return going_on
-
-    def _may_leap(self) -> bool:
-        return not self._waves and super()._may_leap()
-
     @contextmanager
     def write_vcd(
         self, *, vcd_file: Any, gtkw_file: Any, traces: Any, fs_per_delta: int
@@ -88,11 +77,12 @@ class Engine(RunningEngine):
                 yield
             return
         waves = SimulatorWaves(VCDWriter(self._state, self._design, **files), self._state)
-        self._waves.append(waves)
+        clocks = self._state.clocks
+        clocks.record([*clocks.waves, waves])
         try:
             yield
         finally:
-            self._waves.remove(waves)
+            clocks.record([x for x in clocks.waves if x is not waves])
             waves.close(self.now)
 
 

@@ -111,7 +111,13 @@ class RunningEngine(PySimEngine):
 
     def _quiet(self, state: CompiledState) -> bool:
         """Whether all hear of nothing but ticks, if nothing is to happen now."""
-        return not (state.watched or state.told or self._active_triggers or self._vcd_writers)
+        return not (
+            state.watched
+            or state.told
+            or self._active_triggers
+            or self._vcd_writers
+            or state.clocks.attended
+        )
 
     def _leap(self, deadline: int | None) -> bool:
         """As ``advance``, once at least, until ``deadline``; whether something is critical."""

@@ -33,7 +33,7 @@ class SimulatorWaves:
     Attributes
     ----------
     native : Waves
-        What native code may sample by itself, as long as no signal changes that is not the model's.
+        Of the signals that are the model's.
     """
 
     def __init__(self, writer: Any, state: CompiledState) -> None:
@@ -47,7 +47,6 @@ class SimulatorWaves:
             self._add_signal(signal, shown)
         for memory, rows in writer.vcd_memory_vars.items():
             self._add_memory(memory, rows)
-        self._whole = True
         self.native = Waves(
             state.model.native,
             self._areas,
@@ -61,20 +60,17 @@ class SimulatorWaves:
 
         Raises what the file raises, and ``VCDPhaseError`` where time went backwards.
         """
+        lines = [
+            f"{variable.format_value(_value(self._state, what, other.signal))}\n"
+            for other in self._others
+            for variable, what in other.changed()
+        ]
         try:
-            lines = [
-                f"{variable.format_value(_value(self._state, what, other.signal))}\n"
-                for other in self._others
-                for variable, what in other.changed()
-            ]
             if lines:
                 self.native.add(now, "".join(lines))
             self.native.sample(now)
-        except BaseException as error:
-            self._whole = False
-            if isinstance(error, BackwardsError):
-                raise VCDPhaseError(f"Out of order timestamp: {now}") from None
-            raise
+        except BackwardsError:
+            raise VCDPhaseError(f"Out of order timestamp: {now}") from None
 
     def close(self, now: int) -> None:
         """Finish the files, up to the last time step that was taken down whole.
@@ -83,7 +79,7 @@ class SimulatorWaves:
         """
         taken = False
         try:
-            if self._whole:
+            if self.native.whole:
                 self.sample(now)
             taken = self.native.flush()
         finally:
@@ -93,6 +89,11 @@ class SimulatorWaves:
                 self._writer.vcd_writer = None
                 with suppress(OSError, ValueError):  # what the file raises is known by now
                     self._writer.close(now)
+
+    @property
+    def attended(self) -> bool:
+        """Whether native code may not sample by itself, as not all that shows is the model's."""
+        return bool(self._others)
 
     # --- where things are ---------------------------------------------------------------------
 

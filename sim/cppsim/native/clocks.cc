@@ -5,6 +5,7 @@
 
 #include "model.h"
 #include "probe.h"
+#include "waves.h"
 
 #include <time.h>
 
@@ -49,6 +50,8 @@ struct Clocks {
   uint64_t answer;  // of the last step
   uint64_t settled; // nothing has happened since the model was settled
   uint64_t reached; // bit 2 i + level: the edge of clock i whose waits are over
+  Waves *const *waves; // to be sampled before time goes on
+  uint64_t waves_size;
 };
 
 } // extern "C"
@@ -56,7 +59,7 @@ struct Clocks {
 namespace {
 
 // Why time stands still.
-enum Reason { EDGE = 1, TOLD = 2, TIME = 3, SLICE = 4 };
+enum Reason { EDGE = 1, TOLD = 2, TIME = 3, SLICE = 4, FAILED = 5 };
 
 constexpr uint64_t NEVER = ~uint64_t(0);
 constexpr uint64_t AGE = uint64_t(1) << 61; // when the time is to be counted from anew
@@ -115,6 +118,15 @@ bool step(Clocks *clocks) {
   return true;
 }
 
+// Whether that is done.
+bool sample(Clocks *clocks) {
+  for (uint64_t i = 0; i < clocks->waves_size; i++) {
+    if (waves_sample(clocks->waves[i], clocks->now)) return false;
+    clocks->settled = 1;
+  }
+  return true;
+}
+
 uint64_t nearest(const Clocks *clocks) {
   uint64_t found = NEVER;
   for (uint64_t i = 0; i < clocks->size; i++)
@@ -135,6 +147,7 @@ extern "C" __attribute__((visibility("default"))) int clocks_leap(Clocks *clocks
       if (clocks->reached) break;
       if (seen && !step(clocks)) return TOLD;
     }
+    if (!sample(clocks)) return FAILED;
     const uint64_t next = nearest(clocks);
     clocks->due = next <= clocks->wake;
     clocks->now = clocks->due ? next : clocks->wake;

@@ -21,7 +21,6 @@ constexpr size_t WORD = 64;
 constexpr size_t BLOCK = 32;       // words that are compared at once
 constexpr size_t ENOUGH = 1 << 20; // bytes of text for which to ask the file
 constexpr size_t KNOWN = 1 << 12;  // values of a variable whose text is kept
-constexpr int BACKWARDS = 2;       // as waves.h says
 
 // --- what Python hands over ----------------------------------------------------------------------
 
@@ -126,6 +125,7 @@ struct Waves {
   int date(Time time);
   int flush();
 
+  bool failed = false; // in the last call
   Time epoch = 0; // from which callers count
   Text text;
   std::string line; // of a value, as Python has put it in words
@@ -213,7 +213,7 @@ int Waves::sample(Time time) {
 
 // Lets what is appended next be of `time`.
 int Waves::date(Time time) {
-  if (time < _time) return BACKWARDS;
+  if (time < _time) return 1;
   if (_dated && time == _time) return 0;
   char *to = text.more(48);
   *to++ = '#';
@@ -350,7 +350,7 @@ EXPORT Waves *waves_create(const Model *model, const Callbacks *callbacks, const
 EXPORT void waves_destroy(Waves *waves) { delete waves; }
 
 int waves_sample(Waves *waves, uint64_t femtoseconds) {
-  return waves->sample(waves->epoch + femtoseconds);
+  return waves->failed = waves->sample(waves->epoch + femtoseconds);
 }
 
 // From now on times are counted from this one, of two words.
@@ -360,13 +360,17 @@ EXPORT void waves_count_from(Waves *waves, uint64_t high, uint64_t low) {
 
 // Lines that Python has made, of variables that it watches itself.
 EXPORT int waves_add(Waves *waves, uint64_t femtoseconds, const char *text, size_t size) {
-  const int failed = waves->date(waves->epoch + femtoseconds);
-  if (!failed) waves->text.add(text, size);
-  return failed;
+  waves->failed = waves->date(waves->epoch + femtoseconds);
+  if (!waves->failed) waves->text.add(text, size);
+  return waves->failed;
 }
 
 // The answer to `render`: a line of the file.
 EXPORT void waves_line(Waves *waves, const char *text, size_t size) { waves->line.assign(text, size); }
 
 // Hands to the file what it has not got yet.
-EXPORT int waves_flush(Waves *waves) { return waves->text.count ? waves->flush() : 0; }
+EXPORT int waves_flush(Waves *waves) {
+  return waves->failed = waves->text.count && waves->flush();
+}
+
+EXPORT int waves_failed(const Waves *waves) { return waves->failed; }

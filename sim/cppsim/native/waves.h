@@ -6,7 +6,6 @@
 
 struct Waves;
 
-// Settles the model and takes down what has changed. 0, or not if the simulation is to stop, because
-// Python knows of an error or, as 2, because time went backwards.
+// Settles the model and takes down what has changed. Not 0 if that failed: Python says how.
 extern "C" __attribute__((visibility("default"))) int waves_sample(Waves *waves,
                                                                    uint64_t femtoseconds);

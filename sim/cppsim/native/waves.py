@@ -18,7 +18,6 @@ from .library import ModelHandle, native
 
 __all__ = ["Areas", "BackwardsError", "Variable", "Waves"]
 
-_BACKWARDS = 2
 _LONGEST_ENDING = 8
 
 
@@ -106,6 +105,8 @@ class Waves:
     handle
         ``Waves *`` of waves.h, for native code that moves the model on. It counts time from what
         `count_from` was given last.
+    whole : bool
+        No call has failed.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class Waves:
         self._append, self._begin = _appender(file), begin
         self._begun = False
         self._error: BaseException | None = None
-        self._lost = False
+        self._lost, self.whole = False, True
         self._epoch = 0
         self._callbacks = _Callbacks(_Write(self._write), _Render(self._render))
         self._library = library = _library()
@@ -148,26 +149,26 @@ class Waves:
 
         Raises what the file or a variable's ``render`` raises, and ``BackwardsError``.
         """
-        self.check(self._library.waves_sample(self.handle, self._passed(femtoseconds)))
+        self._library.waves_sample(self.handle, self._passed(femtoseconds))
+        self.check()
 
     def add(self, femtoseconds: int, lines: str) -> None:
         """Take down lines of the file that were made elsewhere. Raises as `sample` does."""
         text = lines.encode()
-        passed = self._passed(femtoseconds)
-        self.check(self._library.waves_add(self.handle, passed, text, len(text)))
+        self._library.waves_add(self.handle, self._passed(femtoseconds), text, len(text))
+        self.check()
 
     def count_from(self, femtoseconds: int) -> None:
         """Let native code's times, of 64 bits, be what has passed since then."""
         self._epoch = femtoseconds
         self._library.waves_count_from(self.handle, *divmod(femtoseconds, 1 << 64))
 
-    def check(self, answer: int) -> None:
-        """Raise the error that made ``waves_sample`` answer so."""
-        if answer == _BACKWARDS:
-            self._error = BackwardsError("time went backwards")
-        if answer:
-            assert self._error is not None
-            raise self._error
+    def check(self) -> None:
+        """Raise what made the last call fail, by whom ever."""
+        if self._library.waves_failed(self.handle):
+            self.whole = False
+            error, self._error = self._error, None
+            raise error or BackwardsError("time went backwards")
 
     def flush(self) -> bool:
         """Hand over all that the file has not got, if it still takes anything; whether it does.
@@ -175,7 +176,8 @@ class Waves:
         Raises what the file raises.
         """
         if not self._lost:
-            self.check(self._library.waves_flush(self.handle))
+            self._library.waves_flush(self.handle)
+            self.check()
         return not self._lost
 
     def _passed(self, femtoseconds: int) -> int:
@@ -264,6 +266,7 @@ def _library() -> Any:
         ("add", ctypes.c_int, (address, number, ctypes.c_char_p, size)),
         ("line", None, (address, ctypes.c_char_p, size)),
         ("flush", ctypes.c_int, (address,)),
+        ("failed", ctypes.c_int, (address,)),
     ):
         function = getattr(library, f"waves_{name}")
         function.restype, function.argtypes = result, arguments
