@@ -232,7 +232,7 @@ class Clocks:
 
     def _plan(self) -> None:
         """Tell the compiled code of wakers and of the limit."""
-        wake = min(self.wakers.values(), default=NEVER) - self._epoch
+        wake = min(self.wakers.values()) - self._epoch if self.wakers else NEVER
         limit = NEVER if self._deadline is None else max(self._deadline - self._epoch, 0)
         self.control.wake, self.control.limit = min(wake, NEVER), min(limit, NEVER)
 
