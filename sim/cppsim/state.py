@@ -206,10 +206,10 @@ class CompiledState(PyEngineState):
         self._probes = probes = Probes(lowered, self.model)
         self.readers = Readers(self, probes)
         self._patience = 1 + probes.patience
-        self.stale = 1
         self.clocks = self.timeline = Clocks(self.model.native)
         self.watched: dict[SignalSlot, None] = {}
-        self.stale = self.fresh = self.due = True
+        self.stale = 1
+        self.fresh = self.due = True
         self._at_edge = False
 
     def reset(self) -> None:

@@ -5,13 +5,16 @@ import random
 from typing import Any
 
 import pytest
-from amaranth.hdl import Value
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib.memory import Memory
 from amaranth.sim import Simulator
 
 import cppsim
+from cppsim.design import CellKind, PlainCell
 from cppsim.native.probe import Code, Instruction, Program
 from cppsim.private import eval_value
 from cppsim.probe import Probes
+from cppsim.probe_writer import ProgramWriter
 from support.sim.random_designs import (
     RandomDesign,
     random_expression,
@@ -98,6 +101,59 @@ def test_rows_of_memories(size: int) -> None:
     for word[0] in (0, 1, 2, 3, WORD):
         seen.append(value())
     assert seen == [1, 1, (1 << size) - 1, 0, 0]
+
+
+def test_the_first_condition_that_is_met_decides() -> None:
+    default, low, high, result = (10, 11, 12, 13), (14,), (15,), (16, 17, 18, 19)
+    stored = {bit: (0, place) for place, bit in enumerate((*default, *low, *high))}
+    writer = ProgramWriter([stored], lambda _: 0)
+    operands = (default, low, (0, 0, 1, 0), high, (0, 0, 0, 1))
+    writer.step(PlainCell(CellKind.MUX, operands, result))
+    program = writer.program((1, *result))
+    words = (ctypes.c_uint64 * 1)()
+    shown = []
+    for words[0] in (0b00_0101, 0b01_0101, 0b10_0101, 0b11_0101):
+        shown.append(program.on(ctypes.addressof(words))() >> 1)
+    assert shown == [5, 4, 8, 4]
+
+
+def seen_of(module: Module, value: Value, given: Signal, values: list[int]) -> list[int]:
+    """What a program gives of ``value`` alone, which is what settling shows."""
+    simulator: Any = Simulator(module, engine=cppsim.Engine)  # type: ignore[call-arg]  # stubs lag
+    state = simulator._engine._state
+    program = Probes(state._lowered, state.model).of_expression(value)
+    assert program is not None
+    seen = []
+
+    async def work(context: Any) -> None:
+        for number in values:
+            context.set(given, number)
+            seen.append(program.on(state.model.address)())
+            assert seen[-1] == context.get(value), number
+
+    simulator.add_testbench(work)
+    simulator.run()
+    return seen
+
+
+def test_cells_are_computed_after_those_that_they_depend_on() -> None:
+    m, given = Module(), Signal(8)
+    last = given
+    for number in range(6):
+        following = Signal(8, name=f"step{number}")
+        m.d.comb += following.eq(last * 3 ^ number)
+        last = following
+    assert len(set(seen_of(m, last - given, given, list(range(0, 256, 17))))) > 10
+
+
+def test_rows_wider_than_a_word() -> None:
+    m, given = Module(), Signal(3)
+    rows = [0xFEDC_BA98_7654_3210 << 40 | number for number in range(5)]
+    m.submodules.memory = memory = Memory(shape=104, depth=5, init=rows)
+    port = memory.read_port(domain="comb")
+    m.d.comb += port.addr.eq(given)
+    seen = seen_of(m, port.data[50:], given, list(range(8)))
+    assert seen == [*(row >> 50 for row in rows), 0, 0, 0]
 
 
 def looked_at(design: RandomDesign, seed: int) -> int:

@@ -1,16 +1,19 @@
 """What testbenches and processes read, by whatever way that is, is what pysim shows."""
 
 import random
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
-from amaranth.hdl import Module, Signal, Value
-from amaranth.sim import Simulator
+from amaranth.hdl import Cat, ClockDomain, ClockSignal, Module, Signal, Value
+from amaranth.sim import Simulator as AmaranthSimulator
 
 import cppsim
 from cppsim import probe, readers
 from cppsim.design import NotPlain
+from cppsim.mode import Mode
 from cppsim.probe_expression import signals_of
 from support.sim.random_designs import (
     RandomDesign,
@@ -19,11 +22,15 @@ from support.sim.random_designs import (
     random_number,
 )
 
+Run = Callable[[Any], list[Any]]
 
-def simulator(module: Module, engine: Any) -> Any:
-    made: Any = Simulator(module, engine=engine)  # type: ignore[call-arg]  # stubs lag
-    assert not getattr(made._engine, "reason", "")
-    return made
+
+def expect_same(run: Run) -> list[Any]:
+    """What ``run`` shows on compiled code, which is what it shows on Amaranth's simulator."""
+    slow, fast = run(AmaranthSimulator), run(partial(cppsim.Simulator, mode=Mode.ALWAYS))
+    assert fast == slow
+    assert slow
+    return fast
 
 
 @pytest.fixture(params=["settled", "alone"])
@@ -47,23 +54,28 @@ def evaluable(chance: random.Random, leaves: list[Signal]) -> list[Value]:
     return values
 
 
-def read_by_all(design: RandomDesign, engine: Any, seed: int) -> list[Any]:
-    """What testbench and processes see of signals and expressions at edges and in between."""
-    chance, seen = random.Random(seed), list[Any]()
+def read_by_all(design: RandomDesign, simulate: Any, seed: int) -> list[Any]:
+    """What testbenches and processes see of signals and expressions at edges and in between."""
+    chance = random.Random(seed)
     leaves = [*design.inputs, *design.outputs]
     values = [*evaluable(chance, leaves), *design.outputs]
-    made = simulator(design.module, engine)
+    made = simulate(design.module)
+    at_edges, at_changes, after_changes, seen = list[Any](), list[Any](), list[Any](), list[Any]()
     for number, (domain, period) in enumerate(design.clocks.items()):
         made.add_clock(period, phase=1e-7 * (number + 1), domain=domain)
 
-    async def follow(context: Any) -> None:
+    async def follow_clock(context: Any) -> None:
         async for sampled in context.tick("fall").sample(*values):
-            seen.append(sampled)
+            at_edges.append(sampled)
+
+    async def follow_input(context: Any) -> None:
+        async for sampled in context.changed(design.inputs[0]).sample(*values):
+            at_changes.append(sampled)
 
     async def answer(context: Any) -> None:
         while True:
             await context.changed(design.outputs[0])
-            seen.append([context.get(x) for x in values])
+            after_changes.append([context.get(x) for x in values])
 
     async def work(context: Any) -> None:
         for step in range(30):
@@ -74,15 +86,111 @@ def read_by_all(design: RandomDesign, engine: Any, seed: int) -> list[Any]:
             await context.delay(0.25e-6)
             seen.append([context.get(x) for x in values])
 
-    made.add_process(follow)
+    made.add_process(follow_clock)
+    made.add_process(follow_input)
     made.add_testbench(answer, background=True)
     made.add_testbench(work)
     made.run()
-    return seen
+    # At power-on pysim has logic and processes in no order.
+    return [at_edges, at_changes[1:], after_changes, seen]
 
 
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("seed", range(12))
 def test_random_machines(seed: int) -> None:
-    slow = read_by_all(random_machine(seed), "pysim", seed)
-    assert read_by_all(random_machine(seed), cppsim.Engine, seed) == slow, seed
+    expect_same(lambda simulate: read_by_all(random_machine(seed), simulate, seed))
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("follows", ["given", "foreign"])
+def test_samples_show_what_followed_before_the_change(follows: str) -> None:
+    def run(simulate: Any) -> list[Any]:
+        m, given, foreign, above = Module(), Signal(8), Signal(8), Signal(9)
+        m.d.comb += above.eq(given + 1)
+        made, seen = simulate(m), list[Any]()
+        followed = given if follows == "given" else foreign
+
+        async def follow(context: Any) -> None:
+            async for sampled in context.changed(followed).sample(given, above, given + above):
+                seen.append(sampled)
+
+        async def drive(context: Any) -> None:
+            number = 0
+            async for _ in context.delay(1e-6):
+                number += 7
+                context.set(given, number)
+                if number > 70:
+                    context.set(foreign, number)
+
+        async def work(context: Any) -> None:
+            await context.delay(20e-6)
+
+        made.add_process(follow)
+        made.add_process(drive)
+        made.add_testbench(work)
+        made.run()
+        return seen[1:]
+
+    assert len(expect_same(run)) > 5
+
+
+@pytest.mark.usefixtures("eager")
+def test_clocks_show_their_edge_and_logic_what_was_before_it() -> None:
+    def run(simulate: Any) -> list[Any]:
+        m, count, mixed = Module(), Signal(4), Signal(5)
+        m.d.sync += count.eq(count + 1)
+        m.domains.sync = sync = ClockDomain()
+        m.d.comb += mixed.eq(Cat(~sync.clk, count))
+        made, seen = simulate(m), list[Any]()
+        values = (Cat(count, sync.clk), mixed + 1, Cat(mixed, sync.clk))
+        made.add_clock(1e-6)
+
+        async def work(context: Any) -> None:
+            for _ in range(6):
+                seen.append(await context.tick().sample(*values))
+                seen.append([context.get(x) for x in values])
+
+        made.add_testbench(work)
+        made.run()
+        return seen
+
+    expect_same(run)
+
+
+@pytest.mark.usefixtures("eager")
+def test_expressions_that_are_made_anew_each_time() -> None:
+    def run(simulate: Any) -> list[Any]:
+        m, given, above = Module(), Signal(8), Signal(9)
+        m.d.comb += above.eq(given + 1)
+        made, seen = simulate(m), list[Any]()
+
+        async def work(context: Any) -> None:
+            for number in range(100):
+                context.set(given, number)
+                value = above - number if number % 3 else Cat(given, above)
+                seen.append([context.get(value) for _ in range(1 + number % 5)])
+
+        made.add_testbench(work)
+        made.run()
+        return seen
+
+    expect_same(run)
+
+
+def test_what_amaranth_raises_is_raised() -> None:
+    def run(simulate: Any) -> list[Any]:
+        m, given = Module(), Signal(8)
+        m.d.comb += Signal(8).eq(given)
+        made, seen = simulate(m), list[Any]()
+
+        async def work(context: Any) -> None:
+            for wrong in (ClockSignal(), "given", given + ClockSignal()):
+                with pytest.raises((TypeError, ValueError)) as raised:
+                    context.get(wrong)
+                seen.append(str(raised.value))
+
+        made.add_testbench(work)
+        made.run()
+        return seen
+
+    expect_same(run)
