@@ -4,21 +4,38 @@ The design becomes C++, a C++ compiler a library of it, once for its content. Kn
 nothing of what is simulated.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .checked import CheckedEngine, Difference, check
     from .engine import Engine, FallbackWarning
     from .simulator import Simulator
 
-__all__ = ["Engine", "FallbackWarning", "Simulator", "__version__"]
+_MODULES = {
+    "CheckedEngine": "checked",
+    "Difference": "checked",
+    "Engine": "engine",
+    "FallbackWarning": "engine",
+    "Simulator": "simulator",
+    "check": "checked",
+}
+
+__all__ = [
+    "CheckedEngine",
+    "Difference",
+    "Engine",
+    "FallbackWarning",
+    "Simulator",
+    "__version__",
+    "check",
+]
 
 
 def __getattr__(name: str) -> Any:
     # Importing Amaranth takes time, which whoever uses the compiler and the cache alone need not.
-    if name in __all__:
-        from . import engine, simulator
-
-        return getattr(simulator if name == "Simulator" else engine, name)
+    if name in _MODULES:
+        return getattr(import_module(f".{_MODULES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -45,12 +45,14 @@ class Engine(RunningEngine):
         Why Amaranth's simulator runs the design; empty where compiled code does.
     """
 
+    state_type: type[CompiledState] = CompiledState
+
     def __init__(self, design: Any) -> None:
         self.reason = ""
         try:
             lowered = _lowered(design)
             self._active_triggers: set[Any] = set()
-            self._state = CompiledState(lowered, self._active_triggers)
+            self._state = self.state_type(lowered, self._active_triggers)
         except SimulationError as error:
             self.reason = str(error)
             text = f"left to Amaranth's simulator: {self.reason}"

@@ -5,23 +5,32 @@ from typing import Any
 
 from .private import nir, pin_blame, value_to_string
 
-__all__ = ["report"]
+__all__ = ["report", "said"]
 
 _FAILURES = {"assert": "Assertion violated", "assume": "Assumption violated"}
 
 
 def report(cell: Any, values: Sequence[int]) -> None:
     """Print what ``cell`` prints of ``values``; raise ``AssertionError`` where it is a check."""
-    text = _formatted(cell.format, values)
-    if isinstance(cell, nir.SyncPrint | nir.AsyncPrint):
-        print(text, end="")
-    elif cell.kind == "cover":
+    text = said(cell, values)
+    if _kind(cell) in _FAILURES:
+        pin_blame(cell.src_loc, AssertionError(text))
+    print(text, end="")
+
+
+def said(cell: Any, values: Sequence[int]) -> str:
+    """What ``cell`` prints of ``values``, or complains of."""
+    text, kind = _formatted(cell.format, values), _kind(cell)
+    if kind == "print":
+        return text
+    if kind == "cover":
         filename, line = cell.src_loc
-        print(f"Coverage hit at {filename}:{line}:", text)
-    else:
-        failure = _FAILURES[cell.kind]
-        message = failure if cell.format is None else f"{failure}: {text}"
-        pin_blame(cell.src_loc, AssertionError(message))
+        return f"Coverage hit at {filename}:{line}: {text}\n"
+    return _FAILURES[kind] if cell.format is None else f"{_FAILURES[kind]}: {text}"
+
+
+def _kind(cell: Any) -> str:
+    return "print" if isinstance(cell, nir.SyncPrint | nir.AsyncPrint) else str(cell.kind)
 
 
 def _formatted(message: Any, values: Sequence[int]) -> str:

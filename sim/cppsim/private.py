@@ -12,6 +12,7 @@ __all__ = [
     "AsyncProcess",
     "BaseSignalState",
     "DomainReset",
+    "FragmentCompiler",
     "MemoryInstance",
     "MemoryRow",
     "NetlistEmitter",
@@ -24,6 +25,7 @@ __all__ = [
     "PySimEngine",
     "PyTriggerState",
     "SignalDict",
+    "SignalSet",
     "TestbenchContext",
     "TickTrigger",
     "VCDWriter",
@@ -40,6 +42,7 @@ __all__ = [
 ast: Any = _ast
 nir: Any = _nir
 SignalDict: Any = ast.SignalDict
+SignalSet: Any = ast.SignalSet
 MemoryInstance: Any = _mem.MemoryInstance
 MemoryRow: Any = vars(_mem.MemoryData)["_Row"]
 NetlistEmitter: Any = _ir.NetlistEmitter
@@ -53,6 +56,7 @@ TestbenchContext: Any = _waits.TestbenchContext
 TickTrigger: Any = _waits.TickTrigger
 PyClockProcess: Any = _pyclock.PyClockProcess
 
+FragmentCompiler: Any = vars(_pyrtl)["_FragmentCompiler"]
 BaseSignalState: Any = _base.BaseSignalState
 pin_blame: Any = _pyrtl.pin_blame
 eval_format: Any = vars(_pyeval)["eval_format"]

@@ -1,13 +1,13 @@
 """The state of a compiled simulation, as Amaranth's simulator wants to see it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from amaranth.hdl import MemoryData, Signal, Value
 
 from .clocks import Clocks, Condition
 from .events import report
-from .lowering import Lowered
+from .lowering import Event, Lowered
 from .model import CompiledModel
 from .private import (
     BaseSignalState,
@@ -232,6 +232,10 @@ class CompiledState(PyEngineState):
             self.slots.append(_MemorySlot(self, memory))
         return super().get_memory(memory)
 
+    def holds(self, signal: Signal) -> bool:
+        """Whether the design has ``signal``."""
+        return signal in self._lowered.signals
+
     def bits_of(self, signal: Signal) -> tuple[int, ...]:
         """The nets of a signal of the design."""
         return self._lowered.signals[signal]
@@ -327,8 +331,12 @@ class CompiledState(PyEngineState):
                 told.add(key)
                 if key in self.told:
                     continue
-            report(event.cell, values)
+            self._report(event, values)
         self.told = told
+
+    def _report(self, event: Event, values: Sequence[int]) -> None:
+        """Say what the design has to tell."""
+        report(event.cell, values)
 
     def _write(self) -> bool:
         """Write what is pending; whether anything has changed, or somebody was woken."""
