@@ -158,6 +158,34 @@ def test_clocks_show_their_edge_and_logic_what_was_before_it() -> None:
 
 
 @pytest.mark.usefixtures("eager")
+def test_edges_of_clocks_that_the_design_makes() -> None:
+    def run(simulate: Any) -> list[Any]:
+        m, count, slow, both = Module(), Signal(4), Signal(4), Signal(9)
+        m.domains.half = half = ClockDomain(reset_less=True)
+        m.d.comb += [half.clk.eq(count[0]), both.eq(count * 3 + slow)]
+        m.d.sync += count.eq(count + 1)
+        m.d.half += slow.eq(slow + 5)
+        made, seen = simulate(m), list[Any]()
+        made.add_clock(1e-6)
+
+        async def follow(context: Any) -> None:
+            async for sampled in context.tick("half").sample(both, both + 1):
+                seen.append(sampled)
+
+        async def work(context: Any) -> None:
+            for _ in range(12):
+                await context.tick()
+                seen.append([context.get(x) for x in (both, both + 1)])
+
+        made.add_process(follow)
+        made.add_testbench(work)
+        made.run()
+        return seen
+
+    expect_same(run)
+
+
+@pytest.mark.usefixtures("eager")
 def test_expressions_that_are_made_anew_each_time() -> None:
     def run(simulate: Any) -> list[Any]:
         m, given, above = Module(), Signal(8), Signal(9)
