@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from .engine import Engine, FallbackWarning
     from .simulator import Simulator
 
+pytest_plugins = ("cppsim.pytest_plugin",)
+"""What ``pytest -p cppsim`` loads."""
+
 _MODULES = {
     "CheckedEngine": "checked",
     "Difference": "checked",

@@ -1,0 +1,105 @@
+"""A plugin for pytest: ``pytest -p cppsim`` runs a suite for ``amaranth.sim`` in compiled code.
+
+``--cppsim=off|auto|always|check`` says how; the summary says what was compiled, and why the rest
+was not. Tests and what they import stay as they are.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from .mode import Mode, default_mode, set_default_mode
+
+__all__ = ["Tally"]
+
+_NAME = "cppsim"
+_MOST_AT_ONCE = 32
+
+
+class Tally:
+    """Why simulations were not compiled, and how often; an empty reason counts those that were."""
+
+    def __init__(self) -> None:
+        self.reasons: Counter[str] = Counter()
+        self._open: list[Any] = []
+
+    def add(self, simulator: Any) -> None:
+        """Count ``simulator``, which has yet to run, later."""
+        self._open.append(simulator)
+        if len(self._open) > _MOST_AT_ONCE:
+            self._count(self._open.pop(0))
+
+    def close(self) -> None:
+        """Count all, and let go of them."""
+        while self._open:
+            self._count(self._open.pop())
+
+    def _count(self, simulator: Any) -> None:
+        self.reasons[getattr(simulator._engine, "reason", "not built")] += 1
+
+    def lines(self) -> Iterator[str]:
+        """What to tell the user, the most frequent reason first."""
+        compiled, total = self.reasons[""], self.reasons.total()
+        yield f"{compiled} of {total} simulations ran in compiled code"
+        for reason, count in self.reasons.most_common():
+            if reason:
+                yield f"{count} in Amaranth's simulator: {reason}"
+
+
+class _Plugin:
+    """What is done in a process that runs tests."""
+
+    def __init__(self, mode: Mode) -> None:
+        self.mode, self.tally = mode, Tally()
+        self._undo: Callable[[], None] | None = None
+        if mode is not Mode.OFF:
+            from .substitution import substitute
+
+            set_default_mode(mode)
+            self._undo = substitute(self.tally.add)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        try:
+            return (yield)
+        finally:
+            self.tally.close()
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self.tally.close()
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output[_NAME] = dict(self.tally.reasons)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take over what a worker of pytest-xdist has counted."""
+        self.tally.reasons.update(getattr(node, "workeroutput", {}).get(_NAME, {}))
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self._undo and self.tally.reasons:
+            terminalreporter.section(f"cppsim, mode {self.mode.value}")
+            for line in self.tally.lines():
+                terminalreporter.write_line(line)
+
+    def pytest_unconfigure(self) -> None:
+        if self._undo:
+            self._undo()
+            set_default_mode(None)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup(_NAME, "Amaranth's simulator, compiled").addoption(
+        "--cppsim",
+        choices=[mode.value for mode in Mode],
+        help="simulate by Amaranth's simulator (off), compiled where it pays (auto), compiled "
+        "(always), or by both and compare (check); default: what CPPSIM says, else auto",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    chosen = config.getoption("--cppsim")
+    mode = Mode(chosen) if chosen else default_mode()
+    config.pluginmanager.register(_Plugin(mode), f"{_NAME} in {mode.value}")

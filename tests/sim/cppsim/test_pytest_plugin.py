@@ -1,0 +1,151 @@
+"""Suites for Amaranth's simulator run in compiled code, as they are."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SUITE = """
+import warnings
+
+import pytest
+from amaranth.hdl import Instance, Module, Signal
+from amaranth.sim import Settle, Simulator, Tick
+from amaranth.sim.core import Simulator as SameSimulator
+
+import cppsim
+from helpers import Counter, NamedSimulator, run
+
+
+def engine_of(simulator):
+    return type(simulator._engine)
+
+
+def test_helpers_imported_before_the_plugin_was_set_up():
+    assert run(Counter()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", [Simulator, SameSimulator])
+def test_all_names_of_the_class(kind):
+    assert engine_of(kind(Counter())).__name__ == ENGINE
+    assert isinstance(kind(toplevel=Counter()), Simulator)
+
+
+def test_subclasses():
+    simulator = NamedSimulator(Counter(), name="mine")
+    assert simulator.name == "mine"
+    assert isinstance(simulator, NamedSimulator)
+    assert engine_of(simulator).__name__ == ENGINE
+
+
+def test_engines_that_are_asked_for():
+    assert engine_of(Simulator(Counter(), engine="pysim")).__name__ == "PySimEngine"
+
+
+def test_what_cannot_be_compiled():
+    m = Module()
+    m.submodules.cell = Instance("CELL", o_o=Signal())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Simulator(m)
+
+
+def test_processes_that_are_generators():
+    dut, seen = Counter(), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        simulator = Simulator(dut)
+        simulator.add_clock(1e-6)
+
+        def process():
+            for _ in range(3):
+                yield Tick()
+                yield Settle()
+                seen.append((yield dut.count))
+
+        simulator.add_process(process)
+        simulator.run()
+    assert seen == [1, 2, 3]
+"""
+
+HELPERS = """
+from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.sim import Simulator
+
+
+class Counter(Elaboratable):
+    def __init__(self):
+        self.count = Signal(8)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.sync += self.count.eq(self.count + 1)
+        return m
+
+
+class NamedSimulator(Simulator):
+    def __init__(self, design, *, name):
+        super().__init__(design)
+        self.name = name
+
+
+def run(dut):
+    simulator, seen = Simulator(dut), []
+
+    async def work(ctx):
+        for _ in range(3):
+            seen.append(ctx.get(dut.count))
+            await ctx.tick()
+
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(work)
+    simulator.run()
+    return seen
+"""
+
+
+def suite(folder: Path, engine: str, *options: str) -> str:
+    """What pytest prints of the suite."""
+    (folder / "test_suite.py").write_text(SUITE.replace("ENGINE", repr(engine)))
+    (folder / "helpers.py").write_text(HELPERS)
+    (folder / "conftest.py").write_text("from helpers import run\n")
+    environment = {name: x for name, x in os.environ.items() if not name.startswith("PYTEST")}
+    sources = str(Path(__file__).parents[3] / "sim")
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options],
+        cwd=folder,
+        env={**environment, "PYTHONPATH": os.pathsep.join([str(folder), sources])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not run.returncode, run.stdout + run.stderr
+    assert " 7 passed" in run.stdout, run.stdout
+    return run.stdout
+
+
+@pytest.mark.parametrize("plugin", ["cppsim", "cppsim.pytest_plugin"])
+def test_a_suite_runs_compiled_and_the_summary_says_what_did_not(
+    tmp_path: Path, plugin: str
+) -> None:
+    said = suite(tmp_path, "Engine", "-p", plugin, "--cppsim=always")
+    assert "cppsim, mode always" in said
+    assert "7 of 8 simulations ran in compiled code" in said
+    assert "1 in Amaranth's simulator: Instance is not known here" in said
+
+
+def test_a_suite_is_checked(tmp_path: Path) -> None:
+    said = suite(tmp_path, "CheckedEngine", "-p", "cppsim", "--cppsim=check")
+    assert "7 of 8 simulations ran in compiled code" in said
+
+
+def test_a_suite_is_left_to_amaranth_if_asked(tmp_path: Path) -> None:
+    assert "cppsim, mode" not in suite(tmp_path, "PySimEngine", "-p", "cppsim", "--cppsim=off")
+
+
+def test_workers_count_together(tmp_path: Path) -> None:
+    said = suite(tmp_path, "Engine", "-p", "cppsim", "--cppsim=always", "-n", "2")
+    assert "7 of 8 simulations ran in compiled code" in said
+    assert "1 in Amaranth's simulator: Instance is not known here" in said
