@@ -4,6 +4,7 @@ from typing import Any
 
 from amaranth.sim import Simulator as AmaranthSimulator
 
+from .checked import CheckedEngine
 from .engine import Engine
 from .mode import Mode, default_mode
 from .running import RunningEngine
@@ -19,17 +20,17 @@ class Simulator(AmaranthSimulator):
 
     Parameters
     ----------
-    mode : Mode, optional
+    mode : Mode or str, optional
         What the process or the environment says, where it is not given.
     """
 
     _engine: Any
     _running: bool
 
-    def __init__(self, toplevel: Any, *, mode: Mode | None = None) -> None:
-        chosen = default_mode() if mode is None else mode
-        engine: Any = "pysim" if chosen is Mode.OFF else Engine
-        super().__init__(toplevel, engine=engine)
+    def __init__(self, toplevel: Any, *, mode: Mode | str | None = None) -> None:
+        chosen = default_mode() if mode is None else Mode(mode)
+        engines: dict[Mode, Any] = {Mode.OFF: "pysim", Mode.CHECK: CheckedEngine}
+        super().__init__(toplevel, engine=engines.get(chosen, Engine))
 
     def run(self) -> None:
         if isinstance(self._engine, RunningEngine):

@@ -9,24 +9,14 @@ from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any
 
-from amaranth.sim import Simulator
+from amaranth.sim import Simulator as AmaranthSimulator
 
-from .checked import CheckedEngine
-from .engine import Engine, FallbackWarning
-from .mode import Mode, default_mode
+from .engine import FallbackWarning
+from .simulator import Simulator
 
 __all__ = ["substitute"]
 
-_class: Any = Simulator
-
-
-class _Compiled(Simulator):
-    def __init__(self, toplevel: Any) -> None:
-        engine = CheckedEngine if default_mode() is Mode.CHECK else Engine
-        with warnings.catch_warnings():
-            # Whoever substitutes says at the end what was not compiled, and why.
-            warnings.simplefilter("ignore", FallbackWarning)
-            super().__init__(toplevel, engine=engine)
+_class: Any = AmaranthSimulator
 
 
 def substitute(note: Callable[[Any], None]) -> Callable[[], None]:
@@ -35,12 +25,15 @@ def substitute(note: Callable[[Any], None]) -> Callable[[], None]:
 
     @wraps(before)
     def __init__(self: Any, toplevel: Any, **options: Any) -> None:
-        if options or isinstance(self, _Compiled):
+        if options or isinstance(self, Simulator):
             before(self, toplevel, **options)
             return
         kind: Any = type(self)
         self.__class__ = _compiled(kind)
-        _Compiled.__init__(self, toplevel)
+        with warnings.catch_warnings():
+            # Whoever substitutes says at the end what was not compiled, and why.
+            warnings.simplefilter("ignore", FallbackWarning)
+            Simulator.__init__(self, toplevel)
         note(self)
 
     def undo() -> None:
@@ -53,4 +46,4 @@ def substitute(note: Callable[[Any], None]) -> Callable[[], None]:
 @cache
 def _compiled(kind: Any) -> Any:
     """``kind``, a subclass perhaps that somebody else wrote, in compiled code."""
-    return _Compiled if kind is Simulator else type(kind.__name__, (kind, _Compiled), {})
+    return Simulator if kind is _class else type(kind.__name__, (kind, Simulator), {})

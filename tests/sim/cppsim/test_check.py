@@ -167,3 +167,11 @@ def test_the_cause_is_named_and_not_what_follows(monkeypatch: pytest.MonkeyPatch
 
     with pytest.raises(cppsim.Difference, match=r"^first and 2 more"):
         cppsim.check(m, work)
+
+
+def test_simulators_check_if_they_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    m, given, below = Module(), Signal(signed(8), init=-3), Signal(name="below")
+    m.d.comb += below.eq(given < 1)
+    monkeypatch.setattr(words, "_sign_extended", unextended)
+    with pytest.raises(cppsim.Difference, match=r"^below .* is 0, and 1 in Amaranth's simulator"):
+        cppsim.Simulator(m, mode="check").advance()
