@@ -1,14 +1,19 @@
 """Prepare an Amaranth circuit for an evaluator: ports by name, one clock domain around it."""
 
+from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cached_property
 from typing import Any
 
-from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
-from amaranth.hdl import ClockDomain, Elaboratable, Module, Value
+from amaranth.hdl import ClockDomain, Elaboratable, Fragment, Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .elaborated import CLOCK, Elaborated
+from cppsim.design import PlainDesign
+from cppsim.instances import replace_instances
+from cppsim.one_clock import plain_circuit
+
+from .elaborated import CLOCK, Elaborated, digest_of
 from .evaluator import SimulationError
 
 __all__ = ["RESET", "Circuit"]
@@ -25,6 +30,9 @@ class Circuit(Elaboratable, Elaborated):
     Raises ``SimulationError`` for a component without a signature, and for a port that is called
     like the clock or the reset.
 
+    ``cells`` makes a component for each kind of Instance in the design; such a component works in
+    ``sync``, and has the ports of the Instance but for its clock.
+
     Attributes
     ----------
     signature
@@ -33,7 +41,12 @@ class Circuit(Elaboratable, Elaborated):
         Ports by name. The reset is an input, the clock is none of them: evaluators drive it.
     """
 
-    def __init__(self, component: wiring.Component | Elaboratable) -> None:
+    def __init__(
+        self,
+        component: wiring.Component | Elaboratable,
+        cells: Mapping[str, Callable[[], wiring.Component]] | None = None,
+    ) -> None:
+        self._cells = cells or {}
         signature = getattr(component, "signature", None)
         if not isinstance(signature, wiring.Signature):
             name = type(component).__name__
@@ -68,14 +81,20 @@ class Circuit(Elaboratable, Elaborated):
         return {name: len(value) for name, value in self.outputs.items()}
 
     @property
-    def netlist(self) -> str:
-        return self._netlist
+    def design(self) -> PlainDesign:
+        """Raises ``NotPlain``, a `SimulationError`, and what Amaranth raises of a design."""
+        return copy(self._design)
 
     @cached_property
-    def _netlist(self) -> str:
-        # Written once: for a whole system that takes a second.
-        text: str = rtlil.convert(self, emit_src=False)
-        return text
+    def digest(self) -> str:
+        return digest_of(self._design)
+
+    @cached_property
+    def _design(self) -> PlainDesign:
+        # Elaborated once: for a whole system that takes a second.
+        fragment: Any = Fragment.get(self, None)
+        replace_instances(fragment, self._cells)
+        return plain_circuit(fragment, self.domain.clk, self.inputs, self.outputs)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -1,13 +1,17 @@
-"""A circuit as elaboration leaves it, for whoever compiles it: ports and a netlist."""
+"""A circuit as elaboration leaves it, for whoever compiles it: ports and a plain design."""
 
 import hashlib
+import io
+import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+
+from cppsim.design import PlainDesign
 
 __all__ = ["CLOCK", "Elaborated", "digest_of"]
 
 CLOCK = "clk"
-"""Name of the clock's port in every netlist."""
+"""Name of the clock's port in every design."""
 
 
 class Elaborated(ABC):
@@ -30,15 +34,20 @@ class Elaborated(ABC):
 
     @property
     @abstractmethod
-    def netlist(self) -> str:
-        """All of it as RTLIL, the top level called ``top``. May take seconds."""
+    def design(self) -> PlainDesign:
+        """All of it, with the ports by name and the clock's. Whoever asks may change it."""
 
     @property
+    @abstractmethod
     def digest(self) -> str:
-        """The same for the same netlist alone; may be known without it."""
-        return digest_of(self.netlist)
+        """The same for the same design alone; may be known without it."""
 
 
-def digest_of(netlist: str) -> str:
-    """SHA-256 of a netlist."""
-    return hashlib.sha256(netlist.encode()).hexdigest()
+def digest_of(design: PlainDesign) -> str:
+    """SHA-256 of a design."""
+    content = io.BytesIO()
+    pickler = pickle.Pickler(content, protocol=5)
+    # What is equal is written equally, whether or not it is one object.
+    pickler.fast = True
+    pickler.dump(design)
+    return hashlib.sha256(content.getbuffer()).hexdigest()

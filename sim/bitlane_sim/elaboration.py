@@ -1,4 +1,4 @@
-"""The circuit of a simulated system, elaborated once for all processes: its ports are kept.
+"""The circuit of a simulated system, elaborated once for all processes, and kept.
 
 Elaboration is a process of its own, which knows nothing but the source files as they are now: what
 a long session has loaded may be older. Whoever finds the circuit in the cache needs no Amaranth.
@@ -19,10 +19,11 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from bitlane_rtl.configuration import Configuration
+from cppsim.design import PlainDesign
 from cppsim.toolchain import run_program
 
 from .cache import CACHE
-from .elaborated import Elaborated, digest_of
+from .elaborated import Elaborated
 from .evaluator import SimulationError
 from .sources import source_digest
 
@@ -30,32 +31,27 @@ __all__ = ["ElaboratedSystem", "elaborated_system"]
 
 _KIND = "systems"
 _SOURCES = ("bitlane_rtl", "bitlane_sim", "cppsim", "amaranth")
-"""All that can change a netlist, beside the configuration and Python itself."""
+"""All that can change a design, beside the configuration and Python itself."""
 
-_FIELDS, _ABOUT, _NETLIST = "fields.pickle", "about.json", "netlist.il"
+_FIELDS, _ABOUT, _DESIGN = "fields.pickle", "about.json", "design.pickle"
 
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """What is kept of an elaboration. ``sources`` and ``netlist`` are digests."""
+    """What is known of an elaboration. ``sources`` and ``design`` are digests."""
 
     sources: str
-    netlist: str
+    design: str
     inputs: Mapping[str, int]
     outputs: Mapping[str, int]
 
 
 class ElaboratedSystem(Elaborated):
-    """What is known of the system with ``fields``, those of a configuration.
+    """The system that an elaboration has left in ``folder``."""
 
-    ``netlist`` is elaborated anew if only the rest is known. It raises ``SimulationError`` if the
-    sources have changed since.
-    """
-
-    def __init__(self, fields: bytes, about: _About, netlist: str | None) -> None:
-        self._fields = fields
-        self._about = about
-        self._netlist = netlist
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._about = _read_about(folder)
 
     @property
     def input_widths(self) -> Mapping[str, int]:
@@ -67,14 +63,17 @@ class ElaboratedSystem(Elaborated):
 
     @property
     def digest(self) -> str:
-        return self._about.netlist
+        return self._about.design
 
     @property
-    def netlist(self) -> str:
-        if self._netlist is None:
-            about, self._netlist = _elaborate(self._fields)
-            _expect(about == self._about)
-        return self._netlist
+    def design(self) -> PlainDesign:
+        """Raises ``SimulationError`` if the cache has been emptied meanwhile."""
+        try:
+            content = (self._folder / _DESIGN).read_bytes()
+        except FileNotFoundError:
+            raise SimulationError(f"{self._folder} is gone; open again") from None
+        design: PlainDesign = pickle.loads(content)
+        return design
 
 
 def elaborated_system(configuration: Configuration) -> ElaboratedSystem:
@@ -85,45 +84,39 @@ def elaborated_system(configuration: Configuration) -> ElaboratedSystem:
     values = {field.name: getattr(configuration, field.name) for field in fields(configuration)}
     request = pickle.dumps(values)
     sources = source_digest(*_SOURCES)
-    netlist: str | None = None
 
     def fill(folder: Path) -> None:
-        nonlocal netlist
-        about, netlist = _elaborate(request)
-        _expect(about.sources == sources)
-        (folder / _ABOUT).write_text(json.dumps(asdict(about)), encoding="utf-8")
+        _elaborate(request, folder)
+        (folder / _FIELDS).unlink()
+        if _read_about(folder).sources != sources:
+            raise SimulationError(
+                "the circuit's sources have changed while they were read; open again"
+            )
 
     key = hashlib.sha256("\n".join((sources, sys.version, request.hex())).encode())
     folder = CACHE.cached(_KIND, key.hexdigest()[:32], fill)
-    return ElaboratedSystem(request, _read_about(folder), netlist)
-
-
-def _expect(unchanged: bool) -> None:
-    if not unchanged:
-        raise SimulationError("the circuit's sources have changed while they were read; open again")
+    return ElaboratedSystem(folder)
 
 
 def _read_about(folder: Path) -> _About:
     return _About(**json.loads((folder / _ABOUT).read_text(encoding="utf-8")))
 
 
-def _elaborate(request: bytes) -> tuple[_About, str]:
-    """Elaborate in a new process: the netlist, and what there is to know about it."""
-    with tempfile.TemporaryDirectory(prefix="bitlane-") as name:
-        folder = Path(name)
-        (folder / _FIELDS).write_bytes(request)
+def _elaborate(request: bytes, folder: Path) -> None:
+    """Elaborate in a new process, into ``folder``."""
+    (folder / _FIELDS).write_bytes(request)
+    with tempfile.TemporaryDirectory(prefix="bitlane-") as empty:
         # Python takes what it has compiled for the source's if size and second agree. With the
         # prefix it finds nothing compiled.
-        options = ["-P", "-B", "-X", f"pycache_prefix={folder}", "-m", "bitlane_sim.elaboration"]
+        options = ["-P", "-B", "-X", f"pycache_prefix={empty}", "-m", "bitlane_sim.elaboration"]
         paths = {"PYTHONPATH": os.pathsep.join(map(str, sys.path)), "PYTHONHASHSEED": "0"}
-        command = [sys.executable, *options, name]
+        command = [sys.executable, *options, str(folder)]
         done = run_program("elaboration", command, environment={**os.environ, **paths})
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            error = SimulationError(f"the circuit cannot be elaborated: {last}")
-            error.add_note(done.stderr)
-            raise error
-        return _read_about(folder), (folder / _NETLIST).read_text(encoding="utf-8")
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        error = SimulationError(f"the circuit cannot be elaborated: {last}")
+        error.add_note(done.stderr)
+        raise error
 
 
 def _main(folder: Path) -> None:
@@ -132,11 +125,11 @@ def _main(folder: Path) -> None:
 
     configuration = Configuration(**pickle.loads((folder / _FIELDS).read_bytes()))
     circuit = Circuit(System(configuration))
-    (folder / _NETLIST).write_text(circuit.netlist, encoding="utf-8")
+    (folder / _DESIGN).write_bytes(pickle.dumps(circuit.design, protocol=5))
     # The digest of the sources comes last: they are what was read if they have not changed since
     # before the beginning.
     inputs, outputs = circuit.input_widths, circuit.output_widths
-    about = _About(source_digest(*_SOURCES), digest_of(circuit.netlist), inputs, outputs)
+    about = _About(source_digest(*_SOURCES), circuit.digest, inputs, outputs)
     (folder / _ABOUT).write_text(json.dumps(asdict(about)), encoding="utf-8")
 
 

@@ -1,5 +1,6 @@
-"""The link to a simulated device: ``sim``, ``sim:cxxrtl?width=128&latency=30``."""
+"""The link to a simulated device: ``sim``, ``sim:compiled?width=128&latency=30``."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
@@ -227,10 +228,14 @@ _OPTIONS: Options = {
 }
 
 
+_FORMER = {"cxxrtl": "compiled"}
+"""Evaluators by names that were theirs, good for this version."""
+
+
 def open_link(url: str) -> SimulatorLink:
     """Open ``sim[:EVALUATOR][?OPTION=VALUE[&OPTION=VALUE...]]``.
 
-    Evaluators are ``cxxrtl`` and ``pysim``; without one it is cxxrtl where its tools are found.
+    Evaluators are ``compiled``, which is the default where there is a C++ compiler, and ``pysim``.
     The options are ``width``, ``ports``, ``memory``, ``loops``, ``slots``, ``ops``, ``modes``,
     ``lanes``, ``latency``, ``stall``, ``seed`` and ``vcd``.
 
@@ -238,6 +243,10 @@ def open_link(url: str) -> SimulatorLink:
     """
     head, _, query = url.partition("?")
     evaluator = head.partition(":")[2] or choose_evaluator()
+    if evaluator in _FORMER:
+        message = f"device {url!r}: {evaluator} is called {_FORMER[evaluator]} now"
+        warnings.warn(message, DeprecationWarning, stacklevel=3)
+        evaluator = _FORMER[evaluator]
     if evaluator not in EVALUATORS:
         raise LinkError(
             f"device {url!r}: no evaluator {evaluator!r}; choose {' or '.join(EVALUATORS)}"

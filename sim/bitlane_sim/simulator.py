@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.configuration import Configuration
 
-from .cxxrtl.model import CxxrtlEvaluator
+from .compiled.model import CompiledEvaluator
 from .elaboration import elaborated_system
 from .evaluator import Clock, Drive, Evaluator, Get, Item, Prepared, RunUntil, Set, SimulationError
 from .interface import (
@@ -24,7 +24,7 @@ from .interface import (
     storage_ports,
 )
 from .pages import Pages
-from .toolchain import find_compiler, yosys_version
+from .toolchain import find_compiler
 
 if TYPE_CHECKING:
     from .elaborated import Elaborated
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EVALUATORS", "Report", "Simulator", "choose_evaluator", "load_evaluator"]
 
-EVALUATORS = ("cxxrtl", "pysim")
+EVALUATORS = ("compiled", "pysim")
 
 _ACCESS_LIMIT = 1000
 """Cycles in which the control window answers; it needs a handful."""
@@ -45,19 +45,18 @@ _SLICE_SECONDS = 0.02
 
 
 def choose_evaluator() -> str:
-    """``cxxrtl`` where its tools are there, else ``pysim``."""
+    """``compiled`` where there is a compiler, else ``pysim``."""
     try:
-        yosys_version()
         find_compiler()
     except SimulationError:
         return "pysim"
-    return "cxxrtl"
+    return "compiled"
 
 
 def load_evaluator(name: str) -> Callable[..., Evaluator]:
     """What makes the evaluator that ``EVALUATORS`` names of a circuit."""
-    if name == "cxxrtl":
-        return CxxrtlEvaluator
+    if name == "compiled":
+        return CompiledEvaluator
     # All of Amaranth, which nobody else needs here.
     from .pysim import PysimEvaluator
 
@@ -89,7 +88,7 @@ class Simulator:
     ----------
     configuration : Configuration
     evaluator : str or callable
-        A name in ``EVALUATORS``, or what is called like those, with a `System`. For cxxrtl the
+        A name in ``EVALUATORS``, or what is called like those, with a `System`. For compiled the
         circuit is that of the source files, whatever has been done to the modules.
     vcd : path or None
         Where waveforms go.
@@ -106,7 +105,7 @@ class Simulator:
     def __init__(
         self,
         configuration: Configuration,
-        evaluator: str | Callable[..., Evaluator] = "cxxrtl",
+        evaluator: str | Callable[..., Evaluator] = "compiled",
         *,
         vcd: str | Path | None = None,
     ) -> None:
@@ -117,7 +116,7 @@ class Simulator:
         self.channels = measured_channels(two=two)
         make = load_evaluator(evaluator) if isinstance(evaluator, str) else evaluator
         self.evaluator = make(
-            _circuit(configuration, known=evaluator == "cxxrtl"),
+            _circuit(configuration, known=evaluator == "compiled"),
             storage=storage_ports(two=two),
             buffers={STORAGE_BUFFER: self.memory},
             vcd=vcd,

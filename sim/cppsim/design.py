@@ -12,13 +12,14 @@ from .errors import SimulationError
 __all__ = [
     "Bits",
     "CellKind",
-    "Check",
     "DesignPort",
+    "FormattedValue",
     "Level",
     "Memory",
     "MemoryRead",
     "MemoryWrite",
     "NotPlain",
+    "Notice",
     "PlainCell",
     "PlainDesign",
     "Start",
@@ -170,12 +171,25 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """A condition that must be 1 at every rising edge at which ``enable`` is 1."""
+class FormattedValue:
+    """A part of a message: ``width`` bits, shown as Python does by ``description``."""
 
-    condition: int
+    width: int
+    signed: bool
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is told at every rising edge at which ``enable`` is 1, with ``values`` in ``message``.
+
+    It is a print, or a check that failed.
+    """
+
     enable: int
-    message: str
+    values: tuple[Bits, ...]
+    message: tuple[str | FormattedValue, ...]
+    failed: bool
 
 
 @dataclass(slots=True)
@@ -190,7 +204,7 @@ class PlainDesign:
     cells: list[PlainCell] = field(default_factory=list)
     registers: list[StateRegister] = field(default_factory=list)
     memories: list[Memory] = field(default_factory=list)
-    checks: list[Check] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
     unused: set[int] = field(default_factory=set)
 
     def first_free(self) -> int:

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from .private import nir, pin_blame, value_to_string
+from .design import FormattedValue
+from .messages import formatted
+from .private import nir, pin_blame
 
-__all__ = ["report", "said"]
+__all__ = ["parts_of", "report", "said"]
 
 _FAILURES = {"assert": "Assertion violated", "assume": "Assumption violated"}
 
@@ -34,18 +36,12 @@ def _kind(cell: Any) -> str:
 
 
 def _formatted(message: Any, values: Sequence[int]) -> str:
-    if message is None:
-        return ""
-    given, parts = iter(values), []
-    for chunk in message.chunks:
-        if isinstance(chunk, str):
-            parts.append(chunk)
-            continue
-        value, width, description = next(given), len(chunk.value), chunk.format_desc
-        if chunk.signed and width and value >> (width - 1) & 1:
-            value -= 1 << width
-        if description.endswith("s"):
-            parts.append(format(value_to_string(value), description[:-1]))
-        else:
-            parts.append(format(value, description))
-    return "".join(parts)
+    return formatted(parts_of(message), values)
+
+
+def parts_of(message: Any) -> tuple[str | FormattedValue, ...]:
+    """A format of Amaranth's netlist, or None, in plain form."""
+    return tuple(
+        x if isinstance(x, str) else FormattedValue(len(x.value), x.signed, x.format_desc)
+        for x in (message.chunks if message is not None else ())
+    )

@@ -16,6 +16,7 @@ __all__ = [
     "MemoryInstance",
     "MemoryRow",
     "NetlistEmitter",
+    "PortDirection",
     "ProcessContext",
     "PyClockProcess",
     "PyEngineState",
@@ -47,6 +48,7 @@ MemoryInstance: Any = _mem.MemoryInstance
 MemoryRow: Any = vars(_mem.MemoryData)["_Row"]
 NetlistEmitter: Any = _ir.NetlistEmitter
 build_netlist: Any = _ir.build_netlist
+PortDirection: Any = _ir.PortDirection
 
 _waits: Any = _async
 AsyncProcess: Any = _waits.AsyncProcess

@@ -6,7 +6,6 @@ from dataclasses import replace
 from .design import (
     Bits,
     CellKind,
-    Check,
     Level,
     Memory,
     MemoryRead,
@@ -60,11 +59,14 @@ def rewrite(design: PlainDesign, change: Callable[[Bits], Bits]) -> None:
         )
         for x in design.memories
     ]
-    design.checks = [Check(bit(x.condition), bit(x.enable), x.message) for x in design.checks]
+    design.notices = [
+        replace(x, enable=bit(x.enable), values=tuple(map(change, x.values)))
+        for x in design.notices
+    ]
 
 
 def trim(design: PlainDesign) -> None:
-    """Drop every bit that no output port and no check depends on."""
+    """Drop every bit that no output port and no notice depends on."""
     live = _live(design)
     design.cells = [cell for x in design.cells if (cell := _trim_cell(x, live))]
     design.registers = [register for x in design.registers if (register := _trim_register(x, live))]
@@ -83,7 +85,8 @@ def _live(design: PlainDesign) -> set[int]:
         for read in memory.reads:
             sources |= {bit: (memory, place) for place, bit in enumerate(read.result)}
     left = [bit for port in design.ports if port.output for bit in port.bits]
-    left += [bit for check in design.checks for bit in (check.condition, check.enable)]
+    for notice in design.notices:
+        left += [notice.enable, *(bit for bits in notice.values for bit in bits)]
     live: set[int] = set()
     while left:
         bit = left.pop()
@@ -226,8 +229,10 @@ def _roots(design: PlainDesign) -> Iterator[int]:
             yield from (*read.address, read.enable)
         for write in memory.writes:
             yield from (*write.enable, *write.address, *write.data)
-    for check in design.checks:
-        yield from (check.condition, check.enable)
+    for notice in design.notices:
+        yield notice.enable
+        for bits in notice.values:
+            yield from bits
     for port in design.ports:
         if port.output:
             yield from port.bits

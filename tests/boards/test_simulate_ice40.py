@@ -8,7 +8,6 @@ import pytest
 from bitlane_boards.readback.asc import Bitstream, BitstreamError
 from bitlane_boards.readback.ice40 import LUT_BITS, Constants, Ice40Netlist, extract
 from bitlane_sim.pins import CircuitModel, GateModel, PinSimulation
-from bitlane_sim.pins.cells import spram_cells
 from bitlane_sim.pins.netlist import HIGH
 from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
 from support.sim.answerer import Answerer, Store, answers
@@ -52,7 +51,7 @@ def test_bitstream_answers_like_the_rtl_in_every_cycle(
     assert found.clock == "clk"
     assert not found.pll
     gates = PinSimulation(GateModel(found.netlist, device), DIVIDER)
-    rtl = PinSimulation(CircuitModel(Answerer(DIVIDER, store), cells=spram_cells()), DIVIDER)
+    rtl = PinSimulation(CircuitModel(Answerer(DIVIDER, store)), DIVIDER)
     data = random.Random(3).randbytes(2000)
     got, cycles = talk(gates, data)
     assert got == bytes(answers(data, store))

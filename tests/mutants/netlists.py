@@ -20,13 +20,12 @@ from bitlane_boards.flow.top import Top
 from bitlane_rtl.configurations import copy, full, small
 from bitlane_rtl.core import Core
 from bitlane_sim.circuit import Circuit
-from bitlane_sim.cxxrtl.program import program
-from bitlane_sim.netlist.plain import plain
-from bitlane_sim.netlist.yosys import flat_netlist
-from cppsim.design import NotPlain
+from bitlane_sim.compiled.program import program
+from bitlane_sim.pins.cells import VENDOR_CELLS
+from cppsim.tidy import trim
 from mutants.relevance import AROUND_ENGINE
 
-__all__ = ["circuits", "digests", "is_same", "netlist", "tidied"]
+__all__ = ["circuits", "is_same", "netlist"]
 
 
 def circuits(file: str = "") -> dict[str, Callable[[], Elaboratable]]:
@@ -59,31 +58,21 @@ def _boards() -> dict[str, Callable[[], Elaboratable]]:
     return {name: partial(Top, board) for name, board in boards().items()}
 
 
-def netlist(build: Callable[[], Elaboratable]) -> str:
-    """A circuit as Amaranth gives it to Yosys, wherever its source stands."""
-    return str(rtlil.convert(Circuit(build()), emit_src=False))
+def netlist(build: Callable[[], Elaboratable]) -> Mapping[str, str]:
+    """A circuit as Amaranth gives it to Yosys, and as it is simulated, as digests.
 
-
-def tidied(text: str) -> str:
-    """What is left of a netlist without the bits that nothing reads: the model that is simulated.
-
-    The netlist itself where it has what that model cannot have.
+    Its source's places do not count, nor in the second do the bits that nothing reads.
     """
-    try:
-        model, _ = program(plain(flat_netlist(text)), ())
-    except NotPlain:
-        return text
-    return model
+    text = str(rtlil.convert(Circuit(build()), emit_src=False))
+    design = Circuit(build(), VENDOR_CELLS).design
+    trim(design)
+    model, _ = program(design, ())
+    return {"netlist": _digest(text), "simulated": _digest(model)}
 
 
-def digests(text: str) -> dict[str, str]:
-    """What `is_same` needs of a netlist."""
-    return {"netlist": _digest(text), "tidied": _digest(tidied(text))}
-
-
-def is_same(known: Mapping[str, str], text: str) -> bool:
-    """Whether a netlist, or what is left of it, is that of which `digests` told."""
-    return known["netlist"] == _digest(text) or known["tidied"] == _digest(tidied(text))
+def is_same(known: Mapping[str, str], found: Mapping[str, str]) -> bool:
+    """Whether two netlists are the same, or are simulated in the same way."""
+    return any(known[name] == found[name] for name in known)
 
 
 def _digest(text: str) -> str:
@@ -92,7 +81,7 @@ def _digest(text: str) -> str:
 
 def _main(before: str = "", file: str = "") -> int:
     if not before:
-        print(json.dumps({name: digests(netlist(build)) for name, build in circuits().items()}))
+        print(json.dumps({name: netlist(build) for name, build in circuits().items()}))
         return 0
     known = json.loads(Path(before).read_text(encoding="utf-8"))
     same = all(is_same(known[name], netlist(build)) for name, build in circuits(file).items())

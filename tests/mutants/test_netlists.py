@@ -6,7 +6,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_boards import boards
-from mutants.netlists import circuits, digests, is_same, netlist, tidied
+from mutants.netlists import circuits, is_same, netlist
 
 
 class Adder(wiring.Component):  # type: ignore[type-arg]
@@ -33,14 +33,14 @@ BEFORE = netlist(lambda: Adder(8))
 
 def test_a_bit_that_nothing_reads_makes_another_netlist_but_the_same_model() -> None:
     after = netlist(lambda: Adder(9))
-    assert after != BEFORE
-    assert tidied(after) == tidied(BEFORE)
-    assert is_same(digests(BEFORE), after)
+    assert after["netlist"] != BEFORE["netlist"]
+    assert after["simulated"] == BEFORE["simulated"]
+    assert is_same(BEFORE, after)
 
 
 @pytest.mark.parametrize(("width", "more"), [(7, 0), (8, 1)])
 def test_another_result_makes_another_model(width: int, more: int) -> None:
-    assert not is_same(digests(BEFORE), netlist(lambda: Adder(width, more)))
+    assert not is_same(BEFORE, netlist(lambda: Adder(width, more)))
 
 
 def test_a_file_is_looked_for_in_the_circuits_that_have_it() -> None:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from amaranth.back import rtlil
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -12,7 +11,8 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configurations import copy, full, small
 from bitlane_rtl.core import Core
-from bitlane_sim.netlist.yosys import YosysCell, flat_netlist
+from bitlane_sim.circuit import Circuit
+from cppsim.design import CellKind, PlainCell
 
 CONFIGURATIONS = {
     "64 bits, two read ports": full(),
@@ -21,38 +21,26 @@ CONFIGURATIONS = {
     "32 bits, block RAM": small(block_ram=True),
 }
 
-_BIT_BY_BIT = {"$not", "$pos", "$and", "$or", "$xor", "$xnor", "$mux"}
+_BIT_BY_BIT = {CellKind.NOT, CellKind.AND, CellKind.OR, CellKind.XOR}
 
 
-def _depends(cell: YosysCell) -> Iterator[tuple[int, tuple[int, ...]]]:
+def _depends(cell: PlainCell) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Bits that ``cell`` gives, each with those that it waits for within the cycle."""
-    if "dff" in cell.kind:
-        return
-    if cell.kind == "$mem_v2":
-        enabled = cell.parameters["RD_CLK_ENABLE"][::-1]
-        assert set(enabled) == {"0"}, "reads are asynchronous until they meet their register"
-        address, data = cell.ports["RD_ADDR"], cell.ports["RD_DATA"]
-        ports = len(enabled)
-        for port in range(ports):
-            width, bits = len(data) // ports, len(address) // ports
-            for bit in data[port * width : (port + 1) * width]:
-                yield bit, address[port * bits : (port + 1) * bits]
-        return
-    sources = [bits for name, bits in cell.ports.items() if name != "Y"]
-    for index, bit in enumerate(cell.ports["Y"]):
+    for index, bit in enumerate(cell.result):
         if cell.kind in _BIT_BY_BIT:
-            yield bit, tuple(bits[index] if index < len(bits) else bits[-1] for bits in sources)
+            yield bit, tuple(bits[index] for bits in cell.operands)
         else:
-            yield bit, tuple(each for bits in sources for each in bits)
+            yield bit, tuple(each for bits in cell.operands for each in bits)
 
 
 def paths(circuit: wiring.Component) -> set[tuple[str, str]]:
     """Names of an input and an output for each combinational path between such."""
-    netlist = flat_netlist(rtlil.convert(circuit, name="top"))
-    waits = {bit: sources for cell in netlist.cells for bit, sources in _depends(cell)}
-    inputs = {bit: port.name for port in netlist.ports if not port.output for bit in port.bits}
+    design = Circuit(circuit).design
+    waits = {bit: sources for cell in design.cells for bit, sources in _depends(cell)}
+    waits |= {bit: x.address for m in design.memories for x in m.reads for bit in x.result}
+    inputs = {bit: port.name for port in design.ports if not port.output for bit in port.bits}
     found = set()
-    for port in netlist.ports:
+    for port in design.ports:
         if not port.output:
             continue
         seen, left = set(port.bits), list(port.bits)

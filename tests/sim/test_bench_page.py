@@ -97,9 +97,9 @@ def test_what_was_not_measured_is_said() -> None:
 
 
 def test_seconds_are_shown() -> None:
-    figures = {"cxxrtl, cycles/s": 1_234_567.0, "ratio": 1.5}
+    figures = {"compiled, cycles/s": 1_234_567.0, "ratio": 1.5}
     text = page([{**_CYCLES, "kind": "verilator", "rows": figures}], None)
-    assert "| cxxrtl, cycles/s | 1,234,567 |\n| ratio | 1.50 |" in text
+    assert "| compiled, cycles/s | 1,234,567 |\n| ratio | 1.50 |" in text
 
 
 def test_the_page_in_docs_says_what_the_files_beside_it_say() -> None:

@@ -25,10 +25,10 @@ def measure() -> dict[str, float]:
 def test_both_do_the_same_and_both_are_measured() -> None:
     figures = measure()
     for label in ("no stalls", "stalls 0.5"):
-        ours, theirs = (figures[f"{x}, {label}, cycles/s"] for x in ("cxxrtl", "Verilator"))
-        assert figures[f"cxxrtl to Verilator, {label}"] == pytest.approx(ours / theirs)
+        ours, theirs = (figures[f"{x}, {label}, cycles/s"] for x in ("compiled", "Verilator"))
+        assert figures[f"compiled to Verilator, {label}"] == pytest.approx(ours / theirs)
         assert min(ours, theirs) > 10_000
-    assert figures["cxxrtl, seconds to build"] > 0
+    assert figures["compiled, seconds to build"] > 0
 
 
 def test_different_bytes_are_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,12 +36,12 @@ def test_different_bytes_are_no_comparison(monkeypatch: pytest.MonkeyPatch) -> N
 
     def spoil(simulator: Simulator, *arguments: object, **options: object) -> object:
         traffic = execute(simulator, *arguments, **options)  # type: ignore[arg-type]
-        if simulator.evaluator.description == "cxxrtl":
+        if simulator.evaluator.description == "compiled":
             simulator.memory[3 << 12] ^= np.uint8(1)
         return traffic
 
     monkeypatch.setattr(verilator, "execute", spoil)
-    with pytest.raises(BenchError, match="cxxrtl and Verilator wrote different bytes"):
+    with pytest.raises(BenchError, match="compiled and Verilator wrote different bytes"):
         measure()
 
 
@@ -50,12 +50,12 @@ def test_different_cycles_are_no_comparison(monkeypatch: pytest.MonkeyPatch) -> 
 
     def delay(simulator: Simulator, *arguments: object, **options: object) -> object:
         traffic = execute(simulator, *arguments, **options)  # type: ignore[arg-type]
-        if simulator.evaluator.description == "cxxrtl":
+        if simulator.evaluator.description == "compiled":
             simulator.step()
         return traffic
 
     monkeypatch.setattr(verilator, "execute", delay)
-    with pytest.raises(BenchError, match=r"\d+ cycles on cxxrtl, \d+ on Verilator"):
+    with pytest.raises(BenchError, match=r"\d+ cycles on compiled, \d+ on Verilator"):
         measure()
 
 
@@ -73,7 +73,7 @@ def test_without_verilator_one_line_says_what_to_install(
 def test_json_has_the_figures_and_what_was_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    figures = {"cxxrtl, no stalls, cycles/s": 2e6, "cxxrtl to Verilator, no stalls": 1.5}
+    figures = {"compiled, no stalls, cycles/s": 2e6, "compiled to Verilator, no stalls": 1.5}
     monkeypatch.setattr(
         "bitlane_sim.bench.modes.measure_beside_verilator", lambda progress: figures
     )

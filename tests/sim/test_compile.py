@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from bitlane_sim.circuit import Circuit
-from bitlane_sim.cxxrtl.compile import build
-from bitlane_sim.cxxrtl.source import mangle
+from bitlane_sim.compiled.compile import build
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.toolchain import find_compiler
 from cppsim.toolchain import Compiler
@@ -58,16 +57,16 @@ def test_changed_compiler_compiles_anew(
 def test_another_writer_compiles_anew(fresh_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = build(Circuit(Inverter()))
     # Its files have changed since they were loaded: what runs here still is what it was.
-    monkeypatch.setattr("bitlane_sim.cxxrtl.compile.source_digest", lambda *names: "newer")
+    monkeypatch.setattr("bitlane_sim.compiled.compile.source_digest", lambda *names: "newer")
     second = build(Circuit(Inverter()))
-    monkeypatch.setattr("bitlane_sim.cxxrtl.compile._LOADED", "newer")
+    monkeypatch.setattr("bitlane_sim.compiled.compile._LOADED", "newer")
     third = build(Circuit(Inverter()))
     assert len({first.path, second.path, third.path}) == 3
 
 
 def test_processes_that_ask_at_once_compile_once(fresh_cache: Path) -> None:
     script = (
-        "from bitlane_sim.circuit import Circuit; from bitlane_sim.cxxrtl.compile import build;"
+        "from bitlane_sim.circuit import Circuit; from bitlane_sim.compiled.compile import build;"
         "from support.sim.evaluated import STORAGE, Mixer;"
         "print(build(Circuit(Mixer()), STORAGE).fresh)"
     )
@@ -115,10 +114,3 @@ def test_compiler_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("cppsim.toolchain._DEADLINE_SECONDS", 0.1)
     with pytest.raises(SimulationError, match=r"^sleep 100 still runs after 0\.1 s$"):
         Compiler(("sleep", "100"), "").run([])
-
-
-@pytest.mark.parametrize(
-    ("name", "mangled"), [("a", "p_a"), ("a_b__c", "p_a__b____c"), ("x.y[3]", "p_x_2e_y_5b_3_5d_")]
-)
-def test_names_are_mangled_like_cxxrtl_does(name: str, mangled: str) -> None:
-    assert mangle(name) == mangled

@@ -1,11 +1,12 @@
 """A system is elaborated once for what it depends on, and never again until that changes."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from bitlane_sim.system import System
 SMALL = Configuration(
     data_width=32, memory_bytes=1 << 16, read_ports=1, loops=1, ops=frozenset({Op.NOT, Op.COUNT})
 )
-URLS = ["sim:cxxrtl?width=32&ports=1&memory=256KiB", "sim:cxxrtl"]
+URLS = ["sim:compiled?width=32&ports=1&memory=256KiB", "sim:compiled"]
 """Two circuits that many tests use."""
 
 PROGRAMS = """
@@ -39,9 +40,9 @@ def elaborations(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     asked: list[bytes] = []
     elaborate = elaboration._elaborate
 
-    def count(request: bytes) -> tuple[elaboration._About, str]:
+    def count(request: bytes, folder: Path) -> None:
         asked.append(request)
-        return elaborate(request)
+        elaborate(request, folder)
 
     monkeypatch.setattr(elaboration, "_elaborate", count)
     return asked
@@ -54,9 +55,11 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elaborations: list[byte
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(elaboration, "_SOURCES", ("toy",))
 
-    def elaborate(request: bytes) -> tuple[elaboration._About, str]:
+    def elaborate(request: bytes, folder: Path) -> None:
         elaborations.append(request)
-        return elaboration._About(elaboration.source_digest("toy"), "", {}, {}), ""
+        (folder / elaboration._FIELDS).touch()
+        about = elaboration._About(elaboration.source_digest("toy"), "", {}, {})
+        (folder / elaboration._ABOUT).write_text(json.dumps(asdict(about)))
 
     monkeypatch.setattr(elaboration, "_elaborate", elaborate)
     return tmp_path / "toy.py"
@@ -78,21 +81,18 @@ def python(script: str, **environment: str) -> str:
 def test_a_system_is_what_its_own_elaboration_gives(fresh_cache: Path) -> None:
     known = elaborated_system(SMALL)
     circuit = Circuit(System(SMALL))
-    assert known.netlist == circuit.netlist
+    assert known.design == circuit.design
     assert known.digest == circuit.digest
     assert known.widths == circuit.widths
     assert list(known.widths) == list(circuit.widths)
     assert set(known.input_widths) == set(circuit.inputs)
 
 
-def test_a_netlist_that_is_not_kept_can_still_be_had(
-    fresh_cache: Path, elaborations: list[bytes]
-) -> None:
-    first, again = elaborated_system(SMALL), elaborated_system(SMALL)
-    assert len(elaborations) == 1
-    assert again.digest == first.digest
-    assert again.netlist == first.netlist
-    assert len(elaborations) == 2
+def test_a_cache_that_was_emptied_is_told_of(fresh_cache: Path) -> None:
+    known = elaborated_system(SMALL)
+    shutil.rmtree(fresh_cache)
+    with pytest.raises(SimulationError, match="is gone; open again"):
+        print(known.design)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def warm() -> None:
 
 
 @pytest.mark.usefixtures("warm")
-def test_a_new_process_opens_what_is_known_without_amaranth_or_yosys() -> None:
+def test_a_new_process_opens_what_is_known_without_amaranth() -> None:
     script = (
         f"{PROGRAMS}\nimport bitlane\nbitlane.open({URLS[0]!r}).close()\n"
         "print(sys.modules.keys() & {'amaranth', 'jschon', 'bitlane_rtl.core'} or 'none')\n"
@@ -122,7 +122,7 @@ def test_opening_again_or_another_way_elaborates_nothing() -> None:
     assert python(script).splitlines() == ["--version"]
 
 
-def test_whatever_the_netlist_depends_on_is_in_the_key(
+def test_whatever_the_design_depends_on_is_in_the_key(
     fresh_cache: Path, toy: Path, elaborations: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changes: list[Callable[[], object]] = [
@@ -169,9 +169,9 @@ def test_sources_that_change_meanwhile_leave_nothing_behind(
 ) -> None:
     elaborate = elaboration._elaborate
 
-    def save_a_file(request: bytes) -> tuple[elaboration._About, str]:
+    def save_a_file(request: bytes, folder: Path) -> None:
         toy.write_text("x = 2\n")
-        return elaborate(request)
+        elaborate(request, folder)
 
     monkeypatch.setattr(elaboration, "_elaborate", save_a_file)
     with pytest.raises(SimulationError, match="sources have changed while they were read; open"):
@@ -180,22 +180,14 @@ def test_sources_that_change_meanwhile_leave_nothing_behind(
     assert elaborated_system(SMALL).widths == {}
 
 
-def test_a_netlist_of_newer_sources_is_not_given_for_the_old_one(
-    fresh_cache: Path, toy: Path
-) -> None:
-    elaborated_system(SMALL)
-    known = elaborated_system(SMALL)
-    toy.write_text("x = 2\n")
-    with pytest.raises(SimulationError, match="sources have changed"):
-        print(known.netlist)
-
-
 def test_an_elaboration_that_fails_says_why_and_leaves_nothing_behind(
     fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elaborate = elaboration._elaborate
     broken = elaboration.pickle.dumps({"data_width": 33})
-    monkeypatch.setattr(elaboration, "_elaborate", lambda request: elaborate(broken))
+    monkeypatch.setattr(
+        elaboration, "_elaborate", lambda request, folder: elaborate(broken, folder)
+    )
     with pytest.raises(SimulationError, match=r"cannot be elaborated: ValueError: .*33") as raised:
         elaborated_system(SMALL)
     assert "\n" not in str(raised.value)
@@ -225,7 +217,7 @@ def test_a_session_gets_the_circuit_of_the_sources_not_of_what_it_has_loaded(
         "small = Configuration(data_width=32, memory_bytes=1 << 16, loops=1,"
         " ops=frozenset({Op.XOR}))\n"
         "made, elaborate = [], elaboration._elaborate\n"
-        "elaboration._elaborate = lambda request: made.append(1) or elaborate(request)\n"
+        "elaboration._elaborate = lambda *given: made.append(1) or elaborate(*given)\n"
         "text, times = open(edited.__file__).read(), os.stat(edited.__file__)\n"
         "def save(text):\n"
         "    open(edited.__file__, 'w').write(text)\n"
@@ -242,7 +234,7 @@ def test_a_session_gets_the_circuit_of_the_sources_not_of_what_it_has_loaded(
     assert made == ("1", "2", "2", "3")
 
 
-def test_nothing_else_is_loaded_that_could_change_a_netlist(tmp_path: Path) -> None:
+def test_nothing_else_is_loaded_that_could_change_a_design(tmp_path: Path) -> None:
     """Whatever else is loaded beside the sources in the key is for data sheets and for arrays."""
     (tmp_path / elaboration._FIELDS).write_bytes(elaboration.pickle.dumps({}))
     script = (
@@ -258,8 +250,10 @@ def test_nothing_else_is_loaded_that_could_change_a_netlist(tmp_path: Path) -> N
 def test_processes_that_ask_at_once_elaborate_once(fresh_cache: Path) -> None:
     script = (
         "from bitlane_sim import elaboration; from bitlane_rtl.configuration import Configuration\n"
-        "known = elaboration.elaborated_system(Configuration(memory_bytes=1 << 16, loops=1))\n"
-        "print(known._netlist is not None)"
+        "made, elaborate = [], elaboration._elaborate\n"
+        "elaboration._elaborate = lambda *given: made.append(1) or elaborate(*given)\n"
+        "elaboration.elaborated_system(Configuration(memory_bytes=1 << 16, loops=1))\n"
+        "print(bool(made))"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     workers = [

@@ -2,18 +2,16 @@
 
 import gc
 import random
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from amaranth.hdl import Module
+from amaranth.hdl import Elaboratable, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_sim.cxxrtl.compile import FeedbackWarning
-from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.evaluator import (
     Clock,
     Drive,
@@ -31,7 +29,7 @@ from support.sim.evaluated import STORAGE, Chain, Comparer, Inverter, Keeper, Mi
 Maker = Callable[..., Evaluator]
 
 
-@pytest.fixture(params=[PysimEvaluator, CxxrtlEvaluator])
+@pytest.fixture(params=[PysimEvaluator, CompiledEvaluator])
 def make(request: pytest.FixtureRequest) -> Iterator[Maker]:
     made: list[Evaluator] = []
 
@@ -51,7 +49,7 @@ def ram(data_width: int = 64, words: int = 16) -> np.ndarray:
 @pytest.mark.parametrize(("data_width", "words"), [(64, 16), (32, 11), (512, 4), (8, 16), (24, 5)])
 def test_evaluators_agree_on_every_port_in_every_cycle(data_width: int, words: int) -> None:
     circuits = []
-    for evaluator in (PysimEvaluator, CxxrtlEvaluator):
+    for evaluator in (PysimEvaluator, CompiledEvaluator):
         buffer = ram(data_width, words)
         mixer = Mixer(data_width, words)
         circuits.append((evaluator(mixer, storage=STORAGE, buffers={"ram": buffer}), buffer))
@@ -244,21 +242,21 @@ def test_port_named_like_the_clock_is_refused(make: Maker) -> None:
 def test_a_waveform_that_cannot_be_opened_fails_before_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bitlane_sim.cxxrtl.model.build", lambda *_, **__: pytest.fail("built"))
+    monkeypatch.setattr("bitlane_sim.compiled.model.build", lambda *_, **__: pytest.fail("built"))
     for vcd in (tmp_path, tmp_path / "no" / "wave.vcd"):
         # Nothing of the evaluator stays, to complain when it is freed.
         with pytest.raises(OSError, match=str(vcd)):
-            CxxrtlEvaluator(Comparer(), vcd=vcd)
+            CompiledEvaluator(Comparer(), vcd=vcd)
 
 
 def test_a_waveform_that_cannot_be_finished_is_reported_once() -> None:
-    evaluator = CxxrtlEvaluator(Comparer(), vcd="/dev/full")
+    evaluator = CompiledEvaluator(Comparer(), vcd="/dev/full")
     evaluator.step(10)
     with pytest.raises(SimulationError, match="waveform file could not be written"):
         evaluator.close()
     evaluator.close()
     # Freed without having been closed, it says nothing.
-    evaluator = CxxrtlEvaluator(Comparer(), vcd="/dev/full")
+    evaluator = CompiledEvaluator(Comparer(), vcd="/dev/full")
     evaluator.step(10)
     del evaluator
     gc.collect()
@@ -292,18 +290,6 @@ def agree(slow: Evaluator, fast: Evaluator) -> None:
             assert fast.get(port) == slow.get(port)
 
 
-def test_feedback_within_a_wire_is_right_and_warned_about() -> None:
-    with pytest.warns(FeedbackWarning, match="slows the simulation down: circuit.ripple") as warned:
-        fast = CxxrtlEvaluator(Ripple())
-    # Others can come along: Amaranth warns when what an earlier test left is collected.
-    [found] = [each.message for each in warned if isinstance(each.message, FeedbackWarning)]
-    assert found.wires == ("circuit.ripple",)
-    assert fast.library.feedback == ("circuit.ripple",)
-    agree(PysimEvaluator(Ripple()), fast)
-
-
-def test_bits_of_a_wire_that_are_driven_apart_are_no_feedback() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fast = CxxrtlEvaluator(Chain())
-    agree(PysimEvaluator(Chain()), fast)
+@pytest.mark.parametrize("circuit", [Ripple, Chain])
+def test_bits_of_a_signal_may_depend_on_others_of_it(circuit: Callable[[], Elaboratable]) -> None:
+    agree(PysimEvaluator(circuit()), CompiledEvaluator(circuit()))

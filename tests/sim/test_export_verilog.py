@@ -6,7 +6,7 @@ import pytest
 from amaranth.lib import wiring
 
 from bitlane_sim.bench.verilated import build_verilated
-from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.pysim import PysimEvaluator
 from support.sim.zoo import Memories, Partly, Registers, stimuli
 
@@ -21,7 +21,7 @@ def test_verilog_shows_what_the_circuit_does(
 ) -> None:
     component = make(*sizes)
     slow = PysimEvaluator(make(*sizes))
-    fast = CxxrtlEvaluator(component, build_with=build_verilated)
+    fast = CompiledEvaluator(component, build_with=build_verilated)
     with closing(slow), closing(fast):
         for cycle, values in enumerate(stimuli(component, 300)):
             shown = []

@@ -52,7 +52,7 @@ def test_plain_url_is_the_default_device() -> None:
 @pytest.mark.usefixtures("fake")
 def test_url_names_the_evaluator() -> None:
     assert open_link("sim:pysim").description == "simulator pysim, 64 bits"
-    assert open_link("sim:cxxrtl").description == "simulator cxxrtl, 64 bits"
+    assert open_link("sim:compiled").description == "simulator compiled, 64 bits"
 
 
 @pytest.mark.usefixtures("fake")
@@ -100,7 +100,7 @@ def test_a_waveform_file_that_cannot_be_written_fails_before_the_build(
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("sim:verilator", "no evaluator 'verilator'; choose cxxrtl or pysim"),
+        ("sim:verilator", "no evaluator 'verilator'; choose compiled or pysim"),
         ("sim?speed=9", "no option 'speed'; choose width, ports, memory"),
         ("sim?width=64&width=32", "option width is given twice; expected once"),
         ("sim?width=33", "option width: 33 is none of"),
@@ -129,11 +129,11 @@ def test_bad_urls_are_refused_in_one_line_that_names_the_choices(url: str, messa
 
 
 def test_evaluator_depends_on_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert choose_evaluator() == "cxxrtl"
+    assert choose_evaluator() == "compiled"
     monkeypatch.setenv("BITLANE_CXX", "no-such-compiler")
     assert choose_evaluator() == "pysim"
     with pytest.raises(LinkError, match="BITLANE_CXX: 'no-such-compiler' is no"):
-        open_link("sim:cxxrtl?memory=64KiB")
+        open_link("sim:compiled?memory=64KiB")
 
 
 def test_scheme_is_registered_and_the_waveform_is_written(tmp_path: Path) -> None:

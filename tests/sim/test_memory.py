@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.evaluator import Evaluator
 from bitlane_sim.interface import Hang, Response
 from bitlane_sim.memory.address_range import AddressRange
@@ -317,7 +317,7 @@ def test_longest_burst_of_axi4_works() -> None:
 
 def test_evaluators_agree_on_the_memory() -> None:
     logs = []
-    for evaluator in (PysimEvaluator, CxxrtlEvaluator):
+    for evaluator in (PysimEvaluator, CompiledEvaluator):
         chosen: type[Evaluator] = evaluator
         manager, ram = manage(PLACE, two=True, evaluator=chosen, patience=0.7, eagerness=0.7)
         for channel in ("ar", "r", "aw", "w", "b"):

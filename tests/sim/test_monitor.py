@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from bitlane_rtl.abi import register
-from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.interface import Violation, Where
 from bitlane_sim.monitor.monitor import Monitor
 
@@ -14,19 +14,19 @@ SIZE, INCR = 3, 1
 
 
 @pytest.fixture(scope="module")
-def compiled() -> Iterator[CxxrtlEvaluator]:
-    evaluator = CxxrtlEvaluator(Monitor(32, 64, two=True))
+def compiled() -> Iterator[CompiledEvaluator]:
+    evaluator = CompiledEvaluator(Monitor(32, 64, two=True))
     yield evaluator
     evaluator.close()
 
 
 @pytest.fixture
-def monitor(compiled: CxxrtlEvaluator) -> CxxrtlEvaluator:
+def monitor(compiled: CompiledEvaluator) -> CompiledEvaluator:
     compiled.reset()
     return compiled
 
 
-def cycle(monitor: CxxrtlEvaluator, **ports: int) -> None:
+def cycle(monitor: CompiledEvaluator, **ports: int) -> None:
     """One cycle in which the given ports of ``axi`` have these values, all others 0."""
     for name in monitor.widths:
         if name.startswith("axi_"):
@@ -100,7 +100,7 @@ ILLEGAL = {
     [(violation, cycles) for violation, cases in ILLEGAL.items() for cycles in cases],
 )
 def test_broken_rule_is_named_and_stays(
-    monitor: CxxrtlEvaluator, violation: Violation, cycles: list[dict[str, int]]
+    monitor: CompiledEvaluator, violation: Violation, cycles: list[dict[str, int]]
 ) -> None:
     for ports in cycles:
         cycle(monitor, **ports)
@@ -117,14 +117,14 @@ def test_every_rule_has_a_case() -> None:
     assert set(ILLEGAL) == set(Violation) - {Violation.NONE}
 
 
-def test_second_read_port_is_checked(monitor: CxxrtlEvaluator) -> None:
+def test_second_read_port_is_checked(monitor: CompiledEvaluator) -> None:
     cycle(monitor, **ON_B)
     assert Violation(monitor.get("violation")) is Violation.EARLY_R
     assert monitor.get("violation_where") == Where.READ_B
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_legal_traffic_is_not_complained_about(monitor: CxxrtlEvaluator, seed: int) -> None:
+def test_legal_traffic_is_not_complained_about(monitor: CompiledEvaluator, seed: int) -> None:
     choose = random.Random(seed)
     for _ in range(60):
         beats = choose.randrange(1, 17)
@@ -145,13 +145,13 @@ def test_legal_traffic_is_not_complained_about(monitor: CxxrtlEvaluator, seed: i
         assert Violation(monitor.get("violation")) is Violation.NONE, f"seed {seed}"
 
 
-def test_data_before_its_address_is_legal(monitor: CxxrtlEvaluator) -> None:
+def test_data_before_its_address_is_legal(monitor: CompiledEvaluator) -> None:
     for ports in (w(0), w(1), w(1), aw(beats=2), aw(beats=1), B, B, {}):
         cycle(monitor, **ports)
     assert Violation(monitor.get("violation")) is Violation.NONE
 
 
-def test_reports_give_handshakes_stalls_and_exact_cycles(monitor: CxxrtlEvaluator) -> None:
+def test_reports_give_handshakes_stalls_and_exact_cycles(monitor: CompiledEvaluator) -> None:
     def report(name: str) -> list[int]:
         return [monitor.get(f"{name}__{part}") for part in ("count", "stalls", "first", "last")]
 
@@ -184,7 +184,7 @@ def test_reports_give_handshakes_stalls_and_exact_cycles(monitor: CxxrtlEvaluato
 
 @pytest.mark.parametrize(("offset", "count"), [(register("DOORBELL").offset, 1), (0x18, 0)])
 def test_doorbell_is_the_write_of_its_register(
-    monitor: CxxrtlEvaluator, offset: int, count: int
+    monitor: CompiledEvaluator, offset: int, count: int
 ) -> None:
     for name, value in {"awaddr": offset, "awvalid": 1, "awready": 1}.items():
         monitor.set(f"axil__{name}", value)

@@ -2,7 +2,6 @@
 
 import random
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from amaranth.hdl import (
@@ -20,8 +19,8 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.wiring import In, Out
 
-from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
-from bitlane_sim.evaluator import Evaluator, SimulationError
+from bitlane_sim.compiled.model import CompiledEvaluator
+from bitlane_sim.evaluator import Clock, Evaluator, Set, SimulationError
 from bitlane_sim.pysim import PysimEvaluator
 from support.sim.zoo import Calculator, Memories, Registers, stimuli
 
@@ -34,8 +33,7 @@ def expect_agreement(
     make: type[wiring.Component], *sizes: int, cycles: int, resets: bool = True
 ) -> None:
     component = make(*sizes)
-    slow, fast = PysimEvaluator(make(*sizes)), CxxrtlEvaluator(component)
-    assert not fast.library.writer
+    slow, fast = PysimEvaluator(make(*sizes)), CompiledEvaluator(component)
     with closing(slow), closing(fast):
         for cycle, values in enumerate(stimuli(component, cycles)):
             for evaluator in (slow, fast):
@@ -95,13 +93,61 @@ class Constants(wiring.Component):
 
 
 def test_constants_have_the_width_of_a_word() -> None:
-    slow, fast = PysimEvaluator(Constants()), CxxrtlEvaluator(Constants())
-    assert not fast.library.writer
+    slow, fast = PysimEvaluator(Constants()), CompiledEvaluator(Constants())
     with closing(slow), closing(fast):
         for value in range(64):
             slow.set("value", value)
             fast.set("value", value)
             assert show(fast) == show(slow), value
+
+
+class Decided(wiring.Component):
+    """Registers that load, hold and are cleared under random conditions, within one another."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        names = ("first", "second", "third")
+        super().__init__({"go": In(4), "value": In(8), **{name: Out(8) for name in names}})
+
+    def elaborate(self, platform: object) -> Module:
+        self._chance = random.Random(self._seed)
+        self._module = m = Module()
+        for _ in range(3):
+            self._statement(3)
+        if self._chance.random() < 0.5:
+            with m.If(self.go.all()):
+                m.d.sync += [self.first.eq(0x55), self.second.eq(0)]
+        return m
+
+    def _statement(self, depth: int) -> None:
+        m, chance = self._module, self._chance
+        registers = (self.first, self.second, self.third)
+        kind = chance.choice(("if", "switch", "assign")) if depth else "assign"
+        if kind == "if":
+            with m.If(self.go[chance.randrange(4)]):
+                self._statement(depth - 1)
+            with m.Elif(self.go[chance.randrange(4)] ^ self.first[0]):
+                self._statement(depth - 1)
+            if chance.random() < 0.5:
+                with m.Else():
+                    self._statement(depth - 1)
+        elif kind == "switch":
+            patterns = chance.sample(range(16), 3)
+            with m.Switch(self.go):
+                for pattern in patterns:
+                    with m.Case(pattern, f"{chance.choice('01')}-1-"):
+                        self._statement(depth - 1)
+                with m.Default():
+                    self._statement(depth - 1)
+        else:
+            target, source = chance.choice(registers), chance.choice((self.value, *registers))
+            low = chance.choice((0, 0, 4))
+            m.d.sync += target[low:].eq(source + chance.randrange(2))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_registers_load_and_hold_as_decided(seed: int) -> None:
+    expect_agreement(Decided, seed, cycles=150)
 
 
 class Synchronized(wiring.Component):
@@ -121,8 +167,7 @@ class Synchronized(wiring.Component):
 
 
 def test_asynchronous_resets_act_at_once() -> None:
-    slow, fast = PysimEvaluator(Synchronized()), CxxrtlEvaluator(Synchronized())
-    assert "$adff is not known here" in fast.description
+    slow, fast = PysimEvaluator(Synchronized()), CompiledEvaluator(Synchronized())
     chance = random.Random(1)
     with closing(slow), closing(fast):
         for cycle in range(300):
@@ -151,28 +196,24 @@ class Talker(wiring.Component):
         return m
 
 
-def test_a_circuit_that_prints_is_left_to_yosys(capfd: pytest.CaptureFixture[str]) -> None:
-    with closing(CxxrtlEvaluator(Talker(prints=True))) as evaluator:
-        assert "$print is not known here" in evaluator.description
+def test_a_circuit_prints_at_every_edge(capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(CompiledEvaluator(Talker(prints=True))) as evaluator:
         evaluator.set("value", 5)
         evaluator.step(2)
-        assert evaluator.get("last") == 5
-    assert "value 5" in capfd.readouterr().out
+        evaluator.run([Set("value", 9), Clock()])
+        assert evaluator.get("last") == 9
+    assert capsys.readouterr().out == "value 5\nvalue 5\nvalue 9\n"
 
 
-def test_a_message_with_values_is_left_to_yosys() -> None:
-    with closing(CxxrtlEvaluator(Talker(prints=False))) as evaluator:
-        assert "a message with values is not known here" in evaluator.description
+def test_a_message_has_the_values_of_the_edge_at_which_a_check_failed() -> None:
+    with closing(CompiledEvaluator(Talker(prints=False))) as evaluator:
+        evaluator.set("value", 6)
+        evaluator.step()
         evaluator.set("value", 7)
-        with pytest.raises(SimulationError, match="cycle 1: 7 is not allowed"):
-            evaluator.step()
-
-
-def test_waveforms_are_left_to_yosys(tmp_path: Path) -> None:
-    with closing(CxxrtlEvaluator(Registers(8), vcd=tmp_path / "wave.vcd")) as evaluator:
-        assert evaluator.description == "cxxrtl by Yosys (waveforms)"
-    with closing(CxxrtlEvaluator(Registers(8))) as evaluator:
-        assert evaluator.description == "cxxrtl"
+        with pytest.raises(SimulationError, match="cycle 2: 7 is not allowed"):
+            evaluator.step(3)
+        evaluator.reset()
+        evaluator.step()
 
 
 def test_message_of_a_check_stays_as_it_is() -> None:
@@ -185,7 +226,7 @@ def test_message_of_a_check_stays_as_it_is() -> None:
             m.d.sync += Assert(self.value != 7, 'a "quoted" {brace} \\ and é')
             return m
 
-    with closing(CxxrtlEvaluator(Checker())) as evaluator:
+    with closing(CompiledEvaluator(Checker())) as evaluator:
         evaluator.set("value", 7)
         with pytest.raises(SimulationError, match=r'cycle 1: a "quoted" \{brace\} \\ and é'):
             evaluator.step()

@@ -37,7 +37,7 @@ SMALL = Configuration(
 )
 
 
-@pytest.fixture(scope="module", params=["pysim", "cxxrtl"])
+@pytest.fixture(scope="module", params=["pysim", "compiled"])
 def shared(request: pytest.FixtureRequest) -> Iterator[Simulator]:
     simulator = Simulator(SMALL, request.param)
     yield simulator
@@ -132,7 +132,7 @@ def test_job_gives_the_right_bytes_under_latency_and_stalls(simulator: Simulator
 
 def test_evaluators_agree_on_every_byte_and_every_cycle() -> None:
     histories = []
-    for evaluator in ("pysim", "cxxrtl"):
+    for evaluator in ("pysim", "compiled"):
         simulator = Simulator(SMALL, evaluator)
         driver = Driver(SimulatorLink(simulator))
         history: list[Any] = [simulator.cycles]

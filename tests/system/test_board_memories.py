@@ -21,7 +21,7 @@ from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.byte_access import ByteAccess
 from bitlane_rtl.ports.control_port import ControlPort
 from bitlane_sim.bench.job import move
-from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.evaluator import Clock, Get, RunUntil, Set
 
 MEMORY = 1 << 14
@@ -64,7 +64,7 @@ class System(wiring.Component):
         return m
 
 
-def write_register(run: CxxrtlEvaluator, offset: int, word: int) -> None:
+def write_register(run: CompiledEvaluator, offset: int, word: int) -> None:
     run.run(
         [
             Set("control__address", offset),
@@ -76,14 +76,14 @@ def write_register(run: CxxrtlEvaluator, offset: int, word: int) -> None:
     )
 
 
-def store(run: CxxrtlEvaluator, address: int, data: bytes) -> None:
+def store(run: CompiledEvaluator, address: int, data: bytes) -> None:
     batch: list[Any] = [Set("host__enable", 1), Set("host__write", 1)]
     for step, byte in enumerate(data):
         batch += [Set("host__address", address + step), Set("host__write_data", byte), READY]
     run.run([*batch, Set("host__enable", 0), Set("host__write", 0)])
 
 
-def load(run: CxxrtlEvaluator, address: int, size: int) -> bytes:
+def load(run: CompiledEvaluator, address: int, size: int) -> bytes:
     batch: list[Any] = [Set("host__enable", 1)]
     for step in range(size):
         batch += [Set("host__address", address + step), READY, Get("host__read_data")]
@@ -91,8 +91,8 @@ def load(run: CxxrtlEvaluator, address: int, size: int) -> bytes:
 
 
 @cache
-def compiled(data_width: int, banks: int) -> CxxrtlEvaluator:
-    return CxxrtlEvaluator(System(data_width, banks))
+def compiled(data_width: int, banks: int) -> CompiledEvaluator:
+    return CompiledEvaluator(System(data_width, banks))
 
 
 @pytest.mark.parametrize(

@@ -174,8 +174,8 @@ WRONG: dict[str, tuple[object, list[str], list[str]]] = {
         ["FeatureLevel", "2_1", "3_0"],
     ),
     "unknown scheme": (model(), ["--device", "cloud:1"], ["cloud", "sim"]),
-    "unknown evaluator": (model(), ["--device", "sim:verilog"], ["verilog", "cxxrtl or pysim"]),
-    "unknown option": (model(), ["--device", "sim:cxxrtl?speed=9"], ["speed", "width"]),
+    "unknown evaluator": (model(), ["--device", "sim:verilog"], ["verilog", "compiled or pysim"]),
+    "unknown option": (model(), ["--device", "sim:compiled?speed=9"], ["speed", "width"]),
     "a bad option": (model(), ["--device", "sim:pysim?width=48"], ["width", "48"]),
     "no waveforms": (model(), ["--device", "cloud:1", "--vcd", "w.vcd"], ["--vcd", "cloud:1"]),
 }
@@ -243,7 +243,7 @@ def test_a_device_that_gives_one_wrong_bit_fails_the_check(
 def test_a_plain_locale_reads_sources_as_they_were_written(tmp_path: Path) -> None:
     """The simulator is built of files that hold more than ASCII, whatever the user's locale is."""
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    code = "import bitlane; print(bitlane.open('sim:cxxrtl?width=32').bit_not([1]).tolist())"
+    code = "import bitlane; print(bitlane.open('sim:compiled?width=32').bit_not([1]).tolist())"
     command = [sys.executable, "-X", "warn_default_encoding", "-c", code]
     environment = os.environ | plain | {"BITLANE_CACHE": str(tmp_path)}
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)

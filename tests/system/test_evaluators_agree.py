@@ -1,7 +1,7 @@
 """Both evaluators of the simulated circuit agree on every byte of memory and on every cycle.
 
-The same random jobs go through the same driver to ``sim:pysim`` and ``sim:cxxrtl``. Whoever trusts
-one of them may then trust the other.
+The same random jobs go through the same driver to ``sim:pysim`` and ``sim:compiled``. Whoever
+trusts one of them may then trust the other.
 """
 
 from collections.abc import Iterator
@@ -38,11 +38,11 @@ class Pair:
 
     url: str
     pysim: bitlane.Device
-    cxxrtl: bitlane.Device
+    compiled: bitlane.Device
 
     @property
     def both(self) -> tuple[bitlane.Device, bitlane.Device]:
-        return self.pysim, self.cxxrtl
+        return self.pysim, self.compiled
 
     def cycles(self) -> list[int]:
         return [link_of(device).cycles for device in self.both]
@@ -51,7 +51,7 @@ class Pair:
         """The same clock, the same memory, and the same measurements on every channel."""
         shown = f"{self.url}: {replay}"
         first, second = self.cycles()
-        assert first == second, f"{first} cycles on pysim, {second} on cxxrtl: {shown}"
+        assert first == second, f"{first} cycles on pysim, {second} on compiled: {shown}"
         memories = [simulator_of(device).memory[: 4 * BUFFER] for device in self.both]
         different = np.flatnonzero(memories[0] != memories[1])
         assert different.size == 0, f"bytes {different[:8]}: {shown}"
@@ -78,7 +78,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     with ExitStack() as stack:
         devices = [
             stack.enter_context(opened(f"sim:{evaluator}?{request.param}"))
-            for evaluator in ("pysim", "cxxrtl")
+            for evaluator in ("pysim", "compiled")
         ]
         yield Pair(request.param, *devices)
 
@@ -115,7 +115,7 @@ def test_when_the_memory_answers_with_errors(pair: Pair) -> None:
 def test_a_cycle_more_is_seen(pair: Pair) -> None:
     for late, device in enumerate(pair.both):
         simulator_of(device).step(3 + late)
-    with pytest.raises(AssertionError, match=r"cycles on pysim, \d+ on cxxrtl"):
+    with pytest.raises(AssertionError, match=r"cycles on pysim, \d+ on compiled"):
         pair.expect_agreement("one step more")
     simulator_of(pair.pysim).step()
     # Now the clocks agree again, and so does all the rest.
@@ -123,7 +123,7 @@ def test_a_cycle_more_is_seen(pair: Pair) -> None:
 
 
 def test_a_byte_that_differs_is_seen(pair: Pair) -> None:
-    memory = simulator_of(pair.cxxrtl).memory
+    memory = simulator_of(pair.compiled).memory
     memory[100] ^= 1
     with pytest.raises(AssertionError, match="bytes \\[100\\]"):
         pair.expect_agreement("one bit less")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Lane, Mode, Op, Status, register
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.interface import STORAGE_BUFFER
 from bitlane_sim.simulator import Simulator
 from support.models.record import Record
@@ -46,9 +46,11 @@ class Bench:
         self.ram: NDArray[np.uint8] = np.zeros(SPACE, np.uint8)
         self.simulator = Simulator(self.configuration, self._evaluator)
 
-    def _evaluator(self, system: object, **_: object) -> CxxrtlEvaluator:
+    def _evaluator(self, system: object, **_: object) -> CompiledEvaluator:
         watched = Watched(self.configuration)
-        return CxxrtlEvaluator(watched, storage=watched.storage, buffers={STORAGE_BUFFER: self.ram})
+        return CompiledEvaluator(
+            watched, storage=watched.storage, buffers={STORAGE_BUFFER: self.ram}
+        )
 
     def execute(self, words: list[int]) -> int:
         """Let a record run for a while, as the only one, then CLEAR; FAULT.CODE before that."""

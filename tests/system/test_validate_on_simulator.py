@@ -17,8 +17,8 @@ from bitlane_sim.interface import Hang
 from support.system.devices import DEVICES, NARROW, simulator_of
 
 LEAN = [
-    "sim:cxxrtl?memory=8KiB&width=32&ports=1&loops=1&slots=2&ops=not&modes=dense",
-    "sim:cxxrtl?memory=8KiB&width=32&loops=2&ops=count&lanes=64",
+    "sim:compiled?memory=8KiB&width=32&ports=1&loops=1&slots=2&ops=not&modes=dense",
+    "sim:compiled?memory=8KiB&width=32&loops=2&ops=count&lanes=64",
 ]
 
 

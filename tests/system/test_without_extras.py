@@ -88,7 +88,7 @@ def test_the_help_knows_every_command(tmp_path: Path) -> None:
         (("info", "sim"), "sim"),
         (("info", "serial:/dev/ttyUSB1"), "serial"),
         (("simulate", "hx8k"), "boards"),
-        (("validate", "sim:cxxrtl"), "sim"),
+        (("validate", "sim:compiled"), "sim"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )

@@ -9,9 +9,8 @@ from pathlib import Path
 from bitlane.errors import BitlaneError
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.pins import CircuitModel, GateModel, PinModel
-from bitlane_sim.pins.cells import spram_cells
 
-from ..board import Board, Family, MemoryKind
+from ..board import Board, Family
 from ..flow.platform import load_platform
 from ..flow.top import Top
 from . import ecp5, gowin
@@ -28,8 +27,7 @@ def rtl_model(board: Board) -> PinModel:
 
     Compiles it if nobody has yet, which takes a minute. Raises ``SimulationError``.
     """
-    cells = spram_cells() if board.memory is MemoryKind.SPRAM else ""
-    model = CircuitModel(Top(board), cells=cells, description=f"{board.name}: its RTL")
+    model = CircuitModel(Top(board), description=f"{board.name}: its RTL")
     model.hidden = (
         "synthesis, placement and routing",
         f"the clock is driven directly, at {_mhz(board.clock_hz)}: no PLL, and no start-up reset",

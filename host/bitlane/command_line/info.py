@@ -41,7 +41,7 @@ def add_info(subparsers: Subparsers) -> None:
         "url",
         nargs="?",
         metavar="URL",
-        help="a device: sim, sim:pysim, sim:cxxrtl, serial:/dev/ttyUSB1",
+        help="a device: sim, sim:pysim, sim:compiled, serial:/dev/ttyUSB1",
     )
     parser.set_defaults(run=_run)
 

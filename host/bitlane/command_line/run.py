@@ -33,7 +33,7 @@ def add_run(subparsers: Subparsers) -> None:
         "--device",
         default=default_url(),
         metavar="URL",
-        help="where to run it: sim, sim:pysim, sim:cxxrtl, serial:/dev/ttyUSB1 (default:"
+        help="where to run it: sim, sim:pysim, sim:compiled, serial:/dev/ttyUSB1 (default:"
         " BITLANE_DEVICE, now %(default)s)",
     )
     parser.add_argument(

@@ -36,7 +36,7 @@ class Link(Closing):
     """
 
     description: str
-    """What the device is and how it is reached, for people: ``simulator cxxrtl, 64 bits``."""
+    """What the device is and how it is reached, for people: ``simulator compiled, 64 bits``."""
 
     remote: bool = False
     """Whether calls travel over a line, so that a long exchange beats many calls, one each way."""

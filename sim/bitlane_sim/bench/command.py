@@ -15,7 +15,7 @@ from .record import BenchError, check_writable
 __all__ = ["add_bench"]
 
 _WIDTHS = (32, 64, 128)
-_EVALUATORS = ("cxxrtl", "pysim")
+_EVALUATORS = ("compiled", "pysim")
 _PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -55,7 +55,7 @@ def add_bench(subparsers: Subparsers) -> None:
     group.add_argument(
         "--evaluator",
         choices=_EVALUATORS,
-        help="what runs the circuit (default: cxxrtl if there is a C++ compiler)",
+        help="what runs the circuit (default: compiled if there is a C++ compiler)",
     )
     group.add_argument(
         "--plot",

@@ -35,11 +35,11 @@ def measure_simulators(progress: Callable[[str], None]) -> dict[str, float]:
     progress("first build of the model")
     with tempfile.TemporaryDirectory() as folder:
         results["first build, seconds"] = _in_new_process(_build, folder)
-    progress("cxxrtl")
-    results["cxxrtl, cycles/s"] = _speed("cxxrtl", 1 << 23, 3)
+    progress("compiled")
+    results["compiled, cycles/s"] = _speed("compiled", 1 << 23, 3)
     progress("pysim")
     results["pysim, cycles/s"] = _speed("pysim", 1 << 13, 1)
-    results["cxxrtl to pysim"] = results["cxxrtl, cycles/s"] / results["pysim, cycles/s"]
+    results["compiled to pysim"] = results["compiled, cycles/s"] / results["pysim, cycles/s"]
     progress("16 MiB XOR through the driver")
     seconds, peak = _in_new_process(_xor)
     results["16 MiB XOR, seconds"] = seconds
@@ -55,7 +55,7 @@ def _in_new_process(function: Callable[..., _Result], *arguments: object) -> _Re
 def _build(folder: str) -> float:
     os.environ["BITLANE_CACHE"] = folder
     started = perf_counter()
-    open_link("sim:cxxrtl").close()
+    open_link("sim:compiled").close()
     return perf_counter() - started
 
 
@@ -77,7 +77,7 @@ def _speed(evaluator: str, size: int, repeat: int) -> float:
 
 def _xor() -> tuple[float, float]:
     """Seconds, and the growth of the process's peak memory in units of the three tensors."""
-    link = open_link("sim:cxxrtl")
+    link = open_link("sim:compiled")
     assert isinstance(link, SimulatorLink)
     with Device(Driver(link)) as device:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

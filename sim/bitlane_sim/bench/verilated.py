@@ -14,22 +14,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from cppsim.design import DesignPort
+from cppsim.design import DesignPort, PlainDesign
+from cppsim.tidy import trim
 
 from ..cache import CACHE
-from ..cxxrtl.compile import Library
+from ..compiled.compile import Library
 from ..elaborated import CLOCK, Elaborated
 from ..evaluator import SimulationError, StorageAccess, StoragePort
 from ..export.verilog import verilog
-from ..netlist.plain import plain
-from ..netlist.yosys import flat_netlist
 from ..sources import source_digest
-from ..toolchain import find_compiler, yosys_version
+from ..toolchain import find_compiler
 
 __all__ = ["build_verilated", "verilator_folder"]
 
-_DRIVER = Path(str(files("bitlane_sim"))) / "cxxrtl"
-_OWN = ("cxxrtl", "export", "netlist", "toolchain")
+_HEADERS = [Path(str(files("bitlane_sim"))) / "compiled", Path(str(files("cppsim"))) / "cpp"]
+_OWN = ("compiled", "export", "netlist", "toolchain")
 _VERILATOR = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-timing")
 _COMPILER = (
     "-std=c++17",
@@ -47,6 +46,7 @@ _COMPILER = (
 _GLUE = """\
 #include "Vtop.h"
 #include "verilated.h"
+#include "told.h"
 #include "storage.h"
 #include "driver.h"
 
@@ -63,9 +63,7 @@ template <size_t N> void take(uint64_t *to, const VlWide<N> &from) {{
 }}
 
 struct Circuit {{
-  using Chunk = uint64_t;
   static constexpr size_t buffers = {buffers};
-  struct Checks {{ std::string failure; }};
   struct Top {{
     VerilatedContext context;
     Vtop top{{&context}};
@@ -73,8 +71,8 @@ struct Circuit {{
     ~Top() {{ top.final(); }}
   }};
 
-  static Chunk *port(Top &top, size_t index) {{
-    Chunk *const table[] = {{{ports}}};
+  static uint64_t *port(Top &top, size_t index) {{
+    uint64_t *const table[] = {{{ports}}};
     return table[index];
   }}
 
@@ -99,7 +97,7 @@ struct Circuit {{
 {outputs}
   }}
 
-  static size_t edge(Top &top, const driver::Buffer *buffers, Checks &) {{
+  static size_t edge(Top &top, const driver::Buffer *buffers, driver::Heard &) {{
     size_t fault = 0;
     low(top);
 {before}
@@ -108,6 +106,10 @@ struct Circuit {{
 {serve}
     return fault;
   }}
+
+  // There are no waveforms.
+  static void clock(Top &, bool) {{}}
+  static uint64_t *shown(Top &) {{ return nullptr; }}
 }};
 
 }} // namespace
@@ -130,7 +132,6 @@ def build_verilated(
     storage: Sequence[StoragePort] = (),
     *,
     waveform: bool = False,
-    cells: str = "",
 ) -> Library:
     """Compile ``circuit`` by way of Verilator, or find it in the cache; see ``build``.
 
@@ -141,8 +142,8 @@ def build_verilated(
     root, compiler = verilator_folder(), find_compiler()
     glue = _glue(circuit.widths, circuit.output_widths, storage)
     own = [source_digest(f"bitlane_sim.{name}") for name in _OWN]
-    versions = [importlib.metadata.version("verilator"), yosys_version(), compiler.version]
-    parts = [circuit.digest, cells, glue, *own, *versions]
+    versions = [importlib.metadata.version("verilator"), compiler.version]
+    parts = [circuit.digest, glue, *own, *versions]
     parts += [*compiler.command, *_VERILATOR, *_COMPILER]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     fresh = False
@@ -152,13 +153,13 @@ def build_verilated(
         fresh = True
         started = time.monotonic()
         (folder / "top.v").write_text(
-            _verilog(circuit.netlist + cells, list(circuit.widths)), encoding="utf-8"
+            _verilog(circuit.design, list(circuit.widths)), encoding="utf-8"
         )
         (folder / "library.cc").write_text(glue, encoding="utf-8")
         _verilate(root, folder)
         sources = ["library.cc", *sorted(path.name for path in folder.glob("Vtop*.cpp"))]
         runtime = [root / "include" / f"verilated{part}.cpp" for part in ("", "_threads")]
-        headers = [f"-I{path}" for path in (folder, root / "include", _DRIVER)]
+        headers = [f"-I{path}" for path in (folder, root / "include", *_HEADERS)]
         compiler.run(
             [
                 *_COMPILER,
@@ -175,19 +176,13 @@ def build_verilated(
 
     folder = CACHE.cached("verilator", key, fill)
     seconds = json.loads((folder / "about.json").read_text(encoding="utf-8"))["seconds"]
-    return Library(
-        path=folder / "model.so",
-        compiler=compiler.name,
-        seconds=seconds,
-        fresh=fresh,
-        writer="Verilator",
-        feedback=(),
-    )
+    return Library(folder / "model.so", compiler.name, seconds, fresh, "Verilator")
 
 
-def _verilog(netlist: str, names: list[str]) -> str:
+def _verilog(design: PlainDesign, names: list[str]) -> str:
     """The circuit with its ports called ``q0`` and so on, which Verilator leaves as they are."""
-    design = plain(flat_netlist(netlist), checks=False)
+    design.notices = []
+    trim(design)
     design.ports = [
         port
         if port.name == CLOCK
@@ -270,10 +265,8 @@ def _serve(
 ) -> str:
     values = [f"top.p{numbers[name]}" for name in port.ports]
     arguments = ", ".join([f"buffers[{buffers.index(port.buffer)}]", *values])
-    sizes = f"{widths[port.data] // 8}, {widths[port.address]}"
-    return (
-        f"if (!storage::{port.access.value}<{sizes}>({arguments}) && !fault) fault = {index + 1};"
-    )
+    size = widths[port.data] // 8
+    return f"if (!storage::{port.access.value}<{size}>({arguments}) && !fault) fault = {index + 1};"
 
 
 def _lines(texts: Iterable[str]) -> str:

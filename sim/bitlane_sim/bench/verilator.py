@@ -14,7 +14,7 @@ from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
 
-from ..cxxrtl.model import CxxrtlEvaluator
+from ..compiled.model import CompiledEvaluator
 from ..simulator import Simulator
 from .job import Traffic, execute, move
 from .record import BenchError
@@ -22,7 +22,7 @@ from .verilated import build_verilated
 
 __all__ = ["measure"]
 
-_OURS, _THEIRS = "cxxrtl", "Verilator"
+_OURS, _THEIRS = "compiled", "Verilator"
 _STALLS = {"no stalls": 0.0, "stalls 0.5": 0.5}
 
 
@@ -45,10 +45,10 @@ def measure(
     try:
         for name, build in ((_THEIRS, build_verilated), (_OURS, None)):
             progress(f"build of {name}")
-            evaluator = partial(CxxrtlEvaluator, build_with=build)
+            evaluator = partial(CompiledEvaluator, build_with=build)
             simulators[name] = simulator = Simulator(configuration, evaluator)
             simulator.memory[: 2 * size] = data
-            assert isinstance(simulator.evaluator, CxxrtlEvaluator)
+            assert isinstance(simulator.evaluator, CompiledEvaluator)
             results[f"{name}, seconds to build"] = simulator.evaluator.library.seconds
         for label, stall in _STALLS.items():
             best = dict.fromkeys(simulators, 0.0)

@@ -223,7 +223,7 @@ def export(
     from .document import header, page
 
     core = Core(configuration)
-    design = plain(flat_netlist(rtlil.convert(core, name="top", emit_src=False)), checks=False)
+    design = plain(flat_netlist(rtlil.convert(core, name="top", emit_src=False)))
     flat: Any = core.signature.flatten(core)
     order = ["__".join(map(str, path)) for path, _, _ in flat]
     design.ports = conventional_ports(design, order, id_width)

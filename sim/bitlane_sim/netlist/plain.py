@@ -4,12 +4,9 @@ It never changes what an output shows in any cycle. Conditions that do not matte
 have become 0 on the way.
 """
 
-import re
-
 from cppsim.design import (
     Bits,
     CellKind,
-    Check,
     Level,
     Memory,
     MemoryRead,
@@ -50,20 +47,17 @@ _NEGATED = ("$reduce_xnor", "$logic_not")
 _SHIFTS = ("$shl", "$sshl", "$shr", "$sshr", "$shift", "$shiftx")
 _REGISTERS = ("$dff", "$dffe", "$sdff", "$sdffe", "$sdffce")
 _SCOPE = "$scopeinfo"
-_ARGUMENT = re.compile(r"(?<!\{)(?:\{\{)*\{(?!\{)")
-"""Where a message has a value in it."""
 
 
-def plain(netlist: YosysNetlist, *, checks: bool = True) -> PlainDesign:
-    """The plain form of ``netlist``, without what no output and no check depends on.
+def plain(netlist: YosysNetlist) -> PlainDesign:
+    """The plain form of ``netlist``, without what no output depends on.
 
-    Without ``checks`` all that only a simulation shows is left out. Raises ``NotPlain`` for a cell
-    that is not known here, for any clock but the rising edges of ``clk``, and for messages with
-    values in them.
+    What only a simulation shows is left out. Raises ``NotPlain`` for a cell that is not known here,
+    and for any clock but the rising edges of ``clk``.
     """
     builder = _Builder(netlist)
     for cell in netlist.cells:
-        if checks or cell.kind not in ("$check", "$print"):
+        if cell.kind not in ("$check", "$print"):
             builder.take(cell)
     return builder.finish()
 
@@ -71,15 +65,6 @@ def plain(netlist: YosysNetlist, *, checks: bool = True) -> PlainDesign:
 def _fit(bits: Bits, width: int, *, signed: bool = False) -> Bits:
     """``bits`` extended or cut to ``width``."""
     return (*bits, *[bits[-1] if signed and bits else 0] * (width - len(bits)))[:width]
-
-
-def _text(parameter: str) -> str:
-    """A string that Yosys gives as such, or as the bits of its characters."""
-    if set(parameter) <= {"0", "1"} and len(parameter) % 8 == 0:
-        return (
-            int(parameter or "0", 2).to_bytes(len(parameter) // 8, "big").decode(errors="replace")
-        )
-    return parameter.encode("latin-1").decode(errors="replace")
 
 
 class _Builder:
@@ -121,8 +106,6 @@ class _Builder:
             self._register(cell)
         elif kind == "$mem_v2":
             self._memory(cell)
-        elif kind == "$check":
-            self._check(cell)
         elif kind != _SCOPE:
             raise NotPlain(f"cell {cell.name}: {kind} is not known here")
 
@@ -307,11 +290,3 @@ class _Builder:
             start=tuple(int(bit) if bit in "01" else None for bit in start),
             transparent=tuple(write for write in range(writes) if through >> write & 1),
         )
-
-    def _check(self, cell: YosysCell) -> None:
-        if _text(cell.parameters["FLAVOR"]) in ("assert", "assume"):
-            message = _text(cell.parameters.get("FORMAT", "")).strip()
-            if _ARGUMENT.search(message):
-                raise NotPlain(f"check {cell.name}: a message with values is not known here")
-            message = message.replace("{{", "{").replace("}}", "}") or "an assertion failed"
-            self._design.checks.append(Check(cell.ports["A"][0], cell.ports["EN"][0], message))

@@ -11,7 +11,7 @@ from amaranth.lib import wiring
 from ..evaluator import SimulationError
 
 if TYPE_CHECKING:
-    from ..cxxrtl.model import CxxrtlEvaluator
+    from ..compiled.model import CompiledEvaluator
 
 __all__ = ["CircuitModel", "Entry", "PinModel"]
 
@@ -75,25 +75,27 @@ class PinModel(ABC):
 
 
 class CircuitModel(PinModel):
-    """An Amaranth component, compiled by CXXRTL.
+    """An Amaranth component, compiled.
 
-    ``cells`` is RTLIL text of modules for the Instances that the component contains.
+    Instances that it contains are those of ``VENDOR_CELLS``.
 
-    Raises ``SimulationError`` if a tool is missing, or for an Instance without a module.
+    Raises ``SimulationError`` if a tool is missing, or for another Instance.
     """
 
     def __init__(
-        self, component: wiring.Component | Elaboratable, *, cells: str = "", description: str = ""
+        self, component: wiring.Component | Elaboratable, *, description: str = ""
     ) -> None:
         self.description = description or f"RTL of {type(component).__name__}"
         self.hidden = ("the clock is driven directly: no PLL, no delays",)
         # Netlists of gates do without the tools that this one needs.
-        from ..cxxrtl.model import CxxrtlEvaluator
+        from ..circuit import Circuit
+        from ..compiled.model import CompiledEvaluator
+        from .cells import VENDOR_CELLS
 
-        self._evaluator = CxxrtlEvaluator(component, cells=cells)
+        self._evaluator = CompiledEvaluator(Circuit(component, VENDOR_CELLS))
 
     @property
-    def evaluator(self) -> "CxxrtlEvaluator":
+    def evaluator(self) -> "CompiledEvaluator":
         """What runs the circuit."""
         return self._evaluator
 

@@ -110,7 +110,7 @@ def test_feature_levels_are_directmls(terminal: Terminal) -> None:
     [
         ("sim", "sim?vcd=w.vcd"),
         ("sim:pysim", "sim:pysim?vcd=w.vcd"),
-        ("sim:cxxrtl?width=32", "sim:cxxrtl?width=32&vcd=w.vcd"),
+        ("sim:compiled?width=32", "sim:compiled?width=32&vcd=w.vcd"),
     ],
 )
 def test_asks_the_simulator_for_waveforms(device: str, url: str, terminal: Terminal) -> None:

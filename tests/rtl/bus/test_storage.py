@@ -8,9 +8,10 @@ import pytest
 from amaranth.back import rtlil
 
 from bitlane_rtl.bus.storage import BlockRam, SinglePortRam
-from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from bitlane_sim.circuit import Circuit
+from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.evaluator import Evaluator
-from bitlane_sim.pins.cells import spram_cells
+from bitlane_sim.pins.cells import VENDOR_CELLS
 
 SIZES = {"block": 64, "spram": 1 << 14, "two spram": 1 << 15}
 """Words of each kind of memory."""
@@ -20,7 +21,7 @@ SIZES = {"block": 64, "spram": 1 << 14, "two spram": 1 << 15}
 def memory(request: Any) -> Iterator[tuple[Evaluator, int]]:
     words = SIZES[request.param]
     circuit: Any = BlockRam(words, 32) if request.param == "block" else SinglePortRam(words)
-    run = CxxrtlEvaluator(circuit, cells=spram_cells())
+    run = CompiledEvaluator(Circuit(circuit, VENDOR_CELLS))
     yield run, words
     run.close()
 

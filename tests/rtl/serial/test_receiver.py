@@ -7,7 +7,7 @@ import pytest
 
 from bitlane_rtl.abi.frames import RECEIVE_BYTES, Request
 from bitlane_rtl.serial.receiver import RequestReceiver
-from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from bitlane_sim.compiled.model import CompiledEvaluator
 from support.serial.frames import (
     cobs_encode,
     frame,
@@ -33,7 +33,7 @@ class Bench:
     """Feeds a receiver and pops its bytes. Compiled, because much has to come over the line."""
 
     def __init__(self) -> None:
-        self.evaluator = CxxrtlEvaluator(RequestReceiver())
+        self.evaluator = CompiledEvaluator(RequestReceiver())
 
     def get(self, port: str) -> int:
         return self.evaluator.get(port)

@@ -6,8 +6,9 @@ from amaranth.hdl import ClockSignal, Const, Instance, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
-from bitlane_sim.pins.cells import spram_cells
+from bitlane_sim.circuit import Circuit
+from bitlane_sim.compiled.model import CompiledEvaluator
+from bitlane_sim.pins.cells import VENDOR_CELLS
 
 
 class Ram(wiring.Component):
@@ -39,7 +40,7 @@ class Ram(wiring.Component):
 
 
 def test_large_ram_reads_holds_and_writes_groups_of_four_bits() -> None:
-    ram = CxxrtlEvaluator(Ram(), cells=spram_cells())
+    ram = CompiledEvaluator(Circuit(Ram(), VENDOR_CELLS))
     choose = random.Random(1)
     stored = dict.fromkeys((0, 1, 8192, 16383), 0)
     out = None

@@ -13,7 +13,7 @@ from amaranth.hdl import Value
 from amaranth.lib import wiring
 
 from bitlane_sim.circuit import Circuit
-from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from bitlane_sim.compiled.model import CompiledEvaluator
 from support.rtl.streams import DEADLINE, Runs, Testbench, function_of
 
 __all__ = ["CompiledCircuit", "compiled"]
@@ -28,7 +28,7 @@ class CompiledCircuit:
         circuit = Circuit(component)
         self._ports = {**circuit.inputs, **circuit.outputs}
         self._names = {id(port): name for name, port in self._ports.items()}
-        self._evaluator = CxxrtlEvaluator(component)
+        self._evaluator = CompiledEvaluator(component)
 
     def simulate(
         self,
@@ -81,7 +81,7 @@ class _Place:
 class _Context:
     """What a testbench gets in place of ``amaranth.sim.SimulatorContext``."""
 
-    def __init__(self, evaluator: CxxrtlEvaluator, names: dict[int, str]) -> None:
+    def __init__(self, evaluator: CompiledEvaluator, names: dict[int, str]) -> None:
         self._evaluator = evaluator
         self._names = names
         self._driven: dict[str, int] = {}

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from bitlane_sim.cxxrtl.model import CxxrtlEvaluator
+from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.evaluator import Evaluator, StorageAccess, StoragePort
 from bitlane_sim.memory.address_range import AddressRange
 from bitlane_sim.memory.axi4_memory import Axi4Memory
@@ -132,7 +132,7 @@ def manage(
     place: AddressRange,
     *,
     two: bool = False,
-    evaluator: type[Evaluator] = CxxrtlEvaluator,
+    evaluator: type[Evaluator] = CompiledEvaluator,
     seed: int = 0,
     **options: float,
 ) -> tuple[Manager, np.ndarray]:

@@ -27,9 +27,9 @@ __all__ = [
     "simulator_of",
 ]
 
-DEFAULT = "sim:cxxrtl"
-NARROW = "sim:cxxrtl?width=32&ports=1&memory=256KiB"
-WIDE = "sim:cxxrtl?width=128&latency=7&stall=0.5&seed=5"
+DEFAULT = "sim:compiled"
+NARROW = "sim:compiled?width=32&ports=1&memory=256KiB"
+WIDE = "sim:compiled?width=128&latency=7&stall=0.5&seed=5"
 DEVICES = [DEFAULT, NARROW, WIDE]
 
 

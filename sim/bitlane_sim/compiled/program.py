@@ -1,7 +1,7 @@
 """Write a design as a C++ structure that clocks itself: its state, ``cycle`` and ``settle``.
 
 ``cycle`` is one rising edge and all that leads up to it, each thing evaluated once at most. What
-serves storage ports, and what hears of failed checks, is the including file's.
+serves storage ports, and what hears of notices, is the including file's.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from cppsim.cpp.body import Body
 from cppsim.cpp.edge import Clocked, Group, Load, Store, in_turn, resets
 from cppsim.cpp.scopes import Scope
 from cppsim.cpp.words import WORD, Words, literal, words_of
-from cppsim.design import Bits, Memory, PlainDesign, Start
+from cppsim.design import Bits, Memory, Notice, NotPlain, PlainDesign, Start
 from cppsim.narrow import narrow
 from cppsim.tidy import in_order
 
@@ -19,20 +19,25 @@ from ..evaluator import StorageAccess, StoragePort
 __all__ = ["program"]
 
 
-def program(design: PlainDesign, storage: Sequence[StoragePort]) -> tuple[str, dict[str, str]]:
+def program(
+    design: PlainDesign, storage: Sequence[StoragePort], shown: Sequence[Bits] = ()
+) -> tuple[str, dict[str, str]]:
     """C++ text of ``struct Top``, for behind words.h and storage.h, and its variables by port.
 
-    Cuts ``design`` into words. Raises ``NotPlain`` if an operation on words depends on its result.
+    ``settle`` puts ``shown`` into words, each from a new one on. Cuts ``design`` into words. Raises
+    ``NotPlain`` if a bit depends on itself.
     """
-    narrow(design, WORD)
-    written = _Program(design, storage)
+    written = _Program(design, storage, shown)
     return written.text(), written.names
 
 
 class _Program:
-    def __init__(self, design: PlainDesign, storage: Sequence[StoragePort]) -> None:
+    def __init__(
+        self, design: PlainDesign, storage: Sequence[StoragePort], shown: Sequence[Bits]
+    ) -> None:
         self._design = design
         self._storage = storage
+        self._shown = [word for bits in shown for word in words_of(bits)]
         self._words = Words()
         self._state: list[str] = []
         self.names: dict[str, str] = {}
@@ -40,7 +45,13 @@ class _Program:
         self._memories: dict[int, str] = {}
         self._clocked: list[Clocked] = []
         self._root = Scope()
-        self._steps = in_order(design)
+        narrow(design, WORD)
+        try:
+            self._steps = in_order(design)
+        except NotPlain:
+            # Bits of one word may depend on others of it, as in a chain, and be no loop for that.
+            narrow(design, 1)
+            self._steps = in_order(design)
         self._declare()
 
     def text(self) -> str:
@@ -50,10 +61,10 @@ class _Program:
                 *(f"  {line}" for line in self._state),
                 "",
                 "  // A rising edge. Returns the number of a storage port at fault, from 1, or 0.",
-                "  template <class Checks>",
-                "  size_t cycle(const driver::Buffer *buffers, Checks &checks) {",
+                "  template <class Heard>",
+                "  size_t cycle(const driver::Buffer *buffers, Heard &heard) {",
                 "    size_t fault = 0;",
-                "    (void)buffers; (void)checks;",
+                "    (void)buffers; (void)heard;",
                 *(f"    {line}" for line in self._cycle()),
                 "    return fault;",
                 "  }",
@@ -70,6 +81,7 @@ class _Program:
     # --- state --------------------------------------------------------------------------------
 
     def _declare(self) -> None:
+        self._state.append(f"uint64_t shown[{len(self._shown) + 1}] = {{}};")
         for number, port in enumerate(self._design.ports):
             name = self.names[port.name] = f"port{number}"
             words = words_of(port.bits)
@@ -132,13 +144,15 @@ class _Program:
         ]
         uses += [(self._bits[x], self._root) for port in self._storage for x in _asked(port)]
         uses += [(port.bits, self._root) for port in shown]
-        uses += [((x.condition, x.enable), self._root) for x in self._design.checks]
+        notices = [(x, self._root.inner()) for x in self._design.notices]
+        for notice, scope in notices:
+            uses.append(((notice.enable,), self._root))
+            uses += [(bits, scope) for bits in notice.values]
         dry = frozenset(x.scope for x in self._clocked if x.memory()[1])
         body = Body(self._steps, self._words, self._memories, uses, self._root, dry)
         lines = list(body.scope(self._root))
-        for number, check in enumerate(self._design.checks):
-            enable, condition = self._text((check.enable,)), self._text((check.condition,))
-            lines.append(f"if ({enable} && !{condition}) checks.fail({number});")
+        for number, (notice, scope) in enumerate(notices):
+            lines += self._tell(number, notice, body.scope(scope))
         lines += [f"{self.names[x.name]}[0] = {self._text(x.bits)};" for x in shown]
         calls = []
         for index, access in enumerate(self._storage):
@@ -157,6 +171,14 @@ class _Program:
             x for x, _ in sorted(kinds, key=lambda x: x[1].access is StorageAccess.WRITE)
         ]
 
+    def _tell(self, number: int, notice: Notice, before: Iterator[str]) -> Iterator[str]:
+        words = [self._text(part) for bits in notice.values for part in words_of(bits)]
+        yield f"if ({self._text((notice.enable,))}) {{"
+        yield from (f"  {line}" for line in before)
+        yield f"  const uint64_t values[] = {{{', '.join([*words, '0'])}}};"
+        yield f"  heard.add({number}, {str(notice.failed).lower()}, values, {len(words)});"
+        yield "}"
+
     def _text(self, bits: Bits) -> str:
         return self._words.text(bits)
 
@@ -165,8 +187,8 @@ class _Program:
         arguments = [f"buffers[{buffers.index(port.buffer)}]", *asked]
         if port.access is StorageAccess.READ:
             arguments.append(self.names[port.data])
-        sizes = f"{len(self._bits[port.data]) // 8}, {len(self._bits[port.address])}"
-        call = f"storage::{port.access.value}<{sizes}>({', '.join(arguments)})"
+        size = len(self._bits[port.data]) // 8
+        call = f"storage::{port.access.value}<{size}>({', '.join(arguments)})"
         return f"if (!{call} && !fault) fault = {index + 1};"
 
     # --- between edges ------------------------------------------------------------------------
@@ -174,11 +196,13 @@ class _Program:
     def _settle(self) -> Iterator[str]:
         root = Scope()
         outputs = [port for port in self._design.ports if port.output]
-        uses = [(port.bits, root) for port in outputs]
+        uses = [(bits, root) for bits in (*(port.bits for port in outputs), *self._shown)]
         yield from Body(self._steps, self._words, self._memories, uses, root).scope(root)
         for port in outputs:
             for k, word in enumerate(words_of(port.bits)):
                 yield f"{self.names[port.name]}[{k}] = {self._text(word)};"
+        for k, word in enumerate(self._shown):
+            yield f"shown[{k}] = {self._text(word)};"
 
 
 def _asked(port: StoragePort) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cppsim.messages import formatted
+
 from ..elaborated import Elaborated
 from ..evaluator import (
     Batch,
@@ -30,26 +32,25 @@ from .compile import Library, build
 if TYPE_CHECKING:
     from amaranth.hdl import Elaboratable
 
-__all__ = ["CxxrtlEvaluator"]
+    from .waveform import Waveform
+
+__all__ = ["CompiledEvaluator"]
 
 _SET, _GET, _STEP, _UNTIL = range(4)
+_WORD_MASK = (1 << 64) - 1
 _INSTRUCTION = np.dtype(
     [("code", np.uint32), ("port", np.uint32), ("word", np.uint64), ("value", np.uint64)]
 )
 
 
-class CxxrtlEvaluator(Evaluator):
-    """Evaluator over compiled C++. Waveforms go to ``vcd`` if it is given; that build is slower.
+class CompiledEvaluator(Evaluator):
+    """Evaluator over compiled C++. Waveforms go to ``vcd`` if it is given; that model is slower.
 
     ``component`` is elaborated, unless it has been: `ElaboratedSystem` is known without Amaranth.
+    ``build_with`` is called in place of ``build``, for a library that somebody else writes.
 
-    The C++ comes from a writer of our own, or from Yosys' CXXRTL where that one cannot do it:
-    ``description`` says so.
-
-    ``cells`` is RTLIL text with a module for each kind of Instance in the circuit. ``build_with``
-    is called in place of ``build``, for a library that somebody else writes.
-
-    Raises ``SimulationError`` if a tool is missing, or if storage and circuit do not fit together.
+    Raises ``SimulationError`` if there is no compiler, if storage and circuit do not fit together,
+    and for what cannot be compiled: other clock edges than the rising ones, combinational loops.
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ class CxxrtlEvaluator(Evaluator):
         What was compiled, and how.
     """
 
-    name = "cxxrtl"
+    name = "compiled"
 
     def __init__(
         self,
@@ -66,13 +67,12 @@ class CxxrtlEvaluator(Evaluator):
         storage: Sequence[StoragePort] = (),
         buffers: Buffers | None = None,
         vcd: str | Path | None = None,
-        cells: str = "",
         build_with: Callable[..., Library] | None = None,
     ) -> None:
         self._model: int | None = None
-        self._waveform = False
+        self._waves: Waveform | None = None
         if vcd is not None:
-            # Before the long build, and because the model has no way to say why it cannot open it.
+            # A file that cannot be written is known before the long build.
             Path(vcd).write_bytes(b"")
         circuit = component if isinstance(component, Elaborated) else _circuit(component)
         self.widths = circuit.widths
@@ -83,25 +83,26 @@ class CxxrtlEvaluator(Evaluator):
         self._buffers = dict(buffers or {})
         check_storage(self._storage, self._buffers, self.widths)
         self.library: Library = (build_with or build)(
-            circuit, self._storage, waveform=vcd is not None, cells=cells
+            circuit, self._storage, waveform=vcd is not None
         )
+        self._prints = not all(message.failed for message in self.library.messages)
+        self._failure = ""
         self._calls = _load(self.library.path)
         self._model = self._calls.model_create()
         for number, name in enumerate(dict.fromkeys(port.buffer for port in self._storage)):
             array = self._buffers[name]
             self._calls.model_buffer(self._model, number, array.ctypes.data, array.size)
-        self._chunk = self._calls.model_chunk_bits()
-        self._chunk_mask = (1 << self._chunk) - 1
-        kind = ctypes.c_uint64 if self._chunk == 64 else ctypes.c_uint32
         self._values: dict[str, ctypes.Array[Any]] = {}
         for name, number in self._numbers.items():
             pointer = self._calls.model_port(self._model, number)
-            count = -(-self.widths[name] // self._chunk)
-            self._values[name] = (kind * count).from_address(pointer)
+            kind = ctypes.c_uint64 * self._words(name)
+            self._values[name] = kind.from_address(pointer)
         self._stale = True
         if vcd is not None:
-            self._calls.model_waveform_open(self._model, str(vcd).encode())
-            self._waveform = True
+            # Needs all of Amaranth.
+            from . import waveform
+
+            self._waves = waveform.Waveform(self._calls, self._model, self.library.shown, Path(vcd))
 
     @property
     def description(self) -> str:
@@ -120,7 +121,7 @@ class CxxrtlEvaluator(Evaluator):
             data[0] = value
         else:
             for index in range(len(data)):
-                data[index] = value >> self._chunk * index & self._chunk_mask
+                data[index] = value >> 64 * index & _WORD_MASK
 
     def get(self, port: str) -> int:
         data = self._values[port]
@@ -129,18 +130,24 @@ class CxxrtlEvaluator(Evaluator):
             self._stale = False
         if len(data) == 1:
             return int(data[0])
-        return sum(chunk << self._chunk * index for index, chunk in enumerate(data))
+        return sum(word << 64 * index for index, word in enumerate(data))
 
     def step(self, cycles: int = 1) -> None:
         self._stale = True
-        if not self._calls.model_step(self._handle, cycles):
+        legal = self._calls.model_step(self._handle, cycles)
+        if self._prints or not legal:
+            self._listen()
+        if not legal:
             raise self._trouble()
 
     def run_until(self, condition: str, limit: int) -> bool:
         self._stale = True
         came = ctypes.c_int()
         number = self._numbers[condition]
-        if not self._calls.model_run_until(self._handle, number, limit, ctypes.byref(came)):
+        legal = self._calls.model_run_until(self._handle, number, limit, ctypes.byref(came))
+        if self._prints or not legal:
+            self._listen()
+        if not legal:
             raise self._trouble()
         return bool(came.value)
 
@@ -169,6 +176,8 @@ class CxxrtlEvaluator(Evaluator):
         done = self._calls.model_run(
             self._handle, program.ctypes.data, program.size, results.ctypes.data
         )
+        if self._prints or done < program.size:
+            self._listen()
         if done < program.size:
             raise self._trouble((int(program["port"][done]), int(program["value"][done])))
         words: list[int] = results.tolist()
@@ -183,17 +192,19 @@ class CxxrtlEvaluator(Evaluator):
 
     def reset(self) -> None:
         self._calls.model_reset(self._handle)
+        self._failure = ""
         self._stale = True
 
     def close(self) -> None:
         model, self._model = self._model, None
         if model is None:
             return
-        written = not self._waveform or self._calls.model_waveform_close(model)
         self._values.clear()
-        self._calls.model_destroy(model)
-        if not written:
-            raise SimulationError("the waveform file could not be written")
+        try:
+            if self._waves is not None:
+                self._waves.close()
+        finally:
+            self._calls.model_destroy(model)
 
     def __del__(self) -> None:
         if getattr(self, "_model", None) is not None:
@@ -219,6 +230,7 @@ class CxxrtlEvaluator(Evaluator):
 
     def trouble(self) -> SimulationError:
         """Why ``run_until``, called by others, reported a broken rule."""
+        self._listen()
         return self._trouble()
 
     @property
@@ -246,7 +258,7 @@ class CxxrtlEvaluator(Evaluator):
                 case Set(port, value):
                     self._check(port, value)
                     program += [
-                        (_SET, self._numbers[port], word, value >> 64 * word & (1 << 64) - 1)
+                        (_SET, self._numbers[port], word, value >> 64 * word & _WORD_MASK)
                         for word in range(self._words(port))
                     ]
                 case Get(port):
@@ -258,15 +270,30 @@ class CxxrtlEvaluator(Evaluator):
                     program.append((_UNTIL, self._numbers[condition], 0, limit))
         return np.array(program, _INSTRUCTION), gets
 
+    def _listen(self) -> None:
+        """Print what the model has to print; keep the first failure that it tells."""
+        first = ctypes.POINTER(ctypes.c_uint64)()
+        count = self._calls.model_told(self._handle, ctypes.byref(first))
+        words = iter(first[:count])
+        for number in words:
+            message = self.library.messages[number]
+            values = [
+                sum(next(words) << 64 * index for index in range(size)) for size in message.sizes
+            ]
+            text = formatted(message.parts, values)
+            if not message.failed:
+                print(text, end="")
+            elif not self._failure:
+                self._failure = text
+
     def _trouble(self, waited: tuple[int, int] | None = None) -> SimulationError:
         """What made the driver stop. ``waited``: the condition's number and the limit, if any."""
         fault = self._calls.model_storage_fault(self._handle)
         if fault:
             port = self._storage[fault - 1]
             return SimulationError(f"storage port {port.data}: an access is past its buffer")
-        failure = self._calls.model_failure(self._handle).decode(errors="replace").strip()
-        if failure:
-            return SimulationError(f"cycle {self.cycles}: {failure}")
+        if self._failure:
+            return SimulationError(f"cycle {self.cycles}: {self._failure}")
         assert waited is not None
         number, limit = waited
         condition = list(self.widths)[number]
@@ -288,7 +315,6 @@ def _load(path: Path) -> ctypes.CDLL:
         "model_create": (pointer, []),
         "model_destroy": (None, [pointer]),
         "model_reset": (None, [pointer]),
-        "model_chunk_bits": (size, []),
         "model_port": (pointer, [pointer, size]),
         "model_buffer": (None, [pointer, size, pointer, number]),
         "model_settle": (None, [pointer]),
@@ -297,12 +323,11 @@ def _load(path: Path) -> ctypes.CDLL:
         "model_run": (number, [pointer, pointer, number, pointer]),
         "model_cycles": (number, [pointer]),
         "model_storage_fault": (size, [pointer]),
-        "model_failure": (ctypes.c_char_p, [pointer]),
-        "model_waveform_open": (None, [pointer, ctypes.c_char_p]),
-        "model_waveform_close": (ctypes.c_int, [pointer]),
+        "model_told": (size, [pointer, pointer]),
+        "model_shown": (pointer, [pointer]),
+        "model_waves": (None, [pointer, pointer, pointer]),
     }
     for name, (result, arguments) in signatures.items():
-        if hasattr(calls, name):
-            call = getattr(calls, name)
-            call.restype, call.argtypes = result, arguments
+        call = getattr(calls, name)
+        call.restype, call.argtypes = result, arguments
     return calls

@@ -1,0 +1,76 @@
+"""Write the C++ around a model that tells the driver about it: its ports and its edges."""
+
+from collections.abc import Mapping, Sequence
+
+from ..elaborated import CLOCK
+from ..evaluator import StoragePort
+
+__all__ = ["program_glue"]
+
+_SOURCE = """\
+#include "words.h"
+#include "told.h"
+#include "storage.h"
+#include "driver.h"
+
+namespace {{
+
+{program}
+struct Circuit {{
+  using Top = ::Top;
+  static constexpr size_t buffers = {buffers};
+
+  static uint64_t *port(Top &top, size_t index) {{
+    uint64_t *const table[] = {{{ports}}};
+    return table[index];
+  }}
+
+  static size_t width(size_t index) {{
+    static constexpr size_t table[] = {{{widths}}};
+    return table[index];
+  }}
+
+  static bool kept(size_t index) {{
+    static constexpr bool table[] = {{{kept}}};
+    return table[index];
+  }}
+
+  static void settle(Top &top) {{ top.settle(); }}
+
+  static size_t edge(Top &top, const driver::Buffer *buffers, driver::Heard &heard) {{
+    return top.cycle(buffers, heard);
+  }}
+
+  static void clock(Top &top, bool level) {{ top.{clock}[0] = level; }}
+
+  static uint64_t *shown(Top &top) {{ return top.shown; }}
+}};
+
+}} // namespace
+
+DRIVER_INTERFACE(Circuit)
+"""
+
+
+def program_glue(
+    program: str,
+    variables: Mapping[str, str],
+    widths: Mapping[str, int],
+    outputs: Mapping[str, object],
+    storage: Sequence[StoragePort],
+) -> str:
+    """The C++ source of a library for ``program``, which has its ports in ``variables``.
+
+    Ports are numbered in the order of ``widths``, buffers in the order in which ``storage`` first
+    names them.
+    """
+    return _SOURCE.format(
+        program=program,
+        buffers=len({port.buffer for port in storage}),
+        ports=", ".join(f"top.{variables[name]}" for name in widths),
+        widths=", ".join(map(str, widths.values())),
+        kept=", ".join(
+            str(name in outputs and width == 1).lower() for name, width in widths.items()
+        ),
+        clock=variables[CLOCK],
+    )

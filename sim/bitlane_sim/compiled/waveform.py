@@ -1,0 +1,98 @@
+"""The VCD file of a compiled circuit: its header, and who fills it.
+
+Every signal has its name in its submodule. The clock's cycle is 1 us.
+"""
+
+import ctypes
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+
+from cppsim.cpp.simulation import WordPlace
+from cppsim.native.library import ModelHandle, native
+from cppsim.native.waves import Areas, Variable, Waves
+
+from ..evaluator import SimulationError
+
+__all__ = ["Waveform"]
+
+_DIGITS = range(0x21, 0x7F)
+"""Characters of identifiers in a VCD file (IEEE 1364-2005, 18.2.1)."""
+
+_Paths = list[tuple[tuple[str, ...], "_Entry"]]
+_Entry = tuple[str, int]
+"""The identifier of a variable, and its bits."""
+
+
+class Waveform:
+    """Lets the model at ``model``, of a library with ``calls``, show its signals in ``path``.
+
+    ``shown`` are their widths by name, in the order of the model's words.
+    """
+
+    def __init__(
+        self, calls: ctypes.CDLL, model: int, shown: Mapping[str, int], path: Path
+    ) -> None:
+        self._file = path.open("w", encoding="utf-8")
+        codes = {name: _code(number) for number, name in enumerate(shown)}
+        self._file.writelines(_header({x: (codes[x], width) for x, width in shown.items()}))
+        variables, word = [], 0
+        for name, width in shown.items():
+            places = [
+                WordPlace(word + low // 64, 0, low, min(64, width - low))
+                for low in range(0, width, 64)
+            ]
+            word += len(places)
+            variables.append(Variable(codes[name], width, places))
+        address = calls.model_shown(model)
+        areas = Areas()
+        areas.add(memoryview((ctypes.c_uint64 * max(1, word)).from_address(address)).cast("B"))
+        settle, sample = (
+            ctypes.cast(x, ctypes.c_void_p) for x in (calls.model_settle, native().waves_sample)
+        )
+        handle = ModelHandle(model, address, None, settle)
+        self._waves = Waves(handle, areas, variables, self._file)
+        self._waves.sample(0)
+        calls.model_waves(model, self._waves.handle, sample)
+
+    def close(self) -> None:
+        """Finish the file. Raises ``SimulationError`` if it could not be written."""
+        try:
+            with self._file:
+                whole = self._waves.flush()
+        except OSError as error:
+            raise SimulationError("the waveform file could not be written") from error
+        if not whole:
+            raise SimulationError("the waveform file could not be written")
+
+
+def _code(number: int) -> str:
+    """A short identifier."""
+    text = ""
+    while True:
+        number, digit = divmod(number, len(_DIGITS))
+        text += chr(_DIGITS[digit])
+        if not number:
+            return text
+
+
+def _header(entries: Mapping[str, _Entry]) -> Iterator[str]:
+    yield "$timescale 1 fs $end\n$scope module top $end\n"
+    yield from _scope([(tuple(name.split(".")), entry) for name, entry in entries.items()])
+    yield "$upscope $end\n$enddefinitions $end\n"
+
+
+def _scope(paths: _Paths) -> Iterator[str]:
+    """Signals by their paths within a submodule, sorted."""
+    for name, group in groupby(sorted(paths), lambda item: item[0][0]):
+        inner: _Paths = []
+        for path, (code, width) in group:
+            if len(path) > 1:
+                inner.append((path[1:], (code, width)))
+            else:
+                size = f" [{width - 1}:0]" if width > 1 else ""
+                yield f"$var wire {width} {code} {name}{size} $end\n"
+        if inner:
+            yield f"$scope module {name} $end\n"
+            yield from _scope(inner)
+            yield "$upscope $end\n"

@@ -1,0 +1,127 @@
+"""Find out when registers keep what they hold: a netlist says so only in what they take next.
+
+A register of which a reset alone says more gets that too, so that nobody looks at it at every edge.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import reduce
+from itertools import groupby
+
+from .cells import CellWriter
+from .design import Bits, CellKind, PlainCell, PlainDesign, StateRegister
+from .share import share
+from .tidy import rewrite
+
+__all__ = ["find_enables"]
+
+_Source = tuple[PlainCell, int]
+"""The cell that drives a bit, and the bit's place there."""
+
+
+def find_enables(design: PlainDesign) -> None:
+    """Give the registers of ``design``, which has one clock, enables and resets."""
+    finder = _Finder(design)
+    design.registers = [part for x in design.registers for part in finder.parts(x)]
+    same = finder.writer.same
+    design.cells = share([*design.cells, *finder.writer.cells], same)
+    rewrite(design, lambda bits: tuple(same.get(bit, bit) for bit in bits))
+
+
+class _Finder:
+    def __init__(self, design: PlainDesign) -> None:
+        self._choices: dict[int, _Source] = {
+            bit: (cell, place)
+            for cell in design.cells
+            if cell.kind is CellKind.MUX
+            for place, bit in enumerate(cell.result)
+        }
+        self.writer = CellWriter(first=design.first_free())
+
+    def parts(self, register: StateRegister) -> Iterator[StateRegister]:
+        """``register``, in parts that do not load together."""
+        found = (self._gated(self._reset(register.part(x))) for x in self._cut(register.following))
+        for _, alike in groupby(found, key=lambda part: (part.enable, part.reset)):
+            yield reduce(StateRegister.joined, alike)
+
+    def _cut(self, bits: Bits) -> Iterator[slice]:
+        """Runs of ``bits`` of which each is from one cell, or none from any."""
+        low = 0
+        for high in range(1, len(bits) + 1):
+            if high == len(bits) or self._source(bits[high]) is not self._source(bits[low]):
+                yield slice(low, high)
+                low = high
+
+    def _source(self, bit: int) -> PlainCell | None:
+        return self._choices[bit][0] if bit in self._choices else None
+
+    def _operands(self, bits: Bits) -> list[Bits] | None:
+        """What a choice that results in ``bits`` chooses from, as in the cell's own operands."""
+        cell, low = self._choices.get(bits[0], (None, 0))
+        if cell is None or cell.result[low : low + len(bits)] != bits:
+            return None
+        return [
+            operand if number % 2 else operand[low : low + len(bits)]
+            for number, operand in enumerate(cell.operands)
+        ]
+
+    def _reset(self, register: StateRegister) -> StateRegister:
+        """With what sets it to a constant, whatever else it would do."""
+        bits, reset, constant = register.following, 0, None
+        while True:
+            operands = self._operands(bits)
+            if operands is None or len(operands) != 3:
+                break
+            default, (condition,), value = operands
+            if max(value) > 1 or constant not in (None, value):
+                break
+            bits, reset, constant = default, self.writer.any_of(reset, condition), value
+        if constant is None:
+            return register
+        return replace(register, following=bits, reset=(reset, True), reset_value=constant)
+
+    def _gated(self, register: StateRegister) -> StateRegister:
+        enable, following = self._kept(register.following, register.result)
+        if enable == 1:
+            return register
+        return replace(register, following=following, enable=(enable, True))
+
+    def _kept(self, bits: Bits, own: Bits) -> tuple[int, Bits]:
+        """When ``bits`` are not ``own``, as a bit, and what they are then."""
+        if bits == own:
+            return 0, bits
+        operands = self._operands(bits)
+        if operands is None:
+            return 1, bits
+        arms = [self._kept(operand, own) for operand in operands[::2]]
+        if all(enable == 1 for enable, _ in arms):
+            return 1, bits
+        write = self.writer
+        (enable, default), *others = arms
+        choices: list[tuple[int, Bits]] = []
+        conditions = [bit for (bit,) in operands[1::2]]
+        for condition, (active, value) in zip(conditions, others, strict=True):
+            if active:
+                choices.append((condition, value))
+        for condition, (active, _) in reversed(list(zip(conditions, others, strict=True))):
+            enable = self._chosen(condition, active, enable)
+        if not arms[0][0] and choices:
+            default = choices.pop()[1]
+        result = write.new(len(bits))
+        write.select(default, choices, result)
+        return enable, result
+
+    def _chosen(self, condition: int, active: int, other: int) -> int:
+        """``active`` where ``condition`` is 1, else ``other``."""
+        write = self.writer
+        if active == other:
+            return active
+        if active == 1:
+            return write.any_of(condition, other)
+        if active == 0:
+            return write.all_of(write.not_of(condition), other)
+        if other == 0:
+            return write.all_of(condition, active)
+        if other == 1:
+            return write.any_of(write.not_of(condition), active)
+        return write.bit(CellKind.MUX, (other,), (condition,), (active,))
