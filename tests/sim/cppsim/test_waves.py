@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from amaranth.hdl import (
     Cat,
+    ClockDomain,
     Const,
     Format,
     MemoryData,
@@ -21,7 +22,6 @@ from amaranth.hdl import (
 from amaranth.lib import data, enum
 from amaranth.lib.memory import Memory
 
-import cppsim
 from cppsim.cpp.simulation import WordPlace
 from cppsim.native.library import ModelHandle
 from cppsim.native.waves import Areas, Variable, Waves
@@ -42,6 +42,26 @@ def test_machines_of_several_clocks(seed: int) -> None:
                 await ctx.delay(0.25e-6)
 
         return Traced(machine.module, work, clocks=machine.clocks)
+
+    expect_same(design)
+
+
+def test_leaps_over_many_cycles() -> None:
+    def design() -> Traced:
+        m = Module()
+        m.domains.other = ClockDomain(clk_edge="neg", reset_less=True)
+        count, state, sum_of_all = Signal(12), Signal(State), Signal(70)
+        late = Signal()
+        m.d.sync += [count.eq(count + 1), state.as_value().eq(count)]
+        m.d.other += sum_of_all.eq((sum_of_all << 1) ^ count)
+        m.d.comb += late.eq(count > 700)
+
+        async def work(ctx: Any) -> None:
+            await ctx.tick().repeat(300)
+            await ctx.tick().until(late)
+            await ctx.tick("other").repeat(200)
+
+        return Traced(m, work, clocks={"sync": 1e-6, "other": 0.7e-6})
 
     expect_same(design)
 
@@ -223,13 +243,26 @@ def test_times_longer_than_a_word() -> None:
     assert time == 45 * 10**18 > 1 << 64
 
 
+def test_clocks_that_tick_for_longer_than_a_word() -> None:
+    def design() -> Traced:
+        m, count = Module(), Signal(8)
+        m.d.sync += count.eq(count + 1)
+
+        async def work(ctx: Any) -> None:
+            await ctx.tick().repeat(30)
+
+        return Traced(m, work, clocks={"sync": 1000})
+
+    assert expect_same(design)["bench.top.count: wire 8"][-1][0] > 1 << 64
+
+
 def test_long_files() -> None:
     expect_same(lambda: many_registers(400))
     assert len(compiled_text(many_registers(400))) > 3 << 19
 
 
 def test_cycles_within_a_time_step_are_amaranths_to_write() -> None:
-    made, file = many_registers(3).simulator(cppsim.Engine), StringIO()
+    made, file = many_registers(3).simulator(), StringIO()
     with made.write_vcd(file, fs_per_delta=1):
         made.run()
     times = {time for waveform in seen(file.getvalue()).values() for time, _ in waveform}

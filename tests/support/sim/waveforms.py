@@ -9,9 +9,10 @@ from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
 import cppsim
+from cppsim.mode import Mode
 
 __all__ = [
-    "ENGINES",
+    "KINDS",
     "Traced",
     "Waveform",
     "body",
@@ -21,7 +22,8 @@ __all__ = [
     "seen",
 ]
 
-ENGINES = ("pysim", cppsim.Engine)
+KINDS = ("pysim", "engine", "simulator")
+"""Amaranth's simulator, the same with the compiled engine, and that which leaps."""
 
 Waveform = list[tuple[int, str]]
 """A variable's value from each time on at which it changes, without glitches."""
@@ -86,29 +88,35 @@ class Traced:
         self.module, self.work, self.traces = module, work, traces
         self.clocks = {"sync": 1e-6} if clocks is None else clocks
 
-    def simulator(self, engine: Any) -> Any:
-        made = Simulator(self.module, engine=engine)  # type: ignore[call-arg]  # stubs lag
+    def simulator(self, kind: str = "simulator") -> Any:
+        made: Any
+        if kind == "simulator":
+            made = cppsim.Simulator(self.module, mode=Mode.ALWAYS)
+        else:
+            engine = cppsim.Engine if kind == "engine" else kind
+            made = Simulator(self.module, engine=engine)  # type: ignore[call-arg]  # stubs lag
         assert not getattr(made._engine, "reason", "")
         for number, (domain, period) in enumerate(self.clocks.items()):
             made.add_clock(period, phase=period * (number + 1) / 8, domain=domain)
         made.add_testbench(self.work)
         return made
 
-    def waveforms(self, engine: Any) -> dict[str, Waveform]:
-        file, made = StringIO(), self.simulator(engine)
+    def waveforms(self, kind: str) -> dict[str, Waveform]:
+        file, made = StringIO(), self.simulator(kind)
         with made.write_vcd(file, traces=self.traces):
             made.run()
         return seen(file.getvalue())
 
 
 def expect_same(design: Callable[[], Traced]) -> dict[str, Waveform]:
-    """What the files of both simulators show."""
-    slow, fast = (design().waveforms(engine) for engine in ENGINES)
-    assert fast.keys() == slow.keys()
-    for path, waveform in slow.items():
-        assert fast[path] == waveform, path
+    """What the files of all kinds of simulators show."""
+    slow, *others = (design().waveforms(kind) for kind in KINDS)
     assert any(len(waveform) > 2 for waveform in slow.values())
-    return fast
+    for fast in others:
+        assert fast.keys() == slow.keys()
+        for path, waveform in slow.items():
+            assert fast[path] == waveform, path
+    return slow
 
 
 def many_registers(cycles: int) -> Traced:
@@ -125,7 +133,7 @@ def many_registers(cycles: int) -> Traced:
 
 
 def compiled_text(design: Traced) -> str:
-    file, made = StringIO(), design.simulator(cppsim.Engine)
+    file, made = StringIO(), design.simulator()
     with made.write_vcd(file):
         made.run()
     return file.getvalue()
