@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .cache import CACHE
+from .cpp.flags import selecting
 from .toolchain import Compiler, find_compiler
 
 __all__ = ["load"]
@@ -27,7 +28,7 @@ def _compiler() -> Compiler:
 def _fixed() -> bytes:
     """A digest of all that goes into a library but the source itself."""
     compiler = _compiler()
-    parts = [*compiler.command, compiler.version, *_FLAGS]
+    parts = [*compiler.command, compiler.version, *_FLAGS, *selecting(compiler)]
     parts += [path.read_text(encoding="utf-8") for path in sorted(_HEADERS.glob("*.h"))]
     return hashlib.sha256("\0".join(parts).encode()).digest()
 
@@ -39,7 +40,8 @@ def load(source: str) -> Any:
     def fill(folder: Path) -> None:
         text = folder / "model.cc"
         text.write_text(source, encoding="utf-8")
-        _compiler().run([*_FLAGS, f"-I{_HEADERS}", "-o", str(folder / _LIBRARY), str(text)])
+        compiler, paths = _compiler(), (f"-I{_HEADERS}", "-o", str(folder / _LIBRARY), str(text))
+        compiler.run([*_FLAGS, *selecting(compiler), *paths])
         text.unlink()
 
     return _loaded(CACHE.cached(_KIND, key, fill) / _LIBRARY)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bitlane.terminal import is_terminal
+from cppsim.cpp.flags import selecting
 from cppsim.design import Bits, DesignPort, FormattedValue, Notice, PlainDesign
 from cppsim.tidy import trim
 
@@ -89,6 +90,7 @@ def build(
     Raises ``SimulationError`` if there is no compiler or it fails, and for combinational loops.
     """
     compiler = find_compiler()
+    flags = (*_FLAGS, *selecting(compiler))
     key = _key(
         circuit.digest,
         str(circuit.widths),
@@ -98,7 +100,7 @@ def build(
         source_digest(*_WRITERS),
         *compiler.command,
         compiler.version,
-        *_FLAGS,
+        *flags,
     )
 
     fresh = False
@@ -116,7 +118,7 @@ def build(
         shown = dict(sorted(design.names.items())) if waveform else {}
         source.write_text(_source(circuit, design, storage, shown), encoding="utf-8")
         includes = [f"-I{path}" for path in _HEADERS]
-        compiler.run([*_FLAGS, *includes, "-o", str(folder / _LIBRARY), str(source)])
+        compiler.run([*flags, *includes, "-o", str(folder / _LIBRARY), str(source)])
         about = {
             "seconds": round(time.monotonic() - started, 3),
             "messages": list(map(_described, design.notices)),
