@@ -1,0 +1,34 @@
+"""The examples that come with the package run, and show what they say."""
+
+import subprocess
+import sys
+
+import pytest
+
+from cppsim.examples import speed
+
+
+def test_any_component_is_clocked() -> None:
+    words = ["amaranth.lib.fifo.SyncFIFO", "width=8", "depth=4"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "cppsim.examples.component", *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_the_table_of_speeds_has_a_ratio_for_each_design_and_testbench(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(speed, "SECONDS", 0.01)
+    speed.main()
+    title, *lines = capsys.readouterr().out.splitlines()
+    assert title.split() == ["design", "testbench", "pysim", "cppsim", "ratio"]
+    assert len(lines) == 12
+    for line in lines:
+        slow, fast, ratio = (float(word.replace(",", "")) for word in line.split()[-3:])
+        assert ratio == pytest.approx(fast / slow, abs=0.2, rel=0.01)
+        assert slow > 0
