@@ -159,7 +159,7 @@ class SignalSlot(BaseSignalState):
                 write_parts(value)
             else:
                 words[word] = value & mask
-            state.stale = 1
+            state.stale = state.patience
             return True
 
         return write
@@ -186,6 +186,8 @@ class CompiledState(PyEngineState):
     stale : int
         Not 0 while what follows from the state has yet to be settled before it is looked at; one
         more than the looks for which that does not pay.
+    patience : int
+        ``stale`` when something has just changed.
     readers : Readers
         How values are looked at.
     due : bool
@@ -205,7 +207,7 @@ class CompiledState(PyEngineState):
         self.model = CompiledModel(lowered)
         self._probes = probes = Probes(lowered, self.model)
         self.readers = Readers(self, probes)
-        self._patience = 1 + probes.patience
+        self.patience = 1 + probes.patience
         self.clocks = self.timeline = Clocks(self.model.native)
         self.watched: dict[SignalSlot, None] = {}
         self.stale = 1
@@ -216,7 +218,8 @@ class CompiledState(PyEngineState):
         super().reset()
         self.model.reset()
         self.told.clear()
-        self.stale = self.fresh = self.due = True
+        self.stale = 1
+        self.fresh = self.due = True
         self._at_edge = False
 
     def get_signal(self, signal: Signal) -> int:
@@ -247,7 +250,7 @@ class CompiledState(PyEngineState):
     def settle(self) -> None:
         """Let everything show what follows; within a delta cycle, what followed before it."""
         if not self.due or self.fresh or self._at_edge:
-            self.stale = False
+            self.stale = 0
             self.model.settle()
 
     def slot(self, signal: Signal) -> SignalSlot | None:
@@ -275,7 +278,7 @@ class CompiledState(PyEngineState):
     def reach(self) -> None:
         """Let the model have its step, as the clocks have changed."""
         control = self.clocks.control
-        self.stale = 0 if control.settled else self._patience
+        self.stale = 0 if control.settled else self.patience
         self.due = self._at_edge = True
         control.reached = 0
 
@@ -285,7 +288,8 @@ class CompiledState(PyEngineState):
 
     def tell(self) -> None:
         """Tell what the last step within a leap had to."""
-        self.due, self.stale = bool(self.clocks.control.answer & 1), True
+        self.due = self._at_edge = bool(self.clocks.control.answer & 1)
+        self.stale = 1
         self._tell()
 
     def commit(self, changed: set[Any] | None = None) -> bool:
@@ -305,11 +309,11 @@ class CompiledState(PyEngineState):
     def _step(self) -> bool:
         """Whether somebody was woken."""
         self.due = self._at_edge = self.fresh = False
-        self.stale = self._patience
+        self.stale = self.patience
         answer = self.model.step()
         if answer & 1:
-            self.due = True
-            self.stale = 1
+            # What follows now is what was before the edges of clocks that the design makes.
+            self.due = self._at_edge = True
         if answer & 2 or self.told:
             self._tell()
         return self._wake()
@@ -353,7 +357,7 @@ class CompiledState(PyEngineState):
         self.pending.clear()
         if self.stale and (self._triggers or others) and (values or rows):
             # Whoever wakes up samples what followed from the values before.
-            self.stale = False
+            self.stale = 0
             self.model.settle()
         active = False
         for slot, value in values:
@@ -361,7 +365,7 @@ class CompiledState(PyEngineState):
         for slot in rows:
             active |= slot.commit()
         if active:
-            self.due = self.stale = True
+            self.due, self._at_edge, self.stale = True, False, 1
             for slot in list(self.watched):
                 # Other names of what has just been written.
                 if slot.is_comb and not slot.settled:

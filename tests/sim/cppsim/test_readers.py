@@ -158,11 +158,13 @@ def test_clocks_show_their_edge_and_logic_what_was_before_it() -> None:
 
 
 @pytest.mark.usefixtures("eager")
-def test_edges_of_clocks_that_the_design_makes() -> None:
+@pytest.mark.parametrize("gated", [False, True])
+def test_edges_of_clocks_that_the_design_makes(*, gated: bool) -> None:
     def run(simulate: Any) -> list[Any]:
         m, count, slow, both = Module(), Signal(4), Signal(4), Signal(9)
         m.domains.half = half = ClockDomain(reset_less=True)
-        m.d.comb += [half.clk.eq(count[0]), both.eq(count * 3 + slow)]
+        m.d.comb += half.clk.eq(count[0] & ~count[2] if gated else count[0])
+        m.d.comb += both.eq(count * 3 + slow)
         m.d.sync += count.eq(count + 1)
         m.d.half += slow.eq(slow + 5)
         made, seen = simulate(m), list[Any]()
