@@ -7,11 +7,12 @@ rest is left to Amaranth.
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from amaranth.hdl import Const, Signal, Value
 
 from .design import NotPlain
-from .private import eval_value
+from .private import ast, eval_value
 from .probe import Probes
 from .probe_expression import signals_of
 
@@ -22,12 +23,15 @@ __all__ = ["Reader", "Readers"]
 
 Reader = Callable[[], int]
 
+_Slice: Any = ast.Slice
+_Operator: Any = ast.Operator
+
 _WORTH = 64
 """Times that Amaranth evaluates an expression before a program for it pays."""
 _WORTH_ALONE = 4096
 """Times that a design is settled for one value before a program for that value pays."""
 _REMEMBERED = 4096
-"""Expressions that are counted. Testbenches make many that they use but once."""
+"""Expressions that are counted, of which testbenches make many that they use but once."""
 
 
 class Readers:
@@ -46,8 +50,9 @@ class Readers:
         self._kept: list[Value] = []
         """What is known, so that nothing else gets its identity."""
         self._counted: dict[int, list[Any]] = {}
+        """By ``id``: a reference to an expression, and how often it was read."""
 
-    def read(self, value: Value) -> int:
+    def read(self, value: Any) -> int:
         """What an expression is now; a reader is made once that pays.
 
         Raises what Amaranth's simulator raises of it.
@@ -55,17 +60,33 @@ class Readers:
         known = self.known.get(id(value))
         if known is not None:
             return known()
-        if isinstance(value, Const):
+        # Fields of structures, which are made anew whenever they are read.
+        if type(value) is _Slice:
+            start = value.start
+            return self.read(value.value) >> start & (1 << value.stop - start) - 1
+        if type(value) is _Operator and value.operator == "s":
+            part = value.operands[0]
+            if type(part) is _Slice and part.stop > part.start:
+                sign = 1 << part.stop - part.start - 1
+                return (self.read(part) ^ sign) - sign
+        if type(value) is Const:
             return value.value
+        if self._pays(value):
+            return self.of(value)()
+        return int(eval_value(self._state, value))
+
+    def _pays(self, value: Value) -> bool:
+        """Whether to make a reader, now that this is read once more."""
         probes = self._probes
-        if not isinstance(value, Signal) or (probes.patience and probes.is_settled(value)):
-            counted = self._counted.setdefault(id(value), [value, 0])
-            counted[1] += 1
-            if counted[1] <= _WORTH:
-                if len(self._counted) > _REMEMBERED:
-                    self._counted.clear()
-                return int(eval_value(self._state, value))
-        return self.of(value)()
+        if isinstance(value, Signal) and not (probes.patience and probes.is_settled(value)):
+            return True
+        counted = self._counted.get(id(value))
+        if counted is None or counted[0]() is not value:
+            if len(self._counted) > _REMEMBERED:
+                self._counted.clear()
+            counted = self._counted[id(value)] = [ref(value), 0]
+        counted[1] += 1
+        return bool(counted[1] > _WORTH)
 
     def of(self, value: Value) -> Reader:
         """The reader of an expression that will be read often."""

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from amaranth.hdl import Cat, ClockDomain, ClockSignal, Module, Signal, Value
+from amaranth.hdl import Cat, ClockDomain, ClockSignal, Module, Signal, Value, signed
+from amaranth.lib.data import StructLayout
 from amaranth.sim import Simulator as AmaranthSimulator
 
 import cppsim
@@ -205,6 +206,67 @@ def test_expressions_that_are_made_anew_each_time() -> None:
         return seen
 
     expect_same(run)
+
+
+@pytest.mark.usefixtures("eager")
+def test_fields_of_structures() -> None:
+    layout = StructLayout({"low": 3, "number": signed(5), "none": 0, "wide": signed(70)})
+
+    def run(simulate: Any) -> list[Any]:
+        m, given, shown = Module(), Signal(layout), Signal(layout)
+        m.d.comb += shown.eq(~given.as_value())
+        made, seen = simulate(m), list[Any]()
+
+        async def work(context: Any) -> None:
+            for number in (0, 5, 0xAB, (1 << 77) - 1, 1 << 77):
+                context.set(given.as_value(), number)
+                for view in (given, shown):
+                    for name in ("low", "number", "none", "wide"):
+                        seen.append((name, context.get(view[name])))
+                    seen.append([context.get(x) for x in (view.as_value()[2:9], view.wide[68:])])
+                    seen.append(context.get(view).as_value().value)
+
+        made.add_testbench(work)
+        made.run()
+        return seen
+
+    expect_same(run)
+
+
+def test_much_that_is_read_is_settled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "_WORTH", 1)
+    monkeypatch.setattr(readers, "_WORTH_ALONE", 1)
+    monkeypatch.setattr(probe, "_CALL", 20)
+    m, given = Module(), Signal(8)
+    shown = [Signal(8, name=f"shown{number}") for number in range(60)]
+    m.d.comb += [signal.eq(given ^ given >> 3 ^ number) for number, signal in enumerate(shown)]
+    made = cppsim.Simulator(m, mode=Mode.ALWAYS)
+    model = made._engine._state.model
+    times = 0
+
+    def settle() -> None:
+        nonlocal times
+        times += 1
+        type(model).settle(model)
+
+    monkeypatch.setattr(model, "settle", settle)
+
+    async def work(context: Any) -> None:
+        nonlocal times
+        for number in range(4):
+            context.set(given, number)
+            for signal in shown:
+                context.get(signal)
+        times = 0
+        context.set(given, 99)
+        assert context.get(shown[0]) == 99 ^ 99 >> 3
+        assert times == 0
+        for signal in shown:
+            context.get(signal)
+        assert times == 1
+
+    made.add_testbench(work)
+    made.run()
 
 
 def test_what_amaranth_raises_is_raised() -> None:
