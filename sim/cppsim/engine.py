@@ -34,6 +34,7 @@ class Engine(RunningEngine):
 
     - A clock that is another one by another name has its edges at the same moment, not a delta
       cycle later; a register that takes its own clock as data gets the level before the edge.
+    - Clocks that the design makes of one edge have theirs at the same moment, however long the way.
     - An asynchronous reset does not clock registers without reset, nor memories.
     - Bits out of the range of an inverted or reinterpreted value are those that its shape says.
 

@@ -15,13 +15,8 @@ from cppsim.native.probe import Code, Instruction, Program
 from cppsim.private import eval_value
 from cppsim.probe import Probes
 from cppsim.probe_writer import ProgramWriter
-from support.sim.random_designs import (
-    RandomDesign,
-    random_expression,
-    random_expressions,
-    random_machine,
-    random_number,
-)
+from support.sim.random_designs import RandomDesign, random_expressions, random_machine
+from support.sim.random_values import random_expression, random_number
 
 WORD = (1 << 64) - 1
 _VALUES = (0, 1, 2, 3, 5, 62, 63, 64, 65, 1 << 31, 1 << 63, WORD - 1, WORD)

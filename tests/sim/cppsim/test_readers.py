@@ -16,12 +16,8 @@ from cppsim import probe, readers
 from cppsim.design import NotPlain
 from cppsim.mode import Mode
 from cppsim.probe_expression import signals_of
-from support.sim.random_designs import (
-    RandomDesign,
-    random_expression,
-    random_machine,
-    random_number,
-)
+from support.sim.random_designs import RandomDesign, random_machine
+from support.sim.random_values import random_expression, random_number
 
 Run = Callable[[Any], list[Any]]
 

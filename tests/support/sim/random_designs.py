@@ -4,21 +4,15 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from amaranth.hdl import Array, C, Cat, ClockDomain, Const, Module, Mux, Shape, Signal, Value
+from amaranth.hdl import C, Cat, ClockDomain, ClockSignal, Module, Shape, Signal, Value
+from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.memory import Memory
 from amaranth.sim import Simulator
 
-__all__ = [
-    "RandomDesign",
-    "random_expression",
-    "random_expressions",
-    "random_machine",
-    "random_number",
-    "trace",
-]
+from .random_statements import RandomStatements
+from .random_values import cut, random_expression, random_number, random_signal
 
-_WIDTHS = (1, 1, 2, 3, 7, 8, 16, 31, 32, 33, 48, 63, 64, 65, 100, 128, 130)
-_WIDEST = 200
+__all__ = ["RandomDesign", "random_expressions", "random_machine", "random_system", "trace"]
 
 
 @dataclass(frozen=True)
@@ -34,10 +28,10 @@ class RandomDesign:
 def random_expressions(seed: int, count: int = 12) -> RandomDesign:
     """``count`` combinational signals, each a random expression of inputs and earlier ones."""
     chance = random.Random(seed)
-    inputs = [_signal(chance, f"input{k}") for k in range(6)]
+    inputs = [random_signal(chance, f"input{k}") for k in range(6)]
     leaves, outputs, m = list(inputs), [], Module()
     for number in range(count):
-        value = _cut(chance, random_expression(chance, leaves, chance.randint(1, 4)))
+        value = cut(chance, random_expression(chance, leaves, chance.randint(1, 4)))
         width = max(1, len(value) + chance.choice((-2, 0, 3)))
         output = Signal(Shape(width, chance.random() < 0.5), name=f"output{number}")
         m.d.comb += output.eq(value)
@@ -57,9 +51,10 @@ def random_machine(seed: int) -> RandomDesign:
     m.domains.sync = sync = ClockDomain()
     m.domains.fall = ClockDomain(clk_edge="neg", reset_less=True)
     m.domains.late = late = ClockDomain(async_reset=True)
-    inputs = [_signal(chance, f"input{k}") for k in range(5)] + [late.rst, sync.rst]
+    inputs = [random_signal(chance, f"input{k}") for k in range(5)] + [late.rst, sync.rst]
     registers = [
-        Signal.like(_signal(chance, ""), name=f"register{k}", reset_less=k == 3) for k in range(8)
+        Signal.like(random_signal(chance, ""), name=f"register{k}", reset_less=k == 3)
+        for k in range(8)
     ]
     leaves = [*inputs[:5], *registers]
     for register in registers:
@@ -82,6 +77,48 @@ def random_machine(seed: int) -> RandomDesign:
     rows = _memory(chance, m, leaves)
     periods = {"sync": 1e-6, "fall": chance.choice((1e-6, 0.7e-6)), "late": 1.6e-6}
     return RandomDesign(m, inputs, [*registers, *shown, *rows], periods)
+
+
+def random_system(seed: int) -> RandomDesign:
+    """Random statements, machines of states, memories and prints in domains of all kinds.
+
+    Clocks may have edges at the same moment; one clock is made by the design itself.
+    """
+    chance = random.Random(seed)
+    m = Module()
+    m.domains.sync = sync = ClockDomain()
+    m.domains.fall = ClockDomain(clk_edge="neg", reset_less=True)
+    m.domains.late = ClockDomain(async_reset=True)
+    m.domains.made = ClockDomain(reset_less=True)
+    inputs = [random_signal(chance, f"input{k}") for k in range(5)]
+    stop, go, half = Signal(name="stop"), Signal(name="go"), Signal(name="half")
+    m.d.sync += half.eq(~half)
+    m.d.comb += ClockSignal("made").eq(chance.choice((half, ClockSignal("sync") & go)))
+    m.submodules += ResetSynchronizer(stop, domain="late")
+    registers = [Signal.like(random_signal(chance, ""), name=f"register{k}") for k in range(9)]
+    leaves: list[Value] = [*inputs, *registers]
+    states: list[Value] = []
+    domains = ("sync", "fall", "late", "made")
+    for low in range(0, len(registers), 3):
+        domain, targets = chance.choice(domains), registers[low : low + 3]
+        statements = RandomStatements(chance, m, domain, targets, leaves)
+        statements.assign()
+        if chance.random() < 0.5:
+            states.append(statements.states())
+    # Where a clock is late by some delta cycles, what follows from registers is so too.
+    leaves += states
+    shown = [random_signal(chance, f"shown{k}") for k in range(6)]
+    for low in range(0, len(shown), 2):
+        targets = shown[low : low + 2]
+        RandomStatements(chance, m, "comb", targets, leaves).assign()
+        leaves += targets
+    # What a port reads at power-on in a domain that is in reset then depends, in Amaranth's
+    # simulator, on what has settled.
+    rows = [x for other in ("fall", "sync") for x in _memory(chance, m, leaves, other)]
+    # An asynchronous reset makes Amaranth's simulator say everything again.
+    RandomStatements(chance, m, chance.choice(("sync", "fall", "made")), (), leaves).say()
+    periods = {name: chance.choice((1e-6, 0.7e-6, 2e-6)) for name in ("sync", "fall", "late")}
+    return RandomDesign(m, [*inputs, stop, go, sync.rst], [*registers, *shown, *rows], periods)
 
 
 def trace(design: RandomDesign, engine: object, *, steps: int, seed: int) -> list[list[int]]:
@@ -108,17 +145,22 @@ def trace(design: RandomDesign, engine: object, *, steps: int, seed: int) -> lis
     return shown
 
 
-def _memory(chance: random.Random, m: Module, leaves: list[Signal]) -> list[Signal]:
-    """A memory with two writes, and reads of all kinds; what the reads show."""
+def _memory(
+    chance: random.Random, m: Module, leaves: Sequence[Value], other: str = "late"
+) -> list[Signal]:
+    """A memory with two writes, and reads of all kinds, one in the domain ``other``.
+
+    Returns what the reads show.
+    """
     width, depth = chance.choice((4, 24, 64, 96)), chance.choice((1, 5, 16))
     init = [chance.getrandbits(width) for _ in range(depth)]
-    m.submodules.memory = memory = Memory(shape=width, depth=depth, init=init)
+    m.submodules += (memory := Memory(shape=width, depth=depth, init=init))
     writes = [memory.write_port(granularity=width // 2), memory.write_port()]
     chosen = [x for x in writes if chance.random() < 0.5]
     reads = [
         memory.read_port(domain="comb"),
         memory.read_port(transparent_for=chosen),
-        memory.read_port(domain="late"),
+        memory.read_port(domain=other),
     ]
     for port in (*writes, *reads):
         m.d.comb += port.addr.eq(random_expression(chance, leaves, 1))
@@ -130,99 +172,3 @@ def _memory(chance: random.Random, m: Module, leaves: list[Signal]) -> list[Sign
     for read in reads[1:]:
         m.d.comb += read.en.eq(random_expression(chance, leaves, 1).bool())
     return [read.data for read in reads]
-
-
-def _signal(chance: random.Random, name: str) -> Signal:
-    return Signal(Shape(chance.choice(_WIDTHS), chance.random() < 0.5), name=name)
-
-
-def random_number(chance: random.Random, signal: Signal) -> int:
-    """A value of ``signal``, often one at an end of its range."""
-    ends = (0, 1, -1, 1 << chance.randrange(130))
-    value = chance.choice((*ends, chance.getrandbits(8), chance.getrandbits(140)))
-    return Const(value & (1 << len(signal)) - 1, signal.shape()).value
-
-
-def _cut(chance: random.Random, value: Value, most: int = _WIDEST) -> Value:
-    return value[: chance.randint(1, most)] if len(value) > most else value
-
-
-def _few(chance: random.Random, value: Value, most: int) -> Value:
-    """An unsigned value of ``most`` bits or fewer."""
-    return value.as_unsigned()[: chance.randint(0, most)]
-
-
-def _constant(chance: random.Random) -> Value:
-    width, is_signed = chance.choice(_WIDTHS), chance.random() < 0.5
-    value = chance.getrandbits(width)
-    return C(value - (value >> (width - 1) << width if is_signed else 0), Shape(width, is_signed))
-
-
-def random_expression(chance: random.Random, leaves: Sequence[Signal], depth: int) -> Value:
-    if depth == 0 or chance.random() < 0.15:
-        return _constant(chance) if chance.random() < 0.25 else chance.choice(leaves)
-    a, b, c = (_cut(chance, random_expression(chance, leaves, depth - 1)) for _ in range(3))
-    kind = chance.randrange(4)
-    if kind == 0:
-        return _arithmetic(chance, a, b)
-    if kind == 1:
-        return _logic(chance, a, b)
-    if kind == 2:
-        return _parts(chance, leaves, a, b)
-    choices = [Mux(a, b, c), Array([a, b, c])[_few(chance, c, 3)], Cat(a, b), Cat()]
-    return chance.choice(choices)
-
-
-def _arithmetic(chance: random.Random, a: Value, b: Value) -> Value:
-    return chance.choice(
-        (
-            lambda: a + b,
-            lambda: a - b,
-            lambda: a * b,
-            lambda: a // b,
-            lambda: a % b,
-            lambda: -a,
-            lambda: a << _few(chance, b, 7),
-            lambda: a >> _few(chance, b, 70),
-            lambda: a < b,
-            lambda: a <= b,
-            lambda: a > b,
-            lambda: a >= b,
-        )
-    )()
-
-
-def _logic(chance: random.Random, a: Value, b: Value) -> Value:
-    width = min(len(a), 6)
-    patterns = ["".join(chance.choice("01-") for _ in range(width)) for _ in range(3)]
-    return chance.choice(
-        (
-            lambda: ~a,
-            lambda: a & b,
-            lambda: a | b,
-            lambda: a ^ b,
-            lambda: a == b,
-            lambda: a != b,
-            lambda: a.bool(),
-            lambda: a.any(),
-            lambda: a.all(),
-            lambda: a.xor(),
-            lambda: a[:width].matches(*patterns),
-        )
-    )()
-
-
-def _parts(chance: random.Random, leaves: Sequence[Signal], a: Value, b: Value) -> Value:
-    # Amaranth's simulator shows other bits than hardware where a part is taken out of the range of
-    # an inverted or reinterpreted value; signals and concatenations are as they are.
-    value = chance.choice(leaves) if chance.random() < 0.5 else Cat(a)
-    low = chance.randint(0, len(a))
-    return chance.choice(
-        (
-            lambda: a[low : chance.randint(low, len(a))],
-            lambda: value.bit_select(_few(chance, b, 8), chance.randint(0, len(value))),
-            lambda: value.word_select(_few(chance, b, 6), chance.randint(1, max(1, len(value)))),
-            lambda: a.as_unsigned(),
-            lambda: a.as_signed() if len(a) else a,
-        )
-    )()

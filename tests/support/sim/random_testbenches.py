@@ -8,7 +8,8 @@ from typing import Any
 from amaranth.hdl import Cat, Value
 from amaranth.sim import BrokenTrigger, DomainReset
 
-from .random_designs import RandomDesign, random_number
+from .random_designs import RandomDesign
+from .random_values import random_number
 
 __all__ = ["follow"]
 

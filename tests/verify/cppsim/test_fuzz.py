@@ -1,0 +1,25 @@
+"""A million values of random expressions are in compiled code what Amaranth's simulator shows.
+
+And so are random statements, machines of states and memories, in domains of all kinds.
+"""
+
+import pytest
+
+from support.sim.fuzz import fuzz
+from support.sim.random_designs import random_expressions, random_system
+
+VALUES = 1_000_000
+EXPRESSIONS, STEPS = 200, 50
+FIRST_SEED = 1000
+BATCHES = VALUES // (EXPRESSIONS * STEPS)
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + BATCHES))
+def test_expressions(seed: int) -> None:
+    compared = fuzz(random_expressions(seed, EXPRESSIONS), steps=STEPS, seed=seed)
+    assert compared * BATCHES == VALUES
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 100))
+def test_statements_states_memories_and_clocks(seed: int) -> None:
+    assert fuzz(random_system(seed), steps=STEPS, seed=seed) > 0
