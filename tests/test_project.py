@@ -166,7 +166,7 @@ def test_boards_are_found_and_loaded_without_amaranth() -> None:
         ("host/bitlane/dml/buffer.py", "from .device import Device", "no circle of imports"),
         ("sim/bitlane_sim/toolchain.py", "from .compiled import compile", "no circle of imports"),
         (
-            "sim/bitlane_sim/netlist/plain.py",
+            "sim/bitlane_sim/system.py",
             "import bitlane_sim.export.names",
             "simulator -> eval",
         ),

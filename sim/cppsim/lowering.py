@@ -150,7 +150,7 @@ class _Lowering:
             cell = cells[number]
             assert isinstance(cell, nir.Memory)
             memory = Memory(
-                name=cell.name,
+                name=".".join((*self._netlist.modules[cell.module_idx].name[1:], cell.name)),
                 width=cell.width,
                 rows=tuple(row & (1 << cell.width) - 1 for row in cell.init),
                 reads=tuple(reads.get(number, [])),

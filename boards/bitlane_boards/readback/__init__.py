@@ -1,8 +1,7 @@
 """A build read back as a netlist that can be simulated: bitstreams, routed and mapped circuits.
 
 Cells of ECP5 and Gowin are read by rules written here. Yosys 0.70's own models of them, flattened
-and compiled by way of `bitlane_sim.netlist`, show the same in every cycle once they are mended and
-completed, but:
+and compiled, show the same in every cycle once they are mended and completed, but:
 
 - Reading takes Yosys and a C++ compiler, and the result runs slower. Tang Nano 9K: 0.4 s here, 37
   and 19 s there; 1.4 and 0.3 million cycles a second. ULX3S: 1 s here, 26 and 108 s there; 1.6 and

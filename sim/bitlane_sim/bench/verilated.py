@@ -28,7 +28,7 @@ from ..toolchain import find_compiler
 __all__ = ["build_verilated", "verilator_folder"]
 
 _HEADERS = [Path(str(files("bitlane_sim"))) / "compiled", Path(str(files("cppsim"))) / "cpp"]
-_OWN = ("compiled", "export", "netlist", "toolchain")
+_OWN = ("bitlane_sim.compiled", "bitlane_sim.export", "cppsim")
 _VERILATOR = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-timing")
 _COMPILER = (
     "-std=c++17",
@@ -141,9 +141,9 @@ def build_verilated(
         raise SimulationError("Verilator's model writes no waveforms here")
     root, compiler = verilator_folder(), find_compiler()
     glue = _glue(circuit.widths, circuit.output_widths, storage)
-    own = [source_digest(f"bitlane_sim.{name}") for name in _OWN]
+    own = source_digest(*_OWN)
     versions = [importlib.metadata.version("verilator"), compiler.version]
-    parts = [circuit.digest, glue, *own, *versions]
+    parts = [circuit.digest, glue, own, *versions]
     parts += [*compiler.command, *_VERILATOR, *_COMPILER]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     fresh = False

@@ -17,10 +17,9 @@ from bitlane.sizes import parse_size
 from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import NAMED
+from cppsim.tidy import trim
 
 from ..evaluator import SimulationError
-from ..netlist.plain import plain
-from ..netlist.yosys import flat_netlist
 from .names import is_identifier
 from .ports import conventional_ports
 from .verilog import verilog
@@ -62,6 +61,10 @@ _OTHER_NAME = """\
 // The module was given a name of its own with --prefix.
 /* verilator lint_off DECLFILENAME */
 """
+
+
+_AROUND = "circuit."
+"""What the names of all that is in a `Circuit` begin with."""
 
 
 class ExportError(BitlaneError):
@@ -214,16 +217,19 @@ def export(
     """The module ``name`` as Verilog for ``file`` (default: NAME.v), and its page as Markdown.
 
     ``base``: the named configuration from which the command that both show starts. Raises
-    ``ValueError`` for a bad ``id_width`` and ``SimulationError`` if Yosys is missing.
+    ``ValueError`` for a bad ``id_width``.
     """
-    from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
-
     from bitlane_rtl.core import Core
 
+    from ..circuit import Circuit
     from .document import header, page
 
     core = Core(configuration)
-    design = plain(flat_netlist(rtlil.convert(core, name="top", emit_src=False)))
+    design = Circuit(core).design
+    design.notices = []
+    design.names = {x.removeprefix(_AROUND): bits for x, bits in design.names.items()}
+    design.memories = [replace(x, name=x.name.removeprefix(_AROUND)) for x in design.memories]
+    trim(design)
     flat: Any = core.signature.flatten(core)
     order = ["__".join(map(str, path)) for path, _, _ in flat]
     design.ports = conventional_ports(design, order, id_width)
