@@ -15,6 +15,7 @@ from .engine import Engine
 from .errors import SimulationError
 from .events import said
 from .lowering import Event
+from .mode import Mode
 from .private import PySimEngine
 from .shadow import Shadow
 from .state import CompiledState
@@ -52,8 +53,8 @@ class CheckedState(CompiledState):
 
     shadow: Shadow
 
-    def __init__(self, lowered: Any, triggers: Iterable[Any]) -> None:
-        super().__init__(lowered, triggers)
+    def __init__(self, lowered: Any, triggers: Iterable[Any], source: Any) -> None:
+        super().__init__(lowered, triggers, source)
         self.said: list[str] = []
 
     def commit(self, changed: set[Any] | None = None) -> bool:
@@ -80,6 +81,7 @@ class CheckedEngine(Engine):
     where `Engine` says so.
     """
 
+    mode = Mode.ALWAYS
     state_type = CheckedState
 
     def __init__(self, design: Any) -> None:

@@ -41,6 +41,10 @@ class Condition(NamedTuple):
     program: Program | None = None
 
 
+Wakers = dict[Callable[[], None], int]
+"""When each is to be called."""
+
+
 class _Condition(ctypes.Structure):
     _fields_ = (
         ("word", ctypes.c_uint64),
@@ -125,7 +129,7 @@ class Clocks:
 
     def __init__(self, model: ModelHandle) -> None:
         self.slots: list[Any] = []
-        self.wakers: dict[Callable[[], None], int] = {}
+        self.wakers: Wakers = {}
         self._clocks = (_Clock * _MOST)()
         self._phases: list[int] = []
         self._epoch = 0
@@ -174,6 +178,17 @@ class Clocks:
         self.control.waves = (ctypes.c_void_p * len(waves))(*handles)
         self.control.waves_size = len(waves)
         self._begin(self._epoch)
+
+    def resume(self, now: int, edges: Sequence[int], wakers: Wakers) -> None:
+        """Go on from ``now``, with ``edges`` that say when each clock changes next."""
+        self.wakers.update(wakers)
+        self._epoch = now
+        for clock, edge in zip(self._clocks, edges, strict=False):
+            clock.next = edge - now
+        self.control.due = now in edges
+        # Whoever was to be woken now is.
+        self.woken = True
+        self._plan()
 
     def listen(self, number: int, level: int, edge: EdgeControl) -> None:
         """Count changes of a clock to ``level`` in ``edge``, and stop where it says."""

@@ -4,26 +4,24 @@ Triggers other than ticks are Amaranth's own. What cannot be compiled is left to
 simulator whole, and a `FallbackWarning` says why.
 """
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import perf_counter
 from typing import Any
 
 from amaranth.hdl import Value
 
-from .design import NotPlain
+from .adopt import adopt_clocks, adopted, is_at_rest
+from .background import Written, written
 from .errors import SimulationError
-from .lowering import Lowered, lower
+from .mode import Mode, default_mode
 from .private import VCDWriter
 from .running import RunningEngine
 from .state import CompiledState
+from .switch import FallbackWarning, Switch, fall_back
 from .waves import SimulatorWaves
 
 __all__ = ["Engine", "FallbackWarning"]
-
-
-class FallbackWarning(UserWarning):
-    """A design is left to Amaranth's own simulator, which is slow, and why."""
 
 
 class Engine(RunningEngine):
@@ -42,59 +40,117 @@ class Engine(RunningEngine):
 
     Attributes
     ----------
+    mode : Mode, optional
+        What a class of engines runs designs in; None: what the process or the environment says.
+    compiled : bool
+        Whether compiled code runs the design now.
     reason : str
-        Why Amaranth's simulator runs the design; empty where compiled code does.
+        Why it never will; empty where it does or may yet.
     """
 
+    mode: Mode | None = None
     state_type: type[CompiledState] = CompiledState
 
     def __init__(self, design: Any) -> None:
-        self.reason = ""
-        try:
-            lowered = _lowered(design)
-            self._active_triggers: set[Any] = set()
-            self._state = self.state_type(lowered, self._active_triggers)
-        except SimulationError as error:
-            self.reason = str(error)
-            text = f"left to Amaranth's simulator: {self.reason}"
-            warnings.warn(FallbackWarning(text), stacklevel=3)
-            super().__init__(design)
-            return
+        mode = default_mode() if self.mode is None else self.mode
+        self.compiled, self.reason = False, ""
+        self._switch: Switch | None = None
+        self._waves: dict[Any, SimulatorWaves] = {}
+        if mode not in (Mode.OFF, Mode.AUTO):
+            try:
+                self._begin_compiled(design)
+                return
+            except SimulationError as error:
+                self.reason = str(error)
+                fall_back(self.reason)
+        start = perf_counter()
+        super().__init__(design)
+        self._own_wakers = [len(slot.wakers) for slot in self._state.slots]
+        if mode is Mode.AUTO:
+            self._switch = Switch(design, perf_counter() - start)
+
+    def _begin_compiled(self, design: Any) -> None:
+        lowered, source = written(design)
+        self._active_triggers: set[Any] = set()
+        self._set_state(self.state_type(lowered, self._active_triggers, source))
         self._design, self._edges = design, {}
         self._processes: set[Any] = set()
         self._testbenches: list[Any] = []
         self._delta_cycles = 0
         self._vcd_writers: list[Any] = []
-        self._read = self._state.readers.read
+
+    def _set_state(self, state: CompiledState) -> None:
+        self._state, self._read = state, state.readers.read
+        self.compiled = True
 
     def get_value(self, expr: Any) -> int:
-        return int(super().get_value(expr)) if self.reason else self._read(Value.cast(expr))
+        return self._read(Value.cast(expr)) if self.compiled else int(super().get_value(expr))
+
+    def _advance(self) -> bool:
+        if self._switch is not None:
+            seconds = perf_counter()
+            if seconds >= self._switch.due:
+                self._look(self._switch, seconds)
+        return super()._advance()
+
+    # --- from Amaranth's simulator to compiled code -------------------------------------------
+
+    def _look(self, switch: Switch, seconds: float) -> None:
+        ready = switch.look(seconds)
+        self.reason = switch.reason
+        at_rest = not self._cut_short and is_at_rest(self._state, self._processes)
+        if ready is not None and at_rest:
+            try:
+                self._adopt(ready)
+                self._switch = None
+            except SimulationError as error:
+                switch.fail(error)
+
+    def _adopt(self, ready: Written) -> None:
+        """Go on with what is compiled, or as before and raise ``SimulationError``."""
+        before = self._state
+        state = adopted(before, self._own_wakers, ready, self._active_triggers)
+        self._processes = adopt_clocks(state, before.timeline, self._processes)
+        self._set_state(state)
+        self.forget()
+        for writer in list(self._vcd_writers):
+            writer.state = state
+            if _is_taken_over(writer):
+                self._vcd_writers.remove(writer)
+                self._waves[writer] = SimulatorWaves(writer, state)
+        state.clocks.record(list(self._waves.values()))
+
+    # --- waveforms ----------------------------------------------------------------------------
 
     @contextmanager
     def write_vcd(
         self, *, vcd_file: Any, gtkw_file: Any, traces: Any, fs_per_delta: int
     ) -> Iterator[None]:
-        files = {"vcd_file": vcd_file, "gtkw_file": gtkw_file, "traces": traces}
-        if self.reason or fs_per_delta or vcd_file is None:
-            with super().write_vcd(**files, fs_per_delta=fs_per_delta):
-                yield
-            return
-        waves = SimulatorWaves(VCDWriter(self._state, self._design, **files), self._state)
-        clocks = self._state.clocks
-        clocks.record([*clocks.waves, waves])
+        writer = VCDWriter(
+            self._state,
+            self._design,
+            vcd_file=vcd_file,
+            gtkw_file=gtkw_file,
+            traces=traces,
+            fs_per_delta=fs_per_delta,
+        )
+        if self.compiled and _is_taken_over(writer):
+            self._waves[writer] = SimulatorWaves(writer, self._state)
+            self._state.clocks.record(list(self._waves.values()))
+        else:
+            self._vcd_writers.append(writer)
         try:
             yield
         finally:
-            clocks.record([x for x in clocks.waves if x is not waves])
-            waves.close(self.now)
+            if writer in self._waves:
+                waves = self._waves.pop(writer)
+                self._state.clocks.record(list(self._waves.values()))
+                waves.close(self.now)
+            else:
+                writer.close(self._now_plus_deltas(fs_per_delta))
+                self._vcd_writers.remove(writer)
 
 
-def _lowered(design: Any) -> Lowered:
-    """Raises ``NotPlain`` also for what Amaranth's netlist cannot hold and its simulator may."""
-    try:
-        return lower(design)
-    except SimulationError:
-        raise
-    except Exception as error:
-        lines = str(error).splitlines() or [type(error).__name__]
-        raise NotPlain(lines[0]) from error
+def _is_taken_over(writer: Any) -> bool:
+    """Whether compiled code can write what Amaranth's writer was to."""
+    return writer.vcd_writer is not None and not writer.fs_per_delta

@@ -11,7 +11,7 @@ from .cache import CACHE
 from .cpp.flags import selecting
 from .toolchain import Compiler, find_compiler
 
-__all__ = ["load"]
+__all__ = ["load", "prepare", "provide"]
 
 _KIND = "cppsim"
 _LIBRARY = "model.so"
@@ -33,8 +33,19 @@ def _fixed() -> bytes:
     return hashlib.sha256("\0".join(parts).encode()).digest()
 
 
+def prepare() -> None:
+    """Find a compiler, and a cache that can be written. Raises ``SimulationError``."""
+    _fixed()
+    CACHE.prepare(_KIND)
+
+
 def load(source: str) -> Any:
     """The library of ``source``. Raises ``SimulationError`` if it cannot be compiled."""
+    return _loaded(provide(source))
+
+
+def provide(source: str) -> Path:
+    """Where the library of ``source`` is, now. Raises ``SimulationError`` as `load`."""
     key = hashlib.sha256(_fixed() + source.encode()).hexdigest()[:32]
 
     def fill(folder: Path) -> None:
@@ -44,7 +55,7 @@ def load(source: str) -> Any:
         compiler.run([*_FLAGS, *selecting(compiler), *paths])
         text.unlink()
 
-    return _loaded(CACHE.cached(_KIND, key, fill) / _LIBRARY)
+    return CACHE.cached(_KIND, key, fill) / _LIBRARY
 
 
 @lru_cache(maxsize=256)

@@ -1,10 +1,10 @@
 """A compiled design in memory: its words, its memories' rows, and the calls that move it on."""
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .cpp.simulation import WordPlace, element_bits, write_simulation
+from .cpp.simulation import SimulationSource, WordPlace, element_bits, write_simulation
 from .design import Bits, Memory
 from .errors import SimulationError
 from .library import load
@@ -18,7 +18,7 @@ _FORMATS: dict[int, Any] = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
 
 class CompiledModel:
-    """One instance of a lowered design. Compiles it first, if the cache does not have it.
+    """One instance of a lowered design. Writes and compiles it first, where that is to be done.
 
     Raises ``NotPlain`` for a combinational loop, ``SimulationError`` if it cannot be compiled.
 
@@ -34,13 +34,15 @@ class CompiledModel:
         The model as the native code takes it, good as long as this is.
     """
 
-    def __init__(self, lowered: Lowered) -> None:
-        source = write_simulation(lowered)
+    def __init__(self, lowered: Lowered, source: SimulationSource | None = None) -> None:
+        source = source or write_simulation(lowered)
+        self._source = source
         self._places, self._settled = source.places, source.settled
         self.inputs, self.passive, self.quiet = source.inputs, source.passive, source.quiet
         self.stored, self.steps = source.stored, source.steps
         self._events: list[Event] = [*lowered.events, *lowered.watches]
         self._sizes = [[-(-len(bits) // _WORD) for bits in event.values] for event in self._events]
+        self._design = lowered.design
         self._memories = {id(x): number for number, x in enumerate(lowered.design.memories)}
         self._library = library = load(source.text)
         # A plain number is what ctypes hands over fastest.
@@ -77,6 +79,28 @@ class CompiledModel:
     def reset(self) -> None:
         """Back to power-on."""
         self._library.simulation_reset(self._handle)
+
+    def resume(self, levels: Mapping[int, int]) -> None:
+        """From power-on to where bits of the state have these ``levels``, between two steps.
+
+        Bits that are not there stay. What is told next has been told before. Raises
+        ``SimulationError`` for a register without level.
+        """
+        for register in self._design.registers:
+            if not levels.keys() >= set(register.result):
+                raise SimulationError("a register has no signal")
+        words = self.words
+        for bit, (word, place) in self._source.stored.items():
+            if bit in levels:
+                words[word] = words[word] & ~(1 << place) | levels[bit] << place
+        shown = {word for word, _ in self._source.stored.values()}
+        for word, seen in self._source.seen.items():
+            given, other = (seen, word) if seen in shown else (word, seen)
+            words[other] = words[given]
+        # Clocks that the design makes are compared with what they were at the last step.
+        self.step()
+        for word in self._source.due:
+            words[word] = 0
 
     def step(self) -> int:
         """Let the design see its inputs. 1 if it is to be stepped once more, plus 2 if it tells."""

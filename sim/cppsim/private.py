@@ -22,6 +22,7 @@ __all__ = [
     "PyEngineState",
     "PyMemoryChange",
     "PyMemoryState",
+    "PyRTLProcess",
     "PySignalState",
     "PySimEngine",
     "PyTriggerState",
@@ -34,9 +35,11 @@ __all__ = [
     "build_netlist",
     "eval_format",
     "eval_value",
+    "memories_of",
     "nir",
     "pin_blame",
     "run_wakers",
+    "signals_of",
     "value_to_string",
 ]
 
@@ -60,6 +63,7 @@ PyClockProcess: Any = _pyclock.PyClockProcess
 
 FragmentCompiler: Any = vars(_pyrtl)["_FragmentCompiler"]
 BaseSignalState: Any = _base.BaseSignalState
+PyRTLProcess: Any = _pyrtl.PyRTLProcess
 pin_blame: Any = _pyrtl.pin_blame
 eval_format: Any = vars(_pyeval)["eval_format"]
 eval_value: Any = vars(_pyeval)["eval_value"]
@@ -74,3 +78,13 @@ PySignalState: Any = _pysim._PySignalState
 VCDWriter: Any = _pysim._VCDWriter
 PyTriggerState: Any = _pysim._PyTriggerState
 run_wakers: Any = _pysim._run_wakers
+
+
+def signals_of(design: Any) -> "list[Any]":
+    """All signals of a prepared design, always in the same order."""
+    return list(design.signal_lca)
+
+
+def memories_of(design: Any) -> "list[Any]":
+    """All memories of a prepared design, always in the same order."""
+    return [x._data for x in design.fragments if isinstance(x, MemoryInstance)]

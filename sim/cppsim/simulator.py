@@ -12,6 +12,22 @@ from .running import RunningEngine
 __all__ = ["Simulator"]
 
 
+class _CompiledEngine(Engine):
+    mode = Mode.ALWAYS
+
+
+class _AdoptingEngine(Engine):
+    mode = Mode.AUTO
+
+
+_ENGINES: dict[Mode, Any] = {
+    Mode.OFF: "pysim",
+    Mode.AUTO: _AdoptingEngine,
+    Mode.ALWAYS: _CompiledEngine,
+    Mode.CHECK: CheckedEngine,
+}
+
+
 class Simulator(AmaranthSimulator):
     """``amaranth.sim.Simulator``, compiled as ``mode`` says: all that it does, sooner.
 
@@ -29,8 +45,7 @@ class Simulator(AmaranthSimulator):
 
     def __init__(self, toplevel: Any, *, mode: Mode | str | None = None) -> None:
         chosen = default_mode() if mode is None else Mode(mode)
-        engines: dict[Mode, Any] = {Mode.OFF: "pysim", Mode.CHECK: CheckedEngine}
-        super().__init__(toplevel, engine=engines.get(chosen, Engine))
+        super().__init__(toplevel, engine=_ENGINES[chosen])
 
     def run(self) -> None:
         if isinstance(self._engine, RunningEngine):

@@ -1,11 +1,12 @@
 """The state of a compiled simulation, as Amaranth's simulator wants to see it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from amaranth.hdl import MemoryData, Signal, Value
 
 from .clocks import Clocks, Condition
+from .cpp.simulation import SimulationSource
 from .events import report
 from .lowering import Event, Lowered
 from .model import CompiledModel
@@ -198,13 +199,18 @@ class CompiledState(PyEngineState):
         What was to be told at the last step and will be told again only after a pause.
     """
 
-    def __init__(self, lowered: Lowered, triggers: Iterable[Any]) -> None:
+    def __init__(
+        self,
+        lowered: Lowered,
+        triggers: Iterable[Any],
+        source: SimulationSource | None = None,
+    ) -> None:
         super().__init__()
         self._lowered = lowered
         self._triggers = triggers
         self.told: set[Any] = set()
         self._watches = {id(x.cell) for x in lowered.watches}
-        self.model = CompiledModel(lowered)
+        self.model = CompiledModel(lowered, source)
         self._probes = probes = Probes(lowered, self.model)
         self.readers = Readers(self, probes)
         self.patience = 1 + probes.patience
@@ -222,6 +228,15 @@ class CompiledState(PyEngineState):
         self.fresh = self.due = True
         self._at_edge = False
 
+    def resume(self, levels: Mapping[int, int]) -> None:
+        """From power-on to where bits of the design have these ``levels``, with nothing to do."""
+        self.model.resume(levels)
+        watches = self._watches
+        self.told = {
+            (id(x.cell), values) for x, values in self.model.told() if id(x.cell) in watches
+        }
+        self.fresh = self.due = False
+
     def get_signal(self, signal: Signal) -> int:
         if signal not in self.signals and signal in self._lowered.signals:
             self.signals[signal] = len(self.slots)
@@ -235,9 +250,10 @@ class CompiledState(PyEngineState):
             self.slots.append(_MemorySlot(self, memory))
         return super().get_memory(memory)
 
-    def holds(self, signal: Signal) -> bool:
-        """Whether the design has ``signal``."""
-        return signal in self._lowered.signals
+    def holds(self, thing: Signal | MemoryData) -> bool:
+        """Whether it is one of the design."""
+        lowered = self._lowered
+        return thing in (lowered.signals if isinstance(thing, Signal) else lowered.rows)
 
     def bits_of(self, signal: Signal) -> tuple[int, ...]:
         """The nets of a signal of the design."""

@@ -70,6 +70,8 @@ class SimulationSource:
     in order what follows from it. ``inputs`` are words that no step changes, ``passive`` those of
     them that need none when they have changed. ``quiet`` has those of clocks that are nothing but
     clocks: a level to which they change unnoticed, and a second word that is then to be written.
+
+    Between steps words in ``seen`` are as those that they belong to, and those in ``due`` are 0.
     """
 
     text: str = ""
@@ -80,6 +82,8 @@ class SimulationSource:
     inputs: set[int] = field(default_factory=set)
     passive: set[int] = field(default_factory=set)
     quiet: dict[int, tuple[int, int]] = field(default_factory=dict)
+    seen: dict[int, int] = field(default_factory=dict)
+    due: list[int] = field(default_factory=list)
     size: int = 0
 
 
@@ -122,6 +126,7 @@ class _Simulation:
         step = [f"    {line}" for line in self._step()]
         settle = [f"    {line}" for line in self._settle()]
         self._find_quiet_clocks()
+        self._source.seen = dict(self._incoming)
         if not self._derived and not self._lowered.watches:
             self._source.passive = self._source.inputs - {word for word, _ in self._incoming}
         self._source.size = max(1, len(self._starts))
@@ -191,7 +196,9 @@ class _Simulation:
                 self._edges.append(f"const uint64_t e{number} = ({new} & ~{old}) >> {place} & 1;")
                 self._words.define(f"e{number}", (edge.bit,))
             else:
-                pending, level = f"s[{self._word(0)}]", f"s[{self._word(edge.before)}]"
+                due, level = self._word(0), f"s[{self._word(edge.before)}]"
+                self._source.due.append(due)
+                pending = f"s[{due}]"
                 self._words.define(pending, (edge.bit,))
                 self._derived.append((number, pending, level))
 

@@ -24,11 +24,11 @@ Testbench = Callable[[Any, int], Callable[[Any], Any]]
 class Grid(Component):
     """``side`` by ``side`` cells of 32 bits, each of which adds up two of its neighbours."""
 
-    total: Out(32)
+    total: Any
 
     def __init__(self, side: int) -> None:
         self.side = side
-        super().__init__()
+        super().__init__({"total": Out(32)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

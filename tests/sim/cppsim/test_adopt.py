@@ -1,0 +1,98 @@
+"""A simulation that changes over to compiled code shows what it would have shown without."""
+
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
+from typing import Any
+
+import pytest
+from amaranth.hdl import Format, Fragment, Module, Print, Signal
+from amaranth.sim import Simulator
+
+from cppsim.background import written
+from support.sim.random_designs import random_machine, trace
+from support.sim.switching import expect_same_wherever_switched
+
+
+def expect_same(run: Callable[[Any], list[Any]]) -> list[Any]:
+    """What ``run`` shows on Amaranth's engine, and on one that changes over at any advance."""
+    expected = run("pysim")
+    assert expect_same_wherever_switched(run, expected) > 5
+    return expected
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_machines_may_change_over_at_any_advance(seed: int) -> None:
+    design = random_machine(seed)
+    ready = written(Fragment.get(design.module, None).prepare())
+
+    def run(engine: Any) -> list[list[int]]:
+        return trace(design, engine, steps=14, seed=seed)
+
+    assert expect_same_wherever_switched(run, run("pysim"), ready) > 14
+
+
+def test_signals_of_testbenches_alone_go_on() -> None:
+    def run(engine: Any) -> list[Any]:
+        m, count, request, answer = Module(), Signal(8), Signal(8), Signal(8)
+        m.d.sync += count.eq(count + 1)
+        made, seen = Simulator(m, engine=engine), []  # type: ignore[call-arg]  # stubs lag
+        made.add_clock(1e-6)
+
+        async def serve(ctx: Any) -> None:
+            async for (value,) in ctx.changed(request):
+                ctx.set(answer, value * 3 & 0xFF)
+
+        async def work(ctx: Any) -> None:
+            for step in range(6):
+                ctx.set(request, step + 7)
+                seen.append((ctx.get(answer), ctx.get(request)))
+                seen.append(await ctx.tick().sample(count, answer))
+
+        made.add_process(serve)
+        made.add_testbench(work)
+        made.run()
+        return seen
+
+    expect_same(run)
+
+
+def test_what_was_printed_is_not_printed_again() -> None:
+    def run(engine: Any) -> list[Any]:
+        m, count = Module(), Signal(8)
+        m.d.sync += count.eq(count + 1)
+        with m.If(count[1]):
+            m.d.comb += Print(Format("{}", count))
+        made, output = Simulator(m, engine=engine), StringIO()  # type: ignore[call-arg]  # stubs lag
+        made.add_clock(1e-6)
+
+        async def work(ctx: Any) -> None:
+            for _ in range(9):
+                await ctx.delay(0.4e-6)
+
+        made.add_testbench(work)
+        with redirect_stdout(output):
+            made.run()
+        return [output.getvalue()]
+
+    expect_same(run)
+
+
+def test_a_simulation_that_has_changed_over_starts_again() -> None:
+    def run(engine: Any) -> list[Any]:
+        m, count, above = Module(), Signal(8, init=3), Signal(8)
+        m.d.sync += count.eq(count + 1)
+        m.d.comb += above.eq(count + 1)
+        made, seen = Simulator(m, engine=engine), []  # type: ignore[call-arg]  # stubs lag
+        made.add_clock(1e-6)
+
+        async def work(ctx: Any) -> None:
+            seen.extend([await ctx.tick().sample(count, above) for _ in range(3)])
+
+        made.add_testbench(work)
+        made.run()
+        made.reset()
+        made.run()
+        return seen
+
+    assert expect_same(run)[3:] == [(True, False, 3 + k, 4 + k) for k in range(3)]

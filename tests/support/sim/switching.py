@@ -1,0 +1,80 @@
+"""Engines that change over to compiled code at an advance that the test names. No tests here."""
+
+from collections.abc import Callable
+from typing import Any
+
+from cppsim.background import Written, written
+from cppsim.engine import Engine
+from cppsim.mode import Mode
+
+__all__ = ["expect_same_wherever_switched"]
+
+_MOST = 40
+"""Advances at which it is tried whether an engine may change over."""
+
+
+class _Chosen:
+    """In place of ``Switch``: at hand from the advance ``number`` on."""
+
+    due, reason = 0.0, ""
+
+    def __init__(self, ready: Written, number: int) -> None:
+        self._ready, self._left = ready, number
+
+    def look(self, now: float) -> Written | None:
+        self._left -= 1
+        return self._ready if self._left < 0 else None
+
+
+class Switching:
+    """Engines that change over before advance ``number``; 0 is the first one.
+
+    Parameters
+    ----------
+    ready : Written, optional
+        The design, if it is the same for all of them.
+
+    Attributes
+    ----------
+    made : list
+        The engines.
+    """
+
+    def __init__(self, number: int, ready: Written | None = None) -> None:
+        self.made: list[Any] = []
+        made = self.made
+
+        class Switched(Engine):
+            """Changes over at ``number``."""
+
+            mode = Mode.AUTO
+            advances = 0
+
+            def __init__(self, design: Any) -> None:
+                super().__init__(design)
+                self._switch: Any = _Chosen(ready or written(design), number)
+                made.append(self)
+
+            def advance(self) -> bool:
+                self.advances += 1
+                return super().advance()
+
+        self.engine = Switched
+
+
+def expect_same_wherever_switched(
+    run: Callable[[Any], list[Any]], expected: list[Any], ready: Written | None = None
+) -> int:
+    """Expect that ``run`` shows the same on engines that change over at any of their advances.
+
+    Of many every few are tried. How many there were.
+    """
+    number, advances = 0, 1
+    while number < advances:
+        switching = Switching(number, ready)
+        assert run(switching.engine) == expected, number
+        advances = max(engine.advances for engine in switching.made)
+        # Before its last advance, which may fail, it had nothing to change over for.
+        assert any(engine.compiled for engine in switching.made) or number == advances - 1
+        number += 1 + advances // _MOST
+    return advances
