@@ -52,6 +52,9 @@ class Wait:
         self.hits: list[Edge] = []
         self.broken = False
         self.result: tuple[Any, ...] = ()
+        if tick.sampler is None:
+            # Who samples what cannot be sampled hears of it now.
+            tick.made_sampler(self)
 
     def begin(self) -> None:
         self.broken = False
@@ -63,7 +66,14 @@ class Wait:
             edge.drop(self)
 
     def over(self) -> bool:
-        """Whether the process is to hear of the edge that has just been."""
+        """Whether the process is to hear of the edge that has just been.
+
+        It is where a reset may come before the process has its turn.
+        """
+        return len(self.edges) > 1 or self.met()
+
+    def met(self) -> bool:
+        """Whether the process itself would go on."""
         return True
 
     def run(self) -> None:
@@ -123,7 +133,7 @@ class Repeat(Wait):
         if tick.domain.rst is not None:
             self.conditions = (tick.domain.rst,)
 
-    def over(self) -> bool:
+    def met(self) -> bool:
         return self.done() or bool(self._resets())
 
     def done(self) -> bool:
@@ -153,7 +163,7 @@ class Until(Repeat):
     def __init__(self, tick: "Tick", condition: Value) -> None:
         super().__init__(tick, 1)
         self._condition, self._patience = condition, _PATIENCE
-        self._met = value_reader(tick.engine, condition)
+        self._holds = value_reader(tick.engine, condition)
         if isinstance(condition, Signal):
             self._hand_over()
         else:
@@ -164,8 +174,8 @@ class Until(Repeat):
         self.target = NEVER
         self.conditions += (self._condition,)
 
-    def over(self) -> bool:
-        if self._met() or self._resets():
+    def met(self) -> bool:
+        if self._holds() or self._resets():
             return True
         if not self.target:
             self._patience -= 1

@@ -49,7 +49,7 @@ struct Clocks {
   uint64_t limit;   // what happens then or later is not to happen
   uint64_t answer;  // of the last step
   uint64_t settled; // nothing has happened since the model was settled
-  uint64_t reached; // bit 2 i + level: the edge of clock i whose waits are over
+  uint64_t reached; // bit 2 i + level: an edge of clock i, if there is one for which to stop
   Waves *const *waves; // to be sampled before time goes on
   uint64_t waves_size;
 };
@@ -99,11 +99,12 @@ bool change(Clocks *clocks) {
     if (clock.edges[level]) changed |= uint64_t(1) << (2 * i + level);
   }
   clocks->due = 0;
+  bool found = false;
   for (uint64_t left = changed; left; left &= left - 1) {
     const unsigned place = __builtin_ctzll(left);
-    if (over(clocks, clocks->clocks[place / 2].edges[place % 2]))
-      clocks->reached |= uint64_t(1) << place;
+    found |= over(clocks, clocks->clocks[place / 2].edges[place % 2]);
   }
+  if (found) clocks->reached = changed;
   return seen;
 }
 

@@ -1,15 +1,20 @@
 """Waits for ticks, leaps over time, and the order of testbenches on compiled code, beside pysim."""
 
+import signal
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import Any
 
 import amaranth.sim
 import pytest
+from amaranth.hdl import Assert, ClockDomain, Format, Module, Print, Signal, signed
+from amaranth.lib import data, enum
 
 import cppsim
 from cppsim.mode import Mode
 from support.sim.random_designs import random_machine
-from support.sim.random_testbenches import follow
+from support.sim.random_testbenches import close, follow
 
 Make = Callable[[Any], Any]
 
@@ -28,3 +33,331 @@ def test_random_testbenches(make: Make, seed: int) -> None:
     slow = follow(amaranth.sim.Simulator, random_machine(seed), seed=seed)
     fast = follow(make, random_machine(seed), seed=seed)
     assert fast == slow, seed
+
+
+def expect_same(run: Callable[[Make], list[Any]]) -> list[Any]:
+    """What ``run`` shows in all simulators, which is what it shows in Amaranth's."""
+    slow = run(amaranth.sim.Simulator)
+    assert slow
+    assert run(on_engine) == slow
+    assert run(leaping) == slow
+    return slow
+
+
+def counter(domain: ClockDomain | None = None) -> tuple[Module, Signal, Signal]:
+    """A design whose counter counts ticks while its input is 1."""
+    m, go, count = Module(), Signal(init=1), Signal(40)
+    m.domains.sync = ClockDomain("sync") if domain is None else domain
+    with m.If(go):
+        m.d.sync += count.eq(count + 1)
+    return m, go, count
+
+
+def test_a_leap_ends_where_it_is_to_end() -> None:
+    def run(make: Make) -> list[Any]:
+        m, _, count = counter()
+        simulator, seen = make(m), []
+        simulator.add_clock(1e-6)
+
+        async def work(ctx: Any) -> None:
+            values = await ctx.tick().sample(count, count[2:]).repeat(1000)
+            seen.append((simulator._engine.now, values, ctx.get(count)))
+            values = await ctx.tick().sample(count).until(count == 2000)
+            seen.append((simulator._engine.now, values, ctx.get(count)))
+            values = await ctx.tick().sample(count).until(count[11])
+            seen.append((simulator._engine.now, values, ctx.get(count)))
+
+        simulator.add_testbench(work)
+        for deadline in (0.1e-6, 0.5e-6, 10.2e-6, 10.5e-6, 1234e-6, 1234e-6):
+            simulator.run_until(deadline)
+            seen.append(simulator._engine.now)
+        simulator.run()
+        return [*seen, simulator._engine.now]
+
+    assert expect_same(run)[-2] == (2048_500_000_000, (2048,), 2049)
+
+
+def test_several_clocks_and_delays_leap_to_whatever_comes_first() -> None:
+    def run(make: Make) -> list[Any]:
+        m, counts = Module(), {name: Signal(16, name=name) for name in ("fast", "slow", "fall")}
+        for name, count in counts.items():
+            m.domains += ClockDomain(name, clk_edge="neg" if name == "fall" else "pos")
+            m.d[name] += count.eq(count + counts["fast"] + 1)
+        simulator, seen = make(m), []
+        for number, name in enumerate(counts):
+            simulator.add_clock((1 + number) * 1e-6, phase=number * 0.5e-6, domain=name)
+
+        def waiter(name: str, amount: int) -> Any:
+            async def work(ctx: Any) -> None:
+                for _ in range(4):
+                    await ctx.tick(name).repeat(amount)
+                    shown = [ctx.get(count) for count in counts.values()]
+                    seen.append((name, simulator._engine.now, *shown))
+
+            return work
+
+        async def delays(ctx: Any) -> None:
+            for number in range(9):
+                await ctx.delay(number * 1.5e-6)
+                seen.append(("delay", simulator._engine.now, ctx.get(counts["fast"])))
+
+        for name, amount in (("slow", 7), ("fast", 21), ("fall", 3)):
+            simulator.add_testbench(waiter(name, amount))
+        simulator.add_testbench(delays)
+        simulator.run()
+        return [*seen, simulator._engine.now]
+
+    expect_same(run)
+
+
+def test_testbenches_run_in_the_order_in_which_they_were_added() -> None:
+    def run(make: Make) -> list[Any]:
+        m, go, count = counter()
+        simulator, seen = make(m), []
+        simulator.add_clock(1e-6)
+
+        async def first(ctx: Any) -> None:
+            for number in range(20):
+                await ctx.tick()
+                ctx.set(go, number % 3)
+                seen.append("first")
+
+        async def second(ctx: Any) -> None:
+            async for _, _, value in ctx.tick().sample(count):
+                seen.append((value, ctx.get(count), ctx.get(go)))
+
+        async def third(ctx: Any) -> None:
+            await ctx.tick().repeat(3)
+            with ctx.critical():
+                await ctx.tick().repeat(40)
+            seen.append("third")
+
+        simulator.add_testbench(first)
+        simulator.add_testbench(second, background=True)
+        simulator.add_testbench(third, background=True)
+        simulator.run()
+        return [*seen, simulator._engine.now]
+
+    expect_same(run)
+
+
+def test_waits_beside_processes_and_changes() -> None:
+    def run(make: Make) -> list[Any]:
+        m, go, count = counter()
+        below, double = Signal(17), Signal(17)
+        m.d.comb += below.eq(double + 1)
+        simulator, seen = make(m), []
+        simulator.add_clock(1e-6)
+
+        async def doubling(ctx: Any) -> None:
+            async for _, _, value in ctx.tick().sample(count):
+                ctx.set(double, 2 * value)
+
+        async def work(ctx: Any) -> None:
+            for _ in range(3):
+                ctx.set(go, 1)
+                seen.append(await ctx.tick().sample(below, double).repeat(10))
+                seen.append(await ctx.changed(count))
+                seen.append((ctx.get(below), simulator._engine.now))
+                seen.append(await ctx.posedge(count[1]).delay(5e-6).sample(below))
+                ctx.set(go, 0)
+                seen.append(await ctx.posedge(count[1]).delay(5e-6).sample(below))
+
+        simulator.add_process(doubling)
+        simulator.add_testbench(work)
+        simulator.run()
+        return seen
+
+    expect_same(run)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_reset_ends_repeated_waits(late: bool) -> None:
+    def run(make: Make) -> list[Any]:
+        domain = ClockDomain("sync", async_reset=late)
+        m, _, count = counter(domain)
+        simulator, seen = make(m), []
+        simulator.add_clock(1e-6)
+
+        def waiting(wait: Callable[[Any], Any]) -> Any:
+            async def work(ctx: Any) -> None:
+                for _ in range(3):
+                    try:
+                        seen.append(await wait(ctx.tick().sample(count)))
+                    except amaranth.sim.DomainReset:
+                        seen.append("reset")
+                    seen.append((simulator._engine.now, ctx.get(count)))
+
+            return work
+
+        async def resetting(ctx: Any) -> None:
+            for delay in (3.1e-6, 1e-6, 4.4e-6, 0.1e-6):
+                await ctx.delay(delay)
+                ctx.set(domain.rst, 1 - ctx.get(domain.rst))
+
+        simulator.add_testbench(waiting(lambda tick: tick.repeat(6)))
+        simulator.add_testbench(waiting(lambda tick: tick.until(count[:3] == 5)))
+        simulator.add_testbench(resetting)
+        simulator.run()
+        close(simulator)
+        return seen
+
+    assert "reset" in expect_same(run)
+
+
+def test_prints_and_checks_are_told_in_the_midst_of_a_leap() -> None:
+    def run(make: Make) -> list[Any]:
+        m, _, count = counter()
+        with m.If(count[:6] == 60):
+            m.d.sync += Print(Format("count {}", count))
+        m.d.sync += Assert(count < 500, Format("{} is too much", count))
+        simulator, output = make(m), StringIO()
+        simulator.add_clock(1e-6)
+
+        async def work(ctx: Any) -> None:
+            await ctx.tick().repeat(300)
+            print(simulator._engine.now)
+            await ctx.tick().repeat(300)
+
+        simulator.add_testbench(work)
+        with redirect_stdout(output), pytest.raises(AssertionError, match="500 is too much"):
+            simulator.run()
+        close(simulator)
+        return [output.getvalue(), simulator._engine.now]
+
+    assert "count 60\ncount 124\n" in expect_same(run)[0]
+
+
+def test_events_between_two_rounds_of_async_for_are_missed_aloud() -> None:
+    def run(make: Make) -> list[Any]:
+        m, _, count = counter()
+        simulator, seen = make(m), []
+        simulator.add_clock(1e-6)
+
+        async def work(ctx: Any) -> None:
+            try:
+                async for values in ctx.tick().sample(count):
+                    seen.append(values)
+                    if len(seen) == 4:
+                        await ctx.tick()
+            except amaranth.sim.BrokenTrigger:
+                seen.append(simulator._engine.now)
+
+        simulator.add_testbench(work)
+        simulator.run()
+        return seen
+
+    assert expect_same(run)[-1] == 4_500_000_000
+
+
+def test_what_amaranth_refuses_is_refused_with_its_words() -> None:
+    def run(make: Make) -> list[Any]:
+        domain = ClockDomain("sync")
+        m, _, count = counter(domain)
+        view = Signal(data.StructLayout({"low": 1}))
+        simulator, said = make(m), []
+        simulator.add_clock(1e-6)
+
+        async def work(ctx: Any) -> None:
+            for ask in (
+                lambda: ctx.tick().repeat(0),
+                lambda: ctx.tick().repeat(1.5),
+                lambda: ctx.tick().until(view),
+                lambda: ctx.tick().until("a word"),
+                lambda: ctx.tick().sample("a word"),
+                lambda: ctx.tick("comb"),
+                lambda: ctx.tick("nowhere"),
+                lambda: ctx.tick(domain, context=m),
+                lambda: ctx.set(count, "a word"),
+                lambda: ctx.get("a word"),
+                lambda: ctx.delay(-1),
+            ):
+                try:
+                    await ask()
+                except (NameError, TypeError, ValueError) as error:
+                    said.append((type(error).__name__, str(error)))
+
+        simulator.add_testbench(work)
+        simulator.run()
+        return said
+
+    assert len(expect_same(run)) == 11
+
+
+def test_structures_and_enumerations_are_sampled_as_such() -> None:
+    class Kind(enum.Enum, shape=2):
+        LOW = 0
+        HIGH = 2
+
+    def run(make: Make) -> list[Any]:
+        layout = data.StructLayout({"kind": Kind, "number": signed(70)})
+        m, record = Module(), Signal(layout)
+        m.d.sync += [record.kind.eq(Kind.HIGH), record.number.eq(record.number - 1)]
+        simulator, seen = make(m), []
+        simulator.add_clock(1e-6)
+
+        async def work(ctx: Any) -> None:
+            for _ in range(3):
+                _, _, whole, kind = await ctx.tick().sample(record, record.kind)
+                seen.append((whole.kind, whole.number, kind, ctx.get(record.number)))
+            values = await ctx.tick().sample(record.number).repeat(4)
+            seen.append(values)
+            ctx.set(record, {"kind": Kind.LOW, "number": -5})
+            seen.append(ctx.get(record).number)
+
+        simulator.add_testbench(work)
+        simulator.run()
+        return seen
+
+    assert expect_same(run)[2] == (Kind.HIGH, -2, Kind.HIGH, -3)
+
+
+def test_times_beyond_what_fits_a_word() -> None:
+    def run(make: Make) -> list[Any]:
+        m, _, count = counter()
+        simulator, seen = make(m), []
+        simulator.add_clock(200)
+
+        async def work(ctx: Any) -> None:
+            await ctx.tick().repeat(150)
+            await ctx.delay(30_000)
+            seen.append((simulator._engine.now, ctx.get(count)))
+            await ctx.tick().repeat(3)
+            seen.append((simulator._engine.now, ctx.get(count)))
+
+        simulator.add_testbench(work)
+        simulator.run_until(100_000)
+        return [*seen, simulator._engine.now]
+
+    assert expect_same(run)[-1] > 1 << 64
+
+
+def test_an_interrupted_leap_goes_on_where_it_was() -> None:
+    m, _, count = counter()
+    simulator, seen = leaping(m), []
+    simulator.add_clock(2e-9)
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick().until(count[39])
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    simulator.add_testbench(work)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(3):
+            signal.setitimer(signal.ITIMER_REAL, 0.03)
+            with pytest.raises(KeyboardInterrupt):
+                simulator.run()
+            # What is due now has yet to happen: edges come at odd nanoseconds, rising ones first.
+            edges = simulator._engine.now // 1_000_000 - 1
+            seen.append((edges + 1) // 2 - simulator._engine.get_value(count))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert seen == [0, 0, 0]
+    ticks = simulator._engine.now // 2_000_000 + 1000
+    simulator.run_until(ticks * 2e-9)
+    assert simulator._engine.get_value(count) == ticks
+    close(simulator)

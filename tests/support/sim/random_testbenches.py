@@ -11,7 +11,7 @@ from amaranth.sim import BrokenTrigger, DomainReset
 from .random_designs import RandomDesign
 from .random_values import random_number
 
-__all__ = ["follow"]
+__all__ = ["close", "follow"]
 
 _Log = list[tuple[Any, ...]]
 
@@ -31,15 +31,15 @@ def follow(make: Callable[[Any], Any], design: RandomDesign, *, seed: int) -> _L
     for deadline in (9.7e-6, 20.35e-6, 40e-6):
         simulator.run_until(deadline)
         log.append(("until", simulator._engine.now))
-    _close(simulator)
+    close(simulator)
     simulator.reset()
     for _ in range(100):
         log.append(("advance", simulator._engine.now, simulator.advance()))
-    _close(simulator)
+    close(simulator)
     return log
 
 
-def _close(simulator: Any) -> None:
+def close(simulator: Any) -> None:
     """End all testbenches, where they are, as Amaranth's waits want to be ended by hand."""
     for process in (*simulator._engine._testbenches, *simulator._engine._processes):
         coroutine = getattr(process, "coroutine", None)
