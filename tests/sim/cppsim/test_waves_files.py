@@ -53,6 +53,21 @@ def test_files_of_all_kinds(opened: Callable[[Path], Any], tmp_path: Path) -> No
     assert body(text) == body(compiled_text(many_registers(300)))
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_words_in_the_encoding_of_the_file(encoding: str, tmp_path: Path) -> None:
+    m, count = Module(), Signal(2, decoder="aäÄß".__getitem__)
+    m.d.sync += count.eq(count + 1)
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick().repeat(3)
+
+    made, path = Traced(m, work).simulator(), tmp_path / "wave.vcd"
+    with path.open("w", encoding=encoding) as file, made.write_vcd(file):
+        made.run()
+    waveform = seen(path.read_text(encoding=encoding))["bench.top.count: string 1"]
+    assert [value for _, value in waveform] == ["a", "ä", "Ä", "ß"]
+
+
 def test_the_file_of_a_viewer_knows_how_long_the_waveforms_are(tmp_path: Path) -> None:
     wave, save = tmp_path / "wave.vcd", tmp_path / "wave.gtkw"
     design = many_registers(20)
@@ -194,8 +209,9 @@ def test_a_decoder_that_raises() -> None:
         with made.write_vcd(file):
             made.run()
     assert failure.value.__context__ is None
-    (waveform,) = (x for path, x in seen(file.getvalue()).items() if "count" in path)
-    assert [len(value) for _, value in waveform] == [20, 25, 33, 50, 100]
+    shown = seen(file.getvalue())
+    assert [len(x) for _, x in shown["bench.top.count: string 1"]] == [20, 25, 33, 50, 100]
+    assert shown["bench.top.clk: wire 1"][-1] == (3_625_000_000, "0")
 
 
 @pytest.mark.parametrize("kind", KINDS)
