@@ -208,6 +208,7 @@ class CompiledState(PyEngineState):
         super().__init__()
         self._lowered = lowered
         self._triggers = triggers
+        self._numbers: dict[int, int] = {}
         self.told: set[Any] = set()
         self._watches = {id(x.cell) for x in lowered.watches}
         self.model = CompiledModel(lowered, source)
@@ -238,11 +239,19 @@ class CompiledState(PyEngineState):
         self.fresh = self.due = False
 
     def get_signal(self, signal: Signal) -> int:
+        number = self._numbers.get(id(signal))
+        return self._new_number(signal) if number is None else number
+
+    def _new_number(self, signal: Signal) -> int:
         if signal not in self.signals and signal in self._lowered.signals:
             self.signals[signal] = len(self.slots)
             is_comb = signal in self._lowered.driven
             self.slots.append(SignalSlot(self, signal, is_comb=is_comb))
-        return super().get_signal(signal)
+        number = int(super().get_signal(signal))
+        if self.slots[number].signal is signal:
+            # Which its slot keeps, so that no other gets its identity.
+            self._numbers[id(signal)] = number
+        return number
 
     def get_memory(self, memory: MemoryData) -> int:
         if memory not in self.memories and memory in self._lowered.rows:

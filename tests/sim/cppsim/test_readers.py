@@ -249,9 +249,9 @@ def test_much_that_is_read_is_settled_once(monkeypatch: pytest.MonkeyPatch) -> N
 
     async def work(context: Any) -> None:
         nonlocal times
-        for number in range(4):
-            context.set(given, number)
-            for signal in shown:
+        for signal in shown:
+            for number in range(4):
+                context.set(given, number)
                 context.get(signal)
         times = 0
         context.set(given, 99)
