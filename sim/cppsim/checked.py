@@ -113,9 +113,9 @@ class CheckedEngine(Engine):
         if self._comparison:
             self._state.shadow.settle()
 
-    def advance(self) -> bool:
+    def _advance(self) -> bool:
         now = self.now
-        more = bool(super().advance())
+        more = super()._advance()
         if self._comparison:
             self._comparison.expect_same(now)
         return more

@@ -1,6 +1,7 @@
 """Compiled code and Amaranth's simulator side by side: bugs in either are named where they are."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -169,9 +170,20 @@ def test_the_cause_is_named_and_not_what_follows(monkeypatch: pytest.MonkeyPatch
         cppsim.check(m, work)
 
 
-def test_simulators_check_if_they_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda simulator: simulator.advance(),
+        lambda simulator: simulator.run(),
+        lambda simulator: simulator.run_until(1e-6),
+    ],
+    ids=["advance", "run", "run_until"],
+)
+def test_simulators_check_if_they_are_told(
+    run: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     m, given, below = Module(), Signal(signed(8), init=-3), Signal(name="below")
     m.d.comb += below.eq(given < 1)
     monkeypatch.setattr(words, "_sign_extended", unextended)
     with pytest.raises(cppsim.Difference, match=r"^below .* is 0, and 1 in Amaranth's simulator"):
-        cppsim.Simulator(m, mode="check").advance()
+        run(cppsim.Simulator(m, mode="check"))
