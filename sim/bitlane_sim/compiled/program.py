@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from cppsim.cpp.body import Body
 from cppsim.cpp.edge import Clocked, Group, Load, Store, in_turn, resets
+from cppsim.cpp.order import in_reach
 from cppsim.cpp.scopes import Scope
 from cppsim.cpp.words import WORD, Words, literal, words_of
 from cppsim.design import Bits, Memory, Notice, NotPlain, PlainDesign, Start
@@ -167,9 +168,8 @@ class _Program:
         lines += after
         # A word that is written at the same edge reads as before.
         kinds = zip(calls, self._storage, strict=True)
-        return lines + [
-            x for x, _ in sorted(kinds, key=lambda x: x[1].access is StorageAccess.WRITE)
-        ]
+        lines += [x for x, _ in sorted(kinds, key=lambda x: x[1].access is StorageAccess.WRITE)]
+        return in_reach(lines)
 
     def _tell(self, number: int, notice: Notice, before: Iterator[str]) -> Iterator[str]:
         words = [self._text(part) for bits in notice.values for part in words_of(bits)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ..design import Bits, Level, Memory, MemoryRead, MemoryWrite, StateRegister
 from .body import Body
+from .order import in_reach
 from .scopes import Scope
 from .words import WORD, Words, literal
 
@@ -76,7 +77,8 @@ class Group(Clocked):
             yield from (*loads, *stores)
             return
         yield f"if ({_level(words, self.enable)}) {{"
-        yield from (f"  {line}" for line in (*body.scope(self.scope), *loads, *stores))
+        inner = in_reach((*body.scope(self.scope), *loads, *stores))
+        yield from (f"  {line}" for line in inner)
         yield "}"
 
 

@@ -13,6 +13,7 @@ from ..narrow import narrow
 from ..tidy import Statement, in_order
 from .body import Body
 from .edge import Clocked, Group, Store, in_turn
+from .order import in_reach
 from .scopes import Scope
 from .words import WORD, Words, literal, words_of
 
@@ -124,7 +125,7 @@ class _Simulation:
 
     def source(self) -> SimulationSource:
         step = [f"    {line}" for line in self._step()]
-        settle = [f"    {line}" for line in self._settle()]
+        settle = [f"    {line}" for line in in_reach(self._settle())]
         self._find_quiet_clocks()
         self._source.seen = dict(self._incoming)
         if not self._derived and not self._lowered.watches:
@@ -231,7 +232,7 @@ class _Simulation:
         active = [derived.get(number, name) for number, name in enumerate(names)]
         if active:
             yield f"if ({' | '.join(active)}) {{"
-            yield from (f"  {line}" for line in self._edge())
+            yield from (f"  {line}" for line in in_reach(self._edge()))
             yield "}"
         yield from (f"s[{seen}] = s[{word}];" for word, seen in self._incoming)
         yield from self._levels()
