@@ -89,7 +89,7 @@ class Body:
 
     def _branch(self, number: int, cell: PlainCell, arms: Sequence[Scope]) -> Iterator[str]:
         text = self._words.text
-        yield f"uint64_t n{number};"
+        yield f"{_type(cell.result)} n{number};"
         word = "if"
         for condition, value, arm in zip(
             cell.operands[1::2], cell.operands[2::2], arms[1:], strict=True
@@ -107,7 +107,7 @@ class Body:
         """A cell; of one that is wider than a word, `wide` in words.h does the work."""
         text = self._words.text
         if max(len(cell.result), *(len(bits) for bits in cell.operands)) <= WORD:
-            yield f"const uint64_t n{number} = {operation(cell, self._words)};"
+            yield f"const {_type(cell.result)} n{number} = {operation(cell, self._words)};"
             return
         operands = [f"a{number}_{k}" for k in range(len(cell.operands))]
         for name, bits in zip(operands, cell.operands, strict=True):
@@ -124,6 +124,11 @@ class Body:
         yield f"{function}(w{number}, {arguments});"
         for k in range(len(words_of(cell.result))):
             yield f"const uint64_t {_local(number, k)} = w{number}[{k}];"
+
+
+def _type(bits: Bits) -> str:
+    """Of a bit a byte: what comparisons give, and what takes no clearing of the bits above it."""
+    return "uint8_t" if len(bits) == 1 else "uint64_t"
 
 
 def _local(number: int, word: int) -> str:

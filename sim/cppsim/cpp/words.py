@@ -1,6 +1,8 @@
 """C++ expressions for the bits of a design, in unsigned words of 64 bits.
 
-A variable holds up to 64 bits and zeros above them; every expression here keeps that.
+A variable holds up to 64 bits and zeros above them; every expression here keeps that. Variables of
+one bit may be bytes, for which C++ does what it does for its `int`: who shifts left, extends a sign
+or negates makes a word of them first.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -141,7 +143,8 @@ class Words:
         if low > place:
             text = f"({name} >> {low - place})"
         elif place > low:
-            text = f"({name} << {place - low})"
+            # A variable of one bit may be a byte.
+            text = f"({name if width > 1 else f'uint64_t({name})'} << {place - low})"
         clean_below = not (low and place)
         clean_above = low + count == width or place + count == WORD
         if clean_below and clean_above:
@@ -150,7 +153,7 @@ class Words:
 
     def _repeated(self, bit: int, count: int, place: int) -> str:
         mask = ((1 << count) - 1) << place
-        text = f"-{self.text((bit,))}"
+        text = f"-uint64_t({self.text((bit,))})"
         return f"({text})" if mask == _MASK else f"({text} & {literal(mask)})"
 
 
@@ -255,7 +258,7 @@ def _operation(cell: PlainCell, text: Callable[[Bits], str]) -> str:
 
 
 def _shifted(operand: str, operator: str, amount: Bits, text: Callable[[Bits], str]) -> str:
-    shifted = f"{operand} {operator} {text(amount)}"
+    shifted = f"uint64_t({operand}) {operator} {text(amount)}"
     # C++ leaves shifts by a word or more undefined.
     return shifted if len(amount) <= 6 else f"({text(amount)} < 64 ? {shifted} : 0)"
 
@@ -263,4 +266,4 @@ def _shifted(operand: str, operator: str, amount: Bits, text: Callable[[Bits], s
 def _sign_extended(operand: str, width: int) -> str:
     if width == WORD:
         return f"int64_t({operand})"
-    return f"(int64_t({operand} << {WORD - width}) >> {WORD - width})"
+    return f"(int64_t(uint64_t({operand}) << {WORD - width}) >> {WORD - width})"
