@@ -62,9 +62,9 @@ class Build:
     def __init__(self, design: Any) -> None:
         prepare()
         self._design = design
-        self._answer = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this
-        self._process = _start(design, self._answer)
-        self._end = weakref.finalize(self, _end, self._process, os.getpid())
+        self._answer = answer = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this
+        self._process = _start(design, answer)
+        self._end = weakref.finalize(self, _end, self._process, os.getpid(), answer)
         self._result: Written | None = None
 
     @property
@@ -76,12 +76,13 @@ class Build:
         """What is in the cache now, None while it is not. Raises ``SimulationError``."""
         if self._result is not None or not _has_ended(self._process):
             return self._result
-        self._end.detach()
         self._answer.seek(0)
         try:
             answer = _Reader(self._answer, self._design).load()
         except (EOFError, pickle.UnpicklingError):
             raise SimulationError("the process that compiles has been ended") from None
+        finally:
+            self._end()
         if isinstance(answer, str):
             raise SimulationError(answer)
         self._result = answer
@@ -115,8 +116,9 @@ def _has_ended(process: int) -> bool:
     return bool(ended)
 
 
-def _end(process: int, starter: int) -> None:
+def _end(process: int, starter: int, answer: IO[bytes]) -> None:
     """End it, and the compiler that it waits for."""
+    answer.close()
     if os.getpid() == starter and not _has_ended(process):
         try:
             os.killpg(process, signal.SIGTERM)
