@@ -33,6 +33,16 @@ _KIND = "systems"
 _SOURCES = ("bitlane_rtl", "bitlane_sim", "cppsim", "amaranth")
 """All that can change a design, beside the configuration and Python itself."""
 
+_PROGRAM = """
+import sys
+import amaranth.hdl, amaranth.lib.memory, amaranth.lib.wiring, amaranth.sim, numpy
+sys.pycache_prefix = sys.argv.pop(1)
+import runpy
+runpy.run_module("bitlane_sim.elaboration", run_name="__main__")
+"""
+"""Python takes what it has compiled for the source's if size and second agree. With the prefix it
+finds nothing compiled of what is imported then, which others edit."""
+
 _FIELDS, _ABOUT, _DESIGN = "fields.pickle", "about.json", "design.pickle"
 
 
@@ -106,11 +116,8 @@ def _elaborate(request: bytes, folder: Path) -> None:
     """Elaborate in a new process, into ``folder``."""
     (folder / _FIELDS).write_bytes(request)
     with tempfile.TemporaryDirectory(prefix="bitlane-") as empty:
-        # Python takes what it has compiled for the source's if size and second agree. With the
-        # prefix it finds nothing compiled.
-        options = ["-P", "-B", "-X", f"pycache_prefix={empty}", "-m", "bitlane_sim.elaboration"]
         paths = {"PYTHONPATH": os.pathsep.join(map(str, sys.path)), "PYTHONHASHSEED": "0"}
-        command = [sys.executable, *options, str(folder)]
+        command = [sys.executable, "-P", "-B", "-c", _PROGRAM, empty, str(folder)]
         done = run_program("elaboration", command, environment={**os.environ, **paths})
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]

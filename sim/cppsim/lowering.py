@@ -24,7 +24,7 @@ from .design import (
     PlainDesign,
     StateRegister,
 )
-from .private import MemoryInstance, SignalDict, build_netlist, nir
+from .private import MemoryInstance, SignalDict, emitted_netlist, nir
 from .share import share
 from .tidy import rewrite
 from .widths import expect_narrow
@@ -93,7 +93,7 @@ def lower(design: Any, *, clock: Signal | None = None) -> Lowered:
     """
     expect_narrow(design.fragment)
     with _recursion(_DEPTH):
-        netlist = build_netlist(design, all_undef_to_ff=True)
+        netlist = emitted_netlist(design)
     return _Lowering(design, netlist, clock).lowered()
 
 

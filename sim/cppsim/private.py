@@ -32,7 +32,7 @@ __all__ = [
     "TickTrigger",
     "VCDWriter",
     "ast",
-    "build_netlist",
+    "emitted_netlist",
     "eval_format",
     "eval_value",
     "memories_of",
@@ -50,7 +50,6 @@ SignalSet: Any = ast.SignalSet
 MemoryInstance: Any = _mem.MemoryInstance
 MemoryRow: Any = vars(_mem.MemoryData)["_Row"]
 NetlistEmitter: Any = _ir.NetlistEmitter
-build_netlist: Any = _ir.build_netlist
 PortDirection: Any = _ir.PortDirection
 
 _waits: Any = _async
@@ -88,3 +87,16 @@ def signals_of(design: Any) -> "list[Any]":
 def memories_of(design: Any) -> "list[Any]":
     """All memories of a prepared design, always in the same order."""
     return [x._data for x in design.fragments if isinstance(x, MemoryInstance)]
+
+
+def emitted_netlist(design: Any) -> Any:
+    """The netlist of ``design``, for simulation: what nothing drives keeps what it is given.
+
+    As ``build_netlist`` makes it, but for the ports of modules, which take a third of its time.
+    """
+    netlist = nir.Netlist()
+    emitter = NetlistEmitter(netlist, design, all_undef_to_ff=True)
+    emitter.emit_fragment(design.fragment, None)
+    netlist.check_comb_cycles()
+    netlist.resolve_all_nets()
+    return netlist

@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <new>
 
 #if defined(_WIN32)
@@ -55,14 +54,14 @@ struct Instruction {
 template <class Circuit> class Model {
 public:
   Model() { new (memory) typename Circuit::Top(); }
-  ~Model() { std::destroy_at(&top()); }
+  ~Model() { destroy(); }
   Model(const Model &) = delete;
 
   typename Circuit::Top &top() { return *reinterpret_cast<typename Circuit::Top *>(memory); }
 
   // In place, so that the pointers to ports stay good.
   void reset() {
-    std::destroy_at(&top());
+    destroy();
     std::memset(memory, 0, sizeof memory);
     new (memory) typename Circuit::Top();
     cycles = 0;
@@ -152,6 +151,11 @@ public:
   int (*sample)(void *waves, uint64_t femtoseconds) = nullptr; // of waves.h
 
 private:
+  void destroy() {
+    using Top = typename Circuit::Top;
+    top().~Top();
+  }
+
   alignas(typename Circuit::Top) unsigned char memory[sizeof(typename Circuit::Top)] = {};
 };
 
