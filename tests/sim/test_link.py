@@ -56,6 +56,13 @@ def test_url_names_the_evaluator() -> None:
 
 
 @pytest.mark.usefixtures("fake")
+def test_an_evaluator_is_found_by_its_former_name() -> None:
+    with pytest.warns(DeprecationWarning, match="cxxrtl is called compiled now") as warned:
+        assert open_link("sim:cxxrtl").description == "simulator compiled, 64 bits"
+    assert len(warned) == 1
+
+
+@pytest.mark.usefixtures("fake")
 def test_options_reach_the_simulator(tmp_path: Path) -> None:
     file = tmp_path / "wave.vcd"
     link = open_link(
