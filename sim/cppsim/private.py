@@ -5,6 +5,7 @@ Their types are those of running code, which the stubs do not follow; hence ``An
 
 from typing import Any
 
+from amaranth import hdl
 from amaranth.hdl import _ast, _ir, _mem, _nir
 from amaranth.sim import _async, _base, _pyclock, _pyeval, _pyrtl, pysim  # type: ignore[attr-defined]
 
@@ -35,6 +36,7 @@ __all__ = [
     "emitted_netlist",
     "eval_format",
     "eval_value",
+    "femtoseconds_of",
     "memories_of",
     "nir",
     "pin_blame",
@@ -100,3 +102,13 @@ def emitted_netlist(design: Any) -> Any:
     netlist.check_comb_cycles()
     netlist.resolve_all_nets()
     return netlist
+
+
+def femtoseconds_of(time: Any) -> int | None:
+    """``time`` as Amaranth takes it: seconds, from 0.6 on a ``Period``.
+
+    None for seconds where it wants a ``Period``, and has something to say of that.
+    """
+    if hasattr(time, "femtoseconds"):
+        return int(time.femtoseconds)
+    return None if hasattr(hdl, "Period") else int(time * 1e15)

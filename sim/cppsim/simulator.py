@@ -7,6 +7,7 @@ from amaranth.sim import Simulator as AmaranthSimulator
 from .checked import CheckedEngine
 from .engine import Engine
 from .mode import Mode, default_mode
+from .private import femtoseconds_of
 from .running import RunningEngine
 
 __all__ = ["Simulator"]
@@ -54,11 +55,11 @@ class Simulator(AmaranthSimulator):
         else:
             super().run()
 
-    def run_until(self, deadline: float, **deprecated: Any) -> None:
-        if deprecated or not isinstance(self._engine, RunningEngine):
+    def run_until(self, deadline: Any, **deprecated: Any) -> None:
+        femtoseconds = femtoseconds_of(deadline)
+        if femtoseconds is None or deprecated or not isinstance(self._engine, RunningEngine):
             super().run_until(deadline, **deprecated)
             return
-        femtoseconds = int(deadline * 1e15)
         assert self._engine.now <= femtoseconds
         self._running |= self._engine.now < femtoseconds
         self._engine.run(femtoseconds)

@@ -130,7 +130,7 @@ def suite(folder: Path, engine: str, *options: str) -> str:
 def test_a_suite_runs_compiled_and_the_summary_says_what_did_not(
     tmp_path: Path, plugin: str
 ) -> None:
-    said = suite(tmp_path, "Engine", "-p", plugin, "--cppsim=always")
+    said = suite(tmp_path, "_CompiledEngine", "-p", plugin, "--cppsim=always")
     assert "cppsim, mode always" in said
     assert "7 of 8 simulations ran in compiled code" in said
     assert "1 in Amaranth's simulator: Instance is not known here" in said
@@ -146,6 +146,6 @@ def test_a_suite_is_left_to_amaranth_if_asked(tmp_path: Path) -> None:
 
 
 def test_workers_count_together(tmp_path: Path) -> None:
-    said = suite(tmp_path, "Engine", "-p", "cppsim", "--cppsim=always", "-n", "2")
+    said = suite(tmp_path, "_CompiledEngine", "-p", "cppsim", "--cppsim=always", "-n", "2")
     assert "7 of 8 simulations ran in compiled code" in said
     assert "1 in Amaranth's simulator: Instance is not known here" in said
