@@ -65,23 +65,26 @@ class Edge:
     def happen(self) -> None:
         """Tell everybody."""
         self.control.count += 1
-        self._active_triggers.update(self._told(list(self.waits)))
+        self._active_triggers.update(self._tell(all_of_them=True))
 
     def reach(self) -> "list[Wait]":
         """Those whose wait is over; compiled code has kept count."""
-        waits = self._told([wait for wait in self.waits if wait.over()])
+        waits = self._tell(all_of_them=False)
         if not waits:
             # Only here, as who waits once often does so again.
             self._aim()
         return waits
 
-    def _told(self, waits: "list[Wait]") -> "list[Wait]":
-        """Those of ``waits`` that hear of it."""
+    def _tell(self, *, all_of_them: bool) -> "list[Wait]":
+        """Those that hear of it: all, or those whose wait is over."""
         found = []
-        for wait in waits:
+        for wait in tuple(self.waits):
+            if wait.choosy and not all_of_them and not wait.over():
+                continue
             if wait.process.waits_on is wait:
-                wait.hits.append(self)
                 found.append(wait)
+                if wait.hits is not None:
+                    wait.hits.append(self)
                 if wait.lasting:
                     continue
             else:

@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from .cpp.simulation import SimulationSource, WordPlace, element_bits, write_simulation
@@ -30,6 +31,10 @@ class CompiledModel:
         Where the words are.
     inputs, passive, quiet, stored, steps
         As in `SimulationSource`.
+    step : callable
+        Lets the design see its inputs. 1 if it is to be stepped once more, plus 2 if it tells.
+    settle : callable
+        Brings what follows from state and inputs up to date.
     native : ModelHandle
         The model as the native code takes it, good as long as this is.
     """
@@ -52,9 +57,9 @@ class CompiledModel:
         self.address = library.simulation_words(self._handle)
         content = (ctypes.c_uint64 * source.size).from_address(self.address)
         self.words = memoryview(content).cast("B").cast("Q")
-        self._step, self._settle = library.simulation_step, library.simulation_settle
-        functions = (ctypes.cast(x, ctypes.c_void_p) for x in (self._step, self._settle))
-        self.native = ModelHandle(self._handle, self.address, *functions)
+        functions = library.simulation_step, library.simulation_settle
+        self.step, self.settle = (partial(function, self._handle) for function in functions)
+        self.native = ModelHandle(self._handle, self.address, *map(_address, functions))
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
@@ -102,14 +107,6 @@ class CompiledModel:
         for word in self._source.due:
             words[word] = 0
 
-    def step(self) -> int:
-        """Let the design see its inputs. 1 if it is to be stepped once more, plus 2 if it tells."""
-        return int(self._step(self._handle))
-
-    def settle(self) -> None:
-        """Bring what follows from state and inputs up to date."""
-        self._settle(self._handle)
-
     def told(self) -> Iterator[tuple[Event, tuple[int, ...]]]:
         """What the design had to tell, with its values, the first thing first."""
         first = ctypes.POINTER(ctypes.c_uint64)()
@@ -123,6 +120,10 @@ class CompiledModel:
                 values.append(sum(words[at + k] << _WORD * k for k in range(size)))
                 at += size
             yield self._events[number], tuple(values)
+
+
+def _address(function: Any) -> int | None:
+    return ctypes.cast(function, ctypes.c_void_p).value
 
 
 class Rows:

@@ -147,13 +147,13 @@ class RunningEngine(PySimEngine):
 
     def _reach(self, state: CompiledState) -> None:
         """What follows from edges at which compiled code stands still."""
+        state.reach()
         waits: list[Wait] = []
         for edge in state.clocks.reached():
             waits += edge.reach()
-        state.reach()
         for wait in waits:
             wait.run()
-        if len(self._processes) > 1 or not state.step():
+        if not state.step(alone=len(self._processes) == 1):
             self.step_design()
 
     def _run_testbenches(self) -> None:

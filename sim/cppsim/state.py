@@ -301,14 +301,18 @@ class CompiledState(PyEngineState):
         return (slot.conditions(), True) if slot is not None and slot.conditions() else None
 
     def reach(self) -> None:
-        """Let the model have its step, as the clocks have changed."""
-        control = self.clocks.control
-        self.stale = 0 if control.settled else self.patience
-        self.due = self._at_edge = True
-        control.reached = 0
+        """Clocks have changed, which the model has yet to see; what was before still shows."""
+        self.stale = 0 if self.clocks.control.settled else self.patience
 
-    def step(self) -> bool:
-        """Let the model have its step; whether nothing follows from it at once."""
+    def step(self, *, alone: bool) -> bool:
+        """Let the model see changes of clocks, if it has to see nothing else; whether that is all.
+
+        Otherwise it is to be done by `commit`.
+        """
+        self.clocks.control.reached = 0
+        if not alone:
+            self.due = self._at_edge = True
+            return False
         return not self._step() and not self.due
 
     def tell(self) -> None:
@@ -345,6 +349,8 @@ class CompiledState(PyEngineState):
 
     def _wake(self) -> bool:
         woken = False
+        if not self.watched:
+            return woken
         for slot in list(self.watched):
             if not slot.wakers:
                 del self.watched[slot]

@@ -98,8 +98,8 @@ class Tick(TickTrigger):
         reset = self.reset_reader()
         if edges > 1:
             return lambda wait: (
-                wait.edges[0] in wait.hits,
-                bool(wait.edges[1] in wait.hits or reset()),
+                wait.hit(0),
+                wait.hit(1) or reset() != 0,
                 *[read() for read in reads],
             )
         if reads:

@@ -36,20 +36,22 @@ class Wait:
         The count of the clock's edge at which it may be over.
     conditions : tuple of values
         It is also over where one of them is not 0.
-    hits : list of edges
-        What has happened.
+    hits : list of edges, or None
+        What has happened, if it may be one thing or another.
+    lasting, choosy : bool
+        It is for more than one tick; not for every tick, as `over` says.
     broken : bool
         It was over while its process did something else.
     """
 
-    lasting = False
+    lasting = choosy = False
     target = 0
     conditions: tuple[Value, ...] = ()
 
     def __init__(self, tick: "Tick") -> None:
         self.tick, self.process = tick, tick.process
         self.edges = tick.edges()
-        self.hits: list[Edge] = []
+        self.hits: list[Edge] | None = [] if len(self.edges) > 1 else None
         self.broken = False
         self.result: tuple[Any, ...] = ()
         if tick.sampler is None:
@@ -66,22 +68,20 @@ class Wait:
             edge.drop(self)
 
     def over(self) -> bool:
-        """Whether the process is to hear of the edge that has just been.
-
-        It is where a reset may come before the process has its turn.
-        """
-        return len(self.edges) > 1 or self.met()
-
-    def met(self) -> bool:
-        """Whether the process itself would go on."""
+        """Whether the process would go on after the edge that has just been."""
         return True
 
     def run(self) -> None:
         """Sample, and let the process go on."""
         self.result = (self.tick.sampler or self.tick.made_sampler(self))(self)
-        self.hits.clear()
+        if self.hits is not None:
+            self.hits.clear()
         self.process.runnable = True
         self.process.waits_on = None
+
+    def hit(self, number: int) -> bool:
+        """Whether it is over by its edge of that number, among others."""
+        return self.hits is not None and self.edges[number] in self.hits
 
     def initial_eligible(self) -> bool:
         """Whether it is over at the beginning."""
@@ -128,12 +128,14 @@ class Repeat(Wait):
 
     def __init__(self, tick: "Tick", count: int) -> None:
         super().__init__(tick)
+        # A reset that comes before the process has its turn breaks what was a tick before.
+        self.choosy = len(self.edges) == 1
         self.target = self._goal = self.edges[0].control.count + count
         self._resets = tick.reset_reader()
         if tick.domain.rst is not None:
             self.conditions = (tick.domain.rst,)
 
-    def met(self) -> bool:
+    def over(self) -> bool:
         return self.done() or bool(self._resets())
 
     def done(self) -> bool:
@@ -174,7 +176,7 @@ class Until(Repeat):
         self.target = NEVER
         self.conditions += (self._condition,)
 
-    def met(self) -> bool:
+    def over(self) -> bool:
         if self._holds() or self._resets():
             return True
         if not self.target:
