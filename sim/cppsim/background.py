@@ -1,6 +1,6 @@
 """Build designs in processes of their own, each a copy of this one that goes on meanwhile.
 
-They have the lowest priority, and are ended with what asked for them.
+They let others go first, and are ended with what asked for them.
 """
 
 import gc
@@ -30,8 +30,8 @@ Written = tuple[Lowered, SimulationSource]
 _running: set[int] = set()
 """Processes that have not been seen to end."""
 
-_NICE = 10
-"""Where others want the processor too, this is a tenth as important as they are."""
+_NICE = 5
+"""Where others want the processor too, each of them gets three times as much of it."""
 
 
 def written(design: Any) -> Written:
