@@ -101,15 +101,16 @@ def test_a_full_disk(leaping: bool, tmp_path: Path) -> None:
     path, complete = tmp_path / "wave.vcd", compiled_text(many_registers(700))
     made = many_registers(700).simulator()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5 << 19, limits[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 19, limits[1]))
     try:
         with pytest.raises(OSError, match="File too large") as failure:
             with made.write_vcd(str(path)):
-                made.run_until(1) if leaping else made.run()
+                made.run_until(700e-6) if leaping else made.run()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert failure.value.__context__ is None
     assert whole_steps(path.read_text(), complete) > 400
+    assert made._engine.now < 690e9
 
 
 def test_a_disk_that_is_full_from_the_beginning() -> None:
