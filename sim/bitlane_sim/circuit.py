@@ -85,8 +85,12 @@ class Circuit(Elaboratable, Elaborated):
         """Raises ``NotPlain``, a `SimulationError`, and what Amaranth raises of a design."""
         return copy(self._design)
 
-    @cached_property
+    @property
     def digest(self) -> str:
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         return digest_of(self._design)
 
     @cached_property

@@ -25,8 +25,8 @@ def replace_instances(fragment: Any, cells: Mapping[str, Callable[[], wiring.Com
             fragment.subfragments[number] = (wrapped, *about)
 
 
-def _wrapped(component: wiring.Component, ports: Mapping[str, tuple[Any, str]]) -> Module:
-    """``component`` with its ports connected to the values in ``ports``."""
+def _wrapped(component: Any, ports: Mapping[str, tuple[Any, str]]) -> Module:
+    """A component with its ports connected to the values in ``ports``."""
     m = Module()
     m.submodules.cell = component
     for name, member in component.signature.members.items():

@@ -102,7 +102,9 @@ class CompiledEvaluator(Evaluator):
             # Needs all of Amaranth.
             from . import waveform
 
-            self._waves = waveform.Waveform(self._calls, self._model, self.library.shown, Path(vcd))
+            self._waves = waveform.Waveform(
+                self._calls, self._handle, self.library.shown, Path(vcd)
+            )
 
     @property
     def description(self) -> str:
