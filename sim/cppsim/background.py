@@ -64,7 +64,7 @@ class Build:
         self._design = design
         self._answer = answer = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this
         self._process = _start(design, answer)
-        self._end = weakref.finalize(self, _end, self._process, os.getpid(), answer)
+        self._end = weakref.finalize(self, _end, self._process, answer)
         self._result: Written | None = None
 
     @property
@@ -116,10 +116,11 @@ def _has_ended(process: int) -> bool:
     return bool(ended)
 
 
-def _end(process: int, starter: int, answer: IO[bytes]) -> None:
+def _end(process: int, answer: IO[bytes]) -> None:
     """End it, and the compiler that it waits for."""
     answer.close()
-    if os.getpid() == starter and not _has_ended(process):
+    # Of another process, of which this is a copy, it says so, too.
+    if not _has_ended(process):
         try:
             os.killpg(process, signal.SIGTERM)
         except OSError:  # it is not yet a group

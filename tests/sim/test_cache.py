@@ -41,6 +41,17 @@ def test_a_cache_that_cannot_be_written_is_told_and_replaced(
     )
 
 
+def test_a_full_disk_is_told_and_another_place_used(
+    fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = Path("/dev/full")
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: full.open("wb"))
+    with pytest.warns(CacheWarning, match=r"a cache: No space left on device; .* is used until"):
+        made = CACHE.cached("kind", "key", lambda folder: (folder / "made").touch())
+    assert (made / "made").exists()
+    assert fresh_cache not in made.parents
+
+
 def test_tools_keep_their_caches_in_ours_where_they_could_not_otherwise(
     fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
