@@ -1,13 +1,13 @@
 """A simulation that changes over to compiled code shows what it would have shown without."""
 
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from io import StringIO
 from typing import Any
 
 import pytest
-from amaranth.hdl import Format, Fragment, Module, Print, Signal
-from amaranth.sim import Simulator
+from amaranth.hdl import ClockDomain, Format, Fragment, Module, Print, Signal
+from amaranth.sim import DomainReset, Simulator
 
 from cppsim.background import written
 from support.sim.random_designs import random_machine, trace
@@ -30,6 +30,57 @@ def test_machines_may_change_over_at_any_advance(seed: int) -> None:
         return trace(design, engine, steps=14, seed=seed)
 
     assert expect_same_wherever_switched(run, run("pysim"), ready) > 14
+
+
+def test_waits_of_all_kinds_go_on() -> None:
+    def run(engine: Any) -> list[Any]:
+        m, count, pair = Module(), Signal(8), Signal(2)
+        m.domains.sync = sync = ClockDomain()
+        m.domains.slow = ClockDomain(async_reset=True)
+        late = Signal(8)
+        m.d.sync += count.eq(count + 1)
+        m.d.slow += late.eq(late + count)
+        m.d.comb += pair.eq(count[1:3])
+        made, seen = Simulator(m, engine=engine), []  # type: ignore[call-arg]  # stubs lag
+        made.add_clock(1e-6)
+        made.add_clock(2.3e-6, phase=0.2e-6, domain="slow")
+
+        def testbench(wait: Callable[[Any], Any]) -> Any:
+            async def work(ctx: Any) -> None:
+                for _ in range(2):
+                    with suppress(DomainReset):
+                        seen.append(await wait(ctx))
+                    seen.append((ctx.get(count), ctx.get(late)))
+
+            return work
+
+        async def each(ctx: Any) -> None:
+            async for values in ctx.tick("slow").sample(count, late):
+                seen.append(values)
+                if values[-1] > 9:
+                    break
+
+        async def reset(ctx: Any) -> None:
+            await ctx.delay(3.1e-6)
+            ctx.set(sync.rst, 1)
+            await ctx.tick()
+            ctx.set(sync.rst, 0)
+
+        for wait in (
+            lambda ctx: ctx.tick("slow").sample(late).repeat(3),
+            lambda ctx: ctx.tick().sample(pair).until(count == 3),
+            lambda ctx: ctx.tick("slow").until(pair[1]),
+            lambda ctx: ctx.changed(pair),
+            lambda ctx: ctx.posedge(pair[1]).sample(count),
+            lambda ctx: ctx.delay(4.7e-6).negedge(pair[0]),
+        ):
+            made.add_testbench(testbench(wait))
+        made.add_testbench(each)
+        made.add_testbench(reset)
+        made.run()
+        return seen
+
+    expect_same(run)
 
 
 def test_signals_of_testbenches_alone_go_on() -> None:
