@@ -186,8 +186,6 @@ class Clocks:
         for clock, edge in zip(self._clocks, edges, strict=False):
             clock.next = edge - now
         self.control.due = now in edges
-        # Whoever was to be woken now is.
-        self.woken = True
         self._plan()
 
     def listen(self, number: int, level: int, edge: EdgeControl) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
+from functools import partial
 from io import StringIO
 from typing import Any
 
@@ -9,9 +10,13 @@ import pytest
 from amaranth.hdl import ClockDomain, Format, Fragment, Module, Print, Signal
 from amaranth.sim import DomainReset, Simulator
 
+import cppsim
+from cppsim import simulator
 from cppsim.background import written
+from cppsim.mode import Mode
 from support.sim.random_designs import random_machine, trace
-from support.sim.switching import expect_same_wherever_switched
+from support.sim.random_testbenches import follow
+from support.sim.switching import Switching, expect_same_wherever_switched
 
 
 def expect_same(run: Callable[[Any], list[Any]]) -> list[Any]:
@@ -30,6 +35,19 @@ def test_machines_may_change_over_at_any_advance(seed: int) -> None:
         return trace(design, engine, steps=14, seed=seed)
 
     assert expect_same_wherever_switched(run, run("pysim"), ready) > 14
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_testbenches_hear_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    design = random_machine(seed)
+    ready = written(Fragment.get(design.module, None).prepare())
+    expected = follow(Simulator, design, seed=seed)
+    for number in (1, 8, 30):
+        switching = Switching(number, ready)
+        monkeypatch.setitem(simulator._ENGINES, Mode.AUTO, switching.engine)
+        made = partial(cppsim.Simulator, mode=Mode.AUTO)
+        assert follow(made, design, seed=seed) == expected, (seed, number)
+        assert switching.made[0].compiled, (seed, number)
 
 
 def test_waits_of_all_kinds_go_on() -> None:

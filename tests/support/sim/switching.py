@@ -7,7 +7,7 @@ from cppsim.background import Written, written
 from cppsim.engine import Engine
 from cppsim.mode import Mode
 
-__all__ = ["expect_same_wherever_switched"]
+__all__ = ["Switching", "expect_same_wherever_switched"]
 
 _MOST = 40
 """Advances at which it is tried whether an engine may change over."""
