@@ -21,11 +21,13 @@ from amaranth.hdl import (
 )
 from amaranth.lib import data, enum
 from amaranth.lib.memory import Memory
+from amaranth.sim import Simulator
 
 from cppsim.cpp.simulation import WordPlace
 from cppsim.native.library import ModelHandle
 from cppsim.native.waves import Areas, Variable, Waves
 from support.sim.random_designs import random_machine
+from support.sim.switching import expect_same_wherever_switched
 from support.sim.waveforms import Traced, compiled_text, expect_same, many_registers, seen
 
 
@@ -44,6 +46,30 @@ def test_machines_of_several_clocks(seed: int) -> None:
         return Traced(machine.module, work, clocks=machine.clocks)
 
     expect_same(design)
+
+
+def test_simulations_that_change_over_to_compiled_code() -> None:
+    def run(engine: Any) -> list[Any]:
+        m, count, other = Module(), Signal(8), Signal(State)
+        m.submodules.memory = memory = Memory(shape=Pair, depth=4, init=[])
+        port, above = memory.write_port(), Signal(9)
+        m.d.sync += count.eq(count + 0x35)
+        m.d.comb += [above.eq(count + 1), port.en.eq(1), port.addr.eq(count[2:])]
+        m.d.comb += port.data.as_value().eq(above)
+        made, file = Simulator(m, engine=engine), StringIO()  # type: ignore[call-arg]  # stubs lag
+        made.add_clock(1e-6)
+
+        async def work(ctx: Any) -> None:
+            for step in range(12):
+                ctx.set(other, (State.IDLE, State.BUSY, State.READY)[step // 2 % 3])
+                await ctx.tick()
+
+        made.add_testbench(work)
+        with made.write_vcd(file, traces=[other]):
+            made.run()
+        return sorted(seen(file.getvalue()).items())
+
+    assert expect_same_wherever_switched(run, run("pysim")) > 12
 
 
 def test_leaps_over_many_cycles() -> None:
