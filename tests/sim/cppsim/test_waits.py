@@ -205,6 +205,32 @@ def test_a_reset_ends_repeated_waits(late: bool) -> None:
     assert "reset" in expect_same(run)
 
 
+def test_a_late_reset_right_after_a_tick_breaks_repeated_waits() -> None:
+    def run(make: Make) -> list[Any]:
+        domain = ClockDomain("sync", async_reset=True)
+        m, _, count = counter(domain)
+        simulator, seen = make(m), []
+        simulator.add_clock(1e-6)
+
+        async def resetting(ctx: Any) -> None:
+            await ctx.tick().repeat(3)
+            ctx.set(domain.rst, 1)
+
+        async def waiting(ctx: Any) -> None:
+            try:
+                await ctx.tick().sample(count).repeat(6)
+            except amaranth.sim.BrokenTrigger:
+                seen.append((simulator._engine.now, ctx.get(count)))
+
+        simulator.add_testbench(resetting)
+        simulator.add_testbench(waiting)
+        simulator.run()
+        close(simulator)
+        return seen
+
+    assert expect_same(run) == [(2_500_000_000, 0)]
+
+
 def test_prints_and_checks_are_told_in_the_midst_of_a_leap() -> None:
     def run(make: Make) -> list[Any]:
         m, _, count = counter()
