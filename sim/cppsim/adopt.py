@@ -12,7 +12,8 @@ from .cpp.simulation import SimulationSource
 from .edges import Edge
 from .lowering import Lowered
 from .private import PyClockProcess, PyMemoryState, PyRTLProcess, PySignalState
-from .state import CompiledState, SignalSlot
+from .slots import SignalSlot
+from .state import CompiledState
 
 __all__ = ["adopt_clocks", "adopted", "is_at_rest"]
 

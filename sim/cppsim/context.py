@@ -6,7 +6,8 @@ from typing import Any
 from amaranth.hdl import Signal
 
 from .private import AsyncProcess, ProcessContext, PyTriggerState, TestbenchContext
-from .state import CompiledState, SignalSlot
+from .slots import SignalSlot
+from .state import CompiledState
 from .ticks import Tick
 from .waits import Wait
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from amaranth.hdl import Signal
 
 from .clocks import NEVER, Condition, EdgeControl
-from .state import SignalSlot
+from .slots import SignalSlot
 
 if TYPE_CHECKING:
     from .waits import Wait

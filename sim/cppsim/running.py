@@ -11,7 +11,8 @@ from .clocks import EDGE, TOLD
 from .context import Process
 from .edges import Edge
 from .private import PyClockProcess, PySimEngine
-from .state import CompiledState, SignalSlot
+from .slots import SignalSlot
+from .state import CompiledState
 from .waits import Wait
 
 __all__ = ["RunningEngine"]
