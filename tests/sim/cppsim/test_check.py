@@ -11,6 +11,7 @@ from amaranth.sim import Simulator
 
 import cppsim
 from cppsim.cpp import edge, words
+from cppsim.design import Bits
 from cppsim.errors import SimulationError
 from support.sim.random_designs import random_machine, trace
 
@@ -28,11 +29,11 @@ def test_random_machines_are_the_same_at_all_times(seed: int) -> None:
 # --- bugs that are planted in the code generator --------------------------------------------------
 
 
-def narrow_literal(value: int) -> str:
-    return f"{value}u" if value < 1 << 32 else f"{value:#x}ull"
+def narrow_shift(operand: str, operator: str, amount: Bits, text: Callable[[Bits], str]) -> str:
+    return f"uint32_t({operand}) {operator} {text(amount)}"
 
 
-def test_a_constant_of_too_few_bits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shift_in_too_few_bits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     m, amount, shifted, above = Module(), Signal(5), Signal(64, name="shifted"), Signal(65)
     m.d.comb += [shifted.eq(C(5, 33) << amount), above.eq(shifted + 1)]
 
@@ -42,7 +43,7 @@ def test_a_constant_of_too_few_bits_is_found(monkeypatch: pytest.MonkeyPatch) ->
             await ctx.delay(1e-6)
 
     cppsim.check(m, work)
-    monkeypatch.setattr(words, "literal", narrow_literal)
+    monkeypatch.setattr(words, "_shifted", narrow_shift)
     said = rf"shifted and 1 more \({line_of(shifted)}\) is .*, and .* in Amaranth's simulator, at"
     with pytest.raises(cppsim.Difference, match=said):
         cppsim.check(m, work)
