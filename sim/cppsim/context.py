@@ -1,6 +1,7 @@
 """What testbenches and processes see of a simulation: Amaranth's contexts, with less in between."""
 
 from collections.abc import Callable
+from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any
 
 from amaranth.hdl import Signal
@@ -81,7 +82,7 @@ class _TestbenchContext(_Ticking, TestbenchContext):
 class Process(AsyncProcess):
     """A testbench or process, with a context of its own."""
 
-    coroutine: Any
+    coroutine: Any = None
 
     def __init__(
         self, design: Any, engine: Any, constructor: Any, *, testbench: bool, background: bool
@@ -91,6 +92,14 @@ class Process(AsyncProcess):
         self.context = context(design, engine, self)
         self.background = background
         self.reset()
+
+    def reset(self) -> None:
+        waiting = self.coroutine
+        super().reset()
+        if waiting is not None and getcoroutinestate(waiting) == CORO_CREATED:
+            # It has not begun, and Python would complain of its loss.
+            self.coroutine.close()
+            self.coroutine = waiting
 
     def run(self) -> None:
         if self.first_await:

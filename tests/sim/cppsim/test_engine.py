@@ -370,3 +370,20 @@ def test_a_design_is_written_the_same_each_time() -> None:
         return write_simulation(lower(prepared)).text
 
     assert text() == text()
+
+
+def test_testbenches_that_never_began_are_kept_by_a_reset() -> None:
+    """Python would complain of the loss of each."""
+    made, seen = simulator(Module(), cppsim.Engine), list[str]()
+
+    async def work(_: Any) -> None:
+        seen.append("ran")
+
+    made.add_testbench(work)
+    made.reset()
+    made.reset()
+    made.run()
+    assert seen == ["ran"]
+    made.reset()
+    made.run()
+    assert seen == ["ran", "ran"]

@@ -1,34 +1,37 @@
-"""Runs testbenches on a compiled circuit: some twenty times as many cycles a second as Amaranth's
-own simulator, once the circuit is compiled, which takes seconds.
+"""Runs testbenches on a circuit that is compiled once, which takes seconds, and run many times.
 
-Knows nothing of any circuit of bitlane. Testbenches are those that Amaranth's simulator takes, but
-reach the circuit at its ports alone.
+Knows nothing of any circuit of bitlane.
 """
 
-from collections.abc import Callable, Coroutine, Generator, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
-from amaranth.hdl import Value
-from amaranth.lib import wiring
+from amaranth.hdl import Elaboratable
 
-from bitlane_sim.circuit import Circuit
-from bitlane_sim.compiled.model import CompiledEvaluator
-from support.rtl.streams import DEADLINE, Runs, Testbench, function_of
+import cppsim
+from cppsim.mode import Mode
+from support.rtl.streams import CLOCK_PERIOD, DEADLINE, Runs, Testbench, clocked, function_of, late
 
 __all__ = ["CompiledCircuit", "compiled"]
 
-_Component = TypeVar("_Component", bound=wiring.Component)
+_Component = TypeVar("_Component", bound=Elaboratable)
+
+_MOST = 8
+"""Testbenches of a kind that a circuit is run with."""
 
 
 class CompiledCircuit:
     """A component with the clock domain ``sync``, compiled once and run as often as is wanted."""
 
-    def __init__(self, component: wiring.Component) -> None:
-        circuit = Circuit(component)
-        self._ports = {**circuit.inputs, **circuit.outputs}
-        self._names = {id(port): name for name, port in self._ports.items()}
-        self._evaluator = CompiledEvaluator(component)
+    def __init__(self, component: Elaboratable) -> None:
+        self._simulator = cppsim.Simulator(clocked(component), mode=Mode.ALWAYS)
+        self._simulator.add_clock(CLOCK_PERIOD)
+        self._testbenches: dict[bool, Sequence[Testbench]] = {}
+        for background in (False, True):
+            for number in range(_MOST):
+                self._simulator.add_testbench(
+                    self._place(number, background=background), background=background
+                )
 
     def simulate(
         self,
@@ -36,22 +39,22 @@ class CompiledCircuit:
         background: Sequence[Runs | Testbench] = (),
         deadline: int = DEADLINE,
     ) -> None:
-        """What `streams.simulate` does, from power-on.
+        """What `streams.simulate` does, from power-on."""
+        others = [*map(function_of, background), late(deadline)]
+        assert max(len(testbenches), len(others)) <= _MOST
+        self._testbenches = {False: list(map(function_of, testbenches)), True: others}
+        self._simulator.reset()
+        self._simulator.run()
 
-        In a cycle ``testbenches`` go on in their order, and after them those in ``background``.
-        """
-        self._evaluator.reset()
-        context = _Context(self._evaluator, self._names)
-        tasks = [_Task(context, function_of(each)) for each in (*testbenches, *background)]
-        for _ in range(deadline):
-            if all(task.finished for task in tasks[: len(testbenches)]):
-                return
-            for task in tasks:
-                task.look()
-            self._evaluator.step()
-            for task in tasks:
-                task.go_on()
-        raise AssertionError(f"not finished after {deadline} cycles")
+    def _place(self, number: int, *, background: bool) -> Testbench:
+        """Runs the testbench that has this place now, if there is one."""
+
+        async def run(ctx: Any) -> None:
+            testbenches = self._testbenches[background]
+            if number < len(testbenches):
+                await testbenches[number](ctx)
+
+        return run
 
 
 _known: dict[tuple[Any, ...], tuple[Any, CompiledCircuit]] = {}
@@ -66,100 +69,3 @@ def compiled(
         component = make(*arguments)
         _known[key] = component, CompiledCircuit(component)
     return _known[key]
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Bits of a port."""
-
-    port: str
-    start: int
-    width: int
-    whole: bool
-
-
-class _Context:
-    """What a testbench gets in place of ``amaranth.sim.SimulatorContext``."""
-
-    def __init__(self, evaluator: CompiledEvaluator, names: dict[int, str]) -> None:
-        self._evaluator = evaluator
-        self._names = names
-        self._driven: dict[str, int] = {}
-        # With the values themselves, because an id is good only as long as its object lives.
-        self._places: dict[int, tuple[Any, _Place]] = {}
-
-    def get(self, value: Any) -> int:
-        place = self._place(value)
-        bits = self._evaluator.get(place.port)
-        return bits if place.whole else bits >> place.start & (1 << place.width) - 1
-
-    def set(self, value: Any, bits: int) -> None:
-        place = self._place(value)
-        bits = int(bits)
-        if not place.whole:
-            mask = (1 << place.width) - 1 << place.start
-            bits = self._driven.get(place.port, 0) & ~mask | bits << place.start & mask
-            self._driven[place.port] = bits
-        self._evaluator.set(place.port, bits)
-
-    def tick(self) -> "_Tick":
-        return _Tick((), 1)
-
-    def _place(self, value: Any) -> _Place:
-        if id(value) not in self._places:
-            port, start = Value.cast(value), 0
-            width = len(port)
-            while id(port) not in self._names:
-                start += port.start  # type: ignore[attr-defined]
-                port = port.value  # type: ignore[attr-defined]
-            place = _Place(self._names[id(port)], start, width, width == len(port))
-            self._places[id(value)] = value, place
-        return self._places[id(value)][1]
-
-
-class _Tick:
-    """An awaitable for clock edges; gives what `amaranth.sim.TickTrigger` gives."""
-
-    def __init__(self, values: tuple[Any, ...], count: int) -> None:
-        self.values = values
-        self.count = count
-
-    def sample(self, *values: Any) -> "_Tick":
-        return _Tick((*self.values, *values), self.count)
-
-    async def repeat(self, count: int) -> tuple[int, ...]:
-        _, _, *values = await _Tick(self.values, count)
-        return tuple(values)
-
-    def __await__(self) -> Generator["_Tick", tuple[int, ...], tuple[Any, ...]]:
-        values = yield self
-        return (True, False, *values)
-
-
-class _Task:
-    """A testbench under way."""
-
-    def __init__(self, context: _Context, testbench: Testbench) -> None:
-        self.finished = False
-        self._context = context
-        self._coroutine: Coroutine[_Tick, tuple[int, ...] | None, None] = testbench(context)  # type: ignore[assignment]
-        self._resume(None)
-
-    def look(self) -> None:
-        """Sample what the testbench waits for, just before a clock edge."""
-        if not self.finished:
-            self._left -= 1
-            if not self._left:
-                self._values = tuple(map(self._context.get, self._waits_for.values))
-
-    def go_on(self) -> None:
-        """Go on behind the clock edge."""
-        if not self.finished and not self._left:
-            self._resume(self._values)
-
-    def _resume(self, values: tuple[int, ...] | None) -> None:
-        try:
-            self._waits_for = self._coroutine.send(values)
-            self._left = self._waits_for.count
-        except StopIteration:
-            self.finished = True

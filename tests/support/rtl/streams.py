@@ -13,9 +13,11 @@ from typing import Any, Protocol
 
 from amaranth.hdl import Elaboratable, Module, Shape, ShapeCastable, Signal, Value
 from amaranth.lib import stream
-from amaranth.sim import Simulator
+
+import cppsim
 
 __all__ = [
+    "CLOCK_PERIOD",
     "NO_STALLS",
     "STALLS",
     "Runs",
@@ -23,8 +25,10 @@ __all__ = [
     "Source",
     "Stalls",
     "Testbench",
+    "clocked",
     "from_bits",
     "function_of",
+    "late",
     "simulate",
     "to_bits",
     "transfer",
@@ -204,28 +208,37 @@ def simulate(
     Raises ``AssertionError`` if that takes more than ``deadline`` cycles. ``background`` ones need
     not return. Cycle 0 is the first clock edge. Waveforms go to ``vcd`` on request.
     """
-    top = Module()
-    top.submodules.circuit = circuit
-    # A circuit without flip-flops has no clock domain of its own to be simulated in.
-    clocked = Signal()
-    top.d.sync += clocked.eq(~clocked)
-
-    async def watchdog(ctx: Any) -> None:
-        await ctx.delay(deadline * CLOCK_PERIOD)
-        raise AssertionError(f"not finished after {deadline} cycles")
-
-    simulator = Simulator(top)
+    simulator = cppsim.Simulator(clocked(circuit))
     simulator.add_clock(CLOCK_PERIOD)
     for testbench in testbenches:
         simulator.add_testbench(function_of(testbench))
     for testbench in background:
         simulator.add_testbench(function_of(testbench), background=True)
-    simulator.add_testbench(watchdog, background=True)
+    simulator.add_testbench(late(deadline), background=True)
     if vcd is None:
         simulator.run()
     else:
         with simulator.write_vcd(str(vcd)):
             simulator.run()
+
+
+def clocked(circuit: Elaboratable) -> Module:
+    """``circuit`` with a clock domain, which one without flip-flops has none of its own."""
+    top = Module()
+    top.submodules.circuit = circuit
+    level = Signal()
+    top.d.sync += level.eq(~level)
+    return top
+
+
+def late(deadline: int) -> Testbench:
+    """A testbench that fails after ``deadline`` cycles."""
+
+    async def watchdog(ctx: Any) -> None:
+        await ctx.delay(deadline * CLOCK_PERIOD)
+        raise AssertionError(f"not finished after {deadline} cycles")
+
+    return watchdog
 
 
 def function_of(testbench: Runs | Testbench) -> Testbench:
