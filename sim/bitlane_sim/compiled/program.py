@@ -6,7 +6,6 @@ serves storage ports, and what hears of notices, is the including file's.
 
 from collections.abc import Iterator, Sequence
 
-from cppsim.cpp.activity import Activity
 from cppsim.cpp.body import Body
 from cppsim.cpp.edge import Clocked, Group, Load, Store, in_turn, resets
 from cppsim.cpp.order import in_reach
@@ -19,10 +18,6 @@ from cppsim.tidy import in_order
 from ..evaluator import StorageAccess, StoragePort
 
 __all__ = ["program"]
-
-LEAVES_OUT = False
-"""Whether an edge leaves out what rests. The full system at 64 bits then does 1.3 to 1.5 times as
-many cycles a second while it waits or moves single elements, and 0.95 times at a beat a cycle."""
 
 
 def program(
@@ -61,7 +56,6 @@ class _Program:
         self._declare()
 
     def text(self) -> str:
-        cycle = self._cycle()
         return "\n".join(
             [
                 "struct Top {",
@@ -72,7 +66,7 @@ class _Program:
                 "  size_t cycle(const driver::Buffer *buffers, Heard &heard) {",
                 "    size_t fault = 0;",
                 "    (void)buffers; (void)heard;",
-                *(f"    {line}" for line in cycle),
+                *(f"    {line}" for line in self._cycle()),
                 "    return fault;",
                 "  }",
                 "",
@@ -157,15 +151,7 @@ class _Program:
             uses += [(bits, scope) for bits in notice.values]
         dry = frozenset(x.scope for x in self._clocked if x.memory()[1])
         body = Body(self._steps, self._words, self._memories, uses, self._root, dry)
-        clocked, ending = self._clocked, []
-        if LEAVES_OUT:
-            activity = Activity(self._steps, body, self._words, clocked, self._changed_by_others())
-            activity.divide(self._root)
-            lines = [*activity.before(), *activity.cells(self._root, uses)]
-            clocked, ending = activity.clocked(), list(activity.after())
-            self._state += activity.state
-        else:
-            lines = list(body.scope(self._root))
+        lines = list(body.scope(self._root))
         for number, (notice, scope) in enumerate(notices):
             lines += self._tell(number, notice, body.scope(scope))
         lines += [f"{self.names[x.name]}[0] = {self._text(x.bits)};" for x in shown]
@@ -178,26 +164,12 @@ class _Program:
             calls.append(self._call(index, access, asked))
         before, after = resets(groups, self._words)
         lines += before
-        lines += in_turn(clocked, body, self._words, self._root)
-        lines += [*after, *ending]
+        lines += in_turn(self._clocked, body, self._words, self._root)
+        lines += after
         # A word that is written at the same edge reads as before.
         kinds = zip(calls, self._storage, strict=True)
         lines += [x for x, _ in sorted(kinds, key=lambda x: x[1].access is StorageAccess.WRITE)]
         return in_reach(lines)
-
-    def _changed_by_others(self) -> list[list[str]]:
-        """Words of inputs: first those of nobody's but the user's, then those of each storage."""
-        served: dict[str, list[str]] = {
-            port.data: [] for port in self._storage if port.access is StorageAccess.READ
-        }
-        given: list[str] = []
-        for port in self._design.ports:
-            if not port.output:
-                count = len(words_of(port.bits))
-                served.get(port.name, given).extend(
-                    f"{self.names[port.name]}[{k}]" for k in range(count)
-                )
-        return [given, *served.values()]
 
     def _tell(self, number: int, notice: Notice, before: Iterator[str]) -> Iterator[str]:
         words = [self._text(part) for bits in notice.values for part in words_of(bits)]

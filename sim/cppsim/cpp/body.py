@@ -1,6 +1,6 @@
 """C++ statements for the combinational part of a design, each in the scope that needs it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..design import Bits, CellKind, Memory, MemoryRead, PlainCell
 from ..tidy import Statement
@@ -50,13 +50,9 @@ class Body:
 
     def reads(self, scope: Scope) -> tuple[set[int], set[int]]:
         """The bits that the statements of ``scope`` read, and the memories, by their identity."""
-        return self.read_by(scope.steps)
-
-    def read_by(self, numbers: Iterable[int]) -> tuple[set[int], set[int]]:
-        """The same of the steps of these numbers."""
         bits: set[int] = set()
         memories: set[int] = set()
-        for number in numbers:
+        for number in scope.steps:
             step = self._steps[number]
             if isinstance(step, PlainCell):
                 bits.update(*step.operands)
@@ -69,25 +65,9 @@ class Body:
                 memories |= inner_memories
         return bits, memories
 
-    def result(self, number: int) -> Bits:
-        """What the step of this number gives."""
-        step = self._steps[number]
-        return step.result if isinstance(step, PlainCell) else step[1].result
-
-    def cost(self, numbers: Iterable[int]) -> int:
-        """About how many instructions the steps of these numbers take, with all their scopes."""
-        return sum(
-            self._cost(self._steps[x]) + sum(self.cost(arm.steps) for arm in self._arms.get(x, ()))
-            for x in numbers
-        )
-
     def scope(self, scope: Scope) -> Iterator[str]:
         """The statements of ``scope`` and of those within it that belong to multiplexers."""
-        return self.statements(scope.steps)
-
-    def statements(self, numbers: Iterable[int]) -> Iterator[str]:
-        """The same of the steps of these numbers."""
-        for number in numbers:
+        for number in scope.steps:
             step = self._steps[number]
             arms = self._arms.get(number)
             if not isinstance(step, PlainCell):

@@ -26,29 +26,14 @@ class Clocked(ABC):
     scope: Scope = field(default_factory=Scope)
     variables: dict[str, Bits] = field(default_factory=dict)
     """What it changes."""
-    dependents: int = field(default=0, kw_only=True)
-    """Flags of what is to be evaluated again at the next edge once it has changed something."""
 
     @abstractmethod
     def uses(self, root: Scope) -> Uses:
         """What it reads, and where."""
 
-    def reads(self, body: Body, root: Scope) -> tuple[set[int], set[int]]:
-        """The bits that it reads, in its scope too, and the memories, by their identity."""
-        bits, memories = body.reads(self.scope)
-        for used, _ in self.uses(root):
-            bits.update(used)
-        return bits, memories
-
     @abstractmethod
     def lines(self, body: Body, words: Words) -> Iterator[str]:
         """Its statements."""
-
-    def flags(self, condition: str = "") -> Iterator[str]:
-        """A statement that sets ``dependents``, if there are any, where ``condition`` is true."""
-        if self.dependents:
-            test = f"if ({condition}) " if condition else ""
-            yield f"{test}next |= {literal(self.dependents)};"
 
     def memory(self) -> tuple[int, bool]:
         """The memory that it touches, by its identity, or 0, and whether it changes it."""
@@ -62,8 +47,6 @@ class Group(Clocked):
     enable: Level | None = None
     gated: Level | None = None
     registers: list[tuple[str, StateRegister]] = field(default_factory=list)
-    own: int = 0
-    """The flag without which they do not load."""
 
     def add(self, name: str, register: StateRegister) -> None:
         self.registers.append((name, register))
@@ -74,32 +57,19 @@ class Group(Clocked):
         for _, register in self.registers:
             yield register.following, self.scope if self.enable else root
 
-    def reset(self, level: Level) -> Iterator[str]:
-        """What ``level`` does to those that it resets without their enable."""
-        if self.own:
-            # What they are to load may rest meanwhile.
-            yield f"next |= {literal(self.own)};"
-        for name, register in self.registers:
-            if register.reset == level and not register.gated:
-                value = _number(register.reset_value)
-                yield from self.flags(f"{name} != {value}")
-                yield f"{name} = {value};"
-
     def lines(self, body: Body, words: Words) -> Iterator[str]:
-        loads: list[str] = []
-        stores: list[str] = []
+        loads, stores = [], []
         later: set[int] = set()
         for name, register in reversed(self.registers):
             value = words.text(register.following)
             if self.gated is not None:
                 value = f"{_level(words, self.gated)} ? {_number(register.reset_value)} : {value}"
-            if later.isdisjoint(register.result) and not self.dependents:
+            if later.isdisjoint(register.result):
                 loads.append(f"{name} = {value};")
             else:
-                # Another one still loads what this one was, or it is to be seen to change.
+                # Another one still loads what this one was.
                 following = _beside("next", name)
                 loads.append(f"const uint64_t {following} = {value};")
-                stores += self.flags(f"{name} != {following}")
                 stores.append(f"{name} = {following};")
             later.update(register.following)
         loads.reverse()
@@ -144,7 +114,6 @@ class Load(Clocked):
                 yield f"    {merged}"
             yield "  }"
         yield from (f"  {name} = next_{name};" for name in self.variables)
-        yield from (f"  {line}" for line in self.flags())
         yield "}"
 
     def memory(self) -> tuple[int, bool]:
@@ -179,7 +148,6 @@ class Store(Clocked):
                 yield f"  {guard}{row} = {data};"
             else:
                 yield f"  {guard}{_merge(row, data, words.text(self.write.enable[part]))}"
-        yield from (f"  {line}" for line in self.flags())
         yield "}"
 
     def memory(self) -> tuple[int, bool]:
@@ -199,7 +167,9 @@ def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Scope) -
     """Who has to go first in any case: those that read the memory that it changes."""
     touched: dict[Clocked, set[int]] = {}
     for x in clocked:
-        read, touched[x] = x.reads(body, root)
+        read, touched[x] = body.reads(x.scope)
+        for bits, _ in x.uses(root):
+            read.update(bits)
         reads[x] = read & owners.keys()
         for bit in reads[x]:
             if owners[bit] is not x:
@@ -236,16 +206,16 @@ def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Scope) -
 
 def resets(groups: Iterable[Group], words: Words) -> tuple[list[str], list[str]]:
     """Statements that keep what resets registers, and at the end of the edge those that do it."""
-    resetting: dict[Level, dict[Group, None]] = {}
+    resetting: dict[Level, list[tuple[str, StateRegister]]] = {}
     for group in groups:
-        for _, register in group.registers:
+        for name, register in group.registers:
             if register.reset and not register.gated:
-                resetting.setdefault(register.reset, {})[group] = None
+                resetting.setdefault(register.reset, []).append((name, register))
     before, after = [], []
-    for number, (level, reset) in enumerate(resetting.items()):
+    for number, (level, registers) in enumerate(resetting.items()):
         before.append(f"const uint64_t reset{number} = {_level(words, level)};")
         after.append(f"if (reset{number}) {{")
-        after += [f"  {line}" for group in reset for line in group.reset(level)]
+        after += [f"  {name} = {_number(x.reset_value)};" for name, x in registers]
         after.append("}")
     return before, after
 
