@@ -1,6 +1,6 @@
 """What bitlane builds once and keeps: in ``BITLANE_CACHE``, else in ``~/.cache/bitlane``."""
 
-from cppsim.cache import Cache
+from cppsim.compiling.cache import Cache
 
 __all__ = ["CACHE"]
 

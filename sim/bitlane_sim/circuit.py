@@ -9,9 +9,9 @@ from amaranth.hdl import ClockDomain, Elaboratable, Fragment, Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from cppsim.design import PlainDesign
-from cppsim.instances import replace_instances
-from cppsim.one_clock import plain_circuit
+from cppsim.netlist.design import PlainDesign
+from cppsim.netlist.instances import replace_instances
+from cppsim.netlist.one_clock import plain_circuit
 
 from .elaborated import CLOCK, Elaborated, digest_of
 from .evaluator import SimulationError

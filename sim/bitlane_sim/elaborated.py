@@ -6,7 +6,7 @@ import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from cppsim.design import PlainDesign
+from cppsim.netlist.design import PlainDesign
 
 __all__ = ["CLOCK", "Elaborated", "digest_of"]
 

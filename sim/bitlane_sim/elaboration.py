@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from bitlane_rtl.configuration import Configuration
-from cppsim.design import PlainDesign
-from cppsim.toolchain import run_program
+from cppsim.compiling.toolchain import run_program
+from cppsim.netlist.design import PlainDesign
 
 from .cache import CACHE
 from .elaborated import Elaborated

@@ -1,7 +1,7 @@
 """Find the C++ compiler."""
 
-from cppsim import toolchain
-from cppsim.toolchain import Compiler
+from cppsim.compiling import toolchain
+from cppsim.compiling.toolchain import Compiler
 
 __all__ = ["find_compiler"]
 

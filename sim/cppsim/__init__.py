@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .checked import CheckedEngine, Difference, check
+    from .checking.checked import CheckedEngine, Difference, check
     from .engine import Engine, FallbackWarning
     from .simulator import Simulator
 
@@ -18,12 +18,12 @@ pytest_plugins = ("cppsim.pytest_plugin",)
 """What ``pytest -p cppsim`` loads."""
 
 _MODULES = {
-    "CheckedEngine": "checked",
-    "Difference": "checked",
+    "CheckedEngine": "checking.checked",
+    "Difference": "checking.checked",
     "Engine": "engine",
     "FallbackWarning": "engine",
     "Simulator": "simulator",
-    "check": "checked",
+    "check": "checking.checked",
 }
 
 __all__ = [

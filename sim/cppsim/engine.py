@@ -11,15 +11,15 @@ from typing import Any
 
 from amaranth.hdl import Value
 
-from .adopt import adopt_clocks, adopted, is_at_rest
-from .background import Written, written
 from .errors import SimulationError
 from .mode import Mode, default_mode
 from .private import VCDWriter
-from .running import RunningEngine
-from .state import CompiledState
-from .switch import FallbackWarning, Switch, fall_back
-from .waves import SimulatorWaves
+from .running.running import RunningEngine
+from .running.state import CompiledState
+from .running.waves import SimulatorWaves
+from .starting.adopt import adopt_clocks, adopted, is_at_rest
+from .starting.background import Written, written
+from .starting.switch import FallbackWarning, Switch, fall_back
 
 __all__ = ["Engine", "FallbackWarning"]
 

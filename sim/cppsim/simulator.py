@@ -4,11 +4,11 @@ from typing import Any
 
 from amaranth.sim import Simulator as AmaranthSimulator
 
-from .checked import CheckedEngine
+from .checking.checked import CheckedEngine
 from .engine import Engine
 from .mode import Mode, default_mode
 from .private import femtoseconds_of
-from .running import RunningEngine
+from .running.running import RunningEngine
 
 __all__ = ["Simulator"]
 

@@ -22,7 +22,7 @@ from bitlane_rtl.core import Core
 from bitlane_sim.circuit import Circuit
 from bitlane_sim.compiled.program import program
 from bitlane_sim.pins.cells import VENDOR_CELLS
-from cppsim.tidy import trim
+from cppsim.netlist.tidy import trim
 from mutants.relevance import AROUND_ENGINE
 
 __all__ = ["circuits", "is_same", "netlist"]

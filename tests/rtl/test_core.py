@@ -12,7 +12,7 @@ from bitlane_rtl.abi import Op
 from bitlane_rtl.configurations import copy, full, small
 from bitlane_rtl.core import Core
 from bitlane_sim.circuit import Circuit
-from cppsim.design import CellKind, PlainCell
+from cppsim.netlist.design import CellKind, PlainCell
 
 CONFIGURATIONS = {
     "64 bits, two read ports": full(),

@@ -9,7 +9,7 @@ import pytest
 
 from bitlane_sim.cache import CACHE
 from bitlane_sim.evaluator import SimulationError
-from cppsim.cache import CacheWarning
+from cppsim.compiling.cache import CacheWarning
 
 
 def test_cache_folder_is_chosen_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,5 +138,5 @@ def test_what_is_known_needs_no_place_to_write(
     fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ready = CACHE.cached("kind", "key", lambda folder: (folder / "made").touch())
-    monkeypatch.setattr("cppsim.cache._writable", lambda *_: pytest.fail("written to"))
+    monkeypatch.setattr("cppsim.compiling.cache._writable", lambda *_: pytest.fail("written to"))
     assert CACHE.cached("kind", "key", lambda folder: pytest.fail("built twice")) == ready

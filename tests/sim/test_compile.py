@@ -12,7 +12,7 @@ from bitlane_sim.circuit import Circuit
 from bitlane_sim.compiled.compile import build
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.toolchain import find_compiler
-from cppsim.toolchain import Compiler
+from cppsim.compiling.toolchain import Compiler
 from support.sim.evaluated import STORAGE, Inverter, Mixer
 
 
@@ -111,6 +111,6 @@ def test_failing_compiler_gives_its_first_error_in_one_line(
 
 
 def test_compiler_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cppsim.toolchain._DEADLINE_SECONDS", 0.1)
+    monkeypatch.setattr("cppsim.compiling.toolchain._DEADLINE_SECONDS", 0.1)
     with pytest.raises(SimulationError, match=r"^sleep 100 still runs after 0\.1 s$"):
         Compiler(("sleep", "100"), "").run([])

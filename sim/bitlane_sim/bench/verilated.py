@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from cppsim.design import DesignPort, PlainDesign
-from cppsim.tidy import trim
+from cppsim.netlist.design import DesignPort, PlainDesign
+from cppsim.netlist.tidy import trim
 
 from ..cache import CACHE
 from ..compiled.compile import Library

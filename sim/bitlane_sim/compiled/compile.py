@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from bitlane.terminal import is_terminal
-from cppsim.cpp.flags import selecting
-from cppsim.design import Bits, DesignPort, FormattedValue, Notice, PlainDesign
-from cppsim.tidy import trim
+from cppsim.compiling.flags import selecting
+from cppsim.netlist.design import Bits, DesignPort, FormattedValue, Notice, PlainDesign
+from cppsim.netlist.tidy import trim
 
 from ..cache import CACHE
 from ..elaborated import Elaborated

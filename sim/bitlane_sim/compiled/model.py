@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cppsim.messages import formatted
+from cppsim.netlist.messages import formatted
 
 from ..elaborated import Elaborated
 from ..evaluator import (

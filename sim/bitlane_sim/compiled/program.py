@@ -11,9 +11,9 @@ from cppsim.cpp.edge import Clocked, Group, Load, Store, in_turn, resets
 from cppsim.cpp.order import in_reach
 from cppsim.cpp.scopes import Scope
 from cppsim.cpp.words import WORD, Words, literal, words_of
-from cppsim.design import Bits, Memory, Notice, NotPlain, PlainDesign, Start
-from cppsim.narrow import narrow
-from cppsim.tidy import in_order
+from cppsim.netlist.design import Bits, Memory, Notice, NotPlain, PlainDesign, Start
+from cppsim.netlist.narrow import narrow
+from cppsim.netlist.tidy import in_order
 
 from ..evaluator import StorageAccess, StoragePort
 

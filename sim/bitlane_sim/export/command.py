@@ -17,7 +17,7 @@ from bitlane.sizes import parse_size
 from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import NAMED
-from cppsim.tidy import trim
+from cppsim.netlist.tidy import trim
 
 from ..evaluator import SimulationError
 from .names import is_identifier

@@ -7,7 +7,7 @@ from bitlane.version import __version__
 from bitlane_rtl import abi
 from bitlane_rtl.bus.axi4 import CACHE, PROT
 from bitlane_rtl.configuration import Configuration
-from cppsim.design import DesignPort
+from cppsim.netlist.design import DesignPort
 
 __all__ = ["header", "page"]
 

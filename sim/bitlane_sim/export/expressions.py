@@ -7,7 +7,7 @@ expression can stand inside another one and means the same.
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from cppsim.design import Bits, CellKind, PlainCell
+from cppsim.netlist.design import Bits, CellKind, PlainCell
 
 __all__ = ["constant", "expression", "joined"]
 

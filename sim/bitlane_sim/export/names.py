@@ -3,7 +3,7 @@
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 
-from cppsim.design import Bits
+from cppsim.netlist.design import Bits
 
 __all__ = ["Names", "is_identifier"]
 

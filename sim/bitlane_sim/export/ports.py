@@ -6,7 +6,7 @@ there: identifiers, LOCK, QOS and REGION, all 0. Identifiers that come back are 
 
 from collections.abc import Iterator
 
-from cppsim.design import DesignPort, PlainDesign
+from cppsim.netlist.design import DesignPort, PlainDesign
 
 from ..elaborated import CLOCK
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from cppsim.design import Bits, CellKind, Level, MemoryWrite, PlainCell, PlainDesign
+from cppsim.netlist.design import Bits, CellKind, Level, MemoryWrite, PlainCell, PlainDesign
 
 from .expressions import constant, joined
 from .names import Names

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from cppsim.design import (
+from cppsim.netlist.design import (
     Bits,
     Memory,
     MemoryRead,
@@ -19,7 +19,7 @@ from cppsim.design import (
     Start,
     StateRegister,
 )
-from cppsim.tidy import in_order
+from cppsim.netlist.tidy import in_order
 
 from ..elaborated import CLOCK
 from .expressions import constant, expression, joined

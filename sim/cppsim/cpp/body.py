@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..design import Bits, CellKind, Memory, MemoryRead, PlainCell
-from ..tidy import Statement
+from ..netlist.design import Bits, CellKind, Memory, MemoryRead, PlainCell
+from ..netlist.tidy import Statement
 from .scopes import Scope, place
 from .words import WORD, Words, operation, words_of
 

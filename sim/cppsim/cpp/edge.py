@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..design import Bits, Level, Memory, MemoryRead, MemoryWrite, StateRegister
+from ..netlist.design import Bits, Level, Memory, MemoryRead, MemoryWrite, StateRegister
 from .body import Body
 from .order import in_reach
 from .scopes import Scope

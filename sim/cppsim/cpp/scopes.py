@@ -7,8 +7,8 @@ computed, nor a multiplexer the branch that it does not take.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..design import Bits, CellKind, PlainCell
-from ..tidy import Statement
+from ..netlist.design import Bits, CellKind, PlainCell
+from ..netlist.tidy import Statement
 
 __all__ = ["Scope", "place"]
 

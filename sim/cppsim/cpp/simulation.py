@@ -7,10 +7,10 @@ follows from the state up to date for whoever looks. All state but memories is o
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..design import Bits, Memory, NotPlain
-from ..lowering import Event, Lowered
-from ..narrow import narrow
-from ..tidy import Statement, in_order
+from ..netlist.design import Bits, Memory, NotPlain
+from ..netlist.lowering import Event, Lowered
+from ..netlist.narrow import narrow
+from ..netlist.tidy import Statement, in_order
 from .body import Body
 from .edge import Clocked, Group, Store, in_turn
 from .order import in_reach

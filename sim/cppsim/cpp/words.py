@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 
-from ..design import Bits, CellKind, PlainCell
+from ..netlist.design import Bits, CellKind, PlainCell
 
 __all__ = ["WORD", "Words", "literal", "operation", "words_of"]
 

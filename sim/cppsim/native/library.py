@@ -6,8 +6,8 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from ..cache import CACHE
-from ..toolchain import find_compiler
+from ..compiling.cache import CACHE
+from ..compiling.toolchain import find_compiler
 
 __all__ = ["ModelHandle", "native"]
 

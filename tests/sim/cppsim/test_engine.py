@@ -362,7 +362,7 @@ def test_a_design_is_written_the_same_each_time() -> None:
     from amaranth.hdl import Fragment
 
     from cppsim.cpp.simulation import write_simulation
-    from cppsim.lowering import lower
+    from cppsim.netlist.lowering import lower
     from support.sim.random_designs import random_machine
 
     def text() -> str:

@@ -4,7 +4,7 @@ import operator
 import random
 from collections.abc import Callable, Mapping
 
-from cppsim.design import Bits, CellKind, PlainCell
+from cppsim.netlist.design import Bits, CellKind, PlainCell
 
 __all__ = ["number_of", "random_cell", "value_of"]
 

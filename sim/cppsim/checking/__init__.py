@@ -1,0 +1,1 @@
+"""Compiled code and Amaranth's simulator side by side."""

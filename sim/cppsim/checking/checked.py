@@ -1,0 +1,121 @@
+"""The same design in compiled code and in Amaranth's simulator, compared at every point in time.
+
+Testbenches and processes run once, on the compiled code; all that they set goes to a `Shadow` in
+the same delta cycle, from which every signal, row of a memory and printed line has to be the same.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from amaranth.hdl import Signal
+from amaranth.sim import Simulator
+
+from ..engine import Engine
+from ..errors import SimulationError
+from ..mode import Mode
+from ..netlist.events import said
+from ..netlist.lowering import Event
+from ..private import PySimEngine
+from ..running.state import CompiledState
+from .comparison import Clock, Comparison, Difference
+from .shadow import Shadow
+
+__all__ = ["CheckedEngine", "Difference", "check"]
+
+
+def check(
+    design: Any,
+    *testbenches: Callable[[Any], Any],
+    clocks: Mapping[str, float] | float | None = None,
+    processes: Iterable[Callable[[Any], Any]] = (),
+) -> None:
+    """Simulate ``design`` in compiled code and in Amaranth's simulator, and compare the two.
+
+    ``clocks`` has the period in seconds of each clock, by the name of its domain; a number alone is
+    that of ``"sync"``. Raises `Difference` at the first difference, ``SimulationError`` for a
+    design that cannot be compiled, and what Amaranth's simulator and the testbenches raise.
+    """
+    simulator: Any = Simulator(design, engine=CheckedEngine)
+    if simulator._engine.reason:
+        raise SimulationError(f"nothing to compare: {simulator._engine.reason}")
+    periods = clocks if isinstance(clocks, Mapping) else {} if clocks is None else {"sync": clocks}
+    for domain, period in periods.items():
+        simulator.add_clock(period, domain=domain)
+    for process in processes:
+        simulator.add_process(process)
+    for testbench in testbenches:
+        simulator.add_testbench(testbench)
+    simulator.run()
+
+
+class CheckedState(CompiledState):
+    """Passes on what is set to ``shadow``, and keeps what the design told at edges of clocks."""
+
+    shadow: Shadow
+
+    def __init__(self, lowered: Any, triggers: Iterable[Any], source: Any) -> None:
+        super().__init__(lowered, triggers, source)
+        self.said: list[str] = []
+
+    def commit(self, changed: set[Any] | None = None) -> bool:
+        values, rows = [], []
+        for slot in self.pending:
+            if hasattr(slot, "memory"):
+                rows += [((slot.memory, row), value) for row, value in slot.write_queue.items()]
+            else:
+                values.append((slot.signal, slot.next))
+        quiet = super().commit(changed)
+        self.shadow.step(values, rows)
+        return quiet
+
+    def _report(self, event: Event, values: Any) -> None:
+        if id(event.cell) not in self._watches:
+            self.said.append(said(event.cell, values))
+        super()._report(event, values)
+
+
+class CheckedEngine(Engine):
+    """``Simulator(design, engine=cppsim.CheckedEngine)``: compiled, and compared as it runs.
+
+    Raises `Difference` from ``run`` and ``advance`` where the two simulators differ: which they may
+    where `Engine` says so.
+    """
+
+    mode = Mode.ALWAYS
+    state_type = CheckedState
+
+    def __init__(self, design: Any) -> None:
+        super().__init__(design)
+        self._comparison: Comparison | None = None
+        if not self.reason:
+            self._state.shadow = Shadow(design)
+            self._comparison = Comparison(design, self._state, self._state.shadow)
+
+    def reset(self) -> None:
+        super().reset()
+        if self._comparison:
+            self._comparison.reset()
+
+    # Amaranth's own clocks and contexts, which set nothing but by `CheckedState.commit`.
+    add_async_process = PySimEngine.add_async_process
+    add_async_testbench = PySimEngine.add_async_testbench
+
+    def _may_leap(self) -> bool:
+        return False
+
+    def add_clock_process(self, clock: Signal, *, phase: int, period: int) -> None:
+        PySimEngine.add_clock_process(self, clock, phase=phase, period=period)
+        if self._comparison:
+            self._comparison.clocks.append(Clock(clock.name, phase, period))
+
+    def step_design(self) -> None:
+        super().step_design()
+        if self._comparison:
+            self._state.shadow.settle()
+
+    def _advance(self) -> bool:
+        now = self.now
+        more = super()._advance()
+        if self._comparison:
+            self._comparison.expect_same(now)
+        return more

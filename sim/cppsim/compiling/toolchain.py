@@ -1,0 +1,106 @@
+"""Find and run the C++ compiler that turns a design into a shared library."""
+
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import SimulationError
+
+__all__ = [
+    "COMPILER_VARIABLE",
+    "Compiler",
+    "find_compiler",
+    "run_program",
+]
+
+COMPILER_VARIABLE = "CPPSIM_CXX"
+"""Environment variable that names the C++ compiler to use, with arguments if any."""
+
+_DEADLINE_SECONDS = 600.0
+"""After which a program is given up that takes seconds: whoever waits for its result does, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A C++ compiler: its command, and what tells its versions apart."""
+
+    command: tuple[str, ...]
+    version: str
+
+    @property
+    def name(self) -> str:
+        """The command without its folder."""
+        return " ".join((Path(self.command[0]).name, *self.command[1:]))
+
+    def run(self, arguments: Sequence[str]) -> None:
+        """Compile. Raises ``SimulationError`` with the compiler's first error."""
+        done = run_program(self.name, [*self.command, *arguments])
+        if done.returncode:
+            lines = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+            reason = (lines or done.stderr.splitlines() or ["no message"])[0].strip()
+            raise SimulationError(f"{self.name} failed with status {done.returncode}: {reason}")
+
+
+def run_program(
+    name: str,
+    command: Sequence[str],
+    *,
+    script: str | None = None,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> "subprocess.CompletedProcess[str]":
+    """Run a program to its end. Raises ``SimulationError`` if it does not come in time."""
+    try:
+        return subprocess.run(
+            command,
+            input=script,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_DEADLINE_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        raise SimulationError(f"{name} still runs after {_DEADLINE_SECONDS:g} s") from None
+
+
+def _candidates(chosen: str | None) -> list[tuple[str, ...]]:
+    if chosen:
+        return [tuple(shlex.split(chosen))]
+    commands: list[tuple[str, ...]] = [("g++",), ("clang++",), ("c++",)]
+    if importlib.util.find_spec("ziglang") is not None:
+        commands.append((sys.executable, "-m", "ziglang", "c++"))
+    return commands
+
+
+def find_compiler(variable: str = COMPILER_VARIABLE) -> Compiler:
+    """The C++ compiler that ``variable`` names, else one of g++, clang++, c++, ziglang that runs.
+
+    Raises ``SimulationError`` that says what to install.
+    """
+    chosen = os.environ.get(variable)
+    for command in _candidates(chosen):
+        path = shutil.which(command[0])
+        if path is None:
+            continue
+        command = (path, *command[1:])
+        try:
+            answer = subprocess.run(
+                [*command, "--version"], capture_output=True, encoding="utf-8", errors="replace"
+            )
+        except OSError:
+            continue
+        if answer.returncode == 0:
+            return Compiler(command, answer.stdout.strip())
+    if chosen:
+        raise SimulationError(f"{variable}: {chosen!r} is no C++ compiler that runs")
+    raise SimulationError(
+        "no C++ compiler found: install g++ or clang++, or run `pip install ziglang`"
+    )

@@ -1,0 +1,1 @@
+"""A compiled design in memory, and small programs that look into it."""

@@ -1,0 +1,168 @@
+"""A compiled design in memory: its words, its memories' rows, and the calls that move it on."""
+
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ..compiling.library import load
+from ..cpp.simulation import SimulationSource, WordPlace, element_bits, write_simulation
+from ..errors import SimulationError
+from ..native.library import ModelHandle
+from ..netlist.design import Bits, Memory
+from ..netlist.lowering import Event, Lowered
+
+__all__ = ["CompiledModel", "Rows"]
+
+_WORD = 64
+_FORMATS: dict[int, Any] = {8: "B", 16: "H", 32: "I", 64: "Q"}
+
+
+class CompiledModel:
+    """One instance of a lowered design. Writes and compiles it first, where that is to be done.
+
+    Raises ``NotPlain`` for a combinational loop, ``SimulationError`` if it cannot be compiled.
+
+    Attributes
+    ----------
+    words : memoryview
+        The state, as unsigned numbers of 64 bits.
+    address : int
+        Where the words are.
+    inputs, passive, quiet, stored, steps
+        As in `SimulationSource`.
+    step : callable
+        Lets the design see its inputs. 1 if it is to be stepped once more, plus 2 if it tells.
+    settle : callable
+        Brings what follows from state and inputs up to date.
+    native : ModelHandle
+        The model as the native code takes it, good as long as this is.
+    """
+
+    def __init__(self, lowered: Lowered, source: SimulationSource | None = None) -> None:
+        source = source or write_simulation(lowered)
+        self._source = source
+        self._places, self._settled = source.places, source.settled
+        self.inputs, self.passive, self.quiet = source.inputs, source.passive, source.quiet
+        self.stored, self.steps = source.stored, source.steps
+        self._events: list[Event] = [*lowered.events, *lowered.watches]
+        self._sizes = [[-(-len(bits) // _WORD) for bits in event.values] for event in self._events]
+        self._design = lowered.design
+        self._memories = {id(x): number for number, x in enumerate(lowered.design.memories)}
+        self._library = library = load(source.text)
+        # A plain number is what ctypes hands over fastest.
+        self._handle = library.simulation_create()
+        if not self._handle:
+            raise SimulationError("no memory is left for the compiled design")
+        self.address = library.simulation_words(self._handle)
+        content = (ctypes.c_uint64 * source.size).from_address(self.address)
+        self.words = memoryview(content).cast("B").cast("Q")
+        functions = library.simulation_step, library.simulation_settle
+        self.step, self.settle = (partial(function, self._handle) for function in functions)
+        self.native = ModelHandle(self._handle, self.address, *map(_address, functions))
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self._library.simulation_destroy(self._handle)
+
+    def places(self, bits: Bits) -> tuple[Sequence[WordPlace], int, bool]:
+        """Where ``bits`` are, their constant part, and whether they need ``settle`` first."""
+        constant = sum(1 << place for place, bit in enumerate(bits) if bit == 1)
+        settled = bits in self._settled
+        return self._places[bits], 0 if settled else constant, settled
+
+    def rows(self, memory: Memory, *, signed: bool) -> "Rows":
+        """The rows of one of the design's memories."""
+        address = self.address_of(memory)
+        return Rows(address, memory.width, len(memory.rows), signed=signed)
+
+    def address_of(self, memory: Memory) -> int:
+        """Where the rows of one of the design's memories are."""
+        number = self._memories[id(memory)]
+        return int(self._library.simulation_memory(self._handle, number))
+
+    def reset(self) -> None:
+        """Back to power-on."""
+        self._library.simulation_reset(self._handle)
+
+    def resume(self, levels: Mapping[int, int]) -> None:
+        """From power-on to where bits of the state have these ``levels``, between two steps.
+
+        Bits that are not there stay. What is told next has been told before. Raises
+        ``SimulationError`` for a register without level.
+        """
+        for register in self._design.registers:
+            if not levels.keys() >= set(register.result):
+                raise SimulationError("a register has no signal")
+        words = self.words
+        for bit, (word, place) in self._source.stored.items():
+            if bit in levels:
+                words[word] = words[word] & ~(1 << place) | levels[bit] << place
+        shown = {word for word, _ in self._source.stored.values()}
+        for word, seen in self._source.seen.items():
+            given, other = (seen, word) if seen in shown else (word, seen)
+            words[other] = words[given]
+        # Clocks that the design makes are compared with what they were at the last step.
+        self.step()
+        for word in self._source.due:
+            words[word] = 0
+
+    def told(self) -> Iterator[tuple[Event, tuple[int, ...]]]:
+        """What the design had to tell, with its values, the first thing first."""
+        first = ctypes.POINTER(ctypes.c_uint64)()
+        count = self._library.simulation_told(self._handle, ctypes.byref(first))
+        words, at = first[:count], 0
+        while at < count:
+            number = words[at]
+            at += 1
+            values = []
+            for size in self._sizes[number]:
+                values.append(sum(words[at + k] << _WORD * k for k in range(size)))
+                at += size
+            yield self._events[number], tuple(values)
+
+
+def _address(function: Any) -> int | None:
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+class Rows:
+    """A compiled memory as a list of numbers.
+
+    Attributes
+    ----------
+    content : memoryview
+        What the memory's array holds.
+    element_bits : int
+        Bits of an element of it.
+    """
+
+    def __init__(self, address: int, width: int, depth: int, *, signed: bool) -> None:
+        self.element_bits = size = element_bits(width)
+        self._count = -(-width // _WORD) if width else 1
+        kind = {8: ctypes.c_uint8, 16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}
+        content = (kind[size] * (self._count * max(1, depth))).from_address(address)
+        self.content = memoryview(content).cast("B")
+        self._elements = self.content.cast(_FORMATS[size])
+        self._width, self._depth, self._signed = width, depth, signed
+
+    def __len__(self) -> int:
+        return self._depth
+
+    def __bytes__(self) -> bytes:
+        return bytes(self._elements)
+
+    def __getitem__(self, row: int) -> int:
+        first = row * self._count
+        value = 0
+        for k in range(self._count):
+            value |= self._elements[first + k] << _WORD * k
+        if self._signed and value >> (self._width - 1) & 1:
+            value -= 1 << self._width
+        return value
+
+    def __setitem__(self, row: int, value: int) -> None:
+        value &= (1 << self._width) - 1
+        first = row * self._count
+        for k in range(self._count):
+            self._elements[first + k] = value >> _WORD * k & (1 << _WORD) - 1

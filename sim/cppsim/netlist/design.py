@@ -1,0 +1,216 @@
+"""The plain form of a netlist: operations whose operands fit their results, bit for bit.
+
+Data only. Every operand has exactly the width that its operation works at, so that a back end needs
+no rule of any language about how widths or signs extend.
+"""
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from ..errors import SimulationError
+
+__all__ = [
+    "Bits",
+    "CellKind",
+    "DesignPort",
+    "FormattedValue",
+    "Level",
+    "Memory",
+    "MemoryRead",
+    "MemoryWrite",
+    "NotPlain",
+    "Notice",
+    "PlainCell",
+    "PlainDesign",
+    "Start",
+    "StateRegister",
+]
+
+
+Bits = tuple[int, ...]
+"""Bits of a value, least significant first: a net's number, or 0 and 1 for the constants."""
+
+
+class NotPlain(SimulationError):
+    """A netlist has something for which there is no plain form."""
+
+
+Level = tuple[int, bool]
+"""A bit, and the level at which it acts."""
+
+Start = tuple[int | None, ...]
+"""Bits at power-on; None where nobody said."""
+
+
+class CellKind(Enum):
+    """What a cell computes. *w* is the width of its result."""
+
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+    NOT = "not"
+    """Those take operands of w bits."""
+    MUX = "mux"
+    """A default of w bits, then pairs: a condition of one bit, and the w bits if it is 1. The first
+    condition that is 1 counts; where a circuit has more than one, any would do."""
+    ADD = "add"
+    SUBTRACT = "subtract"
+    MULTIPLY = "multiply"
+    NEGATE = "negate"
+    """Modulo 2**w, on operands of w bits."""
+    DIVIDE = "divide"
+    DIVIDE_SIGNED = "divide, signed"
+    MODULO = "modulo"
+    MODULO_SIGNED = "modulo, signed"
+    """Rounded down, as in Python, on operands of w bits; 0 where the divisor is 0."""
+    EQUAL = "equal"
+    UNEQUAL = "unequal"
+    LESS = "less"
+    LESS_EQUAL = "less or equal"
+    LESS_SIGNED = "less, signed"
+    LESS_EQUAL_SIGNED = "less or equal, signed"
+    """One bit, from two operands of the same width."""
+    ALL = "all"
+    ANY = "any"
+    ODD = "odd"
+    """One bit, from one operand of two bits or more."""
+    LEFT = "left"
+    RIGHT = "right"
+    RIGHT_SIGNED = "right, signed"
+    """w bits shifted by an unsigned amount of any width; what is shifted out is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class DesignPort:
+    """A port of the top level."""
+
+    name: str
+    output: bool
+    bits: Bits
+
+
+@dataclass(frozen=True, slots=True)
+class PlainCell:
+    """A cell of combinational logic."""
+
+    kind: CellKind
+    operands: tuple[Bits, ...]
+    result: Bits
+
+
+@dataclass(frozen=True, slots=True)
+class StateRegister:
+    """Takes ``following`` at a rising edge of the clock.
+
+    With ``enable`` and ``reset``, the reset acts without the enable, unless ``gated``.
+    """
+
+    result: Bits
+    following: Bits
+    start: Start
+    enable: Level | None
+    reset: Level | None
+    reset_value: Bits
+    gated: bool
+
+    def part(self, part: slice) -> "StateRegister":
+        """A register of some of the bits."""
+        return replace(
+            self,
+            result=self.result[part],
+            following=self.following[part],
+            start=self.start[part],
+            reset_value=self.reset_value[part],
+        )
+
+    def joined(self, above: "StateRegister") -> "StateRegister":
+        """One register of this one's bits and those of ``above``, which loads when this does."""
+        return replace(
+            self,
+            result=self.result + above.result,
+            following=self.following + above.following,
+            start=self.start + above.start,
+            reset_value=self.reset_value + above.reset_value,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWrite:
+    """Stores ``data`` at a rising edge where ``enable``, a bit for each bit of the row, is 1."""
+
+    address: Bits
+    data: Bits
+    enable: Bits
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRead:
+    """Shows the row at ``address`` now, or if ``clocked`` that of the last edge with ``enable``.
+
+    A clocked read shows what the row was before that edge, except for the bits that the writes in
+    ``transparent`` stored there.
+    """
+
+    address: Bits
+    result: Bits
+    clocked: bool
+    enable: int
+    start: Start
+    transparent: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Rows of ``width`` bits, listed as at power-on. Of writes at one edge the last wins."""
+
+    name: str
+    width: int
+    rows: tuple[int, ...]
+    reads: tuple[MemoryRead, ...]
+    writes: tuple[MemoryWrite, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FormattedValue:
+    """A part of a message: ``width`` bits, shown as Python does by ``description``."""
+
+    width: int
+    signed: bool
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is told at every rising edge at which ``enable`` is 1, with ``values`` in ``message``.
+
+    It is a print, or a check that failed.
+    """
+
+    enable: int
+    values: tuple[Bits, ...]
+    message: tuple[str | FormattedValue, ...]
+    failed: bool
+
+
+@dataclass(slots=True)
+class PlainDesign:
+    """A circuit with one clock, ``clk``. Bits that nothing drives are inputs of the circuit.
+
+    ``unused`` holds the bits of results that nothing reads.
+    """
+
+    ports: list[DesignPort] = field(default_factory=list)
+    names: dict[str, Bits] = field(default_factory=dict)
+    cells: list[PlainCell] = field(default_factory=list)
+    registers: list[StateRegister] = field(default_factory=list)
+    memories: list[Memory] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    unused: set[int] = field(default_factory=set)
+
+    def first_free(self) -> int:
+        """A number of a bit from which on all are free."""
+        values = [bit for port in self.ports for bit in port.bits]
+        values += [bit for cell in self.cells for bit in cell.result]
+        values += [bit for register in self.registers for bit in register.result]
+        values += [bit for x in self.memories for read in x.reads for bit in read.result]
+        return 1 + max(values, default=1)

@@ -1,0 +1,47 @@
+"""What a design says while it is simulated: prints, failed checks, hits of covers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..private import nir, pin_blame
+from .design import FormattedValue
+from .messages import formatted
+
+__all__ = ["parts_of", "report", "said"]
+
+_FAILURES = {"assert": "Assertion violated", "assume": "Assumption violated"}
+
+
+def report(cell: Any, values: Sequence[int]) -> None:
+    """Print what ``cell`` prints of ``values``; raise ``AssertionError`` where it is a check."""
+    text = said(cell, values)
+    if _kind(cell) in _FAILURES:
+        pin_blame(cell.src_loc, AssertionError(text))
+    print(text, end="")
+
+
+def said(cell: Any, values: Sequence[int]) -> str:
+    """What ``cell`` prints of ``values``, or complains of."""
+    text, kind = _formatted(cell.format, values), _kind(cell)
+    if kind == "print":
+        return text
+    if kind == "cover":
+        filename, line = cell.src_loc
+        return f"Coverage hit at {filename}:{line}: {text}\n"
+    return _FAILURES[kind] if cell.format is None else f"{_FAILURES[kind]}: {text}"
+
+
+def _kind(cell: Any) -> str:
+    return "print" if isinstance(cell, nir.SyncPrint | nir.AsyncPrint) else str(cell.kind)
+
+
+def _formatted(message: Any, values: Sequence[int]) -> str:
+    return formatted(parts_of(message), values)
+
+
+def parts_of(message: Any) -> tuple[str | FormattedValue, ...]:
+    """A format of Amaranth's netlist, or None, in plain form."""
+    return tuple(
+        x if isinstance(x, str) else FormattedValue(len(x.value), x.signed, x.format_desc)
+        for x in (message.chunks if message is not None else ())
+    )

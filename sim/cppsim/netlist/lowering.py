@@ -1,0 +1,383 @@
+"""Lower an Amaranth design to plain form: edges of its clocks are inputs that enable registers.
+
+From Amaranth's own netlist, in which every signal is a tuple of nets. What has no place there, or
+none in compiled code, raises ``NotPlain``.
+"""
+
+import sys
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from amaranth.hdl import MemoryData, Signal
+
+from ..private import MemoryInstance, SignalDict, emitted_netlist, nir
+from .cells import CellWriter, bits_of
+from .decisions import Decisions
+from .design import (
+    Bits,
+    DesignPort,
+    Memory,
+    MemoryRead,
+    MemoryWrite,
+    NotPlain,
+    PlainDesign,
+    StateRegister,
+)
+from .share import share
+from .tidy import rewrite
+from .widths import expect_narrow
+
+__all__ = ["ClockEdge", "Event", "Lowered", "StateInput", "lower"]
+
+_DEPTH = 1_000_000
+"""Amaranth walks its netlist by recursion, of which Python does not mind more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockEdge:
+    """``bit`` is 1 while ``net`` changes to ``rising``. Before the first step it was ``before``.
+
+    Of a ``reset`` the logic sees the new level at the edge, of a clock the old one.
+    """
+
+    net: int
+    rising: bool
+    bit: int
+    before: int
+    reset: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StateInput:
+    """Bits that nothing in the design drives, and what they are at first."""
+
+    bits: Bits
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something to tell where ``enable`` is 1, with ``values``. The design says so in ``cell``."""
+
+    enable: int
+    values: tuple[Bits, ...]
+    cell: Any
+
+
+@dataclass(slots=True)
+class Lowered:
+    """A design in plain form.
+
+    ``events`` are told at edges, ``watches`` whenever what they depend on has changed. ``signals``
+    gives the bits of every signal; ``rows`` which of the design's memories are which of Amaranth's.
+    """
+
+    design: PlainDesign = field(default_factory=PlainDesign)
+    inputs: list[StateInput] = field(default_factory=list)
+    edges: list[ClockEdge] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    watches: list[Event] = field(default_factory=list)
+    signals: "MutableMapping[Signal, Bits]" = field(default_factory=SignalDict)
+    driven: "MutableMapping[Signal, bool]" = field(default_factory=SignalDict)
+    """Signals that combinational logic drives."""
+    rows: dict[MemoryData, Memory] = field(default_factory=dict)
+
+
+def lower(design: Any, *, clock: Signal | None = None) -> Lowered:
+    """The plain form of ``design``. Raises ``NotPlain``, and what Amaranth raises of a design.
+
+    With ``clock`` every step is a rising edge of it: there are no others, and no edges in the
+    result. Signals that nothing drives stay what they are then, but for ports.
+    """
+    expect_narrow(design.fragment)
+    with _recursion(_DEPTH):
+        netlist = emitted_netlist(design)
+    return _Lowering(design, netlist, clock).lowered()
+
+
+@contextmanager
+def _recursion(depth: int) -> Iterator[None]:
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, depth))
+    yield
+    sys.setrecursionlimit(before)
+
+
+class _Lowering:
+    def __init__(self, design: Any, netlist: Any, clock: Signal | None) -> None:
+        self._netlist = netlist
+        self._clock = None if clock is None else int(netlist.signals[clock][0])
+        self._writer = CellWriter()
+        self._decisions = Decisions(netlist.cells, self._writer)
+        self._lowered = Lowered()
+        self._edges: dict[tuple[int, bool, bool], ClockEdge] = {}
+        self._starts: dict[int, int] = {}
+        self._resets: dict[int, Any] = {}
+        """The domain of each clocked read, by its cell."""
+        self._rows: list[MemoryData] = []
+        self._visit(design.fragment)
+
+    def lowered(self) -> Lowered:
+        lowered, cells = self._lowered, self._netlist.cells
+        reads: dict[int, list[MemoryRead]] = {}
+        writes: dict[int, list[MemoryWrite]] = {}
+        for number, cell in enumerate(cells):
+            match cell:
+                case nir.Top():
+                    self._ports(cell)
+                case nir.Memory():
+                    pass
+                case nir.FlipFlop():
+                    self._register(number, cell)
+                case nir.AsyncReadPort():
+                    result = self._result(number, cell.width)
+                    reads.setdefault(cell.memory, []).append(_read(bits_of(cell.addr), result))
+                case nir.SyncReadPort():
+                    reads.setdefault(cell.memory, []).append(self._clocked_read(number, cell))
+                case nir.SyncWritePort():
+                    writes.setdefault(cell.memory, []).append(self._write(cell))
+                case nir.SyncPrint() | nir.SyncProperty() | nir.AsyncPrint() | nir.AsyncProperty():
+                    self._event(cell)
+                case nir.AssignmentList():
+                    result = self._result(number, len(cell.default))
+                    self._writer.equate(result, self._decisions.result(cell))
+                case _:
+                    self._writer.take(number, cell)
+        memories = [number for number, cell in enumerate(cells) if isinstance(cell, nir.Memory)]
+        for number in memories:
+            cell = cells[number]
+            assert isinstance(cell, nir.Memory)
+            memory = Memory(
+                name=".".join((*self._netlist.modules[cell.module_idx].name[1:], cell.name)),
+                width=cell.width,
+                rows=tuple(row & (1 << cell.width) - 1 for row in cell.init),
+                reads=tuple(reads.get(number, [])),
+                writes=tuple(writes.get(number, [])),
+            )
+            lowered.design.memories.append(memory)
+        lowered.edges = list(self._edges.values())
+        self._finish()
+        lowered.rows = dict(zip(self._rows, lowered.design.memories, strict=True))
+        return lowered
+
+    def _finish(self) -> None:
+        """Replace nets that are but others, and list as outputs what somebody reads."""
+        lowered, same = self._lowered, self._writer.same
+        lowered.design.cells = share(self._writer.cells, same)
+
+        def change(bits: Bits) -> Bits:
+            return tuple(same.get(bit, bit) for bit in bits)
+
+        def changed(event: Event) -> Event:
+            enable = same.get(event.enable, event.enable)
+            return Event(enable, tuple(map(change, event.values)), event.cell)
+
+        for signal, value in self._netlist.signals.items():
+            lowered.signals[signal] = change(bits_of(value))
+        lowered.edges = [replace(edge, net=same.get(edge.net, edge.net)) for edge in lowered.edges]
+        lowered.events = list(map(changed, lowered.events))
+        lowered.watches = list(map(changed, lowered.watches))
+        rewrite(lowered.design, change)
+        read = [DesignPort("", True, bits) for bits in lowered.signals.values()]
+        for event in (*lowered.events, *lowered.watches):
+            read += [DesignPort("", True, bits) for bits in ((event.enable,), *event.values)]
+        read.append(DesignPort("", True, tuple(edge.net for edge in lowered.edges)))
+        # Inputs, so that nobody takes their numbers for something else.
+        read.append(DesignPort("", False, tuple(edge.bit for edge in lowered.edges)))
+        lowered.design.ports = read
+
+    # --- what the netlist does not say --------------------------------------------------------
+
+    def _visit(self, fragment: Any) -> None:
+        """Note what combinational logic drives, what clocks start as, and what resets reads."""
+        signals, driven = self._netlist.signals, self._lowered.driven
+        for statement in fragment.statements.get("comb", ()):
+            for signal in statement._lhs_signals():
+                driven[signal] = True
+        for domain in fragment.domains.values():
+            for signal in (domain.clk, domain.rst):
+                if signal is not None and signal in signals:
+                    self._starts.setdefault(int(signals[signal][0]), signal.init & 1)
+        if isinstance(fragment, MemoryInstance):
+            self._rows.append(fragment._data)
+            for port in fragment._read_ports:
+                if port._domain == "comb":
+                    for signal in port._data._lhs_signals():
+                        driven[signal] = True
+                else:
+                    self._note_reset(fragment, port)
+        for inner, *_ in fragment.subfragments:
+            self._visit(inner)
+
+    def _note_reset(self, fragment: Any, port: Any) -> None:
+        signals = list(port._data._lhs_signals())
+        if len(port._data) == 0:
+            return
+        nets = {int(net) >> 16 for signal in signals for net in self._netlist.signals[signal]}
+        for number in nets:
+            if isinstance(self._netlist.cells[number], nir.SyncReadPort):
+                self._resets[number] = (fragment.domains[port._domain], port._data)
+
+    # --- clocks -------------------------------------------------------------------------------
+
+    def _edge(self, net: int, *, rising: bool, reset: bool = False) -> int:
+        """The bit of an edge; constants have none."""
+        if net < 2:
+            return 0
+        if self._clock is not None:
+            if net != self._clock or not rising or reset:
+                raise NotPlain("only the rising edges of one clock are known here")
+            return 1
+        key = (net, rising, reset)
+        if key not in self._edges:
+            (bit,) = self._writer.new(1)
+            cell = self._netlist.cells[net >> 16]
+            start = self._starts.get(net, 0)
+            if isinstance(cell, nir.FlipFlop):
+                start = cell.init >> (net & 0xFFFF) & 1
+            self._edges[key] = ClockEdge(net, rising, bit, start, reset)
+        return self._edges[key].bit
+
+    def _active(self, cell: Any) -> int:
+        return self._edge(int(cell.clk), rising=cell.clk_edge == "pos")
+
+    def _ports(self, cell: Any) -> None:
+        """Clocks and resets that come from outside."""
+        starts = {
+            int(net): signal.init >> place & 1
+            for signal, value in self._netlist.signals.items()
+            for place, net in enumerate(value)
+            if net >> 16 == 0
+        }
+        for first, width in cell.ports_i.values():
+            bits = tuple(range(first, first + width))
+            start = sum(starts.get(bit, 0) << place for place, bit in enumerate(bits))
+            self._lowered.inputs.append(StateInput(bits, start))
+
+    def _register(self, number: int, cell: Any) -> None:
+        result, following = self._result(number, len(cell.data)), bits_of(cell.data)
+        enable, reset = self._active(cell), int(cell.arst)
+        start = tuple(cell.init >> place & 1 for place in range(len(result)))
+        if not enable and self._clock is not None:
+            self._writer.equate(result, start)
+            return
+        if not enable and not reset:
+            self._lowered.inputs.append(StateInput(result, cell.init))
+            return
+        if reset and self._clock is not None:
+            # Nothing happens between two edges but that somebody looks.
+            shown, result = result, self._writer.new(len(result))
+            self._writer.select(result, [(reset, start)], shown)
+            following = self._selected(following, [(reset, start)])
+        elif reset:
+            enable = self._writer.any_of(enable, self._edge(reset, rising=True, reset=True))
+            following = self._selected(following, [(reset, start)])
+        self._keep(result, following, start, enable)
+
+    def _keep(self, result: Bits, following: Bits, start: Bits, enable: int) -> None:
+        if result:
+            self._lowered.design.registers.append(
+                StateRegister(
+                    result=result,
+                    following=following,
+                    start=start,
+                    enable=None if enable == 1 else (enable, True),
+                    reset=None,
+                    reset_value=(),
+                    gated=False,
+                )
+            )
+
+    def _selected(self, default: Bits, choices: list[tuple[int, Bits]]) -> Bits:
+        result = self._writer.new(len(default))
+        self._writer.select(default, choices, result)
+        return result
+
+    # --- memories -----------------------------------------------------------------------------
+
+    def _write(self, cell: Any) -> MemoryWrite:
+        edge = self._active(cell)
+        enable = tuple(self._writer.all_of(edge, int(net)) for net in cell.en)
+        return MemoryWrite(address=bits_of(cell.addr), data=bits_of(cell.data), enable=enable)
+
+    def _clocked_read(self, number: int, cell: Any) -> MemoryRead:
+        """A read at any time, before a register."""
+        address, shown = bits_of(cell.addr), self._result(number, cell.width)
+        row = self._writer.new(cell.width)
+        value = row
+        for index in cell.transparent_for:
+            write = self._netlist.cells[index]
+            assert isinstance(write, nir.SyncWritePort)
+            hit = self._writer.equal(address, bits_of(write.addr))
+            value = self._through(value, bits_of(write.data), bits_of(write.en), hit)
+        domain, data = self._resets.get(number, (None, None))
+        choices = [(int(cell.en), value)]
+        enable = self._active(cell)
+        start = (0,) * cell.width
+        if domain is not None:
+            start = self._starts_of(data)
+            if domain.rst is not None:
+                # Amaranth's simulator resets what the port shows, unless it reads.
+                reset = int(self._netlist.signals[domain.rst][0])
+                choices.append((reset, start))
+                if domain.async_reset:
+                    enable = self._writer.any_of(enable, self._edge(reset, rising=True, reset=True))
+        self._keep(shown, self._selected(shown, choices), start, enable)
+        return _read(address, row)
+
+    def _starts_of(self, data: Any) -> Bits:
+        """What the signals that a port shows its row in are at first."""
+        starts = {
+            int(net): signal.init >> place & 1
+            for signal in data._lhs_signals()
+            for place, net in enumerate(self._netlist.signals[signal])
+        }
+        numbers = {net >> 16 for net in starts}
+        width = len(data)
+        return tuple(
+            next((starts[n << 16 | place] for n in numbers if n << 16 | place in starts), 0)
+            for place in range(width)
+        )
+
+    def _through(self, row: Bits, data: Bits, enable: Bits, hit: int) -> Bits:
+        """``row`` with what a write to the same address stores."""
+        result: list[int] = []
+        low = 0
+        while low < len(row):
+            high = low + 1
+            while high < len(row) and enable[high] == enable[low]:
+                high += 1
+            condition = self._writer.all_of(hit, enable[low])
+            result += self._selected(row[low:high], [(condition, data[low:high])])
+            low = high
+        return tuple(result)
+
+    # --- what a simulation shows --------------------------------------------------------------
+
+    def _event(self, cell: Any) -> None:
+        """Prints, and checks that fail or are covered."""
+        writer, enable = self._writer, int(cell.en)
+        if isinstance(cell, nir.SyncProperty | nir.AsyncProperty):
+            test = int(cell.test)
+            met = test if cell.kind == "cover" else writer.not_of(test)
+            enable = writer.all_of(enable, met)
+            if cell.kind == "cover" and cell.format is None:
+                return
+        chunks = cell.format.chunks if cell.format is not None else ()
+        values = tuple(bits_of(x.value) for x in chunks if isinstance(x, nir.FormatValue))
+        if isinstance(cell, nir.SyncPrint | nir.SyncProperty):
+            enable = writer.all_of(self._active(cell), enable)
+            self._lowered.events.append(Event(enable, values, cell))
+        else:
+            self._lowered.watches.append(Event(enable, values, cell))
+
+    def _result(self, number: int, width: int) -> Bits:
+        return tuple(range(number << 16, (number << 16) + width))
+
+
+def _read(address: Bits, result: Bits) -> MemoryRead:
+    return MemoryRead(
+        address=address, result=result, clocked=False, enable=1, start=(), transparent=()
+    )

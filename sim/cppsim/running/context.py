@@ -1,0 +1,115 @@
+"""What testbenches and processes see of a simulation: Amaranth's contexts, with less in between."""
+
+from collections.abc import Callable
+from inspect import CORO_CREATED, getcoroutinestate
+from typing import Any
+
+from amaranth.hdl import Signal
+
+from ..private import AsyncProcess, ProcessContext, PyTriggerState, TestbenchContext
+from .slots import SignalSlot
+from .state import CompiledState
+from .ticks import Tick
+from .waits import Wait
+
+__all__ = ["Process"]
+
+_TRIGGERS = (Wait, PyTriggerState)
+
+
+class _Ticking:
+    """A context whose ticks are made once."""
+
+    _design: Any
+    _engine: Any
+    _process: Any
+
+    def __init__(self, design: Any, engine: Any, process: Any) -> None:
+        super().__init__(design, engine, process)  # type: ignore[call-arg]  # Amaranth's context
+        self._ticks: dict[Any, Tick] = {}
+
+    def tick(self, domain: Any = "sync", *, context: Any = None) -> Tick:
+        if context is None and domain in self._ticks:
+            return self._ticks[domain]
+        trigger = super().tick(domain, context=context)  # type: ignore[misc]  # Amaranth's context
+        tick = Tick(self._engine, self._process, domain=trigger._domain)
+        if context is None:
+            self._ticks[domain] = tick
+        return tick
+
+    def forget(self) -> None:
+        """The engine's state is another one."""
+        self._ticks.clear()
+
+
+class _ProcessContext(_Ticking, ProcessContext):
+    """Of a process."""
+
+
+class _TestbenchContext(_Ticking, TestbenchContext):
+    """Of a testbench, which gets and sets signals of the design right where they are."""
+
+    def __init__(self, design: Any, engine: Any, process: Any) -> None:
+        super().__init__(design, engine, process)
+        self.forget()
+
+    def forget(self) -> None:
+        super().forget()
+        # By the identity of signals, which the design holds.
+        self._writers: dict[int, Callable[[int], bool]] = {}
+        state = self._engine.state
+        self._state = state if isinstance(state, CompiledState) else None
+        self._readers = self._state.readers.known if self._state else {}
+
+    def get(self, expr: Any) -> Any:
+        read = self._readers.get(id(expr))
+        return super().get(expr) if read is None else read()
+
+    def set(self, expr: Any, value: Any) -> None:
+        write = self._writers.get(id(expr))
+        if write is None:
+            slot = self._slot(expr)
+            if slot is not None and slot.passive:
+                self._writers[id(expr)] = slot.writer()
+        elif type(value) is int and self._engine.unwatched() and write(value):
+            return
+        super().set(expr, value)
+
+    def _slot(self, expr: Any) -> SignalSlot | None:
+        return self._state.slot(expr) if type(expr) is Signal and self._state else None
+
+
+class Process(AsyncProcess):
+    """A testbench or process, with a context of its own."""
+
+    coroutine: Any = None
+
+    def __init__(
+        self, design: Any, engine: Any, constructor: Any, *, testbench: bool, background: bool
+    ) -> None:
+        context = _TestbenchContext if testbench else _ProcessContext
+        self.constructor = constructor
+        self.context = context(design, engine, self)
+        self.background = background
+        self.reset()
+
+    def reset(self) -> None:
+        waiting = self.coroutine
+        super().reset()
+        if waiting is not None and getcoroutinestate(waiting) == CORO_CREATED:
+            # It has not begun, and Python would complain of its loss.
+            self.coroutine.close()
+            self.coroutine = waiting
+
+    def run(self) -> None:
+        if self.first_await:
+            super().run()
+        else:
+            try:
+                self.waits_on = self.coroutine.send(None)
+            except StopIteration:
+                self.critical = False
+                self.waits_on = self.coroutine = None
+        waits_on = self.waits_on
+        if waits_on is not None and not isinstance(waits_on, _TRIGGERS):
+            raise AssertionError("Async processes may only await simulation triggers")

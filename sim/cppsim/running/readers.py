@@ -1,0 +1,163 @@
+"""How the value of an expression is read again and again, with as little Python as that takes.
+
+A *reader* of an expression gives what it is now. Programs of `probe` compute what they can; the
+rest is left to Amaranth.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from amaranth.hdl import Const, Signal, Value
+
+from ..model.probe import Probes
+from ..model.probe_expression import signals_of
+from ..netlist.design import NotPlain
+from ..private import ast, eval_value
+
+if TYPE_CHECKING:
+    from .state import CompiledState
+
+__all__ = ["Reader", "Readers"]
+
+Reader = Callable[[], int]
+
+_Slice: Any = ast.Slice
+_Operator: Any = ast.Operator
+
+_WORTH = 64
+"""Times that Amaranth evaluates an expression before a program for it pays."""
+_WORTH_ALONE = 4096
+"""Times that a design is settled for one value before a program for that value pays."""
+_REMEMBERED = 4096
+"""Expressions that are counted, of which testbenches make many that they use but once."""
+
+
+class Readers:
+    """Readers over one state.
+
+    Attributes
+    ----------
+    known : dict
+        The readers of expressions that have one, by ``id``.
+    """
+
+    def __init__(self, state: "CompiledState", probes: Probes) -> None:
+        self._state = state
+        self._probes = probes
+        self.known: dict[int, Reader] = {}
+        self._kept: list[Value] = []
+        """What is known, so that nothing else gets its identity."""
+        self._counted: dict[int, list[Any]] = {}
+        """By ``id``: a reference to an expression, and how often it was read."""
+
+    def read(self, value: Any) -> int:
+        """What an expression is now; a reader is made once that pays.
+
+        Raises what Amaranth's simulator raises of it.
+        """
+        known = self.known.get(id(value))
+        if known is not None:
+            return known()
+        # Fields of structures, which are made anew whenever they are read.
+        if type(value) is _Slice:
+            start = value.start
+            return self.read(value.value) >> start & (1 << value.stop - start) - 1
+        if type(value) is _Operator and value.operator == "s":
+            part = value.operands[0]
+            if type(part) is _Slice and part.stop > part.start:
+                sign = 1 << part.stop - part.start - 1
+                return (self.read(part) ^ sign) - sign
+        if type(value) is Const:
+            return value.value
+        if self._pays(value):
+            return self.of(value)()
+        return int(eval_value(self._state, value))
+
+    def _pays(self, value: Value) -> bool:
+        """Whether to make a reader, now that this is read once more."""
+        probes = self._probes
+        if isinstance(value, Signal) and not (probes.patience and probes.is_settled(value)):
+            return True
+        counted = self._counted.get(id(value))
+        if counted is None or counted[0]() is not value:
+            if len(self._counted) > _REMEMBERED:
+                self._counted.clear()
+            counted = self._counted[id(value)] = [ref(value), 0]
+        counted[1] += 1
+        return bool(counted[1] > _WORTH)
+
+    def of(self, value: Value) -> Reader:
+        """The reader of an expression that will be read often."""
+        known = self.known.get(id(value))
+        if known is None:
+            known = self.known[id(value)] = self._reader(value)
+            self._kept.append(value)
+            self._counted.pop(id(value), None)
+        return known
+
+    def _reader(self, value: Value) -> Reader:
+        probes, address = self._probes, self._state.model.address
+        try:
+            signals = signals_of(value)
+        except NotPlain:
+            return partial(eval_value, self._state, value)
+        shown = self._shown(value)
+        if not any(map(probes.is_settled, signals)):
+            return shown
+        if not probes.patience:
+            return _settled(self._state, shown)
+
+        def alone() -> Reader | None:
+            program = probes.of_expression(value)
+            return None if program is None else program.on(address)
+
+        return _looked_at(self._state, shown, alone)
+
+    def _shown(self, value: Value) -> Reader:
+        """What gives the value of what the signals show."""
+        state, probes = self._state, self._probes
+        place = probes.only_place(value) if isinstance(value, Signal) else None
+        if place is not None:
+            return _part(state.model.words, place.word, place.shift, (1 << place.width) - 1)
+        program = probes.of_settled(value)
+        if program is not None:
+            return program.on(state.model.address)
+        if isinstance(value, Signal):
+            return partial(getattr, state.slots[state.get_signal(value)], "curr")
+        return partial(eval_value, state, value)
+
+
+def _part(words: memoryview, word: int, shift: int, mask: int) -> Reader:
+    return lambda: words[word] >> shift & mask
+
+
+def _settled(state: "CompiledState", shown: Reader) -> Reader:
+    def read() -> int:
+        if state.stale:
+            state.settle()
+        return shown()
+
+    return read
+
+
+def _looked_at(state: "CompiledState", shown: Reader, write: Callable[[], Reader | None]) -> Reader:
+    """A reader of what is settled first, or computed alone where that is faster."""
+    alone: Reader | None = None
+    left = _WORTH_ALONE
+
+    def read() -> int:
+        nonlocal alone, left
+        if state.stale:
+            if state.stale > 1:
+                if alone is not None:
+                    state.stale -= 1
+                    return alone()
+                left -= 1
+                if not left:
+                    alone = write()
+            state.settle()
+        return shown()
+
+    return read

@@ -1,0 +1,169 @@
+"""Signals and memories of a compiled model, each as Amaranth's simulator wants to see it."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from amaranth.hdl import MemoryData, Signal
+
+from ..private import BaseSignalState, PyMemoryState, PySignalState, run_wakers
+from .clocks import Condition
+
+if TYPE_CHECKING:
+    from .state import CompiledState
+
+__all__ = ["MemorySlot", "SignalSlot"]
+
+
+class SignalSlot(BaseSignalState):
+    """A signal whose value is in the model.
+
+    ``curr`` is what it shows; what it is to be after this delta cycle waits in the state's
+    ``pending``. ``seen`` is what its wakers have been told last.
+
+    Attributes
+    ----------
+    passive : bool
+        Nothing follows at once from writing it, but what is settled.
+    clock : int or None
+        Its number among the clocks of the simulation, if it is one.
+    edges : dict
+        Of a clock: who is to hear of a change to a level, without being a waker.
+    """
+
+    def __init__(self, state: "CompiledState", signal: Signal, *, is_comb: bool) -> None:
+        self.signal = signal
+        self.is_comb = is_comb
+        self.wakers: list[Any] = []
+        self.token = PySignalState(signal, set())
+        self._state = state
+        self._words = state.model.words
+        places, self._constant, self.settled = state.model.places(state.bits_of(signal))
+        self._places = [(x.word, x.shift, (1 << x.width) - 1, x.low) for x in places]
+        self._sign = 1 << len(signal) >> 1 if signal.shape().signed else 0
+        only = self._places[0] if len(self._places) == 1 else None
+        self._only = (
+            only[0]
+            if only and only[1] == only[3] == 0 and not self._sign and not self._constant
+            else -1
+        )
+        self._mask = only[2] if only else 0
+        self._given = all(place[0] in state.model.inputs for place in self._places)
+        self.passive = all(place[0] in state.model.passive for place in self._places)
+        self.clock: int | None = None
+        self.edges: dict[int, Any] = {}
+        quiet: tuple[int | None, int] = state.model.quiet.get(self._only, (None, -1))
+        self._quiet, self._shadow = quiet
+        self._queued: int | None = None
+        self.shown: int | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        self._queued = None
+        self.seen = self.signal.init
+
+    @property
+    def curr(self) -> int:
+        if self.settled and self._state.stale:
+            self._state.settle()
+        if self._only >= 0:
+            return self._words[self._only] & self._mask
+        value = self._constant
+        for word, shift, mask, low in self._places:
+            value |= (self._words[word] >> shift & mask) << low
+        return value - 2 * self._sign if value & self._sign else value
+
+    @property
+    def next(self) -> int:
+        return self.curr if self._queued is None else self._queued
+
+    def update(self, value: int, mask: int = ~0) -> None:
+        before = self.next
+        value = (before & ~mask) | (value & mask)
+        if before != value:
+            self._queued = value
+            self._state.pending.add(self)
+
+    def add_waker(self, waker: Callable[..., bool]) -> None:
+        assert waker not in self.wakers
+        if not self.wakers and not self._state.fresh:
+            self.seen = self.curr
+        self.wakers.append(waker)
+        if self.is_comb or not self._given or self.clock is not None:
+            self._state.watched[self] = None
+
+    def wake(self, value: int) -> bool:
+        """Tell the wakers of a change to ``value``; whether there was one, and somebody to hear."""
+        before, self.seen = self.seen, value
+        if before == value:
+            return False
+        edge = self.edges.get(value)
+        heard = edge is not None or bool(self.wakers)
+        if edge is not None:
+            edge.happen()
+        run_wakers(self.wakers, before, value)
+        return heard
+
+    def take(self) -> int | None:
+        """What is to be written, None if nothing changes. Wakes who waits for it."""
+        value, self._queued = self._queued, None
+        curr = self.curr
+        if value is None or value == curr:
+            return None
+        self.seen = curr
+        self.wake(value)
+        return value
+
+    def write(self, value: int) -> bool:
+        """Write ``value``; whether the design is to see it."""
+        if value == self._quiet:
+            self._words[self._only] = self._words[self._shadow] = value
+            return False
+        for word, shift, mask, low in self._places:
+            kept = self._words[word] & ~(mask << shift)
+            self._words[word] = kept | (value >> low & mask) << shift
+        return True
+
+    def as_clock(self) -> tuple[int, int, int] | None:
+        """Its word, the level to which it changes unnoticed, or 2, and the word to write then.
+
+        None if it shares its word, or something else drives it.
+        """
+        if self.is_comb or not self._given or self._only < 0:
+            return None
+        return self._only, 2 if self._quiet is None else self._quiet, max(self._shadow, 0)
+
+    def conditions(self) -> list[Condition]:
+        """What is met where the value is not 0; empty where some of its bits are always set."""
+        if self._constant:
+            return []
+        return [Condition(word, mask << shift) for word, shift, mask, _ in self._places]
+
+    def writer(self) -> Callable[[int], bool]:
+        """What writes a ``passive`` signal, if it has no wakers, and says so."""
+        words, word, mask, state = self._words, self._only, self._mask, self._state
+        wakers, write_parts = self.wakers, self.write
+
+        def write(value: int) -> bool:
+            if wakers:
+                return False
+            if word < 0:
+                write_parts(value)
+            else:
+                words[word] = value & mask
+            state.stale = state.patience
+            return True
+
+        return write
+
+
+class MemorySlot(PyMemoryState):
+    """A memory whose rows are in the model."""
+
+    def __init__(self, state: "CompiledState", memory: MemoryData) -> None:
+        self._state = state
+        self.shown: bytes | None = None
+        super().__init__(memory, state.pending)
+
+    def reset(self) -> None:
+        self.data = self._state.rows_of(self.memory, signed=self.shape.signed)
+        self.write_queue: dict[int, int] = {}

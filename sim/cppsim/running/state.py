@@ -1,0 +1,274 @@
+"""The state of a compiled simulation, as Amaranth's simulator wants to see it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from amaranth.hdl import MemoryData, Signal, Value
+
+from ..cpp.simulation import SimulationSource
+from ..model.model import CompiledModel
+from ..model.probe import Probes
+from ..netlist.events import report
+from ..netlist.lowering import Event, Lowered
+from ..private import (
+    PyEngineState,
+    PyMemoryChange,
+    PyMemoryState,
+    PySignalState,
+)
+from .clocks import Clocks, Condition
+from .readers import Readers
+from .slots import MemorySlot, SignalSlot
+
+__all__ = ["CompiledState"]
+
+
+class CompiledState(PyEngineState):
+    """Signals and memories of the design in a model, others as in Amaranth's simulator.
+
+    Attributes
+    ----------
+    stale : int
+        Not 0 while what follows from the state has yet to be settled before it is looked at; one
+        more than the looks for which that does not pay.
+    patience : int
+        ``stale`` when something has just changed.
+    readers : Readers
+        How values are looked at.
+    due : bool
+        The model has yet to be stepped.
+    fresh : bool
+        Nothing has happened since power-on.
+    told : set
+        What was to be told at the last step and will be told again only after a pause.
+    """
+
+    def __init__(
+        self,
+        lowered: Lowered,
+        triggers: Iterable[Any],
+        source: SimulationSource | None = None,
+    ) -> None:
+        super().__init__()
+        self._lowered = lowered
+        self._triggers = triggers
+        self._numbers: dict[int, int] = {}
+        self.told: set[Any] = set()
+        self._watches = {id(x.cell) for x in lowered.watches}
+        self.model = CompiledModel(lowered, source)
+        self._probes = probes = Probes(lowered, self.model)
+        self.readers = Readers(self, probes)
+        self.patience = 1 + probes.patience
+        self.clocks = self.timeline = Clocks(self.model.native)
+        self.watched: dict[SignalSlot, None] = {}
+        self.stale = 1
+        self.fresh = self.due = True
+        self._at_edge = False
+
+    def reset(self) -> None:
+        super().reset()
+        self.model.reset()
+        self.told.clear()
+        self.stale = 1
+        self.fresh = self.due = True
+        self._at_edge = False
+
+    def resume(self, levels: Mapping[int, int]) -> None:
+        """From power-on to where bits of the design have these ``levels``, with nothing to do."""
+        self.model.resume(levels)
+        watches = self._watches
+        self.told = {
+            (id(x.cell), values) for x, values in self.model.told() if id(x.cell) in watches
+        }
+        self.fresh = self.due = False
+
+    def get_signal(self, signal: Signal) -> int:
+        number = self._numbers.get(id(signal))
+        return self._new_number(signal) if number is None else number
+
+    def _new_number(self, signal: Signal) -> int:
+        if signal not in self.signals and signal in self._lowered.signals:
+            self.signals[signal] = len(self.slots)
+            is_comb = signal in self._lowered.driven
+            self.slots.append(SignalSlot(self, signal, is_comb=is_comb))
+        number = int(super().get_signal(signal))
+        if self.slots[number].signal is signal:
+            # Which its slot keeps, so that no other gets its identity.
+            self._numbers[id(signal)] = number
+        return number
+
+    def get_memory(self, memory: MemoryData) -> int:
+        if memory not in self.memories and memory in self._lowered.rows:
+            self.memories[memory] = len(self.slots)
+            self.slots.append(MemorySlot(self, memory))
+        return super().get_memory(memory)
+
+    def holds(self, thing: Signal | MemoryData) -> bool:
+        """Whether it is one of the design."""
+        lowered = self._lowered
+        return thing in (lowered.signals if isinstance(thing, Signal) else lowered.rows)
+
+    def bits_of(self, signal: Signal) -> tuple[int, ...]:
+        """The nets of a signal of the design."""
+        return self._lowered.signals[signal]
+
+    def rows_of(self, memory: MemoryData, *, signed: bool) -> Any:
+        """The rows of a memory of the design."""
+        return self.model.rows(self._lowered.rows[memory], signed=signed)
+
+    def settle(self) -> None:
+        """Let everything show what follows; within a delta cycle, what followed before it."""
+        if not self.due or self.fresh or self._at_edge:
+            self.stale = 0
+            self.model.settle()
+
+    def slot(self, signal: Signal) -> SignalSlot | None:
+        """The state of a signal of the design; None of others."""
+        found = self.slots[self.get_signal(signal)]
+        return found if isinstance(found, SignalSlot) else None
+
+    def conditions(self, value: Value) -> tuple[list[Condition], bool] | None:
+        """What is met where ``value`` is not 0, and whether that is good after settling only.
+
+        None if compiled code cannot look at it.
+        """
+        slot = self.slot(value) if isinstance(value, Signal) else None
+        if slot is not None and not slot.settled:
+            found = slot.conditions()
+            return (found, False) if found else None
+        program = self._probes.of_expression(value)
+        if program is not None:
+            return [Condition(program=program)], False
+        program = self._probes.of_settled(value)
+        if program is not None:
+            return [Condition(program=program)], True
+        return (slot.conditions(), True) if slot is not None and slot.conditions() else None
+
+    def reach(self) -> None:
+        """Clocks have changed, which the model has yet to see; what was before still shows."""
+        self.stale = 0 if self.clocks.control.settled else self.patience
+
+    def step(self, *, alone: bool) -> bool:
+        """Let the model see changes of clocks, if it has to see nothing else; whether that is all.
+
+        Otherwise it is to be done by `commit`.
+        """
+        self.clocks.control.reached = 0
+        if not alone:
+            self.due = self._at_edge = True
+            return False
+        return not self._step() and not self.due
+
+    def tell(self) -> None:
+        """Tell what the last step within a leap had to."""
+        self.due = self._at_edge = bool(self.clocks.control.answer & 1)
+        self.stale = 1
+        self._tell()
+
+    def commit(self, changed: set[Any] | None = None) -> bool:
+        """End a delta cycle: the design has its step, then what was set is written.
+
+        Whether nothing is left to do. Adds what ``changed`` to it, if it is given.
+        """
+        if changed is not None:
+            self._note_others(changed)
+        active = self.due and self._step()
+        if self.pending:
+            active |= self._write()
+        if changed is not None:
+            self._note(changed)
+        return not active and not self.due
+
+    def _step(self) -> bool:
+        """Whether somebody was woken."""
+        self.due = self._at_edge = self.fresh = False
+        self.stale = self.patience
+        answer = self.model.step()
+        if answer & 1:
+            # What follows now is what was before the edges of clocks that the design makes.
+            self.due = self._at_edge = True
+        if answer & 2 or self.told:
+            self._tell()
+        return self._wake()
+
+    def _wake(self) -> bool:
+        woken = False
+        if not self.watched:
+            return woken
+        for slot in list(self.watched):
+            if not slot.wakers:
+                del self.watched[slot]
+            elif slot.wake(slot.curr):
+                woken = True
+        return woken
+
+    def _tell(self) -> None:
+        told = set()
+        for event, values in self.model.told():
+            if id(event.cell) in self._watches:
+                key = (id(event.cell), values)
+                told.add(key)
+                if key in self.told:
+                    continue
+            self._report(event, values)
+        self.told = told
+
+    def _report(self, event: Event, values: Sequence[int]) -> None:
+        """Say what the design has to tell."""
+        report(event.cell, values)
+
+    def _write(self) -> bool:
+        """Write what is pending; whether anything has changed, or somebody was woken."""
+        values: list[tuple[SignalSlot, int]] = []
+        rows: list[Any] = []
+        others: list[Any] = []
+        for slot in self.pending:
+            if type(slot) is SignalSlot:
+                value = slot.take()
+                if value is not None:
+                    values.append((slot, value))
+            else:
+                (rows if type(slot) is MemorySlot else others).append(slot)
+        self.pending.clear()
+        if self.stale and (self._triggers or others) and (values or rows):
+            # Whoever wakes up samples what followed from the values before.
+            self.stale = 0
+            self.model.settle()
+        active = False
+        for slot, value in values:
+            active |= slot.write(value)
+        for slot in rows:
+            active |= slot.commit()
+        if active:
+            self.due, self._at_edge, self.stale = True, False, 1
+            for slot in list(self.watched):
+                # Other names of what has just been written.
+                if slot.is_comb and not slot.settled:
+                    slot.wake(slot.curr)
+        for slot in others:
+            active |= slot.commit()
+        return active or bool(self._triggers)
+
+    # --- waveforms ----------------------------------------------------------------------------
+
+    def _note_others(self, changed: set[Any]) -> None:
+        """Note what is pending and not in the model."""
+        for slot in self.pending:
+            if type(slot) is PyMemoryState:
+                changed.update(PyMemoryChange(slot, address) for address in slot.write_queue)
+            elif type(slot) is PySignalState:
+                changed.add(slot)
+
+    def _note(self, changed: set[Any]) -> None:
+        """Note what has changed in the model since this was asked last."""
+        for slot in self.slots:
+            if isinstance(slot, SignalSlot):
+                value = slot.curr
+                if slot.shown != value:
+                    slot.shown = value
+                    changed.add(slot.token)
+            elif isinstance(slot, MemorySlot):
+                content = bytes(slot.data)
+                if slot.shown != content:
+                    changed.update(PyMemoryChange(slot, row) for row in range(len(slot.data)))
+                    slot.shown = content

@@ -1,0 +1,207 @@
+"""``write_vcd`` of a compiled simulation: Amaranth's writer begins the file, native code goes on.
+
+Names, scopes, the header and GTKWave's file are Amaranth's. Values that show as words are asked of
+it once each; signals that are no part of the design are looked at here, after each time step.
+"""
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.hdl import MemoryData, Signal
+from vcd.writer import VCDPhaseError
+
+from ..cpp.simulation import WordPlace
+from ..native.waves import Areas, BackwardsError, Variable, Waves
+from ..private import MemoryRow, PyMemoryState, PySignalState, ast, eval_format, eval_value
+from .state import CompiledState
+
+__all__ = ["SimulatorWaves"]
+
+_WORD = 64
+_Shown = Sequence[tuple[Any, Any]]
+"""Variables of pyvcd, and what each shows: a value, a format, or a function of a number."""
+
+
+class SimulatorWaves:
+    """Takes over a file from Amaranth's ``_VCDWriter``, at any time of a simulation.
+
+    Samples are to come at the end of each time step.
+
+    Attributes
+    ----------
+    native : Waves
+        Of the signals that are the model's.
+    """
+
+    def __init__(self, writer: Any, state: CompiledState) -> None:
+        self._writer, self._state = writer, state
+        self._others: list[_Other] = []
+        self._variables: list[Variable] = []
+        self._areas = Areas()
+        self._words = self._areas.add(state.model.words)
+        self._one = self._areas.add(memoryview(ctypes.c_uint64(1)).cast("B"))
+        for signal, shown in writer.vcd_signal_vars.items():
+            self._add_signal(signal, shown)
+        for memory, rows in writer.vcd_memory_vars.items():
+            self._add_memory(memory, rows)
+        self.native = Waves(
+            state.model.native,
+            self._areas,
+            self._variables,
+            writer.vcd_file,
+            writer.vcd_writer.flush,
+        )
+
+    def sample(self, now: int) -> None:
+        """Take down what has changed until ``now``, in femtoseconds.
+
+        Raises what the file raises, and ``VCDPhaseError`` where time went backwards.
+        """
+        lines = [
+            f"{variable.format_value(_value(self._state, what, other.signal))}\n"
+            for other in self._others
+            for variable, what in other.changed()
+        ]
+        try:
+            if lines:
+                self.native.add(now, "".join(lines))
+            self.native.sample(now)
+        except BackwardsError:
+            raise VCDPhaseError(f"Out of order timestamp: {now}") from None
+
+    def close(self, now: int) -> None:
+        """Finish the files, up to the last time step that was taken down whole.
+
+        Raises as `sample` does, and only what it has not raised before.
+        """
+        taken = False
+        try:
+            if self.native.whole:
+                self.sample(now)
+            taken = self.native.flush()
+        finally:
+            if taken:
+                self._writer.close(now)
+            else:
+                self._writer.vcd_writer = None
+                with suppress(OSError, ValueError):  # what the file raises is known by now
+                    self._writer.close(now)
+
+    @property
+    def attended(self) -> bool:
+        """Whether native code may not sample by itself, as not all that shows is the model's."""
+        return bool(self._others)
+
+    # --- where things are ---------------------------------------------------------------------
+
+    def _add_signal(self, signal: Signal, shown: _Shown) -> None:
+        slot = self._state.slots[self._state.get_signal(signal)]
+        if isinstance(slot, PySignalState):
+            self._others.append(_Other(slot, signal, [shown]))
+            return
+        places, constant, _ = self._state.model.places(self._state.bits_of(signal))
+        ones = [bit for bit in range(len(signal)) if constant >> bit & 1]
+        source = _Source(signal, [*places, *(WordPlace(self._one, 0, bit, 1) for bit in ones)])
+        self._add(source, shown)
+
+    def _add_memory(self, memory: MemoryData, rows: Sequence[_Shown]) -> None:
+        slot = self._state.slots[self._state.get_memory(memory)]
+        if type(slot) is PyMemoryState:
+            self._others.append(_Other(slot, None, rows))
+            return
+        first, size = self._areas.add(slot.data.content), slot.data.element_bits
+        width = slot.shape.width
+        for index, shown in enumerate(rows):
+            begin = index * size * -(-width // size)
+            places = [
+                WordPlace(first + at // _WORD, at % _WORD, low, min(_WORD, width - low))
+                for low in range(0, width, _WORD)
+                for at in (begin + low,)
+            ]
+            self._add(_Source(None, places), shown)
+
+    def _add(self, source: "_Source", shown: _Shown) -> None:
+        for variable, what in shown:
+            self._variables.append(self._placed(source, variable, what))
+
+    def _placed(self, source: "_Source", variable: Any, what: Any) -> Variable:
+        value = what._value if isinstance(what, ast.Format.Enum) else what
+        bits = source.bits(value) if isinstance(value, ast.Value) else None
+        places = source.places if bits is None else list(_cut(source.places, bits))
+        width = source.width if bits is None else len(bits)
+        if bits is not None and value is what:
+            return Variable(variable.ident, width, places)
+
+        def render(_: int) -> str:
+            return variable.format_value(_value(self._state, what, source.signal))
+
+        return Variable(variable.ident, width, places, render, fleeting=source.is_mixed(what))
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A signal of the model or, with None for it, a row of a memory."""
+
+    signal: Any
+    places: Sequence[WordPlace]
+
+    @property
+    def width(self) -> int:
+        return max((x.low + x.width for x in self.places), default=1)
+
+    def bits(self, value: Any) -> range | None:
+        """Those that ``value`` shows; None if it is anything else."""
+        match value:
+            case ast.Slice():
+                bits = self.bits(value.value)
+                return None if bits is None else bits[value.start : value.stop]
+            case ast.Operator(operator="u" | "s"):
+                return self.bits(value.operands[0])
+        own = isinstance(value, MemoryRow) if self.signal is None else value is self.signal
+        return range(len(value)) if own else None
+
+    def is_mixed(self, what: Any) -> bool:
+        """Whether others show in ``what``, too."""
+        if self.signal is None or not hasattr(what, "_rhs_signals"):
+            return False
+        return any(x is not self.signal for x in what._rhs_signals())
+
+
+class _Other:
+    """A signal or a memory that is no part of the design."""
+
+    def __init__(self, slot: Any, signal: Any, rows: Sequence[_Shown]) -> None:
+        self.signal = signal
+        self._slot, self._rows = slot, rows
+        self._before: list[int | None] = [None] * len(rows)
+
+    def changed(self) -> Iterator[tuple[Any, Any]]:
+        """What shows something else than at the last call."""
+        now = self._slot.data if self.signal is None else [self._slot.curr]
+        if now != self._before:
+            pairs = zip(self._before, now, self._rows, strict=True)
+            self._before = list(now)
+            for before, value, shown in pairs:
+                if before != value:
+                    yield from shown
+
+
+def _cut(places: Sequence[WordPlace], bits: range) -> Iterator[WordPlace]:
+    """The places of some of the bits."""
+    for place in places:
+        low = max(place.low, bits.start)
+        width = min(place.low + place.width, bits.stop) - low
+        if width > 0:
+            yield WordPlace(place.word, place.shift + low - place.low, low - bits.start, width)
+
+
+def _value(state: CompiledState, what: Any, signal: Any) -> Any:
+    """What is to show, as a variable of pyvcd takes it."""
+    if isinstance(what, ast.Value):
+        return eval_value(state, what)
+    if isinstance(what, ast.Format | ast.Format.Enum):
+        return eval_format(state, what)
+    return what(eval_value(state, signal))

@@ -1,0 +1,1 @@
+"""Amaranth's simulator at first, then compiled code that was made meanwhile."""

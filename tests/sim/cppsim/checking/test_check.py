@@ -1,0 +1,189 @@
+"""Compiled code and Amaranth's simulator side by side: bugs in either are named where they are."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from amaranth.hdl import Assert, C, Format, Instance, Module, Print, Signal, signed
+from amaranth.lib.memory import Memory
+from amaranth.sim import Simulator
+
+import cppsim
+from cppsim.cpp import edge, words
+from cppsim.errors import SimulationError
+from support.sim.random_designs import random_machine, trace
+
+
+def line_of(signal: Any) -> str:
+    filename, line = signal.src_loc
+    return f"{filename}:{line}"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_machines_are_the_same_at_all_times(seed: int) -> None:
+    assert trace(random_machine(seed), cppsim.CheckedEngine, steps=40, seed=seed)
+
+
+# --- bugs that are planted in the code generator --------------------------------------------------
+
+
+def narrow_literal(value: int) -> str:
+    return f"{value & 0xFFFFFFFF:#x}ull"
+
+
+def test_a_constant_of_too_few_bits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    m, given, mixed, other = Module(), Signal(40), Signal(40, name="mixed"), Signal(41)
+    m.d.comb += [mixed.eq(given ^ C(5 << 32, 40)), other.eq(mixed + 1)]
+
+    async def work(ctx: Any) -> None:
+        for value in range(8):
+            ctx.set(given, value << 32)
+            await ctx.delay(1e-6)
+
+    cppsim.check(m, work)
+    monkeypatch.setattr(words, "literal", narrow_literal)
+    said = rf"^mixed and 1 more \({line_of(mixed)}\) is .*, and 0x500000000 in Amaranth's simulator"
+    with pytest.raises(cppsim.Difference, match=said):
+        cppsim.check(m, work)
+
+
+def unextended(operand: str, width: int) -> str:
+    return f"int64_t({operand})"
+
+
+def test_a_sign_that_is_not_extended_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    m, given, below = Module(), Signal(signed(8), init=3), Signal(name="below")
+    m.d.sync += [given.eq(given - 1), below.eq(given < 1)]
+
+    async def work(ctx: Any) -> None:
+        for _ in range(10):
+            await ctx.tick()
+
+    cppsim.check(m, work, clocks=1e-6)
+    monkeypatch.setattr(words, "_sign_extended", unextended)
+    said = rf"below \({line_of(below)}\) is 0, and 1 in .*, at 4.5e-06 s, cycle 5 of clk"
+    with pytest.raises(cppsim.Difference, match=said):
+        cppsim.check(m, work, clocks=1e-6)
+
+
+def unmasked(target: str, data: str, mask: str) -> str:
+    return f"{target} = {data};"
+
+
+def test_a_write_enable_that_is_dropped_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    m = Module()
+    m.submodules.memory = memory = Memory(shape=16, depth=4, init=[0x1234] * 4)
+    port = memory.write_port(granularity=8)
+
+    async def work(ctx: Any) -> None:
+        ctx.set(port.addr, 2)
+        ctx.set(port.data, 0xABCD)
+        ctx.set(port.en, 0b10)
+        for _ in range(2):
+            await ctx.tick()
+
+    cppsim.check(m, work, clocks={"sync": 1e-6})
+    monkeypatch.setattr(edge, "_merge", unmasked)
+    said = r"row 2 of memory \(.*:\d+\) is 43981, and 43828 in Amaranth's simulator, at 5e-07 s"
+    with pytest.raises(cppsim.Difference, match=said):
+        cppsim.check(m, work, clocks={"sync": 1e-6})
+
+
+# --- what is compared, and what is not ------------------------------------------------------------
+
+
+def test_what_is_printed_is_compared(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    m, count = Module(), Signal(8)
+    m.d.sync += [count.eq(count + 1), Print(Format("count {}", count)), Assert(count < 20)]
+
+    async def work(ctx: Any) -> None:
+        for _ in range(3):
+            await ctx.tick()
+
+    cppsim.check(m, work, clocks=1e-6)
+    assert capsys.readouterr().out == "count 0\ncount 1\ncount 2\n"
+    monkeypatch.setattr("cppsim.checking.checked.said", lambda cell, values: "nonsense")
+    with pytest.raises(cppsim.Difference, match=r"compiled code says \['nonsense'\], .*count 0"):
+        cppsim.check(m, work, clocks=1e-6)
+
+
+def test_processes_are_part_of_what_is_compared() -> None:
+    m, given, doubled, kept = Module(), Signal(8), Signal(8), Signal(8)
+    m.d.sync += [given.eq(given + 1), kept.eq(doubled)]
+    seen = []
+
+    async def double(ctx: Any) -> None:
+        async for (value,) in ctx.changed(given):
+            ctx.set(doubled, 2 * value & 0xFF)
+
+    async def work(ctx: Any) -> None:
+        for _ in range(5):
+            await ctx.tick()
+            seen.append(ctx.get(kept))
+
+    cppsim.check(m, work, clocks=1e-6, processes=[double])
+    assert seen == [0, 2, 4, 6, 8]
+
+
+def test_a_simulation_can_be_reset_and_run_again() -> None:
+    m, count = Module(), Signal(8)
+    m.d.sync += count.eq(count + 1)
+    simulator: Any = Simulator(m, engine=cppsim.CheckedEngine)  # type: ignore[call-arg]
+
+    async def work(ctx: Any) -> None:
+        assert ctx.get(count) == 0
+        for _ in range(3):
+            await ctx.tick()
+
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(work)
+    simulator.run()
+    simulator.reset()
+    simulator.run()
+
+
+def test_a_design_that_cannot_be_compiled_is_not_taken_for_checked() -> None:
+    m = Module()
+    m.submodules.cell = Instance("CELL", o_o=Signal())
+    with (
+        pytest.warns(cppsim.FallbackWarning),
+        pytest.raises(
+            SimulationError, match=re.escape("nothing to compare: Instance is not known")
+        ),
+    ):
+        cppsim.check(m)
+
+
+def test_the_cause_is_named_and_not_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    m, given = Module(), Signal(signed(8), init=-3)
+    last, middle, first = Signal(4), Signal(4), Signal(4, name="first")
+    m.d.comb += [last.eq(middle + 1), middle.eq(first + 1), first.eq(given < 1)]
+    monkeypatch.setattr(words, "_sign_extended", unextended)
+
+    async def work(ctx: Any) -> None:
+        await ctx.delay(1e-6)
+
+    with pytest.raises(cppsim.Difference, match=r"^first and 2 more"):
+        cppsim.check(m, work)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda simulator: simulator.advance(),
+        lambda simulator: simulator.run(),
+        lambda simulator: simulator.run_until(1e-6),
+    ],
+    ids=["advance", "run", "run_until"],
+)
+def test_simulators_check_if_they_are_told(
+    run: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    m, given, below = Module(), Signal(signed(8), init=-3), Signal(name="below")
+    m.d.comb += below.eq(given < 1)
+    monkeypatch.setattr(words, "_sign_extended", unextended)
+    with pytest.raises(cppsim.Difference, match=r"^below .* is 0, and 1 in Amaranth's simulator"):
+        run(cppsim.Simulator(m, mode="check"))

@@ -1,0 +1,50 @@
+"""Cells of Amaranth's netlists as plain ones, those of other versions of Amaranth too."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+
+from cppsim.netlist.cells import CellWriter
+from cppsim.netlist.design import NotPlain
+
+VALUE = (2 << 16, 2 << 16 | 1, 2 << 16 | 2)
+ENABLE = 3 << 16
+PATTERNS = (("1-0", "011"), ("--1",), ())
+
+
+@dataclass
+class Matches:
+    value: tuple[int, ...]
+    patterns: tuple[str, ...]
+
+
+@dataclass
+class PriorityMatch:
+    en: int
+    inputs: tuple[int, ...]
+
+
+@dataclass
+class Match:
+    en: int
+    value: tuple[int, ...]
+    patterns: tuple[tuple[str, ...], ...]
+
+
+def test_one_match_is_several_matches_and_their_priority() -> None:
+    several, one = CellWriter(), CellWriter()
+    for number, patterns in enumerate(PATTERNS):
+        several.take(10 + number, Matches(VALUE, patterns))
+    conditions = tuple(several.same[10 + number << 16] for number in range(len(PATTERNS)))
+    several.take(20, PriorityMatch(ENABLE, conditions))
+    one.take(20, Match(ENABLE, VALUE, PATTERNS))
+    result = range(20 << 16, (20 << 16) + len(PATTERNS))
+    assert one.cells == several.cells
+    assert [one.same[bit] for bit in result] == [several.same[bit] for bit in result]
+    assert one.same[result[2]] == 0
+
+
+def test_a_cell_that_is_not_known_is_refused_by_name() -> None:
+    with pytest.raises(NotPlain, match="SimpleNamespace is not known here"):
+        CellWriter().take(1, SimpleNamespace())

@@ -1,0 +1,284 @@
+"""What testbenches and processes read, by whatever way that is, is what pysim shows."""
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import pytest
+from amaranth.hdl import Cat, ClockDomain, ClockSignal, Module, Signal, Value, signed
+from amaranth.lib.data import StructLayout
+from amaranth.sim import Simulator as AmaranthSimulator
+
+import cppsim
+from cppsim.mode import Mode
+from cppsim.model import probe
+from cppsim.model.probe_expression import signals_of
+from cppsim.netlist.design import NotPlain
+from cppsim.running import readers
+from support.sim.random_designs import RandomDesign, random_machine
+from support.sim.random_values import random_expression, random_number
+
+Run = Callable[[Any], list[Any]]
+
+
+def expect_same(run: Run) -> list[Any]:
+    """What ``run`` shows on compiled code, which is what it shows on Amaranth's simulator."""
+    slow, fast = run(AmaranthSimulator), run(partial(cppsim.Simulator, mode=Mode.ALWAYS))
+    assert fast == slow
+    assert slow
+    return fast
+
+
+@pytest.fixture(params=["settled", "alone"])
+def eager(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs are written at the second look, for values after settling or for all there are."""
+    monkeypatch.setattr(readers, "_WORTH", 1)
+    monkeypatch.setattr(readers, "_WORTH_ALONE", 1)
+    if request.param == "alone":
+        monkeypatch.setattr(probe, "_CALL", 1)
+        monkeypatch.setattr(probe, "_LEAST", 1 << 20)
+
+
+def evaluable(chance: random.Random, leaves: list[Signal]) -> list[Value]:
+    """Expressions of up to 64 bits that Amaranth evaluates without an error."""
+    values: list[Value] = []
+    while len(values) < 5:
+        value = Value.cast(random_expression(chance, leaves, 3))[:64]
+        with suppress(NotPlain):
+            signals_of(value)
+            values.append(value)
+    return values
+
+
+def read_by_all(design: RandomDesign, simulate: Any, seed: int) -> list[Any]:
+    """What testbenches and processes see of signals and expressions at edges and in between."""
+    chance = random.Random(seed)
+    leaves = [*design.inputs, *design.outputs]
+    values = [*evaluable(chance, leaves), *design.outputs]
+    made = simulate(design.module)
+    at_edges, after_changes, seen = list[Any](), list[Any](), list[Any]()
+    for number, (domain, period) in enumerate(design.clocks.items()):
+        made.add_clock(period, phase=1e-7 * (number + 1), domain=domain)
+
+    async def follow_clock(context: Any) -> None:
+        async for sampled in context.tick("fall").sample(*values):
+            at_edges.append(sampled)
+
+    async def answer(context: Any) -> None:
+        while True:
+            await context.changed(design.outputs[0])
+            after_changes.append([context.get(x) for x in values])
+
+    async def work(context: Any) -> None:
+        for step in range(30):
+            for signal in design.inputs:
+                if chance.random() < 0.4:
+                    context.set(signal, random_number(chance, signal))
+            seen.append([context.get(x) for x in chance.sample(values, step % 3)])
+            await context.delay(0.25e-6)
+            seen.append([context.get(x) for x in values])
+
+    made.add_process(follow_clock)
+    made.add_testbench(answer, background=True)
+    made.add_testbench(work)
+    made.run()
+    return [at_edges, after_changes, seen]
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("seed", range(12))
+def test_random_machines(seed: int) -> None:
+    expect_same(lambda simulate: read_by_all(random_machine(seed), simulate, seed))
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("follows", ["given", "foreign"])
+def test_samples_show_what_followed_before_the_change(follows: str) -> None:
+    def run(simulate: Any) -> list[Any]:
+        m, given, foreign, above = Module(), Signal(8), Signal(8), Signal(9)
+        m.d.comb += above.eq(given + 1)
+        made, seen = simulate(m), list[Any]()
+        followed = given if follows == "given" else foreign
+        values = (given, above, given + above)
+
+        async def follow(context: Any) -> None:
+            async for sampled in context.changed(followed).sample(*values):
+                seen.append(sampled)
+
+        async def drive(context: Any) -> None:
+            number = 0
+            async for _ in context.delay(1e-6):
+                number += 7
+                context.set(given, number)
+                if number > 70:
+                    context.set(foreign, number)
+
+        async def work(context: Any) -> None:
+            for step in range(20):
+                await context.delay(1e-6)
+                if step < 8:
+                    seen.append([context.get(x) for x in values])
+
+        made.add_process(follow)
+        made.add_process(drive)
+        made.add_testbench(work)
+        made.run()
+        # At power-on pysim has logic and processes in no order.
+        return seen[1:]
+
+    assert len(expect_same(run)) > 5
+
+
+@pytest.mark.usefixtures("eager")
+def test_clocks_show_their_edge_and_logic_what_was_before_it() -> None:
+    def run(simulate: Any) -> list[Any]:
+        m, count, mixed = Module(), Signal(4), Signal(5)
+        m.d.sync += count.eq(count + 1)
+        m.domains.sync = sync = ClockDomain()
+        m.d.comb += mixed.eq(Cat(~sync.clk, count))
+        made, seen = simulate(m), list[Any]()
+        values = (Cat(count, sync.clk), mixed + 1, Cat(mixed, sync.clk))
+        made.add_clock(1e-6)
+
+        async def work(context: Any) -> None:
+            for _ in range(6):
+                seen.append(await context.tick().sample(*values))
+                seen.append([context.get(x) for x in values])
+
+        made.add_testbench(work)
+        made.run()
+        return seen
+
+    expect_same(run)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("gated", [False, True])
+def test_edges_of_clocks_that_the_design_makes(*, gated: bool) -> None:
+    def run(simulate: Any) -> list[Any]:
+        m, count, slow, both = Module(), Signal(4), Signal(4), Signal(9)
+        m.domains.half = half = ClockDomain(reset_less=True)
+        m.d.comb += half.clk.eq(count[0] & ~count[2] if gated else count[0])
+        m.d.comb += both.eq(count * 3 + slow)
+        m.d.sync += count.eq(count + 1)
+        m.d.half += slow.eq(slow + 5)
+        made, seen = simulate(m), list[Any]()
+        made.add_clock(1e-6)
+
+        async def follow(context: Any) -> None:
+            async for sampled in context.tick("half").sample(both, both + 1):
+                seen.append(sampled)
+
+        async def work(context: Any) -> None:
+            for _ in range(12):
+                await context.tick()
+                seen.append([context.get(x) for x in (both, both + 1)])
+
+        made.add_process(follow)
+        made.add_testbench(work)
+        made.run()
+        return seen
+
+    expect_same(run)
+
+
+@pytest.mark.usefixtures("eager")
+def test_expressions_that_are_made_anew_each_time() -> None:
+    def run(simulate: Any) -> list[Any]:
+        m, given, above = Module(), Signal(8), Signal(9)
+        m.d.comb += above.eq(given + 1)
+        made, seen = simulate(m), list[Any]()
+
+        async def work(context: Any) -> None:
+            for number in range(100):
+                context.set(given, number)
+                value = above - number if number % 3 else Cat(given, above)
+                seen.append([context.get(value) for _ in range(1 + number % 5)])
+
+        made.add_testbench(work)
+        made.run()
+        return seen
+
+    expect_same(run)
+
+
+@pytest.mark.usefixtures("eager")
+def test_fields_of_structures() -> None:
+    layout = StructLayout({"low": 3, "number": signed(5), "none": 0, "wide": signed(70)})
+
+    def run(simulate: Any) -> list[Any]:
+        m, given, shown = Module(), Signal(layout), Signal(layout)
+        m.d.comb += shown.eq(~given.as_value())
+        made, seen = simulate(m), list[Any]()
+
+        async def work(context: Any) -> None:
+            for number in (0, 5, 0xAB, (1 << 77) - 1, 1 << 77):
+                context.set(given.as_value(), number)
+                for view in (given, shown):
+                    for name in ("low", "number", "none", "wide"):
+                        seen.append((name, context.get(view[name])))
+                    seen.append([context.get(x) for x in (view.as_value()[2:9], view.wide[68:])])
+                    seen.append(context.get(view).as_value().value)
+
+        made.add_testbench(work)
+        made.run()
+        return seen
+
+    expect_same(run)
+
+
+def test_much_that_is_read_is_settled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "_WORTH", 1)
+    monkeypatch.setattr(readers, "_WORTH_ALONE", 1)
+    monkeypatch.setattr(probe, "_CALL", 20)
+    m, given = Module(), Signal(8)
+    shown = [Signal(8, name=f"shown{number}") for number in range(60)]
+    m.d.comb += [signal.eq(given ^ given >> 3 ^ number) for number, signal in enumerate(shown)]
+    made = cppsim.Simulator(m, mode=Mode.ALWAYS)
+    model = made._engine._state.model
+    times, settled = 0, model.settle
+
+    def settle() -> None:
+        nonlocal times
+        times += 1
+        settled()
+
+    monkeypatch.setattr(model, "settle", settle)
+
+    async def work(context: Any) -> None:
+        nonlocal times
+        for signal in shown:
+            for number in range(4):
+                context.set(given, number)
+                context.get(signal)
+        times = 0
+        context.set(given, 99)
+        assert context.get(shown[0]) == 99 ^ 99 >> 3
+        assert times == 0
+        for signal in shown:
+            context.get(signal)
+        assert times == 1
+
+    made.add_testbench(work)
+    made.run()
+
+
+def test_what_amaranth_raises_is_raised() -> None:
+    def run(simulate: Any) -> list[Any]:
+        m, given = Module(), Signal(8)
+        m.d.comb += Signal(8).eq(given)
+        made, seen = simulate(m), list[Any]()
+
+        async def work(context: Any) -> None:
+            for wrong in (ClockSignal(), "given", given + ClockSignal()):
+                with pytest.raises((TypeError, ValueError)) as raised:
+                    context.get(wrong)
+                seen.append(str(raised.value))
+
+        made.add_testbench(work)
+        made.run()
+        return seen
+
+    expect_same(run)

@@ -1,0 +1,167 @@
+"""A simulation that changes over to compiled code shows what it would have shown without."""
+
+from collections.abc import Callable
+from contextlib import redirect_stdout, suppress
+from functools import partial
+from io import StringIO
+from typing import Any
+
+import pytest
+from amaranth.hdl import ClockDomain, Format, Fragment, Module, Print, Signal
+from amaranth.sim import DomainReset, Simulator
+
+import cppsim
+from cppsim import simulator
+from cppsim.mode import Mode
+from cppsim.starting.background import written
+from support.sim.random_designs import random_machine, trace
+from support.sim.random_testbenches import follow
+from support.sim.switching import Switching, expect_same_wherever_switched
+
+
+def expect_same(run: Callable[[Any], list[Any]]) -> list[Any]:
+    """What ``run`` shows on Amaranth's engine, and on one that changes over at any advance."""
+    expected = run("pysim")
+    assert expect_same_wherever_switched(run, expected) > 5
+    return expected
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_machines_may_change_over_at_any_advance(seed: int) -> None:
+    design = random_machine(seed)
+    ready = written(Fragment.get(design.module, None).prepare())
+
+    def run(engine: Any) -> list[list[int]]:
+        return trace(design, engine, steps=14, seed=seed)
+
+    assert expect_same_wherever_switched(run, run("pysim"), ready) > 14
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_testbenches_hear_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    design = random_machine(seed)
+    ready = written(Fragment.get(design.module, None).prepare())
+    expected = follow(Simulator, design, seed=seed)
+    for number in (1, 8, 30):
+        switching = Switching(number, ready)
+        monkeypatch.setitem(simulator._ENGINES, Mode.AUTO, switching.engine)
+        made = partial(cppsim.Simulator, mode=Mode.AUTO)
+        assert follow(made, design, seed=seed) == expected, (seed, number)
+        assert switching.made[0].compiled, (seed, number)
+
+
+def test_waits_of_all_kinds_go_on() -> None:
+    def run(engine: Any) -> list[Any]:
+        m, count, pair = Module(), Signal(8), Signal(2)
+        m.domains.sync = sync = ClockDomain()
+        m.domains.slow = ClockDomain(async_reset=True)
+        late = Signal(8)
+        m.d.sync += count.eq(count + 1)
+        m.d.slow += late.eq(late + count)
+        m.d.comb += pair.eq(count[1:3])
+        made, seen = Simulator(m, engine=engine), []  # type: ignore[call-arg]  # stubs lag
+        made.add_clock(1e-6)
+        made.add_clock(2.3e-6, phase=0.2e-6, domain="slow")
+
+        def testbench(wait: Callable[[Any], Any]) -> Any:
+            async def work(ctx: Any) -> None:
+                for _ in range(2):
+                    with suppress(DomainReset):
+                        seen.append(await wait(ctx))
+                    seen.append((ctx.get(count), ctx.get(late)))
+
+            return work
+
+        async def each(ctx: Any) -> None:
+            async for values in ctx.tick("slow").sample(count, late):
+                seen.append(values)
+                if values[-1] > 9:
+                    break
+
+        async def reset(ctx: Any) -> None:
+            await ctx.delay(3.1e-6)
+            ctx.set(sync.rst, 1)
+            await ctx.tick()
+            ctx.set(sync.rst, 0)
+
+        for wait in (
+            lambda ctx: ctx.tick("slow").sample(late).repeat(3),
+            lambda ctx: ctx.tick().sample(pair).until(count == 3),
+            lambda ctx: ctx.tick("slow").until(pair[1]),
+            lambda ctx: ctx.changed(pair),
+            lambda ctx: ctx.posedge(pair[1]).sample(count),
+            lambda ctx: ctx.delay(4.7e-6).negedge(pair[0]),
+        ):
+            made.add_testbench(testbench(wait))
+        made.add_testbench(each)
+        made.add_testbench(reset)
+        made.run()
+        return seen
+
+    expect_same(run)
+
+
+def test_signals_of_testbenches_alone_go_on() -> None:
+    def run(engine: Any) -> list[Any]:
+        m, count, request, answer = Module(), Signal(8), Signal(8), Signal(8)
+        m.d.sync += count.eq(count + 1)
+        made, seen = Simulator(m, engine=engine), []  # type: ignore[call-arg]  # stubs lag
+        made.add_clock(1e-6)
+
+        async def serve(ctx: Any) -> None:
+            async for (value,) in ctx.changed(request):
+                ctx.set(answer, value * 3 & 0xFF)
+
+        async def work(ctx: Any) -> None:
+            for step in range(6):
+                ctx.set(request, step + 7)
+                seen.append((ctx.get(answer), ctx.get(request)))
+                seen.append(await ctx.tick().sample(count, answer))
+
+        made.add_process(serve)
+        made.add_testbench(work)
+        made.run()
+        return seen
+
+    expect_same(run)
+
+
+def test_what_was_printed_is_not_printed_again() -> None:
+    def run(engine: Any) -> list[Any]:
+        m, count = Module(), Signal(8)
+        m.d.sync += count.eq(count + 1)
+        with m.If(count[1]):
+            m.d.comb += Print(Format("{}", count))
+        made, output = Simulator(m, engine=engine), StringIO()  # type: ignore[call-arg]  # stubs lag
+        made.add_clock(1e-6)
+
+        async def work(ctx: Any) -> None:
+            for _ in range(9):
+                await ctx.delay(0.4e-6)
+
+        made.add_testbench(work)
+        with redirect_stdout(output):
+            made.run()
+        return [output.getvalue()]
+
+    expect_same(run)
+
+
+def test_a_simulation_that_has_changed_over_starts_again() -> None:
+    def run(engine: Any) -> list[Any]:
+        m, count, above = Module(), Signal(8, init=3), Signal(8)
+        m.d.sync += count.eq(count + 1)
+        m.d.comb += above.eq(count + 1)
+        made, seen = Simulator(m, engine=engine), []  # type: ignore[call-arg]  # stubs lag
+        made.add_clock(1e-6)
+
+        async def work(ctx: Any) -> None:
+            seen.extend([await ctx.tick().sample(count, above) for _ in range(3)])
+
+        made.add_testbench(work)
+        made.run()
+        made.reset()
+        made.run()
+        return seen
+
+    assert expect_same(run)[3:] == [(True, False, 3 + k, 4 + k) for k in range(3)]
