@@ -30,8 +30,9 @@ class Engine(RunningEngine):
     Two-state and free of glitches: a signal changes once at most for one cause. Where Amaranth's
     simulator differs from its own netlist, and thus from hardware, this does as the netlist:
 
-    - A clock that is another one by another name has its edges at the same moment, not a delta
-      cycle later; a register that takes its own clock as data gets the level before the edge.
+    - A signal that is another one by another name changes with it, not a delta cycle later: clocks,
+      and what a process samples at a change of the other.
+    - A register that takes its own clock as data gets the level before the edge.
     - Clocks that the design makes of one edge have theirs at the same moment, however long the way.
     - An asynchronous reset does not clock registers without reset, nor memories.
     - Bits out of the range of an inverted or reinterpreted value are those that its shape says.

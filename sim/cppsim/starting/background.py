@@ -42,8 +42,9 @@ def written(design: Any) -> Written:
     except SimulationError:
         raise
     except Exception as error:
-        lines = str(error).splitlines() or [type(error).__name__]
-        raise SimulationError(lines[0]) from error
+        # Of the path of a combinational cycle the first place will do.
+        lines = str(error).splitlines()[:2] or [type(error).__name__]
+        raise SimulationError(" ".join(line.strip() for line in lines)) from error
 
 
 def can_build() -> bool:
