@@ -7,7 +7,7 @@ serves storage ports, and what hears of notices, is the including file's.
 from collections.abc import Iterator, Sequence
 
 from cppsim.cpp.body import Body
-from cppsim.cpp.edge import Clocked, Group, Load, Store, in_turn, resets
+from cppsim.cpp.edge import Clocked, Group, Store, in_turn, resets
 from cppsim.cpp.order import in_reach
 from cppsim.cpp.scopes import Scope
 from cppsim.cpp.words import WORD, Words, literal, words_of
@@ -121,14 +121,6 @@ class _Program:
         texts = (words[0] if count == 1 else f"{{{', '.join(words)}}}" for words in rows)
         content = ", ".join(texts) if any(memory.rows) else ""
         self._state.append(f"{_element(memory.width)} {name}{size} = {{{content}}};")
-        for read in memory.reads:
-            if read.clocked:
-                load = Load(self._root.inner(), source=memory, read=read)
-                for low in range(0, memory.width, WORD):
-                    part = slice(low, low + WORD)
-                    variable = self._variable(read.result[part], read.start[part])
-                    load.variables[variable] = read.result[part]
-                self._clocked.append(load)
         self._clocked += [
             Store(self._root.inner(), target=memory, write=write, array=name)
             for write in memory.writes
@@ -149,7 +141,7 @@ class _Program:
         for notice, scope in notices:
             uses.append(((notice.enable,), self._root))
             uses += [(bits, scope) for bits in notice.values]
-        dry = frozenset(x.scope for x in self._clocked if x.memory()[1])
+        dry = frozenset(x.scope for x in self._clocked if x.memory())
         body = Body(self._steps, self._words, self._memories, uses, self._root, dry)
         lines = list(body.scope(self._root))
         for number, (notice, scope) in enumerate(notices):

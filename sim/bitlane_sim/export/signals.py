@@ -148,19 +148,10 @@ class Signals:
             yield from (register.following[cut] for cut in self.cuts(register.result))
         for memory in design.memories:
             for read in memory.reads:
-                through = [memory.writes[number] for number in read.transparent]
-                for _ in self.cuts(read.result) if read.clocked else [slice(None)]:
-                    yield read.address
-                    yield (read.enable,)
-                    for write in through:
-                        yield from _stored(write)
+                yield read.address
             for write in memory.writes:
-                yield from _stored(write)
+                yield write.address
+                for bit, places in stores(write):
+                    yield (bit,)
+                    yield write.data[places]
         yield from (port.bits for port in design.ports if port.output)
-
-
-def _stored(write: MemoryWrite) -> Iterator[Bits]:
-    yield write.address
-    for enable, places in stores(write):
-        yield (enable,)
-        yield write.data[places]

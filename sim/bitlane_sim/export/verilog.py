@@ -12,7 +12,6 @@ from itertools import groupby
 from cppsim.netlist.design import (
     Bits,
     Memory,
-    MemoryRead,
     MemoryWrite,
     PlainCell,
     PlainDesign,
@@ -23,7 +22,7 @@ from cppsim.netlist.tidy import in_order
 
 from ..elaborated import CLOCK
 from .expressions import constant, expression, joined
-from .signals import Piece, Signals, declared, stores
+from .signals import Signals, declared, stores
 
 __all__ = ["verilog"]
 
@@ -49,12 +48,6 @@ class _Writer:
                 self._signals.define(port.name, port.bits)
         self._registers = [(name, part) for x in design.registers for name, part in self._split(x)]
         self._memories = [(self._signals.unique(x.name), x) for x in design.memories]
-        self._clocked = {
-            id(read): self._signals.name(read.result)
-            for memory in design.memories
-            for read in memory.reads
-            if read.clocked
-        }
 
     def text(self) -> str:
         self._head()
@@ -119,10 +112,6 @@ class _Writer:
         for name, memory in self._memories:
             self._line(f"reg {declared(name, memory.width)} [0:{len(memory.rows) - 1}];")
             starts += _rows(name, memory, row)
-            for read, pieces in self._clocked_reads(memory):
-                for part, places in _places(pieces):
-                    self._line(f"reg {declared(part, len(places))};")
-                    starts += _start(part, tuple(read.start[place] for place in places))
         if any(line.startswith("for ") for line in starts):
             self._line(f"integer {row};")
         if starts:
@@ -132,11 +121,6 @@ class _Writer:
                 self._line(line, 2)
             self._line("end")
         self._line()
-
-    def _clocked_reads(self, memory: Memory) -> Iterator[tuple[MemoryRead, list[Piece]]]:
-        for read in memory.reads:
-            if read.clocked:
-                yield read, self._clocked[id(read)]
 
     def _cell(self, cell: PlainCell) -> None:
         text = expression(cell, lambda bits: self._signals.text(bits, inside=True))
@@ -192,9 +176,6 @@ class _Writer:
                     self._line(line, 2)
             self._line("end")
             self._line()
-        for read, pieces in self._clocked_reads(memory):
-            for part, places in _places(pieces):
-                self._clock_read(name, memory, read, part, places)
 
     def _store(self, target: str, write: MemoryWrite) -> Iterator[str]:
         """Statements that store what ``write`` does in ``target``, which is as wide."""
@@ -203,26 +184,6 @@ class _Writer:
             part = "" if whole else _selected(places.start, places.stop - 1)
             data = self._signals.text(write.data[places])
             yield f"if ({self._signals.text((enable,))}) {target}{part} <= {data};"
-
-    def _clock_read(
-        self, name: str, memory: Memory, read: MemoryRead, target: str, places: range
-    ) -> None:
-        address = self._signals.text(read.address, inside=True)
-        part = "" if len(places) == memory.width else _selected(places[0], places[-1])
-        self._line(f"always @(posedge {CLOCK})")
-        self._line(f"if ({self._signals.text((read.enable,))}) begin", 2)
-        self._line(f"{target} <= {name}[{address}]{part};", 3)
-        for number in read.transparent:
-            write = memory.writes[number]
-            written = self._signals.text(write.address, inside=True)
-            self._line(f"if ({written} == {address}) begin", 3)
-            piece = slice(places.start, places.stop)
-            seen = replace(write, data=write.data[piece], enable=write.enable[piece])
-            for line in self._store(target, seen):
-                self._line(line, 4)
-            self._line("end", 3)
-        self._line("end", 2)
-        self._line()
 
     def _ignore_inputs(self) -> None:
         ignored = tuple(
@@ -241,14 +202,6 @@ class _Writer:
 
 def _selected(low: int, high: int) -> str:
     return f"[{high}]" if low == high else f"[{high}:{low}]"
-
-
-def _places(pieces: Sequence[Piece]) -> Iterator[tuple[str, range]]:
-    """Where the bits of each piece are in the whole."""
-    place = 0
-    for name, part in pieces:
-        yield name, range(place, place + len(part))
-        place += len(part)
 
 
 def _start(name: str, start: Start) -> Iterator[str]:

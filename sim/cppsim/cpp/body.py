@@ -71,14 +71,14 @@ class Body:
             step = self._steps[number]
             arms = self._arms.get(number)
             if not isinstance(step, PlainCell):
-                for k, text in enumerate(self.row(*step)):
+                for k, text in enumerate(self._row(*step)):
                     yield f"const uint64_t {_local(number, k)} = {text};"
             elif arms is None:
                 yield from self._cell(number, step)
             else:
                 yield from self._branch(number, step, arms)
 
-    def row(self, memory: Memory, read: MemoryRead) -> list[str]:
+    def _row(self, memory: Memory, read: MemoryRead) -> list[str]:
         """Expressions for the words of the row that ``read`` reads."""
         name, at = self._memories[id(memory)], self._words.text(read.address)
         count = -(-memory.width // WORD)

@@ -1,4 +1,4 @@
-"""What happens at a rising edge, in C++: registers load, memories are written and read.
+"""What happens at a rising edge, in C++: registers load, memories are written.
 
 All of it happens at once in the circuit, and one after the other here. Whoever reads something goes
 before whoever changes it; where that is impossible, the old value is kept under another name.
@@ -8,13 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..netlist.design import Bits, Level, Memory, MemoryRead, MemoryWrite, StateRegister
+from ..netlist.design import Bits, Level, Memory, MemoryWrite, StateRegister
 from .body import Body
 from .order import in_reach
 from .scopes import Scope
 from .words import WORD, Words, literal
 
-__all__ = ["Clocked", "Group", "Load", "Store", "in_turn", "resets"]
+__all__ = ["Clocked", "Group", "Store", "in_turn", "resets"]
 
 Uses = Iterator[tuple[Bits, Scope]]
 
@@ -35,9 +35,9 @@ class Clocked(ABC):
     def lines(self, body: Body, words: Words) -> Iterator[str]:
         """Its statements."""
 
-    def memory(self) -> tuple[int, bool]:
-        """The memory that it touches, by its identity, or 0, and whether it changes it."""
-        return 0, False
+    def memory(self) -> int:
+        """The memory that it changes, by its identity, or 0."""
+        return 0
 
 
 @dataclass(eq=False)
@@ -83,44 +83,6 @@ class Group(Clocked):
 
 
 @dataclass(eq=False, kw_only=True)
-class Load(Clocked):
-    """A clocked read of a memory, into ``variables``."""
-
-    source: Memory
-    read: MemoryRead
-
-    def uses(self, root: Scope) -> Uses:
-        yield (self.read.enable,), root
-        yield self.read.address, self.scope
-        for number in self.read.transparent:
-            write = self.source.writes[number]
-            yield from ((bits, self.scope) for bits in (write.address, write.data, write.enable))
-
-    def lines(self, body: Body, words: Words) -> Iterator[str]:
-        yield f"if ({words.text((self.read.enable,))}) {{"
-        yield from (f"  {line}" for line in body.scope(self.scope))
-        rows = body.row(self.source, self.read)
-        for name, row in zip(self.variables, rows, strict=True):
-            yield f"  uint64_t next_{name} = {row};"
-        for number in self.read.transparent:
-            write = self.source.writes[number]
-            yield f"  if ({words.text(write.address)} == {words.text(self.read.address)}) {{"
-            low = 0
-            for name, bits in self.variables.items():
-                part = slice(low, low + len(bits))
-                low += len(bits)
-                mask = words.text(write.enable[part])
-                merged = _merge(f"next_{name}", words.text(write.data[part]), mask)
-                yield f"    {merged}"
-            yield "  }"
-        yield from (f"  {name} = next_{name};" for name in self.variables)
-        yield "}"
-
-    def memory(self) -> tuple[int, bool]:
-        return id(self.source), False
-
-
-@dataclass(eq=False, kw_only=True)
 class Store(Clocked):
     """A write of the memory in the array ``array``."""
 
@@ -150,8 +112,8 @@ class Store(Clocked):
                 yield f"  {guard}{_merge(row, data, words.text(self.write.enable[part]))}"
         yield "}"
 
-    def memory(self) -> tuple[int, bool]:
-        return id(self.target), True
+    def memory(self) -> int:
+        return id(self.target)
 
 
 def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Scope) -> Iterator[str]:
@@ -174,15 +136,12 @@ def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Scope) -
         for bit in reads[x]:
             if owners[bit] is not x:
                 before[owners[bit]].add(x)
-        memory, changes = x.memory()
-        if memory and not changes:
-            touched[x].add(memory)
     for x in clocked:
-        memory, changes = x.memory()
-        if changes:
+        memory = x.memory()
+        if memory:
             must[x] = {y for y in clocked if memory in touched[y] and y is not x}
             # Of several writes of one memory the last one wins.
-            must[x] |= {y for y in clocked[: clocked.index(x)] if y.memory() == (memory, True)}
+            must[x] |= {y for y in clocked[: clocked.index(x)] if y.memory() == memory}
 
     order: list[Clocked] = []
     kept: dict[str, str] = {}

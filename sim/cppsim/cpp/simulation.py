@@ -242,7 +242,7 @@ class _Simulation:
     def _edge(self) -> Iterator[str]:
         uses = [use for x in self._clocked for use in x.uses(self._root)]
         scopes = self._event_scopes(self._lowered.events, self._root, uses)
-        dry = frozenset(x.scope for x in self._clocked if x.memory()[1])
+        dry = frozenset(x.scope for x in self._clocked if x.memory())
         body = Body(self._steps, self._words, self._memories, uses, self._root, dry)
         yield from body.scope(self._root)
         for number, (event, scope) in enumerate(zip(self._lowered.events, scopes, strict=True)):

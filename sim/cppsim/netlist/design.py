@@ -145,18 +145,10 @@ class MemoryWrite:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRead:
-    """Shows the row at ``address`` now, or if ``clocked`` that of the last edge with ``enable``.
-
-    A clocked read shows what the row was before that edge, except for the bits that the writes in
-    ``transparent`` stored there.
-    """
+    """Shows the row at ``address``."""
 
     address: Bits
     result: Bits
-    clocked: bool
-    enable: int
-    start: Start
-    transparent: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

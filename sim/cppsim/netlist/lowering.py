@@ -133,7 +133,8 @@ class _Lowering:
                     self._register(number, cell)
                 case nir.AsyncReadPort():
                     result = self._result(number, cell.width)
-                    reads.setdefault(cell.memory, []).append(_read(bits_of(cell.addr), result))
+                    read = MemoryRead(address=bits_of(cell.addr), result=result)
+                    reads.setdefault(cell.memory, []).append(read)
                 case nir.SyncReadPort():
                     reads.setdefault(cell.memory, []).append(self._clocked_read(number, cell))
                 case nir.SyncWritePort():
@@ -325,7 +326,7 @@ class _Lowering:
                 if domain.async_reset:
                     enable = self._writer.any_of(enable, self._edge(reset, rising=True, reset=True))
         self._keep(shown, self._selected(shown, choices), start, enable)
-        return _read(address, row)
+        return MemoryRead(address=address, result=row)
 
     def _starts_of(self, data: Any) -> Bits:
         """What the signals that a port shows its row in are at first."""
@@ -375,9 +376,3 @@ class _Lowering:
 
     def _result(self, number: int, width: int) -> Bits:
         return tuple(range(number << 16, (number << 16) + width))
-
-
-def _read(address: Bits, result: Bits) -> MemoryRead:
-    return MemoryRead(
-        address=address, result=result, clocked=False, enable=1, start=(), transparent=()
-    )

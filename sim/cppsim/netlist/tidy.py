@@ -25,7 +25,7 @@ _CARRYING = frozenset(
 """Bits of the result depend on bits of the first operands up to their own place."""
 
 Statement = PlainCell | tuple[Memory, MemoryRead]
-"""Something to evaluate: a cell, or a read that is not clocked."""
+"""Something to evaluate: a cell, or a read."""
 
 _Source = tuple[PlainCell | StateRegister | Memory, int]
 """What drives a bit, and at which place of its result or row."""
@@ -50,9 +50,7 @@ def rewrite(design: PlainDesign, change: Callable[[Bits], Bits]) -> None:
     design.memories = [
         replace(
             x,
-            reads=tuple(
-                replace(y, address=change(y.address), enable=bit(y.enable)) for y in x.reads
-            ),
+            reads=tuple(MemoryRead(change(y.address), y.result) for y in x.reads),
             writes=tuple(
                 MemoryWrite(change(y.address), change(y.data), change(y.enable)) for y in x.writes
             ),
@@ -114,7 +112,7 @@ def _needs(source: PlainCell | StateRegister | Memory, place: int) -> Iterator[i
             yield from (level[0] for level in (source.enable, source.reset) if level)
         case Memory():
             for read in source.reads:
-                yield from (*read.address, read.enable)
+                yield from read.address
             for write in source.writes:
                 yield from (*write.address, write.data[place], write.enable[place])
 
@@ -164,14 +162,7 @@ def _trim_memory(memory: Memory, live: set[int]) -> Memory | None:
             sum((row >> place & 1) << number for number, place in enumerate(places))
             for row in memory.rows
         ),
-        reads=tuple(
-            replace(
-                x,
-                result=_pick(x.result, places),
-                start=tuple(x.start[place] for place in places) if x.clocked else (),
-            )
-            for x in reads
-        ),
+        reads=tuple(MemoryRead(x.address, _pick(x.result, places)) for x in reads),
         writes=tuple(
             MemoryWrite(x.address, _pick(x.data, places), _pick(x.enable, places))
             for x in memory.writes
@@ -184,12 +175,12 @@ def _pick(bits: Bits, places: Sequence[int]) -> Bits:
 
 
 def in_order(design: PlainDesign) -> list[Statement]:
-    """Cells and reads that are not clocked, each after all that it depends on, near its first use.
+    """Cells and reads, each after all that it depends on, near its first use.
 
     Raises ``NotPlain`` if an operation on whole words depends on its own result.
     """
     steps: list[Statement] = list(design.cells)
-    steps += [(x, read) for x in design.memories for read in x.reads if not read.clocked]
+    steps += [(x, read) for x in design.memories for read in x.reads]
     drivers = {
         bit: number
         for number, step in enumerate(steps)
@@ -226,7 +217,7 @@ def _roots(design: PlainDesign) -> Iterator[int]:
         yield from register.following
     for memory in design.memories:
         for read in memory.reads:
-            yield from (*read.address, read.enable)
+            yield from read.address
         for write in memory.writes:
             yield from (*write.enable, *write.address, *write.data)
     for notice in design.notices:
