@@ -11,7 +11,7 @@ from cppsim.cpp.edge import Clocked, Group, Store, in_turn, resets
 from cppsim.cpp.order import in_reach
 from cppsim.cpp.scopes import Scope
 from cppsim.cpp.words import WORD, Words, literal, words_of
-from cppsim.netlist.design import Bits, Memory, Notice, NotPlain, PlainDesign, Start
+from cppsim.netlist.design import Bits, Memory, Notice, NotPlain, PlainDesign
 from cppsim.netlist.narrow import narrow
 from cppsim.netlist.tidy import in_order
 
@@ -92,10 +92,9 @@ class _Program:
                     self._words.define(f"{name}[{k}]", word)
         groups: dict[object, Group] = {}
         for number, register in enumerate(self._design.registers):
-            enable, gated = register.enable, register.reset if register.gated else None
             # Those that load at every edge need not wait for one another.
-            key = (enable, gated) if enable else number
-            group = groups.setdefault(key, Group(self._root.inner(), {}, enable, gated))
+            key = register.enable or number
+            group = groups.setdefault(key, Group(self._root.inner(), {}, register.enable))
             for low in range(0, len(register.result), WORD):
                 piece = register.part(slice(low, low + WORD))
                 group.add(self._variable(piece.result, piece.start), piece)
@@ -103,9 +102,9 @@ class _Program:
         for memory in self._design.memories:
             self._declare_memory(memory)
 
-    def _variable(self, bits: Bits, start: Start) -> str:
+    def _variable(self, bits: Bits, start: Bits) -> str:
         name = f"r{len(self._state)}"
-        value = sum((bit or 0) << place for place, bit in enumerate(start))
+        value = sum(bit << place for place, bit in enumerate(start))
         self._state.append(f"uint64_t {name} = {literal(value)};")
         self._words.define(name, bits)
         return name

@@ -12,9 +12,9 @@ from cppsim.netlist.design import Bits, CellKind, Level, MemoryWrite, PlainCell,
 from .expressions import constant, joined
 from .names import Names
 
-__all__ = ["Piece", "Signals", "declared", "stores"]
+__all__ = ["Signals", "declared", "stores"]
 
-Piece = tuple[str, Bits]
+_Piece = tuple[str, Bits]
 """A name, and the bits that it stands for."""
 
 _INLINE = 60
@@ -69,7 +69,7 @@ class Signals:
             start += len(part)
         return cuts
 
-    def name(self, bits: Bits) -> list[Piece]:
+    def name(self, bits: Bits) -> list[_Piece]:
         """Define ``bits``, each part of them as a signal of its own."""
         pieces = []
         for cut in self.cuts(bits):
@@ -141,9 +141,9 @@ class Signals:
         """Everything that is read, in the parts and as often as it is written in the module."""
         for cell in design.cells:
             yield from cell.operands
-        conditions = {(x.enable, x.reset, x.gated) for x in design.registers}
-        for enable, reset, _ in sorted(conditions, key=repr):
-            yield from ((level[0],) for level in (enable, reset) if level)
+        conditions = {(x.enable, x.reset) for x in design.registers}
+        for levels in sorted(conditions, key=repr):
+            yield from ((level[0],) for level in levels if level)
         for register in design.registers:
             yield from (register.following[cut] for cut in self.cuts(register.result))
         for memory in design.memories:

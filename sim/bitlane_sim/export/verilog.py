@@ -7,7 +7,6 @@ narrower than their results, registers with a value in their declaration, bits t
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
 
 from cppsim.netlist.design import (
     Bits,
@@ -15,7 +14,6 @@ from cppsim.netlist.design import (
     MemoryWrite,
     PlainCell,
     PlainDesign,
-    Start,
     StateRegister,
 )
 from cppsim.netlist.tidy import in_order
@@ -108,7 +106,7 @@ class _Writer:
         row = self._signals.unique("row") if self._memories else ""
         for name, register in self._registers:
             self._line(f"reg {declared(name, len(register.result))};")
-            starts += _start(name, register.start)
+            starts.append(f"{name} = {constant(register.start)};")
         for name, memory in self._memories:
             self._line(f"reg {declared(name, memory.width)} [0:{len(memory.rows) - 1}];")
             starts += _rows(name, memory, row)
@@ -140,8 +138,7 @@ class _Writer:
     def _clock_registers(self) -> None:
         groups: dict[object, list[tuple[str, StateRegister]]] = {}
         for name, register in self._registers:
-            key = (register.enable, register.reset, register.gated)
-            groups.setdefault(key, []).append((name, register))
+            groups.setdefault((register.enable, register.reset), []).append((name, register))
         for group in groups.values():
             first = group[0][1]
             loads = [f"{name} <= {self._signals.text(x.following)};" for name, x in group]
@@ -149,23 +146,18 @@ class _Writer:
             enable = self._signals.level(first.enable) if first.enable else ""
             reset = self._signals.level(first.reset) if first.reset else ""
             self._line(f"always @(posedge {CLOCK})")
-            if first.gated:
-                self._line(f"if ({enable}) begin", 2)
-                self._branches([(reset, resets), ("", loads)], 3)
-                self._line("end", 2)
-            else:
-                self._branches([*([(reset, resets)] if reset else []), (enable, loads)], 2)
+            self._branches([*([(reset, resets)] if reset else []), (enable, loads)])
             self._line()
 
-    def _branches(self, branches: Sequence[tuple[str, list[str]]], depth: int) -> None:
+    def _branches(self, branches: Sequence[tuple[str, list[str]]]) -> None:
         word = ""
         for condition, lines in branches:
             test = f"if ({condition}) " if condition else ""
-            self._line(f"{word}{test}begin", depth)
+            self._line(f"{word}{test}begin", 2)
             for line in lines:
-                self._line(line, depth + 1)
+                self._line(line, 3)
             word = "end else "
-        self._line("end", depth)
+        self._line("end", 2)
 
     def _clock_memory(self, name: str, memory: Memory) -> None:
         if memory.writes:
@@ -202,15 +194,6 @@ class _Writer:
 
 def _selected(low: int, high: int) -> str:
     return f"[{high}]" if low == high else f"[{high}:{low}]"
-
-
-def _start(name: str, start: Start) -> Iterator[str]:
-    """What sets a register at power-on, if anything does."""
-    for known, group in groupby(range(len(start)), lambda place: start[place] is not None):
-        if known:
-            run = list(group)
-            part = "" if len(run) == len(start) else _selected(run[0], run[-1])
-            yield f"{name}{part} = {constant([start[place] or 0 for place in run])};"
 
 
 def _rows(name: str, memory: Memory, row: str) -> Iterator[str]:

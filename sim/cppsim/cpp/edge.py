@@ -42,10 +42,9 @@ class Clocked(ABC):
 
 @dataclass(eq=False)
 class Group(Clocked):
-    """Registers that load together. A reset that acts with the enable alone is ``gated``."""
+    """Registers that load together."""
 
     enable: Level | None = None
-    gated: Level | None = None
     registers: list[tuple[str, StateRegister]] = field(default_factory=list)
 
     def add(self, name: str, register: StateRegister) -> None:
@@ -53,7 +52,8 @@ class Group(Clocked):
         self.variables[name] = register.result
 
     def uses(self, root: Scope) -> Uses:
-        yield tuple(level[0] for level in (self.enable, self.gated) if level), root
+        if self.enable:
+            yield self.enable[:1], root
         for _, register in self.registers:
             yield register.following, self.scope if self.enable else root
 
@@ -62,8 +62,6 @@ class Group(Clocked):
         later: set[int] = set()
         for name, register in reversed(self.registers):
             value = words.text(register.following)
-            if self.gated is not None:
-                value = f"{_level(words, self.gated)} ? {_number(register.reset_value)} : {value}"
             if later.isdisjoint(register.result):
                 loads.append(f"{name} = {value};")
             else:
@@ -168,7 +166,7 @@ def resets(groups: Iterable[Group], words: Words) -> tuple[list[str], list[str]]
     resetting: dict[Level, list[tuple[str, StateRegister]]] = {}
     for group in groups:
         for name, register in group.registers:
-            if register.reset and not register.gated:
+            if register.reset:
                 resetting.setdefault(register.reset, []).append((name, register))
     before, after = [], []
     for number, (level, registers) in enumerate(resetting.items()):

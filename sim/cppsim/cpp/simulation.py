@@ -161,7 +161,7 @@ class _Simulation:
             )
             for low in range(0, len(register.result), WORD):
                 piece = register.part(slice(low, low + WORD))
-                word = self._word(sum((bit or 0) << k for k, bit in enumerate(piece.start)))
+                word = self._word(sum(bit << k for k, bit in enumerate(piece.start)))
                 self._keep(word, piece.result)
                 group.add(f"s[{word}]", piece)
         self._clocked += groups.values()

@@ -22,7 +22,6 @@ __all__ = [
     "Notice",
     "PlainCell",
     "PlainDesign",
-    "Start",
     "StateRegister",
 ]
 
@@ -37,9 +36,6 @@ class NotPlain(SimulationError):
 
 Level = tuple[int, bool]
 """A bit, and the level at which it acts."""
-
-Start = tuple[int | None, ...]
-"""Bits at power-on; None where nobody said."""
 
 
 class CellKind(Enum):
@@ -102,16 +98,15 @@ class PlainCell:
 class StateRegister:
     """Takes ``following`` at a rising edge of the clock.
 
-    With ``enable`` and ``reset``, the reset acts without the enable, unless ``gated``.
+    With ``enable`` and ``reset``, the reset acts without the enable.
     """
 
     result: Bits
     following: Bits
-    start: Start
+    start: Bits
     enable: Level | None
     reset: Level | None
     reset_value: Bits
-    gated: bool
 
     def part(self, part: slice) -> "StateRegister":
         """A register of some of the bits."""

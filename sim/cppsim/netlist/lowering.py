@@ -287,7 +287,6 @@ class _Lowering:
                     enable=None if enable == 1 else (enable, True),
                     reset=None,
                     reset_value=(),
-                    gated=False,
                 )
             )
 
