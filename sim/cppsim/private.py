@@ -42,7 +42,6 @@ __all__ = [
     "pin_blame",
     "run_wakers",
     "signals_of",
-    "value_to_string",
 ]
 
 ast: Any = _ast
@@ -68,7 +67,6 @@ PyRTLProcess: Any = _pyrtl.PyRTLProcess
 pin_blame: Any = _pyrtl.pin_blame
 eval_format: Any = vars(_pyeval)["eval_format"]
 eval_value: Any = vars(_pyeval)["eval_value"]
-value_to_string: Any = vars(_pyeval)["value_to_string"]
 
 _pysim: Any = pysim
 PySimEngine: Any = _pysim.PySimEngine
