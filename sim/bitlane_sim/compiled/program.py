@@ -93,7 +93,7 @@ class _Program:
         groups: dict[object, Group] = {}
         for number, register in enumerate(self._design.registers):
             # Those that load at every edge need not wait for one another.
-            key = register.enable or number
+            key = (number,) if register.enable is None else register.enable
             group = groups.setdefault(key, Group(self._root.inner(), {}, register.enable))
             for low in range(0, len(register.result), WORD):
                 piece = register.part(slice(low, low + WORD))
@@ -132,7 +132,10 @@ class _Program:
         groups = [x for x in self._clocked if isinstance(x, Group)]
         uses = [use for x in self._clocked for use in x.uses(self._root)]
         uses += [
-            ((x.reset[0],), self._root) for group in groups for _, x in group.registers if x.reset
+            ((x.reset,), self._root)
+            for group in groups
+            for _, x in group.registers
+            if x.reset is not None
         ]
         uses += [(self._bits[x], self._root) for port in self._storage for x in _asked(port)]
         uses += [(port.bits, self._root) for port in shown]

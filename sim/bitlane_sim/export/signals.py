@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from cppsim.netlist.design import Bits, CellKind, Level, MemoryWrite, PlainCell, PlainDesign
+from cppsim.netlist.design import Bits, CellKind, MemoryWrite, PlainCell, PlainDesign
 
 from .expressions import constant, joined
 from .names import Names
@@ -115,10 +115,6 @@ class Signals:
             place += count
         return parts[::-1]
 
-    def level(self, level: Level) -> str:
-        """An expression that is 1 when ``level`` acts."""
-        return self.text((level[0],)) if level[1] else f"~{self.text((level[0],), inside=True)}"
-
     def _part(self, bits: Bits, place: int) -> tuple[str, int]:
         """The longest expression that begins at ``place``, and how many bits it covers."""
         first, end = bits[place], place + 1
@@ -141,9 +137,9 @@ class Signals:
         """Everything that is read, in the parts and as often as it is written in the module."""
         for cell in design.cells:
             yield from cell.operands
-        conditions = {(x.enable, x.reset) for x in design.registers}
-        for levels in sorted(conditions, key=repr):
-            yield from ((level[0],) for level in levels if level)
+        blocks = {(x.enable, x.reset): x.conditions for x in design.registers}
+        for conditions in blocks.values():
+            yield from ((bit,) for bit in conditions)
         for register in design.registers:
             yield from (register.following[cut] for cut in self.cuts(register.result))
         for memory in design.memories:

@@ -1,7 +1,8 @@
 """Write a design as one Verilog-2005 module that linters have nothing to say about.
 
-Yosys' own `write_verilog` writes it too, but Verilator objects to a thousand of its lines: operands
-narrower than their results, registers with a value in their declaration, bits that nothing reads.
+`amaranth.back.verilog` writes it too, by way of Yosys, but Verilator objects to a thousand of its
+lines: operands narrower than their results, registers with a value in their declaration, bits that
+nothing reads.
 """
 
 import textwrap
@@ -142,17 +143,16 @@ class _Writer:
         for group in groups.values():
             first = group[0][1]
             loads = [f"{name} <= {self._signals.text(x.following)};" for name, x in group]
-            resets = [f"{name} <= {constant(x.reset_value)};" for name, x in group if x.reset]
-            enable = self._signals.level(first.enable) if first.enable else ""
-            reset = self._signals.level(first.reset) if first.reset else ""
+            resets = [f"{name} <= {constant(x.reset_value)};" for name, x in group if x.reset_value]
+            branches = [(first.reset, resets)] if resets else []
             self._line(f"always @(posedge {CLOCK})")
-            self._branches([*([(reset, resets)] if reset else []), (enable, loads)])
+            self._branches([*branches, (first.enable, loads)])
             self._line()
 
-    def _branches(self, branches: Sequence[tuple[str, list[str]]]) -> None:
+    def _branches(self, branches: Sequence[tuple[int | None, list[str]]]) -> None:
         word = ""
         for condition, lines in branches:
-            test = f"if ({condition}) " if condition else ""
+            test = "" if condition is None else f"if ({self._signals.text((condition,))}) "
             self._line(f"{word}{test}begin", 2)
             for line in lines:
                 self._line(line, 3)

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..netlist.design import Bits, Level, Memory, MemoryWrite, StateRegister
+from ..netlist.design import Bits, Memory, MemoryWrite, StateRegister
 from .body import Body
 from .order import in_reach
 from .scopes import Scope
@@ -44,7 +44,7 @@ class Clocked(ABC):
 class Group(Clocked):
     """Registers that load together."""
 
-    enable: Level | None = None
+    enable: int | None = None
     registers: list[tuple[str, StateRegister]] = field(default_factory=list)
 
     def add(self, name: str, register: StateRegister) -> None:
@@ -52,10 +52,10 @@ class Group(Clocked):
         self.variables[name] = register.result
 
     def uses(self, root: Scope) -> Uses:
-        if self.enable:
-            yield self.enable[:1], root
+        if self.enable is not None:
+            yield (self.enable,), root
         for _, register in self.registers:
-            yield register.following, self.scope if self.enable else root
+            yield register.following, root if self.enable is None else self.scope
 
     def lines(self, body: Body, words: Words) -> Iterator[str]:
         loads, stores = [], []
@@ -74,7 +74,7 @@ class Group(Clocked):
         if self.enable is None:
             yield from (*loads, *stores)
             return
-        yield f"if ({_level(words, self.enable)}) {{"
+        yield f"if ({words.text((self.enable,))}) {{"
         inner = in_reach((*body.scope(self.scope), *loads, *stores))
         yield from (f"  {line}" for line in inner)
         yield "}"
@@ -163,23 +163,18 @@ def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Scope) -
 
 def resets(groups: Iterable[Group], words: Words) -> tuple[list[str], list[str]]:
     """Statements that keep what resets registers, and at the end of the edge those that do it."""
-    resetting: dict[Level, list[tuple[str, StateRegister]]] = {}
+    resetting: dict[int, list[tuple[str, StateRegister]]] = {}
     for group in groups:
         for name, register in group.registers:
-            if register.reset:
+            if register.reset is not None:
                 resetting.setdefault(register.reset, []).append((name, register))
     before, after = [], []
-    for number, (level, registers) in enumerate(resetting.items()):
-        before.append(f"const uint64_t reset{number} = {_level(words, level)};")
+    for number, (bit, registers) in enumerate(resetting.items()):
+        before.append(f"const uint64_t reset{number} = {words.text((bit,))};")
         after.append(f"if (reset{number}) {{")
         after += [f"  {name} = {_number(x.reset_value)};" for name, x in registers]
         after.append("}")
     return before, after
-
-
-def _level(words: Words, level: Level) -> str:
-    text = words.text((level[0],))
-    return text if level[1] else f"!{text}"
 
 
 def _beside(what: str, variable: str) -> str:

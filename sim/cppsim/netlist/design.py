@@ -14,7 +14,6 @@ __all__ = [
     "CellKind",
     "DesignPort",
     "FormattedValue",
-    "Level",
     "Memory",
     "MemoryRead",
     "MemoryWrite",
@@ -32,10 +31,6 @@ Bits = tuple[int, ...]
 
 class NotPlain(SimulationError):
     """A netlist has something for which there is no plain form."""
-
-
-Level = tuple[int, bool]
-"""A bit, and the level at which it acts."""
 
 
 class CellKind(Enum):
@@ -96,17 +91,22 @@ class PlainCell:
 
 @dataclass(frozen=True, slots=True)
 class StateRegister:
-    """Takes ``following`` at a rising edge of the clock.
+    """Takes ``following`` at a rising edge of the clock where the bit ``enable``, if any, is 1.
 
-    With ``enable`` and ``reset``, the reset acts without the enable.
+    Where ``reset``, if any, is 1, it takes ``reset_value``, whatever ``enable`` is.
     """
 
     result: Bits
     following: Bits
     start: Bits
-    enable: Level | None
-    reset: Level | None
+    enable: int | None
+    reset: int | None
     reset_value: Bits
+
+    @property
+    def conditions(self) -> Bits:
+        """Those of ``enable`` and ``reset`` that there are."""
+        return tuple(bit for bit in (self.enable, self.reset) if bit is not None)
 
     def part(self, part: slice) -> "StateRegister":
         """A register of some of the bits."""

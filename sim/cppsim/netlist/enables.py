@@ -40,7 +40,7 @@ class _Finder:
 
     def parts(self, register: StateRegister) -> Iterator[StateRegister]:
         """``register``, in parts that do not load together."""
-        found = (self._gated(self._reset(register.part(x))) for x in self._cut(register.following))
+        found = (self._held(self._reset(register.part(x))) for x in self._cut(register.following))
         for _, alike in groupby(found, key=lambda part: (part.enable, part.reset)):
             yield reduce(StateRegister.joined, alike)
 
@@ -78,13 +78,13 @@ class _Finder:
             bits, reset, constant = default, self.writer.any_of(reset, condition), value
         if constant is None:
             return register
-        return replace(register, following=bits, reset=(reset, True), reset_value=constant)
+        return replace(register, following=bits, reset=reset, reset_value=constant)
 
-    def _gated(self, register: StateRegister) -> StateRegister:
+    def _held(self, register: StateRegister) -> StateRegister:
         enable, following = self._kept(register.following, register.result)
         if enable == 1:
             return register
-        return replace(register, following=following, enable=(enable, True))
+        return replace(register, following=following, enable=enable)
 
     def _kept(self, bits: Bits, own: Bits) -> tuple[int, Bits]:
         """When ``bits`` are not ``own``, as a bit, and what they are then."""

@@ -284,7 +284,7 @@ class _Lowering:
                     result=result,
                     following=following,
                     start=start,
-                    enable=None if enable == 1 else (enable, True),
+                    enable=None if enable == 1 else enable,
                     reset=None,
                     reset_value=(),
                 )

@@ -6,7 +6,6 @@ from dataclasses import replace
 from .design import (
     Bits,
     CellKind,
-    Level,
     Memory,
     MemoryRead,
     MemoryWrite,
@@ -34,19 +33,21 @@ _Source = tuple[PlainCell | StateRegister | Memory, int]
 def rewrite(design: PlainDesign, change: Callable[[Bits], Bits]) -> None:
     """Apply ``change`` to all bits that are read, those of output ports and names included."""
 
-    def level(pair: Level | None) -> Level | None:
-        return None if pair is None else (change((pair[0],))[0], pair[1])
-
     def bit(number: int) -> int:
         return change((number,))[0]
+
+    def changed(register: StateRegister) -> StateRegister:
+        return replace(
+            register,
+            following=change(register.following),
+            enable=None if register.enable is None else bit(register.enable),
+            reset=None if register.reset is None else bit(register.reset),
+        )
 
     design.ports = [replace(x, bits=change(x.bits)) for x in design.ports]
     design.names = {name: change(bits) for name, bits in design.names.items()}
     design.cells = [replace(x, operands=tuple(map(change, x.operands))) for x in design.cells]
-    design.registers = [
-        replace(x, following=change(x.following), enable=level(x.enable), reset=level(x.reset))
-        for x in design.registers
-    ]
+    design.registers = list(map(changed, design.registers))
     design.memories = [
         replace(
             x,
@@ -109,7 +110,7 @@ def _needs(source: PlainCell | StateRegister | Memory, place: int) -> Iterator[i
                     yield from operand
         case StateRegister():
             yield source.following[place]
-            yield from (level[0] for level in (source.enable, source.reset) if level)
+            yield from source.conditions
         case Memory():
             for read in source.reads:
                 yield from read.address
@@ -145,8 +146,8 @@ def _trim_register(register: StateRegister, live: set[int]) -> StateRegister | N
         register,
         result=_pick(register.result, places),
         following=_pick(register.following, places),
-        start=tuple(register.start[place] for place in places),
-        reset_value=_pick(register.reset_value, places) if register.reset else (),
+        start=_pick(register.start, places),
+        reset_value=() if register.reset is None else _pick(register.reset_value, places),
     )
 
 
@@ -213,7 +214,7 @@ def in_order(design: PlainDesign) -> list[Statement]:
 
 def _roots(design: PlainDesign) -> Iterator[int]:
     for register in design.registers:
-        yield from (level[0] for level in (register.enable, register.reset) if level)
+        yield from register.conditions
         yield from register.following
     for memory in design.memories:
         for read in memory.reads:
