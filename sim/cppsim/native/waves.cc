@@ -47,6 +47,7 @@ struct Part {
 struct Callbacks {
   int (*write)(const char *text, size_t size);
   int (*render)(uint32_t variable, const uint64_t *value); // is to call waves_line
+  int (*interrupted)(); // whether a signal has raised, which whoever called from Python will find
 };
 
 // --- digits --------------------------------------------------------------------------------------
@@ -124,6 +125,7 @@ struct Waves {
   int sample(Time time);
   int date(Time time);
   int flush();
+  bool interrupted() const { return _python.interrupted() != 0; }
 
   bool failed = false; // in the last call
   Time epoch = 0; // from which callers count
@@ -350,6 +352,7 @@ EXPORT Waves *waves_create(const Model *model, const Callbacks *callbacks, const
 EXPORT void waves_destroy(Waves *waves) { delete waves; }
 
 int waves_sample(Waves *waves, uint64_t femtoseconds) {
+  if (waves->interrupted()) return 1;
   return waves->failed = waves->sample(waves->epoch + femtoseconds);
 }
 

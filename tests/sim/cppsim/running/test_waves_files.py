@@ -3,6 +3,7 @@
 import gzip
 import os
 import resource
+import signal
 from collections.abc import Callable
 from contextlib import suppress
 from io import StringIO
@@ -227,3 +228,26 @@ def test_a_reset_while_waveforms_are_written(kind: str) -> None:
 
     with pytest.raises(VCDPhaseError, match="Out of order timestamp"):
         run()
+
+
+def test_an_interrupt_is_heard_while_waveforms_are_written(tmp_path: Path) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    m, count = Module(), Signal(40)
+    m.d.sync += count.eq(count + 1)
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick().until(count[39])
+
+    made = Traced(m, work).simulator()
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with made.write_vcd(str(tmp_path / "wave.vcd")):
+            for _ in range(20):
+                signal.setitimer(signal.ITIMER_REAL, 0.01)
+                with pytest.raises(KeyboardInterrupt):
+                    made.run()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
