@@ -179,13 +179,16 @@ class Clocks:
         self.control.waves_size = len(waves)
         self._begin(self._epoch)
 
-    def resume(self, now: int, edges: Sequence[int], wakers: Wakers) -> None:
-        """Go on from ``now``, with ``edges`` that say when each clock changes next."""
+    def resume(self, now: int, edges: Sequence[int], wakers: Wakers, *, begun: bool) -> None:
+        """Go on from ``now``, with ``edges`` that say when each clock changes next.
+
+        Those of now come first if the simulation has ``begun``, else after testbenches.
+        """
         self.wakers.update(wakers)
         self._epoch = now
         for clock, edge in zip(self._clocks, edges, strict=False):
             clock.next = edge - now
-        self.control.due = now in edges
+        self.control.due = begun and now in edges
         self._plan()
 
     def listen(self, number: int, level: int, edge: EdgeControl) -> None:

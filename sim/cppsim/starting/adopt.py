@@ -62,7 +62,7 @@ def adopted(
 def adopt_clocks(state: CompiledState, timeline: Any, processes: "set[Any]") -> "set[Any]":
     """Let ``state`` go on in time; the processes that are left to whoever holds ``processes``."""
     left: set[Any] = {state.clocks}
-    wakers, edges = dict(timeline.wakers), []
+    wakers, edges, begun = dict(timeline.wakers), [], True
     for process in processes:
         if type(process) is not PyClockProcess:
             if type(process) is not PyRTLProcess:
@@ -72,10 +72,11 @@ def adopt_clocks(state: CompiledState, timeline: Any, processes: "set[Any]") -> 
         add, phase, period = state.clocks.add, process.phase, process.period
         if type(slot) is SignalSlot and add(slot, phase=phase, period=period):
             edges.append(_next_edge(process, timeline.now, wakers))
+            begun = not process.initial
         else:
             process.state = state
             left.add(process)
-    state.clocks.resume(timeline.now, edges, wakers)
+    state.clocks.resume(timeline.now, edges, wakers, begun=begun)
     return left
 
 

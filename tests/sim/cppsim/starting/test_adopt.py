@@ -101,6 +101,25 @@ def test_waits_of_all_kinds_go_on() -> None:
     expect_same(run)
 
 
+def test_testbenches_begin_before_an_edge_at_time_0() -> None:
+    def run(engine: Any) -> list[Any]:
+        m, count = Module(), Signal(8)
+        m.d.sync += count.eq(count + 1)
+        made, seen = Simulator(m, engine=engine), []  # type: ignore[call-arg]  # stubs lag
+        made.add_clock(1e-6, phase=0)
+
+        async def work(ctx: Any) -> None:
+            seen.extend([(*await ctx.tick().sample(count), ctx.get(count)) for _ in range(9)])
+
+        made.add_testbench(work)
+        made.run()
+        made.reset()
+        made.run()
+        return seen
+
+    assert expect_same(run)[0] == (True, False, 0, 1)
+
+
 def test_signals_of_testbenches_alone_go_on() -> None:
     def run(engine: Any) -> list[Any]:
         m, count, request, answer = Module(), Signal(8), Signal(8), Signal(8)
