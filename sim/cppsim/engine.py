@@ -35,6 +35,7 @@ class Engine(RunningEngine):
     - A register that takes its own clock as data gets the level before the edge.
     - Clocks that the design makes of one edge have theirs at the same moment, however long the way.
     - An asynchronous reset does not clock registers without reset, nor memories.
+    - What stands beside a failed ``Assert`` happens; it shows to whoever runs on.
     - Bits out of the range of an inverted or reinterpreted value are those that its shape says.
 
     Raises what Amaranth raises of a design.

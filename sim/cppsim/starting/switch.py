@@ -1,5 +1,6 @@
 """When a simulation that Amaranth's simulator runs is worth compiling, and when that is done."""
 
+import sys
 import warnings
 from functools import cache
 from typing import Any
@@ -21,6 +22,9 @@ _LONG = 10.0
 
 _PAUSE = 0.01
 """Seconds between two looks."""
+
+_INNER = ("amaranth", "cppsim")
+"""Packages in which a warning is of no use to whoever reads it."""
 
 
 class FallbackWarning(UserWarning):
@@ -92,7 +96,15 @@ class Switch:
 def fall_back(reason: str) -> None:
     """Warn that a design is left to Amaranth's simulator."""
     text = f"left to Amaranth's simulator: {reason}"
-    warnings.warn(FallbackWarning(text), stacklevel=4)
+    warnings.warn(FallbackWarning(text), stacklevel=_depth_of_user())
+
+
+def _depth_of_user() -> int:
+    """How many calls above the caller the first is that is neither Amaranth's nor cppsim's."""
+    frame, depth = sys._getframe(1), 0
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _INNER:
+        frame, depth = frame.f_back, depth + 1
+    return depth + 1
 
 
 @cache

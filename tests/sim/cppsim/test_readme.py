@@ -44,6 +44,8 @@ def test_what_is_not_compiled_is_listed_with_its_line(make: Any) -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         cppsim.Simulator(make(), mode="always")
-    [line] = [str(x.message) for x in told if x.category is cppsim.FallbackWarning]
+    [warning] = [x for x in told if x.category is cppsim.FallbackWarning]
+    assert warning.filename == __file__
+    line = str(warning.message)
     said = line.removeprefix("left to Amaranth's simulator: ")
     assert any(said.startswith(row.split("`")[1]) for row in PAGE.splitlines() if "| `" in row)
