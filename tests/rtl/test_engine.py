@@ -1,6 +1,8 @@
 """The whole engine: records in its ring become bytes in memory, and faults become codes."""
 
 import random
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ from bitlane_rtl.abi import (
     register,
 )
 from bitlane_rtl.configuration import Configuration
+from cppsim.mode import Mode as SimulationMode
+from cppsim.mode import set_default_mode
 from support.rtl.bench import SIZE, EngineBench, configuration, logic
 from support.rtl.records import Task, apply, pack
 from support.rtl.streams import NO_STALLS, STALLS, Stalls
@@ -75,6 +79,27 @@ def test_random_commands(width: int, ports: int, stalls: Stalls, seed: int) -> N
     config = configuration(data_width=width, read_ports=ports)
     bench = EngineBench(config, generator.choice([0, 7]), stalls, seed)
     bench.check([random_task(generator, config) for _ in range(6)])
+
+
+def test_compiled_engines_do_in_less_time_what_amaranths_simulator_shows(
+    record_property: Callable[[str, object], None],
+) -> None:
+    config = configuration(data_width=64, read_ports=2)
+    seconds, shown = list[float](), list[Any]()
+    for compile_it in (True, False):
+        generator = random.Random(1)
+        bench = EngineBench(config, 7, STALLS[1], 1, compile_it=compile_it)
+        set_default_mode(SimulationMode.OFF)
+        started = time.process_time()
+        try:
+            bench.check([random_task(generator, config) for _ in range(6)])
+        finally:
+            set_default_mode(None)
+        seconds.append(time.process_time() - started)
+        shown.append((bench.cycle, bench.memory.data.tobytes()))
+    assert shown[0] == shown[1]
+    text = f"a test of the engine, {shown[0][0]} cycles: {seconds[0]:.2f} s of processor time in"
+    record_property("report", f"{text} cppsim, {seconds[1]:.2f} s in Amaranth's simulator")
 
 
 @pytest.mark.parametrize("width", [256, 512])
