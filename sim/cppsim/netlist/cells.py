@@ -139,7 +139,7 @@ class CellWriter:
             case "PriorityMatch" | "Match":
                 self._first(number, int(cell.en), self.conditions(cell))
             case kind:
-                raise NotPlain(f"{kind} is not known here")
+                raise NotPlain(f"{kind} is not known here{_about(cell)}")
 
     def _operator(self, number: int, cell: Any) -> None:
         kind, operands = cell.operator, tuple(map(bits_of, cell.inputs))
@@ -222,3 +222,10 @@ class CellWriter:
 
 def _result(number: int, width: int) -> Bits:
     return tuple(range(number << 16, (number << 16) + width))
+
+
+def _about(cell: Any) -> str:
+    """Which cell of Amaranth's it is, as far as it says so."""
+    name, place = getattr(cell, "type", ""), getattr(cell, "src_loc", None)
+    words = [repr(name)] * bool(name) + (["at {}:{}".format(*place)] if place else [])
+    return f": {' '.join(words)}" if words else ""
