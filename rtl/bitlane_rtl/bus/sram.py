@@ -131,7 +131,7 @@ class SramPort(wiring.Component):
         turn = in_turn(m, read.possible, write.possible, ~self.hold)
 
         # A burst does not leave its block, so nothing is carried into the address above it. The two
-        # are kept apart, or CXXRTL takes the address for a wire that depends on itself.
+        # are kept apart, or in a simulator of whole words the address would depend on itself.
         byte_bits = (self._data_width // 8 - 1).bit_length()
         block_bits = byte_bits + len(read.offset)
         word = Mux(turn, write.address[byte_bits:block_bits], read.address[byte_bits:block_bits])
