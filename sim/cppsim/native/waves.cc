@@ -47,6 +47,7 @@ struct Part {
 struct Callbacks {
   int (*write)(const char *text, size_t size);
   int (*render)(uint32_t variable, const uint64_t *value); // is to call waves_line
+  int (*held)();        // whether this thread holds Python, which code that it calls may let go
   int (*interrupted)(); // whether a signal has raised, which whoever called from Python will find
 };
 
@@ -125,7 +126,7 @@ struct Waves {
   int sample(Time time);
   int date(Time time);
   int flush();
-  bool interrupted() const { return _python.interrupted() != 0; }
+  bool interrupted() const { return _python.held() && _python.interrupted() != 0; }
 
   bool failed = false; // in the last call
   Time epoch = 0; // from which callers count

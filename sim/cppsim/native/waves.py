@@ -79,11 +79,19 @@ _Render = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint32, ctypes.POINTER(ctypes.
 
 
 class _Callbacks(ctypes.Structure):
-    _fields_ = (("write", _Write), ("render", _Render), ("interrupted", ctypes.c_void_p))
+    _fields_ = (
+        ("write", _Write),
+        ("render", _Render),
+        ("held", ctypes.c_void_p),
+        ("interrupted", ctypes.c_void_p),
+    )
 
 
 # Before Python's own are called, which have no place to catch what a signal raises as they begin.
-_INTERRUPTED = ctypes.cast(ctypes.pythonapi.PyErr_CheckSignals, ctypes.c_void_p)
+_HELD, _INTERRUPTED = (
+    ctypes.cast(function, ctypes.c_void_p)
+    for function in (ctypes.pythonapi.PyGILState_Check, ctypes.pythonapi.PyErr_CheckSignals)
+)
 
 
 class Waves:
@@ -128,7 +136,9 @@ class Waves:
         self._error: BaseException | None = None
         self._lost, self.whole = False, True
         self._epoch = 0
-        self._callbacks = _Callbacks(_Write(self._write), _Render(self._render), _INTERRUPTED)
+        self._callbacks = _Callbacks(
+            _Write(self._write), _Render(self._render), _HELD, _INTERRUPTED
+        )
         self._library = library = _library()
         places = [_Area(_address(area), area.nbytes, first) for area, first in areas.parts]
         parts = [
