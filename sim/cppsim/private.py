@@ -29,6 +29,7 @@ __all__ = [
     "PyTriggerState",
     "SignalDict",
     "SignalSet",
+    "SimulatorContext",
     "TestbenchContext",
     "TickTrigger",
     "VCDWriter",
@@ -57,6 +58,7 @@ _waits: Any = _async
 AsyncProcess: Any = _waits.AsyncProcess
 DomainReset: Any = _waits.DomainReset
 ProcessContext: Any = _waits.ProcessContext
+SimulatorContext: Any = _waits.SimulatorContext
 TestbenchContext: Any = _waits.TestbenchContext
 TickTrigger: Any = _waits.TickTrigger
 PyClockProcess: Any = _pyclock.PyClockProcess

@@ -8,22 +8,13 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from cppsim.netlist.design import Bits, CellKind, PlainCell
+from cppsim.netlist.signs import COMPARISONS, INFIX
 
 __all__ = ["constant", "expression", "joined"]
 
 _INFIX = {
-    CellKind.AND: "&",
-    CellKind.OR: "|",
-    CellKind.XOR: "^",
-    CellKind.ADD: "+",
-    CellKind.SUBTRACT: "-",
-    CellKind.MULTIPLY: "*",
-    CellKind.EQUAL: "==",
-    CellKind.UNEQUAL: "!=",
-    CellKind.LESS: "<",
-    CellKind.LESS_EQUAL: "<=",
-    CellKind.LESS_SIGNED: "<",
-    CellKind.LESS_EQUAL_SIGNED: "<=",
+    **INFIX,
+    **COMPARISONS,
     CellKind.LEFT: "<<",
     CellKind.RIGHT: ">>",
     CellKind.RIGHT_SIGNED: ">>>",

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 from ..netlist.design import Bits, CellKind, PlainCell
+from ..netlist.signs import COMPARISONS, INFIX
 
 __all__ = ["WORD", "Words", "literal", "operation", "words_of"]
 
@@ -17,22 +18,6 @@ WORD = 64
 
 _MASK = (1 << WORD) - 1
 
-_INFIX = {
-    CellKind.AND: "&",
-    CellKind.OR: "|",
-    CellKind.XOR: "^",
-    CellKind.ADD: "+",
-    CellKind.SUBTRACT: "-",
-    CellKind.MULTIPLY: "*",
-}
-_COMPARISONS = {
-    CellKind.EQUAL: "==",
-    CellKind.UNEQUAL: "!=",
-    CellKind.LESS: "<",
-    CellKind.LESS_EQUAL: "<=",
-    CellKind.LESS_SIGNED: "<",
-    CellKind.LESS_EQUAL_SIGNED: "<=",
-}
 _SIGNED = frozenset({CellKind.LESS_SIGNED, CellKind.LESS_EQUAL_SIGNED})
 _DIVISIONS = {
     CellKind.DIVIDE: "word::divide",
@@ -223,11 +208,11 @@ def _operation(cell: PlainCell, text: Callable[[Bits], str]) -> str:
 
     match cell.kind:
         case CellKind.AND | CellKind.OR | CellKind.XOR:
-            return f"{text(operands[0])} {_INFIX[cell.kind]} {text(operands[1])}"
+            return f"{text(operands[0])} {INFIX[cell.kind]} {text(operands[1])}"
         case CellKind.NOT:
             return f"{text(operands[0])} ^ {mask}"
         case CellKind.ADD | CellKind.SUBTRACT | CellKind.MULTIPLY:
-            return cut(f"{text(operands[0])} {_INFIX[cell.kind]} {text(operands[1])}")
+            return cut(f"{text(operands[0])} {INFIX[cell.kind]} {text(operands[1])}")
         case CellKind.NEGATE:
             return cut(f"-{text(operands[0])}")
         case CellKind.MUX:
@@ -254,7 +239,7 @@ def _operation(cell: PlainCell, text: Callable[[Bits], str]) -> str:
         values = (_sign_extended(text(x), width) if signed else text(x) for x in operands)
         return cut(f"{_DIVISIONS[cell.kind]}({', '.join(values)})")
     sides = [_sign_extended(text(x), len(x)) if cell.kind in _SIGNED else text(x) for x in operands]
-    return f"{sides[0]} {_COMPARISONS[cell.kind]} {sides[1]}"
+    return f"{sides[0]} {COMPARISONS[cell.kind]} {sides[1]}"
 
 
 def _shifted(operand: str, operator: str, amount: Bits, text: Callable[[Bits], str]) -> str:

@@ -238,8 +238,8 @@ def _described(variable: Variable) -> _Variable:
     return _Variable(ending, len(ending), variable.width, kind)
 
 
-def _array(kind: type, items: Sequence[Any]) -> tuple[Any, int]:
-    return (kind * len(items))(*items), len(items)  # type: ignore[operator]
+def _array(kind: Any, items: Sequence[Any]) -> tuple[Any, int]:
+    return (kind * len(items))(*items), len(items)
 
 
 def _appender(file: IO[str]) -> Callable[[memoryview], object]:

@@ -6,7 +6,13 @@ from typing import Any
 
 from amaranth.hdl import Signal
 
-from ..private import AsyncProcess, ProcessContext, PyTriggerState, TestbenchContext
+from ..private import (
+    AsyncProcess,
+    ProcessContext,
+    PyTriggerState,
+    SimulatorContext,
+    TestbenchContext,
+)
 from .slots import SignalSlot
 from .state import CompiledState
 from .ticks import Tick
@@ -17,21 +23,20 @@ __all__ = ["Process"]
 _TRIGGERS = (Wait, PyTriggerState)
 
 
-class _Ticking:
+class _Ticking(SimulatorContext):
     """A context whose ticks are made once."""
 
-    _design: Any
     _engine: Any
     _process: Any
 
     def __init__(self, design: Any, engine: Any, process: Any) -> None:
-        super().__init__(design, engine, process)  # type: ignore[call-arg]  # Amaranth's context
+        super().__init__(design, engine, process)
         self._ticks: dict[Any, Tick] = {}
 
     def tick(self, domain: Any = "sync", *, context: Any = None) -> Tick:
         if context is None and domain in self._ticks:
             return self._ticks[domain]
-        trigger = super().tick(domain, context=context)  # type: ignore[misc]  # Amaranth's context
+        trigger = super().tick(domain, context=context)
         tick = Tick(self._engine, self._process, domain=trigger._domain)
         if context is None:
             self._ticks[domain] = tick

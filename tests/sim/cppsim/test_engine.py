@@ -27,16 +27,16 @@ from amaranth.hdl import (
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.fifo import AsyncFIFO, SyncFIFOBuffered
 from amaranth.lib.memory import Memory
-from amaranth.sim import Simulator
 
 import cppsim
+from support.sim.amaranth import Simulator
 from support.sim.switching import expect_same_wherever_switched
 
 Testbench = Callable[[Any], Any]
 
 
 def simulator(module: Any, engine: Any) -> Any:
-    made = Simulator(module, engine=engine)  # type: ignore[call-arg]  # stubs lag
+    made = Simulator(module, engine=engine)
     assert not getattr(made._engine, "reason", "")
     return made
 
@@ -327,8 +327,8 @@ def foreign() -> Module:
 )
 def test_what_cannot_be_compiled_is_left_to_pysim(make: Callable[[], Module], reason: str) -> None:
     with pytest.warns(cppsim.FallbackWarning, match=f"left to Amaranth's simulator: {reason}"):
-        made = Simulator(make(), engine=cppsim.Engine)  # type: ignore[call-arg]  # stubs lag
-    assert reason in made._engine.reason  # type: ignore[attr-defined]
+        made = Simulator(make(), engine=cppsim.Engine)
+    assert reason in made._engine.reason
 
 
 def test_bits_of_a_word_may_depend_on_others_of_it() -> None:

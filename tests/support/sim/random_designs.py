@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from amaranth.hdl import C, Cat, ClockDomain, ClockSignal, Module, Shape, Signal, Value
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.memory import Memory
-from amaranth.sim import Simulator
 
+from .amaranth import Simulator
 from .random_statements import RandomStatements
 from .random_values import cut, random_expression, random_number, random_signal
 
@@ -125,7 +125,7 @@ def random_system(seed: int) -> RandomDesign:
 def trace(design: RandomDesign, engine: object, *, steps: int, seed: int) -> list[list[int]]:
     """What the outputs show after each of ``steps``, with random inputs before it."""
     chance = random.Random(seed)
-    simulator = Simulator(design.module, engine=engine)  # type: ignore[call-arg]  # stubs lag
+    simulator = Simulator(design.module, engine=engine)
     assert not getattr(simulator._engine, "reason", ""), "left to Amaranth's simulator"
     shown: list[list[int]] = []
     for number, (domain, period) in enumerate(design.clocks.items()):
@@ -135,10 +135,10 @@ def trace(design: RandomDesign, engine: object, *, steps: int, seed: int) -> lis
         for _ in range(steps):
             for signal in design.inputs:
                 if chance.random() < 0.6:
-                    context.set(signal, random_number(chance, signal))  # type: ignore[attr-defined]
+                    context.set(signal, random_number(chance, signal))
             if design.clocks:
-                await context.delay(0.25e-6)  # type: ignore[attr-defined]
-            values = [context.get(x) for x in design.outputs]  # type: ignore[attr-defined]
+                await context.delay(0.25e-6)
+            values = [context.get(x) for x in design.outputs]
             shown.append(values)
 
     simulator.add_testbench(work)

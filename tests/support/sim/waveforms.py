@@ -6,10 +6,10 @@ from io import StringIO
 from typing import Any
 
 from amaranth.hdl import Module, Signal
-from amaranth.sim import Simulator
 
 import cppsim
 from cppsim.mode import Mode
+from support.sim.amaranth import Simulator
 
 __all__ = [
     "KINDS",
@@ -94,7 +94,7 @@ class Traced:
             made = cppsim.Simulator(self.module, mode=Mode.ALWAYS)
         else:
             engine = cppsim.Engine if kind == "engine" else kind
-            made = Simulator(self.module, engine=engine)  # type: ignore[call-arg]  # stubs lag
+            made = Simulator(self.module, engine=engine)
         assert not getattr(made._engine, "reason", "")
         for number, (domain, period) in enumerate(self.clocks.items()):
             made.add_clock(period, phase=period * (number + 1) / 8, domain=domain)

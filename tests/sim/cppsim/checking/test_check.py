@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from amaranth.hdl import Assert, C, Format, Instance, Module, Print, Signal, signed
 from amaranth.lib.memory import Memory
-from amaranth.sim import Simulator
 
 import cppsim
 from cppsim.cpp import edge, words
 from cppsim.errors import SimulationError
+from support.sim.amaranth import Simulator
 from support.sim.random_designs import random_machine, trace
 
 
@@ -131,7 +131,7 @@ def test_processes_are_part_of_what_is_compared() -> None:
 def test_a_simulation_can_be_reset_and_run_again() -> None:
     m, count = Module(), Signal(8)
     m.d.sync += count.eq(count + 1)
-    simulator: Any = Simulator(m, engine=cppsim.CheckedEngine)  # type: ignore[call-arg]
+    simulator: Any = Simulator(m, engine=cppsim.CheckedEngine)
 
     async def work(ctx: Any) -> None:
         assert ctx.get(count) == 0

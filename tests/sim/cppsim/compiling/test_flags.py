@@ -9,7 +9,9 @@ from cppsim.compiling.toolchain import Compiler, find_compiler
 def test_the_compiler_that_is_found_takes_its_flags(tmp_path: Path) -> None:
     compiler, source = find_compiler(), tmp_path / "empty.cc"
     source.write_text("", encoding="utf-8")
-    compiler.run([*selecting(compiler), "-Werror", "-c", "-o", str(tmp_path / "o"), str(source)])
+    made = tmp_path / "empty.o"
+    compiler.run([*selecting(compiler), "-Werror", "-c", "-o", str(made), str(source)])
+    assert made.stat().st_size
 
 
 def test_a_compiler_that_is_not_gcc_is_given_none() -> None:

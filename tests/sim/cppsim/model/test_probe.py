@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib.memory import Memory
-from amaranth.sim import Simulator
 
 import cppsim
 from cppsim.model.probe import Probes
@@ -15,6 +14,7 @@ from cppsim.model.probe_writer import ProgramWriter
 from cppsim.native.probe import Code, Instruction, Program
 from cppsim.netlist.design import CellKind, PlainCell
 from cppsim.private import eval_value
+from support.sim.amaranth import Simulator
 from support.sim.random_designs import RandomDesign, random_expressions, random_machine
 from support.sim.random_values import random_expression, random_number
 
@@ -114,7 +114,7 @@ def test_the_first_condition_that_is_met_decides() -> None:
 
 def seen_of(module: Module, value: Value, given: Signal, values: list[int]) -> list[int]:
     """What a program gives of ``value`` alone, which is what settling shows."""
-    simulator: Any = Simulator(module, engine=cppsim.Engine)  # type: ignore[call-arg]  # stubs lag
+    simulator: Any = Simulator(module, engine=cppsim.Engine)
     state = simulator._engine._state
     program = Probes(state._lowered, state.model).of_expression(value)
     assert program is not None
@@ -154,7 +154,7 @@ def test_rows_wider_than_a_word() -> None:
 def looked_at(design: RandomDesign, seed: int) -> int:
     """Compare all that can be probed in a run; how much that was."""
     chance = random.Random(seed)
-    simulator: Any = Simulator(design.module, engine=cppsim.Engine)  # type: ignore[call-arg]
+    simulator: Any = Simulator(design.module, engine=cppsim.Engine)
     state = simulator._engine._state
     probes = Probes(state._lowered, state.model)
     probes.limit = 1 << 20

@@ -6,13 +6,14 @@ from contextlib import redirect_stdout
 from io import StringIO
 from typing import Any
 
-import amaranth.sim
 import pytest
 from amaranth.hdl import Assert, ClockDomain, Format, Module, Print, Signal, signed
 from amaranth.lib import data, enum
+from amaranth.sim import BrokenTrigger, DomainReset
 
 import cppsim
 from cppsim.mode import Mode
+from support.sim.amaranth import Simulator
 from support.sim.random_designs import random_machine
 from support.sim.random_testbenches import close, follow
 
@@ -20,7 +21,7 @@ Make = Callable[[Any], Any]
 
 
 def on_engine(module: Any) -> Any:
-    return amaranth.sim.Simulator(module, engine=cppsim.Engine)  # type: ignore[call-arg]  # stubs lag
+    return Simulator(module, engine=cppsim.Engine)
 
 
 def leaping(module: Any) -> Any:
@@ -30,14 +31,14 @@ def leaping(module: Any) -> Any:
 @pytest.mark.parametrize("make", [on_engine, leaping])
 @pytest.mark.parametrize("seed", range(20))
 def test_random_testbenches(make: Make, seed: int) -> None:
-    slow = follow(amaranth.sim.Simulator, random_machine(seed), seed=seed)
+    slow = follow(Simulator, random_machine(seed), seed=seed)
     fast = follow(make, random_machine(seed), seed=seed)
     assert fast == slow, seed
 
 
 def expect_same(run: Callable[[Make], list[Any]]) -> list[Any]:
     """What ``run`` shows in all simulators, which is what it shows in Amaranth's."""
-    slow = run(amaranth.sim.Simulator)
+    slow = run(Simulator)
     assert slow
     assert run(on_engine) == slow
     assert run(leaping) == slow
@@ -184,7 +185,7 @@ def test_a_reset_ends_repeated_waits(late: bool) -> None:
                 for _ in range(3):
                     try:
                         seen.append(await wait(ctx.tick().sample(count)))
-                    except amaranth.sim.DomainReset:
+                    except DomainReset:
                         seen.append("reset")
                     seen.append((simulator._engine.now, ctx.get(count)))
 
@@ -219,7 +220,7 @@ def test_a_late_reset_right_after_a_tick_breaks_repeated_waits() -> None:
         async def waiting(ctx: Any) -> None:
             try:
                 await ctx.tick().sample(count).repeat(6)
-            except amaranth.sim.BrokenTrigger:
+            except BrokenTrigger:
                 seen.append((simulator._engine.now, ctx.get(count)))
 
         simulator.add_testbench(resetting)
@@ -266,7 +267,7 @@ def test_events_between_two_rounds_of_async_for_are_missed_aloud() -> None:
                     seen.append(values)
                     if len(seen) == 4:
                         await ctx.tick()
-            except amaranth.sim.BrokenTrigger:
+            except BrokenTrigger:
                 seen.append(simulator._engine.now)
 
         simulator.add_testbench(work)

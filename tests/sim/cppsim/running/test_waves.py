@@ -21,11 +21,11 @@ from amaranth.hdl import (
 )
 from amaranth.lib import data, enum
 from amaranth.lib.memory import Memory
-from amaranth.sim import Simulator
 
 from cppsim.cpp.simulation import WordPlace
 from cppsim.native.library import ModelHandle
 from cppsim.native.waves import Areas, Variable, Waves
+from support.sim.amaranth import Simulator
 from support.sim.random_designs import random_machine
 from support.sim.switching import expect_same_wherever_switched
 from support.sim.waveforms import Traced, compiled_text, expect_same, many_registers, seen
@@ -56,7 +56,7 @@ def test_simulations_that_change_over_to_compiled_code() -> None:
         m.d.sync += count.eq(count + 0x35)
         m.d.comb += [above.eq(count + 1), port.en.eq(1), port.addr.eq(count[2:])]
         m.d.comb += port.data.as_value().eq(above)
-        made, file = Simulator(m, engine=engine), StringIO()  # type: ignore[call-arg]  # stubs lag
+        made, file = Simulator(m, engine=engine), StringIO()
         made.add_clock(1e-6)
 
         async def work(ctx: Any) -> None:

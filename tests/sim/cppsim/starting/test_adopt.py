@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from amaranth.hdl import ClockDomain, Format, Fragment, Module, Print, Signal
-from amaranth.sim import DomainReset, Simulator
+from amaranth.sim import DomainReset
 
 import cppsim
 from cppsim import simulator
 from cppsim.mode import Mode
 from cppsim.starting.background import written
+from support.sim.amaranth import Simulator
 from support.sim.random_designs import random_machine, trace
 from support.sim.random_testbenches import follow
 from support.sim.switching import Switching, expect_same_wherever_switched
@@ -59,7 +60,7 @@ def test_waits_of_all_kinds_go_on() -> None:
         m.d.sync += count.eq(count + 1)
         m.d.slow += late.eq(late + count)
         m.d.comb += pair.eq(count[1:3])
-        made, seen = Simulator(m, engine=engine), []  # type: ignore[call-arg]  # stubs lag
+        made, seen = Simulator(m, engine=engine), []
         made.add_clock(1e-6)
         made.add_clock(2.3e-6, phase=0.2e-6, domain="slow")
 
@@ -105,7 +106,7 @@ def test_testbenches_begin_before_an_edge_at_time_0() -> None:
     def run(engine: Any) -> list[Any]:
         m, count = Module(), Signal(8)
         m.d.sync += count.eq(count + 1)
-        made, seen = Simulator(m, engine=engine), []  # type: ignore[call-arg]  # stubs lag
+        made, seen = Simulator(m, engine=engine), []
         made.add_clock(1e-6, phase=0)
 
         async def work(ctx: Any) -> None:
@@ -124,7 +125,7 @@ def test_signals_of_testbenches_alone_go_on() -> None:
     def run(engine: Any) -> list[Any]:
         m, count, request, answer = Module(), Signal(8), Signal(8), Signal(8)
         m.d.sync += count.eq(count + 1)
-        made, seen = Simulator(m, engine=engine), []  # type: ignore[call-arg]  # stubs lag
+        made, seen = Simulator(m, engine=engine), []
         made.add_clock(1e-6)
 
         async def serve(ctx: Any) -> None:
@@ -151,7 +152,7 @@ def test_what_was_printed_is_not_printed_again() -> None:
         m.d.sync += count.eq(count + 1)
         with m.If(count[1]):
             m.d.comb += Print(Format("{}", count))
-        made, output = Simulator(m, engine=engine), StringIO()  # type: ignore[call-arg]  # stubs lag
+        made, output = Simulator(m, engine=engine), StringIO()
         made.add_clock(1e-6)
 
         async def work(ctx: Any) -> None:
@@ -171,7 +172,7 @@ def test_a_simulation_that_has_changed_over_starts_again() -> None:
         m, count, above = Module(), Signal(8, init=3), Signal(8)
         m.d.sync += count.eq(count + 1)
         m.d.comb += above.eq(count + 1)
-        made, seen = Simulator(m, engine=engine), []  # type: ignore[call-arg]  # stubs lag
+        made, seen = Simulator(m, engine=engine), []
         made.add_clock(1e-6)
 
         async def work(ctx: Any) -> None:
