@@ -19,6 +19,7 @@ from cppsim.netlist.tidy import trim
 
 from ..cache import CACHE
 from ..compiled.compile import Library
+from ..compiled.source import kept_ports, port_tables
 from ..elaborated import CLOCK, Elaborated
 from ..evaluator import SimulationError, StorageAccess, StoragePort
 from ..export.verilog import verilog
@@ -71,21 +72,7 @@ struct Circuit {{
     ~Top() {{ top.final(); }}
   }};
 
-  static uint64_t *port(Top &top, size_t index) {{
-    uint64_t *const table[] = {{{ports}}};
-    return table[index];
-  }}
-
-  static size_t width(size_t index) {{
-    static constexpr size_t table[] = {{{widths}}};
-    return table[index];
-  }}
-
-  static bool kept(size_t index) {{
-    static constexpr bool table[] = {{{kept}}};
-    return table[index];
-  }}
-
+{tables}
   static void low(Top &top) {{
 {inputs}
     top.top.clk = 0;
@@ -212,12 +199,11 @@ def _glue(
     """C++ that shows the driver Verilator's model; numbers are as in ``program_glue``."""
     numbers = {name: number for number, name in enumerate(widths)}
     buffers = list(dict.fromkeys(port.buffer for port in storage))
-    kept = [name in outputs and width == 1 for name, width in widths.items()]
     before = [
         f"take(top.p{numbers[name]}, top.top.q{numbers[name]});"
         for name in dict.fromkeys(
             [
-                *(name for name, shown in zip(widths, kept, strict=True) if shown),
+                *kept_ports(widths, outputs),
                 *(name for port in storage for name in _asked(port)),
             ]
         )
@@ -232,9 +218,7 @@ def _glue(
             f"uint64_t p{numbers[name]}[{-(-width // 64)}] = {{}}; // {name}"
             for name, width in widths.items()
         ),
-        ports=", ".join(f"top.p{number}" for number in numbers.values()),
-        widths=", ".join(map(str, widths.values())),
-        kept=", ".join(str(shown).lower() for shown in kept),
+        tables=port_tables({name: f"p{x}" for name, x in numbers.items()}, widths, outputs),
         inputs=_lines(
             f"put(top.top.q{number}, top.p{number});"
             for name, number in numbers.items()

@@ -1,25 +1,13 @@
 """Write the C++ around a model that tells the driver about it: its ports and its edges."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ..elaborated import CLOCK
 from ..evaluator import StoragePort
 
-__all__ = ["program_glue"]
+__all__ = ["kept_ports", "port_tables", "program_glue"]
 
-_SOURCE = """\
-#include "words.h"
-#include "told.h"
-#include "storage.h"
-#include "driver.h"
-
-namespace {{
-
-{program}
-struct Circuit {{
-  using Top = ::Top;
-  static constexpr size_t buffers = {buffers};
-
+_TABLES = """\
   static uint64_t *port(Top &top, size_t index) {{
     uint64_t *const table[] = {{{ports}}};
     return table[index];
@@ -34,7 +22,22 @@ struct Circuit {{
     static constexpr bool table[] = {{{kept}}};
     return table[index];
   }}
+"""
 
+_SOURCE = """\
+#include "words.h"
+#include "told.h"
+#include "storage.h"
+#include "driver.h"
+
+namespace {{
+
+{program}
+struct Circuit {{
+  using Top = ::Top;
+  static constexpr size_t buffers = {buffers};
+
+{tables}
   static void settle(Top &top) {{ top.settle(); }}
 
   static size_t edge(Top &top, const driver::Buffer *buffers, driver::Heard &heard) {{
@@ -56,7 +59,7 @@ def program_glue(
     program: str,
     variables: Mapping[str, str],
     widths: Mapping[str, int],
-    outputs: Mapping[str, object],
+    outputs: Collection[str],
     storage: Sequence[StoragePort],
 ) -> str:
     """The C++ source of a library for ``program``, which has its ports in ``variables``.
@@ -67,10 +70,26 @@ def program_glue(
     return _SOURCE.format(
         program=program,
         buffers=len({port.buffer for port in storage}),
+        tables=port_tables(variables, widths, outputs),
+        clock=variables[CLOCK],
+    )
+
+
+def kept_ports(widths: Mapping[str, int], outputs: Collection[str]) -> list[str]:
+    """Ports that show after an edge what they were before it: ``outputs`` of one bit."""
+    return [name for name, width in widths.items() if name in outputs and width == 1]
+
+
+def port_tables(
+    variables: Mapping[str, str], widths: Mapping[str, int], outputs: Collection[str]
+) -> str:
+    """What driver.h asks of a circuit's ports, in the order of ``widths``, which has their bits.
+
+    ``variables`` names the arrays of words in which they are.
+    """
+    kept = set(kept_ports(widths, outputs))
+    return _TABLES.format(
         ports=", ".join(f"top.{variables[name]}" for name in widths),
         widths=", ".join(map(str, widths.values())),
-        kept=", ".join(
-            str(name in outputs and width == 1).lower() for name, width in widths.items()
-        ),
-        clock=variables[CLOCK],
+        kept=", ".join(str(name in kept).lower() for name in widths),
     )
