@@ -16,3 +16,8 @@ def test_the_compiler_that_is_found_takes_its_flags(tmp_path: Path) -> None:
 
 def test_a_compiler_that_is_not_gcc_is_given_none() -> None:
     assert selecting(Compiler(("g++",), "Apple clang version 15.0.0 (clang-1500.3.9.4)")) == ()
+
+
+def test_gcc_is_told_to_select() -> None:
+    version = "g++ (Debian 12.2.0-14) 12.2.0\nCopyright (C) 2022 Free Software Foundation, Inc."
+    assert len(selecting(Compiler(("g++",), version))) == 2
