@@ -245,7 +245,7 @@ def open_link(url: str) -> SimulatorLink:
     evaluator = head.partition(":")[2] or choose_evaluator()
     if evaluator in _FORMER:
         message = f"device {url!r}: {evaluator} is called {_FORMER[evaluator]} now"
-        warnings.warn(message, DeprecationWarning, stacklevel=3)
+        warnings.warn(message, FutureWarning, stacklevel=3)
         evaluator = _FORMER[evaluator]
     if evaluator not in EVALUATORS:
         raise LinkError(

@@ -57,7 +57,7 @@ def test_url_names_the_evaluator() -> None:
 
 @pytest.mark.usefixtures("fake")
 def test_an_evaluator_is_found_by_its_former_name() -> None:
-    with pytest.warns(DeprecationWarning, match="cxxrtl is called compiled now") as warned:
+    with pytest.warns(FutureWarning, match="cxxrtl is called compiled now") as warned:
         assert open_link("sim:cxxrtl").description == "simulator compiled, 64 bits"
     assert len(warned) == 1
 

@@ -17,7 +17,10 @@ async def testbench(ctx: Any) -> None:
 
 if __name__ == "__main__":
     arguments = {name: int(value) for name, _, value in (x.partition("=") for x in sys.argv[2:])}
-    component: Any = locate(sys.argv[1])
+    name = "".join(sys.argv[1:2])
+    component: Any = locate(name)
+    if not name or component is None:
+        sys.exit(f"{name!r} is no component\n{__doc__}")
     simulator = cppsim.Simulator(component(**arguments))
     simulator.add_clock(1e-6)
     simulator.add_testbench(testbench)

@@ -8,15 +8,25 @@ import pytest
 from cppsim.examples import speed
 
 
-def test_any_component_is_clocked() -> None:
-    words = ["amaranth.lib.fifo.SyncFIFO", "width=8", "depth=4"]
-    ran = subprocess.run(
+def run_component(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
         [sys.executable, "-m", "cppsim.examples.component", *words],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
+
+
+@pytest.mark.parametrize("words", [[], ["no.Thing"]])
+def test_what_is_no_component_is_told(words: list[str]) -> None:
+    ran = run_component(*words)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(f"{''.join(words)!r} is no component\nClock any component")
+
+
+def test_any_component_is_clocked() -> None:
+    ran = run_component("amaranth.lib.fifo.SyncFIFO", "width=8", "depth=4")
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
