@@ -2,11 +2,39 @@
 
 from dataclasses import dataclass, field
 
-from .abi import BEATS_PER_BLOCK, MAX_LOOPS, Lane, Mode, Op
+from .abi import BEATS_PER_BLOCK, BIT_OPS, MAX_LOOPS, Lane, Mode, Op
+from .abi.rows import Rows
 
-__all__ = ["Configuration"]
+__all__ = ["Configuration", "Search"]
 
 _WIDTHS = (32, 64, 128, 256, 512)
+_SEARCH_WIDTHS = (32, 64)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Search:
+    """Parameters of a search array.
+
+    Raises ``ValueError`` on a value that no array can be built with.
+    """
+
+    units: int
+    """Rows of the database that are compared at a time, 1 to 1024."""
+
+    row_bits: int = 512
+    """Bits of a row and of a query: a power of two, 64 to 1024."""
+
+    queries: int = 512
+    """Queries that one pass over the database can serve: a power of two, 2 to 4096."""
+
+    nearest: int = 16
+    """Rows that are found for each query: a power of two, 1 to 64."""
+
+    def __post_init__(self) -> None:
+        _expect("search.units", self.units, 1, 1024)
+        _power_of_two("search.row_bits", self.row_bits, 64, 1024)
+        _power_of_two("search.queries", self.queries, 2, 4096)
+        _power_of_two("search.nearest", self.nearest, 1, 64)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,13 +58,15 @@ class Configuration:
     the bound of a burst is that of its block."""
 
     ops: frozenset[Op] = field(default_factory=lambda: frozenset(Op))
-    """Operations to build. What is left out costs nothing."""
+    """Operations to build; SEARCH goes with `search`, whatever is said here. What is left out costs
+    nothing."""
 
     lanes: frozenset[Lane] = field(default_factory=lambda: frozenset(Lane))
     """Lanes of shifts and counts, and element widths of STRIDED and REPEAT runs."""
 
     modes: frozenset[Mode] = field(default_factory=lambda: frozenset(Mode))
-    """Ways to walk a run; DENSE is always there."""
+    """Ways to walk a run; DENSE is always there, and SUM only with operations that count: without
+    one it is left out."""
 
     loops: int = 4
     """Most nested loops of a command, the run included: 1 to ``abi.MAX_LOOPS``."""
@@ -69,21 +99,32 @@ class Configuration:
     counters: bool = True
     """Whether to build the performance counters."""
 
+    rows: Rows | None = None
+    """Of the memory, if it has any."""
+
+    search: Search | None = None
+    """The search array to build, if any; for beats of 32 or 64 bits."""
+
     def __post_init__(self) -> None:
         if self.data_width not in _WIDTHS:
             raise ValueError(f"data_width: {self.data_width} is none of {_WIDTHS}")
-        self._expect("address_width", self.address_width, 16, 32)
-        self._expect("loops", self.loops, 1, MAX_LOOPS)
-        self._expect("read_ports", self.read_ports, 1, 2)
-        self._expect("length_bits", self.length_bits, 12, 32)
-        self._expect("count_bits", self.count_bits, 1, 32)
-        self._power_of_two("slots", self.slots, 2, 32)
-        self._power_of_two("fifo_beats", self.fifo_beats, 2 * BEATS_PER_BLOCK, 1024)
-        self._power_of_two("bursts", self.bursts, 2, 256)
-        if not self.ops:
+        _expect("address_width", self.address_width, 16, 32)
+        _expect("loops", self.loops, 1, MAX_LOOPS)
+        _expect("read_ports", self.read_ports, 1, 2)
+        _expect("length_bits", self.length_bits, 12, 32)
+        _expect("count_bits", self.count_bits, 1, 32)
+        _power_of_two("slots", self.slots, 2, 32)
+        _power_of_two("fifo_beats", self.fifo_beats, 2 * BEATS_PER_BLOCK, 1024)
+        _power_of_two("bursts", self.bursts, 2, 256)
+        if self.search:
+            self._expect_fit(self.search)
+        if not self.bit_ops:
             raise ValueError("ops: empty; expected at least one operation")
+        object.__setattr__(self, "ops", self.bit_ops | ({Op.SEARCH} if self.search else set()))
         if self.splits_lanes and not self.lanes:
             raise ValueError("lanes: empty; shifts and counts need at least one lane")
+        if not self.counts:
+            object.__setattr__(self, "modes", self.modes - {Mode.SUM})
         if Mode.DENSE not in self.modes:
             raise ValueError("modes: DENSE is missing; every circuit has it")
         block = BEATS_PER_BLOCK * self.data_width // 8
@@ -100,15 +141,15 @@ class Configuration:
                 f" address_width = {self.address_width} bits"
             )
 
-    @staticmethod
-    def _expect(name: str, value: int, low: int, high: int) -> None:
-        if not low <= value <= high:
-            raise ValueError(f"{name}: {value} is outside {low} to {high}")
-
-    @staticmethod
-    def _power_of_two(name: str, value: int, low: int, high: int) -> None:
-        if not low <= value <= high or value & (value - 1):
-            raise ValueError(f"{name}: {value} is no power of two from {low} to {high}")
+    def _expect_fit(self, search: Search) -> None:
+        if self.data_width not in _SEARCH_WIDTHS:
+            raise ValueError(f"data_width: {self.data_width}; search needs one of {_SEARCH_WIDTHS}")
+        longest = search.queries * max(search.row_bits // 8, search.nearest * 8)
+        if longest >= 1 << self.length_bits:
+            raise ValueError(
+                f"length_bits: {self.length_bits}; search.queries = {search.queries} take runs of"
+                f" {longest} bytes"
+            )
 
     @property
     def data_bytes(self) -> int:
@@ -131,6 +172,11 @@ class Configuration:
         elements = self.data_bytes - 4 if Mode.STRIDED in self.modes else 0
         least = 2 if self.block_ram else 16
         return max(least, 1 << max(elements - 1, 0).bit_length())
+
+    @property
+    def bit_ops(self) -> frozenset[Op]:
+        """The operations of the bit unit."""
+        return self.ops & BIT_OPS
 
     @property
     def single_runs(self) -> bool:
@@ -166,3 +212,13 @@ class Configuration:
     def splits_lanes(self) -> bool:
         """Whether any operation depends on the lane."""
         return any(op.splits_lanes for op in self.ops)
+
+
+def _expect(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise ValueError(f"{name}: {value} is outside {low} to {high}")
+
+
+def _power_of_two(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high or value & (value - 1):
+        raise ValueError(f"{name}: {value} is no power of two from {low} to {high}")

@@ -5,7 +5,7 @@ Data only; what a field means stands in `Configuration`.
 
 from collections.abc import Callable, Mapping
 
-from .abi import SHIFT_OPS, Mode, Op
+from .abi import BIT_OPS, SHIFT_OPS, Mode, Op
 from .configuration import Configuration
 
 __all__ = ["NAMED", "copy", "full", "small"]
@@ -31,10 +31,11 @@ def copy(data_width: int = 32, *, block_ram: bool = False) -> Configuration:
 
 
 def small(data_width: int = 32, *, block_ram: bool = False) -> Configuration:
-    """Logic and count with all modes and lanes, two readers, two loops: for small FPGAs."""
+    """Logic and count in all lanes, all modes but SUM, two readers, two loops: for small FPGAs."""
     return Configuration(
         data_width=data_width,
-        ops=frozenset(Op) - SHIFT_OPS,
+        ops=BIT_OPS - SHIFT_OPS,
+        modes=frozenset(Mode) - {Mode.SUM},
         loops=2,
         length_bits=16,
         count_bits=16,

@@ -17,6 +17,12 @@ __all__ = ["Core"]
 class Core(wiring.Component):
     """An `Engine` with AXI4 managers for its memory and an AXI4-Lite subordinate for its control.
 
+    Parameters
+    ----------
+    configuration : Configuration
+    engine : Engine, optional
+        One of this configuration, of whoever wants to look into it.
+
     Members
     -------
     m_axi : ``Out(Axi4(address_width, data_width))``
@@ -37,8 +43,9 @@ class Core(wiring.Component):
     s_axil: Any
     irq: Signal
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, engine: Engine | None = None) -> None:
         self.configuration = configuration
+        self._engine = engine
         width, data_width = configuration.address_width, configuration.data_width
         self._two = configuration.two_ports
         super().__init__(
@@ -53,7 +60,7 @@ class Core(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         widths = self.configuration.address_width, self.configuration.data_width
-        m.submodules.engine = engine = Engine(self.configuration)
+        m.submodules.engine = engine = self._engine or Engine(self.configuration)
         m.submodules.control = control = Axi4LiteControl()
         m.submodules.read_a = read_a = Axi4ReadManager(*widths)
         m.submodules.write = write = Axi4WriteManager(*widths)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from amaranth.hdl import Module
 
-from bitlane_rtl.abi import Lane, Op
+from bitlane_rtl.abi import BIT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.bit_unit import BitUnit
 from bitlane_rtl.datapath.repack import Repack
 from support.formal.contract import Contract
@@ -35,10 +35,11 @@ class KeepsOffers(Contract):
 
 NARROW = frozenset(Lane) - {Lane.BITS_64}
 UNITS: dict[str, tuple[Any, ...]] = {
-    "bit unit": (lambda: BitUnit(WIDTH, Op, NARROW), "i"),
-    "bit unit, pairs": (lambda: BitUnit(WIDTH, Op, Lane), "i"),
+    "bit unit": (lambda: BitUnit(WIDTH, BIT_OPS, NARROW), "i"),
+    "bit unit, pairs": (lambda: BitUnit(WIDTH, BIT_OPS, Lane), "i"),
     "bit unit, logic": (lambda: BitUnit(WIDTH, {Op.NOT}, ()), "i"),
-    "repack": (lambda: Repack(WIDTH, Lane, Op), "i"),
+    "bit unit, sums": (lambda: BitUnit(WIDTH, {Op.COUNT_XOR}, NARROW, sums=True), "i"),
+    "repack": (lambda: Repack(WIDTH, Lane, BIT_OPS), "i"),
 }
 
 

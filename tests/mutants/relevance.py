@@ -66,6 +66,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "datapath/spans.py": ("tests/rtl/datapath/test_reader.py",),
     "datapath/repack.py": ("tests/rtl/datapath/test_repack.py",),
     "datapath/writer.py": ("tests/rtl/datapath/test_writer.py",),
+    "search/": ("tests/rtl/search",),
     "serial/executor.py": ("tests/rtl/serial/test_executor.py",),
     "serial/checksum.py": ("tests/rtl/serial/test_checksum.py",),
     "serial/cobs.py": ("tests/rtl/serial/test_cobs.py",),

@@ -25,7 +25,7 @@ from cppsim.mode import set_default_mode
 from support.rtl.bench import SIZE, EngineBench, configuration, logic
 from support.rtl.records import Task, apply, pack
 from support.rtl.streams import NO_STALLS, STALLS, Stalls
-from support.rtl.walks import Walk, random_walk
+from support.rtl.walks import OPERAND_MODES, Walk, random_walk
 
 
 def random_task(generator: random.Random, config: Configuration) -> Task:
@@ -34,11 +34,13 @@ def random_task(generator: random.Random, config: Configuration) -> Task:
     op = generator.choice(sorted(config.ops))
     lane = Lane(generator.randrange(4))
     widest = config.data_bytes.bit_length() - 1
-    modes = [generator.choice(list(Mode)) for _ in range(2)]
+    modes = [generator.choice(OPERAND_MODES) for _ in range(2)]
     y_mode = generator.choice([Mode.DENSE, Mode.DENSE, Mode.STRIDED])
     if lane > widest or generator.random() < 0.5:
         modes, y_mode = [Mode.DENSE, Mode.DENSE], Mode.DENSE
     out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32]) if op.counts else lane
+    if op.counts and generator.random() < 0.4:
+        y_mode, out_lane = Mode.SUM, Lane.BITS_32
     counts = [generator.choice([1, 3, 8, 33])]
     counts += [generator.choice([1, 2, 3]) for _ in range(generator.randrange(config.loops))]
     b = None
@@ -132,7 +134,7 @@ def test_reduced_engines(options: dict[str, Any], width: int) -> None:
         modes = {task.a.mode, task.y.mode, task.b.mode if task.b else Mode.DENSE}
         needs_lane = task.op.splits_lanes or modes != {Mode.DENSE}
         a_fits = task.a.lane in config.lanes or not needs_lane
-        y_fits = task.y.mode is Mode.DENSE or task.y.lane in config.lanes
+        y_fits = task.y.mode is not Mode.STRIDED or task.y.lane in config.lanes
         if modes <= config.modes and a_fits and y_fits:
             tasks.append(task)
     EngineBench(config, compile_it=False).check(tasks)

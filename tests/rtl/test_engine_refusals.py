@@ -27,10 +27,27 @@ STRIDED_COUNT = Task(
     Walk(4096, [8, 2], [4, 32], Mode.DENSE, Lane.BITS_32),
 )
 
+SUMS = Task(
+    Op.COUNT,
+    Walk(0, [8, 2], [1, 64], Mode.DENSE, Lane.BITS_8),
+    None,
+    Walk(4096, [8, 2], [1, 4], Mode.SUM, Lane.BITS_32),
+)
+
 REFUSED = [
     (Status.BAD_OP, logic(Op.NOT, 0, None, 4096, 64), {"OP": 11}),
     (Status.BAD_LANE, logic(Op.NOT, 0, None, 4096, 64), {"OUT_LANE": 1}),
     (Status.BAD_LANE, STRIDED_COUNT, {"OUT_LANE": 1}),
+    (Status.BAD_LANE, SUMS, {"OUT_LANE": 0}),
+    (Status.BAD_LANE, SUMS, {"OUT_LANE": 3}),
+    (Status.BAD_CONTROL, SUMS, {"OP": Op.COPY, "OUT_LANE": 0}),
+    (Status.BAD_CONTROL, SUMS, {"A_MODE": Mode.SUM}),
+    (Status.BAD_CONTROL, SUMS, {"OP": Op.COUNT_OR, "B_MODE": Mode.SUM}),
+    (Status.BAD_SIZE, SUMS, {"RUN": 0}),
+    (Status.BAD_SIZE, SUMS, {"RUN": 1 << 23, "LANE": 1}),
+    (Status.MISALIGNED, SUMS, {"Y_BASE": 4098}),
+    (Status.MISALIGNED, SUMS, {"Y_JUMP_1": 5}),
+    (Status.PAST_MEMORY, SUMS, {"Y_LAST": SIZE}),
     (Status.BAD_CONTROL, logic(Op.NOT, 0, None, 4096, 64), {"LOOPS": 0}),
     (Status.BAD_CONTROL, logic(Op.NOT, 0, None, 4096, 64), {"LOOPS": 5, "COUNT_4": 1}),
     (Status.BAD_CONTROL, logic(Op.XOR, 0, 128, 4096, 64), {"LOOPS": 6, "B_JUMP_5": 8}),

@@ -13,6 +13,7 @@ from .bits import (
 from .codes import (
     ABI_VERSION,
     BEATS_PER_BLOCK,
+    BIT_OPS,
     COUNT_OPS,
     IDENTITY,
     LOGIC_OPS,
@@ -51,6 +52,7 @@ from .rules import RULES, Rule
 __all__ = [
     "ABI_VERSION",
     "BEATS_PER_BLOCK",
+    "BIT_OPS",
     "COMPLETION",
     "COMPLETION_OFFSET",
     "CONTROL_BASE",

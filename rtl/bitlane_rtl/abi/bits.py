@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from .codes import Code
+
 __all__ = [
     "Bits",
 ]
@@ -9,12 +11,17 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """A field of a word: ``width`` bits from bit ``low``."""
+    """A field of a word: ``width`` bits from bit ``low``.
+
+    ``codes``: what its values are called, if they have names. ``clears``: writing 1 makes it 0.
+    """
 
     name: str
     low: int
     width: int
     summary: str = ""
+    codes: type[Code] | None = None
+    clears: bool = False
 
     def extract(self, word: int) -> int:
         return (word >> self.low) & ((1 << self.width) - 1)

@@ -6,6 +6,7 @@ from typing import Self
 __all__ = [
     "ABI_VERSION",
     "BEATS_PER_BLOCK",
+    "BIT_OPS",
     "COUNT_OPS",
     "IDENTITY",
     "LOGIC_OPS",
@@ -22,7 +23,7 @@ __all__ = [
 IDENTITY = 0x4249544C
 """First register of every bitlane device: ``BITL`` in ASCII, most significant byte first."""
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 """Changes whenever a record, a register or a code changes its meaning."""
 
 WORD_BYTES = 4
@@ -44,7 +45,8 @@ class Code(IntEnum):
 
 
 class Op(Code):
-    """What the bit unit computes. Bit 2 of a logic operation negates its result.
+    """What the bit unit computes; SEARCH is the search array's. Bit 2 of a logic operation negates
+    its result.
 
     A count is that of what the logic operation with the same two low bits gives.
     """
@@ -59,6 +61,12 @@ class Op(Code):
     NOT = 7, "not A"
     SHIFT_LEFT = 8, "each element of A, shifted by the element of B; see SATURATE"
     SHIFT_RIGHT = 9, "the same to the right; see SATURATE and ARITHMETIC"
+    SEARCH = (
+        11,
+        """for each row of B the nearest rows of A, by how many bits differ: as many as register
+        SEARCH says, in 2 words each, the distance and the row's number in A, sorted by both;
+        places that no row fills are 0xFFFFFFFF""",
+    )
     COUNT_AND = 12, "how many bits of each element of (A and B) are 1, as an element of OUT_LANE"
     COUNT_OR = 13, "the same of (A or B)"
     COUNT_XOR = 14, "the same of (A exclusive-or B)"
@@ -95,6 +103,8 @@ class Op(Code):
 LOGIC_OPS = frozenset({Op.AND, Op.OR, Op.XOR, Op.COPY, Op.NAND, Op.NOR, Op.XNOR, Op.NOT})
 SHIFT_OPS = frozenset({Op.SHIFT_LEFT, Op.SHIFT_RIGHT})
 COUNT_OPS = frozenset({Op.COUNT_AND, Op.COUNT_OR, Op.COUNT_XOR, Op.COUNT})
+BIT_OPS = LOGIC_OPS | SHIFT_OPS | COUNT_OPS
+"""Those of the bit unit: all but SEARCH."""
 
 
 class Lane(Code):
@@ -124,6 +134,11 @@ class Mode(Code):
         scatter on Y""",
     )
     REPEAT = 2, "A and B only: one element, read once a run and used for every element of Y"
+    SUM = (
+        3,
+        """Y only, of counts: one element of 32 bits a run, the sum of its counts modulo 2**32,
+        which does not depend on LANE""",
+    )
 
 
 class Status(Code):
@@ -134,27 +149,31 @@ class Status(Code):
     BAD_OP = 2, "an operation that CAPABILITIES.OPS lacks"
     BAD_LANE = (
         3,
-        """OUT_LANE is not LANE, or of a count neither BITS_8 nor BITS_32; a shift or count with a
-        LANE that the circuit was built without; or a mode that is not DENSE with such a LANE, or
-        with elements wider than a beat: of 64 bits on a data width of 32""",
+        """OUT_LANE is not LANE, or of a count neither BITS_8 nor BITS_32, or of a SUM of counts
+        not BITS_32; of a SEARCH, LANE is not BITS_8 or OUT_LANE not BITS_32; a shift or count with
+        a LANE that the circuit was built without; or STRIDED or REPEAT with such a LANE, or with
+        elements wider than a beat: of 64 bits on a data width of 32""",
     )
     BAD_CONTROL = (
         4,
         """a bit of CONTROL that belongs to no field, or RESERVED in use, is not 0; a mode that
-        CAPABILITIES.MODES lacks; REPEAT for Y; a B_MODE other than DENSE without B; LOOPS is 0 or
-        above GEOMETRY.LOOPS""",
+        CAPABILITIES.MODES lacks; REPEAT for Y; SUM for A or B, or for Y of an operation that does
+        not count; a B_MODE other than DENSE without B; LOOPS is 0 or above GEOMETRY.LOOPS; of a
+        SEARCH, LOOPS is not 1 or a mode not DENSE""",
     )
     BAD_SIZE = (
         5,
         """RUN or a COUNT in use is 0; a COUNT in use is 2**GEOMETRY.COUNT_BITS or more; or RUN
-        elements of the wider of LANE and OUT_LANE have 2**GEOMETRY.LENGTH_BITS bytes or more""",
+        elements of the wider of LANE and OUT_LANE, of LANE for a SUM or a SEARCH, have
+        2**GEOMETRY.LENGTH_BITS bytes or more. Of a SEARCH: RUN, or B from BASE to LAST, is no
+        whole rows; B has more than SEARCH.QUERIES_LOG2 says; or Y is not what its rows give""",
     )
     MISALIGNED = (
         6,
         """BASE, STRIDE or a JUMP in use is no multiple of the stream's element, where that
         matters: on A and B if the stream's own mode is not DENSE; on Y of shifts and counts
         always, of logic if any mode is not DENSE. A STRIDE in use matters whatever the stream's
-        mode""",
+        mode. Or Y_BASE of a SEARCH is no multiple of 8""",
     )
     PAST_MEMORY = (
         7,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from .bits import Bits
-from .codes import WORD_BYTES, Mode, Op
+from .codes import WORD_BYTES, Lane, Mode, Op
 
 __all__ = [
     "MAX_LOOPS",
@@ -37,12 +37,20 @@ class RecordField:
 
 
 _CONTROL_BITS = (
-    Bits("OP", 0, 4, "operation (`Op`)"),
-    Bits("LANE", 4, 2, "lane of A and B (`Lane`)"),
-    Bits("OUT_LANE", 6, 2, "lane of Y; equals LANE except for counts, which give 8 or 32 bits"),
-    Bits("A_MODE", 8, 2, "how A walks a run (`Mode`)"),
-    Bits("B_MODE", 10, 2, "how B walks a run; DENSE if the operation has no B"),
-    Bits("Y_MODE", 12, 2, "how Y walks a run; never REPEAT"),
+    Bits("OP", 0, 4, "operation (`Op`)", Op),
+    Bits("LANE", 4, 2, "lane of A and B (`Lane`)", Lane),
+    Bits(
+        "OUT_LANE",
+        6,
+        2,
+        "lane of Y; LANE but for counts (8 or 32 bits, a SUM 32), SEARCH (32)",
+        Lane,
+    ),
+    Bits("A_MODE", 8, 2, "how A walks a run (`Mode`); never SUM", Mode),
+    Bits(
+        "B_MODE", 10, 2, "how B walks a run; never SUM, and DENSE if the operation has no B", Mode
+    ),
+    Bits("Y_MODE", 12, 2, "how Y walks a run; never REPEAT", Mode),
     Bits("LOOPS", 14, 3, "nested loops in use, the run included: 1 to the circuit's loops"),
     Bits("SATURATE", 17, 1, "shift counts of the lane width or more give the fill; else they wrap"),
     Bits("ARITHMETIC", 18, 1, "SHIFT_RIGHT fills with the sign bit; else with 0"),
@@ -95,9 +103,9 @@ def _record() -> dict[str, RecordField]:
 RECORD = _record()
 """The words of a command record by name, in order. Strides and jumps are signed, modulo 2**32.
 
-A stream's addresses: a DENSE or REPEAT stream generates one address a run, its start; a STRIDED
-one generates ``RUN`` addresses a run, ``STRIDE`` apart. When loop ``k`` advances, all loops inside
-it have just finished, and ``JUMP_k`` is added to the last address generated. With byte steps
+A stream's addresses: a DENSE, REPEAT or SUM stream generates one address a run, its start; a
+STRIDED one generates ``RUN`` addresses a run, ``STRIDE`` apart. When loop ``k`` advances, all loops
+inside it have just finished, and ``JUMP_k`` is added to the last address generated. With byte steps
 ``step_k`` of loop ``k`` this is
 
     JUMP_k = step_k - sum(step_i * (count_i - 1) for i < k)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from .bits import Bits
-from .codes import ABI_VERSION, IDENTITY
+from .codes import ABI_VERSION, IDENTITY, Port, Status
 
 __all__ = [
     "COMPLETION",
@@ -26,7 +26,7 @@ COMPLETION_OFFSET = 0x1000
 """One word a ring slot, see `COMPLETION`. Read-only."""
 
 COMPLETION = (
-    Bits("CODE", 0, 8, "`Status` of the command that used the slot last"),
+    Bits("CODE", 0, 8, "`Status` of the command that used the slot last", Status),
     Bits("INDEX", 8, 16, "its index: commands before it since reset or CLEAR, modulo 2**16"),
 )
 """A completion. Those of slots that no command has used since power-up are 0."""
@@ -76,7 +76,7 @@ REGISTERS = (
         (
             Bits("OPS", 0, 16, "bit `op` is 1 if the operation exists"),
             Bits("LANES", 16, 4, "bit `lane` is 1 if shifts and counts have that lane"),
-            Bits("MODES", 20, 3, "bit `mode` is 1 if runs can be walked that way"),
+            Bits("MODES", 20, 4, "bit `mode` is 1 if runs can be walked that way"),
             Bits("READ_PORTS", 24, 2, "read ports to memory, 1 or 2"),
             Bits("COUNTERS", 26, 1, "1 if the counters exist; else they read 0"),
         ),
@@ -91,8 +91,11 @@ REGISTERS = (
             Bits("DATA_BYTES_LOG2", 0, 4, "log2 of the bytes in a beat"),
             Bits("LOOPS", 4, 4, "most nested loops of a command, the run included"),
             Bits("SLOTS_LOG2", 8, 4, "log2 of the slots in the command ring"),
+            Bits("ROWS_LOG2", 12, 4, "log2 of the bytes of a row of all banks; 0: no rows"),
             Bits("LENGTH_BITS", 16, 6, "a run has fewer than 2**LENGTH_BITS bytes on A, B and Y"),
+            Bits("WORD_BYTES_LOG2", 22, 2, "log2 of the bytes in a word of memory with rows"),
             Bits("COUNT_BITS", 24, 6, "COUNT_k is less than 2**COUNT_BITS"),
+            Bits("BANKS_LOG2", 30, 2, "log2 of its banks, to which blocks of 16 beats go in turn"),
         ),
         None,
     ),
@@ -130,8 +133,8 @@ REGISTERS = (
         _R,
         "why the engine stopped; 0 while it has not",
         (
-            Bits("CODE", 0, 8, "`Status`"),
-            Bits("PORT", 8, 2, "`Port`"),
+            Bits("CODE", 0, 8, "`Status`", Status),
+            Bits("PORT", 8, 2, "`Port`", Port),
             Bits("INDEX", 16, 16, "index of the command: commands before it since reset or CLEAR"),
         ),
     ),
@@ -160,8 +163,27 @@ REGISTERS = (
         "the interrupt line is PENDING and ENABLE",
         (
             Bits("ENABLE", 0, 1, "PENDING raises the interrupt line"),
-            Bits("PENDING", 1, 1, "set by a fault or a command with INTERRUPT; writing 1 clears"),
+            Bits(
+                "PENDING",
+                1,
+                1,
+                "set by a fault or a command with INTERRUPT; writing 1 clears",
+                clears=True,
+            ),
         ),
+    ),
+    Register(
+        "SEARCH",
+        0x38,
+        _R,
+        "the search array that the circuit was built with; 0 without one",
+        (
+            Bits("UNITS", 0, 16, "rows of A that are compared at a time"),
+            Bits("ROW_BYTES_LOG2", 16, 4, "log2 of the bytes in a row of A and B"),
+            Bits("QUERIES_LOG2", 20, 4, "log2 of the most rows that B can have"),
+            Bits("NEAREST_LOG2", 24, 4, "log2 of the rows of A that are found for each of B"),
+        ),
+        None,
     ),
     Register(
         "COUNTERS_CLEAR",

@@ -41,6 +41,20 @@ RULES = (
         A run is the innermost loop. A DENSE run reads or writes consecutive bytes; a STRIDED one
         an element at a time, `*_STRIDE` bytes apart; a REPEAT one reads one element, once, and
         uses it for the whole run. The loops outside move the start of the run.
+
+        With Y_MODE SUM a run has RUN elements of A and B, and one of Y: the sum of their counts.
+        """,
+    ),
+    Rule(
+        "SEARCH",
+        """
+        A is a database of RUN bytes, B a batch of queries: rows, one behind the other, from any
+        byte on. Each is one DENSE run, as is Y; LOOPS is 1, LANE BITS_8 and OUT_LANE BITS_32. RUN
+        is A's; how much there is of B and Y, BASE and LAST say.
+
+        Y has for each row of B, in their order, 1 << SEARCH.NEAREST_LOG2 entries of 8 bytes:
+        distance, then number, the nearest first. Of rows of A at one distance the first ones are
+        found, and stand in their order. Entries that no row fills are 0xFFFFFFFF twice, and last.
         """,
     ),
     Rule(

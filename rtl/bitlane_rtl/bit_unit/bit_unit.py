@@ -1,6 +1,6 @@
 """The bit unit: logic, shifts and counts on a stream of beats. Must never reorder or drop a beat.
 
-Knows nothing of runs or memory: where a beat stands in its run is passed along.
+Knows nothing of memory: where a beat stands in its run is passed along.
 """
 
 from collections.abc import Callable, Collection
@@ -14,6 +14,7 @@ from ..streams.beats import Operands, Result
 from .halves import Accumulate, Gather, Gathered, Spread, SpreadResult
 from .logic import Logic
 from .popcount import Popcount
+from .row_sum import RowSum
 from .shift import Shifter
 
 __all__ = ["BitUnit"]
@@ -25,9 +26,13 @@ _SLICE = 64
 class BitUnit(wiring.Component):
     """Computes one beat of results a cycle.
 
-    Latency: ``latency`` cycles, which depends on what is built alone: 3 with a shift, or with a
-    count of 64-bit lanes in beats of 64 bits or more; else 2 with a count; else 1. Throughput: one
-    beat a cycle.
+    Latency: ``latency`` cycles, which depends on what is built alone: 3 with a shift, with sums, or
+    with a count of 64-bit lanes in beats of 64 bits or more; else 2 with a count; else 1.
+    Throughput: one beat a cycle.
+
+    Beats of runs that are summed are counted in the widest lane that is built. All but the last are
+    ``half``; that one has the sum, in every 32 bits, and ``lane`` 32 bits. A beat in error is none,
+    as what it waits for may never come.
 
     If ``data_width`` is 32 and ``lanes`` has 64-bit lanes, a shift or count in them takes two beats
     an element, the low half first; runs of these start with a low half and end with a high one.
@@ -52,6 +57,13 @@ class BitUnit(wiring.Component):
     all                  32, iCE40  931 LUT4, 491 FF (HX8K)        127     ``Spread`` to stage 1
     ==================== ========== ============================== ======= =========================
 
+    Parameters
+    ----------
+    data_width, ops, lanes
+        Bits of a beat, and what can be done with it.
+    sums
+        Whether counts of runs can be summed; this takes a count in ``ops``.
+
     Members
     -------
     i : ``In(stream.Signature(Operands(data_width)))``
@@ -67,7 +79,14 @@ class BitUnit(wiring.Component):
     i: stream.Interface
     o: stream.Interface
 
-    def __init__(self, data_width: int, ops: Collection[Op], lanes: Collection[Lane]) -> None:
+    def __init__(
+        self,
+        data_width: int,
+        ops: Collection[Op],
+        lanes: Collection[Lane],
+        *,
+        sums: bool = False,
+    ) -> None:
         super().__init__(
             {
                 "i": In(stream.Signature(Operands(data_width))),
@@ -79,15 +98,16 @@ class BitUnit(wiring.Component):
         self._data_width = data_width
         self._ops = frozenset(ops)
         self._lanes = frozenset(lanes)
+        self._pipeline = Pipeline(data_width, self._ops, self._lanes, sums=sums)
 
     @property
     def latency(self) -> int:
         """Cycles from a beat to its result."""
-        return _stages(self._data_width, self._ops, self._lanes)
+        return self._pipeline.latency
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.pipeline = pipeline = Pipeline(self._data_width, self._ops, self._lanes)
+        m.submodules.pipeline = pipeline = self._pipeline
         source, sink = wiring.flipped(self.i), wiring.flipped(self.o)
         pairs = self._data_width < _SLICE and Lane.BITS_64 in self._lanes
         if pairs and self._ops & SHIFT_OPS:
@@ -108,19 +128,13 @@ class BitUnit(wiring.Component):
         return m
 
 
-def _stages(data_width: int, ops: frozenset[Op], lanes: frozenset[Lane]) -> int:
-    if ops & SHIFT_OPS or (ops & COUNT_OPS and Lane.BITS_64 in lanes and data_width >= _SLICE):
-        return 3
-    return 2 if ops & COUNT_OPS else 1
-
-
 class Pipeline(wiring.Component):
     """The stages of the bit unit, without the pairing of beats.
 
     The last stage takes a beat when it is empty or is being emptied; the others move with it, or if
     ``gathers``, do as it does.
 
-    Latency: 1 to 3 cycles, see ``BitUnit``. Throughput: one beat a cycle.
+    Latency: ``latency``, 1 to 3 cycles, see ``BitUnit``. Throughput: one beat a cycle.
 
     Members
     -------
@@ -133,11 +147,19 @@ class Pipeline(wiring.Component):
     i: stream.Interface
     o: stream.Interface
 
-    def __init__(self, data_width: int, ops: frozenset[Op], lanes: frozenset[Lane]) -> None:
+    def __init__(
+        self, data_width: int, ops: frozenset[Op], lanes: frozenset[Lane], *, sums: bool
+    ) -> None:
         self._data_width = data_width
         self._ops = ops
         self._lanes = lanes
         self._shifts = bool(ops & SHIFT_OPS)
+        self._sums = sums
+        fits = Lane(min(data_width, _SLICE).bit_length() - 4)
+        # Of a lane wider than a beat each beat is counted, as is each of several slices.
+        self._counted = frozenset(min(built, fits) for built in lanes)
+        wide = bool(ops & COUNT_OPS) and Lane.BITS_64 in self._counted
+        self.latency = 3 if self._shifts or sums or wide else 2 if ops & COUNT_OPS else 1
         self.gathers = self._shifts and data_width < _SLICE and Lane.BITS_64 in lanes
         """Whether shifts are twice as wide as a beat."""
         super().__init__(
@@ -153,9 +175,9 @@ class Pipeline(wiring.Component):
         ops, width = self._ops, self._data_width
         op, lane = i.operation.op, i.operation.lane
         is_logic = ~op[3] if ops - LOGIC_OPS else Const(1)
-        stages = _stages(width, ops, self._lanes)
+        stages = self.latency
 
-        load = self._flow(m, stages)
+        valid, load = self._flow(m, stages)
 
         def delayed(value: Value, name: str, first: int = 0, last: int = stages) -> Value:
             """``value`` of stage ``first``, as stage ``last`` has it; the input is stage 0."""
@@ -166,22 +188,16 @@ class Pipeline(wiring.Component):
                 value = held
             return value
 
+        sums = i.operation.sums if self._sums else Const(0)
         m.d.comb += [
-            o.lane.eq(delayed(lane, "lane")),
+            o.lane.eq(delayed(Mux(sums, Lane.BITS_32, lane), "lane")),
             o.out_lane.eq(delayed(i.operation.out_lane, "out_lane")),
             o.edge.eq(delayed(i.edge.as_value(), "edge")),
         ]
         if self.gathers:
             m.d.comb += o.pair.eq(delayed(i.pair, "pair"))
 
-        # Logic and counts: what has no pairs stands in the upper half of gathered beats.
-        a, b = i.a[-width:], i.b[-width:]
-        word: Value = Const(0, width)
-        negate: Value = Const(0)
-        if ops - SHIFT_OPS:
-            m.submodules.logic = logic = Logic(width, ops)
-            m.d.comb += [logic.op.eq(op), logic.a.eq(a), logic.b.eq(b)]
-            word, negate = logic.o, logic.negate
+        word, negate = self._logic(m)
         if stages == 1:
             m.d.comb += o.data.eq(delayed(word ^ negate.replicate(width), "data"))
             return m
@@ -195,17 +211,53 @@ class Pipeline(wiring.Component):
             late = Cat(counter.o_64 for counter in counters)
         data = delayed(data, "data", 1, 2)
         if stages == 3:
+            counts = late if max(self._counted, default=0) == Lane.BITS_64 else data
             data |= late
             if self._shifts:
                 unshifted = Cat(Const(0, len(i.a) - width), data)
                 # Of these two, one is 0, or all ones to invert the other.
                 data = unshifted ^ self._shift(m, load, negate, delayed)
-            data = delayed(data, "data", 2, 3)
+            summed = delayed(sums, "sums", 0, 2)
+            data = delayed(Mux(summed, 0, data), "data", 2, 3)
+            if self._sums:
+                total = self._sum(m, counts, summed, load[2] & valid[1], delayed)
+                data |= total.replicate(len(data) // len(total))
         m.d.comb += o.data.eq(data)
         return m
 
-    def _flow(self, m: Module, stages: int) -> list[Signal]:
-        """When beats move: ``load[k]`` is high when stage k + 1 takes that of stage k, or of ``i``.
+    def _logic(self, m: Module) -> tuple[Value, Value]:
+        """What logic gives, or counts count the ones of, and whether it is to be inverted."""
+        i, width = self.i.payload, self._data_width
+        if not self._ops - SHIFT_OPS:
+            return Const(0, width), Const(0)
+        m.submodules.logic = logic = Logic(width, self._ops)
+        m.d.comb += [
+            logic.op.eq(i.operation.op),
+            # What has no pairs stands in the upper half of gathered beats.
+            logic.a.eq(i.a[-width:]),
+            logic.b.eq(i.b[-width:]),
+        ]
+        return logic.o, logic.negate
+
+    def _sum(
+        self, m: Module, counts: Value, sums: Value, take: Value, delayed: Callable[..., Value]
+    ) -> Value:
+        """The sum of the run's counts so far, in the last stage; 0 if it is not summed."""
+        i, widest = self.i.payload, max(self._counted)
+        more = delayed(i.operation.sums & ~(i.edge.last | i.edge.error), "more", 0, 2)
+        m.submodules.row_sum = row_sum = RowSum(self._data_width, widest)
+        m.d.comb += [
+            row_sum.take.eq(take),
+            row_sum.sums.eq(sums),
+            row_sum.more.eq(more),
+            row_sum.counts.eq(counts),
+            self.o.p.half.eq(delayed(more, "half", 2, 3)),
+        ]
+        return row_sum.o
+
+    def _flow(self, m: Module, stages: int) -> tuple[list[Signal], list[Signal]]:
+        """Which stages have a beat, and when beats move: ``load[k]`` is high when stage k + 1 takes
+        that of stage k, or of ``i``.
 
         All stages move at once, so that none waits for all that follow; but pairs come at half the
         rate that their halves leave at, and the gaps between them have to close.
@@ -220,22 +272,25 @@ class Pipeline(wiring.Component):
             with m.If(load[stage]):
                 m.d.sync += valid[stage].eq(before)
         m.d.comb += [self.i.ready.eq(load[0]), self.o.valid.eq(valid[-1])]
-        return load
+        return valid, load
 
     def _count(self, m: Module, load: list[Signal], word: Value) -> list[Popcount]:
         """Count the ones of each lane of ``word``. A wider lane takes several: those of each."""
-        width, op = self._data_width, self.i.p.operation.op
-        widest = Lane(min(width, _SLICE).bit_length() - 4)
+        width, operation = self._data_width, self.i.p.operation
+        op, lane, inside = operation.op, operation.lane, Const(-1, width // 8)
+        if self._sums:
+            lane, inside = Mux(operation.sums, max(self._counted), lane), self.i.p.inside
         counters = []
         for start in range(0, width, _SLICE):
             size = min(width, _SLICE)
-            counter = Popcount(size, {min(built, widest) for built in self._lanes})
+            counter = Popcount(size, self._counted)
             m.submodules += counter
             m.d.comb += [
                 counter.load.eq(Cat(load)),
                 counter.enable.eq(op[3] & op[2] if self._shifts else op[3]),
-                counter.lane.eq(self.i.p.operation.lane),
+                counter.lane.eq(lane),
                 counter.a.eq(word[start : start + size]),
+                counter.inside.eq(inside[start // 8 : (start + size) // 8]),
             ]
             counters.append(counter)
         return counters

@@ -23,6 +23,7 @@ class Gathered(data.StructLayout):
             {
                 "a": 2 * data_width,
                 "b": 2 * data_width,
+                "inside": data_width // 8,
                 "operation": Operation,
                 "edge": Edge,
                 "pair": 1,
@@ -35,7 +36,14 @@ class SpreadResult(data.StructLayout):
 
     def __init__(self, data_width: int) -> None:
         super().__init__(
-            {"data": 2 * data_width, "lane": 2, "out_lane": 2, "edge": Edge, "pair": 1}
+            {
+                "data": 2 * data_width,
+                "lane": 2,
+                "out_lane": 2,
+                "half": 1,
+                "edge": Edge,
+                "pair": 1,
+            }
         )
 
 
@@ -79,6 +87,7 @@ class Gather(wiring.Component):
         m.d.comb += [
             o.a.eq(Cat(held_a, i.a)),
             o.b.eq(Cat(held_b, i.b)),
+            o.inside.eq(i.inside),
             o.operation.eq(i.operation),
             o.edge.eq(i.edge),
             o.edge.error.eq(i.edge.error | (second & held_error)),
@@ -132,6 +141,7 @@ class Spread(wiring.Component):
             o.data.eq(Mux(first, lower, upper)),
             o.lane.eq(i.lane),
             o.out_lane.eq(i.out_lane),
+            o.half.eq(i.half),
             o.edge.eq(i.edge),
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready & ~first),
@@ -185,7 +195,7 @@ class Accumulate(wiring.Component):
             o.eq(i),
             o.data.eq(Cat((i.data[:7] + held_count)[:7], i.data[7:])),
             o.edge.error.eq(i.edge.error | held_error),
-            o.half.eq(first),
+            o.half.eq(first | i.half),
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready),
         ]

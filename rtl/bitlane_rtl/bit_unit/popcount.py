@@ -31,6 +31,8 @@ class Popcount(wiring.Component):
         An ``abi.Lane`` out of ``lanes``, no wider than ``width``; else counts are undefined.
     a : ``In(width)``
         Word whose ones are counted.
+    inside : ``In(width / 8)``
+        Bytes of ``a`` that are; the others count as 0.
     o : ``Out(width)``
         Counts of the last ``a`` taken, 0 in 64-bit lanes.
     o_64 : ``Out(width)``
@@ -41,6 +43,7 @@ class Popcount(wiring.Component):
     enable: Signal
     lane: Signal
     a: Signal
+    inside: Signal
     o: Signal
     o_64: Signal
 
@@ -54,6 +57,7 @@ class Popcount(wiring.Component):
                 "enable": In(1),
                 "lane": In(2),
                 "a": In(width),
+                "inside": In(width // 8),
                 "o": Out(width),
                 "o_64": Out(width),
             }
@@ -67,12 +71,7 @@ class Popcount(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        sums = {
-            Lane.BITS_8: [
-                self._held(m, 0, _sum(self.a.word_select(byte, 8))[:4], f"ones_8_{byte}")
-                for byte in range(len(self.a) // 8)
-            ]
-        }
+        sums = {Lane.BITS_8: [self._ones(m, byte) for byte in range(len(self.a) // 8)]}
         shown = {
             lane: self._held(m, 0, self._is_lane(lane), f"shown_{lane.bits}")
             for lane in sorted(self._lanes)
@@ -98,6 +97,12 @@ class Popcount(wiring.Component):
             wide = zip(held[::2], held[1::2], strict=True)
             m.d.comb += self.o_64.eq(Cat(_extend(low + high, 64) for low, high in wide))
         return m
+
+    def _ones(self, m: Module, byte: int) -> Value:
+        """The ones of a byte, a cycle late."""
+        # Behind the sum what is outside is a reset of the register, which has one to spare.
+        ones = Mux(self.inside[byte], _sum(self.a.word_select(byte, 8))[:4], 0)
+        return self._held(m, 0, ones, f"ones_8_{byte}")
 
     def _held(self, m: Module, stage: int, value: Value, name: str) -> Signal:
         """A register that takes ``value`` with ``load[stage]``."""

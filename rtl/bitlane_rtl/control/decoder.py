@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import MAX_LOOPS, RECORD, RECORD_WORDS, Mode, loop_word
+from ..abi import MAX_LOOPS, RECORD, RECORD_WORDS, Lane, Mode, Op, loop_word
 from ..configuration import Configuration
 from ..walk.loops import CheckedCommand, Loops, in_lanes
 from .control_word import STREAMS, ControlWord, reads_b
@@ -36,7 +36,7 @@ class _Kept(data.StructLayout):
 
 
 class _Decoded(data.StructLayout):
-    """What is computed of them: see `walk.loops.Form`; an ``extent`` for each lane."""
+    """What is computed of them: see `walk.loops.Form`; an ``extent`` of A and B, and of Y."""
 
     def __init__(self, configuration: Configuration) -> None:
         bits = configuration.length_bits
@@ -45,8 +45,8 @@ class _Decoded(data.StructLayout):
                 "widens": 1,
                 "ratio": 2,
                 "plain": 1,
-                "lane_extent": bits,
-                "out_lane_extent": bits,
+                "extent": bits,
+                "out_extent": bits,
             }
         )
 
@@ -78,6 +78,8 @@ class Decoder(wiring.Component):
         From the cycle after ``position`` 0 was taken on.
     loops : ``Out(Loops(configuration))``
         Change with the words behind the eighth and with ``decode``.
+    b_extent, y_extent : ``In(length_bits)``
+        Bytes of B and Y in a SEARCH, less one; only with a search array.
     plain : ``Out(1)``
         With ``decode``, what the command will have.
     command : ``Out(CheckedCommand(configuration))``
@@ -94,14 +96,18 @@ class Decoder(wiring.Component):
     last: Signal
     control: Any
     loops: Any
+    b_extent: Signal
+    y_extent: Signal
     plain: Signal
     command: Any
 
     def __init__(self, configuration: Configuration, columns: int) -> None:
         self._configuration = configuration
         self._columns = columns
+        extent = In(configuration.length_bits)
         super().__init__(
             {
+                **({"b_extent": extent, "y_extent": extent} if configuration.search else {}),
                 "words": In(32 * columns),
                 "position": In(range(RECORD_WORDS // columns)),
                 "take": In(1),
@@ -118,7 +124,7 @@ class Decoder(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         kept: Any = Signal(_Kept(self._configuration), reset_less=True)
-        decoded: Any = Signal(_Decoded(self._configuration))
+        decoded: Any = Signal(_Decoded(self._configuration), reset_less=True)
         m.d.comb += [
             self.control.eq(kept.CONTROL),
             self.plain.eq((self.control.loops == 1) & ~_strided(self.control)),
@@ -181,15 +187,18 @@ class Decoder(wiring.Component):
         lane, out_lane = kept.CONTROL.lane, kept.CONTROL.out_lane
         widens = lane < out_lane
         shift = Mux(self.decode, out_lane, lane)
-        extent = Signal(len(decoded.lane_extent))
+        extent = Signal(len(decoded.extent))
         # The last element's address, and the bytes of that element behind its first.
         m.d.comb += extent.eq((kept.RUN << shift) | ((1 << shift) - 1))
         with m.If(~self.decode):
             # One shifter for both lanes: RUN is there in the cycle before `decode`, at the latest.
-            m.d.sync += decoded.lane_extent.eq(extent)
+            m.d.sync += decoded.extent.eq(extent)
         with m.Else():
             m.d.sync += [
-                decoded.out_lane_extent.eq(extent),
+                # A sum is one element.
+                decoded.out_extent.eq(
+                    Mux(self._sums(kept.CONTROL), Lane.BITS_32.bytes - 1, extent)
+                ),
                 decoded.widens.eq(widens),
                 decoded.ratio.eq(Mux(widens, out_lane - lane, lane - out_lane)),
                 decoded.plain.eq(self.plain),
@@ -201,13 +210,16 @@ class Decoder(wiring.Component):
         """Put the command together."""
         control, command = kept.CONTROL, self.command
         operation = command.operation
-        y_dense = control.y_mode == Mode.DENSE
+        searches = control.op == Op.SEARCH if self._configuration.search else Const(0)
+        # What a search reads starts at byte 0 of a beat, wherever it writes.
+        y_dense = (control.y_mode == Mode.DENSE) & ~searches
         m.d.comb += [
             operation.op.eq(control.op),
             operation.lane.eq(control.lane),
             operation.out_lane.eq(control.out_lane),
             operation.saturate.eq(control.saturate),
             operation.arithmetic.eq(control.arithmetic),
+            operation.sums.eq(self._sums(control)),
             command.reads_b.eq(reads_b(control.op)),
         ]
         form = command.form
@@ -217,6 +229,7 @@ class Decoder(wiring.Component):
             form.widens.eq(decoded.widens),
             form.ratio.eq(decoded.ratio),
             form.y_dense.eq(y_dense),
+            form.searches.eq(searches),
             command.loops.eq(control.loops - 1),
             command.plain.eq(decoded.plain),
         ]
@@ -227,9 +240,20 @@ class Decoder(wiring.Component):
                 start.address.eq(kept[f"{stream}_BASE"]),
                 start.offset.eq(Mux(y_dense, offset, 0)),
                 start.place.eq(in_lanes(start.offset, form)),
-                start.extent.eq(decoded.out_lane_extent if stream == "Y" else decoded.lane_extent),
+                start.extent.eq(decoded.out_extent if stream == "Y" else decoded.extent),
                 start.mode.eq(control[f"{stream.lower()}_mode"]),
             ]
+        if self._configuration.search:
+            with m.If(searches):
+                m.d.comb += [
+                    command.b.extent.eq(self.b_extent),
+                    command.y.extent.eq(self.y_extent),
+                ]
+
+    def _sums(self, control: Any) -> Value:
+        """Whether Y is a SUM, on a circuit that has it."""
+        built = Mode.SUM in self._configuration.modes
+        return control.y_mode == Mode.SUM if built else Const(0)
 
 
 def _strided(control: Any) -> Value:

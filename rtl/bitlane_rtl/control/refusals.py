@@ -10,11 +10,14 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import RECORD, RECORD_SEAL, RECORD_WORDS, Lane, Mode, Status, loop_word
+from ..abi import RECORD, RECORD_SEAL, RECORD_WORDS, Lane, Mode, Op, Status, loop_word
 from ..configuration import Configuration
 from .control_word import STREAMS, ControlWord, counts, reads_b, splits_lanes
 
 __all__ = ["Refusals"]
+
+_ENTRY_BYTES = 8
+"""Of what a SEARCH finds."""
 
 
 class _Findings(data.StructLayout):
@@ -59,6 +62,8 @@ class Refusals(wiring.Component):
         The words are there in this cycle.
     control : ``In(ControlWord())``
         The CONTROL word, from the cycle after ``position`` 0 on.
+    bad_search : ``In(1)``
+        What the words taken so far say of sizes is wrong for a SEARCH; only with a search array.
     clear : ``In(1)``
         Forget the record.
     code : ``Out(8)``
@@ -75,6 +80,7 @@ class Refusals(wiring.Component):
     used: Signal
     take: Signal
     control: Any
+    bad_search: Signal
     clear: Signal
     code: Signal
     good: Signal
@@ -90,6 +96,7 @@ class Refusals(wiring.Component):
                 "used": In(columns),
                 "take": In(1),
                 "control": In(ControlWord()),
+                **({"bad_search": In(1)} if configuration.search else {}),
                 "clear": In(1),
                 "code": Out(8),
                 "good": Out(1),
@@ -181,9 +188,11 @@ class Refusals(wiring.Component):
         """Whether a run or a loop is empty or too long."""
         lane, out_lane = self.control.lane, self.control.out_lane
         widest = Signal(2)
-        m.d.sync += widest.eq(Mux(lane > out_lane, lane, out_lane))
+        only_lane = (lane > out_lane) | self._sums() | self._searches()
+        m.d.sync += widest.eq(Mux(only_lane, lane, out_lane))
         top = len(found.run_top)
-        return found.bad_count | (found.run_top << widest)[top:].any()
+        bad = found.bad_count | (found.run_top << widest)[top:].any()
+        return bad | (self._searches() & self.bad_search) if self._configuration.search else bad
 
     def _misaligned(self, m: Module, found: Any) -> Value:
         """Whether an address is no multiple of its element where it has to be."""
@@ -196,6 +205,9 @@ class Refusals(wiring.Component):
             else:
                 bound = ~self._dense(stream)
             m.d.sync += bound_bits.eq(Mux(bound, (1 << lane) - 1, 0))
+            if stream == "Y":
+                with m.If(self._searches()):
+                    m.d.sync += bound_bits.eq(_ENTRY_BYTES - 1)
             m.d.comb += bad[index].eq((found.low[index] & bound_bits).any())
         return bad.any()
 
@@ -205,11 +217,15 @@ class Refusals(wiring.Component):
         lane, out_lane = self.control.lane, self.control.out_lane
         built = Array(each in config.lanes for each in Lane)
         fits = Array(each in config.lanes and each.bytes <= config.data_bytes for each in Lane)
-        counted = out_lane.matches(Lane.BITS_8, Lane.BITS_32)
+        sums = self.control.y_mode == Mode.SUM
+        counted = (out_lane == Lane.BITS_32) | ((out_lane == Lane.BITS_8) & ~sums)
+        by_elements = ~self._dense("A", "B") | ~(self._dense("Y") | sums)
+        searched = (lane == Lane.BITS_8) & (out_lane == Lane.BITS_32)
+        other = Mux(self._searches(), ~searched, lane != out_lane)
         return (
-            Mux(counts(op), ~counted, lane != out_lane)
+            Mux(counts(op), ~counted, other)
             | (splits_lanes(op) & ~built[lane])
-            | (~self._dense(*STREAMS) & ~fits[lane])
+            | (by_elements & ~fits[lane])
         )
 
     def _bad_control(self) -> Value:
@@ -220,10 +236,22 @@ class Refusals(wiring.Component):
             known |= ((1 << bits.width) - 1) << bits.low
         bad = Cat(bit for at, bit in enumerate(Value.cast(control)) if not known >> at & 1).any()
         bad |= (control.loops > config.loops) | (control.loops == 0)
+        operands, result = config.modes - {Mode.SUM}, config.modes - {Mode.REPEAT}
         for stream in STREAMS:
-            bad |= ~control[f"{stream.lower()}_mode"].matches(*sorted(config.modes))
-        bad |= control.y_mode == Mode.REPEAT
+            built = result if stream == "Y" else operands
+            bad |= ~control[f"{stream.lower()}_mode"].matches(*sorted(built))
+        bad |= self._sums() & ~counts(control.op)
+        bad |= self._searches() & ((control.loops != 1) | ~self._dense(*STREAMS))
         return bad | (~reads_b(control.op) & ~self._dense("B"))
+
+    def _sums(self) -> Value:
+        """Whether Y is a SUM, on a circuit that has it: another refuses it for its CONTROL."""
+        built = Mode.SUM in self._configuration.modes
+        return self.control.y_mode == Mode.SUM if built else Const(0)
+
+    def _searches(self) -> Value:
+        """Whether it is a SEARCH, on a circuit that has it."""
+        return self.control.op == Op.SEARCH if self._configuration.search else Const(0)
 
     def _dense(self, *streams: str) -> Value:
         """Whether all of ``streams`` are DENSE."""

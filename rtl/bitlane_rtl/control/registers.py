@@ -54,13 +54,32 @@ def capabilities(configuration: Configuration) -> int:
 
 def geometry(configuration: Configuration) -> int:
     """The word that GEOMETRY reads."""
-    entry = register("GEOMETRY")
+    entry, rows = register("GEOMETRY"), configuration.rows
+    word = 0
+    if rows:
+        word |= entry["ROWS_LOG2"].insert(rows.size_log2)
+        word |= entry["WORD_BYTES_LOG2"].insert(rows.word_bytes_log2)
+        word |= entry["BANKS_LOG2"].insert(rows.banks_log2)
     return (
-        entry["DATA_BYTES_LOG2"].insert(configuration.data_bytes_log2)
+        word
+        | entry["DATA_BYTES_LOG2"].insert(configuration.data_bytes_log2)
         | entry["LOOPS"].insert(configuration.loops)
         | entry["SLOTS_LOG2"].insert((configuration.slots - 1).bit_length())
         | entry["LENGTH_BITS"].insert(configuration.length_bits)
         | entry["COUNT_BITS"].insert(configuration.count_bits)
+    )
+
+
+def search(configuration: Configuration) -> int:
+    """The word that SEARCH reads."""
+    entry, array = register("SEARCH"), configuration.search
+    if array is None:
+        return 0
+    return (
+        entry["UNITS"].insert(array.units)
+        | entry["ROW_BYTES_LOG2"].insert((array.row_bits // 8 - 1).bit_length())
+        | entry["QUERIES_LOG2"].insert((array.queries - 1).bit_length())
+        | entry["NEAREST_LOG2"].insert((array.nearest - 1).bit_length())
     )
 
 
@@ -207,6 +226,8 @@ class Registers(wiring.Component):
             "TIMEOUT": self._timeout(m, late_data),
             "INTERRUPT": self._interrupt(m, late_data),
         }
+        if self._configuration.search:
+            words["SEARCH"] = Const(search(self._configuration), 32)
         if self._configuration.counters:
             words |= self._counters(m, late_data)
         m.d.comb += [

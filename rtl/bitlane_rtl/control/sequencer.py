@@ -16,6 +16,7 @@ from ..walk.loops import CheckedCommand, Loops
 from .decoder import Decoder
 from .fetch import Fetch
 from .refusals import Refusals
+from .search_sizes import SearchSizes
 
 __all__ = ["Sequencer", "ring_columns"]
 
@@ -134,6 +135,7 @@ class Sequencer(wiring.Component):
             refusals.clear.eq(restart | decoder.decode),
         ]
         self._connect(m, fetch, decoder, refusals)
+        self._measure(m, fetch, decoder, refusals)
 
         good = Signal()
         # In HOLD, and it can be executed: a register says so, as much follows from a start.
@@ -185,6 +187,19 @@ class Sequencer(wiring.Component):
                 each.words.eq(fetch.words),
                 each.position.eq(fetch.position),
                 each.take.eq(fetch.take),
+            ]
+
+    def _measure(self, m: Module, fetch: Fetch, decoder: Decoder, refusals: Refusals) -> None:
+        """Tell both what a SEARCH has of B and Y."""
+        if search := self._configuration.search:
+            m.submodules.sizes = sizes = SearchSizes(self._configuration, search, self._columns)
+            m.d.comb += [
+                sizes.words.eq(fetch.words),
+                sizes.position.eq(fetch.position),
+                sizes.take.eq(fetch.take),
+                decoder.b_extent.eq(sizes.b_extent),
+                decoder.y_extent.eq(sizes.y_extent),
+                refusals.bad_search.eq(sizes.wrong),
             ]
 
     def _submissions(self, m: Module, start: Signal) -> tuple[Signal, Signal, Signal]:

@@ -7,7 +7,7 @@ A command that was started either retires or faults, in order. Nothing is writte
 from functools import partial
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal, Value, ValueLike
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,6 +15,7 @@ from ..abi import Mode, Port, Status
 from ..bit_unit.bit_unit import BitUnit
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, WritePort
+from ..search.search_array import SearchArray
 from ..streams.beats import ToWrite
 from ..streams.queue import Credit, ForwardRegister, Hold, Queue, Skid, Slack, Wire
 from ..streams.stage import Stage
@@ -80,6 +81,8 @@ def stages(config: Configuration) -> dict[str, Stage]:
         "results": results,
         # Else what the writer takes of a beat of scattered elements would reach all of repack.
         "outputs": Wire if config.single_op is not None else Slack,
+        # Else whether the writer is ready would reach the search array, which is all over the die.
+        "found": partial(Queue, depth=4),
         "spans": partial(Queue, depth=config.ahead, registered=True),
         # Else whether an element was the last of its beat would reach the queue of spans.
         "bursts": Hold if config.single_runs else Skid,
@@ -194,6 +197,7 @@ class DataPath(wiring.Component):
                 work.i.p.operation.eq(command.operation),
                 work.i.p.reads_b.eq(command.reads_b),
                 work.i.p.beats.eq(command.a.extent[config.data_bytes_log2 :] - 1),
+                work.i.p.rest.eq(Mux(command.operation.sums, command.a.extent, -1)),
                 work.i.valid.eq(go),
             ]
         # They are asked a cycle ahead: who can take a command still can in the next cycle.
@@ -227,17 +231,20 @@ class DataPath(wiring.Component):
     def _compute(self, m: Module, pairing: Pairing, writer: Writer) -> None:
         """From operands to what is written."""
         config = self._configuration
-        width, lanes = config.data_width, config.lanes
-        m.submodules.bit_unit = bit_unit = BitUnit(width, config.ops, lanes)
-        m.submodules.decode = decode = Decode(width, lanes, config.ops)
+        width, lanes, ops = config.data_width, config.lanes, config.bit_ops
+        sums = Mode.SUM in config.modes
+        m.submodules.bit_unit = bit_unit = BitUnit(width, ops, lanes, sums=sums)
+        m.submodules.decode = decode = Decode(width, lanes, ops)
         m.submodules.results = results = self._stages["results"](Decoded(width))
-        m.submodules.repack = repack = Repack(width, lanes, config.ops)
+        m.submodules.repack = repack = Repack(width, lanes, ops)
         m.submodules.outputs = outputs = self._stages["outputs"](ToWrite(width))
         units = (bit_unit, decode, results, repack, outputs)
         source = pairing.o
         for unit in units:
             wiring.connect(m, source, unit.i)
             source = unit.o
+        if config.search:
+            source = self._search(m, pairing, source, writer)
         wiring.connect(m, source, writer.i)
         m.d.comb += pairing.room.eq(1)
         if credited(config):
@@ -247,6 +254,28 @@ class DataPath(wiring.Component):
                 credit.returned.eq(results.o.valid & results.o.ready),
                 pairing.room.eq(credit.room),
             ]
+
+    def _search(
+        self, m: Module, pairing: Pairing, outputs: stream.Interface, writer: Writer
+    ) -> stream.Interface:
+        """Put the search array beside all from bit unit to ``outputs``. Returns what is written.
+
+        Whose turn it is the writer knows, which has the commands in order.
+        """
+        m.submodules.search_array = array = SearchArray(self._configuration)
+        wiring.connect(m, pairing.rows, array.rows)
+        wiring.connect(m, pairing.queries, array.queries)
+        shape = ToWrite(self._configuration.data_width)
+        m.submodules.found = found = stages(self._configuration)["found"](shape)
+        wiring.connect(m, array.o, found.i)
+        written = stream.Signature(shape).create()
+        m.d.comb += [
+            written.valid.eq(Mux(writer.searches, found.o.valid, outputs.valid)),
+            written.payload.eq(Mux(writer.searches, found.o.payload, outputs.payload)),
+            found.o.ready.eq(written.ready & writer.searches),
+            outputs.ready.eq(written.ready & ~writer.searches),
+        ]
+        return written
 
     def _faults(self, m: Module, readers: list[Reader], writer: Writer, bad_port: Signal) -> None:
         """Say how the oldest command fails, and when."""

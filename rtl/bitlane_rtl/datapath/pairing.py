@@ -1,4 +1,7 @@
-"""Brings a beat of A and the beat of B that belongs to it together. Computes nothing."""
+"""Brings a beat of A and the beat of B that belongs to it together. Computes nothing.
+
+Operands of a search do not belong together: each goes to the search array on its own.
+"""
 
 from typing import Any
 
@@ -6,8 +9,9 @@ from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import Mode, Port
+from ..abi import Mode, Op, Port
 from ..configuration import Configuration
+from ..search.layouts import Beat
 from ..streams.beats import Operands, Operation
 from .joiner import Aligned
 
@@ -18,13 +22,21 @@ class Work(data.StructLayout):
     """What is to be done with the operands of a command.
 
     ``beats``: of a run that starts at byte 0, less two, and so negative for a single one; 0 bits
-    wide unless runs can REPEAT.
+    wide unless runs can REPEAT. ``rest``: bytes in a run's last beat, less one, if the run is
+    summed; else a beat's. 0 bits wide unless runs can be summed.
     """
 
     def __init__(self, configuration: Configuration) -> None:
-        repeat = Mode.REPEAT in configuration.modes
+        repeat, sums = Mode.REPEAT in configuration.modes, Mode.SUM in configuration.modes
         beats = configuration.length_bits - configuration.data_bytes_log2 + 1
-        super().__init__({"operation": Operation, "reads_b": 1, "beats": beats if repeat else 0})
+        super().__init__(
+            {
+                "operation": Operation,
+                "reads_b": 1,
+                "beats": beats if repeat else 0,
+                "rest": configuration.data_bytes_log2 if sums else 0,
+            }
+        )
 
 
 class Pairing(wiring.Component):
@@ -41,6 +53,8 @@ class Pairing(wiring.Component):
         A beat may be sent, in this cycle.
     o : ``Out(stream.Signature(Operands(data_width)))``
         Where a beat stands is told by A.
+    rows, queries : ``Out(stream.Signature(Beat(data_width)))``
+        Beats of A and of B in a SEARCH; only with a search array.
     bad_port : ``Out(Port)``
         The operand of the first beat in error.
 
@@ -53,6 +67,8 @@ class Pairing(wiring.Component):
     b: stream.Interface
     room: Signal
     o: stream.Interface
+    rows: stream.Interface
+    queries: stream.Interface
     bad_port: Signal
 
     def __init__(self, configuration: Configuration) -> None:
@@ -60,6 +76,7 @@ class Pairing(wiring.Component):
         self.asks = configuration.single_op is None or Mode.REPEAT in configuration.modes
         """Whether there is anything to be told of a command."""
         operand = In(stream.Signature(Aligned(configuration)))
+        searched = Out(stream.Signature(Beat(configuration.data_width)))
         super().__init__(
             {
                 **({"work": In(stream.Signature(Work(configuration)))} if self.asks else {}),
@@ -67,6 +84,7 @@ class Pairing(wiring.Component):
                 **({"b": operand} if configuration.has_b else {}),
                 "room": In(1),
                 "o": Out(stream.Signature(Operands(configuration.data_width))),
+                **({"rows": searched, "queries": searched} if configuration.search else {}),
                 "bad_port": Out(Port),
             }
         )
@@ -83,6 +101,7 @@ class Pairing(wiring.Component):
             command_ends.eq(run_ends & a.edge.end),
             sent.eq(self.o.valid & self.o.ready),
             o.a.eq(a.data),
+            o.inside.eq(-1),
             o.edge.eq(a.edge),
             o.edge.last.eq(run_ends),
             o.edge.end.eq(command_ends),
@@ -96,6 +115,10 @@ class Pairing(wiring.Component):
             ]
         if self._configuration.single_op is not None:
             m.d.comb += o.operation.op.eq(self._configuration.single_op)
+        if Mode.SUM in self._configuration.modes:
+            # A run that is summed begins at byte 0, and so only its last beat has bytes outside.
+            for byte, inside in enumerate(o.inside):
+                m.d.comb += inside.eq(~run_ends | (self.work.p.rest >= byte))
         if Mode.REPEAT in self._configuration.modes:
             self._repeat(m, sent, run_ends)
         m.d.comb += self.a.ready.eq(sent & self._is_over(self.a, run_ends))
@@ -109,13 +132,45 @@ class Pairing(wiring.Component):
                 self.b.ready.eq(sent & needed & self._is_over(self.b, run_ends)),
             ]
         m.d.comb += self.o.valid.eq(present)
+        bad_a, bad_b = sent & a.edge.error, sent & error_b
+        if self._configuration.search:
+            searched_a, searched_b = self._search(m)
+            bad_a, bad_b = bad_a | searched_a, bad_b | searched_b
         seen = Signal()
-        with m.If(sent & o.edge.error & ~seen):
+        with m.If((bad_a | bad_b) & ~seen):
             m.d.sync += [
                 seen.eq(1),
-                self.bad_port.eq(Mux(a.edge.error, Port.READ_A, Port.READ_B)),
+                self.bad_port.eq(Mux(bad_a, Port.READ_A, Port.READ_B)),
             ]
         return m
+
+    def _search(self, m: Module) -> tuple[Value, Value]:
+        """Hand both operands of a SEARCH on. Returns whether a beat of A, of B goes in error."""
+        searches = Signal()
+        m.d.comb += searches.eq(self.work.valid & (self.work.p.operation.op == Op.SEARCH))
+        gone, ends, bad = [], [], []
+        for operand, to, name in ((self.a, self.rows, "rows"), (self.b, self.queries, "queries")):
+            over = Signal(name=f"{name}_over")
+            goes = to.valid & to.ready
+            m.d.comb += [
+                to.valid.eq(operand.valid & searches & ~over),
+                to.p.data.eq(operand.p.data),
+                to.p.last.eq(operand.p.edge.last),
+                to.p.error.eq(operand.p.edge.error),
+            ]
+            gone.append(goes)
+            ends.append(over | (goes & operand.p.edge.last))
+            bad.append(goes & operand.p.edge.error)
+            with m.If(searches):
+                m.d.sync += over.eq(ends[-1] & ~self.work.ready)
+        with m.If(searches):
+            m.d.comb += [
+                self.o.valid.eq(0),
+                self.a.ready.eq(gone[0]),
+                self.b.ready.eq(gone[1]),
+                self.work.ready.eq(ends[0] & ends[1]),
+            ]
+        return bad[0], bad[1]
 
     def _is_over(self, operand: Any, run_ends: Value) -> Value:
         """Whether a beat of the operand has been sent as often as it is to be."""

@@ -215,7 +215,8 @@ class Repack(wiring.Component):
         held_data = Signal(self._data_width, reset_less=True)
         mine = self._part(m, starts, load)
         for byte in range(size):
-            with m.If(load & mine[byte]):
+            # Nothing asks whether there is a beat: what is none stands where the next one goes.
+            with m.If(free & mine[byte]):
                 m.d.sync += held_data.word_select(byte, 8).eq(self._byte(m, byte, parts_done))
         m.d.comb += [o.data.eq(held_data), o.error.eq(error)]
         return m

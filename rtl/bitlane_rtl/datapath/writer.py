@@ -30,6 +30,7 @@ class _Tag(data.StructLayout):
 
     ``within``: which bits of a byte's place tell its place in the element, all if nothing is
     scattered; ``last``: the last element of a scattered run; ``end``: the last span of the command.
+    ``searches``: the search array gives its data.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -41,6 +42,7 @@ class _Tag(data.StructLayout):
                 "within": configuration.data_bytes_log2 if scatter else 0,
                 "last": 1 if scatter else 0,
                 "end": 1,
+                "searches": 1 if configuration.search else 0,
             }
         )
 
@@ -61,6 +63,8 @@ class Writer(wiring.Component):
         As for `follower.Follower`; ``steps`` are its ``i``.
     i : ``In(stream.Signature(ToWrite(data_width)))``
         The beats, aligned like the output; a scattered run's from byte 0.
+    searches : ``Out(1)``
+        The beat that is wanted is the search array's; only with one.
     stop : ``In(1)``
         Start no burst from the next cycle on; end the open one with empty strobes.
     port : ``Out(WritePort(address_width, data_width))``
@@ -93,6 +97,7 @@ class Writer(wiring.Component):
     track: Any
     steps: stream.Interface
     i: stream.Interface
+    searches: Signal
     stop: Signal
     port: Any
     retire: Signal
@@ -115,6 +120,7 @@ class Writer(wiring.Component):
                 "track": In(Track(width, configuration.loops)),
                 "steps": In(stream.Signature(Step(configuration))),
                 "i": In(stream.Signature(ToWrite(configuration.data_width))),
+                **({"searches": Out(1)} if configuration.search else {}),
                 "stop": In(1),
                 "port": Out(WritePort(width, configuration.data_width)),
                 "retire": Out(1),
@@ -187,6 +193,11 @@ class Writer(wiring.Component):
             ]
         m.submodules.bursts = bursts = self._stages["bursts"](Burst(config, _Tag(config)))
         wiring.connect(m, splitter.o, bursts.i)
+        if config.search:
+            m.d.comb += [
+                span.tag.searches.eq(self.form.searches),
+                self.searches.eq(bursts.o.valid & bursts.o.p.tag.searches),
+            ]
         return bursts.o
 
     def _send(

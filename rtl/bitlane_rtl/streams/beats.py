@@ -16,6 +16,8 @@ class Operation(data.Struct):
     """An ``abi.Lane``: the lane of Y. Differs from ``lane`` only for counts."""
     saturate: 1
     arithmetic: 1
+    sums: 1
+    """A run gives the sum of its counts, which does not depend on ``lane``."""
 
 
 class Edge(data.Struct):
@@ -39,16 +41,28 @@ class Edge(data.Struct):
 
 
 class Operands(data.StructLayout):
-    """A beat of A and the beat of B that belongs to it (undefined without B)."""
+    """A beat of A and the beat of B that belongs to it (undefined without B).
+
+    ``inside``: the bytes that belong to the run, if it is summed; else all.
+    """
 
     def __init__(self, data_width: int) -> None:
-        super().__init__({"a": data_width, "b": data_width, "operation": Operation, "edge": Edge})
+        super().__init__(
+            {
+                "a": data_width,
+                "b": data_width,
+                "inside": data_width // 8,
+                "operation": Operation,
+                "edge": Edge,
+            }
+        )
 
 
 class Result(data.StructLayout):
     """A beat that the bit unit computed; counts stand in the low bits of their input lane.
 
-    ``half``: the first beat of an element of two; its count is in that of the second.
+    ``half``: a beat of an element that takes several, but not the last: that one has the count of
+    all, or of a run that is summed the sum, in every 32 bits.
     """
 
     def __init__(self, data_width: int) -> None:

@@ -35,11 +35,14 @@ class Form(data.StructLayout):
     """What streams know of a command as long as they walk it.
 
     ``lane``, ``out_lane``; ``widens``: the latter is wider, and ``ratio``: how often it is doubled
-    or halved. ``y_dense``: the loops move the output's offset in its beat.
+    or halved. ``y_dense``: the loops move the output's offset in its beat. ``searches``: the output
+    comes from the search array.
     """
 
     def __init__(self) -> None:
-        super().__init__({"lane": 2, "out_lane": 2, "widens": 1, "ratio": 2, "y_dense": 1})
+        super().__init__(
+            {"lane": 2, "out_lane": 2, "widens": 1, "ratio": 2, "y_dense": 1, "searches": 1}
+        )
 
 
 class CheckedCommand(data.StructLayout):

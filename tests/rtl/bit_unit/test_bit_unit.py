@@ -1,17 +1,18 @@
 """The bit unit: every operation on a stream of beats, in order, at its exact latency."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from bitlane_rtl.abi import COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
+from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.bit_unit import BitUnit
-from support.rtl.results import compute, random_counts, random_word
+from support.rtl.results import compute, join, random_counts, random_word, split
 from support.rtl.streams import NO_STALLS, STALLS, Stalls, transfer
 
-ALL_OPS = frozenset(Op)
+ALL_OPS = BIT_OPS
 ALL_LANES = frozenset(Lane)
 COUNT = frozenset({Op.COUNT})
 COUNT_XOR = frozenset({Op.COUNT_XOR})
@@ -85,11 +86,41 @@ class Traffic:
                     {
                         "a": (a >> low) & ones,
                         "b": (b >> low) & ones,
+                        "inside": (1 << self.width // 8) - 1,
                         "operation": operation,
                         "edge": edges[k],
                     }
                 )
             self._expect(result, operation, edges, pairs)
+
+    def summed(self, op: Op, sizes: Sequence[int], *, error: int | None = None) -> None:
+        """Runs of ``sizes`` bytes of which the ones are summed, in beats filled up with rubbish.
+
+        ``error``: the beat, counted over all runs, from which on all could not be read.
+        """
+        size, generator = self.width // 8, self.generator
+        operation = {"op": op, "lane": generator.randrange(4), "out_lane": Lane.BITS_32, "sums": 1}
+        number = 0
+        for left in sizes:
+            total = 0
+            while left > 0:
+                inside = (1 << min(left, size)) - 1
+                a, b = (random_word(generator, self.width) for _ in range(2))
+                ones = compute(op, a, b, Lane.BITS_8, self.width)
+                counts = split(ones, 8, self.width)[: min(left, size)]
+                total, left = total + sum(counts), left - size
+                bad = error is not None and number >= error
+                edge = {**self._edge(left <= 0, 0), "error": bad}
+                self.beats.append(
+                    {"a": a, "b": b, "inside": inside, "operation": operation, "edge": edge}
+                )
+                result = {"data": join([total] * (self.width // 32), 32), "edge": edge}
+                result |= {"lane": Lane.BITS_32, "out_lane": Lane.BITS_32}
+                if bad:
+                    del result["data"]
+                self.expected.append(result if left <= 0 or bad else None)
+                self.due.append((len(self.beats) - 1, 0))
+                number += 1
 
     def _edge(self, last: bool, slot: int) -> dict[str, Any]:
         generator = self.generator
@@ -138,12 +169,8 @@ class Traffic:
             assert got.half == (want is None), f"result {index} of {beat}, {stalls}"
             if want is None:
                 continue
-            values = {
-                "data": got.data,
-                "lane": got.lane,
-                "out_lane": got.out_lane,
-                "edge": {name: got.edge[name] for name in want["edge"]},
-            }
+            values = {name: got[name] for name in want if name != "edge"}
+            values["edge"] = {name: got.edge[name] for name in want["edge"]}
             assert values == want, f"result {index} of {beat}, {stalls}"
         return source.cycles, sink.cycles
 
@@ -247,6 +274,60 @@ def test_counts_of_lanes_up_to_32_bits_take_two_cycles() -> None:
         BitUnit(64, LOGIC_OPS | COUNT_OPS, lanes)
     )
     assert got == [cycle + 2 for cycle in put]
+
+
+def some_sums(
+    width: int, ops: frozenset[Op], lanes: frozenset[Lane], seed: str, runs: int
+) -> Traffic:
+    """Runs that are summed among others that are not."""
+    generator = random.Random(f"sums {seed}")
+    traffic = Traffic(width, generator)
+    for _ in range(runs):
+        op = generator.choice(sorted(ops))
+        if op.counts and generator.random() < 0.7:
+            sizes = [generator.randint(1, width // 2) for _ in range(generator.randint(1, 4))]
+            traffic.summed(op, sizes)
+        else:
+            traffic.command(op, generator.choice(lanes_of(op, lanes, width)), 2)
+    return traffic
+
+
+@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize(
+    ("ops", "lanes"),
+    [
+        (ALL_OPS, ALL_LANES),
+        (LOGIC_OPS | COUNT_OPS, ALL_LANES),
+        (COUNT, ALL_LANES - {Lane.BITS_64}),
+        (LOGIC_OPS | COUNT_XOR, frozenset({Lane.BITS_8})),
+        (SHIFT_OPS | COUNT_OPS, frozenset({Lane.BITS_64})),
+    ],
+    ids=["all", "logic+counts", "count", "bytes", "shift+counts"],
+)
+def test_sums_among_other_runs(
+    width: int, ops: frozenset[Op], lanes: frozenset[Lane], stalls: Stalls
+) -> None:
+    traffic = some_sums(width, ops, lanes, f"{width} {sorted(ops)} {stalls.seed}", 40)
+    circuit = BitUnit(width, ops, lanes, sums=True)
+    assert circuit.latency == 3
+    put, got = traffic.check(circuit, stalls)
+    if stalls == NO_STALLS and width >= 64:
+        assert put == list(range(len(put)))
+        assert got == [cycle + 3 for cycle in put]
+
+
+@pytest.mark.parametrize("width", [256, 512])
+def test_sums_of_wide_beats(width: int) -> None:
+    traffic = some_sums(width, COUNT_OPS, ALL_LANES, f"{width}", 8)
+    traffic.check(BitUnit(width, COUNT_OPS, ALL_LANES, sums=True))
+
+
+@pytest.mark.parametrize("error", range(7))
+def test_beats_in_error_come_through_whatever_of_their_run_is_missing(error: int) -> None:
+    traffic = Traffic(64, random.Random(error))
+    traffic.summed(Op.COUNT_AND, [24, 8, 31], error=error)
+    traffic.check(BitUnit(64, ALL_OPS, ALL_LANES, sums=True))
 
 
 def test_a_unit_without_operations_is_refused() -> None:

@@ -48,7 +48,8 @@ def test_gather_puts_both_beats_of_a_shift_side_by_side(stalls: Stalls) -> None:
             words = words[:1]
         edges = [edge(generator, last and k == len(words) - 1) for k in range(len(words))]
         for (a, b), where in zip(words, edges, strict=True):
-            sent.append({"a": a, "b": b, "operation": {"op": op, "lane": lane}, "edge": where})
+            operation = {"op": op, "lane": lane}
+            sent.append({"a": a, "b": b, "inside": a & 15, "operation": operation, "edge": where})
         a = words[-1][0] << 32 | (words[0][0] if kind == PAIR else 0)
         b = words[-1][1] << 32 | (words[0][1] if kind == PAIR else 0)
         expected.append((kind == PAIR, a, b, edges[-1]))
@@ -59,6 +60,7 @@ def test_gather_puts_both_beats_of_a_shift_side_by_side(stalls: Stalls) -> None:
         low = 0 if pair else 32
         assert (got.pair, got.a >> low, got.b >> low) == (pair, a >> low, b >> low), stalls
         assert edge_of(got, where) == where, stalls
+        assert pair or got.inside == a >> 32 & 15, stalls
     assert sink.cycles == [source.cycles[beat] for beat in completed]
 
 

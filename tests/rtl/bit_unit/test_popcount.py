@@ -1,4 +1,4 @@
-"""The counts of ones in each lane."""
+"""The counts of ones in each lane, of the bytes that are to be counted."""
 
 import random
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from bitlane_rtl.abi import Lane, Op
 from bitlane_rtl.bit_unit.popcount import Popcount
-from support.rtl.results import compute, random_word
+from support.rtl.results import compute, join, random_word
 from support.rtl.streams import simulate
 
 ALL = frozenset(Lane)
@@ -34,7 +34,10 @@ def test_counts_of_every_lane_in_their_stage(width: int, lanes: frozenset[Lane])
             load = 3 if step < 2 else generator.randrange(4)
             enable, wanted = generator.random() < 0.8, generator.choice(built)
             word = [0, (1 << width) - 1, random_word(generator, width)][min(step, 2)]
+            inside = generator.choice([-1, generator.getrandbits(width // 8)])
             ctx.set(circuit.a, word)
+            ctx.set(circuit.inside, inside)
+            word &= join([0xFF * (inside >> byte & 1) for byte in range(width // 8)], 8)
             ctx.set(circuit.lane, wanted)
             ctx.set(circuit.enable, enable)
             ctx.set(circuit.load, load)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bitlane_rtl.abi import RECORD_WORDS, Lane, Mode, Op, Status
+from bitlane_rtl.abi import COUNT_OPS, RECORD_WORDS, Lane, Mode, Op, Status
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.control.refusals import Refusals
 from support.models.record import Record
@@ -25,6 +25,8 @@ CONFIGURATIONS = {
     "aligned memory": replace(MEMORY, memory_base=0, memory_bytes=1 << 28),
     "six loops": replace(MEMORY, loops=6, lanes=frozenset({Lane.BITS_8, Lane.BITS_16})),
     "one loop": replace(MEMORY, loops=1, ops=frozenset({Op.NOT, Op.XOR}), count_bits=1),
+    "sums": replace(MEMORY, ops=COUNT_OPS | {Op.XOR}, modes=frozenset(Mode), length_bits=12),
+    "no sums": replace(MEMORY, ops=COUNT_OPS | {Op.XOR}, modes=frozenset(Mode) - {Mode.SUM}),
     "dense count": replace(MEMORY, ops=frozenset({Op.COUNT}), modes=frozenset({Mode.DENSE})),
     "no repeat": replace(MEMORY, modes=frozenset({Mode.DENSE, Mode.STRIDED}), length_bits=32),
 }

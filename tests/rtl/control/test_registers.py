@@ -21,12 +21,18 @@ from bitlane_rtl.abi import (
     Op,
     register,
 )
+from bitlane_rtl.abi.rows import Rows
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.control.registers import EVENTS, Registers
 from support.rtl.streams import simulate
 
 CONFIGURATION = Configuration(
-    memory_base=0x1000_0000, memory_bytes=0x2000_0000, length_bits=20, count_bits=18, slots=8
+    memory_base=0x1000_0000,
+    memory_bytes=0x2000_0000,
+    length_bits=20,
+    count_bits=18,
+    slots=8,
+    rows=Rows(size_log2=12, banks_log2=2, word_bytes_log2=1),
 )
 
 
@@ -78,8 +84,11 @@ def test_what_the_circuit_is() -> None:
             "DATA_BYTES_LOG2": 3,
             "LOOPS": 4,
             "SLOTS_LOG2": 3,
+            "ROWS_LOG2": 12,
             "LENGTH_BITS": 20,
+            "WORD_BYTES_LOG2": 1,
             "COUNT_BITS": 18,
+            "BANKS_LOG2": 2,
         }
 
     check(bench)
@@ -90,7 +99,7 @@ def test_what_the_circuit_is() -> None:
     [
         (
             Configuration(),
-            {"OPS": 0xF3FF, "LANES": 0xF, "MODES": 7, "READ_PORTS": 2, "COUNTERS": 1},
+            {"OPS": 0xF3FF, "LANES": 0xF, "MODES": 15, "READ_PORTS": 2, "COUNTERS": 1},
         ),
         (
             Configuration(ops=frozenset({Op.NOT}), modes=frozenset({Mode.DENSE}), counters=False),
@@ -104,7 +113,7 @@ def test_what_the_circuit_is() -> None:
             Configuration(
                 ops=frozenset({Op.XOR, Op.COUNT}), lanes=frozenset({Lane.BITS_8, Lane.BITS_32})
             ),
-            {"OPS": 0x8004, "LANES": 5, "MODES": 7, "READ_PORTS": 2, "COUNTERS": 1},
+            {"OPS": 0x8004, "LANES": 5, "MODES": 15, "READ_PORTS": 2, "COUNTERS": 1},
         ),
     ],
 )

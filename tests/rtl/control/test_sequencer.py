@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bitlane_rtl.abi import RECORD_WORDS, Lane, Mode, Op, Status
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configuration import Configuration, Search
 from support.models.record import Record
 from support.rtl.bench import logic
 from support.rtl.random_records import interpreter, random_record
@@ -53,8 +53,20 @@ def test_random_records_while_others_run(width: int, pause: float) -> None:
 
     A record that is read before all of it is there becomes one of them, or a mixture.
     """
-    configuration = replace(MEMORY, data_width=width)
-    seed = f"{width} {pause}"
+    run_random_records(replace(MEMORY, data_width=width), f"{width} {pause}", pause)
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.3])
+@pytest.mark.parametrize("width", [32, 64])
+def test_random_searches_among_others(width: int, pause: float) -> None:
+    search = Search(units=1, row_bits=256, queries=32, nearest=4)
+    ops = frozenset({Op.NOT, Op.COUNT})
+    configuration = replace(MEMORY, data_width=width, ops=ops, search=search)
+    run_random_records(configuration, f"search {width} {pause}", pause)
+
+
+def run_random_records(configuration: Configuration, seed: str, pause: float) -> None:
+    """Say of every record what it has to become."""
     generator = random.Random(seed)
     bench = SequencerBench(configuration, generator, pause)
     ended = {"started": 0, "refused": 0}

@@ -1,4 +1,7 @@
-"""Pairing sends each beat of A with its beat of B, as often as either repeats, and nothing else."""
+"""Pairing sends each beat of A with its beat of B, as often as either repeats, and nothing else.
+
+Of the last beat of a run that is summed it says which bytes belong to the run.
+"""
 
 import random
 from dataclasses import dataclass, field
@@ -48,7 +51,10 @@ class Traffic:
         operation = {"op": op, "lane": generator.randrange(4), "out_lane": generator.randrange(4)}
         repeats = Mode.REPEAT in config.modes
         beats = {"beats": from_byte_0 - 2} if repeats else {}
-        self.work.append({"operation": operation, "reads_b": has_b, **beats})
+        size = config.data_bytes
+        rest = generator.randrange(size) if Mode.SUM in config.modes else size - 1
+        told = {"rest": rest} if Mode.SUM in config.modes else {}
+        self.work.append({"operation": operation, "reads_b": has_b, **beats, **told})
         for run in range(runs):
             extra = generator.random() < 0.5
             end = run == runs - 1
@@ -62,7 +68,13 @@ class Traffic:
                 ends = {"last": index == length - 1, "end": end and index == length - 1}
                 error = one["edge"]["error"] or (has_b and two["edge"]["error"])
                 edge = {**one["edge"], **ends, "error": error}
-                pair = {"a": one["data"], "edge": edge, "operation": operation}
+                inside = (2 << (rest if ends["last"] else size - 1)) - 1
+                pair = {
+                    "a": one["data"],
+                    "inside": inside,
+                    "edge": edge,
+                    "operation": operation,
+                }
                 self.expected.append({**pair, "b": two["data"]} if has_b else pair)
                 if error:
                     self.bad.append(Port.READ_A if one["edge"]["error"] else Port.READ_B)
@@ -96,7 +108,7 @@ def defined(dut: Pairing) -> Any:
     """The pairs without ``b`` where B is not read: that may change while a pair waits."""
     pair, layout = dut.o.p, dut.o.payload.shape()
     reads_b = dut.work.p.reads_b if dut.asks else 1
-    fields = Cat(pair.a, Mux(reads_b, pair.b, 0), pair.operation, pair.edge)
+    fields = Cat(pair.a, Mux(reads_b, pair.b, 0), pair.inside, pair.operation, pair.edge)
     payload = data.View(layout, fields)
     return SimpleNamespace(valid=dut.o.valid, ready=dut.o.ready, payload=payload)
 
@@ -131,7 +143,7 @@ def check(traffic: Traffic, stalls: Stalls = NO_STALLS) -> tuple[list[int], list
     single = traffic.configuration.single_op
     for number, (got, want) in enumerate(zip(sink.payloads, traffic.expected, strict=True)):
         where = f"pair {number} of {traffic.work}, {stalls}"
-        names = [name for name in ("a", "b") if name in want]
+        names = [name for name in ("a", "b", "inside") if name in want]
         assert [got[name] for name in names] == [want[name] for name in names], where
         assert {name: got.edge[name] for name in want["edge"]} == want["edge"], where
         operation = {name: got.operation[name] for name in want["operation"]}

@@ -10,7 +10,7 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_rtl.abi import LOGIC_OPS, Lane, Op
+from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, Lane, Op
 from bitlane_rtl.datapath.repack import Decode, Decoded, Repack
 from bitlane_rtl.streams.beats import Result, ToWrite
 from bitlane_rtl.streams.queue import Queue, Skid, Wire
@@ -19,7 +19,7 @@ from support.rtl.results import join
 from support.rtl.streams import NO_STALLS, STALLS, Stalls, transfer
 
 ALL = frozenset(Lane)
-OPS = frozenset(Op)
+OPS = BIT_OPS
 COUNT_LANES = [(lane, out) for lane in Lane for out in (Lane.BITS_8, Lane.BITS_32)]
 WIDTHS = [32, 64, 128]
 BETWEEN: dict[str, tuple[Stage, int, int]] = {

@@ -9,7 +9,14 @@ from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.walk.follower import Follower
 from support.rtl.streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
-from support.rtl.walks import Walk, command_constant, loop_constants, random_walk, walked_steps
+from support.rtl.walks import (
+    OPERAND_MODES,
+    Walk,
+    command_constant,
+    loop_constants,
+    random_walk,
+    walked_steps,
+)
 
 
 def expected_runs(configuration: Configuration, a: Walk, y: Walk) -> list[dict[str, int]]:
@@ -77,9 +84,10 @@ def test_random_loops_of_every_mode(width: int, stalls: Stalls, seed: int) -> No
         lane = generator.choice([Lane.BITS_8, Lane.BITS_16, Lane.BITS_32])
         counts = [generator.choice([1, 2, 7])]
         counts += [generator.choice([1, 2, 5]) for _ in range(generator.randrange(4))]
+        modes = generator.choice(OPERAND_MODES), generator.choice([Mode.DENSE, Mode.STRIDED])
         a, y = (
             random_walk(generator, configuration, counts, mode, lane, size=1 << 16, aligned=False)
-            for mode in (generator.choice(list(Mode)), generator.choice([Mode.DENSE, Mode.STRIDED]))
+            for mode in modes
         )
         commands.append((a, y))
     check(configuration, commands, stalls)

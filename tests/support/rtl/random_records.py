@@ -5,7 +5,7 @@ They are for tests of what is refused and what is started; nothing executes them
 
 import random
 
-from bitlane_rtl.abi import RECORD, RECORD_WORDS, Lane, Mode
+from bitlane_rtl.abi import RECORD, RECORD_WORDS, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration
 from support.models.record import Interpreter, Record
 from support.rtl.records import reseal
@@ -27,6 +27,7 @@ def interpreter(configuration: Configuration) -> Interpreter:
         ops=configuration.ops,
         lanes=configuration.lanes,
         modes=configuration.modes,
+        search=configuration.search,
     )
 
 
@@ -45,17 +46,22 @@ def random_record(generator: random.Random, configuration: Configuration) -> lis
 def _good_record(generator: random.Random, configuration: Configuration) -> list[int]:
     """A record that can be executed, were its LAST words true; rubbish in words not in use."""
     op = generator.choice(sorted(configuration.ops))
+    if op is Op.SEARCH:
+        return _good_search(generator, configuration)
     lanes = [lane for lane in sorted(configuration.lanes) if lane.bytes <= configuration.data_bytes]
     lane = generator.choice(lanes)
-    modes = [generator.choice(sorted(configuration.modes)) for _ in range(3)]
+    modes = [generator.choice(sorted(configuration.modes - {Mode.SUM})) for _ in range(3)]
     if generator.random() < 0.4:
         modes = [Mode.DENSE] * 3
     if not op.reads_b:
         modes[1] = Mode.DENSE
     if modes[2] is Mode.REPEAT:
         modes[2] = Mode.DENSE
+    if op.counts and Mode.SUM in configuration.modes and generator.random() < 0.4:
+        modes[2] = Mode.SUM
     loops = generator.choice([1, generator.randint(1, configuration.loops)])
-    out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32]) if op.counts else lane
+    counted = [Lane.BITS_32] if modes[2] is Mode.SUM else [Lane.BITS_8, Lane.BITS_32]
+    out_lane = generator.choice(counted) if op.counts else lane
     fields = {
         "OP": op,
         "LANE": lane,
@@ -79,6 +85,26 @@ def _good_record(generator: random.Random, configuration: Configuration) -> list
             words[entry.word] = configuration.memory_base + inside & ~7
         elif name != "CONTROL":
             words[entry.word] &= ~7
+    return words
+
+
+def _good_search(generator: random.Random, configuration: Configuration) -> list[int]:
+    """A SEARCH with sizes that the array takes."""
+    search = configuration.search
+    assert search is not None
+    row = search.row_bits // 8
+    queries = generator.choice([1, search.queries, generator.randint(1, search.queries)])
+    fields = {"OP": Op.SEARCH, "LANE": Lane.BITS_8, "OUT_LANE": Lane.BITS_32, "LOOPS": 1}
+    words = [generator.getrandbits(32) for _ in range(RECORD_WORDS)]
+    words[0] = sum(_CONTROL[name].insert(value) for name, value in fields.items())
+    words[RECORD["RUN"].word] = row * generator.choice([1, 2, generator.randint(1, 500)])
+    base = configuration.memory_base
+    sizes = {"A": 1, "B": queries * row, "Y": queries * search.nearest * 8}
+    for name, size in sizes.items():
+        start = base + generator.randrange(configuration.memory_bytes - size)
+        start &= -8 if name == "Y" else -1
+        words[RECORD[f"{name}_BASE"].word] = start
+        words[RECORD[f"{name}_LAST"].word] = start + size - 1
     return words
 
 

@@ -98,8 +98,13 @@ def apply(task: Task, memory: npt.NDArray[np.uint8]) -> None:
     for a_start, b_start, y_start in zip(task.a.runs(), b_runs, task.y.runs(), strict=True):
         a_elements = task.a.elements(a_start)
         b_elements = task.b.elements(b_start) if task.b else a_elements
-        for a_at, b_at, y_at in zip(a_elements, b_elements, task.y.elements(y_start), strict=True):
-            result = _compute(task, load(a_at), load(b_at), bits, mask)
+        results = [
+            _compute(task, load(a_at), load(b_at), bits, mask)
+            for a_at, b_at in zip(a_elements, b_elements, strict=True)
+        ]
+        if task.y.mode is Mode.SUM:
+            results = [sum(results)]
+        for result, y_at in zip(results, task.y.elements(y_start), strict=True):
             memory[y_at : y_at + task.y.lane.bytes] = list(
                 result.to_bytes(task.y.lane.bytes, "little")
             )

@@ -15,7 +15,7 @@ from amaranth.hdl import Module, ResetInserter, Signal, Value
 from bitlane_rtl.abi import RECORD_WORDS, Mode, Op, Port
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.control.sequencer import Sequencer, ring_columns
-from support.models.record import Record
+from support.models.record import Record, Stream
 from support.rtl.streams import simulate
 
 __all__ = ["Outcome", "SequencerBench", "expected_command"]
@@ -34,9 +34,12 @@ def expected_command(words: list[int], configuration: Configuration) -> dict[str
     """What the data path has to be told of a record that can be executed, by name."""
     record = Record(words)
     control, op = record.control, Op(record.op)
-    y_dense = control["Y_MODE"] == Mode.DENSE
+    y_dense = control["Y_MODE"] == Mode.DENSE and op is not Op.SEARCH
     told: dict[str, Any] = {
-        "operation": [control[x] for x in ("OP", "LANE", "OUT_LANE", "SATURATE", "ARITHMETIC")],
+        "operation": [
+            *(control[x] for x in ("OP", "LANE", "OUT_LANE", "SATURATE", "ARITHMETIC")),
+            record.sums,
+        ],
         "interrupt": control["INTERRUPT"],
         "reads_b": op.reads_b,
         "counts": [(count - 2) % (2 << configuration.count_bits) for count in record.counts],
@@ -47,6 +50,7 @@ def expected_command(words: list[int], configuration: Configuration) -> dict[str
             "widens": record.lane < record.out_lane,
             "ratio": abs(record.lane - record.out_lane),
             "y_dense": y_dense,
+            "searches": op is Op.SEARCH,
         },
     }
     if Mode.STRIDED in record.modes:
@@ -60,13 +64,20 @@ def expected_command(words: list[int], configuration: Configuration) -> dict[str
             "address": stream.base,
             "offset": offset,
             "place": offset * record.lane.bytes // record.out_lane.bytes,
-            "extent": record.run * stream.size - 1,
+            "extent": _extent(record, name, stream),
             "mode": stream.mode,
         }
         told[f"{name} jumps"] = [jump % (1 << 32) for jump in stream.jumps]
         if stream.mode == Mode.STRIDED:
             told[f"{name} stride"] = stream.stride % (1 << 32)
     return told
+
+
+def _extent(record: Record, name: str, stream: Stream) -> int:
+    """Bytes of a run, less one."""
+    if record.op == Op.SEARCH and name != "A":
+        return stream.last - stream.base
+    return (1 if stream.mode == Mode.SUM else record.run) * stream.size - 1
 
 
 class SequencerBench:
@@ -241,6 +252,7 @@ class SequencerBench:
                 operation.out_lane,
                 operation.saturate,
                 operation.arithmetic,
+                operation.sums,
             ],
             "interrupt": ctx.get(self.dut.interrupt),
             "reads_b": command.reads_b,

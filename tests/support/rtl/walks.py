@@ -12,7 +12,17 @@ from typing import Any
 from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
 
-__all__ = ["Walk", "command_constant", "loop_constants", "random_walk", "walked_steps"]
+__all__ = [
+    "OPERAND_MODES",
+    "Walk",
+    "command_constant",
+    "loop_constants",
+    "random_walk",
+    "walked_steps",
+]
+
+OPERAND_MODES = (Mode.DENSE, Mode.STRIDED, Mode.REPEAT)
+"""How A and B can walk a run."""
 
 
 @dataclass
@@ -36,6 +46,8 @@ class Walk:
 
     def elements(self, start: int) -> list[int]:
         """Addresses of the elements of the run that begins at ``start``."""
+        if self.mode is Mode.SUM:
+            return [start]
         return [start + i * self.element_step for i in range(self.counts[0])]
 
     @property
@@ -147,7 +159,8 @@ def random_walk(
             steps.append(generator.choice([-3, -1, 2, 3, 5]) * lane.bytes)
         else:
             steps.append(lane.bytes)
-        extent = abs(steps[0]) * counts[0] if mode is not Mode.REPEAT else lane.bytes
+        single = mode in (Mode.REPEAT, Mode.SUM)
+        extent = lane.bytes if single else abs(steps[0]) * counts[0]
         for count in counts[1:]:
             if disjoint:
                 step = (extent + generator.choice([0, 1, 5]) * unit) * generator.choice([1, -1])

@@ -1,0 +1,126 @@
+"""Opens the row of the burst that comes next, while the one before it has the data lines."""
+
+from typing import Any
+
+from amaranth.hdl import Array, Module, Signal
+from amaranth.lib import enum, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .burst import ChipLayout, PlacedBurst
+from .part import SdramTiming
+from .pins import ChipCommand
+
+__all__ = ["OpenRows"]
+
+
+class _State(enum.Enum):
+    EMPTY = 0
+    LOOK = 1
+    CLOSE = 2
+    OPEN = 3
+    WAIT = 4
+
+
+class OpenRows(wiring.Component):
+    """Makes the row of each burst the open one of its bank, by PRECHARGE and ACTIVATE.
+
+    OpenRows stay open until another one of the bank is asked for, or all are closed.
+
+    Members
+    -------
+    i, o : ``In(stream.Signature(PlacedBurst(layout)))``, ``Out`` of the same
+        A burst leaves when its row may be accessed from the next cycle on.
+    kept : ``In(2**bank_bits)``
+        Banks that must not be closed in this cycle.
+    bus : ``In(1)``
+        A command may be given in this cycle.
+    command : ``Out(ChipCommand)``
+        The one given: PRECHARGE, ACTIVATE or none; for bank and row of ``o``.
+    close_all : ``In(1)``
+        All rows are closed by somebody else, in this cycle.
+    busy : ``Out(1)``
+        A burst is held.
+
+    Latency: 1 cycle if the row is open; tRCD more if none is, and tRP again if another is.
+    Throughput: a burst in as many cycles.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    kept: Signal
+    bus: Signal
+    command: Any
+    close_all: Signal
+    busy: Signal
+
+    def __init__(self, layout: ChipLayout, timing: SdramTiming) -> None:
+        self._layout = layout
+        self._timing = timing
+        burst = stream.Signature(PlacedBurst(layout))
+        super().__init__(
+            {
+                "i": In(burst),
+                "o": Out(burst),
+                "kept": In(1 << layout.part.bank_bits),
+                "bus": In(1),
+                "command": Out(ChipCommand),
+                "close_all": In(1),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        timing, part = self._timing, self._layout.part
+        # Of another bank's ACTIVATE no less than a burst's two cycles stand between.
+        opening = max(timing.activate_to_access, timing.activate_to_activate - 2)
+        state = Signal(_State)
+        burst = Signal(PlacedBurst(self._layout), reset_less=True)
+        is_open = Signal(1 << part.bank_bits)
+        rows = Array(
+            Signal(part.row_bits, name=f"row_{bank}", reset_less=True)
+            for bank in range(1 << part.bank_bits)
+        )
+        wait = Signal(range(max(opening, timing.precharge)))
+        hit = rows[burst.bank] == burst.row
+        bank_is_open = is_open.bit_select(burst.bank, 1)
+        m.d.comb += [
+            self.busy.eq(state != _State.EMPTY),
+            self.o.payload.eq(burst),
+            self.o.valid.eq(
+                ((state == _State.LOOK) & bank_is_open & hit)
+                | ((state == _State.WAIT) & (wait == 0))
+            ),
+            self.i.ready.eq((state == _State.EMPTY) | (self.o.valid & self.o.ready)),
+        ]
+        with m.If(wait != 0):
+            m.d.sync += wait.eq(wait - 1)
+        with m.Switch(state):
+            with m.Case(_State.LOOK):
+                with m.If(~bank_is_open):
+                    m.d.sync += state.eq(_State.OPEN)
+                with m.Elif(~hit):
+                    m.d.sync += state.eq(_State.CLOSE)
+            with m.Case(_State.CLOSE):
+                with m.If(self.bus & ~self.kept.bit_select(burst.bank, 1)):
+                    m.d.comb += self.command.eq(ChipCommand.PRECHARGE)
+                    m.d.sync += [state.eq(_State.OPEN), wait.eq(timing.precharge - 1)]
+            with m.Case(_State.OPEN):
+                with m.If(self.bus & (wait == 0)):
+                    m.d.comb += self.command.eq(ChipCommand.ACTIVATE)
+                    m.d.sync += [
+                        state.eq(_State.WAIT),
+                        wait.eq(max(opening - 2, 0)),
+                        rows[burst.bank].eq(burst.row),
+                        is_open.bit_select(burst.bank, 1).eq(1),
+                    ]
+        with m.If(self.i.ready):
+            m.d.sync += [
+                burst.eq(self.i.payload),
+                state.eq(_State.EMPTY),
+            ]
+            with m.If(self.i.valid):
+                m.d.sync += state.eq(_State.LOOK)
+        with m.If(self.close_all):
+            m.d.sync += is_open.eq(0)
+        return m

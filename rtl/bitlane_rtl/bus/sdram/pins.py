@@ -1,0 +1,62 @@
+"""The pins of an SDRAM chip, and the commands that they spell. Signatures and constants only."""
+
+from enum import IntFlag
+
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from .part import SdramPart
+
+__all__ = ["ALL_BANKS", "ChipCommand", "SdramPins"]
+
+ALL_BANKS = 10
+"""The address bit that makes PRECHARGE one of all banks."""
+
+
+class ChipCommand(IntFlag):
+    """Which of RAS (1), CAS (2) and WE (4) are active."""
+
+    NONE = 0
+    ACTIVATE = 1
+    READ = 2
+    REFRESH = 3
+    STOP = 4
+    PRECHARGE = 5
+    WRITE = 6
+    SET_MODE = 7
+
+
+class SdramPins(wiring.Signature):
+    """Signature of a chip's pins, seen from the controller. CKE and CS are always active.
+
+    All that goes to the chip is taken by its next clock edge, half a cycle after the controller's.
+    What the chip has at an edge of its own is taken by the controller's next.
+
+    Members
+    -------
+    ras_n, cas_n, we_n : ``Out(1)``
+        0 is active, see `ChipCommand`: levels, so that nothing is between a register and its pin.
+    bank : ``Out(bank_bits)``
+    address : ``Out(row_bits)``
+    mask : ``Out(width // 8)``
+        DQM: bytes that are not written, or not read two edges later.
+    o, i : ``Out(width)``, ``In(width)``
+        The data lines.
+    oe : ``Out(1)``
+        Drive the data lines.
+    """
+
+    def __init__(self, part: SdramPart) -> None:
+        super().__init__(
+            {
+                "ras_n": Out(1),
+                "cas_n": Out(1),
+                "we_n": Out(1),
+                "bank": Out(part.bank_bits),
+                "address": Out(part.row_bits),
+                "mask": Out(part.width // 8),
+                "o": Out(part.width),
+                "oe": Out(1),
+                "i": In(part.width),
+            }
+        )

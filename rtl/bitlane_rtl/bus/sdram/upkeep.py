@@ -1,0 +1,90 @@
+"""Starts the chip after power-up, and refreshes it for ever after."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import enum, wiring
+from amaranth.lib.wiring import In, Out
+
+from .part import SdramTiming
+from .pins import ChipCommand
+
+__all__ = ["Upkeep"]
+
+
+class _State(enum.Enum):
+    CLOSE = 0
+    REFRESH = 1
+    SET_MODE = 2
+    WORK = 3
+
+
+class Upkeep(wiring.Component):
+    """Gives the commands that belong to no access.
+
+    After reset: a pause, PRECHARGE of all banks, REFRESHes, SET MODE. Then whenever a refresh is
+    due PRECHARGE of all banks and REFRESH, once all accesses under way have come to their end.
+
+    Members
+    -------
+    stop : ``Out(1)``
+        Begin no access, from this cycle on. From a register.
+    quiet : ``In(1)``
+        No access is under way, and every bank may be closed.
+    command : ``Out(ChipCommand)``
+        Only while ``quiet``, or before the chip has been started.
+    started : ``Out(1)``
+        The chip can be accessed.
+
+    Latency: a refresh takes tRP + tRFC. It may be late by no more than the cycles that 2**row_bits
+    intervals have to spare, one each.
+    """
+
+    stop: Signal
+    quiet: Signal
+    command: Any
+    started: Signal
+
+    def __init__(self, timing: SdramTiming) -> None:
+        self._timing = timing
+        super().__init__(
+            {"stop": Out(1), "quiet": In(1), "command": Out(ChipCommand), "started": Out(1)}
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        timing = self._timing
+        state = Signal(_State)
+        wait = Signal(range(timing.pause), init=timing.pause - 1)
+        refreshes = Signal(range(timing.first_refreshes), init=timing.first_refreshes - 1)
+        interval = Signal(range(timing.refresh_interval))
+        due = Signal()
+        may = Signal()
+        stop = Signal(init=1)
+        m.d.comb += [may.eq((wait == 0) & (self.quiet | ~self.started)), self.stop.eq(stop)]
+        m.d.sync += stop.eq(due | ~self.started | (state != _State.WORK) | wait[1:].any())
+        with m.If(wait != 0):
+            m.d.sync += wait.eq(wait - 1)
+        m.d.sync += interval.eq(Mux(interval == 0, timing.refresh_interval - 1, interval - 1))
+        with m.If(interval == 0):
+            m.d.sync += due.eq(1)
+        with m.If(may):
+            with m.Switch(state):
+                with m.Case(_State.CLOSE):
+                    m.d.comb += self.command.eq(ChipCommand.PRECHARGE)
+                    m.d.sync += [state.eq(_State.REFRESH), wait.eq(timing.precharge - 1)]
+                with m.Case(_State.REFRESH):
+                    m.d.comb += self.command.eq(ChipCommand.REFRESH)
+                    m.d.sync += [wait.eq(timing.refresh_cycle - 1), refreshes.eq(refreshes - 1)]
+                    with m.If(self.started):
+                        m.d.sync += [due.eq(0), state.eq(_State.WORK)]
+                    with m.Elif(refreshes == 0):
+                        m.d.sync += state.eq(_State.SET_MODE)
+                with m.Case(_State.SET_MODE):
+                    m.d.comb += self.command.eq(ChipCommand.SET_MODE)
+                    m.d.sync += [wait.eq(timing.mode_cycle - 1), state.eq(_State.WORK)]
+                with m.Case(_State.WORK):
+                    m.d.sync += self.started.eq(1)
+                    with m.If(due & stop & self.started):
+                        m.d.sync += state.eq(_State.CLOSE)
+        return m

@@ -1,0 +1,116 @@
+"""Keeps bursts to write until they are whole, and cuts their beats into words for the chip."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...abi import BEATS_PER_BLOCK
+from ...ports.memory_port import write_data
+from ...streams.queue import Queue
+from .burst import ChipLayout
+
+__all__ = ["Writing"]
+
+_OWED = 8
+"""Responses that may wait until no burst is taken any more."""
+
+
+class Writing(wiring.Component):
+    """From beats to words.
+
+    Members
+    -------
+    data : ``In(stream.Signature(write_data(data_width)))``
+    response : ``Out(stream.Signature(1))``
+    whole : ``Out(1)``
+        All beats of the next burst are here.
+    picked : ``In(1)``
+        That burst is taken, in this cycle; only while ``whole``.
+    begins : ``In(1)``
+        A WRITE is given, in this cycle; ``last`` of its burst.
+    host : ``In(1)``
+        The WRITE is the host's: ``host_data`` and ``host_strobe`` are its beat.
+    word, mask : ``Out(width)``, ``Out(width // 8)``
+        What belongs at the pins in the next cycle; in ``mask`` 1 for bytes that are not written.
+
+    Latency: a word belongs to each of ``words`` cycles, the first to the WRITE's. A response comes
+    2 cycles after its burst's last WRITE. Throughput: a word a cycle.
+    """
+
+    data: stream.Interface
+    response: stream.Interface
+    whole: Signal
+    picked: Signal
+    begins: Signal
+    last: Signal
+    host: Signal
+    host_data: Signal
+    host_strobe: Signal
+    word: Signal
+    mask: Signal
+
+    def __init__(self, layout: ChipLayout) -> None:
+        self._layout = layout
+        width, part = layout.data_width, layout.part
+        super().__init__(
+            {
+                "data": In(stream.Signature(write_data(width))),
+                "response": Out(stream.Signature(1)),
+                "whole": Out(1),
+                "picked": In(1),
+                "begins": In(1),
+                "last": In(1),
+                "host": In(1),
+                "host_data": In(width),
+                "host_strobe": In(width // 8),
+                "word": Out(part.width),
+                "mask": Out(part.width // 8),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        width = self._layout.data_width
+        m.submodules.beats = beats = Queue(write_data(width), 2 * BEATS_PER_BLOCK)
+        wiring.connect(m, wiring.flipped(self.data), beats.i)
+        entered = self.data.valid & self.data.ready & self.data.p.last
+        # A burst has one beat at least.
+        bursts = Signal(range(2 * BEATS_PER_BLOCK + 1))
+        owed = Signal(range(_OWED + 1))
+        told = Signal()
+        m.d.sync += bursts.eq(bursts + entered - self.picked)
+        m.d.comb += [
+            self.response.valid.eq(owed != 0),
+            self.response.payload.eq(0),
+            told.eq(self.response.valid & self.response.ready),
+            # Two bursts may be on their way, and one more be picked.
+            self.whole.eq((bursts != 0) & (owed <= _OWED - 4)),
+            beats.o.ready.eq(self.begins & ~self.host),
+        ]
+        ended = Signal()
+        m.d.sync += [
+            ended.eq(self.begins & self.last & ~self.host),
+            owed.eq(owed + ended - told),
+        ]
+        self._cut(m, beats.o)
+        return m
+
+    def _cut(self, m: Module, beat: Any) -> None:
+        part, width = self._layout.part, self._layout.data_width
+        data = Mux(self.host, self.host_data, beat.p.data)
+        masks = ~Mux(self.host, self.host_strobe, beat.p.strobe)
+        rest = Signal(width - part.width, reset_less=True)
+        rest_masks = Signal(len(masks) - part.width // 8)
+        now, now_masks = Signal(width), Signal(width // 8)
+        m.d.comb += [
+            now.eq(Mux(self.begins, data, rest)),
+            now_masks.eq(Mux(self.begins, masks, rest_masks)),
+            self.word.eq(now),
+            self.mask.eq(now_masks),
+        ]
+        m.d.sync += [
+            rest.eq(now[part.width :]),
+            rest_masks.eq(now_masks[part.width // 8 :]),
+        ]

@@ -1,0 +1,159 @@
+"""A few units beside each other, with what finds their hits. Must never lose a hit."""
+
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..streams.queue import ForwardRegister, Queue
+from .layouts import CLUSTER, Hits, Load, Sizes, Slot, Tag
+from .unit import Unit
+
+__all__ = ["Cluster"]
+
+
+class Cluster(wiring.Component):
+    """Up to `CLUSTER` units: hands on what comes past, and lets their hits out one at a time.
+
+    Clusters are a chain: whatever goes through one leaves it from registers, a cycle later, away
+    from the array's head (``bits``, ``load``, ``tag``, ``go``) or to it (``slot``, ``full``).
+
+    Parameters
+    ----------
+    number
+        The units are those from ``number * CLUSTER`` on, as many as there are up to `CLUSTER`.
+
+    Members
+    -------
+    bits, bits_on : ``In(row_bits)``, ``Out(row_bits)``
+        A query, or the row of a unit.
+    load, load_on : ``In(Load)``, ``Out(Load)``
+        Whose row ``bits`` will be in the next cycle.
+    tag, tag_on : ``In(Tag)``, ``Out(Tag)``
+        Which query ``bits`` were, as many cycles ago as the units' latency.
+    go, go_on : ``In(1)``, ``Out(1)``
+        Whether hits may leave.
+    slot_on, slot : ``In(Slot)``, ``Out(Slot)``
+        Hits of clusters farther away, and with those of this one.
+    full_on, full : ``In(1)``, ``Out(1)``
+        Whether a queue is half full: no more queries, please.
+
+    Throughput: a query a cycle, unless they have hits: a hit a cycle through ``slot``.
+    """
+
+    bits: Signal
+    bits_on: Signal
+    load: Any
+    load_on: Any
+    tag: Any
+    tag_on: Any
+    go: Signal
+    go_on: Signal
+    slot: Any
+    slot_on: Any
+    full: Signal
+    full_on: Signal
+
+    def __init__(self, sizes: Sizes, number: int) -> None:
+        self._sizes = sizes
+        self._first = number * CLUSTER
+        units = min(CLUSTER, sizes.search.units - self._first)
+        self._units = [Unit(sizes.search.row_bits) for _ in range(units)]
+        row_bits, load, tag, slot = sizes.search.row_bits, Load(sizes), Tag(sizes), Slot(sizes)
+        super().__init__(
+            {
+                "bits": In(row_bits),
+                "bits_on": Out(row_bits),
+                "load": In(load),
+                "load_on": Out(load),
+                "tag": In(tag),
+                "tag_on": Out(tag),
+                "go": In(1),
+                "go_on": Out(1),
+                "slot": Out(slot),
+                "slot_on": In(slot),
+                "full": Out(1),
+                "full_on": In(1),
+            }
+        )
+
+    @property
+    def latency(self) -> int:
+        """Cycles from ``bits`` to the ``tag`` that belongs to them."""
+        return self._units[0].latency
+
+    @property
+    def depth(self) -> int:
+        """Queries whose hits wait here at most: a half of them has room for all on their way.
+
+        From the query that fills the other half to the last that is sent nevertheless lie units,
+        the way to the farthest cluster and back, and a few registers.
+        """
+        return 2 << (self.latency + 2 * self._sizes.clusters + 7).bit_length()
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        bits = Signal(len(self.bits), reset_less=True)
+        m.d.sync += [
+            bits.eq(self.bits),
+            self.load_on.eq(self.load),
+            self.tag_on.eq(self.tag),
+            self.go_on.eq(self.go),
+        ]
+        m.d.comb += self.bits_on.eq(bits)
+        m.submodules.queue = queue = Queue(
+            Hits(self._sizes, len(self._units)), self.depth, block_ram=True
+        )
+        # There is always room: `full` stops the queries long before.
+        m.d.comb += [
+            queue.i.p.query.eq(self.tag_on.query),
+            queue.i.p.base.eq(self.tag_on.base),
+            queue.i.valid.eq(queue.i.p.units.any()),
+        ]
+        for number, unit in enumerate(self._units):
+            m.submodules[f"unit_{number}"] = unit
+            load = Signal(name=f"load_{number}")
+            m.d.sync += load.eq(
+                self.load_on.valid & (self.load_on.position == self._first + number)
+            )
+            m.d.comb += [
+                unit.bits.eq(bits),
+                unit.load.eq(load),
+                queue.i.p.distances[number].eq(unit.distance),
+                queue.i.p.units[number].eq(self.tag_on.valid & (unit.distance < self.tag_on.worst)),
+            ]
+        half = len(queue.level) - 2
+        m.d.sync += self.full.eq(self.full_on | queue.level[half:].any())
+        # What a block RAM shows comes too late for all that lies between it and the slot.
+        m.submodules.next = following = ForwardRegister(queue.o.p.shape())
+        wiring.connect(m, queue.o, following.i)
+        self._let_out(m, following.o)
+        return m
+
+    def _let_out(self, m: Module, waiting: Any) -> None:
+        """Fill slots that come by empty with the hits of a query, the lowest unit's first."""
+        hits = waiting.p
+        units = range(len(self._units))
+        gone, left, lowest = Signal(len(units)), Signal(len(units)), Signal(units)
+        free = self.go_on & ~self.slot_on.valid
+        m.d.comb += [
+            left.eq(hits.units & ~gone),
+            waiting.ready.eq(free & ~(left & (left - 1)).any()),
+        ]
+        for number in reversed(units):
+            with m.If(left[number]):
+                m.d.comb += lowest.eq(number)
+        m.d.sync += self.slot.eq(self.slot_on)
+        with m.If(~self.slot_on.valid):
+            m.d.sync += [
+                self.slot.valid.eq(waiting.valid & self.go_on),
+                self.slot.query.eq(hits.query),
+                self.slot.base.eq(hits.base),
+                self.slot.position.eq(self._first + lowest),
+                self.slot.distance.eq(Array(hits.distances)[lowest]),
+            ]
+        with m.If(waiting.valid & free):
+            m.d.sync += gone.eq(Cat(gone[number] | (lowest == number) for number in units))
+            with m.If(waiting.ready):
+                m.d.sync += gone.eq(0)

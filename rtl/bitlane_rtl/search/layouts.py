@@ -1,0 +1,155 @@
+"""Layouts of what flows between the parts of a search array, and the widths that they need.
+
+Data only.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from amaranth.lib import data
+
+from ..configuration import Configuration, Search
+
+__all__ = ["CLUSTER", "Beat", "Candidate", "Hits", "Load", "Sizes", "Slot", "Tag"]
+
+CLUSTER = 4
+"""Units that share a register of the bits that come past, and a queue."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a search array's widths and depths are.
+
+    Raises ``ValueError`` if ``configuration`` has no search array.
+    """
+
+    configuration: Configuration
+
+    def __post_init__(self) -> None:
+        if self.configuration.search is None:
+            raise ValueError("search: None; there is no array to build")
+
+    @cached_property
+    def search(self) -> Search:
+        search = self.configuration.search
+        assert search is not None
+        return search
+
+    @property
+    def data_width(self) -> int:
+        """Bits of a beat."""
+        return self.configuration.data_width
+
+    @property
+    def words(self) -> int:
+        """Beats of a row."""
+        return self.search.row_bits // self.data_width
+
+    @property
+    def clusters(self) -> int:
+        return -(-self.search.units // CLUSTER)
+
+    @property
+    def query_bits(self) -> int:
+        """Bits of a query's number."""
+        return self.search.queries.bit_length() - 1
+
+    @property
+    def distance_bits(self) -> int:
+        """Bits of a distance; that with all bits 1 is beyond any."""
+        return self.search.row_bits.bit_length()
+
+    @property
+    def index_bits(self) -> int:
+        """Bits of a row's number in the database, which is a run."""
+        return max(self.configuration.length_bits - (self.search.row_bits // 8).bit_length() + 1, 1)
+
+    @property
+    def key_bits(self) -> int:
+        """Bits of what lists are sorted by: the index, and above it the distance."""
+        return self.distance_bits + self.index_bits
+
+    @property
+    def position_bits(self) -> int:
+        """Bits of a unit's number."""
+        return max((self.search.units - 1).bit_length(), 1)
+
+    @property
+    def stored_rows(self) -> int:
+        """Rows that can wait for their turn: two tiles and more, a power of two."""
+        return 1 << max((2 * self.search.units - 1).bit_length(), 4)
+
+    @property
+    def store_depth(self) -> int:
+        """Queries and rows, of which there is room for as many."""
+        return 2 * max(self.search.queries, self.stored_rows)
+
+
+class Beat(data.StructLayout):
+    """A beat of rows or queries; ``last`` of its run; ``error``: it could not be read."""
+
+    def __init__(self, data_width: int) -> None:
+        super().__init__({"data": data_width, "last": 1, "error": 1})
+
+
+class Load(data.StructLayout):
+    """What is on its way to the units is the row of the unit ``position``, if ``valid``."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__({"valid": 1, "position": sizes.position_bits})
+
+
+class Tag(data.StructLayout):
+    """Whose distances the units show, if ``valid``.
+
+    ``base``: the index of the row in unit 0; ``worst``: a distance that the rows to find are below.
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(
+            {
+                "valid": 1,
+                "query": sizes.query_bits,
+                "base": sizes.index_bits,
+                "worst": sizes.distance_bits,
+            }
+        )
+
+
+class Hits(data.StructLayout):
+    """The units of a cluster whose rows are nearer to a query than ``worst``: a 1 in ``units``."""
+
+    def __init__(self, sizes: Sizes, units: int) -> None:
+        super().__init__(
+            {
+                "query": sizes.query_bits,
+                "base": sizes.index_bits,
+                "units": units,
+                "distances": data.ArrayLayout(sizes.distance_bits, units),
+            }
+        )
+
+
+class Slot(data.StructLayout):
+    """Room for one hit on its way from the clusters; it has one if ``valid``."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(
+            {
+                "valid": 1,
+                "query": sizes.query_bits,
+                "base": sizes.index_bits,
+                "position": sizes.position_bits,
+                "distance": sizes.distance_bits,
+            }
+        )
+
+
+class Candidate(data.StructLayout):
+    """A row that may be one of the nearest to ``query``.
+
+    ``key``: what lists are sorted by, its ``index`` and ``distance``.
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__({"query": sizes.query_bits, "key": sizes.key_bits})

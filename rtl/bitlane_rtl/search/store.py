@@ -1,0 +1,73 @@
+"""Keeps a batch of queries, and rows until their turn comes. Knows not which are which."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from .layouts import Sizes
+
+__all__ = ["Store"]
+
+
+class Store(wiring.Component):
+    """Block RAM that is written a beat and read a whole row at a time.
+
+    Members
+    -------
+    write : ``In(1)``; write_address, write_word, write_data
+        Make ``write_data`` the word ``write_word`` of the row at ``write_address``.
+    address : ``In(range(depth))``
+        The row to read; not one that is written in this cycle.
+    row : ``Out(row_bits)``
+        What stood there, 1 cycle ago.
+
+    Area: a block RAM of 64 bits for every 64 bits of a row, and no logic but an enable for each.
+    """
+
+    write: Signal
+    write_address: Signal
+    write_word: Signal
+    write_data: Signal
+    address: Signal
+    row: Signal
+
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+        super().__init__(
+            {
+                "write": In(1),
+                "write_address": In(range(sizes.store_depth)),
+                "write_word": In(range(sizes.words)),
+                "write_data": In(sizes.data_width),
+                "address": In(range(sizes.store_depth)),
+                "row": Out(sizes.search.row_bits),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        words = []
+        for word in range(self._sizes.words):
+            # What is read was written before, see `Queue` on how this is told to Yosys.
+            storage: Any = Memory(
+                shape=self._sizes.data_width,
+                depth=self._sizes.store_depth,
+                init=[],
+                attrs={"no_rw_check": "1"},
+            )
+            m.submodules[f"word_{word}"] = storage
+            write, read = storage.write_port(), storage.read_port(domain="comb")
+            m.d.comb += [
+                write.en.eq(self.write & (self.write_word == word)),
+                write.addr.eq(self.write_address),
+                write.data.eq(self.write_data),
+                read.addr.eq(self.address),
+            ]
+            shown = Signal(self._sizes.data_width, name=f"shown_{word}", reset_less=True)
+            m.d.sync += shown.eq(read.data)
+            words.append(shown)
+        m.d.comb += self.row.eq(Cat(words))
+        return m

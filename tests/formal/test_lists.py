@@ -1,0 +1,125 @@
+"""Lists hold the nearest of what they were offered, sorted, in whatever order it came."""
+
+import pytest
+from amaranth.hdl import Assert, Assume, Cat, Module, Signal
+
+from bitlane_rtl.configuration import Configuration, Search
+from bitlane_rtl.search.layouts import Sizes
+from bitlane_rtl.search.lists import Lists
+from support.formal.contract import Contract, before, taken
+from support.formal.planted import Bug
+from support.formal.proof import Proof
+from support.formal.prover import Reached
+
+NEAREST = 2
+
+
+class Tiny(Sizes):
+    """Two queries; distances 0 to 2, indices 0 to 3: lists do no more than compare and move."""
+
+    distance_bits = 2  # type: ignore[assignment]
+    index_bits = 2  # type: ignore[assignment]
+
+
+class KeepsTheNearest(Contract):
+    """Of any one query's rows below any one key, as many leave as came, first, or all that fit.
+
+    Batches come one after the other: lists are emptied, candidates offered, and lists handed out.
+    """
+
+    def claim(self, m: Module) -> None:
+        search = Search(units=1, queries=2, nearest=NEAREST)
+        m.submodules.lists = lists = Lists(Tiny(Configuration(search=search)))
+        query, key = self.something(m, 1, "query"), self.something(m, 4, "key")
+        below = Signal(range(NEAREST + 1))
+        offers = self._batches(m, lists, below)
+
+        candidate = lists.i.p
+        m.d.comb += [
+            lists.i.valid.eq(offers),
+            candidate.query.eq(self.anything(1, "whose")),
+            candidate.key.eq(self.anything(4, "offered_key")),
+            Assume(candidate.key[2:] != 3),
+        ]
+        is_below = taken(lists.i) & (candidate.query == query) & (candidate.key < key)
+        with m.If(is_below & (below != NEAREST)):
+            m.d.sync += below.eq(below + 1)
+
+        # A row that is no hit would not have found a place.
+        m.d.comb += lists.worst_query.eq(self.anything(1, "asked"))
+        asked = before(m, lists.worst_query == query) & before(m, offers)
+        with m.If(asked & (lists.worst < key[2:])):
+            m.d.comb += Assert(below == NEAREST)
+        self._leave(m, lists, query, key, below)
+
+    def _batches(self, m: Module, lists: Lists, below: Signal) -> Signal:
+        """Empty, offer, give. Whether a candidate is offered in this cycle."""
+        offers = Signal()
+        wants = self.anything(1, "wants")
+        m.d.comb += lists.query_last.eq(self.something(m, 1, "last"))
+        with m.FSM():
+            for number in range(2):
+                with m.State(f"EMPTY {number}"):
+                    m.d.comb += [lists.empty.eq(1), lists.empty_query.eq(number)]
+                    m.next = f"EMPTY {number + 1}"
+            with m.State("EMPTY 2"):  # the last of them is on its way
+                m.next = "OFFER"
+            with m.State("OFFER"):
+                m.d.comb += offers.eq(wants)
+                with m.If(~wants & ~lists.busy & self.anything(1, "ends")):
+                    m.next = "GIVE"
+            with m.State("GIVE"):
+                m.d.comb += lists.give.eq(1)
+                with m.If(lists.given):
+                    m.d.sync += below.eq(0)
+                    m.next = "EMPTY 0"
+        # What is offered stays.
+        m.d.comb += Assume(~before(m, lists.i.valid & ~lists.i.ready) | wants)
+        return offers
+
+    def _leave(self, m: Module, lists: Lists, query: Signal, key: Signal, below: Signal) -> None:
+        self.takes(m, lists.o)
+        entry = lists.o.p
+        rank, whose = Signal(range(NEAREST)), Signal()
+        found = Cat(entry.index[:2], entry.distance[:2])
+        none = entry.distance.all() & entry.index.all()
+        with m.If(lists.o.valid):
+            m.d.comb += Assert(none | ((entry.distance < 3) & (entry.index < 4)))
+        with m.If(lists.o.valid & (whose == query)):
+            m.d.comb += Assert((~none & (found < key)) == (rank < below))
+        with m.If(taken(lists.o)):
+            m.d.sync += rank.eq(rank + 1)
+            with m.If(rank == NEAREST - 1):
+                m.d.sync += whose.eq(whose + 1)
+        with m.If(lists.given):
+            m.d.comb += Assert((rank == NEAREST - 1) & (whose == lists.query_last))
+            m.d.sync += whose.eq(0)
+
+
+def test_lists_keep_the_nearest(proof: Proof) -> None:
+    proof.holds(KeepsTheNearest(), Reached)
+
+
+LISTS = "search.lists"
+BUGS = {
+    "the list before stays open": Bug(
+        LISTS, "opens.eq(self.i.p.query != candidate.query)", "opens.eq(0)"
+    ),
+    "only the distance counts": Bug(
+        LISTS,
+        "nearer.eq(key < entry)",
+        "nearer.eq(key[self._sizes.index_bits :] < entry[self._sizes.index_bits :])",
+    ),
+    "a list is stored only when another is opened": Bug(
+        LISTS, "changed.eq(puts | self.empty)", "changed.eq((puts & ~enters) | self.empty)"
+    ),
+    "an old list stays open": Bug(LISTS, "m.d.sync += Cat(entries).eq(-1)", "pass"),
+    "the last list is left out": Bug(
+        LISTS, "last.eq(handed == self.query_last)", "last.eq(handed + 1 >= self.query_last)"
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
+    proof.finds(BUGS[bug], KeepsTheNearest(), within=24)

@@ -1,0 +1,134 @@
+"""What a beat takes, and what is lost where rows change and data lines turn round."""
+
+from itertools import groupby, pairwise
+from typing import Any
+
+import pytest
+
+from bitlane_rtl.bus.sdram.memory import SdramMemory
+from bitlane_rtl.bus.sdram.part import SdramTiming
+from bitlane_rtl.bus.sdram.pins import ChipCommand
+from bitlane_sim.pins.sdram import SdramChip
+from support.rtl.sdram import CLOCK_HZ, PART, ChipAtPins
+from support.rtl.streams import Sink, Source, simulate
+
+TIMING = SdramTiming.of(PART, CLOCK_HZ)
+WIDTH = 64
+WORDS = WIDTH // PART.width
+BLOCK = 16 * WIDTH // 8
+ROW = BLOCK * 4 * (512 // (16 * WORDS))
+"""Bytes from a row to the next of the same bank."""
+READY = 200
+"""Cycles after which the chip has been started, and is not refreshed for 500 more."""
+
+_A, _P, _R, _W = ChipCommand.ACTIVATE, ChipCommand.PRECHARGE, ChipCommand.READ, ChipCommand.WRITE
+
+
+class Later:
+    """A testbench that begins after a while; its cycles count from then on."""
+
+    def __init__(self, bench: Any, cycles: int) -> None:
+        self._bench = bench
+        self._cycles = cycles
+
+    async def run(self, ctx: Any) -> None:
+        await ctx.tick().repeat(self._cycles)
+        await self._bench.run(ctx)
+
+
+def bursts(*places: int, length: int = 15) -> list[dict[str, int]]:
+    return [{"address": place, "length": length} for place in places]
+
+
+def run(
+    *, a: Any = (), b: Any = (), write: Any = (), b_after: int = 0
+) -> tuple[dict[str, Any], list[tuple[int, ChipCommand]]]:
+    """Do the bursts of each port, those of ``b`` so many cycles after the others.
+
+    Returns the benches, whose cycles count from where they begin, and the commands from `READY` on.
+    """
+    dut: Any = SdramMemory(25, WIDTH, PART, TIMING)
+    at_pins = ChipAtPins(dut.pins, SdramChip(PART, CLOCK_HZ))
+    beats = [
+        {"data": 0, "strobe": 255, "last": beat == burst["length"]}
+        for burst in write
+        for beat in range(burst["length"] + 1)
+    ]
+    benches = {
+        "ask_a": Source(dut.a.request, a),
+        "a": Sink(dut.a.data, sum(burst["length"] + 1 for burst in a)),
+        "ask_b": Source(dut.b.request, b),
+        "b": Sink(dut.b.data, sum(burst["length"] + 1 for burst in b)),
+        "write": Source(dut.write.request, write),
+        "beats": Source(dut.write.data, beats),
+        "response": Sink(dut.write.response, len(write)),
+    }
+    late = dict.fromkeys(("ask_b", "b"), READY + b_after)
+    simulate(
+        dut,
+        *(Later(bench, late.get(name, READY)) for name, bench in benches.items()),
+        background=[at_pins],
+    )
+    return benches, [(cycle - READY, what) for cycle, what in at_pins.given if cycle >= READY]
+
+
+def accesses(given: list[tuple[int, ChipCommand]], kind: ChipCommand) -> list[int]:
+    return [cycle for cycle, what in given if what is kind]
+
+
+@pytest.mark.parametrize(
+    ("second", "given", "more"),
+    [
+        (BLOCK * 4, [_R], 0),
+        (BLOCK, [_A, _R], TIMING.activate_to_access),
+        (ROW, [_P, _A, _R], TIMING.activate_to_access + TIMING.precharge),
+    ],
+    ids=["open", "closed", "another"],
+)
+def test_a_beat_takes_what_its_row_does(second: int, given: list[ChipCommand], more: int) -> None:
+    benches, commands = run(a=bursts(0, length=0), b=bursts(second, length=0), b_after=50)
+    assert benches["a"].cycles == [TIMING.cas + WORDS + 8 + TIMING.activate_to_access]
+    assert benches["b"].cycles == [TIMING.cas + WORDS + 8 + more]
+    assert [what for _, what in commands] == [_A, _R, *given]
+
+
+def test_a_response_comes_with_the_last_write() -> None:
+    benches, given = run(write=bursts(0, length=1))
+    _, last = accesses(given, _W)
+    assert benches["response"].cycles == [last], "two after it was given, as its pins are"
+
+
+@pytest.mark.parametrize("second", [BLOCK, 4 * BLOCK, ROW + BLOCK], ids=["bank", "row", "both"])
+def test_bursts_have_no_gap_if_their_banks_differ_or_their_row_is_one(second: int) -> None:
+    for blocks in (bursts(0, second), bursts(0, second, length=3)):
+        _, given = run(a=blocks)
+        reads = accesses(given, _R)
+        assert {after - before for before, after in pairwise(reads)} == {WORDS}
+
+
+def test_streams_that_began_in_one_bank_go_on_a_block_apart() -> None:
+    _, given = run(
+        a=bursts(*range(0, 6 * BLOCK, BLOCK)),
+        b=bursts(*range(ROW, ROW + 6 * BLOCK, BLOCK)),
+    )
+    reads = accesses(given, _R)
+    gaps = {after - before for before, after in pairwise(reads)}
+    (refresh,) = accesses(given, ChipCommand.REFRESH)
+    at_refresh = min(cycle for cycle in reads if cycle > refresh)
+    before = max(cycle for cycle in reads if cycle < refresh)
+    assert gaps == {WORDS, at_refresh - before}
+    assert at_refresh - before == 22, "the last words, tRP, tRFC, and a row to open"
+
+
+def test_lines_that_turn_round() -> None:
+    writes = bursts(2 * BLOCK, 6 * BLOCK)
+    _, given = run(a=bursts(0), write=writes, b=bursts(4 * BLOCK), b_after=80)
+    data = [(cycle, what) for cycle, what in given if what in (_R, _W)]
+    kinds = [what for what, _ in groupby(what for _, what in data)]
+    assert kinds == [_R, _W, _R]
+    lost = {
+        (one, other): later - sooner - WORDS
+        for (sooner, one), (later, other) in pairwise(data)
+        if one is not other
+    }
+    assert lost == {(_R, _W): TIMING.cas + 2, (_W, _R): 0}, "the latter, and cas to its first word"

@@ -1,0 +1,145 @@
+"""Cycle counts follow from the data sheet and the clock, and a controller that allows a cycle too
+few breaks the chip's rule by its name: each rule is one that the controller really waits for."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bitlane_rtl.bus.sdram.memory import SdramMemory
+from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramPart, SdramTiming
+from bitlane_sim.evaluator import SimulationError
+from bitlane_sim.pins import CircuitModel
+from bitlane_sim.pins.sdram import SdramChip, SdramModel, SplitPins
+from support.rtl.sdram import CLOCK_HZ, PART, ChipAtPins
+from support.rtl.streams import Sink, Source, simulate
+
+SLOW = replace(PART, active=80, row_cycle=80, mode_cycle=100)
+"""A part whose tRAS is longer than an access, and tMRD than what a burst takes to begin."""
+ROW = 1 << 12
+"""Bytes from a row to the next in the same bank."""
+
+
+def test_cycles_are_what_the_data_sheet_and_the_clock_give() -> None:
+    timing = SdramTiming.of(AS4C16M16SA_7, 100_000_000)
+    assert timing == SdramTiming(
+        cas=2,
+        activate_to_access=3,
+        precharge=3,
+        active=5,
+        refresh_cycle=7,
+        activate_to_activate=2,
+        write_recovery=2,
+        mode_cycle=2,
+        refresh_interval=780,
+        pause=20_000,
+        first_refreshes=8,
+    )
+    faster = SdramTiming.of(AS4C16M16SA_7, 140_000_000)
+    assert (faster.cas, faster.activate_to_access, faster.refresh_cycle) == (3, 3, 9)
+    with pytest.raises(ValueError, match="150000000 Hz is too fast for AS4C16M16SA-7"):
+        SdramTiming.of(AS4C16M16SA_7, 150_000_000)
+
+
+def test_8192_intervals_leave_each_refresh_late_by_a_cycle_of_their_own() -> None:
+    for clock_hz in (50_000_000, 62_500_000, 100_000_000, 133_000_000):
+        interval = SdramTiming.of(AS4C16M16SA_7, clock_hz).refresh_interval
+        assert 8192 * (interval + 1) / clock_hz <= 64e-3 < 8192 * (interval + 2) / clock_hz
+
+
+def traffic(part: SdramPart, timing: SdramTiming) -> str:
+    """What the chip complains of while rows are written, closed, opened and read."""
+    dut = SdramMemory(25, 32, part, timing)
+    chip = SdramChip(part, CLOCK_HZ)
+    rng = random.Random(1)
+    places = [ROW * rng.randrange(3) + 64 * rng.randrange(4) for _ in range(120)]
+    ask: Any = [{"address": place, "length": rng.choice([0, 0, 3, 15])} for place in places]
+    beats = [
+        {"data": rng.getrandbits(32), "strobe": 15, "last": beat == request["length"]}
+        for request in ask
+        for beat in range(request["length"] + 1)
+    ]
+    count = len(beats)
+    try:
+        simulate(
+            dut,
+            Source(dut.a.request, ask),
+            Sink(dut.a.data, count),
+            Source(dut.b.request, ask[::-1]),
+            Sink(dut.b.data, count),
+            Source(dut.write.request, ask),
+            Source(dut.write.data, beats),
+            Sink(dut.write.response, len(ask)),
+            background=[ChipAtPins(dut.pins, chip)],
+        )
+    except AssertionError as error:
+        return str(error)
+    assert chip.counts.refreshes > 10
+    return ""
+
+
+@pytest.mark.parametrize("part", [PART, SLOW], ids=["fast", "slow"])
+def test_the_right_timing_breaks_no_rule(part: SdramPart) -> None:
+    assert traffic(part, SdramTiming.of(part, CLOCK_HZ)) == ""
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "fewer", "rule"),
+    [
+        (PART, "activate_to_access", 1, "tRCD"),
+        (PART, "precharge", 1, "tRP"),
+        (SLOW, "active", 1, "tRAS"),
+        (PART, "refresh_cycle", 1, "tRFC"),
+        (PART, "write_recovery", 1, "tWR"),
+        # The first burst waits for 4 cycles of its own, and for a refresh that is due by then.
+        (SLOW, "mode_cycle", 5, "tMRD"),
+        (PART, "first_refreshes", 2, "start"),
+        # The pins are a cycle later than what decides.
+        (PART, "pause", 2, "pause"),
+    ],
+)
+def test_a_cycle_less_breaks_the_rule(part: SdramPart, field: str, fewer: int, rule: str) -> None:
+    timing = SdramTiming.of(part, CLOCK_HZ)
+    hasty = replace(timing, **{field: getattr(timing, field) - fewer})
+    assert traffic(part, hasty).partition(":")[0] == rule
+
+
+SHORT = replace(PART, row_bits=11, retention=2_048_000)
+"""A part whose rows forget in 2 ms, and are refreshed every microsecond."""
+
+
+@pytest.mark.parametrize("late", [0, 2])
+def test_rows_keep_their_data_if_refreshes_come_in_time(late: int) -> None:
+    timing = SdramTiming.of(SHORT, CLOCK_HZ)
+    timing = replace(timing, refresh_interval=timing.refresh_interval + late)
+    memory = SdramMemory(25, 32, SHORT, timing, read_ports=1)
+    model = SdramModel(CircuitModel(SplitPins(memory, "pins")), SHORT, CLOCK_HZ, "pins")
+    assert model.run_until("started", 1000)
+    for name, value in {"enable": 1, "write": 1, "address": 5, "write_data": 0xA5}.items():
+        model.set(f"host__{name}", value)
+    assert model.run_until("host__ready", 1)
+    model.set("host__enable", 0)
+    cycles = round(3 * SHORT.retention * CLOCK_HZ / 1e9)
+    model.set("host__write", 0)
+    if late:
+        with pytest.raises(SimulationError, match=r"tREF: .* bank 0, row 0 was restored 20"):
+            model.run_until("host__ready", cycles)
+    else:
+        model.run_until("host__ready", cycles)
+        assert model.chip.counts.refreshes > 6000
+        assert model.chip.words[0, 0, :4].tolist() == [0, 0, 0xA500, 0]
+    model.close()
+
+
+def test_a_part_that_is_no_match_for_the_beats_is_refused() -> None:
+    for width, part, message in (
+        (16, PART, "data_width: 16 bits are no 2, 4 or 8 words of 16 bits"),
+        (256, PART, "data_width: 256 bits are no"),
+        (64, replace(PART, column_bits=5), "a row holds no 16 beats"),
+        (64, replace(PART, row_bits=10), "10 address lines; expected 11 or more"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SdramMemory(25, width, part, SdramTiming.of(part, CLOCK_HZ))
+    with pytest.raises(ValueError, match="read_ports: 3 is neither 1 nor 2"):
+        SdramMemory(25, 64, PART, SdramTiming.of(PART, CLOCK_HZ), read_ports=3)

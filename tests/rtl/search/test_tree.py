@@ -1,0 +1,40 @@
+"""The counting tree counts every bit once, and never before its counts are there."""
+
+import random
+
+import pytest
+
+from bitlane_rtl.search.tree import CountTree
+
+TREES = [CountTree(bits, per_stage) for bits in (4, 8, 64, 512) for per_stage in (1, 2, 3, 20)]
+
+
+@pytest.mark.parametrize("tops", [1, 3, 100])
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_every_bit_is_counted_once_in_an_order_that_can_be_built(
+    tree: CountTree, tops: int
+) -> None:
+    ones = random.Random(tree.bits).getrandbits(tree.bits)
+    bits = {place: ones >> place - 1 & 1 for place in range(1, tree.bits + 1)}
+    counts = {place: bits.pop(place) for place in tree.places(0)}
+    for stage in tree.stages:
+        known = dict(counts)
+        for chain in tree.chains(stage, tops):
+            for node in chain:
+                below = [known[place] for place in node.below]
+                known[node.place] = bits.pop(node.place) + sum(below)
+                assert known[node.place] < 2 ** (node.level + 1), node
+        counts = {place: known[place] for place in tree.places(stage[-1])}
+        assert bits.keys() == set(tree.above(stage[-1]))
+    assert counts == {tree.bits: ones.bit_count()}, f"{ones:#x}"
+
+
+def test_stages_have_as_many_levels_as_they_may() -> None:
+    assert [*map(list, CountTree(512, 2).stages)] == [[1, 2], [3, 4], [5, 6], [7, 8], [9]]
+    assert [*map(list, CountTree(64, 4).stages)] == [[1, 2, 3, 4], [5, 6]]
+
+
+@pytest.mark.parametrize(("bits", "per_stage"), [(2, 1), (48, 1), (0, 1), (64, 0)])
+def test_what_is_no_tree_is_refused(bits: int, per_stage: int) -> None:
+    with pytest.raises(ValueError, match=r"^(bits|per_stage): "):
+        CountTree(bits, per_stage)

@@ -1,0 +1,41 @@
+"""A search array that no circuit can be built with is refused in one line that names the field."""
+
+from typing import Any
+
+import pytest
+
+from bitlane_rtl.configuration import Configuration, Search
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("units", 0, "search.units: 0 is outside 1 to 1024"),
+        ("row_bits", 96, "search.row_bits: 96 is no power of two from 64 to 1024"),
+        ("row_bits", 32, "search.row_bits: 32 is no power of two from 64 to 1024"),
+        ("queries", 1, "search.queries: 1 is no power of two from 2 to 4096"),
+        ("nearest", 10, "search.nearest: 10 is no power of two from 1 to 64"),
+    ],
+)
+def test_an_array_that_cannot_be_is_refused(field: str, value: int, says: str) -> None:
+    fields: dict[str, Any] = {"units": 8, field: value}
+    with pytest.raises(ValueError) as caught:
+        Search(**fields)
+    assert str(caught.value) == says
+
+
+@pytest.mark.parametrize("data_width", [32, 64])
+def test_narrow_beats_can_feed_an_array(data_width: int) -> None:
+    search = Search(units=8)
+    assert Configuration(data_width=data_width, search=search).search == search
+
+
+@pytest.mark.parametrize("data_width", [128, 256, 512])
+def test_wide_beats_cannot(data_width: int) -> None:
+    with pytest.raises(ValueError) as caught:
+        Configuration(data_width=data_width, search=Search(units=8))
+    assert str(caught.value) == f"data_width: {data_width}; search needs one of (32, 64)"
+
+
+def test_a_circuit_has_no_array_unless_told() -> None:
+    assert Configuration().search is None

@@ -1,0 +1,147 @@
+"""The whole engine: runs whose counts are summed, one UINT32 a run."""
+
+import random
+
+import numpy as np
+import pytest
+
+from bitlane_rtl.abi import COUNT_OPS, Lane, Mode, Op, Port, Status
+from support.rtl.bench import SIZE, EngineBench, configuration, logic
+from support.rtl.records import Task, apply
+from support.rtl.streams import NO_STALLS, STALLS, Stalls
+from support.rtl.walks import OPERAND_MODES, Walk, random_walk
+
+HALF = SIZE // 2
+"""Where sums go: operands are below."""
+
+
+def sums(op: Op, a: Walk, b: Walk | None, y: int, step: int = 4) -> Task:
+    """The sum of each run, ``step`` bytes apart from the address ``y`` on."""
+    runs = [1] * len(a.counts)
+    runs[1:2] = [step] * (len(a.counts) > 1)
+    return Task(op, a, b, Walk(y, a.counts, runs, Mode.SUM, Lane.BITS_32))
+
+
+def rows(base: int, size: int, number: int, step: int) -> Walk:
+    return Walk(base, [size, number], [1, step], Mode.DENSE, Lane.BITS_8)
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("ports", [1, 2])
+@pytest.mark.parametrize("stalls", STALLS)
+def test_rows_of_every_length_at_any_byte(width: int, ports: int, stalls: Stalls) -> None:
+    """Two matrices row by row, and a row that is read again and again."""
+    generator = random.Random(f"{width} {ports} {stalls.seed}")
+    beat = width // 8
+    config = configuration(data_width=width, read_ports=ports, slots=32)
+    bench = EngineBench(config, generator.choice([0, 7]), stalls, stalls.seed)
+    tasks = []
+    for number, size in enumerate([*range(1, beat + 3), 2 * beat, 3 * beat - 1, 5 * beat + 1]):
+        a = rows(generator.randrange(64), size, 3, size + generator.randrange(3))
+        b = rows(1024 + generator.randrange(64), size, 3, generator.choice([0, size]))
+        op = generator.choice(sorted(COUNT_OPS))
+        tasks.append(sums(op, a, b if op.reads_b else None, HALF + 16 * number))
+    bench.check(tasks)
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("lane", Lane)
+@pytest.mark.parametrize("a_mode", OPERAND_MODES)
+def test_operands_that_stride_and_repeat(width: int, lane: Lane, a_mode: Mode) -> None:
+    """In every lane that runs of that kind can have, among commands of other kinds."""
+    generator = random.Random(f"{width} {lane} {a_mode}")
+    bench = EngineBench(configuration(data_width=width), stalls=STALLS[1], seed=width)
+    tasks = []
+    for number in range(4):
+        b_mode = generator.choice(OPERAND_MODES)
+        if lane.bits > width and {a_mode, b_mode} != {Mode.DENSE}:
+            return
+        counts = [generator.choice([1, 2, 5, 21]), 2, 2]
+        a, b = (
+            random_walk(generator, bench.configuration, counts, mode, lane, size=HALF, aligned=True)
+            for mode in (a_mode, b_mode)
+        )
+        y = Walk(HALF + 64 * number, counts, [1, 4, 20], Mode.SUM, Lane.BITS_32)
+        tasks += [Task(Op.COUNT_OR, a, b, y), logic(Op.NOT, 3, None, HALF + 1024 * number + 512, 9)]
+    bench.check(tasks)
+
+
+@pytest.mark.parametrize("width", [256, 512])
+def test_wide_beats(width: int) -> None:
+    bench = EngineBench(configuration(data_width=width), compile_it=False)
+    bench.check([sums(Op.COUNT_XOR, rows(1, 100, 5, 101), rows(2050, 100, 5, 0), HALF)])
+
+
+def test_a_run_of_ones_comes_to_all_its_bits() -> None:
+    """A sum is no count of 8 bits, nor of 16."""
+    bench = EngineBench(configuration(), latency=3)
+    bench.memory.data[:HALF] = 0xFF
+    bench.check([sums(Op.COUNT, rows(0, HALF, 1, 0), None, HALF)])
+    assert bench.memory.data[HALF : HALF + 4].view("<u4")[0] == 8 * HALF
+
+
+@pytest.mark.parametrize("width", [32, 64])
+def test_sums_may_go_backwards_and_stand_apart(width: int) -> None:
+    bench = EngineBench(configuration(data_width=width))
+    bench.check(
+        [
+            sums(Op.COUNT, rows(0, 9, 5, 9), None, HALF + 400, -4),
+            sums(Op.COUNT, rows(5, 33, 4, 0), None, HALF + 1000, 36),
+        ]
+    )
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+def test_a_row_a_cycle_where_it_fills_a_beat(width: int) -> None:
+    bench = EngineBench(configuration(data_width=width))
+    size = width // 8
+    bench.check([sums(Op.COUNT_XOR, rows(0, size, 64, size), rows(2048, size, 64, 0), HALF)])
+    beats = bench.writes.beats
+    assert beats == list(range(beats[0], beats[0] + 64))
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("bad", [0, 40, 250, 767])
+@pytest.mark.parametrize("which", ["a", "b"])
+@pytest.mark.parametrize("stalls", [NO_STALLS, STALLS[1]])
+def test_a_row_that_cannot_be_read_is_never_summed(
+    width: int, bad: int, which: str, stalls: Stalls
+) -> None:
+    """Rows before it have their sums; it stops the engine wherever in its row it is."""
+    bench = EngineBench(configuration(data_width=width), stalls=stalls, seed=bad)
+    base = {"a": 0, "b": 1024}[which]
+    address = (base + bad) & -bench.configuration.data_bytes
+    bench.memory.bad = lambda each: each == address
+    before = bench.memory.data.copy()
+    expected = before.copy()
+    task = sums(Op.COUNT_AND, rows(0, 96, 8, 96), rows(1024, 96, 8, 96), HALF)
+    apply(task, expected)
+    fault, retired = bench.execute([task, logic(Op.NOT, 0, None, HALF + 512, 64)])
+    port = Port.READ_A if which == "a" else Port.READ_B
+    assert (fault & 0xFF, fault >> 8 & 3, retired) == (Status.READ_ERROR, port, 0)
+    whole = HALF + bad // 96 * 4
+    assert np.array_equal(bench.memory.data[HALF:whole], expected[HALF:whole])
+    assert np.array_equal(bench.memory.data[whole:], before[whole:])
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+def test_a_sum_that_cannot_be_written_stops_the_engine(width: int) -> None:
+    bench = EngineBench(configuration(data_width=width))
+    bench.memory.bad = lambda address: address == HALF + 16
+    task = sums(Op.COUNT, rows(0, 40, 8, 40), None, HALF)
+    fault, retired = bench.execute([task, task])
+    assert (fault & 0xFF, fault >> 8 & 3, retired) == (Status.WRITE_ERROR, Port.WRITE, 0)
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+def test_rows_that_leave_the_memory_stop_the_engine(width: int) -> None:
+    bench = EngineBench(configuration(data_width=width))
+    task = sums(Op.COUNT, rows(SIZE - 256, 64, 4, 64), None, HALF)
+    task.overrides = {"COUNT_1": 6}
+    before = bench.memory.data.copy()
+    expected = before.copy()
+    apply(task, expected)
+    fault, retired = bench.execute([task])
+    assert (fault & 0xFF, fault >> 8 & 3, retired) == (Status.PAST_MEMORY, Port.READ_A, 0)
+    assert bench.fault_address == SIZE
+    assert np.array_equal(bench.memory.data, expected)

@@ -1,0 +1,47 @@
+"""An SDRAM chip for tests of controllers: at the pins of a simulated one, and parts for short runs.
+
+No tests here.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from amaranth.hdl import Cat
+
+from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7
+from bitlane_rtl.bus.sdram.pins import ChipCommand
+from bitlane_sim.pins.sdram import SdramChip
+
+__all__ = ["CLOCK_HZ", "PART", "ChipAtPins"]
+
+CLOCK_HZ = 100_000_000
+
+PART = replace(AS4C16M16SA_7, pause=200)
+"""One that starts soon."""
+
+
+class ChipAtPins:
+    """A testbench for the background that connects ``chip`` to ``pins``.
+
+    Fails as soon as the chip sees a rule broken. ``given`` becomes the commands, each with
+    the cycle in which it is at the pins.
+    """
+
+    def __init__(self, pins: Any, chip: SdramChip) -> None:
+        self._pins = pins
+        self._chip = chip
+        self.given: list[tuple[int, ChipCommand]] = []
+
+    async def run(self, ctx: Any) -> None:
+        pins, chip = self._pins, self._chip
+        command = ~Cat(pins.ras_n, pins.cas_n, pins.we_n)
+        watched = (command, pins.bank, pins.address, pins.mask, pins.o, pins.oe)
+        cycle = 0
+        while True:
+            ctx.set(pins.i, chip.level)
+            _, _, *levels = await ctx.tick().sample(*watched)
+            if levels[0]:
+                self.given.append((cycle, ChipCommand(levels[0])))
+            cycle += 1
+            chip.edge(*levels)
+            assert not chip.trouble, chip.trouble
