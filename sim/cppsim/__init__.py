@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .batch.batch import Batch
+    from .batch.description import BatchError
+    from .batch.program import Program
     from .checking.checked import CheckedEngine, Difference, check
     from .engine import Engine, FallbackWarning
     from .simulator import Simulator
@@ -18,19 +21,25 @@ pytest_plugins = ("cppsim.pytest_plugin",)
 """What ``pytest -p cppsim`` loads."""
 
 _MODULES = {
+    "Batch": "batch.batch",
+    "BatchError": "batch.description",
     "CheckedEngine": "checking.checked",
     "Difference": "checking.checked",
     "Engine": "engine",
     "FallbackWarning": "engine",
+    "Program": "batch.program",
     "Simulator": "simulator",
     "check": "checking.checked",
 }
 
 __all__ = [
+    "Batch",
+    "BatchError",
     "CheckedEngine",
     "Difference",
     "Engine",
     "FallbackWarning",
+    "Program",
     "Simulator",
     "__version__",
     "check",
@@ -42,3 +51,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return getattr(import_module(f".{_MODULES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -12,7 +12,7 @@ from ..netlist.lowering import Event, Lowered
 from ..netlist.narrow import narrow
 from ..netlist.tidy import Statement, in_order
 from .body import Body
-from .edge import Clocked, Group, Store, in_turn
+from .edge import Clocked, Group, Store, in_turn, resets
 from .order import in_reach
 from .scopes import Scope
 from .words import WORD, Words, literal, words_of
@@ -73,6 +73,9 @@ class SimulationSource:
     clocks: a level to which they change unnoticed, and a second word that is then to be written.
 
     Between steps words in ``seen`` are as those that they belong to, and those in ``due`` are 0.
+
+    ``step`` and ``settle`` are the lines of those methods, for another layout of the state;
+    ``starts`` and ``widths`` say of each word what it is at first and how many bits it has.
     """
 
     text: str = ""
@@ -85,6 +88,10 @@ class SimulationSource:
     quiet: dict[int, tuple[int, int]] = field(default_factory=dict)
     seen: dict[int, int] = field(default_factory=dict)
     due: list[int] = field(default_factory=list)
+    step: list[str] = field(default_factory=list)
+    settle: list[str] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    widths: list[int] = field(default_factory=list)
     size: int = 0
 
 
@@ -108,7 +115,6 @@ class _Simulation:
     def __init__(self, lowered: Lowered) -> None:
         self._lowered = lowered
         self._words = Words()
-        self._starts: list[int] = []
         self._memories: dict[int, str] = {}
         self._arrays: list[str] = []
         self._clocked: list[Clocked] = []
@@ -124,28 +130,29 @@ class _Simulation:
         self._steps = self._source.steps = in_order(lowered.design)
 
     def source(self) -> SimulationSource:
-        step = [f"    {line}" for line in self._step()]
-        settle = [f"    {line}" for line in in_reach(self._settle())]
+        step = self._source.step = list(self._step())
+        settle = self._source.settle = in_reach(self._settle())
         self._find_quiet_clocks()
         self._source.seen = dict(self._incoming)
         if not self._derived and not self._lowered.watches:
             self._source.passive = self._source.inputs - {word for word, _ in self._incoming}
-        self._source.size = max(1, len(self._starts))
+        self._source.size = max(1, len(self._source.starts))
         self._source.text = _TEXT.format(
             size=self._source.size,
-            starts=", ".join(map(literal, self._starts)),
+            starts=", ".join(map(literal, self._source.starts)),
             memories="\n".join(f"  {line}" for line in self._arrays),
-            step="\n".join(step),
-            settle="\n".join(settle),
+            step="\n".join(f"    {line}" for line in step),
+            settle="\n".join(f"    {line}" for line in settle),
             pointers=", ".join([*self._memories.values(), "nullptr"]),
         )
         return self._source
 
     # --- state --------------------------------------------------------------------------------
 
-    def _word(self, start: int) -> int:
-        self._starts.append(start)
-        return len(self._starts) - 1
+    def _word(self, start: int, width: int = 1) -> int:
+        self._source.starts.append(start)
+        self._source.widths.append(width)
+        return len(self._source.starts) - 1
 
     def _declare(self) -> None:
         clocks = {edge.net: edge.reset for edge in self._lowered.edges}
@@ -155,13 +162,14 @@ class _Simulation:
                 self._input(bits, given.start >> WORD * number & (1 << WORD) - 1, clocks)
         self._declare_edges()
         groups: dict[object, Group] = {}
-        for register in self._lowered.design.registers:
-            group = groups.setdefault(
-                register.enable, Group(self._root.inner(), {}, register.enable)
-            )
+        for number, register in enumerate(self._lowered.design.registers):
+            # Those that load at every edge need not wait for one another.
+            key = (number,) if register.enable is None else register.enable
+            group = groups.setdefault(key, Group(self._root.inner(), {}, register.enable))
             for low in range(0, len(register.result), WORD):
                 piece = register.part(slice(low, low + WORD))
-                word = self._word(sum(bit << k for k, bit in enumerate(piece.start)))
+                start = sum(bit << k for k, bit in enumerate(piece.start))
+                word = self._word(start, len(piece.result))
                 self._keep(word, piece.result)
                 group.add(f"s[{word}]", piece)
         self._clocked += groups.values()
@@ -175,12 +183,12 @@ class _Simulation:
         self._source.stored |= places
 
     def _input(self, bits: Bits, start: int, clocks: Mapping[int, bool]) -> None:
-        word = self._word(start)
+        word = self._word(start, len(bits))
         self._keep(word, bits)
         self._source.inputs.add(word)
         resets = [clocks[bit] for bit in bits if bit in clocks]
         if resets:
-            seen = self._word(start)
+            seen = self._word(start, len(bits))
             if not all(resets):
                 # At an edge everything shows what it did before it, the clock itself included.
                 self._words.define(f"s[{seen}]", bits)
@@ -234,20 +242,33 @@ class _Simulation:
             yield f"if ({' | '.join(active)}) {{"
             yield from (f"  {line}" for line in in_reach(self._edge()))
             yield "}"
+        else:
+            # Every step is an edge of the one clock that there is, if any.
+            yield from in_reach(self._edge())
         yield from (f"s[{seen}] = s[{word}];" for word, seen in self._incoming)
         yield from self._levels()
         pending = " | ".join(pending for _, pending, _ in self._derived) or "0"
         yield f"return int({pending}) | (told->count != 0) << 1;"
 
     def _edge(self) -> Iterator[str]:
+        groups = [x for x in self._clocked if isinstance(x, Group)]
         uses = [use for x in self._clocked for use in x.uses(self._root)]
+        uses += [
+            ((x.reset,), self._root)
+            for group in groups
+            for _, x in group.registers
+            if x.reset is not None
+        ]
         scopes = self._event_scopes(self._lowered.events, self._root, uses)
         dry = frozenset(x.scope for x in self._clocked if x.memory())
         body = Body(self._steps, self._words, self._memories, uses, self._root, dry)
         yield from body.scope(self._root)
         for number, (event, scope) in enumerate(zip(self._lowered.events, scopes, strict=True)):
             yield from self._tell(number, event, scope, body)
+        before, after = resets(groups, self._words)
+        yield from before
         yield from in_turn(self._clocked, body, self._words, self._root)
+        yield from after
 
     def _levels(self) -> Iterator[str]:
         """Clocks that the design makes, and what it shows or checks at all times."""
@@ -300,8 +321,9 @@ class _Simulation:
                 source.places[bits] = tuple(self._gathered(bits))
             else:
                 places = [
-                    WordPlace(self._word(0), 0, low, min(WORD, len(bits) - low))
+                    WordPlace(self._word(0, width), 0, low, width)
                     for low in range(0, len(bits), WORD)
+                    for width in (min(WORD, len(bits) - low),)
                 ]
                 source.places[bits] = tuple(places)
                 source.settled.add(bits)

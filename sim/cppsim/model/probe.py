@@ -12,7 +12,7 @@ from typing import Any
 from amaranth.hdl import Signal
 
 from ..cpp.simulation import WordPlace
-from ..native.probe import Program
+from ..native.probe import ProbeProgram
 from ..netlist.design import Bits, NotPlain, PlainCell
 from ..netlist.lowering import Lowered
 from ..netlist.tidy import Statement
@@ -61,7 +61,7 @@ class Probes:
         whole = len(places) == 1 and places[0].width == len(signal) and not constant
         return places[0] if whole else None
 
-    def of_settled(self, value: Any) -> Program | None:
+    def of_settled(self, value: Any) -> ProbeProgram | None:
         """The value of an expression, up to 64 bits, of what the signals of the design show.
 
         Those that are settled show that of which settling was the last.
@@ -69,7 +69,7 @@ class Probes:
         shown: dict[int, tuple[int, int]] = {}
         return self._program(value, lambda signal: self._shown(signal, shown), [shown])
 
-    def of_expression(self, value: Any) -> Program | None:
+    def of_expression(self, value: Any) -> ProbeProgram | None:
         """As `of_settled`, but signals are what settling would let them show.
 
         None also if settling is faster.
@@ -95,7 +95,7 @@ class Probes:
 
     def _program(
         self, value: Any, bits_of: Callable[[Signal], Bits], stored: Sequence[Places]
-    ) -> Program | None:
+    ) -> ProbeProgram | None:
         writer = ProgramWriter(stored, self._model.address_of)
         try:
             expression = lower_expression(value, bits_of)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..cpp.simulation import element_bits
 from ..cpp.words import WORD, words_of
-from ..native.probe import Code, Instruction, Program
+from ..native.probe import Code, Instruction, ProbeProgram
 from ..netlist.design import Bits, CellKind, Memory, MemoryRead, NotPlain, PlainCell
 
 __all__ = ["Places", "ProgramWriter"]
@@ -53,7 +53,7 @@ class ProgramWriter:
         else:
             self._read(*step)
 
-    def program(self, bits: Bits, *, signed: bool = False) -> Program:
+    def program(self, bits: Bits, *, signed: bool = False) -> ProbeProgram:
         """What gives ``bits``, which a word holds."""
         if signed and bits:
             bits += bits[-1:] * (WORD - len(bits))
@@ -63,7 +63,7 @@ class ProgramWriter:
             # The last value is the program's.
             zero = self._constant(0)
             instructions = [*self._instructions, Instruction(Code.PICK, result, zero)]
-        return Program(instructions, signed=signed)
+        return ProbeProgram(instructions, signed=signed)
 
     def _put(self, code: Code, *operands: int, **more: int) -> int:
         instruction = Instruction(code, *operands, **more)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .library import native
 
-__all__ = ["Code", "Instruction", "Program"]
+__all__ = ["Code", "Instruction", "ProbeProgram"]
 
 
 class Code(IntEnum):
@@ -77,7 +77,7 @@ class _Program(ctypes.Structure):
     )
 
 
-class Program:
+class ProbeProgram:
     """A program in memory.
 
     Attributes

@@ -11,7 +11,7 @@ from .enables import find_enables
 from .events import parts_of
 from .lowering import Event, lower
 
-__all__ = ["plain_circuit"]
+__all__ = ["named_signals", "plain_circuit"]
 
 _UNSAID = ("an assertion failed",)
 
@@ -36,14 +36,14 @@ def plain_circuit(
         DesignPort(name, name not in given, lowered.signals[value])
         for name, (value, _) in ports.items()
     ]
-    design.names = {name: lowered.signals[signal] for name, signal in _named(prepared)}
+    design.names = {name: lowered.signals[signal] for name, signal in named_signals(prepared)}
     events = (*lowered.events, *lowered.watches)
     design.notices = [notice for event in events for notice in _notices(event)]
     find_enables(design)
     return design
 
 
-def _named(prepared: Any) -> Iterator[tuple[str, Signal]]:
+def named_signals(prepared: Any) -> Iterator[tuple[str, Signal]]:
     """All signals that have a name, with those of the submodules before it."""
     for signal, fragment in prepared.signal_lca.items():
         about = prepared.fragments[fragment]

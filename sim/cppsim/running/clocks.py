@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..native.library import ModelHandle, native
-from ..native.probe import Program
+from ..native.probe import ProbeProgram
 
 if TYPE_CHECKING:
     from .waves import SimulatorWaves
@@ -38,7 +38,7 @@ class Condition(NamedTuple):
 
     word: int = 0
     bits: int = 0
-    program: Program | None = None
+    program: ProbeProgram | None = None
 
 
 Wakers = dict[Callable[[], None], int]

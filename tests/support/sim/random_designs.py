@@ -12,7 +12,14 @@ from .amaranth import Simulator
 from .random_statements import RandomStatements
 from .random_values import cut, random_expression, random_number, random_signal
 
-__all__ = ["RandomDesign", "random_expressions", "random_machine", "random_system", "trace"]
+__all__ = [
+    "RandomDesign",
+    "random_circuit",
+    "random_expressions",
+    "random_machine",
+    "random_system",
+    "trace",
+]
 
 
 @dataclass(frozen=True)
@@ -120,6 +127,25 @@ def random_system(seed: int) -> RandomDesign:
     RandomStatements(chance, m, chance.choice(("sync", "fall")), (), leaves).say()
     periods = {name: chance.choice((1e-6, 0.7e-6, 2e-6)) for name in ("sync", "fall", "late")}
     return RandomDesign(m, [*inputs, stop, go, sync.rst], [*registers, *shown, *rows], periods)
+
+
+def random_circuit(seed: int) -> RandomDesign:
+    """Random statements, machines of states and a memory in one domain with rising edges."""
+    chance = random.Random(seed)
+    m = Module()
+    m.domains.sync = sync = ClockDomain()
+    inputs = [random_signal(chance, f"input{k}") for k in range(5)]
+    registers = [Signal.like(random_signal(chance, ""), name=f"register{k}") for k in range(9)]
+    leaves: list[Value] = [*inputs, *registers]
+    for low in range(0, len(registers), 3):
+        targets = registers[low : low + 3]
+        statements = RandomStatements(chance, m, "sync", targets, leaves)
+        statements.assign()
+        leaves.append(statements.states())
+    shown = [random_signal(chance, f"shown{k}") for k in range(2)]
+    RandomStatements(chance, m, "comb", shown, leaves).assign()
+    rows = _memory(chance, m, leaves, "sync")
+    return RandomDesign(m, [*inputs, sync.rst], [*registers, *shown, *rows], {"sync": 1e-6})
 
 
 def trace(design: RandomDesign, engine: object, *, steps: int, seed: int) -> list[list[int]]:

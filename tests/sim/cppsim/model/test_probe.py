@@ -11,7 +11,7 @@ from amaranth.lib.memory import Memory
 import cppsim
 from cppsim.model.probe import Probes
 from cppsim.model.probe_writer import ProgramWriter
-from cppsim.native.probe import Code, Instruction, Program
+from cppsim.native.probe import Code, Instruction, ProbeProgram
 from cppsim.netlist.design import CellKind, PlainCell
 from cppsim.private import eval_value
 from support.sim.amaranth import Simulator
@@ -57,7 +57,7 @@ def test_operations_on_whole_words(code: Code) -> None:
     words = (ctypes.c_uint64 * 2)()
     zero = Instruction(Code.CONSTANT, mask=0)
     fetches = [Instruction(Code.FETCH, word, 0) for word in (0, 1)]
-    program = Program([zero, *fetches, Instruction(code, 1, 2)])
+    program = ProbeProgram([zero, *fetches, Instruction(code, 1, 2)])
     value = program.on(ctypes.addressof(words))
     assert program.words == {0, 1}
     for a in _VALUES:
@@ -68,7 +68,7 @@ def test_operations_on_whole_words(code: Code) -> None:
 
 def test_values_are_put_together_from_parts() -> None:
     words = (ctypes.c_uint64 * 2)(0xABCD_0000, 0b1000)
-    program = Program(
+    program = ProbeProgram(
         [
             Instruction(Code.CONSTANT, mask=0b101),
             Instruction(Code.FETCH, 0, 0, low=16, to=4, mask=0xFFF),
@@ -91,7 +91,7 @@ def test_rows_of_memories(size: int) -> None:
     address = ctypes.addressof(rows) + size // 8
     read = Instruction(Code[f"ROW_{size}"], 1, 3, 2, mask=address)
     fetch = [Instruction(Code.CONSTANT, mask=0), Instruction(Code.FETCH, 0)]
-    value = Program([*fetch, read]).on(ctypes.addressof(word))
+    value = ProbeProgram([*fetch, read]).on(ctypes.addressof(word))
     seen = []
     for word[0] in (0, 1, 2, 3, WORD):
         seen.append(value())
@@ -158,7 +158,7 @@ def looked_at(design: RandomDesign, seed: int) -> int:
     state = simulator._engine._state
     probes = Probes(state._lowered, state.model)
     probes.limit = 1 << 20
-    followed: list[tuple[Value, Program | None]] = [
+    followed: list[tuple[Value, ProbeProgram | None]] = [
         (signal, probes.of_expression(signal)) for signal in state._lowered.signals
     ]
     settled = []
@@ -173,7 +173,7 @@ def looked_at(design: RandomDesign, seed: int) -> int:
         for value, got in shown:
             assert got == eval_value(state, value), (seed, step, value)
 
-    def look(values: list[tuple[Value, Program | None]]) -> list[tuple[Value, int]]:
+    def look(values: list[tuple[Value, ProbeProgram | None]]) -> list[tuple[Value, int]]:
         return [(value, x.on(state.model.address)()) for value, x in values if x]
 
     async def work(context: Any) -> None:

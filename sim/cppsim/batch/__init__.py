@@ -1,0 +1,7 @@
+"""Many instances of one design at once: on all cores, or on a GPU.
+
+description, program  what a batch is and what it is told to do: plain data
+runner, threads, cuda  run it; with these, and without Amaranth, `python -m cppsim.batch FOLDER`
+circuit, source        from an Amaranth design to the C++ that both backends compile
+batch, folder          what a user holds; a folder of it for another machine
+"""

@@ -1,0 +1,175 @@
+"""An Amaranth design as a batch needs it: lowered, with the signals that are looked at by name.
+
+A design that nothing but rising edges of one clock moves on loses that clock: every cycle is one.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from amaranth.hdl import Fragment, Value
+from amaranth.lib import wiring
+
+from ..netlist.design import Bits, DesignPort, Memory, Notice
+from ..netlist.enables import find_enables
+from ..netlist.events import said
+from ..netlist.lowering import Event, Lowered, StateInput, lower
+from ..netlist.one_clock import named_signals
+from ..netlist.share import share
+from ..netlist.tidy import rewrite
+from ..private import nir
+from .description import BatchError
+
+__all__ = ["BatchCircuit", "batch_circuit"]
+
+
+@dataclass(slots=True)
+class BatchCircuit:
+    """``names`` has the bits of what is looked at, by name, and ``signed`` those that are.
+
+    ``clocks`` names the ones that a cycle raises and lowers; none where every step is a cycle.
+    ``checks`` says what checks say when they fail, by the numbers of their events.
+    """
+
+    lowered: Lowered
+    names: dict[str, Bits] = field(default_factory=dict)
+    signed: set[str] = field(default_factory=set)
+    clocks: list[str] = field(default_factory=list)
+    memories: dict[str, Memory] = field(default_factory=dict)
+    checks: dict[int, str] = field(default_factory=dict)
+
+
+def batch_circuit(
+    dut: Any, clocks: Sequence[str] | None = None, watch: Collection[str] = ()
+) -> BatchCircuit:
+    """``dut``, whose domains in ``clocks`` a cycle clocks; by default all that it does not make.
+
+    Looked at are the ports of a component, else all signals of the top level; and those in
+    ``watch``, with the names of the submodules before them. Raises ``BatchError``.
+    """
+    try:
+        prepared = Fragment.get(dut, None).prepare()
+        lowered = lower(prepared)
+    except Exception as error:
+        lines = str(error).splitlines()[:2] or [type(error).__name__]
+        raise BatchError(" ".join(line.strip() for line in lines)) from error
+    circuit = BatchCircuit(lowered)
+    named = dict(named_signals(prepared))
+    unknown = [name for name in watch if name not in named]
+    if unknown:
+        raise BatchError(f"no signal {unknown[0]!r}; names are those in waveforms, such as a.b")
+    _choose(circuit, dut, named, watch)
+    _clock(circuit, prepared.fragment.domains, clocks)
+    _tell(circuit)
+    _rows(circuit)
+    return circuit
+
+
+def _choose(circuit: BatchCircuit, dut: Any, named: Any, watch: Collection[str]) -> None:
+    signals = circuit.lowered.signals
+    chosen = {name: named[name] for name in watch}
+    signature = getattr(dut, "signature", None)
+    if isinstance(signature, wiring.Signature):
+        flat: Any = signature.flatten(dut)
+        chosen |= {"__".join(map(str, path)): Value.cast(port) for path, _, port in flat}
+    else:
+        chosen |= {name: signal for name, signal in named.items() if "." not in name}
+    free = circuit.lowered.design.first_free()
+    for name, signal in chosen.items():
+        if not len(signal):
+            continue
+        if signal not in signals:  # nobody reads it
+            signals[signal] = tuple(range(free, free + len(signal)))
+            start = signal.init & (1 << len(signal)) - 1
+            circuit.lowered.inputs.append(StateInput(signals[signal], start))
+            free += len(signal)
+        circuit.names[name] = signals[signal]
+        if signal.shape().signed:
+            circuit.signed.add(name)
+
+
+def _clock(circuit: BatchCircuit, domains: Any, chosen: Sequence[str] | None) -> None:
+    """Choose the clocks, and add them and the resets to what is looked at."""
+    lowered, signals = circuit.lowered, circuit.lowered.signals
+    given = {bit for x in lowered.inputs for bit in x.bits}
+    for name in chosen or ():
+        if name not in domains:
+            raise BatchError(f"no clock domain {name!r}; there are: {', '.join(domains) or 'none'}")
+        if not given.issuperset(signals.get(domains[name].clk, (-1,))):
+            raise BatchError(f"the design makes the clock of {name!r} itself")
+    driven: list[int] = []
+    for name, domain in domains.items():
+        if domain.clk in signals and given.issuperset(signals[domain.clk]):
+            circuit.names[domain.clk.name] = signals[domain.clk]
+            if chosen is None or name in chosen:
+                circuit.clocks.append(domain.clk.name)
+                driven += signals[domain.clk]
+        if domain.rst is not None and domain.rst in signals:
+            circuit.names[domain.rst.name] = signals[domain.rst]
+    alone = {edge.net for edge in lowered.edges} == set(driven) and len(driven) == 1
+    if alone and all(edge.rising and not edge.reset for edge in lowered.edges):
+        for name in circuit.clocks:
+            del circuit.names[name]
+        circuit.clocks.clear()
+        _always_clocked(circuit, driven[0])
+    else:
+        _show(circuit)
+
+
+def _show(circuit: BatchCircuit) -> None:
+    """Let nothing else be looked at."""
+    lowered = circuit.lowered
+    lowered.signals = cast(Any, dict(circuit.names))
+    read = [DesignPort(name, True, bits) for name, bits in circuit.names.items()]
+    for event in (*lowered.events, *lowered.watches):
+        read += [DesignPort("", True, bits) for bits in ((event.enable,), *event.values)]
+    read.append(DesignPort("", True, tuple(edge.net for edge in lowered.edges)))
+    read.append(DesignPort("", False, tuple(edge.bit for edge in lowered.edges)))
+    lowered.design.ports = read
+
+
+def _always_clocked(circuit: BatchCircuit, clock: int) -> None:
+    """Every step is an edge, of which the logic sees the level before it."""
+    lowered, design = circuit.lowered, circuit.lowered.design
+    same = {edge.bit: 1 for edge in lowered.edges} | {clock: 0}
+    events = (*lowered.events, *lowered.watches)
+    _show(circuit)
+    design.notices = [Notice(x.enable, x.values, (), False) for x in events]
+    design.cells = share(design.cells, same)
+    rewrite(design, lambda bits: tuple(same.get(bit, bit) for bit in bits))
+    design.registers = [replace(x, enable=None) for x in design.registers]
+    find_enables(design)
+    circuit.names = {x.name: x.bits for x in design.ports if x.name}
+    lowered.events = [
+        Event(told.enable, told.values, event.cell)
+        for told, event in zip(design.notices, events, strict=True)
+    ]
+    design.notices = []
+    lowered.watches, lowered.edges = [], []
+    lowered.inputs = [x for x in lowered.inputs if x.bits != (clock,)]
+    _show(circuit)
+
+
+def _tell(circuit: BatchCircuit) -> None:
+    lowered = circuit.lowered
+    for number, event in enumerate((*lowered.events, *lowered.watches)):
+        prints = isinstance(event.cell, nir.SyncPrint | nir.AsyncPrint)
+        if not prints and event.cell.kind in ("assert", "assume"):
+            circuit.checks[number] = said(event.cell, [0] * len(event.values))
+
+
+def _rows(circuit: BatchCircuit) -> None:
+    for memory in circuit.lowered.design.memories:
+        circuit.memories[_free(memory.name, circuit.memories)] = memory
+
+
+def _free(name: str, names: Collection[str]) -> str:
+    return next(x for x in _numbered(name) if x not in names)
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    number = 1
+    while True:
+        number += 1
+        yield f"{name}{number}"

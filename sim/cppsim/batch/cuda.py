@@ -1,0 +1,134 @@
+"""The backend of a GPU: CuPy compiles the same source there and launches it."""
+
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .description import BatchError, Description
+from .program import Encoded, Words
+
+__all__ = ["OPTIONS", "Cuda", "kernel_source"]
+
+OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--device-int128")
+"""Of NVRTC: every function is the device's, and there are integers of 128 bits."""
+
+_BLOCK = 128
+"""Threads that are launched together."""
+
+
+class Cuda:
+    """Runs instances whose words lie side by side, as arrays (words, instances).
+
+    Raises ``BatchError`` where there is no CuPy, no GPU, or the source cannot be compiled.
+    """
+
+    name = "cuda"
+    parts = True
+
+    def __init__(self, description: Description, text: str, threads: int | None = None) -> None:
+        self._description = description
+        self._cupy = _cupy()
+        try:
+            module = self._cupy.RawModule(code=kernel_source(text), options=OPTIONS)
+            self._kernel = module.get_function("batch_run")
+        except Exception as error:
+            raise BatchError(f"the GPU's compiler refused the source: {_line(error)}") from error
+
+    def free_bytes(self) -> int:
+        """Memory of the GPU that is free for instances."""
+        self._cupy.get_default_memory_pool().free_all_blocks()
+        return int(self._cupy.cuda.runtime.memGetInfo()[0])
+
+    def allocate(self, rows: NDArray[np.uint8]) -> tuple[Any, Any]:
+        """State and memories of as many instances as ``rows`` has, at power-on."""
+        cupy = self._cupy
+        state = cupy.zeros((self._description.state_words, len(rows)), np.uint32)
+        instances = (state, cupy.zeros(rows.size, np.uint8))
+        self.put_rows(instances, rows)
+        return instances
+
+    def run(self, instances: tuple[Any, Any], program: Encoded, *, fresh: bool) -> Words:
+        """What ``program`` results in, as (instances, columns)."""
+        cupy = self._cupy
+        state, rows = instances
+        count = state.shape[1]
+        try:
+            instructions = cupy.asarray(program.instructions)
+            taken = cupy.asarray(np.ascontiguousarray(program.input.T))
+            output = cupy.zeros((program.columns, count), np.uint64)
+            numbers = np.uint64(count), np.uint32(fresh)
+            arguments = instructions, np.uint64(len(program.instructions)), taken, output, *numbers
+            self._kernel((-(-count // _BLOCK),), (_BLOCK,), (state, rows, *arguments))
+            return np.ascontiguousarray(cupy.asnumpy(output).T)
+        except Exception as error:
+            raise BatchError(f"the GPU gave up: {_line(error)}; make a new batch") from error
+
+    def rows(self, instances: tuple[Any, Any]) -> NDArray[np.uint8]:
+        """The memories' bytes, as (instances, bytes)."""
+        state, rows = instances
+        return self._turned(self._cupy.asnumpy(rows), state.shape[1], back=True)
+
+    def put_rows(self, instances: tuple[Any, Any], rows: NDArray[np.uint8]) -> None:
+        """Replace the memories' bytes."""
+        instances[1][...] = self._cupy.asarray(self._turned(rows, len(rows), back=False))
+
+    def parked(self, instances: tuple[Any, Any]) -> tuple[Any, Any]:
+        """``instances`` in this computer's memory."""
+        state, rows = map(self._cupy.asnumpy, instances)
+        return state, rows
+
+    def resumed(self, instances: tuple[Any, Any]) -> tuple[Any, Any]:
+        """What was `parked`, on the GPU."""
+        state, rows = map(self._cupy.asarray, instances)
+        return state, rows
+
+    def _turned(self, rows: NDArray[np.uint8], count: int, *, back: bool) -> NDArray[np.uint8]:
+        """From bytes of one instance after the other to elements side by side, or ``back``."""
+        result = np.zeros((count, self._description.row_bytes) if back else rows.size, np.uint8)
+        for memory in self._description.memories.values():
+            size, end = memory.element // 8, memory.offset + memory.bytes
+            beside = (memory.bytes // size, count, size)
+            there = slice(memory.offset * count, end * count)
+            if back:
+                turned = rows[there].reshape(beside).transpose(1, 0, 2)
+                result[:, memory.offset : end] = turned.reshape(count, memory.bytes)
+            else:
+                own = rows[:, memory.offset : end].reshape(count, memory.bytes // size, size)
+                result[there] = own.transpose(1, 0, 2).reshape(-1)
+        return result
+
+
+def kernel_source(text: str) -> str:
+    """What the GPU's compiler gets for the written source ``text``."""
+    prelude, entry = (
+        (files("cppsim") / "batch" / name).read_text(encoding="utf-8")
+        for name in ("device.h", "cuda.cu")
+    )
+    return "\n".join((prelude, text, entry))
+
+
+@cache
+def _cupy() -> Any:
+    try:
+        cupy = import_module("cupy")
+    except ImportError:
+        hint = "pip install cupy-cuda13x, or take backend='threads'"
+        raise BatchError(f"backend 'cuda' needs CuPy: {hint}") from None
+    try:
+        count = int(cupy.cuda.runtime.getDeviceCount())
+    except Exception as error:
+        raise BatchError(f"CuPy finds no GPU: {_line(error)}; take backend='threads'") from error
+    if not count:
+        raise BatchError("CuPy finds no GPU; take backend='threads'")
+    return cupy
+
+
+def _line(error: Exception) -> str:
+    """The first line of a message that says something of an error, else its first line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if "error" in line.lower()]
+    return (told or lines or [type(error).__name__])[0]

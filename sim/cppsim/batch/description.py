@@ -1,0 +1,103 @@
+"""What a written batch is, as plain data: ports, memories, sizes. Knows no Amaranth."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
+
+from ..errors import SimulationError
+
+__all__ = ["BatchError", "Description", "MemoryPlace", "PortPlace"]
+
+
+_Place = TypeVar("_Place")
+
+
+class BatchError(SimulationError):
+    """A batch cannot be made, or cannot do what it is told. One line that says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortPlace:
+    """A signal that can be looked at, and set if it is an ``input``.
+
+    Its words of 64 bits have the numbers from ``first`` on. ``settled``: it follows from the state
+    by logic. ``active``: an edge may follow from a change of it.
+    """
+
+    name: str
+    width: int
+    signed: bool
+    first: int
+    input: bool = False
+    settled: bool = False
+    active: bool = False
+
+    @property
+    def words(self) -> int:
+        return -(-self.width // 64)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlace:
+    """A memory of ``count`` elements of ``element`` bits a row, from byte ``offset`` on."""
+
+    name: str
+    width: int
+    depth: int
+    element: int
+    count: int
+    offset: int
+
+    @property
+    def bytes(self) -> int:
+        return self.depth * self.count * self.element // 8
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """All that a runner has to know of a written design.
+
+    An instance has ``state_words`` of 32 bits and ``row_bytes`` of memories. ``checks`` says what
+    checks of the design say when they fail, by their numbers from 1.
+    """
+
+    ports: Mapping[str, PortPlace]
+    memories: Mapping[str, MemoryPlace]
+    state_words: int
+    row_bytes: int
+    checks: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def instance_bytes(self) -> int:
+        """Bytes of an instance."""
+        return 4 * self.state_words + self.row_bytes
+
+    def port(self, name: str) -> PortPlace:
+        """Raises ``BatchError`` for a port that does not exist."""
+        return _found(self.ports, name, "port")
+
+    def memory(self, name: str) -> MemoryPlace:
+        """Raises ``BatchError`` for a memory that does not exist."""
+        return _found(self.memories, name, "memory")
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> "Description":
+        """What `as_dict` has written."""
+        return Description(
+            ports={name: PortPlace(**x) for name, x in values["ports"].items()},
+            memories={name: MemoryPlace(**x) for name, x in values["memories"].items()},
+            state_words=values["state_words"],
+            row_bytes=values["row_bytes"],
+            checks={int(number): text for number, text in values["checks"].items()},
+        )
+
+
+def _found(places: Mapping[str, _Place], name: str, kind: str) -> _Place:
+    if name not in places:
+        names = ", ".join(sorted(places)) or "none"
+        raise BatchError(f"no {kind} {name!r}; there are: {names}")
+    return places[name]

@@ -1,0 +1,108 @@
+"""A batch as a folder: source, ports, program and data, with the runner beside them.
+
+FOLDER/source.h      what both backends compile
+FOLDER/batch.json    the description, and where results are
+FOLDER/data.npz      instructions, what they take, memories at power-on
+FOLDER/cppsim/       the runner; needs NumPy, and CuPy for a GPU
+FOLDER/results.npz   what comes of it
+"""
+
+import json
+import shutil
+import zipfile
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .description import BatchError, Description
+from .program import Encoded, Program
+from .runner import Runner
+
+__all__ = ["open_folder", "save_results", "write_folder"]
+
+_MODULES = ("__init__", "__main__", "cuda", "description", "folder", "program", "runner", "threads")
+_RUNNER = (
+    *("__init__.py", "errors.py", "version.py"),
+    *(f"compiling/{name}.py" for name in ("__init__", "cache", "flags", "library", "toolchain")),
+    *(f"batch/{name}.py" for name in _MODULES),
+    *(f"batch/{name}" for name in ("device.h", "cuda.cu", "threads.cc")),
+)
+"""All that a folder needs of this package."""
+
+
+class _Written(Protocol):
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def description(self) -> Description: ...
+
+
+def write_folder(folder: Path, written: _Written, runner: Runner, program: Program) -> None:
+    """Write ``folder``. Raises ``BatchError`` if it cannot be, or ``runner`` is not fresh."""
+    if not runner.fresh:
+        raise BatchError("a folder begins at power-on: export before anything runs")
+    encoded = program.encoded(written.description, runner.instances)
+    about = {
+        "instances": runner.instances,
+        "description": written.description.as_dict(),
+        "program": encoded.about(),
+    }
+    rows = runner.all_rows()
+    if len(rows) and (rows == rows[0]).all():
+        rows = rows[:1]
+    arrays: dict[str, NDArray[Any]] = {
+        "instructions": encoded.instructions,
+        "input": encoded.input,
+        "rows": rows,
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in _RUNNER:
+            (folder / "cppsim" / name).parent.mkdir(parents=True, exist_ok=True)
+            source = (files("cppsim") / name).read_bytes()
+            (folder / "cppsim" / name).write_bytes(source)
+        (folder / "cppsim" / "cpp").mkdir(exist_ok=True)
+        (folder / "source.h").write_text(written.text, encoding="utf-8")
+        (folder / "batch.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+        _save(folder / "data.npz", arrays)
+    except OSError as error:
+        raise BatchError(f"{folder} cannot be written: {error.strerror}") from error
+
+
+def open_folder(folder: Path, backend: str, threads: int | None = None) -> tuple[Runner, Encoded]:
+    """The instances of ``folder`` at power-on, and their program. Raises ``BatchError``."""
+    try:
+        about = json.loads((folder / "batch.json").read_text(encoding="utf-8"))
+        text = (folder / "source.h").read_text(encoding="utf-8")
+        with np.load(folder / "data.npz") as data:
+            arrays = {name: data[name] for name in ("instructions", "input", "rows")}
+        description = Description.from_dict(about["description"])
+        program = Encoded.from_parts(about["program"], arrays["instructions"], arrays["input"])
+        instances = int(about["instances"])
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise BatchError(f"{folder} is no whole batch: {error}; export it again") from error
+    runner = Runner(description, text, arrays["rows"][0].tobytes(), instances, backend, threads)
+    if len(arrays["rows"]) > 1:
+        runner.put_all_rows(arrays["rows"])
+    return runner, program
+
+
+def save_results(folder: Path, results: Mapping[str, NDArray[Any]], runner: Runner) -> Path:
+    """Write results and memories to ``results.npz``, a memory as ``memory:NAME``."""
+    arrays = dict(results)
+    for name in runner.description.memories:
+        arrays[f"memory:{name}"] = runner.memory(name)
+    path = folder / "results.npz"
+    _save(path, arrays)
+    return path
+
+
+def _save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    waiting = path.with_name(f"{path.stem}.part.npz")
+    np.savez_compressed(waiting, **dict(arrays))  # type: ignore[arg-type]
+    shutil.move(waiting, path)

@@ -1,0 +1,204 @@
+"""Runs programs on the instances of a written design, in as many parts as memory asks for."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .cuda import Cuda
+from .description import BatchError, Description, MemoryPlace
+from .program import Encoded, Program, Words
+from .threads import Threads
+
+__all__ = ["BACKENDS", "Backend", "BatchWarning", "Runner"]
+
+_SHARE = 0.8
+"""Of the memory that is free: what programs take and give needs some, too."""
+
+
+class BatchWarning(UserWarning):
+    """A batch runs otherwise than asked for, with the same results."""
+
+
+class Backend(Protocol):
+    """What runs instances: see `Threads`.
+
+    ``parts``: instances that do not fit at a time can wait elsewhere, as `parked` gives them.
+    """
+
+    name: str
+    parts: bool
+
+    def free_bytes(self) -> int:
+        """Memory that is free for instances."""
+        ...
+
+    def allocate(self, rows: NDArray[np.uint8]) -> Any:
+        """Instances at power-on, with memories of these bytes."""
+
+    def run(self, instances: Any, program: Encoded, *, fresh: bool) -> Words:
+        """What ``program`` results in, as (instances, columns)."""
+        ...
+
+    def rows(self, instances: Any) -> NDArray[np.uint8]:
+        """The memories' bytes, as (instances, bytes)."""
+        ...
+
+    def put_rows(self, instances: Any, rows: NDArray[np.uint8]) -> None:
+        """Replace the memories' bytes."""
+
+    def parked(self, instances: Any) -> Any:
+        """``instances`` in this computer's memory."""
+
+    def resumed(self, instances: Any) -> Any:
+        """What was `parked`, where it runs."""
+
+
+BACKENDS: dict[str, Callable[[Description, str, int | None], Backend]] = {
+    "threads": Threads,
+    "cuda": Cuda,
+}
+
+
+class Runner:
+    """``instances`` of what ``text`` says, each with memories as in ``rows`` at power-on.
+
+    With ``auto`` a GPU runs them where there is one, else threads. Raises ``BatchError``, and
+    ``SimulationError`` where there is no compiler.
+    """
+
+    def __init__(
+        self,
+        description: Description,
+        text: str,
+        rows: bytes,
+        instances: int,
+        backend: Backend | str = "auto",
+        threads: int | None = None,
+    ) -> None:
+        if isinstance(instances, bool) or not isinstance(instances, int) or instances < 1:
+            raise BatchError(f"instances: {instances!r} is no whole number from 1 on")
+        self.description = description
+        self.instances = instances
+        self.backend = _backend(backend, description, text, threads)
+        self._parts: list[tuple[int, int, Any]] = []
+        self._divided = False
+        self._fresh = True
+        self._power_on = np.frombuffer(rows, np.uint8)
+        self._divide()
+
+    def _divide(self) -> None:
+        """Allocate all instances; on a GPU in parts that fit, if need be, which take turns."""
+        size = max(1, self.description.instance_bytes)
+        free = int(self.backend.free_bytes() * _SHARE)
+        most = free // size
+        self._divided = self.instances > most
+        if self.instances > most:
+            text = f"{self.instances} instances take {_mebibytes(self.instances * size)}, and "
+            text += f"{_mebibytes(free)} are free"
+            if not (most and self.backend.parts):
+                raise BatchError(f"{text}: run {most} at a time")
+            parts = -(-self.instances // most)
+            warnings.warn(BatchWarning(f"{text}: they run in {parts} parts"), stacklevel=4)
+        for first in range(0, self.instances, most):
+            end = min(first + most, self.instances)
+            rows = np.broadcast_to(self._power_on, (end - first, self._power_on.size))
+            self._parts.append((first, end, self._kept(self.backend.allocate(rows))))
+
+    def _kept(self, part: Any) -> Any:
+        """A part between two runs: where it runs, if it is the only one."""
+        return self.backend.parked(part) if self._divided else part
+
+    def _taken(self, part: Any) -> Any:
+        return self.backend.resumed(part) if self._divided else part
+
+    def run(self, program: Program) -> dict[str, NDArray[Any]]:
+        """What ``program`` results in, by name; instances are the first axis."""
+        return self.run_encoded(program.encoded(self.description, self.instances))
+
+    def run_encoded(self, program: Encoded) -> dict[str, NDArray[Any]]:
+        """The same for a program that is encoded already."""
+        columns = np.zeros((self.instances, program.columns), np.uint64)
+        for number, (first, end, kept) in enumerate(self._parts):
+            part = self._taken(kept)
+            own = replace(program, input=program.input[first:end])
+            columns[first:end] = self.backend.run(part, own, fresh=self._fresh)
+            self._parts[number] = first, end, self._kept(part)
+        self._fresh = False
+        return {result.name: result.taken(columns) for result in program.results}
+
+    # --- memories -----------------------------------------------------------------------------
+
+    def memory(self, name: str) -> NDArray[np.uint64]:
+        """Rows of a memory, as (instances, rows), of wide ones as (instances, rows, words)."""
+        place = self.description.memory(name)
+        rows = self.all_rows()[:, place.offset : place.offset + place.bytes]
+        elements = np.ascontiguousarray(rows).view(f"<u{place.element // 8}")
+        return elements.astype(np.uint64).reshape(_shape(place, self.instances))
+
+    def set_memory(self, name: str, values: ArrayLike) -> None:
+        """Replace the rows of a memory, by an array as `memory` gives, or one for all."""
+        place = self.description.memory(name)
+        array = np.asarray(values)
+        shape = _shape(place, self.instances)
+        if array.dtype.kind not in "iub" or array.shape not in (shape, shape[1:]):
+            raise BatchError(
+                f"memory {name!r} takes integers of shape {shape} or {shape[1:]}, "
+                f"not {array.dtype} of {array.shape}"
+            )
+        top = (1 << place.width) - 1 if place.count == 1 else (1 << 64) - 1
+        if array.size and (int(array.min()) < 0 or int(array.max()) > top):
+            raise BatchError(f"memory {name!r} takes numbers of {place.width} bits")
+        elements = np.broadcast_to(array, shape).astype(f"<u{place.element // 8}")
+        rows = self.all_rows().copy()
+        content = elements.reshape(self.instances, -1).view(np.uint8)
+        rows[:, place.offset : place.offset + place.bytes] = content
+        self.put_all_rows(rows)
+
+    def all_rows(self) -> NDArray[np.uint8]:
+        """All memories' bytes, as (instances, bytes)."""
+        return np.concatenate([self.backend.rows(self._taken(part)) for *_, part in self._parts])
+
+    def put_all_rows(self, rows: NDArray[np.uint8]) -> None:
+        """Replace all memories' bytes."""
+        for number, (first, end, kept) in enumerate(self._parts):
+            part = self._taken(kept)
+            self.backend.put_rows(part, rows[first:end])
+            self._parts[number] = first, end, self._kept(part)
+
+    def cycles(self) -> int:
+        """Cycles that all instances have passed together."""
+        return int(self.run(Program().get("$cycles"))["$cycles"].sum())
+
+    @property
+    def fresh(self) -> bool:
+        """Whether no program has run."""
+        return self._fresh
+
+
+def _backend(
+    chosen: Backend | str, description: Description, text: str, threads: int | None
+) -> Backend:
+    if not isinstance(chosen, str):
+        return chosen
+    if chosen == "auto":
+        try:
+            return Cuda(description, text)
+        except BatchError:
+            chosen = "threads"
+    if chosen not in BACKENDS:
+        names = ", ".join(("auto", *BACKENDS))
+        raise BatchError(f"no backend {chosen!r}; there are: {names}")
+    return BACKENDS[chosen](description, text, threads)
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / (1 << 20):.1f} MiB"
+
+
+def _shape(place: MemoryPlace, instances: int) -> tuple[int, ...]:
+    wide = (place.count,) if place.count > 1 else ()
+    return (instances, place.depth, *wide)

@@ -1,0 +1,202 @@
+"""What a batch of counters and queues does, and what it says to whoever asks for something else."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from amaranth.hdl import Assert, Elaboratable, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import In, Out
+
+from cppsim import Batch, BatchError, Program
+from cppsim.batch import cuda
+from cppsim.batch.runner import BatchWarning
+from support.sim.host_gpu import host_gpu
+
+
+class Counter(wiring.Component):
+    """Counts up by ``by``; ``high`` from ``limit`` on. Must never count past 100."""
+
+    by: In(7)
+    limit: In(100)
+    count: Out(7)
+    high: Out(1)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += [self.count.eq(self.count + self.by), Assert(self.count <= 100, "too far")]
+        m.d.comb += self.high.eq(self.count >= self.limit)
+        return m
+
+
+class Named(wiring.Component):
+    """A port is called as what every instance counts."""
+
+    cycles: In(8)
+
+    def elaborate(self, platform: object) -> Module:
+        return Module()
+
+
+class Loop(Elaboratable):
+    """Two signals that follow from each other."""
+
+    def elaborate(self, platform: object) -> Module:
+        m, a, b = Module(), Signal(), Signal()
+        m.d.comb += [a.eq(~b), b.eq(a)]
+        return m
+
+
+@pytest.fixture(params=["threads", "cuda"])
+def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(cuda, "_cupy", host_gpu)
+    return str(request.param)
+
+
+def test_each_instance_goes_its_own_way(backend: str) -> None:
+    batch = Batch(Counter(), 4, backend)
+    batch.set("by", np.array([1, 2, 3, 0]))
+    batch.set("limit", np.array([[6, 0], [6, 0], [6, 0], [6, 1]], np.uint64))
+    assert batch.until("high", 9).tolist() == [True, True, True, False]
+    assert batch.cycles.tolist() == [7, 4, 3, 9]
+    assert batch.get("count").tolist() == [7, 8, 9, 0]
+    assert batch.get("limit").tolist() == [[6, 0], [6, 0], [6, 0], [6, 1]]
+
+
+def test_a_program_repeats_with_values_of_its_own_each_time(backend: str) -> None:
+    steps = np.arange(12).reshape(2, 3, 2)
+    program = Program()
+    with program.repeat(3):
+        with program.repeat(2):
+            program.set("by", steps).step().get("count")
+        program.get("count", "after two").until("high", 1, "never")
+    program.set("by", 0).step(2).get("$cycles")
+    batch = Batch(Counter(), 2, backend)
+    batch.set("limit", np.array([[127, 0], [0, 1]], np.uint64))
+    results = batch.run(program)
+    # The wait takes a cycle, too, in which the last step counts again.
+    expected = np.zeros((2, 3, 2), int)
+    for instance in range(2):
+        count = 0
+        for k in range(3):
+            for j in range(2):
+                count += steps[instance, k, j]
+                expected[instance, k, j] = count
+            count += steps[instance, k, 1]
+    assert results["count"].tolist() == (expected % 128).tolist()
+    assert results["after two"].tolist() == (expected[..., 1] % 128).tolist()
+    assert not results["never"].any()
+    assert results["$cycles"].tolist() == [11, 11]
+
+
+def test_a_port_may_be_called_cycles(backend: str) -> None:
+    batch = Batch(Named(), 2, backend)
+    batch.set("cycles", np.array([3, 200]))
+    batch.step(5)
+    assert batch.get("cycles").tolist() == [3, 200]
+    assert batch.cycles.tolist() == [5, 5]
+
+
+def test_memories_are_arrays(backend: str) -> None:
+    batch = Batch(SyncFIFO(width=70, depth=4), 3, backend)
+    rows = np.arange(24, dtype=np.uint64).reshape(3, 4, 2)
+    batch.set_memory("storage", rows)
+    assert (batch.memory("storage") == rows).all()
+    batch.set("w_en", np.array([0, 1, 1]))
+    batch.set("w_data", np.array([[1, 1], [2, 2], [3, 3]]))
+    batch.step()
+    rows[1:, 0] = [[2, 2], [3, 3]]
+    assert (batch.memory("storage") == rows).all()
+    assert batch.get("r_data").tolist() == [[0, 1], [2, 2], [3, 3]]
+
+
+def test_a_check_that_fails_is_told_of_its_instance_alone(backend: str) -> None:
+    batch = Batch(Counter(), 3, backend)
+    batch.set("by", np.array([1, 60, 0]))
+    batch.step(5)
+    assert batch.failures() == {1: ("Assertion violated: too far", 2)}
+    assert batch.get("count").tolist() == [5, 300 % 128, 0]
+
+
+def test_more_than_a_gpu_holds_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "_cupy", lambda: host_gpu(free=1 << 10))
+    with pytest.warns(BatchWarning, match=r"100 instances take .*: they run in \d+ parts"):
+        batch = Batch(SyncFIFO(width=8, depth=4), 100, "cuda")
+    batch.set("w_data", np.arange(100))
+    batch.set("w_en", np.arange(100) % 2)
+    batch.step(2)
+    assert batch.get("level").tolist() == [2 * (k % 2) for k in range(100)]
+    assert batch.memory("storage")[:, 1].tolist() == [k * (k % 2) for k in range(100)]
+
+
+def test_a_folder_runs_without_amaranth(tmp_path: Path) -> None:
+    batch = Batch(Counter(), 50, "threads")
+    program = Program().set("by", np.arange(50)).step(3).get("count")
+    batch.export(tmp_path / "there", program)
+    expected = batch.run(program)["count"]
+    code = "import sys, runpy; sys.modules['amaranth'] = None; sys.argv[0] = 'cppsim.batch';"
+    code += "runpy.run_module('cppsim.batch', run_name='__main__')"
+    command = [sys.executable, "-c", code, ".", "--backend", "threads"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
+    done = subprocess.run(
+        command, cwd=tmp_path / "there", env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["instance_cycles"] == 150
+    with np.load(tmp_path / "there" / "results.npz") as results:
+        assert (results["count"] == expected).all()
+    (tmp_path / "there" / "data.npz").write_bytes(b"no")
+    done = subprocess.run(command, cwd=tmp_path / "there", env=environment, capture_output=True)
+    assert done.returncode == 1
+    assert done.stderr.decode().startswith("error: . is no whole batch:")
+    with pytest.raises(BatchError, match="export before anything runs"):
+        batch.export(tmp_path / "late", program)
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer"),
+    [
+        (lambda x: x.set("bye", 1), r"no port 'bye'; there are: \$cycles, .*by, count"),
+        (lambda x: x.set("count", 1), "'count' is driven by the design; only inputs can be set"),
+        (lambda x: x.set("by", 128), "'by': 128 does not fit 7 bits"),
+        (lambda x: x.set("by", [0, -1, 3]), "'by': -1 does not fit 7 bits"),
+        (lambda x: x.set("by", [1, 2]), r"'by' takes an array of shape \(3\), not \(2,\)"),
+        (lambda x: x.set("by", [0.5] * 3), "'by' takes integers, not float64"),
+        (lambda x: x.set("limit", [1, 2, 3]), r"'limit' takes an array of shape \(3, 2\)"),
+        (lambda x: x.until("high", 0), "limit: 0 is no whole number from 1 on"),
+        (lambda x: x.step(-1), "cycles: -1 is no whole number from 0 on"),
+        (lambda x: x.memory("rows"), "no memory 'rows'; there are: none"),
+        (lambda x: x.run(Program().get("by").get("by")), "two results are called 'by'"),
+        (lambda x: Batch(Counter(), 0), "instances: 0 is no whole number from 1 on"),
+        (lambda x: Batch(Counter(), 1, "gpu"), "no backend 'gpu'; there are: auto, threads, cuda"),
+        (lambda x: Batch(Counter(), 1 << 50, "threads"), r"instances take .*: run \d+ at a time"),
+        (lambda x: Batch(Counter(), 1, watch=["a.b"]), "no signal 'a.b'"),
+        (lambda x: Batch(Counter(), 1, clocks=["fast"]), "no clock domain 'fast'; there are: sync"),
+        (lambda x: Batch(Loop(), 1), "[Cc]ombinational"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(ask: Callable[[Batch], object], answer: str) -> None:
+    batch = Batch(Counter(), 3, "threads")
+    with pytest.raises(BatchError, match=answer) as error:
+        ask(batch)
+    assert "\n" not in str(error.value)
+
+
+def test_without_cupy_or_a_gpu_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    cuda._cupy.cache_clear()
+    with pytest.raises(BatchError, match="needs CuPy: pip install cupy"):
+        Batch(Counter(), 1, "cuda")
+    none = host_gpu()
+    none.cuda.runtime.getDeviceCount = lambda: 0
+    monkeypatch.setitem(sys.modules, "cupy", none)
+    with pytest.raises(BatchError, match="finds no GPU; take backend='threads'"):
+        Batch(Counter(), 1, "cuda")
+    assert Batch(Counter(), 1).backend == "threads"
+    cuda._cupy.cache_clear()

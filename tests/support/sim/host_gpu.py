@@ -1,0 +1,67 @@
+"""Stands in for CuPy: compiles a kernel for this computer, and launches it thread after thread."""
+
+import ctypes
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from cppsim.compiling.library import provide
+
+__all__ = ["host_gpu"]
+
+_SHIMS = """\
+#define __global__
+#define __popcll __builtin_popcountll
+extern "C" void *memset(void *, int, unsigned long);
+static struct { unsigned x; } blockIdx, blockDim, threadIdx;
+"""
+
+_LAUNCH = """
+extern "C" __attribute__((visibility("default"))) void
+launch(unsigned grid, unsigned block, uint32_t *state, uint8_t *rows,
+       const batch::Instruction *program, uint64_t count, const uint64_t *input, uint64_t *output,
+       uint64_t instances, uint32_t fresh) {
+  blockDim.x = block;
+  for (blockIdx.x = 0; blockIdx.x < grid; blockIdx.x++)
+    for (threadIdx.x = 0; threadIdx.x < block; threadIdx.x++)
+      batch_run(state, rows, program, count, input, output, instances, fresh);
+}
+"""
+
+
+class _Module:
+    def __init__(self, code: str, options: Sequence[str]) -> None:
+        # GCC has a builtin where the GPU's compiler has a macro.
+        code = code.replace("#define __builtin_parityll(x) (__popcll(x) & 1)", "")
+        self._launch: Any = ctypes.CDLL(str(provide(_SHIMS + code + _LAUNCH))).launch
+
+    def get_function(self, name: str) -> Any:
+        assert name == "batch_run"
+        return self._call
+
+    def _call(self, grid: tuple[int], block: tuple[int], arguments: Sequence[Any]) -> None:
+        self._launch(
+            *(ctypes.c_uint32(x[0]) for x in (grid, block)),
+            *(
+                ctypes.c_void_p(x.ctypes.data)
+                if isinstance(x, np.ndarray)
+                else (ctypes.c_uint32 if x.dtype == np.uint32 else ctypes.c_uint64)(int(x))
+                for x in arguments
+            ),
+        )
+
+
+def host_gpu(free: int = 1 << 34) -> Any:
+    """What `cppsim.batch.cuda` asks of CuPy, with so many bytes free."""
+    runtime = SimpleNamespace(memGetInfo=lambda: (free, free))
+    pool = SimpleNamespace(free_all_blocks=lambda: None)
+    return SimpleNamespace(
+        RawModule=_Module,
+        asarray=np.array,
+        asnumpy=np.array,
+        zeros=np.zeros,
+        cuda=SimpleNamespace(runtime=runtime),
+        get_default_memory_pool=lambda: pool,
+    )
