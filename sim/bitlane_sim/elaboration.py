@@ -5,7 +5,8 @@ a long session has loaded may be older. Whoever finds the circuit in the cache n
 
     python -m bitlane_sim.elaboration FOLDER
 
-takes the fields of a `Configuration` from FOLDER, and leaves there what it makes of them.
+takes the fields of a `Configuration` from FOLDER, and whether there is to be a recorder, and leaves
+there what it makes of them.
 """
 
 import hashlib
@@ -86,13 +87,13 @@ class ElaboratedSystem(Elaborated):
         return design
 
 
-def elaborated_system(configuration: Configuration) -> ElaboratedSystem:
-    """The system of ``configuration``, as its sources are now.
+def elaborated_system(configuration: Configuration, *, recorded: bool = False) -> ElaboratedSystem:
+    """The system of ``configuration``, with a recorder or without, as its sources are now.
 
     Raises ``SimulationError``, with Python's own words as a note, if it cannot be elaborated.
     """
     values = {field.name: getattr(configuration, field.name) for field in fields(configuration)}
-    request = pickle.dumps(values)
+    request = pickle.dumps((values, recorded))
     sources = source_digest(*_SOURCES)
 
     def fill(folder: Path) -> None:
@@ -130,8 +131,8 @@ def _main(folder: Path) -> None:
     from .circuit import Circuit
     from .system import System
 
-    configuration = Configuration(**pickle.loads((folder / _FIELDS).read_bytes()))
-    circuit = Circuit(System(configuration))
+    values, recorded = pickle.loads((folder / _FIELDS).read_bytes())
+    circuit = Circuit(System(Configuration(**values), recorded=recorded))
     (folder / _DESIGN).write_bytes(pickle.dumps(circuit.design, protocol=5))
     # The digest of the sources comes last: they are what was read if they have not changed since
     # before the beginning.

@@ -9,21 +9,59 @@ from enum import IntEnum
 from .evaluator import StorageAccess, StoragePort
 
 __all__ = [
+    "AXI_CHANNELS",
     "CHANNELS",
+    "EVENTS",
+    "EVENTS_BIT",
+    "RECORD",
+    "RECORD_BUFFER",
+    "RECORD_BYTES",
     "STORAGE_BUFFER",
     "Hang",
     "Response",
     "Violation",
     "Where",
     "measured_channels",
+    "record_port",
     "storage_ports",
 ]
 
-CHANNELS = ("aw", "w", "b", "ar", "r", "ar_b", "r_b", "doorbell")
-"""Channels that are measured; ``ar_b`` and ``r_b`` only with two read ports."""
+AXI_CHANNELS = ("aw", "w", "b", "ar", "r", "ar_b", "r_b")
+"""Channels of the memory; ``ar_b`` and ``r_b`` only with two read ports."""
+
+CHANNELS = (*AXI_CHANNELS, "doorbell")
+"""Channels that are measured."""
 
 STORAGE_BUFFER = "memory"
 """Name of the buffer that the storage ports of a system use."""
+
+EVENTS = ("doorbell", "started", "retired", "faulted")
+"""What a recorder takes down beside the handshakes."""
+
+EVENTS_BIT = 2 * len(AXI_CHANNELS)
+"""Where they begin in the flags of a record."""
+
+RECORD = {
+    "cycle": 64,
+    "flags": 32,
+    "aw_address": 32,
+    "ar_address": 32,
+    "ar_b_address": 32,
+    "aw_beats": 16,
+    "ar_beats": 16,
+    "ar_b_beats": 16,
+    "unused": 16,
+}
+"""Bits of each field of a record, the lowest first.
+
+``flags`` has valid and ready of each of `AXI_CHANNELS`, in turn, then `EVENTS`. They hold from
+``cycle`` on until that of the next record; the other fields, in that cycle alone.
+"""
+
+RECORD_BYTES = sum(RECORD.values()) // 8
+
+RECORD_BUFFER = "record"
+"""Name of the buffer for records, and of the ports of the recorder."""
 
 
 class Response(IntEnum):
@@ -85,16 +123,24 @@ def measured_channels(*, two: bool) -> list[str]:
 
 def storage_ports(*, two: bool) -> list[StoragePort]:
     """What an evaluator needs to serve the RAM that holds the memory."""
-    return [_storage(name) for name in ("read", *(("read_b",) if two else ()), "write")]
+    reads = ("read", "read_b") if two else ("read",)
+    return [
+        *(_storage(name, STORAGE_BUFFER, StorageAccess.READ) for name in reads),
+        _storage("write", STORAGE_BUFFER, StorageAccess.WRITE),
+    ]
 
 
-def _storage(name: str) -> StoragePort:
-    writes = name == "write"
+def record_port() -> StoragePort:
+    """What an evaluator needs to serve the RAM that a recorder writes."""
+    return _storage(RECORD_BUFFER, RECORD_BUFFER, StorageAccess.WRITE)
+
+
+def _storage(name: str, buffer: str, access: StorageAccess) -> StoragePort:
     return StoragePort(
-        buffer=STORAGE_BUFFER,
-        access=StorageAccess.WRITE if writes else StorageAccess.READ,
+        buffer=buffer,
+        access=access,
         enable=f"{name}__enable",
         address=f"{name}__address",
         data=f"{name}__data",
-        mask=f"{name}__mask" if writes else "",
+        mask=f"{name}__mask" if access is StorageAccess.WRITE else "",
     )

@@ -1,7 +1,7 @@
 """The link to a simulated device: ``sim``, ``sim:compiled?width=128&latency=30``."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from mmap import PAGESIZE
@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from bitlane.errors import LinkError
 from bitlane.links.link import BytesLike, Link
 from bitlane.links.options import Options, read_options
+from bitlane.links.recording import Recording
 from bitlane.sizes import parse_size
-from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES, Lane, Mode, Op
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.abi import BIT_OPS, CONTROL_BASE, CONTROL_SIZE, WORD_BYTES, Lane, Mode, Op
+from bitlane_rtl.configuration import Configuration, Search
 
 from .evaluator import SimulationError
+from .searching import SEARCH_FORM, search_numbers
 from .simulator import EVALUATORS, Simulator, choose_evaluator
 
 __all__ = ["SimulatorLink", "open_link"]
@@ -53,6 +55,11 @@ class SimulatorLink(Link):
     def host_memory(self) -> NDArray[np.uint8]:
         """The memory that the compiled loop reads and writes. ``Link`` says more."""
         return self.simulator.memory
+
+    @property
+    def recording(self) -> Recording | None:
+        """What has happened at the simulated buses, if option ``record`` asks for it."""
+        return self.simulator.recording
 
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
         return self.exchange((), ((address, size),))[0]
@@ -176,6 +183,13 @@ def _cycles(text: str) -> int:
     return cycles
 
 
+def _records(text: str) -> int:
+    count = int(text)
+    if not 0 <= count < 1 << 32:
+        raise ValueError("expected 0 to 4294967295")
+    return count
+
+
 def _chance(text: str) -> float:
     chance = float(text)
     if not 0 <= chance < 1:
@@ -202,8 +216,8 @@ def _member(kind: type[_Code], name: str) -> _Code:
         raise ValueError(f"no {kind.__name__} is called {name}") from None
 
 
-def _names(kind: type[IntEnum]) -> str:
-    return ", ".join(member.name.lower() for member in kind)
+def _names(kind: Iterable[IntEnum]) -> str:
+    return ", ".join(member.name.lower() for member in sorted(kind))
 
 
 def _file(text: str) -> str:
@@ -218,13 +232,21 @@ _OPTIONS: Options = {
     "memory": (parse_size, "bytes of memory, with KiB, MiB or GiB (default 1GiB)"),
     "loops": (_number, "nested loops of a command, 1 to 6 (default 4)"),
     "slots": (_number, "slots of the command ring (default 16)"),
-    "ops": (_operations, f"operations, separated by commas: {_names(Op)} (default all)"),
+    "ops": (
+        _operations,
+        f"operations, separated by commas: {_names(BIT_OPS)} (default all)",
+    ),
     "modes": (_modes, f"ways to walk a run, dense among them: {_names(Mode)} (default all)"),
     "lanes": (_lanes, "widths of lanes in bits, separated by commas: 8, 16, 32, 64 (default all)"),
+    "search": (
+        search_numbers,
+        f"a search array, {SEARCH_FORM}: powers of two but for UNITS (default none)",
+    ),
     "latency": (_cycles, "more cycles of the memory's latency, 0 to 255 (default 0)"),
     "stall": (_chance, "chance that a channel stalls in a cycle, 0 to less than 1 (default 0)"),
     "seed": (_number, "seed of the stalls (default 0)"),
     "vcd": (_file, "file for waveforms (default none)"),
+    "record": (_records, "room for so many entries of what happens at the buses (default none)"),
 }
 
 
@@ -237,7 +259,7 @@ def open_link(url: str) -> SimulatorLink:
 
     Evaluators are ``compiled``, which is the default where there is a C++ compiler, and ``pysim``.
     The options are ``width``, ``ports``, ``memory``, ``loops``, ``slots``, ``ops``, ``modes``,
-    ``lanes``, ``latency``, ``stall``, ``seed`` and ``vcd``.
+    ``lanes``, ``search``, ``latency``, ``stall``, ``seed``, ``vcd`` and ``record``.
 
     Raises ``LinkError`` for an unknown evaluator or option, a bad value, or a missing tool.
     """
@@ -253,15 +275,21 @@ def open_link(url: str) -> SimulatorLink:
         )
     values = read_options(url, query, _OPTIONS)
     names = {"width": "data_width", "ports": "read_ports", "memory": "memory_bytes"}
-    names |= {name: name for name in ("loops", "slots", "ops", "modes", "lanes")}
+    names |= {name: name for name in ("loops", "slots", "ops", "modes", "lanes", "search")}
     chosen = {field: values[name] for name, field in names.items() if name in values}
     try:
+        if "search" in chosen:
+            chosen["search"] = Search(**chosen["search"])
         configuration = Configuration(**chosen)
         with _writable(values.get("vcd")) as vcd:
-            simulator = Simulator(configuration, evaluator, vcd=vcd)
+            records = values.get("record", 0)
+            simulator = Simulator(configuration, evaluator, vcd=vcd, records=records)
     except (ValueError, SimulationError, OSError) as error:
         field, colon, rest = str(error).partition(":")
-        option = {field: f"option {name}" for name, field in names.items()}.get(field, field)
+        # A field of a part has the part's name before a point.
+        known = {field: f"option {name}" for name, field in names.items()}
+        option = known.get(field.partition(".")[0], field)
+        option += field.partition(".")[2] and f" ({field})"
         raise LinkError(f"device {url!r}: {option}{colon}{rest}") from error
     simulator.set_latency(values.get("latency", 0))
     if "stall" in values:

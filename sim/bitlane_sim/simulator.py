@@ -9,18 +9,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bitlane.links.recording import Recording
 from bitlane_rtl.configuration import Configuration
 
 from .compiled.model import CompiledEvaluator
 from .elaboration import elaborated_system
 from .evaluator import Clock, Drive, Evaluator, Get, Item, Prepared, RunUntil, Set, SimulationError
 from .interface import (
+    AXI_CHANNELS,
+    EVENTS,
+    EVENTS_BIT,
+    RECORD,
+    RECORD_BUFFER,
+    RECORD_BYTES,
     STORAGE_BUFFER,
     Hang,
     Response,
     Violation,
     Where,
     measured_channels,
+    record_port,
     storage_ports,
 )
 from .pages import Pages
@@ -73,12 +81,12 @@ class Report:
     last: int
 
 
-def _circuit(configuration: Configuration, *, known: bool) -> "Elaborated | System":
+def _circuit(configuration: Configuration, *, known: bool, recorded: bool) -> "Elaborated | System":
     if known:
-        return elaborated_system(configuration)
+        return elaborated_system(configuration, recorded=recorded)
     from .system import System
 
-    return System(configuration)
+    return System(configuration, recorded=recorded)
 
 
 class Simulator:
@@ -92,6 +100,8 @@ class Simulator:
         circuit is that of the source files, whatever has been done to the modules.
     vcd : path or None
         Where waveforms go.
+    records : int
+        Room for so many entries of a `Recording`; without any, nothing is recorded.
 
     Attributes
     ----------
@@ -108,19 +118,27 @@ class Simulator:
         evaluator: str | Callable[..., Evaluator] = "compiled",
         *,
         vcd: str | Path | None = None,
+        records: int = 0,
     ) -> None:
         self.configuration = configuration
+        self._waves = Path(vcd) if vcd is not None else None
+        self._records = np.zeros(records * RECORD_BYTES, np.uint8)
         self._pages = Pages(configuration.memory_bytes)
         self.memory = self._pages.bytes
         two = configuration.two_ports
         self.channels = measured_channels(two=two)
         make = load_evaluator(evaluator) if isinstance(evaluator, str) else evaluator
+        buffers, recorder = {STORAGE_BUFFER: self.memory}, []
+        if records:
+            buffers[RECORD_BUFFER] = self._records
+            recorder = [record_port()]
         self.evaluator = make(
-            _circuit(configuration, known=evaluator == "compiled"),
-            storage=storage_ports(two=two),
-            buffers={STORAGE_BUFFER: self.memory},
+            _circuit(configuration, known=evaluator == "compiled", recorded=bool(records)),
+            storage=[*storage_ports(two=two), *recorder],
+            buffers=buffers,
             vcd=vcd,
         )
+        self._let_record()
         # How many cycles fit in a slice; found while running.
         self._slice = 64
         # By numbers of writes and reads.
@@ -132,12 +150,32 @@ class Simulator:
         return self.evaluator.cycles
 
     def close(self) -> None:
-        """Free the evaluator and finish the waveform file."""
+        """Free the evaluator and finish the waveform file; a viewer's save file comes beside it."""
         self.evaluator.close()
+        if self._waves and self._waves.is_file():
+            # pyvcd, which nobody else needs here.
+            from .save_file import write_save_file
+
+            write_save_file(self._waves)
+            self._waves = None
 
     def power_on(self) -> None:
         """Back to the state at power-on; the memory keeps its bytes, all settings become 0."""
         self.evaluator.reset()
+        self._let_record()
+
+    def _let_record(self) -> None:
+        if self._records.size:
+            self.evaluator.set("record_limit", self._records.size // RECORD_BYTES)
+
+    @property
+    def recording(self) -> Recording | None:
+        """What has happened at the buses since power-on, if there is room for ``records``."""
+        if not self._records.size:
+            return None
+        count, cut = self.evaluator.run([Get("record_count"), Get("record_cut")])
+        kinds = [(name, f"<u{bits // 8}") for name, bits in RECORD.items()]
+        return _recording(self._records.view(kinds)[:count], self.cycles, cut=bool(cut))
 
     def forget(self, offset: int, size: int) -> None:
         """Forget ``size`` bytes of the memory: they may be anything until they are written."""
@@ -292,3 +330,26 @@ class Simulator:
             raise SimulationError(
                 f"bus rule {Violation(violation).name} was broken on {where.name} in cycle {cycle}"
             )
+
+
+def _recording(records: NDArray[np.void], cycles: int, *, cut: bool) -> Recording:
+    """What ``records`` say, of which the last holds until ``cycles``, unless they are cut."""
+
+    def flag(bit: int) -> NDArray[np.bool_]:
+        return (records["flags"] >> bit & 1).astype(bool)
+
+    def numbers(field: str) -> dict[str, NDArray[np.int64]]:
+        asking = [name for name in AXI_CHANNELS if name.startswith("a")]
+        return {name: records[f"{name}_{field}"].astype(np.int64) for name in asking}
+
+    begins = records["cycle"].astype(np.int64)
+    return Recording(
+        cycles=begins,
+        end=int(begins[-1]) + 1 if cut else cycles,
+        cut=cut,
+        valid={name: flag(2 * number) for number, name in enumerate(AXI_CHANNELS)},
+        ready={name: flag(2 * number + 1) for number, name in enumerate(AXI_CHANNELS)},
+        addresses=numbers("address"),
+        beats=numbers("beats"),
+        **{name: flag(EVENTS_BIT + number) for number, name in enumerate(EVENTS)},
+    )

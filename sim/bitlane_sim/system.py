@@ -11,12 +11,22 @@ from bitlane_rtl.core import Core
 
 from .control_manager import ControlAccess, ControlManager
 from .evaluator import StorageAccess
-from .interface import Violation, Where, measured_channels, storage_ports
+from .interface import (
+    AXI_CHANNELS,
+    EVENTS_BIT,
+    Violation,
+    Where,
+    measured_channels,
+    record_port,
+    storage_ports,
+)
 from .memory.address_range import AddressRange
 from .memory.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
 from .memory.control import MemoryControl
 from .monitor.measure import COUNTER_BITS, ChannelReport
 from .monitor.monitor import Monitor
+from .monitor.recorder import Recorder, RecordStorage
+from .monitor.watched_engine import WatchedEngine
 
 __all__ = ["System"]
 
@@ -30,6 +40,8 @@ class System(wiring.Component):
         Of the engine.
     addresses
         Where the RAM stands; by default just where the engine's memory is.
+    recorded : bool
+        Whether a `Recorder` takes down what happens on the buses.
 
     Members
     -------
@@ -41,6 +53,10 @@ class System(wiring.Component):
         How the memory behaves.
     read, read_b, write : ``Out(ReadStorage(addresses))``, ``Out(WriteStorage(addresses))``
         Ports of the RAM that holds the memory; ``read_b`` only if the engine has a second port.
+    record : ``Out(RecordStorage())``
+        Port of the RAM that holds records; this and the next three only if ``recorded``.
+    record_limit, record_count, record_cut
+        Those of `Recorder`.
     clear, cycle, violation, violation_where, violation_cycle, aw, w, b, ar, r, ar_b, r_b, doorbell
         Those of ``Monitor``.
 
@@ -66,9 +82,20 @@ class System(wiring.Component):
     violation: Signal
     violation_where: Signal
     violation_cycle: Signal
+    record: Any
+    record_limit: Signal
+    record_count: Signal
+    record_cut: Signal
 
-    def __init__(self, configuration: Configuration, addresses: AddressRange | None = None) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        addresses: AddressRange | None = None,
+        *,
+        recorded: bool = False,
+    ) -> None:
         self.configuration = configuration
+        self._recorder = Recorder() if recorded else None
         self.two = configuration.two_ports
         self.channels = measured_channels(two=self.two)
         self._addresses = addresses or AddressRange(
@@ -97,12 +124,21 @@ class System(wiring.Component):
             )
             for port in self.storage
         }
+        if recorded:
+            self.storage.append(record_port())
+            members |= {
+                "record": Out(RecordStorage()),
+                "record_limit": In(32),
+                "record_count": Out(32),
+                "record_cut": Out(1),
+            }
         super().__init__(members)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         widths = self.configuration.address_width, self.configuration.data_width
-        m.submodules.core = core = Core(self.configuration)
+        engine = WatchedEngine(self.configuration) if self._recorder else None
+        m.submodules.core = core = Core(self.configuration, engine)
         m.submodules.memory = memory = Axi4Memory(self._addresses, two=self.two)
         m.submodules.manager = manager = ControlManager()
         m.submodules.monitor = monitor = Monitor(*widths, two=self.two)
@@ -125,4 +161,32 @@ class System(wiring.Component):
             m.d.comb += getattr(self, name).eq(getattr(monitor, name))
         for name in self.channels:
             wiring.connect(m, getattr(monitor, name), wiring.flipped(getattr(self, name)))
+        if self._recorder and engine:
+            m.submodules.recorder = self._recorder
+            self._record(m, self._recorder, core)
+            m.d.comb += self._recorder.traffic.cycle.eq(monitor.cycle)
+            for bit, event in enumerate((monitor.rung, *engine.events), EVENTS_BIT):
+                m.d.comb += self._recorder.traffic.flags[bit].eq(event)
         return m
+
+    def _record(self, m: Module, recorder: Recorder, core: Core) -> None:
+        """Show the recorder all handshakes, and the addresses in them."""
+        traffic = recorder.traffic
+        for number, name in enumerate(AXI_CHANNELS):
+            if name not in self.channels:
+                continue
+            bus = core.m_axi_b if name.endswith("_b") else core.m_axi
+            channel = name.removesuffix("_b")
+            for bit, part in enumerate(("valid", "ready"), 2 * number):
+                m.d.comb += traffic.flags[bit].eq(getattr(bus, channel + part))
+            if channel.startswith("a"):
+                m.d.comb += [
+                    traffic[f"{name}_address"].eq(getattr(bus, f"{channel}addr")),
+                    traffic[f"{name}_beats"].eq(getattr(bus, f"{channel}len") + 1),
+                ]
+        m.d.comb += [
+            recorder.limit.eq(self.record_limit),
+            self.record_count.eq(recorder.count),
+            self.record_cut.eq(recorder.cut),
+        ]
+        wiring.connect(m, recorder.storage, wiring.flipped(self.record))

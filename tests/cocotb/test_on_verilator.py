@@ -21,3 +21,9 @@ def test_core(
     record_property(
         "report", f"cocotb, {simulator.version}, {width} bits, {ports} read ports: {TESTS} passed"
     )
+
+
+def test_the_driver_in_c_drives_the_core(tmp_path: Path) -> None:
+    """Records byte for byte as Python's, interrupts, a fault, and going on after it."""
+    outcome = run_suite(verilator(), tmp_path, width=64, ports=2, suite="c_suite")
+    assert (len(outcome.passed), list(outcome.failed)) == (3, []), str(outcome)

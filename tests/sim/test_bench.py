@@ -33,8 +33,15 @@ _EXPECTED = {
     "scatter of 16-bit elements": 0.9964,
     "64 KiB COUNT, 8 to 32 bits": 0.9996,
     "64 KiB COUNT, 64 to 8 bits": 0.9983,
+    "256 rows of 256 B against one, row sums": 0.9982,
+    "256 pairs of rows of 256 B, row sums": 0.9982,
+    "256 pairs of rows of 255 B at odd addresses, row sums": 0.9982,
+    "1024 rows of 8 B against one, row sums": 0.9856,
     "64 KiB XOR, shared read port, with start-up": 0.4996,
     "16 KiB XOR, three streams on one single-port SRAM": 0.333,
+    "256 KiB read from SDRAM, with refresh": 0.9768,
+    "two times 256 KiB read from SDRAM, with refresh": 0.9769,
+    "256 KiB XOR on SDRAM, all three streams, with refresh": 0.9573,
 }
 """What the engine of 64 bits reaches, to four digits."""
 
@@ -79,7 +86,7 @@ def test_table_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert record["kind"] == "cycles"
     assert set(record["versions"]) == {"bitlane", "Python", "amaranth"}
     assert {row["work"]: round(row["measured"], 4) for row in record["rows"]} == _EXPECTED
-    assert "19 of 19 rows met" in printed
+    assert "26 of 26 rows met" in printed
     assert list(tmp_path.iterdir()) == [file]
 
 
@@ -119,10 +126,19 @@ def test_failed_run_leaves_no_file(
     [
         (["--width", "48"], "invalid choice: 48"),
         (["--evaluator", "verilator"], "invalid choice: 'verilator'"),
-        (["--json", "nowhere/at/all.json"], "--json: nowhere/at is no folder"),
-        (["--json", "."], "--json: . is a folder; expected a file"),
-        (["--json", "/proc/bench.json"], "--json: /proc/bench.json cannot be written"),
-        (["--plot", "nowhere/picture.png"], "--plot: nowhere is no folder"),
+        (
+            ["--json", "nowhere/at/all.json"],
+            "expected a folder that is there; nowhere/at is not",
+        ),
+        (["--json", "."], "--json: .; expected a file, not a folder"),
+        (
+            ["--json", "/proc/bench.json"],
+            "expected a folder that can be written to; /proc cannot",
+        ),
+        (
+            ["--plot", "nowhere/picture.png"],
+            "--plot: nowhere/picture.png; expected a folder",
+        ),
         (["--plot", "picture.tex"], "--plot: picture.tex ends in none of .png, .svg, .pdf"),
         (["--verilator", "--simulators"], "not allowed with argument"),
         (["--simulators", "--width", "32"], "--width: goes only without --simulators"),

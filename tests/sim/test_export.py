@@ -63,6 +63,17 @@ def test_options_change_the_configuration_that_is_named(
     assert given["configuration"] == changed
 
 
+def test_a_search_array_is_written_again() -> None:
+    options = ["--data-width", "32", "--ops", "xor", "--search", "1,64,2,1"]
+    assert main(["export", *options, "-o", "core.v"]) == DONE
+    first = Path("core.v").read_text(encoding="utf-8")
+    assert "--search 1,64,2,1" in first
+    command = written_by(first)
+    Path("core.v").unlink()
+    assert main(command) == DONE
+    assert Path("core.v").read_text(encoding="utf-8") == first
+
+
 def test_header_of_a_named_configuration_writes_the_same_again() -> None:
     options = ["--configuration", "copy", "--memory-bytes", "64KiB", "--block-ram"]
     assert main(["export", *options, "-o", "core.v"]) == DONE

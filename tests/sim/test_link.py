@@ -9,7 +9,7 @@ import bitlane_sim.link
 from bitlane.errors import LinkError
 from bitlane.links.link import open_link as open_any
 from bitlane_rtl.abi import Lane, Mode, Op
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configuration import Configuration, Search
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.link import open_link
 from bitlane_sim.simulator import choose_evaluator
@@ -19,9 +19,15 @@ class FakeSimulator:
     """Remembers how it was made, without building a circuit."""
 
     def __init__(
-        self, configuration: Configuration, evaluator: str, *, vcd: str | None = None
+        self,
+        configuration: Configuration,
+        evaluator: str,
+        *,
+        vcd: str | None = None,
+        records: int = 0,
     ) -> None:
         self.configuration = configuration
+        self.records = records
         self.vcd = vcd
         self.latency = 0
         self.stalls: tuple[float, int] | None = None
@@ -89,6 +95,18 @@ def test_url_leaves_out_parts_of_the_circuit() -> None:
     )
 
 
+@pytest.mark.usefixtures("fake")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("8", Search(units=8)),
+        ("3,64,16,4", Search(units=3, row_bits=64, queries=16, nearest=4)),
+    ],
+)
+def test_url_adds_a_search_array(text: str, expected: Search) -> None:
+    assert open_link(f"sim?search={text}").simulator.configuration == Configuration(search=expected)
+
+
 def test_a_waveform_file_that_cannot_be_written_fails_before_the_build(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -125,6 +143,12 @@ def test_a_waveform_file_that_cannot_be_written_fails_before_the_build(
         ("sim?vcd=/", "Is a directory: '/'"),
         ("sim?ops=not,nonsense", "option ops is 'not,nonsense'; expected operations, separated"),
         ("sim?modes=strided", "modes: DENSE is missing"),
+        ("sim?search=8,100", "option search (search.row_bits): 100 is no power of two from 64"),
+        ("sim?search=5,63", "option search (search.row_bits): 63 is no power of two from 64 to"),
+        ("sim?search=8,64,1", "option search (search.queries): 1 is no power of two from 2 to"),
+        ("sim?search=wide", "option search is 'wide'; expected a search array, UNITS[,ROW_BITS"),
+        ("sim?search=8,64,8,4,1", "option search is '8,64,8,4,1'; expected a search array"),
+        ("sim?search=8&width=128", "option width: 128; search needs one of (32, 64)"),
         ("sim?lanes=12", "option lanes is '12'; expected widths of lanes in bits"),
     ],
 )

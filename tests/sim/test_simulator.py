@@ -17,6 +17,7 @@ from bitlane.jobs.lowering import View, lower
 from bitlane_rtl.abi import CONTROL_BASE, IDENTITY, Lane, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
+from bitlane_rtl.engine import Engine
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.interface import Hang, Response, Violation
 from bitlane_sim.link import SimulatorLink
@@ -257,8 +258,8 @@ def test_closed_link_says_so() -> None:
 class EarlyLast(wiring.Component):
     """An engine with a planted bug: WLAST is always high."""
 
-    def __init__(self, configuration: Configuration) -> None:
-        self._core = Core(configuration)
+    def __init__(self, configuration: Configuration, engine: Engine | None) -> None:
+        self._core = Core(configuration, engine)
         super().__init__(dict(self._core.signature.members))
 
     def elaborate(self, platform: object) -> Module:

@@ -8,14 +8,25 @@ import importlib.util
 from pathlib import Path
 
 from bitlane.command_line.cli import Subparsers, whole_number
+from bitlane.files import expect_writable
 
 from ..evaluator import SimulationError
-from .record import BenchError, check_writable
+from .record import BenchError
 
 __all__ = ["add_bench"]
 
 _WIDTHS = (32, 64, 128)
 _EVALUATORS = ("compiled", "pysim")
+_OPTIONS = {
+    "cycles": {"width", "evaluator", "plot", "check"},
+    "simulators": set[str](),
+    "verilator": set[str](),
+    "search": {"evaluator", "check", "units", "mhz"},
+}
+"""What goes with each mode, beside --json."""
+_UNITS, _MHZ = 32, 100
+"""An array that routes on an ECP5-85F, and a clock that it reaches there."""
+
 _PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -42,8 +53,19 @@ def add_bench(subparsers: Subparsers) -> None:
         action="store_true",
         help="the fast evaluator beside Verilator, on the same exported core, in seconds",
     )
+    modes.add_argument(
+        "--search",
+        action="store_true",
+        help="the search array, in cycles, and in comparisons a second beside FAISS and NumPy",
+    )
 
-    group = parser.add_argument_group("cycles")
+    _add_cycles(parser.add_argument_group("cycles"))
+    _add_search(parser.add_argument_group("search"))
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.set_defaults(run=_run, extra="sim")
+
+
+def _add_cycles(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--width",
         type=whole_number,
@@ -63,31 +85,47 @@ def add_bench(subparsers: Subparsers) -> None:
         metavar="FILE.png",
         help="draw rates over transfer sizes, and where cycles went; needs matplotlib",
     )
-
     group.add_argument("--check", action="store_true", help="exit with 1 if a row misses its goal")
 
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
-    parser.set_defaults(run=_run, extra="sim")
+
+def _add_search(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--units",
+        type=whole_number,
+        metavar="N",
+        help=f"rows that are compared at a time (default: {_UNITS})",
+    )
+    group.add_argument(
+        "--mhz",
+        type=whole_number,
+        metavar="N",
+        help=f"the array's clock, as `bitlane area` or a board's build says (default: {_MHZ})",
+    )
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    mode = next((name for name in ("simulators", "verilator") if getattr(arguments, name)), None)
-    if mode is not None:
-        for option in ("width", "evaluator", "plot", "check"):
-            if getattr(arguments, option):
-                raise BenchError(f"--{option}: goes only without --{mode}")
+    mode = next((name for name in _OPTIONS if getattr(arguments, name, False)), "cycles")
+    for option in sorted(set[str]().union(*_OPTIONS.values()) - _OPTIONS[mode]):
+        if getattr(arguments, option) is not None and getattr(arguments, option) is not False:
+            known = [name for name, options in _OPTIONS.items() if option in options]
+            with_ = "with --search" if known == ["search"] else f"without --{mode}"
+            raise BenchError(f"--{option}: goes only {with_}")
     for option in ("json", "plot"):
         if getattr(arguments, option):
-            check_writable(f"--{option}", getattr(arguments, option))
+            expect_writable(f"--{option}", getattr(arguments, option))
     if arguments.plot:
         if arguments.plot.suffix not in _PICTURES:
             raise BenchError(f"--plot: {arguments.plot} ends in none of {', '.join(_PICTURES)}")
         if importlib.util.find_spec("matplotlib") is None:
             raise BenchError("--plot: matplotlib is not installed: pip install 'bitlane[plot]'")
+    arguments.units = _UNITS if arguments.units is None else arguments.units
+    arguments.mhz = _MHZ if arguments.mhz is None else arguments.mhz
+    if arguments.mhz < 1:
+        raise BenchError(f"--mhz: {arguments.mhz}; expected 1 or more")
     arguments.width = sorted(set(arguments.width or _WIDTHS))
     from .modes import MODES
 
     try:
-        return MODES[mode or "cycles"](arguments)
+        return MODES[mode](arguments)
     except SimulationError as error:
         raise BenchError(str(error)) from error

@@ -5,7 +5,21 @@ from bitlane_rtl.abi import Lane, Mode, Op
 
 from .job import dense, move
 
-__all__ = ["ROW", "A", "B", "Y", "count", "gather", "logic", "queue", "rows", "scatter"]
+__all__ = [
+    "ROW",
+    "A",
+    "B",
+    "Y",
+    "against_one",
+    "count",
+    "gather",
+    "logic",
+    "odd_pairs",
+    "pairs",
+    "queue",
+    "rows",
+    "scatter",
+]
 
 A, B, Y = 0, 1 << 20, 1 << 21
 """Where the operands and the output start."""
@@ -72,3 +86,30 @@ def count(lane: Lane, out_lane: Lane, size: int) -> Command:
     number = size // lane.bytes
     a, y = dense(A, size), dense(Y, number * out_lane.bytes)
     return Command(Op.COUNT, lane, out_lane, number, a, None, y)
+
+
+def _row_sums(number: int, size: int, a: Walk, b: Walk) -> Command:
+    """How many bits differ in each of ``number`` pairs of rows of ``size`` bytes."""
+    lane = Lane.BITS_32
+    y = Walk(Y, Y + number * lane.bytes - 1, Mode.SUM, 0, (lane.bytes,))
+    return Command(Op.COUNT_XOR, Lane.BITS_8, lane, size, a, b, y, (number,))
+
+
+def _rows_at(base: int, number: int, size: int, step: int) -> Walk:
+    return dense(base, size, (step,), step * (number - 1))
+
+
+def against_one(number: int, size: int) -> Command:
+    """The distance of each of ``number`` consecutive rows from one row, which is read each time."""
+    return _row_sums(number, size, _rows_at(A, number, size, size), _rows_at(B, number, size, 0))
+
+
+def pairs(number: int, size: int) -> Command:
+    """The distance of each row from the one of the same number."""
+    return _row_sums(number, size, _rows_at(A, number, size, size), _rows_at(B, number, size, size))
+
+
+def odd_pairs(number: int, size: int) -> Command:
+    """The same of rows that stand apart, so that A has every offset in a beat, and B odd ones."""
+    a, b = _rows_at(A + 1, number, size, size + 2), _rows_at(B + 3, number, size, size + 4)
+    return _row_sums(number, size, a, b)

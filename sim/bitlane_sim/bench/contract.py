@@ -12,7 +12,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
 
 from ..simulator import Simulator
-from . import commands
+from . import commands, sdram
 from .job import execute
 from .sram import three_streams
 
@@ -71,6 +71,7 @@ def measure(
             yield from _long(simulator, width)
             yield from _short(simulator, width)
             yield from _shapes(simulator, width)
+            yield from _row_sums(simulator, width)
         progress(f"{width} bits, one read port")
         with closing(Simulator(full_engine(width, 1), evaluator)) as simulator:
             job = execute(simulator, [commands.logic(Op.XOR, _SIZE)])
@@ -81,6 +82,23 @@ def measure(
         work = "16 KiB XOR, three streams on one single-port SRAM"
         rate = three_streams(width, evaluator)
         yield Row(work, width, "word/cycle", 1 / 3, 0.33, None, rate)
+        if evaluator == "compiled":
+            progress(f"{width} bits, SDRAM")
+            yield from _sdram(width)
+
+
+def _sdram(width: int) -> Iterator[Row]:
+    """Memory of 16-bit words behind an SDRAM chip at 100 MHz, whose model is compiled code."""
+
+    def row(work: str, goal: float, transfer: sdram.Transfer) -> Row:
+        return Row(work, width, "word/cycle", 1.0, goal, None, transfer.efficiency)
+
+    size = 4 * _SIZE
+    yield row("256 KiB read from SDRAM, with refresh", 0.90, sdram.reads(width, size, (0,)))
+    two = sdram.reads(width, size, (0, 4 * size))
+    yield row("two times 256 KiB read from SDRAM, with refresh", 0.90, two)
+    work = "256 KiB XOR on SDRAM, all three streams, with refresh"
+    yield row(work, 0.80, sdram.logic(width, Op.XOR, size))
 
 
 _STARTED_PEER = {32: 0.999, 64: 0.997}
@@ -162,3 +180,19 @@ def _shapes(simulator: Simulator, width: int) -> Iterator[Row]:
         job = execute(simulator, [commands.count(lane, out_lane, _SIZE)])
         work = f"64 KiB COUNT, {lane.bits} to {out_lane.bits} bits"
         yield row(work, "of bound", 0.99, None, job.bound / job.done)
+
+
+def _row_sums(simulator: Simulator, width: int) -> Iterator[Row]:
+    """How many bits of rows differ: a number a row."""
+    for work, goal, command in (
+        ("256 rows of 256 B against one, row sums", 0.98, commands.against_one(256, 256)),
+        ("256 pairs of rows of 256 B, row sums", 0.98, commands.pairs(256, 256)),
+        (
+            "256 pairs of rows of 255 B at odd addresses, row sums",
+            0.97,
+            commands.odd_pairs(256, 255),
+        ),
+        ("1024 rows of 8 B against one, row sums", 0.98, commands.against_one(1024, 8)),
+    ):
+        job = execute(simulator, [command])
+        yield Row(work, width, "of bound", 1.0, goal, None, job.bound / job.done)

@@ -5,17 +5,23 @@ from collections.abc import Callable, Mapping
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.terminal import show
+from bitlane_rtl.configuration import Search
 
 from ..simulator import choose_evaluator
 from ..toolchain import find_compiler
 from . import cycles
 from .contract import measure
 from .profile import measure_profile
-from .record import record, replace, write_json
+from .record import BenchError, record, replace, write_json
+from .search import configured, measure_search
 from .simulators import measure_simulators
 from .verilator import measure as measure_beside_verilator
 
 __all__ = ["MODES"]
+
+_SEARCHED = 16384
+_BATCHES = (1, 64, 256, 512, 1024)
+"""Rows that a search is measured with, and queries."""
 
 
 def _progress(text: str) -> None:
@@ -68,6 +74,41 @@ def _verilator(arguments: argparse.Namespace) -> int:
     return _seconds(arguments, "verilator", title, figures, ("verilator",))
 
 
+def _search(arguments: argparse.Namespace) -> int:
+    evaluator, mhz = arguments.evaluator or choose_evaluator(), arguments.mhz
+    try:
+        search = Search(units=arguments.units, queries=max(_BATCHES))
+    except ValueError as error:
+        raise BenchError(str(error)) from error
+    print(
+        f"{_SEARCHED:,} random rows of {search.row_bits} bits, {search.nearest} nearest, by"
+        f" {search.units} units in {evaluator} simulation.\n"
+        f"Comparisons, in G/s: cycles at {mhz} MHz, which nobody ran on an FPGA here,"
+        " beside one core of this machine.\n\n"
+        f"{'queries':>7} {'cycles':>9} {'expected':>9} {'ratio':>6} {'array':>7} {'FAISS':>7}"
+        f" {'NumPy':>7}"
+    )
+    rows = []
+    measured = measure_search(
+        configured(search, _SEARCHED), _SEARCHED, _BATCHES, evaluator, _progress
+    )
+    for row in measured:
+        show("")
+        rows.append(row)
+        faiss = f"{row.faiss / 1e9:7.3f}" if row.faiss else "missing"
+        print(
+            f"{row.queries:7,} {row.cycles:9,} {row.expected:9,.0f}"
+            f" {row.cycles / row.expected:6.3f} {row.comparisons(mhz) / 1e9:7.3f} {faiss}"
+            f" {row.numpy / 1e9:7.3f}  {row.fastest(mhz)} is the fastest",
+            flush=True,
+        )
+    if not all(row.faiss for row in rows):
+        print("\nFAISS is not installed: pip install faiss-cpu")
+    if arguments.json:
+        write_json(arguments.json, record("search", [row.as_dict(mhz) for row in rows]))
+    return CHECK_FAILED if arguments.check and not all(row.met for row in rows) else DONE
+
+
 def _seconds(
     arguments: argparse.Namespace,
     kind: str,
@@ -89,5 +130,6 @@ MODES: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "cycles": _cycles,
     "simulators": _simulators,
     "verilator": _verilator,
+    "search": _search,
 }
 """By the name of the option; ``cycles`` is what is measured without one."""

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from bitlane.command_line.cli import DONE, UNUSABLE
+from bitlane.files import expect_writable
 
-from .record import BenchError, check_writable, replace
+from .record import BenchError, replace
 
 __all__ = ["main", "page"]
 
@@ -228,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--picture", metavar="PATH", help="a picture, seen from the page")
     namespace = parser.parse_args(arguments)
     try:
-        check_writable("--output", namespace.output)
+        expect_writable("--output", namespace.output)
         text = page([_read(file) for file in namespace.files], namespace.picture)
         replace(namespace.output, lambda unfinished: unfinished.write_text(text, encoding="utf-8"))
     except BenchError as error:

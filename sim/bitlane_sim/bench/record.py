@@ -11,7 +11,7 @@ from pathlib import Path
 from bitlane.errors import BitlaneError
 from bitlane.version import __version__
 
-__all__ = ["BenchError", "check_writable", "record", "replace", "write_json"]
+__all__ = ["BenchError", "record", "replace", "write_json"]
 
 
 class BenchError(BitlaneError):
@@ -46,20 +46,6 @@ def _processor() -> str:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
-
-
-def check_writable(option: str, file: Path) -> None:
-    """Raise `BenchError` unless ``file`` can be written; leaves nothing behind."""
-    if not file.parent.is_dir():
-        raise BenchError(f"{option}: {file.parent} is no folder; make it first")
-    if file.is_dir():
-        raise BenchError(f"{option}: {file} is a folder; expected a file")
-    try:
-        unfinished = _unfinished(file)
-        unfinished.touch()
-        unfinished.unlink()
-    except OSError as error:
-        raise BenchError(f"{option}: {file} cannot be written: {error.strerror}") from error
 
 
 def replace(file: Path, write: Callable[[Path], object]) -> None:

@@ -1,10 +1,9 @@
-"""`bitlane export`: write the AXI4 core as Verilog, with a page of its registers. Runs nothing.
+"""`bitlane export`: write the AXI4 core as Verilog, alone or with all that an integrator needs.
 
-Its words and help do without Amaranth, which is imported when something is exported.
+Runs nothing. Its words and help do without Amaranth, which is imported when something is exported.
 """
 
 import argparse
-import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -12,15 +11,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bitlane.command_line.cli import DONE, Subparsers, whole_number
-from bitlane.errors import BitlaneError
 from bitlane.sizes import parse_size
-from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Lane, Mode, Op
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Mode
+from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import NAMED
 from cppsim.netlist.tidy import trim
 
 from ..evaluator import SimulationError
-from .names import is_identifier
+from ..searching import SEARCH_FORM, parse_search, search_text
+from .destination import Destination, ExportError, destination
+from .folder import integrator_files
 from .ports import conventional_ports
 from .verilog import verilog
 
@@ -29,7 +29,7 @@ __all__ = ["ExportError", "add_export", "export"]
 _Member = TypeVar("_Member")
 
 _ALL = "all"
-_OPS = {op.name.lower(): {op} for op in Op} | {"logic": LOGIC_OPS, "shift": SHIFT_OPS}
+_OPS = {op.name.lower(): {op} for op in sorted(BIT_OPS)} | {"logic": LOGIC_OPS, "shift": SHIFT_OPS}
 _LANES = {str(lane.bits): {lane} for lane in Lane}
 _MODES = {mode.name.lower(): {mode} for mode in Mode}
 
@@ -52,6 +52,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     "--lanes": ("lanes", _listed(_LANES)),
     "--modes": ("modes", _listed(_MODES)),
     "--loops": ("loops", str),
+    "--search": ("search", search_text),
     "--memory-base": ("memory_base", hex),
     "--memory-bytes": ("memory_bytes", str),
 }
@@ -67,30 +68,49 @@ _AROUND = "circuit."
 """What the names of all that is in a `Circuit` begin with."""
 
 
-class ExportError(BitlaneError):
-    """The core could not be exported. Nothing has been written."""
-
-
 def add_export(subparsers: Subparsers) -> None:
     """Add the subcommand `export`."""
     parser = subparsers.add_parser(
         "export",
         help="write the AXI4 core as Verilog for other systems",
         description="Write the AXI4 core as one module of plain Verilog-2005, and its ports,"
-        " registers and command record as Markdown beside it. The same options give the same"
+        " registers and command record as Markdown beside it; into a folder with a driver in C,"
+        " C headers, SystemRDL and a core file of FuseSoC, too. The same options give the same"
         " bytes.",
     )
-    parser.add_argument(
+    _add_destination(parser)
+    _add_configuration(parser)
+    parser.set_defaults(run=_run, extra="sim")
+
+
+def _add_destination(parser: argparse.ArgumentParser) -> None:
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument(
         "-o",
         "--output",
-        required=True,
         type=Path,
         metavar="FILE.v",
         help="where the module goes; the page goes to FILE.md",
     )
-    parser.add_argument(
-        "--prefix", metavar="NAME", help="name of the module (default: FILE without its ending)"
+    where.add_argument(
+        "--folder",
+        type=Path,
+        metavar="FOLDER",
+        help="where the module, its page and everything else goes; made if it is not there",
     )
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="replace files in a FOLDER that is not empty, and leave the others there alone",
+    )
+    parser.add_argument(
+        "--prefix",
+        metavar="NAME",
+        help="name of the module (default: FILE without its ending; in a FOLDER core)",
+    )
+
+
+def _add_configuration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--configuration",
         choices=list(NAMED),
@@ -113,6 +133,7 @@ def add_export(subparsers: Subparsers) -> None:
     add_list("--lanes", _LANES, "lanes of shifts, counts, and strided or repeated runs")
     add_list("--modes", _MODES, "ways to walk a run; dense is always there")
     add("--loops", whole_number, "nested loops of a command, 1 to 6")
+    add("--search", _search, "a search array; powers of two but for UNITS", SEARCH_FORM)
     add("--memory-base", _size, "first byte that commands may touch")
     add("--memory-bytes", _size, "bytes from there on, with KiB, MiB or GiB if you like")
     parser.add_argument(
@@ -128,7 +149,6 @@ def add_export(subparsers: Subparsers) -> None:
         metavar="N",
         help="bits of the managers' identifiers, which are 0 (default %(default)s)",
     )
-    parser.set_defaults(run=_run, extra="sim")
 
 
 def _list(known: Mapping[str, Iterable[_Member]]) -> Callable[[str], frozenset[_Member]]:
@@ -155,37 +175,37 @@ def _size(text: str) -> int:
         ) from None
 
 
+def _search(text: str) -> Search:
+    try:
+        return parse_search(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}; expected {SEARCH_FORM}") from None
+
+
 def _run(arguments: argparse.Namespace) -> int:
-    output: Path = arguments.output
-    if output.suffix != ".v":
-        raise ExportError(f"--output: {output} has no ending .v")
-    name = output.stem if arguments.prefix is None else arguments.prefix
-    if not is_identifier(name):
-        option = "--output" if arguments.prefix is None else "--prefix"
-        raise ExportError(
-            f"{option}: a module cannot be called {name!r}: expected letters, digits and _, and no"
-            " keyword of Verilog; choose another --prefix"
-        )
-    if not output.parent.is_dir():
-        raise ExportError(f"--output: {output.parent} is no folder; make it first")
-    for path in (output, output.with_suffix(".md")):
-        if path.is_dir():
-            raise ExportError(f"--output: {path} is a folder; expected a file")
+    to = destination(arguments.output, arguments.folder, arguments.prefix, force=arguments.force)
     try:
         configuration = replace(NAMED[arguments.configuration](), **_chosen(arguments))
-        text, beside = export(
+        text, page = export(
             configuration,
-            name,
+            to.name,
             id_width=arguments.id_width,
-            file=output.name,
+            to=to,
             base=arguments.configuration,
         )
     except ValueError as error:
         raise ExportError(_in_options(str(error))) from error
     except SimulationError as error:
         raise ExportError(str(error)) from error
-    _write({output: text, output.with_suffix(".md"): beside})
-    print(f"wrote {output} and {output.with_suffix('.md')}")
+    files = {to.module.name: text, to.page.name: page}
+    if to.folder is not None:
+        command = _command(configuration, arguments.id_width, to, arguments.configuration)
+        files |= integrator_files(configuration, to.name, command)
+    to.write(files)
+    if to.folder is None:
+        print(f"wrote {to.module} and {to.page}")
+    else:
+        print(f"wrote {to.folder}: {', '.join(files)}")
     return DONE
 
 
@@ -211,10 +231,10 @@ def export(
     name: str,
     *,
     id_width: int = 1,
-    file: str = "",
+    to: Destination | None = None,
     base: str = _USUAL,
 ) -> tuple[str, str]:
-    """The module ``name`` as Verilog for ``file`` (default: NAME.v), and its page as Markdown.
+    """The module ``name`` as Verilog that goes ``to`` (default: NAME.v), and its page as Markdown.
 
     ``base``: the named configuration from which the command that both show starts. Raises
     ``ValueError`` for a bad ``id_width``.
@@ -233,17 +253,17 @@ def export(
     flat: Any = core.signature.flatten(core)
     order = ["__".join(map(str, path)) for path, _, _ in flat]
     design.ports = conventional_ports(design, order, id_width)
-    path = Path(file or f"{name}.v")
-    command = _command(configuration, name, id_width, path, base)
-    text = header(configuration, name, command, path.with_suffix(".md").name)
+    to = to or Destination(name, Path(f"{name}.v"))
+    command = _command(configuration, id_width, to, base)
+    text = header(configuration, name, command, to.page.name)
     text += "\n" + verilog(design, name)
-    if path.stem != name:
+    if to.module.stem != name:
         text = _OTHER_NAME + text
     return text, page(configuration, name, command, design.ports)
 
 
-def _command(configuration: Configuration, name: str, id_width: int, path: Path, base: str) -> str:
-    """The command that writes the module ``name`` to ``path`` again."""
+def _command(configuration: Configuration, id_width: int, to: Destination, base: str) -> str:
+    """The command that writes the same ``to`` the same place again."""
     words = ["bitlane", "export"]
     if base != _USUAL:
         words += ["--configuration", base]
@@ -256,22 +276,4 @@ def _command(configuration: Configuration, name: str, id_width: int, path: Path,
         words.append("--block-ram")
     if id_width != 1:
         words += ["--id-width", str(id_width)]
-    if name != path.stem:
-        words += ["--prefix", name]
-    return shlex.join([*words, "-o", path.name])
-
-
-def _write(files: Mapping[Path, str]) -> None:
-    """Write all of ``files``, or none."""
-    unfinished = {path: path.with_name(f"{path.name}.{os.getpid()}.new") for path in files}
-    try:
-        for path, text in files.items():
-            unfinished[path].write_text(text, encoding="utf-8", newline="\n")
-        for path in files:
-            unfinished[path].replace(path)
-    except OSError as error:
-        place = next(iter(files))
-        raise ExportError(f"--output: {place} cannot be written: {error.strerror}") from error
-    finally:
-        for path in unfinished.values():
-            path.unlink(missing_ok=True)
+    return shlex.join([*words, *to.words()])

@@ -37,10 +37,12 @@ class Monitor(wiring.Component):
     aw, w, b, ar, r, ar_b, r_b, doorbell : ``Out(ChannelReport())``
         What happened on each channel. ``doorbell`` counts the writes of that register, at their W
         handshake; their address must not come later.
+    rung : ``Out(1)``
+        DOORBELL is written in this cycle.
     violation, violation_where, violation_cycle : ``Out(Violation)``, ``Out(Where)``, ``Out(48)``
         The first rule that was broken since reset.
 
-    Latency: 1 cycle.
+    Latency: 1 cycle but for ``rung``.
     """
 
     axi: Any
@@ -48,6 +50,7 @@ class Monitor(wiring.Component):
     axil: Any
     clear: Signal
     cycle: Signal
+    rung: Signal
     violation: Signal
     violation_where: Signal
     violation_cycle: Signal
@@ -61,6 +64,7 @@ class Monitor(wiring.Component):
             "axil": In(watched(Axi4Lite())),
             "clear": In(1),
             "cycle": Out(COUNTER_BITS),
+            "rung": Out(1),
             "violation": Out(Violation),
             "violation_where": Out(Where),
             "violation_cycle": Out(COUNTER_BITS),
@@ -82,13 +86,14 @@ class Monitor(wiring.Component):
         address = Signal.like(axil.awaddr)
         with m.If(axil.awvalid & axil.awready):
             m.d.sync += address.eq(axil.awaddr)
-        rung = Signal()
         target = Mux(axil.awvalid & axil.awready, axil.awaddr, address)
-        m.d.comb += rung.eq(axil.wvalid & axil.wready & (target == register("DOORBELL").offset))
+        m.d.comb += self.rung.eq(
+            axil.wvalid & axil.wready & (target == register("DOORBELL").offset)
+        )
         for name in self.channels:
             m.submodules[name] = channel = Channel()
             if name == "doorbell":
-                valid, ready = rung, rung
+                valid, ready = self.rung, self.rung
             else:
                 bus = self.axi_b if name.endswith("_b") else self.axi
                 prefix = name.removesuffix("_b")

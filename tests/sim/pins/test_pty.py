@@ -5,7 +5,6 @@ import random
 import select
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -14,34 +13,11 @@ from serial import Serial
 from bitlane_sim.pins import PinSimulation, pty
 from bitlane_sim.pins.pty import PtyServer
 from support.sim.answerer import Answerer, answers
+from support.sim.serving import serving
 
 DIVIDER = 8
 CLOCK_HZ = 8_000_000
 BAUD = CLOCK_HZ // DIVIDER
-
-
-@contextmanager
-def serving(server: PtyServer) -> Iterator[None]:
-    """Serve in the background."""
-    stop = threading.Event()
-    failures: list[BaseException] = []
-
-    def serve() -> None:
-        try:
-            while not stop.is_set():
-                server.serve(0.02)
-        except BaseException as error:
-            failures.append(error)
-            raise
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-    assert not failures
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from bitlane_rtl.abi import RECORD_WORDS, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration
 from support.models.record import Fault, Interpreter, Record
 from support.rtl.records import Task, pack
-from support.rtl.walks import Walk, random_walk
+from support.rtl.walks import OPERAND_MODES, Walk, random_walk
 
 __all__ = ["Outcome", "copy", "expected", "random_commands"]
 
@@ -60,10 +60,12 @@ def _random_command(
     widest = configuration.data_bytes.bit_length() - 1
     lane = Lane(generator.randrange(4))
     out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32]) if op.counts else lane
-    modes = [generator.choice(list(Mode)), generator.choice(list(Mode))]
+    modes = [generator.choice(OPERAND_MODES) for _ in range(2)]
     y_mode = generator.choice([Mode.DENSE, Mode.DENSE, Mode.STRIDED])
     if lane > widest or generator.random() < 0.5:
         modes, y_mode = [Mode.DENSE, Mode.DENSE], Mode.DENSE
+    if Mode.SUM in configuration.modes and op.counts and generator.random() < 0.3:
+        y_mode, out_lane = Mode.SUM, Lane.BITS_32
     if not op.reads_b:
         modes[1] = Mode.DENSE
     plain = modes == [Mode.DENSE, Mode.DENSE] and y_mode is Mode.DENSE

@@ -1,4 +1,4 @@
-"""Build an exported core for a simulator and run `cocotb.suite` on it: what passed and what failed.
+"""Build an exported core for a simulator and run a suite on it: what passed and what failed.
 
 Nothing is skipped: a simulator that is missing raises, and so does a run without results.
 """
@@ -74,11 +74,12 @@ def run_suite(
     seed: int = 0,
     only: str | None = None,
     change: Callable[[str], str] = str,
+    suite: str = "suite",
 ) -> Outcome:
     """Run the suite on the core of ``width`` and ``ports``, whose text ``change`` may change.
 
     ``folder`` takes what the run writes. ``commands`` are random ones a test; ``only`` is a regular
-    expression for names of tests.
+    expression for names of tests, and ``suite`` the module beside this one that has them.
     """
     text = change(verilog_of(width, ports))
     core = {"data_width": width, "read_ports": ports, "memory_bytes": MEMORY_BYTES}
@@ -88,7 +89,7 @@ def run_suite(
         built = _built(simulator, text)
         log = folder / "log"
         results = get_runner(simulator.name).test(
-            test_module="support.cocotb.suite",
+            test_module=f"support.cocotb.{suite}",
             hdl_toplevel=_TOP,
             hdl_toplevel_lang="verilog",
             build_dir=_copy(built, folder),

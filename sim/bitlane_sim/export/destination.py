@@ -1,0 +1,128 @@
+"""Where an exported core goes: files that stand for themselves, or an integrator's folder.
+
+Knows files and the options that name them, not what is in them.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bitlane.errors import BitlaneError
+
+from .folder import DRIVER_NAMES
+from .names import is_identifier
+
+__all__ = ["Destination", "ExportError", "destination"]
+
+_NAME = "core"
+"""What a core in a folder is called, unless it is given a name."""
+
+
+class ExportError(BitlaneError):
+    """The core could not be exported. Nothing has been written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where the module ``name`` goes: to the file ``module``, and maybe to a whole folder."""
+
+    name: str
+    module: Path
+    folder: Path | None = None
+
+    @property
+    def page(self) -> Path:
+        """The file of the module's page."""
+        return self.module.with_suffix(".md")
+
+    @property
+    def option(self) -> str:
+        """The option that a complaint begins with."""
+        return "--output" if self.folder is None else "--folder"
+
+    def words(self) -> list[str]:
+        """The options that say all this, for who runs them where the files are."""
+        usual = self.module.stem if self.folder is None else _NAME
+        name = [] if self.name == usual else ["--prefix", self.name]
+        if self.folder is None:
+            return [*name, "-o", self.module.name]
+        return [*name, "--folder", self.folder.name or "."]
+
+    def write(self, files: Mapping[str, str]) -> None:
+        """Write all of ``files``, by name, or none. Raises ``ExportError``."""
+        place = self.module.parent
+        made = self.folder is not None and not place.exists()
+        unfinished = {place / f"{name}.{os.getpid()}.new": name for name in files}
+        try:
+            if made:
+                place.mkdir()
+            for path, name in unfinished.items():
+                path.write_text(files[name], encoding="utf-8", newline="\n")
+            for path, name in unfinished.items():
+                path.replace(place / name)
+        except OSError as error:
+            shown = self.module if self.folder is None else self.folder
+            raise ExportError(
+                f"{self.option}: {shown} cannot be written: {error.strerror}"
+            ) from error
+        finally:
+            _remove(unfinished, place if made else None)
+
+
+def _remove(unfinished: Mapping[Path, str], folder: Path | None) -> None:
+    """Remove what was not finished, and ``folder`` if there is nothing in it."""
+    try:
+        for path in unfinished:
+            path.unlink(missing_ok=True)
+        if folder and not any(folder.iterdir()):
+            folder.rmdir()
+    except OSError:
+        # The error that brought us here says more.
+        pass
+
+
+def destination(
+    output: Path | None, folder: Path | None, name: str | None, *, force: bool
+) -> Destination:
+    """Where ``output`` or ``folder`` says, under ``name`` if that is given.
+
+    ``force``: files may be replaced in a folder that is not empty. Raises ``ExportError`` for a
+    place where nothing can be or should be written, and for a name that no module can have.
+    """
+    if folder is None:
+        assert output is not None
+        found = _file(output, name)
+    else:
+        found = _in_folder(folder, name or _NAME)
+    if not is_identifier(found.name):
+        option = "--output" if name is None else "--prefix"
+        raise ExportError(
+            f"{option}: a module cannot be called {found.name!r}: expected letters, digits and _,"
+            " and no keyword of Verilog; choose another --prefix"
+        )
+    place = found.module.parent if folder is None else folder.absolute().parent
+    if not place.is_dir():
+        raise ExportError(f"{found.option}: {place} is no folder; make it first")
+    if folder is not None and not force and folder.exists() and any(folder.iterdir()):
+        raise ExportError(
+            f"--folder: {folder} is not empty; choose another, or --force to replace what is there"
+        )
+    for path in (found.module, found.page):
+        if path.is_dir():
+            raise ExportError(f"{found.option}: {path} is a folder; expected a file")
+    return found
+
+
+def _file(output: Path, name: str | None) -> Destination:
+    if output.suffix != ".v":
+        raise ExportError(f"--output: {output} has no ending .v")
+    return Destination(output.stem if name is None else name, output)
+
+
+def _in_folder(folder: Path, name: str) -> Destination:
+    if folder.exists() and not folder.is_dir():
+        raise ExportError(f"--folder: {folder} is a file; expected a folder, or a name for one")
+    if name.lower() in DRIVER_NAMES:
+        raise ExportError(f"--prefix: {name} is what the driver's files are called; choose another")
+    return Destination(name, folder / f"{name}.v", folder)

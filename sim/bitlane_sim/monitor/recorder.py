@@ -1,0 +1,90 @@
+"""Takes down what happens on the buses, in a RAM outside of the circuit. Never influences it."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..interface import AXI_CHANNELS, EVENTS_BIT, RECORD
+
+__all__ = ["RecordStorage", "Recorder"]
+
+_LAYOUT = data.StructLayout(dict(RECORD))
+_COUNT_BITS = 32
+
+
+class RecordStorage(wiring.Signature):
+    """Write port of the RAM, seen from the recorder."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "enable": Out(1),
+                "address": Out(_COUNT_BITS),
+                "data": Out(_LAYOUT.size),
+                "mask": Out(_LAYOUT.size // 8),
+            }
+        )
+
+
+class Recorder(wiring.Component):
+    """Writes a record in each cycle in which something has changed or an address is taken.
+
+    Members
+    -------
+    traffic : ``In(StructLayout(RECORD))``
+        What there is in this cycle.
+    limit : ``In(32)``
+        How many records the RAM has room for.
+    count : ``Out(32)``
+        How many it has.
+    cut : ``Out(1)``
+        It had no room for more.
+    storage : ``Out(RecordStorage())``
+
+    Throughput: a record a cycle.
+    """
+
+    traffic: Any
+    limit: Signal
+    count: Signal
+    cut: Signal
+    storage: Any
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "traffic": In(_LAYOUT),
+                "limit": In(_COUNT_BITS),
+                "count": Out(_COUNT_BITS),
+                "cut": Out(1),
+                "storage": Out(RecordStorage()),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        flags = self.traffic.flags
+        before = Signal.like(flags)
+        taken = [
+            flags[2 * number : 2 * number + 2].all()
+            for number, name in enumerate(AXI_CHANNELS)
+            if name.startswith("a")
+        ]
+        wanted = Signal()
+        room = Signal()
+        m.d.comb += [
+            wanted.eq((flags != before) | flags[EVENTS_BIT:].any() | Cat(taken).any()),
+            room.eq(self.count != self.limit),
+            self.storage.enable.eq(wanted & room),
+            self.storage.address.eq(self.count),
+            self.storage.data.eq(self.traffic.as_value()),
+            self.storage.mask.eq(~0),
+        ]
+        m.d.sync += [
+            before.eq(flags),
+            self.count.eq(self.count + self.storage.enable),
+            self.cut.eq(self.cut | (wanted & ~room)),
+        ]
+        return m

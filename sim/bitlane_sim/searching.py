@@ -1,0 +1,27 @@
+"""How a search array is written in URLs and on command lines. Text only."""
+
+from dataclasses import astuple
+
+from bitlane_rtl.configuration import Search
+
+__all__ = ["SEARCH_FORM", "parse_search", "search_numbers", "search_text"]
+
+SEARCH_FORM = "UNITS[,ROW_BITS[,QUERIES[,NEAREST]]]"
+
+
+def search_numbers(text: str) -> dict[str, int]:
+    """The parameters of the array that ``text`` describes. Raises ``ValueError``."""
+    numbers = [int(word) for word in text.split(",")]
+    if len(numbers) > 4:
+        raise ValueError(f"search: {len(numbers)} numbers; expected {SEARCH_FORM}")
+    return dict(zip(("units", "row_bits", "queries", "nearest"), numbers, strict=False))
+
+
+def parse_search(text: str) -> Search:
+    """The array that ``text`` describes; what is left out is as usual. Raises ``ValueError``."""
+    return Search(**search_numbers(text))
+
+
+def search_text(search: Search) -> str:
+    """All four numbers."""
+    return ",".join(map(str, astuple(search)))

@@ -1,0 +1,67 @@
+"""A case of a soak: a seed, and the configuration of a circuit as in the URL of a simulator."""
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+import numpy as np
+
+from bitlane.errors import BitlaneError
+from bitlane_rtl.abi import BIT_OPS, Lane, Mode
+
+__all__ = ["Case", "parse_case", "random_case"]
+
+MEMORY = "64KiB"
+"""Of every circuit, unless it is said otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A case; ``configuration`` holds the options of a simulator's URL."""
+
+    seed: int
+    configuration: str
+
+    @property
+    def url(self) -> str:
+        """Of the device."""
+        return f"sim:compiled?{self.configuration}"
+
+    def __str__(self) -> str:
+        return f"{self.seed}:{self.configuration}"
+
+
+def parse_case(text: str) -> Case:
+    """The case that is written as ``text``. Raises ``BitlaneError``."""
+    seed, colon, configuration = text.partition(":")
+    if not colon or not seed.isdecimal():
+        raise BitlaneError(f"case: {text!r}; expected SEED:CONFIGURATION, like '7:width=32'")
+    return Case(int(seed), configuration)
+
+
+def random_case(seed: int) -> Case:
+    """A circuit of any size, mostly with everything, else without some of it."""
+    random = np.random.default_rng(seed)
+
+    def some(names: list[str], least: int) -> str:
+        count = int(random.integers(least, len(names) + 1))
+        return ",".join(sorted(random.permutation(names)[:count].tolist()))
+
+    options: dict[str, object] = {
+        "width": random.choice([32, 32, 64, 64, 128, 256, 512]),
+        "ports": random.integers(1, 3),
+        "loops": random.integers(1, 7),
+        "slots": random.choice([2, 4, 16, 32]),
+        "memory": MEMORY,
+    }
+    if random.random() < 0.3:
+        options["ops"] = some([op.name.lower() for op in BIT_OPS], 1)
+    if random.random() < 0.3:
+        options["lanes"] = some([str(lane.bits) for lane in Lane], 1)
+    if random.random() < 0.3:
+        others = some([mode.name.lower() for mode in Mode if mode is not Mode.DENSE], 0)
+        options["modes"] = f"dense,{others}".strip(",")
+    if random.random() < 0.2:
+        options["width"] = random.choice([32, 64])
+        sizes = [[1, 2, 3, 8], [64, 128, 512], [2, 16], [1, 4, 16]]
+        options["search"] = ",".join(str(random.choice(each)) for each in sizes)
+    return Case(seed, urlencode(options, safe=","))

@@ -1,0 +1,245 @@
+"""Runs a case: steps of random trials on a simulated device, whose memory stalls, fails and hangs.
+
+Every byte of the memory is compared with the model's after each step. Never goes on after a
+failure.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from bitlane.device import Device
+from bitlane.driver.commands import Command, encode
+from bitlane.driver.driver import Driver
+from bitlane.driver.queue import DeviceFault
+from bitlane.jobs.lowering import LayoutError, UnsupportedError
+from bitlane_rtl.abi import Status
+
+from ..interface import Hang, Response
+from ..link import open_link
+from ..simulator import Simulator
+from .case import Case
+from .trials import SIZE, Bytes, Trial, random_trial
+
+__all__ = ["Outcome", "run_apart", "run_case"]
+
+_PATIENCE = 500
+"""Cycles after which the circuit takes a memory that hangs for one that does."""
+
+_PATIENT = 1 << 20
+"""The same, of a memory that only stalls."""
+
+
+class Mismatch(Exception):
+    """The device did something else than the model."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a case came to: how much was done, and what went wrong, if anything did."""
+
+    case: Case
+    steps: int = 0
+    commands: int = 0
+    faults: int = 0
+    failure: str = ""
+
+    def __str__(self) -> str:
+        """The line that replays a failure."""
+        return f"bitlane soak --replay '{self.case}'  # step {self.steps}: {self.failure}"
+
+
+def run_apart(case: Case, steps: int) -> Outcome:
+    """`run_case` of a circuit that nobody needs again: what is compiled for it is not kept."""
+    with TemporaryDirectory(prefix="bitlane-soak-") as folder, _caches_in(folder):
+        return run_case(case, steps)
+
+
+@contextmanager
+def _caches_in(folder: str) -> Iterator[None]:
+    names = ("BITLANE_CACHE", "CPPSIM_CACHE")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ |= dict.fromkeys(names, folder)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def run_case(case: Case, steps: int) -> Outcome:
+    """Run ``case`` up to its end, or its first failure. Raises ``LinkError`` for a bad one."""
+    outcome = Outcome(case)
+    link = open_link(case.url)
+    with Driver(link) as driver:
+        soak = _Soak(driver, link.simulator, outcome)
+        for number in range(steps):
+            outcome.steps = number
+            try:
+                soak.step(np.random.default_rng([case.seed, number]))
+            except Exception as error:  # noqa: BLE001, whatever it is, it is to be replayed
+                kind = "" if isinstance(error, Mismatch) else f"{type(error).__name__}: "
+                outcome.failure = " ".join(f"{kind}{error}".split())
+                return outcome
+        outcome.steps = steps
+    return outcome
+
+
+class _Soak:
+    """A simulated device, the place of trials in its memory, and what can be done with it."""
+
+    def __init__(self, driver: Driver, simulator: Simulator, outcome: Outcome) -> None:
+        self._driver = driver
+        self._device = Device(driver)
+        self._simulator = simulator
+        self._place = driver.allocate(SIZE)
+        start = self._place.address - driver.geometry.memory_base
+        self._memory: Bytes = self._simulator.memory[start : start + SIZE]
+        self._outcome = outcome
+
+    def step(self, random: np.random.Generator) -> None:
+        """Slow the memory down or not, fill it, and do one of the things below."""
+        if random.random() < 0.3:
+            self._simulator.set_latency(int(random.choice([0, 1, 7, 30, 100])))
+            chance = float(random.choice([0, 0.1, 0.5, 0.9]))
+            self._simulator.set_stalls(chance, seed=int(random.integers(1 << 31)))
+        self._memory[:] = random.integers(0, 256, SIZE, np.uint8)
+        kind = random.random()
+        if self._driver.geometry.search and kind < 0.1:
+            self._search(random)
+        elif kind < 0.2:
+            self._fail(random)
+        elif kind < 0.202:
+            self._hang(random)
+        elif kind < 0.25:
+            self._flip(random)
+        else:
+            self._work(random)
+
+    def _trials(self, random: np.random.Generator, most: int) -> tuple[list[Trial], list[Command]]:
+        """Trials that this circuit can do, and their commands."""
+        trials: list[Trial] = []
+        commands: list[Command] = []
+        wanted = int(random.integers(1, most + 1))
+        while len(trials) < wanted:
+            trial = random_trial(random, self._driver.geometry)
+            try:
+                commands += trial.commands(self._driver.geometry, self._place.address)
+            except (LayoutError, UnsupportedError):
+                continue
+            trials.append(trial)
+        self._outcome.commands += len(commands)
+        return trials, commands
+
+    def _work(self, random: np.random.Generator) -> None:
+        """Some trials, one behind the other."""
+        trials, commands = self._trials(random, 4)
+        expected = self._memory.copy()
+        for trial in trials:
+            trial.apply(expected)
+        self._driver.run(commands)
+        self._compare(expected, trials)
+
+    def _search(self, random: np.random.Generator) -> None:
+        """The nearest rows, of those in the memory itself."""
+        geometry = self._driver.geometry
+        assert geometry.search is not None
+        width = geometry.search.row_bytes
+        rows, queries = (
+            random.integers(0, 256, (count, width), np.uint8) & 3
+            for count in random.integers(1, [200, 20])
+        )
+        count = int(random.integers(1, geometry.search.nearest + 1))
+        found = self._device.search(queries, rows, count)
+        distances = np.bitwise_count(queries[:, None] ^ rows).sum(axis=-1, dtype=np.int32)
+        order = np.argsort(distances, axis=1, kind="stable")[:, :count]
+        wanted = np.take_along_axis(distances, order, axis=1), order
+        for got, want in zip(found, wanted, strict=True):
+            if not np.array_equal(got[:, : want.shape[1]], want):
+                raise Mismatch(f"search of {queries.shape} in {rows.shape}, {count} nearest")
+        self._outcome.commands += 1
+
+    def _fail(self, random: np.random.Generator) -> None:
+        """A trial while a byte of the memory cannot be read, or not be written."""
+        (trial,), commands = self._trials(random, 1)
+        read = bool(random.integers(2))
+        touched = trial.read() if read else trial.written()
+        some = np.flatnonzero(touched) if random.random() < 0.8 else np.arange(SIZE)
+        offset = int(random.choice(some))
+        response = Response(random.choice([Response.SLVERR, Response.DECERR]))
+        self._simulator.inject_error(
+            self._place.address + offset, read=read, write=not read, response=response
+        )
+        code = Status.READ_ERROR if read else Status.WRITE_ERROR
+        try:
+            came = self._run_faulty(trial, commands, code)
+        finally:
+            self._simulator.inject_error()
+        if touched[offset] and not came:
+            raise Mismatch(f"no {code.name} at {offset:#x}: {trial}")
+
+    def _hang(self, random: np.random.Generator) -> None:
+        """A trial while the memory does not answer at all."""
+        (trial,), commands = self._trials(random, 1)
+        hang = Hang(random.choice([Hang.NO_ANSWER, Hang.NO_ACCEPT]))
+        self._driver.write_register("TIMEOUT", _PATIENCE)
+        self._simulator.inject_hang(**{str(random.choice(["read", "write"])): hang})
+        try:
+            came = self._run_faulty(trial, commands, Status.TIMEOUT)
+        finally:
+            self._simulator.inject_hang()
+            self._driver.clear()
+            self._driver.write_register("TIMEOUT", _PATIENT)
+        if not came:
+            raise Mismatch(f"no TIMEOUT: {trial}")
+
+    def _run_faulty(self, trial: Trial, commands: list[Command], code: Status) -> bool:
+        """Whether the trial ended with ``code``; every byte must be as before, or as after it."""
+        before = self._memory.copy()
+        expected = before.copy()
+        trial.apply(expected)
+        try:
+            self._driver.run(commands)
+        except DeviceFault as fault:
+            if fault.code != code:
+                raise Mismatch(f"{fault}; expected {code.name}: {trial}") from fault
+            self._outcome.faults += 1
+            changed = self._memory != before
+            expected = np.where(changed, expected, before)
+            self._compare(expected, [trial])
+            return True
+        self._compare(expected, [trial])
+        return False
+
+    def _flip(self, random: np.random.Generator) -> None:
+        """A record with a wrong bit, which must be refused and change nothing."""
+        _, commands = self._trials(random, 1)
+        words = encode(commands[0])
+        # One of CONTROL may lengthen the record by words that are in the ring and make it good.
+        bit = int(random.integers(32, 32 * words.size))
+        words[bit // 32] ^= np.uint32(1 << bit % 32)
+        before = self._memory.copy()
+        try:
+            self._driver.run([words])
+        except DeviceFault as fault:
+            if not Status.OK < fault.code < Status.READ_ERROR:
+                raise Mismatch(
+                    f"{fault}; expected a refusal: bit {bit} of {commands[0]}"
+                ) from fault
+            self._outcome.faults += 1
+        else:
+            raise Mismatch(f"not refused: bit {bit} of {commands[0]}")
+        if not np.array_equal(self._memory, before):
+            raise Mismatch(f"refused, and executed: bit {bit} of {commands[0]}")
+
+    def _compare(self, expected: Bytes, trials: list[Trial]) -> None:
+        wrong = np.flatnonzero(self._memory != expected)
+        if wrong.size:
+            raise Mismatch(f"{wrong.size} bytes differ, the first at {wrong[0]:#x}: {trials}")

@@ -1,0 +1,197 @@
+"""A soak finds what is planted, and its line replays it; without a bug it finds nothing."""
+
+import argparse
+import shlex
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitlane import reference
+from bitlane.command_line.cli import CHECK_FAILED, DONE
+from bitlane.errors import BitlaneError, LinkError
+from bitlane_rtl.abi import Op
+from bitlane_sim.link import open_link
+from bitlane_sim.soak import add_soak, command, run, trials
+from bitlane_sim.soak.case import Case, parse_case, random_case
+from bitlane_sim.soak.run import run_case
+from support.system.clusters import cluster_of
+
+NARROW = "width=32&ports=1&memory=256KiB"
+
+
+def soak(*words: str) -> int:
+    parser = argparse.ArgumentParser()
+    add_soak(parser.add_subparsers())
+    arguments = parser.parse_args(["soak", *words])
+    code: int = arguments.run(arguments)
+    return code
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work is done in this process, in which a bug can be planted."""
+
+    @contextmanager
+    def shared_by(arguments: argparse.Namespace) -> Iterator[Any]:
+        with ThreadPoolExecutor(1) as executor:
+            yield executor, 1
+
+    monkeypatch.setattr(command, "shared_by", shared_by)
+
+
+def test_random_cases_are_of_every_kind_and_can_be_written_and_read() -> None:
+    cases = [random_case(seed) for seed in range(200)]
+    assert [parse_case(str(case)) for case in cases] == cases
+    assert cases == [random_case(seed) for seed in range(200)]
+    for option in ("ops=", "lanes=", "modes=", "search=", "width=512", "loops=1&", "ports=1"):
+        assert any(option in case.configuration for case in cases), option
+
+
+def test_every_random_case_is_a_circuit(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    class Made(Exception):
+        pass
+
+    def made(configuration: Any, evaluator: str, **_: object) -> Any:
+        seen.append(configuration)
+        raise Made
+
+    monkeypatch.setattr("bitlane_sim.link.Simulator", made)
+    for seed in range(300):
+        with pytest.raises(Made):
+            open_link(random_case(seed).url)
+    assert len(set(map(str, seen))) > 250
+
+
+def test_trials_are_of_every_kind() -> None:
+    with open_link("sim:compiled") as link:
+        from bitlane.driver.driver import Driver
+
+        geometry = Driver(link).geometry
+    some = [trials.random_trial(np.random.default_rng(seed), geometry) for seed in range(2000)]
+    assert {trial.op for trial in some} == set(geometry.ops)
+    for found in (
+        [trial for trial in some if trial.summed],
+        [trial for trial in some if trial.a == trial.y],
+        [trial for trial in some if min(trial.a.strides) < 0],
+        [trial for trial in some if 0 in trial.a.strides],
+        [trial for trial in some if trial.saturate],
+    ):
+        assert 20 < len(found) < 1500
+    for trial in some:
+        assert trial.written().any()
+        assert trial.read().any()
+
+
+def test_nothing_is_found_where_nothing_is_wrong() -> None:
+    first, again = (run_case(Case(1, NARROW), 150) for _ in range(2))
+    assert first.failure == ""
+    assert first == again, "not all follows from the seed"
+    assert first.commands > 150
+    assert first.faults > 10
+
+
+@pytest.mark.usefixtures("here")
+def test_a_bug_in_the_model_is_found_and_replayed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = reference.compute
+
+    def wrong(op: Op, a: Any, b: Any = None, **options: Any) -> Any:
+        if op is Op.SHIFT_LEFT and options["saturate"]:
+            options["saturate"] = False
+        return right(op, a, b, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reference, "compute", wrong)
+        assert soak("--minutes", "0.001", "--config", NARROW, "--steps", "200") == CHECK_FAILED
+        summary, line = capsys.readouterr().out.splitlines()
+        assert "1 configurations" in summary
+        assert line.startswith(f"bitlane soak --replay '1:{NARROW}'  # step ")
+        assert "SHIFT_LEFT" in line
+        # The line is for a shell.
+        words = shlex.split(line, comments=True)[2:]
+        assert soak(*words) == CHECK_FAILED
+        assert capsys.readouterr().out == f"{line}\n"
+    assert soak(*words, "--steps", "200") == DONE
+    assert "no failure" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["lower", "lower_sum"])
+def test_a_command_too_few_is_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    right = getattr(trials, name)
+
+    def short(*what: Any, **options: Any) -> Any:
+        commands = list(right(*what, **options))
+        return iter(commands[:-1] if len(commands) > 1 else commands)
+
+    monkeypatch.setattr(trials, name, short)
+    outcome = run_case(Case(1, NARROW), 600)
+    assert "differ" in outcome.failure
+
+
+def test_a_fault_that_does_not_come_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bitlane_sim.simulator import Simulator
+
+    monkeypatch.setattr(Simulator, "inject_error", lambda *_, **__: None)
+    assert "no READ_ERROR" in (failure := run_case(Case(1, NARROW), 200).failure) or (
+        "no WRITE_ERROR" in failure
+    )
+
+
+def test_processes_share_the_cases(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--minutes", "0.02", "--workers", "2", "--config", NARROW, "--steps", "20")
+    assert soak(*words) == DONE
+    (summary,) = capsys.readouterr().out.splitlines()
+    configurations, steps, *_ = summary.split(", ")
+    assert configurations == "1 configurations"
+    assert int(steps.split()[0].replace(",", "")) >= 40
+
+
+def test_a_cluster_shares_the_cases(capsys: pytest.CaptureFixture[str]) -> None:
+    with cluster_of(2) as client:
+        address = client.scheduler_info()["address"]
+        words = ("--minutes", "0.02", "--config", NARROW, "--steps", "20", "--cluster", address)
+        assert soak(*words) == DONE
+    assert " 0 commands" not in capsys.readouterr().out
+
+
+def test_bad_input_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in ("width=32", "x:width=32", "1.5:"):
+        with pytest.raises(BitlaneError, match="expected SEED:CONFIGURATION"):
+            soak("--replay", wrong)
+    with pytest.raises(LinkError, match="width"):
+        soak("--replay", "1:width=33")
+    for more in (("--cluster", "tcp://127.0.0.1:9"), ("--workers", "2"), ("--config", NARROW)):
+        with pytest.raises(BitlaneError, match=f"{more[0]}: goes only without --replay"):
+            soak("--replay", f"1:{NARROW}", *more)
+    with pytest.raises(LinkError, match="no scheduler there"):
+        soak("--cluster", "tcp://127.0.0.1:9")
+    numbers = ("--minutes", "0"), ("--minutes", "x"), ("--steps", "0"), ("--seed", "-1")
+    for words in (*numbers, ("--workers", "0")):
+        with pytest.raises(SystemExit):
+            soak(*words)
+    capsys.readouterr()
+
+
+def test_what_is_compiled_for_a_random_circuit_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+    from pathlib import Path
+
+    folders = []
+
+    def looked(case: Case, steps: int) -> Any:
+        folders.append(os.environ["BITLANE_CACHE"])
+        assert Path(folders[-1]).is_dir()
+        return run.Outcome(case)
+
+    before = dict(os.environ)
+    monkeypatch.setattr(run, "run_case", looked)
+    run.run_apart(Case(1, ""), 1)
+    assert not Path(folders[0]).exists()
+    assert dict(os.environ) == before

@@ -1,0 +1,330 @@
+"""The driver in C: it compiles without a library, writes what Python's writes, and drives a core.
+
+Its core is the compiled simulator here, and the exported Verilog in `tests/cocotb`.
+"""
+
+import random
+import shlex
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bitlane.driver.commands import Command, Walk, encode
+from bitlane_rtl.abi import (
+    ABI_VERSION,
+    BIT_OPS,
+    IDENTITY,
+    MAX_LOOPS,
+    RECORD_BYTES,
+    RING_OFFSET,
+    WORD_BYTES,
+    Lane,
+    Mode,
+    Op,
+    Port,
+    Status,
+    register,
+)
+from bitlane_rtl.configuration import Configuration
+from bitlane_sim.interface import Hang
+from bitlane_sim.simulator import Simulator, choose_evaluator
+from support.c_driver import FLAGS, CDriver, command_of, compiled, random_command, sources
+from support.cocotb.commands import expected, random_commands
+
+CONFIGURATION = Configuration(memory_bytes=1 << 13, slots=4)
+LONG = 10_000
+OFFSET = {
+    name: register(name).offset
+    for name in ("IDENTITY", "VERSION", "GEOMETRY", "DOORBELL", "RETIRED", "FAULT", "INTERRUPT")
+}
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("driver"))
+
+
+class Idle:
+    """A core of two slots that does as it is told from outside: ``registers`` are what it reads."""
+
+    def __init__(self) -> None:
+        self.registers = defaultdict(int, {OFFSET["IDENTITY"]: IDENTITY})
+        self.registers[OFFSET["VERSION"]] = ABI_VERSION
+        self.registers[OFFSET["GEOMETRY"]] = register("GEOMETRY")["SLOTS_LOG2"].insert(1)
+        self.writes: list[tuple[int, int]] = []
+
+    def write(self, offset: int, value: int) -> None:
+        self.writes.append((offset, value))
+
+    def driver(self, library: Path) -> CDriver:
+        return CDriver(library, self.registers.__getitem__, self.write)
+
+
+# --- compiling --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", ["-O0", "-Os", "-O2", "-O3"])
+def test_it_needs_nothing_but_a_compiler(level: str, tmp_path: Path) -> None:
+    sources(tmp_path)
+    ran = subprocess.run(
+        ["gcc", *FLAGS, level, "-c", "bitlane.c"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    told = subprocess.run(
+        ["nm", "--undefined-only", "bitlane.o"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout == ""
+
+
+def test_its_header_is_one_for_c_plus_plus_too(tmp_path: Path) -> None:
+    sources(tmp_path)
+    (tmp_path / "main.cc").write_text(
+        '#include "bitlane.h"\n#include "core.h"\n'
+        "int main() { bitlane core; return bitlane_open(&core, 0) == BITLANE_NO_CORE; }\n"
+    )
+    for words in ("gcc -std=c99 -c bitlane.c", "g++ -Wall -Wextra -Werror main.cc bitlane.o"):
+        subprocess.run(shlex.split(words), cwd=tmp_path, check=True)
+
+
+def test_a_window_in_memory_takes_no_macros(tmp_path: Path) -> None:
+    """A program that has nothing but memory where the core should be."""
+    sources(tmp_path)
+    (tmp_path / "main.c").write_text(
+        '#include "bitlane.h"\n'
+        "static uint32_t window[BITLANE_CONTROL_SIZE / BITLANE_WORD_BYTES];\n"
+        "int main(void) {\n"
+        "  struct bitlane core;\n"
+        "  if (bitlane_open(&core, (uintptr_t)window) != BITLANE_NO_CORE) return 1;\n"
+        "  window[BITLANE_REG_IDENTITY / 4] = BITLANE_IDENTITY;\n"
+        "  window[BITLANE_REG_VERSION / 4] = BITLANE_ABI_VERSION;\n"
+        "  if (bitlane_open(&core, (uintptr_t)window) != BITLANE_DONE) return 2;\n"
+        "  window[BITLANE_REG_DOORBELL / 4] = 1;\n"
+        "  if (bitlane_clear(&core, 5) != BITLANE_LATE) return 3;\n"
+        "  return window[BITLANE_REG_CLEAR / 4] == 1 ? 0 : 4;\n"
+        "}\n"
+    )
+    words = shlex.split("-O2 bitlane.c main.c -o program")
+    subprocess.run(["gcc", *FLAGS, *words], cwd=tmp_path, check=True)
+    assert subprocess.run(["./program"], cwd=tmp_path, check=False).returncode == 0
+
+
+# --- records ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_records_are_pythons_byte_for_byte(seed: int, library: Path) -> None:
+    driver = Idle().driver(library)
+    generator = random.Random(seed)
+    seen = set()
+    for _ in range(1000):
+        command, interrupt = random_command(generator), generator.random() < 0.5
+        ours = driver.encode(command, interrupt=interrupt)
+        assert ours == encode(command, interrupt=interrupt).tobytes(), f"seed {seed}: {command}"
+        walks = [command.a, *([command.b] if command.b else []), command.y]
+        seen |= {command.op, *((Lane, x) for x in (command.lane, command.out_lane))}
+        seen |= {(Mode, walk.mode) for walk in walks} | {("loops", command.loops)}
+    assert len(seen) == len(Op) + len(Lane) + len(Mode) + MAX_LOOPS
+
+
+def test_a_record_goes_into_its_slot_and_then_the_doorbell_rings(library: Path) -> None:
+    core = Idle()
+    driver = core.driver(library)
+    # Not from 0: the count wraps at 2**16.
+    core.registers[OFFSET["DOORBELL"]] = core.registers[OFFSET["RETIRED"]] = 0xFFFF
+    assert driver.open() == "DONE"
+    generator = random.Random(7)
+    for number in (0xFFFF, 0):
+        command = random_command(generator)
+        core.writes.clear()
+        assert driver.submit(command, interrupt=True) == "DONE"
+        words = encode(command, interrupt=True).tolist()
+        slot = RING_OFFSET + number % 2 * RECORD_BYTES
+        expected_writes = [(slot + WORD_BYTES * k, word) for k, word in enumerate(words)]
+        assert core.writes == [*expected_writes, (OFFSET["DOORBELL"], (number + 1) & 0xFFFF)]
+    core.writes.clear()
+    assert driver.submit(random_command(generator)) == "BUSY"
+    assert core.writes == []
+    core.registers[OFFSET["RETIRED"]] = 0
+    assert driver.look() == "BUSY"
+    assert driver.submit(random_command(generator)) == "DONE"
+    core.registers[OFFSET["RETIRED"]] = 2
+    assert driver.wait(0) == "DONE"
+
+
+@pytest.mark.parametrize("loops", [0, MAX_LOOPS + 1])
+def test_more_loops_than_a_record_has_are_refused(loops: int, library: Path) -> None:
+    core = Idle()
+    driver = core.driver(library)
+    assert driver.open() == "DONE"
+    walk = Walk(0, 63)
+    command = Command(Op.NOT, Lane.BITS_8, Lane.BITS_8, 64, walk, None, walk)
+    assert driver.submit(command, loops=loops) == "BAD_COMMAND"
+    assert core.writes == []
+
+
+# --- waiting ----------------------------------------------------------------------------------
+
+
+def test_a_core_that_is_not_there_or_another_is_told(library: Path) -> None:
+    core = Idle()
+    driver = core.driver(library)
+    assert driver.open() == "DONE"
+    core.registers[OFFSET["VERSION"]] += 1
+    assert driver.open() == "NO_CORE"
+    core.registers[OFFSET["VERSION"]] -= 1
+    core.registers[OFFSET["IDENTITY"]] ^= 1
+    assert driver.open() == "NO_CORE"
+
+
+@pytest.mark.parametrize("ticks", [0, 1, 10])
+def test_a_deadline_counts_looks_where_there_is_no_clock(ticks: int, library: Path) -> None:
+    core = Idle()
+    looks = 0
+
+    def read(offset: int) -> int:
+        nonlocal looks
+        looks += offset == OFFSET["RETIRED"]
+        return core.registers[offset]
+
+    driver = CDriver(library, read, core.write)
+    assert driver.open() == "DONE"
+    assert driver.submit(random_command(random.Random(1))) == "DONE"
+    looks = 0
+    assert driver.wait(ticks) == "LATE"
+    assert looks == ticks + 1
+
+
+def test_an_interrupt_that_comes_while_one_is_acknowledged_is_not_lost(library: Path) -> None:
+    core = Idle()
+    driver = core.driver(library)
+    assert driver.open() == "DONE"
+    bits = register("INTERRUPT")
+    driver.interrupt(True)
+    assert core.writes.pop() == (OFFSET["INTERRUPT"], bits["ENABLE"].insert(1))
+    core.registers[OFFSET["INTERRUPT"]] = bits["ENABLE"].insert(1)
+    assert not driver.acknowledge()
+    # PENDING was 0 when it was read; a 1 would take back one that has come since.
+    assert core.writes.pop() == (OFFSET["INTERRUPT"], bits["ENABLE"].insert(1))
+    both = bits["ENABLE"].insert(1) | bits["PENDING"].insert(1)
+    core.registers[OFFSET["INTERRUPT"]] = both
+    assert driver.acknowledge()
+    assert core.writes.pop() == (OFFSET["INTERRUPT"], both)
+    driver.interrupt(False)
+    assert core.writes.pop() == (OFFSET["INTERRUPT"], 0)
+
+
+# --- on the simulator -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def simulator() -> Iterator[Simulator]:
+    simulator = Simulator(CONFIGURATION, choose_evaluator())
+    yield simulator
+    simulator.close()
+
+
+def drive(simulator: Simulator, library: Path) -> CDriver:
+    driver = CDriver(
+        library,
+        lambda offset: simulator.access((), [offset])[0],
+        lambda offset, value: simulator.access([(offset, value)], ()) and None,
+    )
+    assert driver.open() == "DONE"
+    return driver
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_commands_do_what_the_model_says(
+    seed: int, library: Path, simulator: Simulator
+) -> None:
+    """More commands than slots: a full ring is waited for."""
+    generator = random.Random(seed)
+    simulator.memory[:] = np.frombuffer(generator.randbytes(simulator.memory.size), np.uint8)
+    tasks = random_commands(generator, CONFIGURATION, 3 * CONFIGURATION.slots)
+    model = expected(CONFIGURATION, tasks, simulator.memory.copy())
+    assert model.fault is None
+    driver = drive(simulator, library)
+    for task in tasks:
+        while (result := driver.submit(command_of(task))) == "BUSY":
+            simulator.step(10)
+        assert result == "DONE"
+    assert driver.wait(LONG) == "DONE"
+    wrong = np.flatnonzero(simulator.memory != model.memory)
+    assert not wrong.size, f"seed {seed}: {wrong.size} bytes, first {wrong[:1]}: {tasks}"
+
+
+@pytest.mark.parametrize("op", sorted(BIT_OPS - {Op.SHIFT_LEFT, Op.SHIFT_RIGHT}))
+def test_the_short_way_to_a_command_of_one_run(op: Op, library: Path, simulator: Simulator) -> None:
+    generator = np.random.default_rng(int(op))
+    simulator.memory[:] = generator.integers(0, 256, simulator.memory.size, np.uint8)
+    before = simulator.memory.copy()
+    driver = drive(simulator, library)
+    assert driver.submit_dense(op, 100, (0x1001, 0x203, 0x705)) == "DONE"
+    assert driver.wait(LONG) == "DONE"
+    a, b = before[0x203:][:100], before[0x705:][:100]
+    base = op.counted if op.counts else Op(op & 3)
+    logic = {Op.AND: a & b, Op.OR: a | b, Op.XOR: a ^ b, Op.COPY: a}[base]
+    result = np.bitwise_count(logic) if op.counts else ~logic if op.negates else logic
+    before[0x1001:][:100] = result
+    assert np.array_equal(simulator.memory, before)
+
+
+def test_a_fault_is_told_and_a_cleared_core_goes_on(library: Path, simulator: Simulator) -> None:
+    driver = drive(simulator, library)
+    simulator.inject_error(0x200, read=True)
+    assert driver.submit_dense(Op.XOR, 64, (0x1000, 0x100, 0x400)) == "DONE"
+    assert driver.submit_dense(Op.XOR, 64, (0x1100, 0x200, 0x400)) == "DONE"
+    assert driver.wait(LONG) == "STOPPED"
+    fault = register("FAULT")
+    assert fault["CODE"].extract(driver.core.fault) == Status.READ_ERROR
+    assert fault["PORT"].extract(driver.core.fault) == Port.READ_A
+    assert fault["INDEX"].extract(driver.core.fault) == driver.core.retired == 1
+    assert driver.core.fault_address == 0x200
+    simulator.inject_error()
+    assert driver.look() == "STOPPED"
+    assert driver.clear(LONG) == "DONE"
+    assert (driver.core.submitted, driver.core.retired, driver.core.fault) == (0, 0, 0)
+    simulator.memory[:0x800] = 0xA5
+    simulator.memory[0x400:0x440] = 0x0F
+    assert driver.submit_dense(Op.XOR, 64, (0x1100, 0x200, 0x400)) == "DONE"
+    assert driver.wait(LONG) == "DONE"
+    assert (simulator.memory[0x1100:0x1140] == 0xAA).all()
+
+
+def test_a_memory_that_never_answers_is_late(library: Path, simulator: Simulator) -> None:
+    driver = drive(simulator, library)
+    simulator.inject_hang(read=Hang.NO_ANSWER)
+    assert driver.submit_dense(Op.NOT, 64, (0x1000, 0x100, 0)) == "DONE"
+    assert driver.wait(50) == "LATE"
+    assert driver.clear(50) == "LATE"
+    simulator.inject_hang()
+    assert driver.clear(LONG) == "DONE"
+    simulator.memory[0x100:0x140] = 0xF0
+    assert driver.submit_dense(Op.NOT, 64, (0x1000, 0x100, 0)) == "DONE"
+    assert driver.wait(LONG) == "DONE"
+    assert (simulator.memory[0x1000:0x1040] == 0x0F).all()
+
+
+def test_the_interrupt_line_rises_and_is_taken_back(library: Path, simulator: Simulator) -> None:
+    driver = drive(simulator, library)
+    driver.interrupt(True)
+    assert not driver.acknowledge()
+    assert driver.submit_dense(Op.NOT, 64, (0x1000, 0x100, 0)) == "DONE"
+    assert simulator.wait(10.0)
+    assert driver.look() == "DONE"
+    assert driver.acknowledge()
+    simulator.step()
+    assert not simulator.evaluator.get("irq")
+    assert not driver.acknowledge()

@@ -1,0 +1,398 @@
+"""`bitlane export --folder`: what others' tools make of each file is what the contract says."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from systemrdl import AddrmapNode, RDLCompiler, RegNode
+
+from bitlane.command_line.cli import DONE, UNUSABLE, main
+from bitlane_rtl import abi
+from bitlane_rtl.configurations import small
+from bitlane_sim.compiled.model import CompiledEvaluator
+from bitlane_sim.export.as_built import reset_values
+from bitlane_sim.simulator import Simulator
+from support.cocotb.simulators import verilator
+
+NAMES = {
+    "core.v",
+    "core.md",
+    "core.h",
+    "core.rdl",
+    "core.core",
+    "bitlane.c",
+    "bitlane.h",
+    "bitlane_registers.h",
+}
+
+SLOTS = small().slots
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("export") / "hardware"
+    assert main(["export", "--configuration", "small", "--folder", str(folder)]) == DONE
+    return folder
+
+
+def run(*words: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def succeed(*words: str | Path, cwd: Path) -> str:
+    ran = run(*words, cwd=cwd)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def printed_by(source: str, folder: Path, exported: Path) -> dict[str, int]:
+    """What a C program with ``source`` in its ``main`` prints: names and numbers."""
+    headers = '#include <stddef.h>\n#include <stdio.h>\n#include "bitlane_registers.h"\n'
+    headers += '#include "core.h"\n'
+    (folder / "program.c").write_text(f"{headers}int main(void) {{\n{source}\nreturn 0; }}\n")
+    words = shlex.split("gcc -std=c99 -Wall -Wextra -Werror -pedantic")
+    succeed(*words, f"-I{exported}", "program.c", "-o", "program", cwd=folder)
+    lines = succeed("./program", cwd=folder).splitlines()
+    return {name: int(value) for name, value in (line.split() for line in lines)}
+
+
+def shown(name: str) -> str:
+    return f'printf("{name} %lu\\n", (unsigned long)({name}));'
+
+
+def test_all_files_are_there_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], exported: Path
+) -> None:
+    assert {path.name for path in exported.iterdir()} == NAMES
+    again = tmp_path / "hardware"
+    assert main(["export", "--configuration", "small", "--folder", str(again)]) == DONE
+    words = capsys.readouterr().out.removeprefix(f"wrote {again}: ").replace(",", "").split()
+    assert set(words) == NAMES
+    for path in exported.iterdir():
+        assert path.read_bytes() == (again / path.name).read_bytes(), path.name
+
+
+def test_each_file_of_a_core_names_the_command_that_writes_it(exported: Path) -> None:
+    command = "bitlane export --configuration small --folder hardware"
+    for name in ("core.v", "core.md", "core.h", "core.rdl", "core.core"):
+        assert command in (exported / name).read_text(encoding="utf-8"), name
+
+
+def test_a_name_is_that_of_the_module_and_of_its_files(tmp_path: Path) -> None:
+    folder = tmp_path / "x"
+    words = ["export", "--configuration", "copy", "--prefix", "inverter", "--folder", str(folder)]
+    assert main(words) == DONE
+    assert {"inverter.v", "inverter.h", "inverter.rdl", "inverter.core"} <= {
+        path.name for path in folder.iterdir()
+    }
+    assert "addrmap inverter {" in (folder / "inverter.rdl").read_text()
+    assert "--prefix inverter --folder x" in (folder / "inverter.md").read_text()
+
+
+# The C headers.
+
+
+def contract() -> Iterator[tuple[str, int]]:
+    """What the header of the contract has to define."""
+    for entry in abi.REGISTERS:
+        yield f"REG_{entry.name}", entry.offset
+        yield from fields(entry.name, entry.bits)
+    yield from fields("COMPLETION", abi.COMPLETION)
+    for field in abi.RECORD.values():
+        yield f"WORD_{field.name}", field.word
+        yield from fields(field.name, field.bits)
+    for codes in (abi.Op, abi.Lane, abi.Mode, abi.Status, abi.Port):
+        yield from ((f"{codes.__name__.upper()}_{code.name}", code.value) for code in codes)
+    for name in (
+        "IDENTITY",
+        "ABI_VERSION",
+        "CONTROL_SIZE",
+        "WORD_BYTES",
+        "COMPLETION_OFFSET",
+        "RING_OFFSET",
+        "MAX_LOOPS",
+        "RECORD_WORDS",
+        "RECORD_BYTES",
+        "RECORD_SEAL",
+    ):
+        yield name, getattr(abi, name)
+
+
+def fields(of: str, all_bits: tuple[abi.Bits, ...]) -> Iterator[tuple[str, int]]:
+    for bits in all_bits:
+        yield f"{of}_{bits.name}_SHIFT", bits.low
+        yield f"{of}_{bits.name}_MASK", ((1 << bits.width) - 1) << bits.low
+
+
+def test_the_header_has_every_number_of_the_contract(exported: Path, tmp_path: Path) -> None:
+    expected = {f"BITLANE_{name}": value for name, value in contract()}
+    assert printed_by("\n".join(map(shown, expected)), tmp_path, exported) == expected
+
+
+def test_the_cores_header_has_what_its_registers_read(exported: Path, tmp_path: Path) -> None:
+    names = [entry.name for entry in abi.REGISTERS if entry.reset is None]
+    names += ["DATA_BYTES", "SLOTS", "LOOPS", "LENGTH_BITS", "COUNT_BITS", "READ_PORTS"]
+    told = printed_by("\n".join(shown(f"CORE_{x}") for x in names), tmp_path, exported)
+    configuration = small()
+    for name in ("DATA_BYTES", "SLOTS", "LOOPS", "LENGTH_BITS", "COUNT_BITS", "READ_PORTS"):
+        assert told.pop(f"CORE_{name}") == getattr(configuration, name.lower())
+    simulator = Simulator(configuration, CompiledEvaluator)
+    try:
+        offsets = [abi.register(name.removeprefix("CORE_")).offset for name in told]
+        assert list(told.values()) == simulator.access((), offsets)
+    finally:
+        simulator.close()
+
+
+# SystemRDL.
+
+
+@pytest.fixture(scope="module")
+def address_map(exported: Path) -> AddrmapNode:
+    compiler = RDLCompiler()
+    compiler.compile_file(str(exported / "core.rdl"))
+    top = compiler.elaborate(top_def_name="core").top
+    assert isinstance(top, AddrmapNode)
+    return top
+
+
+def described(node: RegNode) -> dict[str, tuple[int, int]]:
+    return {field.inst_name: (field.low, field.width) for field in node.fields()}
+
+
+def expected_fields(bits: tuple[abi.Bits, ...]) -> dict[str, tuple[int, int]]:
+    return {x.name: (x.low, x.width) for x in bits} or {"VALUE": (0, 32)}
+
+
+def test_registers_lie_and_reset_as_the_contract_says(address_map: AddrmapNode) -> None:
+    built = reset_values(small())
+    for entry in abi.REGISTERS:
+        node = address_map.get_child_by_name(entry.name)
+        assert isinstance(node, RegNode)
+        assert node.absolute_address == entry.offset
+        assert described(node) == expected_fields(entry.bits)
+        assert node.has_sw_readable == (entry.access is not abi.Access.WRITE)
+        assert node.has_sw_writable == (entry.access is not abi.Access.READ)
+        start = sum(field.get_property("reset") << field.low for field in node.fields())
+        assert start == built[entry.name], entry.name
+
+
+def test_the_rdl_has_completions_and_the_ring(address_map: AddrmapNode) -> None:
+    completions = address_map.get_child_by_name("COMPLETION")
+    assert isinstance(completions, RegNode)
+    assert described(completions) == expected_fields(abi.COMPLETION)
+    places = [node.absolute_address for node in completions.unrolled()]
+    assert places == [abi.COMPLETION_OFFSET + 4 * slot for slot in range(SLOTS)]
+    ring = address_map.get_child_by_name("RING")
+    assert ring is not None
+    for slot, record in enumerate(ring.unrolled()):
+        start = abi.RING_OFFSET + slot * abi.RECORD_BYTES
+        words = {x.inst_name: x for x in record.children() if isinstance(x, RegNode)}
+        assert {name: x.absolute_address - start for name, x in words.items()} == {
+            name: field.word * 4 for name, field in abi.RECORD.items()
+        }
+        for name, field in abi.RECORD.items():
+            assert described(words[name]) == expected_fields(field.bits)
+
+
+def test_codes_are_enumerations_of_their_fields(address_map: AddrmapNode) -> None:
+    found = {
+        bits.get_property("encode").type_name: {
+            member.name: member.value for member in bits.get_property("encode")
+        }
+        for node in address_map.descendants()
+        if isinstance(node, RegNode)
+        for bits in node.fields()
+        if bits.get_property("encode")
+    }
+    assert found == {
+        codes.__name__: {code.name: code.value for code in codes}
+        for codes in (abi.Op, abi.Lane, abi.Mode, abi.Status, abi.Port)
+    }
+
+
+def peakrdl(*words: str | Path, cwd: Path) -> str:
+    return succeed(sys.executable, "-m", "peakrdl", *words, cwd=cwd)
+
+
+def test_peakrdl_writes_a_c_header_with_the_same_offsets(exported: Path, tmp_path: Path) -> None:
+    peakrdl("c-header", exported / "core.rdl", "-o", "peak.h", cwd=tmp_path)
+    equal = [(f"offsetof(core_t, {x.name})", f"BITLANE_REG_{x.name}") for x in abi.REGISTERS]
+    equal += [
+        (f"CORE__{x.name}__{bits.name}_bm", f"BITLANE_{x.name}_{bits.name}_MASK")
+        for x in abi.REGISTERS
+        for bits in x.bits
+    ]
+    equal += [
+        ("offsetof(core_t, COMPLETION)", "BITLANE_COMPLETION_OFFSET"),
+        ("offsetof(core_t, RING)", "BITLANE_RING_OFFSET"),
+        ("sizeof(core__RING_t)", "BITLANE_RECORD_BYTES"),
+    ]
+    lines = [f"#include {name}" for name in ("<stddef.h>", '"peak.h"', '"bitlane_registers.h"')]
+    lines += [f'static_assert({theirs} == {ours}, "{ours}");' for theirs, ours in equal]
+    (tmp_path / "check.c").write_text("\n".join(lines) + "\n")
+    succeed("gcc", "-std=c11", "-fsyntax-only", f"-I{exported}", "check.c", cwd=tmp_path)
+
+
+def test_peakrdl_writes_pages_of_every_register(exported: Path, tmp_path: Path) -> None:
+    peakrdl("html", exported / "core.rdl", "-o", "pages", cwd=tmp_path)
+    assert (tmp_path / "pages" / "index.html").is_file()
+    written = {path.name for path in (tmp_path / "pages").rglob("*") if path.is_file()}
+    content = "".join(
+        path.read_text(encoding="utf-8", errors="replace")
+        for path in (tmp_path / "pages").rglob("*")
+        if path.suffix in (".html", ".js", ".json")
+    )
+    assert [x.name for x in abi.REGISTERS if x.name not in content] == [], written
+
+
+# FuseSoC.
+
+
+def fusesoc(exported: Path, cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    tool = verilator()
+    script = "import sys; from fusesoc.main import main; sys.exit(main())"
+    return run(
+        sys.executable,
+        "-c",
+        script,
+        "--cores-root",
+        str(exported),
+        *words,
+        cwd=cwd,
+        HOME=str(cwd),
+        XDG_CACHE_HOME=str(cwd),
+        **tool.environment,
+    )
+
+
+def test_fusesoc_knows_the_core_and_lints_it(exported: Path, tmp_path: Path) -> None:
+    told = fusesoc(exported, tmp_path, "core", "show", "core")
+    assert told.returncode == 0, told.stderr
+    assert "bitlane::core:" in told.stdout
+    linted = fusesoc(exported, tmp_path, "run", "--target", "lint", "core")
+    assert linted.returncode == 0, linted.stdout + linted.stderr
+    assert "%Warning" not in linted.stdout + linted.stderr
+
+
+def test_fusesoc_finds_fault_with_a_core_that_is_wrong(exported: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for path in exported.iterdir():
+        (broken / path.name).write_bytes(path.read_bytes())
+    text = (broken / "core.v").read_text()
+    (broken / "core.v").write_text(text.replace("endmodule", "  wire nothing_reads;\nendmodule"))
+    linted = fusesoc(broken, tmp_path, "run", "--target", "lint", "core")
+    assert linted.returncode != 0
+    assert "nothing_reads" in linted.stdout + linted.stderr
+
+
+# What is refused.
+
+
+@pytest.fixture
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("_in_an_empty_folder")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--folder", "full"], "--folder: full is not empty; choose another, or --force to"),
+        (["--folder", "file"], "--folder: file is a file; expected a folder"),
+        (["--folder", "no/x"], "--folder: "),
+        (["--folder", "new", "--prefix", "wire"], "--prefix: a module cannot be called 'wire'"),
+        (["--folder", "new", "--prefix", "bitlane"], "--prefix: bitlane is what the driver's"),
+        (["--folder", "new", "--data-width", "48"], "--data-width: 48 is none of"),
+        (["--folder", "blocked", "--force"], "--folder: blocked/core.md is a folder"),
+    ],
+)
+def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("full").mkdir()
+    Path("full/notes").write_text("mine")
+    Path("blocked/core.md").mkdir(parents=True)
+    Path("file").write_text("")
+    before = sorted(Path().rglob("*"))
+    assert main(["export", *words]) == UNUSABLE
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"bitlane: {message}")
+    assert captured.err.count("\n") == 1
+    assert sorted(Path().rglob("*")) == before
+    assert Path("full/notes").read_text() == "mine"
+
+
+@pytest.mark.usefixtures("_in_an_empty_folder")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--folder", "new", "-o", "x.v"],
+        [],
+        ["--folder", "new", "--configuration", "huge"],
+    ],
+)
+def test_words_that_do_not_go_together(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["export", *words])
+    assert ended.value.code == UNUSABLE
+    assert capsys.readouterr().err.count("\n") == 1
+    assert list(Path().iterdir()) == []
+
+
+@pytest.mark.usefixtures("_in_an_empty_folder")
+def test_force_replaces_what_export_writes_and_nothing_else(exported: Path) -> None:
+    Path("hardware").mkdir()
+    Path("hardware/notes").write_text("mine")
+    Path("hardware/core.v").write_text("old")
+    words = ["export", "--configuration", "small", "--folder", "hardware"]
+    assert main(words) == UNUSABLE
+    assert main([*words, "--force"]) == DONE
+    assert Path("hardware/core.v").read_bytes() == (exported / "core.v").read_bytes()
+    assert Path("hardware/notes").read_text() == "mine"
+    assert {path.name for path in Path("hardware").iterdir()} == NAMES | {"notes"}
+
+
+@pytest.mark.usefixtures("_in_an_empty_folder")
+def test_an_empty_folder_is_as_good_as_none(exported: Path) -> None:
+    Path("hardware").mkdir()
+    assert main(["export", "--configuration", "small", "--folder", "hardware"]) == DONE
+    assert Path("hardware/core.rdl").read_bytes() == (exported / "core.rdl").read_bytes()
+
+
+@pytest.mark.usefixtures("_in_an_empty_folder")
+@pytest.mark.parametrize("existed", [False, True])
+@pytest.mark.parametrize("broken", ["write_text", "replace", "mkdir"])
+def test_a_disk_that_is_full_is_told_in_a_line_and_leaves_nothing(
+    broken: str, existed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if existed:
+        Path("new").mkdir()
+    if (broken, existed) == ("mkdir", True):
+        broken = "write_text"
+
+    def full(self: Path, *_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device", str(self))
+
+    monkeypatch.setattr("bitlane_sim.export.command.export", lambda *_, **__: ("module", "page"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, broken, full)
+        assert main(["export", "--folder", "new"]) == UNUSABLE
+    expected = "bitlane: --folder: new cannot be written: No space left on device\n"
+    assert capsys.readouterr().err == expected
+    assert Path("new").exists() == existed
+    assert list(Path().rglob("*/*")) == []

@@ -1,0 +1,150 @@
+"""What the simulated system records: every handshake, every address, every command."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from bitlane.device import Device
+from bitlane.driver.driver import Driver
+from bitlane.driver.queue import DeviceFault
+from bitlane.links.recording import Recording
+from bitlane_rtl.abi import Op
+from bitlane_rtl.configuration import Configuration
+from bitlane_sim.interface import AXI_CHANNELS, EVENTS_BIT, RECORD
+from bitlane_sim.link import SimulatorLink
+from bitlane_sim.monitor.recorder import Recorder
+from bitlane_sim.pysim import PysimEvaluator
+from bitlane_sim.simulator import Simulator
+
+ONE_PORT = Configuration(
+    data_width=32,
+    memory_bytes=1 << 16,
+    ops=frozenset({Op.XOR, Op.NOT}),
+    loops=2,
+    slots=4,
+    read_ports=1,
+    fifo_beats=32,
+    bursts=4,
+)
+TWO_PORTS = Configuration(
+    data_width=64, memory_bytes=1 << 16, ops=frozenset({Op.XOR, Op.NOT}), loops=2, slots=4
+)
+SEED = 7
+
+
+@pytest.fixture(scope="module", params=["pysim, one port", "compiled, two ports"])
+def shared(request: pytest.FixtureRequest) -> Iterator[Simulator]:
+    evaluator, _, ports = request.param.partition(", ")
+    configuration = ONE_PORT if ports == "one port" else TWO_PORTS
+    simulator = Simulator(configuration, evaluator, records=4096)
+    yield simulator
+    simulator.close()
+
+
+@pytest.fixture
+def simulator(shared: Simulator) -> Simulator:
+    shared.power_on()
+    return shared
+
+
+def work(simulator: Simulator) -> Recording:
+    """A few operations with stalls on all channels; what they left."""
+    simulator.set_latency(5)
+    simulator.set_stalls(0.3, seed=SEED)
+    random = np.random.default_rng(SEED)
+    device = Device(Driver(SimulatorLink(simulator)))
+    simulator.clear_monitor()
+    for size in (5, 300):
+        a, b = random.integers(0, 256, (2, size), np.uint8)
+        assert (device.bit_xor(a, b) == a ^ b).all()
+    recording = simulator.recording
+    assert recording is not None
+    return recording
+
+
+def test_every_handshake_is_recorded(simulator: Simulator) -> None:
+    """As many as the monitor, which is another circuit, has counted, in the same cycles."""
+    recording = work(simulator)
+    assert not recording.cut
+    assert recording.end == simulator.cycles
+    lengths = np.diff(recording.cycles, append=recording.end)
+    assert (lengths > 0).all()
+    for name, report in simulator.monitor.items():
+        if name == "doorbell":
+            assert int(recording.doorbell.sum()) == report.count
+            continue
+        valid, ready = recording.valid[name], recording.ready[name]
+        fires = np.flatnonzero(valid & ready)
+        assert int((lengths * (valid & ready)).sum()) == report.count > 0, f"{name}, seed {SEED}"
+        assert int((lengths * (valid & ~ready)).sum()) == report.stalls, f"{name}, seed {SEED}"
+        last = fires[-1]
+        cycles = (recording.cycles[fires[0]], recording.cycles[last] + lengths[last] - 1)
+        assert cycles == (report.first, report.last), f"{name}, seed {SEED}"
+
+
+def test_the_beats_are_those_of_the_addresses(simulator: Simulator) -> None:
+    recording = work(simulator)
+    for address, data in (("ar", "r"), ("ar_b", "r_b"), ("aw", "w")):
+        taken = recording.valid[address] & recording.ready[address]
+        asked = recording.beats[address][taken].sum()
+        if data not in simulator.channels:
+            assert asked == 0
+            continue
+        assert asked == simulator.monitor[data].count > 0
+        places = recording.addresses[address][taken]
+        assert (places % simulator.configuration.data_bytes == 0).all()
+        assert places.max() <= simulator.configuration.memory_last
+
+
+def test_every_command_starts_and_ends(simulator: Simulator) -> None:
+    recording = work(simulator)
+    started = recording.cycles[recording.started]
+    retired = recording.cycles[recording.retired]
+    assert len(started) == len(retired) >= 2
+    assert (recording.cycles[recording.doorbell][0] < started).all()
+    assert (started < retired).all()
+    assert not recording.faulted.any()
+    simulator.inject_error(0, simulator.configuration.memory_last, write=True)
+    with pytest.raises(DeviceFault):
+        Device(Driver(SimulatorLink(simulator))).bit_not(np.uint8(1))
+    after = simulator.recording
+    assert after is not None
+    assert after.faulted.sum() == 1
+    assert after.cycles[after.faulted][0] > retired[-1]
+
+
+@pytest.mark.parametrize("bit", [*range(2 * len(AXI_CHANNELS)), *range(EVENTS_BIT, EVENTS_BIT + 4)])
+def test_what_is_the_same_for_long_is_one_entry(bit: int) -> None:
+    """But for addresses, of which each is one, and for what happens to commands."""
+    recorder = PysimEvaluator(Recorder())
+    recorder.set("limit", 9)
+    both = 3 << bit - bit % 2 if bit < EVENTS_BIT else 1 << bit
+    entries = []
+    for flags in (0, both, both, 0, 1 << bit, 1 << bit):
+        recorder.set("traffic", flags << RECORD["cycle"])
+        entries.append(recorder.get("storage__enable"))
+        recorder.step()
+    recorder.close()
+    each = bit >= EVENTS_BIT or AXI_CHANNELS[bit // 2].startswith("a")
+    assert entries == [0, 1, int(each), 1, 1, int(bit >= EVENTS_BIT)]
+
+
+def test_nothing_is_recorded_unless_asked_for() -> None:
+    simulator = Simulator(ONE_PORT, "pysim")
+    assert simulator.recording is None
+    assert SimulatorLink(simulator).recording is None
+    simulator.close()
+
+
+def test_what_finds_no_room_is_cut(simulator: Simulator) -> None:
+    whole = work(simulator)
+    short = Simulator(simulator.configuration, simulator.evaluator.name, records=50)
+    recording = work(short)
+    short.close()
+    assert recording.cut
+    assert len(recording.cycles) == 50
+    assert recording.end == recording.cycles[-1] + 1
+    for name in AXI_CHANNELS:
+        assert (recording.valid[name] == whole.valid[name][:50]).all()
+    assert (recording.cycles == whole.cycles[:50]).all()
