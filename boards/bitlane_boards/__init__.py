@@ -9,7 +9,7 @@ from .board import Board
 
 __all__ = ["Board", "boards"]
 
-_MODULES = ("icebreaker", "hx8k", "ulx3s", "tangnano9k", "icepi_zero")
+_MODULES = ("icebreaker", "hx8k", "ulx3s", "tangnano9k", "icepi_zero", "icesugar_pro")
 
 
 def boards() -> dict[str, Board]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from bitlane_rtl.abi.frames import DEFAULT_BAUD, LEAST_DIVIDER
+from bitlane_rtl.bus.sdram.part import SdramPart
 from bitlane_rtl.configuration import Configuration
 
 __all__ = ["CHOICES", "Board", "Family", "MemoryKind"]
@@ -30,6 +31,7 @@ class MemoryKind(Enum):
     SPRAM = "single-port RAM"
     BLOCK = "block RAM behind one port"
     BANKS = "block RAM in banks"
+    SDRAM = "SDRAM"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +69,14 @@ class Board:
     banks: int = 1
     """With ``MemoryKind.BANKS``: how many."""
 
+    sdram: SdramPart | None = None
+    """With ``MemoryKind.SDRAM``: the chip, or what is enough for all that boards have."""
+
     baud: int = DEFAULT_BAUD
 
-    busy_led: int = 0
-    fault_led: int = 1
-    """Which of the platform's LEDs show the engine's state."""
+    busy_led: int | str = 0
+    fault_led: int | str = 1
+    """LEDs of the platform that show the engine's state: numbers, or colours of ``rgb_led``."""
 
     high: tuple[tuple[str, str], ...] = ()
     """Pins, as resource and part of it, that have to be driven to 1."""
@@ -105,6 +110,12 @@ class Board:
             raise ValueError(
                 f"memory_bytes: {size} is no power of two, or memory_base no multiple of it"
             )
+        if (self.sdram is None) == (self.memory is MemoryKind.SDRAM):
+            raise ValueError("sdram: expected with MemoryKind.SDRAM, and with no other memory")
+        if self.sdram is not None and size > self.sdram.size:
+            raise ValueError(f"memory_bytes: {size} is more than {self.sdram.name} has")
+        if self.configuration.rows != (self.sdram and self.sdram.rows):
+            raise ValueError(f"rows: {self.configuration.rows} are not those of the memory")
 
     @property
     def divider(self) -> int:

@@ -37,7 +37,7 @@ ICEBREAKER = Board(
         "data width": "32 bits: two single-port RAMs of 16 bits side by side",
         "operators": "all but the shifts, dense runs only and two loops, to fit the 5,280 cells",
         "memory": "128 KiB: all four single-port RAMs, so reads and writes take turns",
-        "link": "3 Mbaud, which the FT2232H makes exactly and Linux allows",
+        "link": "3 Mbaud, 8 clocks a bit at the least; the FT2232H would make 12",
     },
 )
 

@@ -2,37 +2,56 @@
 
 from dataclasses import replace
 
+from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7
 from bitlane_rtl.configurations import full
 
 from .board import Board, Family, MemoryKind
 
 __all__ = ["BOARDS"]
 
+ICEPI_ZERO = Board(
+    name="icepi-zero",
+    title="Icepi Zero",
+    family=Family.ECP5,
+    platform="amaranth_boards.icepi_zero:IcepiZero1_3Platform",
+    chip=bytes.fromhex("E2000000 41111043"),  # the command that compares IDCODE
+    clock_hz=75_000_000,
+    configuration=replace(
+        full(),
+        address_width=16,
+        memory_bytes=1 << 16,
+        length_bits=17,
+        count_bits=16,
+    ),
+    memory=MemoryKind.BANKS,
+    banks=2,
+    usb_ids=((0x0403, 0x6015),),
+    loader=("-b", "icepi-zero"),
+    why={
+        "clock": "25 clocks a bit of the link",
+        "data width": "64 bits: the widest lane in one beat",
+        "operators": "all of them, with all runs and loops: there is room",
+        "memory": "64 KiB in two banks: 32 of the 56 block RAMs",
+        "link": "3 Mbaud, the most that the FT231X makes",
+    },
+)
+
 BOARDS = (
-    Board(
-        name="icepi-zero",
-        title="Icepi Zero",
-        family=Family.ECP5,
-        platform="amaranth_boards.icepi_zero:IcepiZero1_3Platform",
-        chip=bytes.fromhex("E2000000 41111043"),  # the command that compares IDCODE
-        clock_hz=75_000_000,
+    ICEPI_ZERO,
+    replace(
+        ICEPI_ZERO,
+        name="icepi-zero-sdram",
+        clock_hz=90_000_000,
         configuration=replace(
-            full(),
-            address_width=16,
-            memory_bytes=1 << 16,
-            length_bits=17,
-            count_bits=16,
+            full(), address_width=25, memory_bytes=1 << 25, rows=AS4C16M16SA_7.rows
         ),
-        memory=MemoryKind.BANKS,
-        banks=2,
-        usb_ids=((0x0403, 0x6015),),
-        loader=("-b", "icepi-zero"),
+        memory=MemoryKind.SDRAM,
+        banks=1,
+        sdram=AS4C16M16SA_7,
         why={
-            "clock": "25 clocks a bit of the link",
-            "data width": "64 bits: the widest lane in one beat",
-            "operators": "all of them, with all runs and loops: there is room",
-            "memory": "64 KiB in two banks: 32 of the 56 block RAMs",
-            "link": "3 Mbaud, the most that the FT231X makes",
+            **ICEPI_ZERO.why,
+            "clock": "30 clocks a bit of the link; placement reaches 92 to 100 MHz",
+            "memory": "32 MiB of SDRAM, 16 bits a clock: 4 clocks a beat for all streams together",
         },
     ),
 )

@@ -63,6 +63,6 @@ def test_what_the_boards_are_asked_for() -> None:
 
 def test_a_rate_that_the_clock_cannot_make_is_refused() -> None:
     with pytest.raises(ValueError, match="baud: 3000000 from 25500000 Hz is off by"):
-        replace(boards()["hx8k"], clock_hz=25_500_000)
+        replace(boards()["ulx3s"], clock_hz=25_500_000)
     with pytest.raises(ValueError, match=r"baud: 3000000 from 12000000 Hz is 4\.0 clocks a bit"):
-        replace(boards()["hx8k"], clock_hz=12_000_000)
+        replace(boards()["ulx3s"], clock_hz=12_000_000)

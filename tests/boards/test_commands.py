@@ -207,7 +207,7 @@ def test_devices_with_nothing_connected(
 def test_the_url_says_the_rate_only_where_it_is_not_the_usual() -> None:
     from dataclasses import replace
 
-    board = boards()["hx8k"]
+    board = boards()["icebreaker"]
     assert url_of("/dev/ttyUSB1", board) == "serial:/dev/ttyUSB1"
     slow = replace(board, baud=1_000_000)
     assert url_of("/dev/ttyUSB1", slow) == "serial:/dev/ttyUSB1?baud=1000000"

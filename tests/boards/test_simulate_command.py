@@ -104,7 +104,7 @@ def test_a_file_of_another_board_is_refused(tmp_path: Path) -> None:
         "hx8k", "--pty", "--bitstream", str(file)
     )
     file.write_bytes(ice40("hx8k"))
-    assert "runs at 12 MHz; expected 48 MHz" in refused("hx8k", "--pty", "--bitstream", str(file))
+    assert "runs at 12 MHz; expected 72 MHz" in refused("hx8k", "--pty", "--bitstream", str(file))
     message = refused("ulx3s", "--pty", "--netlist", str(ecp5()))
     assert "is it one of this board? it has" in message
 

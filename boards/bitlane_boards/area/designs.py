@@ -7,6 +7,7 @@ from amaranth.lib import wiring
 
 from bitlane_rtl.configurations import copy, full, small
 from bitlane_rtl.core import Core
+from bitlane_rtl.search.unit import Unit
 
 from .chips import CHIPS
 from .copier import Copier
@@ -67,6 +68,10 @@ _KINDS: Mapping[str, tuple[str, Callable[[int, bool], wiring.Component]]] = {
         ),
         lambda width, block_ram: Core(full(width, block_ram=block_ram)),
     ),
+    "unit-{}": (
+        "of a search array: W bits of a row, compared with a query in each cycle",
+        lambda width, block_ram: Unit(width),
+    ),
 }
 """By name: what it comprises, and how it is made of a width and of whether FIFOs are block RAM."""
 
@@ -94,6 +99,7 @@ DESIGNS = (
     _design("copy-{}", 64, "ecp5"),
     _design("copy-{}-core", 64, "ecp5"),
     _design("full-{}", 64, "ecp5", most_lut4=5300, least_mhz=130.0),
+    _design("unit-{}", 512, "ecp5", least_mhz=140.0),
     _design("copy-{}", 32, "ice40"),
     _design("small-{}", 32, "ice40", most_lut4=3000, least_mhz=95.0),
     _design("copy-{}", 32, "gowin"),
@@ -106,5 +112,7 @@ ON_REQUEST = (
     _design("full-{}", 128, "ecp5"),
     _design("full-{}", 32, "ice40"),
     _design("full-{}", 32, "gowin"),
+    _design("unit-{}", 512, "ice40"),
+    _design("unit-{}", 512, "gowin"),
 )
 """Measured only when named: slow, or larger than their chip with the flip-flops around them."""

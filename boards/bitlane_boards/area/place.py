@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
 from amaranth.lib import wiring
@@ -90,7 +92,9 @@ class Placer:
         Returns the cells of these modules.
         """
         wrapper = OutOfContext(circuit)
-        text = rtlil.convert(wrapper, name="top", ports=wrapper.ports)
+        # All that the circuit asks of a board's platform.
+        platform: Any = SimpleNamespace(family=self.chip.name)
+        text = rtlil.convert(wrapper, name="top", platform=platform, ports=wrapper.ports)
         (self.folder / "top.il").write_text(text, encoding="utf-8")
         script = [
             "read_rtlil top.il",

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers, whole_number
 from bitlane.errors import BitlaneError
-from bitlane_sim.bench.record import check_writable, record, write_json
+from bitlane.files import expect_writable
+from bitlane_sim.bench.record import record, write_json
 
 from ..area.chips import CHIPS
 
@@ -71,7 +72,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise BitlaneError(f"--design: {error}") from error
     if arguments.json:
-        check_writable("--json", arguments.json)
+        expect_writable("--json", arguments.json)
     tools = versions(designs)
     print("\n".join(table.introduction(designs, arguments.seeds, tools)), flush=True)
     rows = []

@@ -6,11 +6,13 @@ nothing but the boards: what builds is imported when it builds.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers
+from bitlane.command_line.workers import add_workers, shared_by
 from bitlane.errors import BitlaneError
 
 from .. import Board, boards
@@ -18,6 +20,8 @@ from .choice import add_board
 
 if TYPE_CHECKING:
     from ..flow.build import BuildReport
+    from ..flow.seeds import Routed
+    from ..flow.tools import Progress
 
 __all__ = ["add_build"]
 
@@ -34,8 +38,15 @@ def add_build(subparsers: Subparsers) -> None:
     )
     add_board(parser, nargs="?")
     parser.add_argument("--all", action="store_true", help="build every board; print one table")
-    parser.add_argument(
+    seeds = parser.add_mutually_exclusive_group()
+    seeds.add_argument(
         "--seed", type=_seed, default=1, metavar="N", help="of the placement (default 1)"
+    )
+    seeds.add_argument(
+        "--seeds",
+        type=_seeds,
+        metavar="M:N",
+        help="all from M to N: print the clock of each, and keep the best",
     )
     parser.add_argument(
         "-o",
@@ -44,6 +55,7 @@ def add_build(subparsers: Subparsers) -> None:
         type=Path,
         help="folder for the bitstream, the report and the netlists (default build/BOARD)",
     )
+    add_workers(parser)
     parser.set_defaults(run=_run, extra="boards")
 
 
@@ -53,11 +65,24 @@ def _seed(text: str) -> int:
     return int(text)
 
 
+def _seeds(text: str) -> range:
+    first, colon, last = text.partition(":")
+    if not colon or _seed(first) > _seed(last):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected FIRST:LAST, like 1:32")
+    return range(int(first), int(last) + 1)
+
+
 def _run(arguments: argparse.Namespace) -> int:
     from ..flow.build import BuildError
 
     if arguments.all == (arguments.board is not None):
         raise BitlaneError("build: expected either the name of a board or --all")
+    if arguments.seeds is not None:
+        if arguments.all:
+            raise BitlaneError("build: --seeds is for one board; expected its name, not --all")
+        return _run_seeds(boards()[arguments.board], arguments)
+    if arguments.workers or arguments.cluster:
+        raise BitlaneError("build: --workers and --cluster share the seeds of --seeds")
     chosen = list(boards().values()) if arguments.all else [boards()[arguments.board]]
     reports: list[BuildReport] = []
     failures: list[str] = []
@@ -87,11 +112,59 @@ def _folder(output: Path | None, board: Board, several: bool) -> Path:
 def _build(board: Board, folder: Path, seed: int) -> "BuildReport":
     from ..flow.build import build
 
+    with _written(folder):
+        return build(board, folder, _progress(board), seed=seed)
+
+
+def _run_seeds(board: Board, arguments: argparse.Namespace) -> int:
+    """Build with all seeds: their table, then the report of the best."""
+    from ..flow.build import BuildError
+    from ..flow.seeds import build_best
+
+    folder = _folder(arguments.output, board, False)
+    try:
+        with shared_by(arguments) as shared, _written(folder):
+            report, placements = build_best(
+                board, folder, arguments.seeds, shared, _progress(board)
+            )
+    except BuildError as error:
+        print(f"bitlane build: {error}", file=sys.stderr)
+        return CHECK_FAILED
+    print("\n".join(_seed_lines(board, placements)))
+    if report is None:
+        print(f"bitlane build: {board.name}: no seed meets the clock", file=sys.stderr)
+        return CHECK_FAILED
+    print(report.text())
+    return DONE
+
+
+def _seed_lines(board: Board, placements: "Sequence[Routed]") -> list[str]:
+    from ..flow.seeds import best_of
+
+    wanted = board.clock_hz / 1e6
+    best = best_of(placements)
+    lines = ["seed  achieves      margin"]
+    for each in placements:
+        if each.failure:
+            lines.append(f"{each.seed:4}  {each.failure}")
+            continue
+        mark = "  best" if each is best else ""
+        lines.append(f"{each.seed:4}  {each.mhz:7.2f} MHz  {each.mhz / wanted - 1:+7.1%}{mark}")
+    return lines
+
+
+def _progress(board: Board) -> "Progress":
     def progress(line: str) -> None:
         print(f"{board.name}: {line}", file=sys.stderr, flush=True)
 
+    return progress
+
+
+@contextmanager
+def _written(folder: Path) -> Iterator[None]:
+    """Raises ``BitlaneError`` if a file cannot be written in the block."""
     try:
-        return build(board, folder, progress, seed=seed)
+        yield
     except OSError as error:
         if isinstance(error, BitlaneError):
             raise

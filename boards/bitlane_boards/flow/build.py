@@ -17,10 +17,12 @@ from .families import FLOWS, YOSYS, ToolCall
 from .platform import BoardTop, expect_clock, load_platform
 from .tools import Progress, Tool, ToolError, Usage, require, run_tool
 
-__all__ = ["BuildError", "BuildReport", "build", "tools_of"]
+__all__ = ["Build", "BuildError", "BuildReport", "build", "tools_of"]
 
 _NAME = "top"
 """Of the circuit, and of its files."""
+
+_ROUTING_LOG = "place-and-route.log"
 
 _USED = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s+\d+%", re.MULTILINE)
 """nextpnr's table of what is used of the device."""
@@ -99,61 +101,102 @@ def build(board: Board, folder: Path, progress: Progress, *, seed: int = 1) -> B
     Raises `BuildError`; ``BitlaneError`` if a tool is missing or fails; ``OSError`` if the folder
     cannot be written.
     """
-    flow = FLOWS[board.family]
-    versions = require(tools_of(board))
-    platform = load_platform(board)
-    expect_clock(board, platform)
-    versions |= {name: version(name) for name in ("amaranth", "amaranth-boards")}
-    folder.mkdir(parents=True, exist_ok=True)
-    bitstream = folder / f"{board.name}.{flow.bitstream}"
-    # Nothing of an earlier build may pass for this one's, should it fail.
-    for old in (bitstream, folder / "report.json", folder / "report.txt"):
-        old.unlink(missing_ok=True)
+    flow = Build(board, folder, progress)
+    flow.synthesise()
+    achieved = flow.route(seed)
+    return flow.pack(seed, achieved)
 
-    progress("writing the circuit")
-    _write_circuit(board, platform, folder)
-    steps: dict[str, Usage] = {}
 
-    def run(step: ToolCall) -> None:
-        progress(f"{step.tool.command}: {step.name}")
-        log = folder / f"{step.name.replace(' ', '-')}.log"
-        steps[step.name] = run_tool(step.tool, step.arguments, folder, log, progress)
+class Build:
+    """The build of ``board`` in ``folder``, a stage at a time: each needs the one before.
 
-    run(flow.synthesise(_NAME, platform))
-    flow.finish(folder / f"{_NAME}.json")
-    timing = folder / f"{_NAME}.timing.json"
-    timing.unlink(missing_ok=True)
-    try:
-        run(flow.route(_NAME, board.clock_hz / 1e6, seed, flow.part(_NAME, platform)))
-    finally:
-        # That the device is over-full says more than the tool's own error.
-        used = _used(board, folder / "place-and-route.log")
-    achieved = _achieved(timing, board)
-    new = bitstream.with_suffix(f"{bitstream.suffix}.new")
-    try:
-        run(flow.packs(_NAME, platform, new.name))
-        new.replace(bitstream)
-    finally:
-        new.unlink(missing_ok=True)
-    report = BuildReport(
-        board=board.name,
-        title=board.title,
-        seed=seed,
-        clock_mhz=board.clock_hz / 1e6,
-        achieved_mhz=achieved,
-        cells={cell: used[cell] for cell in flow.cells if cell in used},
-        blocks={block: used[block] for block in flow.blocks if block in used},
-        memory_bytes=board.configuration.memory_bytes,
-        baud=board.baud,
-        bitstream=str(bitstream),
-        bitstream_bytes=bitstream.stat().st_size,
-        why=dict(board.why),
-        ports={port: pin for port, pin, _ in platform.iter_port_constraints_bits()},
-        steps=steps,
-        versions=versions,
-    )
-    _write(report, folder)
-    return report
+    Raises ``BitlaneError`` if a tool is missing, and in all stages what `build` does.
+    """
+
+    def __init__(self, board: Board, folder: Path, progress: Progress) -> None:
+        self.versions = require(tools_of(board))
+        self.steps: dict[str, Usage] = {}
+        self._board = board
+        self._flow = FLOWS[board.family]
+        self._folder = folder
+        self._progress = progress
+        self._platform = load_platform(board)
+        expect_clock(board, self._platform)
+
+    def synthesise(self) -> tuple[str, ...]:
+        """Write the circuit and its netlist. Names of the files that `route` needs."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        # Nothing of an earlier build may pass for this one's, should it fail.
+        for old in ("report.json", "report.txt", self._bitstream.name):
+            (self._folder / old).unlink(missing_ok=True)
+        self._progress("writing the circuit")
+        _write_circuit(self._board, self._platform, self._folder)
+        self._run(self._flow.synthesise(_NAME, self._platform))
+        self._flow.finish(self._folder / f"{_NAME}.json")
+        return f"{_NAME}.json", f"{_NAME}.{self._flow.constraints}"
+
+    def route(self, seed: int) -> float:
+        """Place and route the netlist; the clock that it reaches, in MHz, the board's or not."""
+        timing = self._folder / f"{_NAME}.timing.json"
+        timing.unlink(missing_ok=True)
+        part = self._flow.part(_NAME, self._platform)
+        try:
+            self._run(self._flow.route(_NAME, self._board.clock_hz / 1e6, seed, part))
+        finally:
+            # That the device is over-full says more than the tool's own error.
+            _used(self._board, self._folder / _ROUTING_LOG)
+        return _achieved(timing, self._board)
+
+    def pack(self, seed: int, achieved: float) -> BuildReport:
+        """Make the bitstream of what was routed with ``seed``, unless it misses the clock."""
+        wanted = self._board.clock_hz / 1e6
+        if achieved < wanted:
+            raise BuildError(
+                f"{self._board.name}: timing not met: {achieved:.2f} MHz of {wanted:g} MHz;"
+                " try another --seed, or a slower clock in the board's file"
+            )
+        new = self._bitstream.with_suffix(f"{self._bitstream.suffix}.new")
+        try:
+            self._run(self._flow.packs(_NAME, self._platform, new.name))
+            new.replace(self._bitstream)
+        finally:
+            new.unlink(missing_ok=True)
+        report = self._report(seed, achieved)
+        _write(report, self._folder)
+        return report
+
+    @property
+    def _bitstream(self) -> Path:
+        return self._folder / f"{self._board.name}.{self._flow.bitstream}"
+
+    def _run(self, step: ToolCall) -> None:
+        self._progress(f"{step.tool.command}: {step.name}")
+        log = self._folder / f"{step.name.replace(' ', '-')}.log"
+        self.steps[step.name] = run_tool(
+            step.tool, step.arguments, self._folder, log, self._progress
+        )
+
+    def _report(self, seed: int, achieved: float) -> BuildReport:
+        board, flow = self._board, self._flow
+        used = _used(board, self._folder / _ROUTING_LOG)
+        ours = {name: version(name) for name in ("amaranth", "amaranth-boards")}
+        return BuildReport(
+            board=board.name,
+            title=board.title,
+            seed=seed,
+            clock_mhz=board.clock_hz / 1e6,
+            achieved_mhz=achieved,
+            cells={cell: used[cell] for cell in flow.cells if cell in used},
+            blocks={block: used[block] for block in flow.blocks if block in used},
+            memory_bytes=board.configuration.memory_bytes,
+            baud=board.baud,
+            bitstream=str(self._bitstream),
+            bitstream_bytes=self._bitstream.stat().st_size,
+            why=dict(board.why),
+            ports={port: pin for port, pin, _ in self._platform.iter_port_constraints_bits()},
+            steps=self.steps,
+            versions=self.versions | ours,
+        )
 
 
 def _write_circuit(board: Board, platform: Any, folder: Path) -> None:
@@ -182,19 +225,13 @@ def _used(board: Board, log: Path) -> dict[str, tuple[int, int]]:
 
 
 def _achieved(path: Path, board: Board) -> float:
-    """The circuit's clock in MHz. Raises `BuildError` unless it is the board's or faster."""
+    """The circuit's clock in MHz. Raises `ToolError` if the tool had another one in mind."""
     clocks = json.loads(path.read_text(encoding="utf-8"))["fmax"]
     wanted = board.clock_hz / 1e6
     ours = [each for each in clocks.values() if abs(each["constraint"] / wanted - 1) < 1e-3]
     if not ours:
         raise ToolError(f"{board.name}: nextpnr was not told of {wanted:g} MHz: {clocks}")
-    achieved = min(float(each["achieved"]) for each in ours)
-    if achieved < wanted:
-        raise BuildError(
-            f"{board.name}: timing not met: {achieved:.2f} MHz of {wanted:g} MHz;"
-            " try another --seed, or a slower clock in the board's file"
-        )
-    return achieved
+    return min(float(each["achieved"]) for each in ours)
 
 
 def _write(report: BuildReport, folder: Path) -> None:

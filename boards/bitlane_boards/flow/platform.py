@@ -25,7 +25,7 @@ from ..board import Board, Family
 from .pll import ECP5, GW1N_9C, ICE40, ecp5_pll, gowin_pll, ice40_pll, settings
 from .top import Top
 
-__all__ = ["BoardTop", "expect_clock", "load_platform"]
+__all__ = ["SDRAM_PINS", "BoardTop", "expect_clock", "lamps", "load_platform"]
 
 _PLLS = {
     Family.ICE40: (ICE40, ice40_pll),
@@ -33,6 +33,16 @@ _PLLS = {
     Family.GOWIN: (GW1N_9C, gowin_pll),
 }
 """What each family's PLL can do, and what makes one."""
+
+SDRAM_PINS = {
+    "ras": "ras_n",
+    "cas": "cas_n",
+    "we": "we_n",
+    "ba": "bank",
+    "a": "address",
+    "dqm": "mask",
+}
+"""Names of `SdramPins`' members by those of amaranth-boards; the data lines are called ``dq``."""
 
 RESET_SECONDS = 15e-6
 """iCE40's block RAM reads zeros for about 3 us after configuration (icestorm#76); five times that.
@@ -59,6 +69,15 @@ def expect_clock(board: Board, platform: Any) -> None:
     in_hz = int(platform.default_clk_frequency)
     if in_hz != board.clock_hz:
         settings(_PLLS[board.family][0], in_hz, board.clock_hz)
+
+
+def lamps(board: Board, platform: Any) -> dict[str, Any]:
+    """The ports of the board's lamps, by the names of `Top`'s."""
+    chosen = {"busy": board.busy_led, "fault": board.fault_led}
+    if any(isinstance(which, str) for which in chosen.values()):
+        colours = platform.request("rgb_led", dir="-")
+        return {name: getattr(colours, str(colour)) for name, colour in chosen.items()}
+    return {name: platform.request("led", number, dir="-") for name, number in chosen.items()}
 
 
 class PowerOn(Elaboratable):
@@ -107,16 +126,40 @@ class BoardTop(Elaboratable):
         m.submodules.rx = rx = io.Buffer(io.Direction.Input, uart.rx)
         m.submodules.tx = tx = io.Buffer(io.Direction.Output, uart.tx)
         m.d.comb += [top.rx.eq(rx.i), tx.o.eq(top.tx)]
-        lamps = {"busy": self._board.busy_led, "fault": self._board.fault_led}
-        for name, number in lamps.items():
-            led = io.Buffer(io.Direction.Output, platform.request("led", number, dir="-"))
+        for name, port in lamps(self._board, platform).items():
+            led = io.Buffer(io.Direction.Output, port)
             m.submodules[f"led_{name}"] = led
             m.d.comb += led.o.eq(getattr(top, name))
+        if self._board.sdram:
+            self._sdram(m, platform.request("sdram", dir="-"), top.sdram)
         for resource, part in self._board.high:
             pin = io.Buffer(io.Direction.Output, getattr(platform.request(resource, dir="-"), part))
             m.submodules[f"{resource}_{part}"] = pin
             m.d.comb += pin.o.eq(1)
         return m
+
+    def _sdram(self, m: Module, ports: Any, pins: Any) -> None:
+        """The chip's pins. Its clock is half a cycle late: what changes with ours is steady at its
+        edges, and what it sends at an edge of its own is there until the next of ours, if delays
+        to the chip and back are no less than half a cycle less tOH, and no more than one and a half
+        less tAC."""
+
+        def drive(name: str, levels: Value) -> None:
+            port = getattr(ports, name)
+            # No inverter may be between a register and its pin.
+            pin = io.Buffer(io.Direction.Output, ~port if port.invert[0] else port)
+            m.submodules[f"sdram_{name}"] = pin
+            m.d.comb += pin.o.eq(levels)
+
+        clock: Any = io.DDRBuffer(io.Direction.Output, ports.clk)
+        m.submodules.sdram_clk = clock
+        m.d.comb += [clock.o[0].eq(0), clock.o[1].eq(1)]
+        for name, member in SDRAM_PINS.items():
+            drive(name, getattr(pins, member))
+        drive("clk_en", Const(1))
+        drive("cs", Const(0))
+        m.submodules.sdram_dq = lines = io.Buffer(io.Direction.Bidir, ports.dq)
+        m.d.comb += [lines.o.eq(pins.o), lines.oe.eq(pins.oe), pins.i.eq(lines.i)]
 
     def _clock(self, m: Module, platform: Any) -> None:
         """The domain ``sync``, and its reset until the clock is steady and the RAMs work."""

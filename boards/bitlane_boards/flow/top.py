@@ -7,6 +7,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.bus.banks import BankedMemory
+from bitlane_rtl.bus.sdram.memory import SdramMemory
+from bitlane_rtl.bus.sdram.part import SdramTiming
+from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.bus.shared_sram import SharedSram
 from bitlane_rtl.bus.storage import BlockRam, SinglePortRam
 from bitlane_rtl.engine import Engine
@@ -28,6 +31,8 @@ class Top(wiring.Component):
         The line to the host.
     busy, fault : ``Out(1)``
         The state of the engine, for lamps.
+    sdram : ``Out(SdramPins(board.sdram))``
+        Only with such a chip.
 
     Needs a clock domain ``sync`` of ``board.clock_hz``, and no platform.
     """
@@ -36,6 +41,7 @@ class Top(wiring.Component):
     tx: Signal
     busy: Signal
     fault: Signal
+    sdram: Any
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -46,6 +52,7 @@ class Top(wiring.Component):
                 "busy": Out(1),
                 "fault": Out(1),
             }
+            | ({"sdram": Out(SdramPins(board.sdram))} if board.sdram else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -76,6 +83,12 @@ class Top(wiring.Component):
         ports = 1 + two_readers
         if board.memory is MemoryKind.BANKS:
             return BankedMemory(*shape, banks=board.banks, read_ports=ports)
+        if board.sdram:
+            timing = SdramTiming.of(board.sdram, board.clock_hz)
+            address_width, data_width, _ = shape
+            chip = SdramMemory(address_width, data_width, board.sdram, timing, read_ports=ports)
+            wiring.connect(m, chip.pins, wiring.flipped(self.sdram))
+            return chip
         memory = SharedSram(*shape, read_ports=ports)
         if board.memory is MemoryKind.SPRAM:
             storage: Any = SinglePortRam(board.words)

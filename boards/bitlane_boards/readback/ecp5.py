@@ -129,12 +129,49 @@ def _flip_flop(t: Translation, cell: Cell) -> None:
 
 def _io(t: Translation, cell: Cell) -> None:
     direction = cell.text("DIR", "INPUT")
+    source = "IOLDO" if cell.text("DATAMUX_OREG", "PADDO") == "IOLDO" else "I"
     if direction == "INPUT":
         t.input(cell, "B", "O")
     elif direction == "OUTPUT":
-        t.output(cell, "I", "T", "B")
+        t.output(cell, source, "T", "B")
+    elif direction == "BIDIR":
+        t.line(cell, source, "T", "B", "O")
     else:
         raise NetlistError(f"{cell}: a pin of direction {direction} is not simulated")
+
+
+def _io_logic(t: Translation, cell: Cell) -> None:
+    """The registers beside a pin."""
+    mode = cell.text("MODE", "NONE")
+    if mode == "IDDRX1_ODDRX1" and cell.bit("INFF") is None:
+        return  # both halves of a cycle, as a clock that leaves the FPGA has them
+    if mode != "IREG_OREG" or cell.bit("IOLTO") is not None:
+        raise NetlistError(f"{cell}: its mode, {mode}, is not simulated")
+    if cell.bit("INFF") is not None:
+        _io_register(t, cell, "I", ("PADDI", "INFF"), "FF.REGSET")
+    if cell.bit("IOLDO") is not None:
+        _io_register(t, cell, "O", ("TXDATA0", "IOLDO"), "OUTREG.REGSET")
+
+
+def _io_register(
+    t: Translation, cell: Cell, side: str, ports: tuple[str, str], set_to: str
+) -> None:
+    if cell.text(f"CLK{side}MUX", "CLK") != "CLK":
+        raise NetlistError(f"{cell}: falling edges of the clock are not simulated")
+    enable = HIGH
+    if cell.text(f"CE{side}MUX", "1") != "1":
+        if cell.text("CEMUX", "CE") != "CE":
+            raise NetlistError(f"{cell}: CEMUX {cell.text('CEMUX', '')} is not simulated")
+        enable = t.of(cell.bit("CE"), HIGH)
+    clear = LOW
+    if cell.text(f"LSR{side}MUX", "0") == "LSRMUX":
+        if cell.text("LSRMUX", "LSR") != "LSR":
+            raise NetlistError(f"{cell}: LSRMUX {cell.text('LSRMUX', '')} is not simulated")
+        clear = t.of(cell.bit("LSR"))
+    t.clocked(cell, "CLK")
+    value = int(cell.text(set_to, "RESET") == "SET")
+    d, q = (t.of(cell.bit(ports[0])), t.drive(cell.bit(ports[1])))
+    t.builder.flip_flop(d, q, enable=enable, clear=clear, value=value, first=value)
 
 
 def _weights(width: int) -> dict[int, int]:
@@ -243,4 +280,6 @@ CELLS: Mapping[str, CellReader] = {
     "TRELLIS_FF": _flip_flop,
     "TRELLIS_RAMW": _ramw,
     "TRELLIS_IO": _io,
+    "IOLOGIC": _io_logic,
+    "SIOLOGIC": _io_logic,
 }

@@ -14,7 +14,7 @@ from typing import Any, Self
 from bitlane.errors import BitlaneError
 from bitlane_sim.pins.netlist import HIGH, LOW, Netlist, NetlistBuilder
 
-from .pins import BoardPin
+from .pins import BoardPin, Side
 
 __all__ = ["Cell", "CellReader", "JsonNetlist", "NetlistError", "Translation", "convert"]
 
@@ -128,6 +128,8 @@ class Translation:
         Nets that clock something; all have to come from ``clock_sources``.
     clock_sources
         By net: the net that drives it through a buffer of clocks.
+    lines
+        By the net of a pin that both sides drive: what the FPGA drives, and what keeps it off.
     """
 
     netlist: JsonNetlist
@@ -136,6 +138,7 @@ class Translation:
     builder: NetlistBuilder = field(default_factory=NetlistBuilder)
     clock_nets: dict[Bit, str] = field(default_factory=dict)
     clock_sources: dict[Bit, Bit] = field(default_factory=dict)
+    lines: dict[Bit, tuple[int, int]] = field(default_factory=dict)
     _signals: dict[Bit, int] = field(default_factory=dict)
 
     def of(self, bit: Bit | None, otherwise: int = LOW) -> int:
@@ -187,6 +190,14 @@ class Translation:
         levels = [self.of(cell.bit(port)) for port in (source, off)]
         self.builder.lut(0b1110, levels, self.drive(cell.bit(pad)))
 
+    def line(self, cell: Cell, source: str, off: str, pad: str, target: str) -> None:
+        """Both: the FPGA drives the pin at ``pad`` while ``off`` is low, but reads only what the
+        board drives."""
+        self.input(cell, pad, target)
+        bit = cell.bit(pad)
+        if bit is not None:
+            self.lines[bit] = (self.of(cell.bit(source)), self.of(cell.bit(off)))
+
     def pll(self, cell: Cell, output: str, ratio: float) -> None:
         """Note that ``output`` of ``cell`` is ``ratio`` of its input. It is locked at once."""
         if self.pll_ratio is not None and abs(ratio / self.pll_ratio - 1) > 1e-9:
@@ -207,14 +218,20 @@ class Translation:
         """
         builder, netlist = self.builder, self.netlist
         for role, pin in pins.items():
-            bits = netlist.ports.get(pin.port)
-            if bits is None or len(bits) != 1:
+            bits = netlist.ports.get(pin.port, ())
+            if pin.bit >= len(bits):
                 raise NetlistError(
-                    f"no port {pin.port!r} of one bit in the netlist: is it one of this board?"
-                    f" it has {', '.join(netlist.ports)}"
+                    f"no port {pin.port!r} of {pin.bit + 1} bits in the netlist: is it one of this"
+                    f" board? it has {', '.join(netlist.ports)}"
                 )
-            signal = self.of(bits[0])
-            if role in ("clk", "rx"):
+            bit = bits[pin.bit]
+            signal = self.of(bit)
+            if pin.side is not Side.IN and bit in self.lines:
+                # A LUT, as for other outputs: after an edge it shows what was before.
+                driven, off = self.lines[bit]
+                only = (0b01, off) if pin.side is Side.ENABLE else (0b10, driven)
+                builder.outputs[role] = (builder.lut(only[0], [only[1]]),)
+            elif pin.side is Side.IN:
                 builder.inputs[role] = (builder.signal(),)
                 builder.lut(0b01 if pin.invert else 0b10, builder.inputs[role], signal)
             else:

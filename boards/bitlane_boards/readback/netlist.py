@@ -9,6 +9,7 @@ from pathlib import Path
 from bitlane.errors import BitlaneError
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.pins import CircuitModel, GateModel, PinModel
+from bitlane_sim.pins.sdram import SdramModel, SplitPins
 
 from ..board import Board, Family
 from ..flow.platform import load_platform
@@ -27,11 +28,22 @@ def rtl_model(board: Board) -> PinModel:
 
     Compiles it if nobody has yet, which takes a minute. Raises ``SimulationError``.
     """
-    model = CircuitModel(Top(board), description=f"{board.name}: its RTL")
+    top = Top(board)
+    description = f"{board.name}: its RTL"
+    model = CircuitModel(SplitPins(top) if board.sdram else top, description=description)
     model.hidden = (
         "synthesis, placement and routing",
         f"the clock is driven directly, at {_mhz(board.clock_hz)}: no PLL, and no start-up reset",
     )
+    return _with_chips(board, model)
+
+
+def _with_chips(board: Board, model: PinModel) -> PinModel:
+    """The board's model with what is at its pins besides the FPGA."""
+    if board.sdram is None:
+        return model
+    model = SdramModel(model, board.sdram, board.clock_hz)
+    model.hidden = (*model.hidden, f"delays to {board.sdram.name} and back, and its clock's")
     return model
 
 
@@ -96,11 +108,12 @@ def netlist_model(board: Board, path: Path) -> PinModel:
         raise BitlaneError(
             f"{path}: {error}; expected {_EXPECTED[board.family]} for {board.name}"
         ) from error
-    return GateModel(
+    model = GateModel(
         found,
         f"{board.name}: netlist {path}, {found.size}",
         (stage, f"delays; the PLL: its output is driven directly, at {_mhz(board.clock_hz)}"),
     )
+    return _with_chips(board, model)
 
 
 _FILE = "the bits of the file that is loaded"

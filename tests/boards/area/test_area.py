@@ -150,7 +150,7 @@ def test_missing_tool(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
         (["--seeds", "0"], "--seeds: 0 is outside 1 to 99"),
         (["--seeds", "one"], "'one': expected a whole number"),
         (["--design", "copy-33"], "--design: 'copy-33' is no design; there are copy-32"),
-        (["--json", "nowhere/at/all.json"], "--json: nowhere/at is no folder"),
+        (["--json", "nowhere/at/all.json"], "expected a folder that is there; nowhere/at is not"),
     ],
 )
 def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

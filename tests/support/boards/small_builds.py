@@ -14,7 +14,7 @@ from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
 
 from bitlane_boards.flow.carries import shorten
 from bitlane_boards.flow.tools import Tool, run_tool
-from bitlane_boards.readback.pins import BoardPin
+from bitlane_boards.readback.pins import BoardPin, Side
 from bitlane_sim.cache import CACHE
 from support.sim.answerer import Answerer, Store
 
@@ -57,7 +57,10 @@ class Chip(Elaboratable):
 
 
 def _pins(names: dict[str, str]) -> dict[str, BoardPin]:
-    return {role: BoardPin(name, "", False) for role, name in names.items()}
+    sides = {"clk": Side.IN, "rx": Side.IN}
+    return {
+        role: BoardPin(name, "", False, sides.get(role, Side.OUT)) for role, name in names.items()
+    }
 
 
 ECP5_PINS = GOWIN_PINS = _pins({name: name for name in _PORTS})

@@ -24,7 +24,7 @@ from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, RECEIVE_BYTES, Request
 from bitlane_sim.pins import PinModel, PinSimulation
 from support.rtl.random_records import random_record
 from support.rtl.records import Task, pack
-from support.rtl.walks import random_walk
+from support.rtl.walks import OPERAND_MODES, random_walk
 
 __all__ = ["RandomTraffic"]
 
@@ -148,7 +148,7 @@ class RandomTraffic:
         """Any operation on any walks, with inputs in the lower half of memory and Y above."""
         choose, configuration, half = self._random, self._configuration, self._memory // 2
         op, lane = choose.choice(sorted(configuration.ops)), choose.choice(list(Lane))
-        modes = [choose.choice(list(Mode)) for _ in range(2)]
+        modes = [choose.choice(OPERAND_MODES) for _ in range(2)]
         y_mode = choose.choice([Mode.DENSE, Mode.DENSE, Mode.STRIDED])
         long = choose.random() < 0.1
         if long or lane.bytes > configuration.data_bytes or choose.random() < 0.5:
@@ -160,6 +160,8 @@ class RandomTraffic:
         if not op.reads_b:
             modes[1] = Mode.DENSE
         out_lane = choose.choice([Lane.BITS_8, Lane.BITS_32]) if op.counts else lane
+        if Mode.SUM in configuration.modes and op.counts and choose.random() < 0.3:
+            y_mode, out_lane = Mode.SUM, Lane.BITS_32
         aligned = op.splits_lanes or {*modes, y_mode} != {Mode.DENSE}
         a, b = (
             random_walk(choose, configuration, counts, mode, lane, size=half, aligned=False)

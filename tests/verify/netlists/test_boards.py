@@ -4,6 +4,7 @@ iCE40 from the bitstream file, ECP5 from the routed netlist, Gowin from the synt
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,16 @@ from bitlane.driver.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.readback.netlist import rtl_model
 from bitlane_sim.pins import PinModel, PinSimulation
+from bitlane_sim.pins.sdram import SdramModel
 from support.boards.board_builds import readback
 from support.boards.session import SILENCE, connect, opened, validated
 
-BOARDS = sorted(set(boards()) - {"icebreaker-bram"})
+SLOW = {"icesugar-pro", "ulx3s-search"}
+"""The one's line takes 29 times as long as others, and so would its simulation; apart from that and
+its pins it is the Icepi Zero. The other's array takes a quarter of an hour to place and route; for
+a unit of it as routed, see `test_routed_unit`."""
+
+BOARDS = sorted(set(boards()) - {"icebreaker-bram"} - SLOW)
 
 
 @pytest.mark.parametrize("name", BOARDS)
@@ -46,6 +53,11 @@ def replay(model: PinModel, name: str, writes: list[bytes]) -> list[tuple[bytes,
     board = boards()[name]
     simulation = PinSimulation(model, board.clock_hz / board.baud)
     simulation.run(round(100e-6 * board.clock_hz))
+    if isinstance(model, SdramModel):
+        # Refreshes come by the cycle, counted from the end of a reset that the RTL does without.
+        refreshes = model.chip.part.first_refreshes + 2
+        while model.chip.counts.refreshes < refreshes:
+            simulation.run(1)
     simulation.receive()
     answers = []
     for data in writes:
@@ -68,6 +80,12 @@ def test_board_answers_like_its_rtl_in_every_cycle(name: str) -> None:
         assert one == other, f"write {number}: {writes[number].hex()}"
 
 
-@pytest.mark.parametrize("name", sorted(boards()))
-def test_board_passes_validation_before_it_is_built(name: str) -> None:
-    assert validated(rtl_model(boards()[name]), boards()[name]) == ""
+@pytest.mark.parametrize("name", sorted(set(boards()) - set(BOARDS)))
+def test_board_that_is_not_built_here_passes_validation(name: str) -> None:
+    board = boards()[name]
+    if name in SLOW:
+        board = replace(board, baud=board.clock_hz // 8)  # a faster line than its bridge would take
+    if board.configuration.search:  # all its units would be compiled for minutes, and are alike
+        search = replace(board.configuration.search, units=4)
+        board = replace(board, configuration=replace(board.configuration, search=search))
+    assert validated(rtl_model(board), board) == ""

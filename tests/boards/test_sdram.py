@@ -1,0 +1,65 @@
+"""A board with SDRAM at its pins: it computes on the chip, and says where a wrong chip fails."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bitlane.device import Device
+from bitlane.driver.driver import Driver
+from bitlane_boards import boards
+from bitlane_boards.board import MemoryKind
+from bitlane_boards.flow.top import Top
+from bitlane_boards.readback.netlist import rtl_model
+from bitlane_rtl.bus.sdram.part import SdramPart
+from bitlane_sim.evaluator import SimulationError
+from bitlane_sim.pins import CircuitModel
+from bitlane_sim.pins.sdram import SdramModel, SplitPins
+from support.boards.session import SILENCE, connect, opened, validated
+
+BOARD = boards()["ulx3s-sdram"]
+
+
+def part() -> SdramPart:
+    assert BOARD.sdram is not None
+    return BOARD.sdram
+
+
+def test_a_job_goes_through_the_chip() -> None:
+    model = rtl_model(BOARD)
+    assert isinstance(model, SdramModel)
+    port = opened(model, BOARD)
+    a, b = (np.random.default_rng(seed).integers(0, 256, 1000, np.uint8) for seed in range(2))
+    link = connect(port, BOARD.name)
+    with link, Driver(link, timeout=SILENCE) as driver, Device(driver) as device:
+        assert (device.bit_xor(a[1:], b[:-1]) == a[1:] ^ b[:-1]).all()
+        counts = model.chip.counts
+    assert counts.words_read >= 1500
+    assert counts.words_written >= 1500
+    assert counts.faults == counts.lost_rows == 0
+
+
+def test_a_chip_of_half_the_banks_is_named_by_bank_row_and_bits() -> None:
+    half = replace(part(), bank_bits=1)
+    model = SdramModel(CircuitModel(SplitPins(Top(BOARD))), half, BOARD.clock_hz)
+    trouble = validated(model, BOARD, 1024)
+    # What was written two blocks of 128 bytes further lies there, too.
+    assert re.search(r"memory +FAIL .* address in address, bits 8 from bank 0, row 0 on", trouble)
+
+
+def test_a_chip_on_a_faster_clock_stops_the_simulation() -> None:
+    model = SdramModel(CircuitModel(SplitPins(Top(BOARD))), part(), 1.3 * BOARD.clock_hz)
+    with pytest.raises(SimulationError, match=f"{part().name}: pause: "):
+        validated(model, BOARD, 1024)
+
+
+def test_a_board_has_the_chip_that_its_memory_asks_for() -> None:
+    for changes, message in (
+        ({"sdram": None}, "sdram: expected with MemoryKind.SDRAM"),
+        ({"memory": MemoryKind.BANKS}, "sdram: expected with MemoryKind.SDRAM"),
+        ({"sdram": replace(part(), row_bits=12)}, "is more than AS4C16M16SA-7 has"),
+        ({"sdram": replace(part(), bank_bits=3)}, "are not those of the memory"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            replace(BOARD, **changes)  # type: ignore[arg-type]
