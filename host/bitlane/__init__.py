@@ -1,16 +1,19 @@
 """DirectML's element-wise bit operators on an FPGA, or on a simulation of its circuit.
 
-import bitlane, numpy as np
-with bitlane.open("sim") as device:
-    y = device.bit_xor(a, b)
-    x = device.asarray(a)  # stays there
-    z = (x ^ b) & 7        # computed on the device, when it is needed
-y = bitlane.bit_not(a)  # on the default device
+For example::
+
+    import bitlane, numpy as np
+    with bitlane.open("sim") as device:
+        y = device.bit_xor(a, b)
+        x = device.asarray(a)  # stays there
+        z = (x ^ b) & 7        # computed on the device, when it is needed
+    y = bitlane.bit_not(a)  # on the default device
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from . import onnx as onnx
     from .public import *
 else:
 
@@ -18,7 +21,7 @@ else:
         """Import the names when one is first used: the command's Ctrl-C cannot wait for NumPy."""
         from importlib import import_module
 
-        if name in ("array_api", "dml"):
+        if name in ("array_api", "dask", "dml", "onnx"):
             return import_module(f".{name}", __name__)
         here = globals()
         if "__all__" not in here:

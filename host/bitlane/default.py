@@ -5,9 +5,11 @@ import os
 from threading import Lock
 from typing import Final
 
-from numpy.typing import ArrayLike, DTypeLike
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .arrays import Array
+from .arrays.sums import Axes
 from .device import Device, Out, Result, open_device
 from .jobs.promotion import Casting
 from .signatures import binary, count, unary
@@ -25,8 +27,11 @@ __all__ = [
     "bit_shift_right",
     "bit_xnor",
     "bit_xor",
+    "cardinality",
     "default_device",
     "default_url",
+    "hamming",
+    "jaccard",
 ]
 
 VARIABLE: Final = "BITLANE_DEVICE"
@@ -173,3 +178,29 @@ def bit_shift_right(
 def bit_count(a: ArrayLike, /, dtype: DTypeLike | None = None, *, out: Out | None = None) -> Result:
     """``Device.bit_count``, on the device of an operand or the default one."""
     return _device_of(a, out).bit_count(a, dtype, out=out)
+
+
+def cardinality(
+    a: ArrayLike, axis: Axes = -1, *, dtype: DTypeLike | None = None, keepdims: bool = False
+) -> Result:
+    """``Device.cardinality``, on the device of an operand or the default one."""
+    return _device_of(a).cardinality(a, axis, dtype=dtype, keepdims=keepdims)
+
+
+def hamming(
+    a: ArrayLike,
+    b: ArrayLike,
+    axis: Axes = -1,
+    *,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+) -> Result:
+    """``Device.hamming``, on the device of an operand or the default one."""
+    return _device_of(a, b).hamming(a, b, axis, dtype=dtype, keepdims=keepdims)
+
+
+def jaccard(
+    a: ArrayLike, b: ArrayLike, axis: Axes = -1, *, keepdims: bool = False
+) -> NDArray[np.float64]:
+    """``Device.jaccard``, on the device of an operand or the default one."""
+    return _device_of(a, b).jaccard(a, b, axis, keepdims=keepdims)

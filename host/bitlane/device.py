@@ -6,12 +6,14 @@ Every bit of every result comes from the device: nothing here computes on data.
 from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bitlane_rtl.abi import Op
 
 from .arrays import Array, asarray, from_dlpack
 from .arrays.calls import called
+from .arrays.distances import Along, jaccard, ones
+from .arrays.sums import Axes
 from .closing import Closing
 from .driver.driver import Driver
 from .errors import LinkError
@@ -27,6 +29,7 @@ from .jobs.operands import (
 from .jobs.promotion import NEGATED, Casting, as_pair
 from .jobs.streaming import Target, compute
 from .links.link import open_link
+from .search import search_once
 from .signatures import binary, count, unary
 
 __all__ = ["Device", "open_device"]
@@ -179,6 +182,65 @@ class Device(Closing):
             return called(self, Op.COUNT, a, out=out, dtype=dtype)
         first = as_array("a", a)
         return self._run(Op.COUNT, first, None, count_type(dtype, out), out)
+
+    def cardinality(
+        self,
+        a: ArrayLike,
+        axis: Axes = -1,
+        *,
+        dtype: DTypeLike | None = None,
+        keepdims: bool = False,
+    ) -> Result:
+        """How many bits of ``a`` are 1 along ``axis``, one or several; of all for None.
+
+        As uint32, or as ``dtype``, an integer type that holds the bits of a row; for another,
+        ``OutOfRangeError``. ``keepdims``: the axes stay, with one element. Rows longer than the
+        circuit adds up at once are cut, and the host adds up the sums of the parts; those of an
+        ``Array`` are refused.
+        """
+        return ones(self, Op.COPY, (a,), Along(axis, dtype, keepdims))
+
+    def hamming(
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        axis: Axes = -1,
+        *,
+        dtype: DTypeLike | None = None,
+        keepdims: bool = False,
+    ) -> Result:
+        """In how many bits ``a`` and ``b`` differ along ``axis``; see `cardinality`.
+
+        Of bits, and not divided by their number, unlike SciPy's function of that name.
+        """
+        return ones(self, Op.XOR, (a, b), Along(axis, dtype, keepdims))
+
+    def jaccard(
+        self, a: ArrayLike, b: ArrayLike, axis: Axes = -1, *, keepdims: bool = False
+    ) -> NDArray[np.float64]:
+        """The bits that ``a`` and ``b`` share, by those that either has, along ``axis``.
+
+        Jaccard's index, 0 to 1: the Tanimoto similarity of chemists, and 0 where neither has a
+        bit, as in RDKit. The Jaccard distance is 1 minus it.
+        """
+        return jaccard(self, a, b, Along(axis, keepdims=keepdims))
+
+    def search(
+        self,
+        queries: ArrayLike,
+        database: ArrayLike,
+        k: int = 10,
+        *,
+        radius: float | None = None,
+        metric: str = "hamming",
+    ) -> tuple[AnyArray, ...]:
+        """The rows of ``database`` that are nearest to ``queries``: distances and indices.
+
+        Both are uint8 of shape (n, bytes); see `BinaryIndex.search`, and for ``radius``, with
+        which all nearer rows are found and ``k`` does not matter, `BinaryIndex.range_search`. A
+        database for many searches belongs into a ``BinaryIndex``.
+        """
+        return search_once(self, queries, database, k, radius, metric)
 
     def _one(self, op: Op, a: ArrayLike, out: Out | None) -> Result:
         if isinstance(a, Array) or isinstance(out, Array):

@@ -16,6 +16,7 @@ __all__ = [
     "MissingError",
     "NotOfferedError",
     "OtherDeviceError",
+    "SearchError",
     "SettingError",
 ]
 
@@ -128,6 +129,10 @@ class FreedError(BitlaneError, ValueError):
 
 class OtherDeviceError(BitlaneError, ValueError):
     """Arrays of two devices in one operation. Nothing has been executed."""
+
+
+class SearchError(BitlaneError, ValueError):
+    """A search that cannot be: for no rows, by no known metric, or in rows of no whole bytes."""
 
 
 class CopyError(BitlaneError, ValueError):

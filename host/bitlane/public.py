@@ -16,7 +16,10 @@ from .default import (
     bit_shift_right,
     bit_xnor,
     bit_xor,
+    cardinality,
     default_device,
+    hamming,
+    jaccard,
 )
 from .device import Device
 from .device import open_device as open
@@ -35,10 +38,13 @@ from .errors import (
     MissingError,
     NotOfferedError,
     OtherDeviceError,
+    SearchError,
     SettingError,
 )
 from .jobs.lowering import LayoutError, UnsupportedError
 from .jobs.operands import DataTypeError, OutOfRangeError, ShapeError
+from .pool import Pool
+from .search import BinaryIndex
 from .terminal import progress
 from .version import __version__
 
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Array",
     "ArrayIndexError",
+    "BinaryIndex",
     "BitlaneError",
     "BusyError",
     "CopyError",
@@ -65,6 +72,8 @@ __all__ = [
     "OtherDeviceError",
     "OutOfDeviceMemory",
     "OutOfRangeError",
+    "Pool",
+    "SearchError",
     "SettingError",
     "ShapeError",
     "UnsupportedError",
@@ -82,9 +91,12 @@ __all__ = [
     "bit_shift_right",
     "bit_xnor",
     "bit_xor",
+    "cardinality",
     "default_device",
     "dml",
     "explain",
+    "hamming",
+    "jaccard",
     "open",
     "progress",
 ]

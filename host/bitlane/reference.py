@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from bitlane_rtl.abi import Op
 
-from .dml.operators import OperatorDesc
+from .dml.operators import NodeDesc, ReduceOperatorDesc
 from .dml.tensor import BufferTensorDesc
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "bit_shift_left",
     "bit_shift_right",
     "bit_xor",
+    "cardinality",
     "compute",
     "evaluate",
     "native",
@@ -124,6 +125,12 @@ def bit_count(a: npt.ArrayLike, dtype: npt.DTypeLike = np.uint8) -> Array:
     return counts
 
 
+def cardinality(a: npt.ArrayLike, axis: int | Sequence[int] | None = -1) -> npt.NDArray[np.uint64]:
+    """The number of ones of all encodings along ``axis``; of all there are for None."""
+    axes = axis if axis is None or isinstance(axis, int) else tuple(axis)
+    return np.asarray(bit_count(a, np.uint64).sum(axis=axes, dtype=np.uint64))
+
+
 def compute(
     op: Op,
     a: npt.ArrayLike,
@@ -161,20 +168,24 @@ class Region:
     offset: int = 0
 
 
-def evaluate(desc: OperatorDesc, inputs: Sequence[Region], output: Region) -> Bytes:
+def evaluate(desc: NodeDesc, inputs: Sequence[Region], output: Region) -> Bytes:
     """All bytes of the output's buffer after the operator; ``output.data`` stays as it is.
 
     Bytes that belong to no element of the output are those of ``output.data``. Inputs may be
     regions of the output's buffer: all are read before anything is written. Shift counts are
-    masked and shifts are logical, as DirectML's are. Raises ``ValueError`` if a tensor reaches
-    outside its buffer.
+    masked and shifts are logical, as DirectML's are; sums wrap. Raises ``ValueError`` if a tensor
+    reaches outside its buffer.
     """
     operands = [
         _elements(tensor, region.data, region.offset).copy()
         for (_, tensor), region in zip(desc.inputs, inputs, strict=True)
     ]
     _, target = desc.outputs[0]
-    result = compute(desc.op, *operands, count_dtype=target.data_type.dtype)
+    if isinstance(desc, ReduceOperatorDesc):
+        (a,) = operands
+        result: Array = a.sum(axis=tuple(desc.axes), dtype=a.dtype, keepdims=True)
+    else:
+        result = compute(desc.op, *operands, count_dtype=target.data_type.dtype)
     after = output.data.copy()
     _elements(target, after, output.offset)[...] = native(result)
     return after

@@ -36,6 +36,7 @@ ERRORS: list[BitlaneError] = [
             bitlane.OtherDeviceError,
             bitlane.OutOfDeviceMemory,
             bitlane.OutOfRangeError,
+            bitlane.SearchError,
             bitlane.SettingError,
             bitlane.ShapeError,
             bitlane.UnsupportedError,
@@ -53,7 +54,8 @@ def test_every_error_can_be_sent_to_another_process(error: BitlaneError) -> None
 
 def test_what_holds_a_device_says_to_open_it_in_the_worker() -> None:
     device = dml.Device(ModelDriver())
-    for thing in (model(), device, device.create_buffer(4)):
+    index = bitlane.BinaryIndex(model(), 64)
+    for thing in (model(), device, device.create_buffer(4), index):
         with pytest.raises(TypeError, match=r"open the device there: bitlane\.open\(url\)"):
             pickle.dumps(thing)
 

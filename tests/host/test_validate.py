@@ -17,6 +17,7 @@ from bitlane.links.link import BytesLike
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
 from bitlane_rtl.abi import (
+    BIT_OPS,
     COMPLETION_OFFSET,
     CONTROL_BASE,
     LOGIC_OPS,
@@ -28,6 +29,8 @@ from bitlane_rtl.abi import (
     Status,
     register,
 )
+from bitlane_rtl.abi.rows import Rows
+from bitlane_rtl.configuration import Search
 from support.board.driver import DriverDevice
 from support.board.line import ModelPort, Noise, connected
 from support.board.model import BoardModel
@@ -66,13 +69,14 @@ def test_a_device_that_obeys_the_contract_passes(quick: bool) -> None:
     passed, lines = lines_of(ModelLink(memory_bytes=64 * KIB), quick=quick)
     assert passed, lines
     steps = [line[:16].strip() for line in lines if line[16:20] == "pass"]
-    operations = [op.name for op in Op]
+    operations = [op.name for op in sorted(BIT_OPS)]
     assert steps == [
         *["link", "known answers", "memory"],
         *operations,
+        "row sums",
         *["DMA", "overlap", "error recovery", "registers", "bandwidth"],
     ]
-    assert lines[-1].startswith("All 22 checks passed in ")
+    assert lines[-1].startswith("All 23 checks passed in ")
     text = "\n".join(lines)
     tested = "16,384" if quick else "65,536"
     for status in Status:
@@ -124,11 +128,12 @@ def test_the_march_covers_as_much_as_is_asked_for(size: int, tested: int) -> Non
     assert any(f"{tested:,} of 16,384 bytes" in line for line in lines)
 
 
-@pytest.mark.parametrize(("remote", "tested"), [(True, 64), (False, 4)])
-def test_the_march_covers_all_of_a_board_and_a_part_of_the_hosts_own_memory(
+@pytest.mark.parametrize(("remote", "tested"), [(True, 64), (True, 8), (False, 4)])
+def test_the_march_covers_a_boards_memory_and_a_part_of_the_hosts_own(
     remote: bool, tested: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bitlane.validate.memory._NEAR_BYTES", 4 * KIB)
+    monkeypatch.setattr("bitlane.validate.memory._FAR_BYTES", tested * KIB)
     link = ModelLink(memory_bytes=64 * KIB)
     link.remote = remote
     _, lines = lines_of(link, quick=False)
@@ -189,6 +194,33 @@ def test_memory_that_does_not_keep_its_bytes(
     assert address in found["memory"]
 
 
+class TwoLinesLink(ModelLink):
+    """Data lines 3 and 12 of a memory of 16-bit words are 1 in a block."""
+
+    def write(self, address: int, data: BytesLike) -> None:
+        super().write(address, data)
+        self.memory[0x2300:0x2380:2] |= 0x08
+        self.memory[0x2301:0x2380:2] |= 0x10
+
+
+def test_memory_with_rows_is_named_by_bank_row_and_bits() -> None:
+    rows = Rows(size_log2=12, banks_log2=2, word_bytes_log2=1)
+    found = failures(TwoLinesLink(memory_bytes=16 * KIB, rows=rows, data_bytes=8))
+    assert "bits 3, 12 from bank 2, row 2 on" in found["memory"]
+    assert "first at 0x23" in found["memory"]
+    found = failures(TwoLinesLink(memory_bytes=16 * KIB))
+    assert "bank" not in found["memory"]
+
+
+def test_a_byte_of_memory_with_rows_is_found() -> None:
+    rows = Rows(size_log2=12, banks_log2=2, word_bytes_log2=1)
+    assert rows.place(0, 8) == (0, 0, 0)
+    assert rows.place(0x7F, 8) == (0, 0, 8)
+    assert rows.place(0x80, 8) == (1, 0, 0)
+    assert rows.place(0x1F80, 8) == (3, 1, 0)
+    assert rows.place(0x1F80, 4) == (2, 1, 0)
+
+
 class WrongLink(ModelLink):
     """Does something else than ``op`` where ``wrong`` says so."""
 
@@ -221,13 +253,47 @@ def forget_full_counts(record: Record, memory: Bytes) -> None:
         y[y == 64] = 0
 
 
-@pytest.mark.parametrize("op", Op)
+@pytest.mark.parametrize("op", sorted(BIT_OPS))
 def test_a_wrong_operation_fails_alone(op: Op) -> None:
     found = failures(WrongLink(op, spoil_first_byte))
     # Others may lean on it: DMA and error recovery take the first that the circuit has.
     assert {op.name, "known answers", "overlap"} <= set(found)
-    assert set(found) <= {op.name, "known answers", "overlap", "DMA", "error recovery"}
+    others = {"row sums"} if op.counts else {"DMA", "error recovery"}
+    assert set(found) <= {op.name, "known answers", "overlap"} | others
     assert f"output of {op.name} of " in found[op.name]
+
+
+@pytest.mark.parametrize(
+    ("op", "name"),
+    [(Op.COUNT, "cardinality"), (Op.COUNT_XOR, "hamming"), (Op.COUNT_OR, "jaccard")],
+)
+def test_wrong_sums_fail_alone(op: Op, name: str) -> None:
+    def spoil_sum(record: Record, memory: Bytes) -> None:
+        if record.control["Y_MODE"] == Mode.SUM:
+            spoil_first_byte(record, memory)
+
+    found = failures(WrongLink(op, spoil_sum))
+    assert set(found) == {"row sums"}
+    assert f"{name} of 5 rows of 1 bytes: [" in found["row sums"]
+
+
+ARRAY = Search(units=3, row_bits=64, queries=4, nearest=2)
+
+
+def test_a_device_with_a_search_array_passes() -> None:
+    passed, lines = lines_of(ModelLink(memory_bytes=16 * KIB, search=ARRAY))
+    assert passed, lines
+    (line,) = [line for line in lines if line.startswith("SEARCH")]
+    assert line.endswith("pass  the 2 nearest to each of 4 queries in 10 rows of 64 bits")
+
+
+def test_a_wrong_search_fails_alone() -> None:
+    def spoil_index(record: Record, memory: Bytes) -> None:
+        memory[record.word("Y_BASE") + 4] ^= 1
+
+    found = failures(WrongLink(Op.SEARCH, spoil_index, search=ARRAY))
+    assert set(found) == {"SEARCH"}
+    assert found["SEARCH"].startswith("rows nearest to query 0: [")
 
 
 @pytest.mark.parametrize("wrong", [spoil_byte_behind, spoil_byte_before])
@@ -408,7 +474,7 @@ def test_a_device_that_stops_answering_ends_it(life: int) -> None:
     assert "no answer for 10 s" in failed
     assert lines[-1].startswith("Stopped: the device does not answer any more; ")
     run = sum(line[16:20] in ("pass", "FAIL") for line in lines)
-    assert f"; {22 - run} check" in lines[-1]
+    assert f"; {23 - run} check" in lines[-1]
 
 
 class HangingLink(ModelLink):
@@ -439,7 +505,7 @@ def test_a_device_that_does_not_recover_ends_it(monkeypatch: pytest.MonkeyPatch)
     passed, lines = lines_of(HangingLink(Op.NOT, deaf=True))
     assert not passed
     assert "CLEAR has had no effect" in "".join(lines)
-    assert lines[-1].startswith("Stopped: the device does not answer any more; 20 checks not run")
+    assert lines[-1].startswith("Stopped: the device does not answer any more; 21 checks not run")
 
 
 # --- the command ------------------------------------------------------------------------------
@@ -470,12 +536,12 @@ def test_exit_codes_and_lines(urls: list[str], capsys: pytest.CaptureFixture[str
     output = capsys.readouterr()
     lines = output.out.splitlines()
     assert lines[0] == "Validating 'model of the contract', seed 9"
-    assert lines[-1].startswith("All 22 checks passed")
+    assert lines[-1].startswith("All 23 checks passed")
     assert output.err == ""
     assert command("model:bad", "--quick", "--memory", "8KiB") == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].startswith("FAILED: ")
-    assert " of 22 checks in " in lines[-1]
+    assert " of 23 checks in " in lines[-1]
     assert urls == ["model:1", "model:bad"]
 
 

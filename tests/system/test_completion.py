@@ -46,7 +46,7 @@ def completed(script: Path, folder: Path, *typed: str) -> set[str]:
         (("",), {"build", "completion", "info", "run"}),
         (("build", "iceb"), {"icebreaker", "icebreaker-bram"}),
         (("flash", ""), set(boards())),
-        (("simulate", "u"), {"ulx3s"}),
+        (("simulate", "t"), {"tangnano9k"}),
         (("export", "--configuration", "s"), {"small"}),
         (("run", "--no"), {"--no-check"}),
         (("run", "mod"), {"model.json"}),

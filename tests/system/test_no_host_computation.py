@@ -26,6 +26,7 @@ from bitlane.driver.driver import Driver
 from bitlane.jobs.call import call_of
 from bitlane.jobs.lowering import lower
 from bitlane.jobs.operands import as_array, bits
+from bitlane.jobs.sums import lower_sum
 from bitlane.jobs.transfer import store
 from bitlane_rtl.abi import Op
 from support.host.arrays import random, same
@@ -162,6 +163,7 @@ ARRAY_CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "widened": lambda x, y: x.astype("i8"),
     "signs": lambda x, y: x.view("i2").astype("i4"),
     "narrowed": lambda x, y: x.astype("u1"),
+    "sums of counts": lambda x, y: np.sum(COUNT(x ^ y), axis=1, dtype=np.uint32),
     "truth": lambda x, y: x.astype("?"),
     "logic": lambda x, y: ~x.astype("?") ^ y.astype("?"),
     "part": lambda x, y: x[1::2, ::-1] ^ y[:-1:2],
@@ -180,6 +182,18 @@ def test_arrays_that_stay_are_computed_by_the_circuit(
     request.getfixturevalue("guard")
     x, y = device.asarray(a), device.asarray(b)
     assert same(ARRAY_CALLS[name](x, y).get(), expected)
+
+
+def test_sums_over_rows_are_computed_by_the_circuit(
+    device: bitlane.Device, request: pytest.FixtureRequest
+) -> None:
+    a, b = random((7, 33), "u2", 1), random((7, 33), "u2", 2)
+    expected = COUNT(a ^ b).sum(axis=1, dtype=np.uint32)
+    columns = COUNT(a).sum(axis=0, dtype=np.uint32)
+    request.getfixturevalue("guard")
+    assert same(device.hamming(a, b), expected)
+    assert same(device.cardinality(a, 0), columns)
+    assert same(device.hamming(device.asarray(a), b).get(), expected)
 
 
 def test_their_other_faces_too(device: bitlane.Device, request: pytest.FixtureRequest) -> None:
@@ -252,6 +266,19 @@ def test_what_comes_back_is_what_the_circuit_was_told(
     call_of.cache_clear()
     request.addfinalizer(call_of.cache_clear)
     assert same(CALLS[told](device, a, b), expected)
+
+
+def test_sums_are_of_what_the_circuit_was_told_to_count(
+    device: bitlane.Device, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    a, b = random((7, 33), "u2", 1), random((7, 33), "u2", 2)
+    monkeypatch.setattr(
+        "bitlane.jobs.call.lower_sum",
+        lambda op, *rest, **more: lower_sum(Op.COUNT_OR, *rest, **more),
+    )
+    call_of.cache_clear()
+    request.addfinalizer(call_of.cache_clear)
+    assert same(device.hamming(a, b), COUNT(a | b).sum(axis=1, dtype=np.uint32))
 
 
 @pytest.mark.parametrize(("told", "does"), [(Op.XOR, Op.XNOR), (Op.AND, Op.OR), (Op.OR, Op.NOR)])

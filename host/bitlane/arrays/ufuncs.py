@@ -15,6 +15,7 @@ from ..jobs.operands import DataTypeError
 from .base import Base, operand, stored_in, value_of
 from .operations import counted, inverted, on_device, operate
 from .reductions import reduced
+from .sums import summed
 from .value import Value
 
 __all__ = ["apply_ufunc"]
@@ -52,6 +53,10 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: Any, options: dict[str, An
         axes, keep = options.pop("axis", 0), bool(options.pop("keepdims", False))
         x = on_device(home, "x", operand("x", inputs[0]))
         result = reduced(_TWO[ufunc], x, axes, keep=keep)
+    elif method == "reduce" and ufunc is np.add:
+        axes, keep = options.pop("axis", 0), bool(options.pop("keepdims", False))
+        x = on_device(home, "x", operand("x", inputs[0]))
+        result = summed(x, axes, options.pop("dtype", None), keep=keep)
     else:
         raise NotOfferedError(
             f"{name}: not on a device; np.asarray(x) brings the elements to the host for it"

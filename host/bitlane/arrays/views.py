@@ -12,13 +12,15 @@ from numpy.typing import DTypeLike
 from ..errors import CopyError
 from ..expression.form import copied as copied_as
 from ..expression.form import window
-from ..jobs.operands import ShapeError
+from ..jobs.operands import DataTypeError, ShapeError
 from .base import operand, supported, value_of
 from .casts import cast
 from .operations import converted, copied, placed
 from .operators import Operators
 from .strided import Strided, shape_of
+from .sums import Axes
 from .transfers import replace
+from .ufuncs import apply_ufunc
 from .value import Home, overwrite
 
 __all__ = ["Views"]
@@ -118,9 +120,35 @@ class Views(Operators):
         return self.copy()._view(Strided.packed(wanted, self.itemsize))
 
     def view(self, dtype: DTypeLike) -> Self:
-        """The same bytes as another type, of which the last axis has more or fewer."""
+        """The same bytes as another type, of which the last axis has more or fewer.
+
+        Raises ``DataTypeError`` for truth values of numbers: their bytes would not all be 0 or 1,
+        which sums and inversions of truth values rely on.
+        """
         kind = supported(dtype)
+        if kind.kind == "b" and self.dtype.kind != "b":
+            raise DataTypeError(
+                f"view: from {self.dtype} to bool; expected bytes that are 0 or 1, which"
+                " astype(bool) makes"
+            )
         return self._view(self._strided.recast(kind.itemsize), kind)
+
+    # --- sums -----------------------------------------------------------------------------------
+
+    def sum(
+        self,
+        axis: Axes = None,
+        dtype: DTypeLike | None = None,
+        out: Any = None,
+        keepdims: bool = False,
+    ) -> Any:
+        """The sums along ``axis`` of counts that are pending, or of truth values, as uint32.
+
+        The device has no other adder: raises ``NotOfferedError`` for other arrays. With the
+        operations before it, it is one pass over memory.
+        """
+        options = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "out": (out,)}
+        return apply_ufunc(np.add, "reduce", (self,), options)
 
     # --- copies ---------------------------------------------------------------------------------
 

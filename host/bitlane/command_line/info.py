@@ -12,7 +12,7 @@ from bitlane_rtl import abi
 
 from ..default import default_url
 from ..driver.control import Control, status_name
-from ..driver.geometry import Geometry
+from ..driver.geometry import ArraySizes, Geometry
 from ..errors import LinkError
 from ..links.link import ENTRY_POINT_GROUP, Link, open_link
 from ..version import __version__
@@ -119,6 +119,15 @@ def _size(count: int) -> str:
     return f"{count:,} bytes"
 
 
+def _array(array: ArraySizes | None) -> str:
+    if array is None:
+        return "none"
+    return (
+        f"{array.units} units, rows of {8 * array.row_bytes} bits, batches of {array.queries}"
+        f" queries, {array.nearest} nearest"
+    )
+
+
 def _device(link: Link) -> list[str]:
     control = Control(link)
     identity = control.read("IDENTITY")
@@ -136,6 +145,7 @@ def _device(link: Link) -> list[str]:
         _line("lanes", ", ".join(str(lane.bits) for lane in sorted(geometry.lanes)) + " bits"),
         _line("runs", _sorted_names(geometry.modes)),
         _line("loops", geometry.loops),
+        _line("search array", _array(geometry.search)),
         _line("data path", f"{8 * geometry.data_bytes} bits, {geometry.read_ports} read ports"),
         _line("command ring", f"{geometry.slots} slots"),
         _line(

@@ -1,4 +1,4 @@
-"""The page docs/registers.md, rendered from `bitlane_rtl.abi`; `make docs` writes it.
+"""The page docs/registers.md, rendered from `bitlane_rtl.abi`; `make registers` writes it.
 
 Rendering only: whatever the page says about the contract must stand in `abi`. Its example is packed
 by the driver.
@@ -113,7 +113,9 @@ def _record() -> list[str]:
             " the stream is STRIDED:"
         ),
         "",
-        "    JUMP_k = step_k - sum(step_i * (count_i - 1) for i < k)",
+        "```text",
+        "JUMP_k = step_k - sum(step_i * (count_i - 1) for i < k)",
+        "```",
         "",
         "Strides and jumps are signed, modulo 2^32.",
         "",
@@ -130,7 +132,7 @@ def page() -> str:
     lines = [
         "# Registers and command record",
         "",
-        "<!-- Written by `make docs` from rtl/bitlane_rtl/abi/. Change it there. -->",
+        "<!-- Written by `make registers` from rtl/bitlane_rtl/abi/. Change it there. -->",
         "",
         (
             f"ABI version {abi.ABI_VERSION}, identity `{abi.IDENTITY:#010x}`. All words are 32"

@@ -1,29 +1,50 @@
-"""`bitlane run MODEL`: executes a model file of DxDispatch and prints what DxDispatch prints."""
+"""`bitlane run MODEL`: executes a model file of DxDispatch and prints what DxDispatch prints.
+
+Models in ONNX's format are `run_onnx`'s.
+"""
 
 import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os.path import realpath
 from pathlib import Path
+from typing import Final
 from urllib.parse import quote
 
 from .. import dml
 from ..default import default_url
-from ..driver.driver import Driver
 from ..errors import BitlaneError
 from ..links.link import open_link
-from ..model_file import load_model, prepare, run
-from .cli import CHECK_FAILED, DONE, Subparsers
+from ..model_file import Line, load_model, prepare, run
+from ..seen.watch import NO_WATCH, Watch
+from .cli import CHECK_FAILED, DONE, Subparsers, whole_number
 
-__all__ = ["add_run", "run_model"]
+__all__ = ["Shown", "add_feature_level", "add_run", "feature_level", "run_model"]
 
 _LEVELS = {str(level): level for level in dml.FeatureLevel}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What is done besides running a model: comparing, repeating, and printing JSON."""
+
+    check: bool = True
+    iterations: int = 1
+    json: bool = False
+
+
+_TEXT: Final = Shown()
 
 
 def add_run(subparsers: Subparsers) -> None:
     """Add the subcommand `run`."""
     parser = subparsers.add_parser(
         "run",
-        help="run a model file of DxDispatch",
+        help="run a model file of DxDispatch, or an ONNX model",
         description="Execute a model file (the JSON of Microsoft's DxDispatch) of DirectML's"
-        " element-wise bit operators: its dispatch, print and writeFile commands in order."
+        " element-wise bit operators: its dispatch, print and writeFile commands in order. Or"
+        " execute a graph of ONNX's bit operators, MODEL.onnx, on arrays from files."
         " Everything in it is checked before anything is executed. Files that it writes are"
         " relative to the current folder.",
         epilog="exit codes: 0 done, 1 a check failed, 2 bad input or no usable device",
@@ -42,9 +63,49 @@ def add_run(subparsers: Subparsers) -> None:
         default=True,
         help="compare every dispatch's output buffer with the NumPy model (the default)",
     )
+    _add_watch(parser)
+    parser.add_argument(
+        "--iterations",
+        type=whole_number,
+        default=1,
+        metavar="N",
+        help="execute each dispatch N times, and tell the medians (default 1)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object in place of lines of text"
+    )
+    add_feature_level(parser)
+    for option, what in (("--input", "an input is read from"), ("--output", "an output goes to")):
+        parser.add_argument(
+            option,
+            action="append",
+            default=[],
+            metavar="NAME=FILE.npy",
+            help=f"of MODEL.onnx: the file that {what}; once for each",
+        )
+    parser.set_defaults(run=_run)
+
+
+def _add_watch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--vcd", metavar="FILE", help="write the waveforms of a simulated device to FILE"
     )
+    parser.add_argument(
+        "--trace",
+        type=Path,
+        metavar="FILE.json",
+        help="write what a simulated device did in each cycle, for Perfetto",
+    )
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE.html",
+        help="write a page on what a simulated device did: where its cycles went, and why",
+    )
+
+
+def add_feature_level(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--feature-level`."""
     parser.add_argument(
         "--feature-level",
         choices=_LEVELS,
@@ -52,44 +113,99 @@ def add_run(subparsers: Subparsers) -> None:
         metavar="LEVEL",
         help=f"DirectML's feature level: {', '.join(_LEVELS)} (default 4_1)",
     )
-    parser.set_defaults(run=_run)
+
+
+def feature_level(arguments: argparse.Namespace) -> dml.FeatureLevel:
+    """What the option `--feature-level` says."""
+    return _LEVELS[arguments.feature_level]
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    level = _LEVELS[arguments.feature_level]
     url = arguments.device if arguments.vcd is None else _with_vcd(arguments.device, arguments.vcd)
-    return run_model(arguments.model, url, check=arguments.check, level=level)
+    path, inputs, outputs = arguments.model, arguments.input, arguments.output
+    _expect_apart(path, arguments)
+    if Path(path).suffix.lower() == ".onnx":
+        # What it needs is an extra.
+        from .run_onnx import run_onnx
+
+        for option, given in (
+            ("--trace", arguments.trace),
+            ("--report", arguments.report),
+            ("--json", arguments.json),
+            ("--iterations", arguments.iterations != 1),
+        ):
+            if given:
+                raise BitlaneError(f"{option}: {path} is an ONNX model; expected a model file")
+        return run_onnx(path, url, inputs, outputs, check=arguments.check)
+    if inputs or outputs:
+        raise BitlaneError(f"--input, --output: {path} is no ONNX model; expected MODEL.onnx")
+    if arguments.iterations < 1:
+        raise BitlaneError(f"--iterations: {arguments.iterations}; expected 1 or more")
+    if (arguments.trace or arguments.report) and arguments.iterations > 1:
+        option = "--trace" if arguments.trace else "--report"
+        raise BitlaneError(f"{option}: shows each dispatch once; expected --iterations 1")
+    shown = Shown(arguments.check, arguments.iterations, arguments.json)
+    watch = Watch(trace=arguments.trace, report=arguments.report)
+    return run_model(path, url, shown=shown, level=feature_level(arguments), watch=watch)
+
+
+def _expect_apart(model: str, arguments: argparse.Namespace) -> None:
+    """Raises ``BitlaneError`` if one of the files to be written is another, or the model."""
+    taken = {realpath(model): "MODEL"}
+    for option in ("vcd", "trace", "report"):
+        file = getattr(arguments, option)
+        if file is not None:
+            other = taken.setdefault(realpath(file), f"--{option}")
+            if other != f"--{option}":
+                raise BitlaneError(f"--{option}: {file} is {other}'s; expected another file")
 
 
 def run_model(
     path: str | Path,
     url: str,
     *,
-    check: bool = True,
+    shown: Shown = _TEXT,
     level: dml.FeatureLevel = dml.FeatureLevel.LEVEL_4_1,
+    watch: Watch = NO_WATCH,
 ) -> int:
     """Run the model file ``path`` on the device ``url``; returns the exit code.
+
+    ``watch`` writes what the device did, also of a run that fails.
 
     Raises ``ModelFileError`` before the device is opened if the file is wrong by itself, and
     before anything is executed if the device cannot do what it asks.
     """
     model = load_model(path, level)
     with (
-        open_link(url) as link,
-        Driver(link) as driver,
+        open_link(watch.url(url)) as link,
+        watch.driver(link) as driver,
         dml.Device(driver, level) as device,
+        watch.written(driver, model, level),
     ):
         prepared = prepare(model, device)
-        print(f"Running on '{link.description}'", flush=True)
+        if not shown.json:
+            print(f"Running on '{link.description}'", flush=True)
+        lines: list[Line] = []
         passed = run(
             prepared,
-            print,
-            check=check,
+            lines.append if shown.json else print,
+            check=shown.check,
             read_cycles=(
                 (lambda: driver.read_register("BUSY_CYCLES")) if driver.geometry.counters else None
             ),
+            iterations=shown.iterations,
         )
+        if shown.json:
+            print(_as_json(link.description, passed, lines))
     return DONE if passed else CHECK_FAILED
+
+
+def _as_json(device: str, passed: bool, lines: Sequence[Line]) -> str:
+    """All that was done, by kind and in its order, as one JSON object."""
+    found: dict[str, object] = {"device": device, "passed": passed}
+    for kind in ("dispatches", "checks", "resources", "files"):
+        found[kind] = [line.data for line in lines if line.kind == kind]
+    return json.dumps(found, indent=2)
 
 
 def _with_vcd(url: str, file: str) -> str:

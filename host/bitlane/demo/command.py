@@ -146,17 +146,17 @@ def _digits(device: MeteredDevice, output: Path, say: Print, queries: int) -> bo
     from . import picture  # Pillow is there only where the extra is installed
 
     images = digits.load()
-    database = len(images.words) - digits.HELD_OUT
+    database = len(images.rows) - digits.HELD_OUT
     say("")
-    say(f"Digits: {queries} held-out images against {database:,}, one 64-bit word each")
+    say(f"Digits: {queries} held-out images against {database:,}, 64 bits each")
 
     def bar(calls: range) -> Iterator[int]:
         return each(calls, "digits")
 
     found = digits.search(device, images, bar, queries)
-    total, wrong = found.distances.size, found.wrong_distances
-    agreement = "all identical to NumPy's" if wrong == 0 else f"{wrong:,} DIFFER from NumPy's"
-    say(f"  {total:,} distances by BIT_XOR and BIT_COUNT: {agreement}")
+    total, wrong = queries * database, found.wrong
+    agreement = "identical to NumPy's" if wrong == 0 else f"{wrong:,} DIFFER from NumPy's"
+    say(f"  {total:,} distances by device.search; the {digits.NEIGHBOURS} nearest: {agreement}")
     correct = int(np.count_nonzero(found.correct))
     share = f"{correct} of {queries} ({correct / queries:.1%})"
     say(f"  nearest neighbour of the right label: {share}")

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from .digits import Search
+from .digits import NEIGHBOURS, Neighbours
 
 __all__ = ["RIGHT", "WRONG", "digits_picture", "photo_picture", "save"]
 
@@ -20,7 +20,6 @@ WRONG = (200, 48, 48)
 """Frame of one that does not."""
 _FRAME = (120, 128, 142)
 
-_NEIGHBOURS = 5
 _NARROWEST = 1000
 """Pixels that the heading takes."""
 _MISSES = 2
@@ -44,21 +43,20 @@ def _bits(distance: int) -> str:
     return "1 bit" if distance == 1 else f"{distance} bits"
 
 
-def _shown_queries(search: Search) -> list[int]:
+def _shown_queries(search: Neighbours) -> list[int]:
     """The first query of each digit, then the first misses that are not among them."""
     firsts = [int(row) for row in np.unique(search.queries.labels, return_index=True)[1]]
     misses = [int(row) for row in np.flatnonzero(~search.correct) if row not in firsts]
     return firsts + misses[:_MISSES]
 
 
-def digits_picture(search: Search) -> Image.Image:
+def digits_picture(search: Neighbours) -> Image.Image:
     """A column for each shown query: the query on top, its nearest neighbours below."""
     shown = _shown_queries(search)
-    neighbours = search.neighbours(_NEIGHBOURS)
     pitch_x, pitch_y = _CELL + _GAP, _CELL + 34
     left, top = _MARGIN + 96, _MARGIN + 64
     width = max(_NARROWEST, left + len(shown) * pitch_x - _GAP + _MARGIN)
-    height = top + (1 + _NEIGHBOURS) * pitch_y + 14
+    height = top + (1 + NEIGHBOURS) * pitch_y + 14
     picture = Image.new("RGB", (width, height), _WHITE)
     draw = ImageDraw.Draw(picture)
     draw.text(
@@ -76,7 +74,7 @@ def digits_picture(search: Search) -> Image.Image:
         _font(14),
     )
     draw.text((_MARGIN, top + _CELL // 2), "query", _TEXT, _font(16), anchor="lm")
-    for rank in range(_NEIGHBOURS):
+    for rank in range(NEIGHBOURS):
         middle = top + 8 + (1 + rank) * pitch_y + _CELL // 2
         name = "nearest" if rank == 0 else f"{rank + 1}."
         draw.text((_MARGIN, middle), name, _TEXT, _font(16), anchor="lm")
@@ -90,14 +88,14 @@ def digits_picture(search: Search) -> Image.Image:
         x = left + column * pitch_x
         label = search.queries.labels[query]
         cell(x, top, _digit(search.queries.images[query]), _FRAME, f"a {label}")
-        for rank, row in enumerate(neighbours[query]):
+        for rank, row in enumerate(search.indices[query]):
             found = search.database.labels[row]
             cell(
                 x,
                 top + 8 + (1 + rank) * pitch_y,
                 _digit(search.database.images[row]),
                 RIGHT if found == label else WRONG,
-                f"a {found}, {_bits(search.distances[query, row])}",
+                f"a {found}, {_bits(search.distances[query, rank])}",
             )
     line = top + pitch_y - 4
     draw.line((_MARGIN, line, width - _MARGIN, line), (214, 218, 226), 2)

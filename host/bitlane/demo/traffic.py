@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bitlane.device import Device
 from bitlane.jobs.operands import AnyArray
@@ -87,7 +88,7 @@ class Meter:
 
 
 class MeteredDevice:
-    """The two operators that the demo calls, a lap of ``meter`` after each."""
+    """What the demo calls of a device, a lap of ``meter`` after each."""
 
     def __init__(self, device: Device, meter: Meter) -> None:
         self._device = device
@@ -99,11 +100,13 @@ class MeteredDevice:
         self._meter.lap()
         return result
 
-    def bit_count(self, a: AnyArray, /, dtype: type[np.uint8]) -> AnyArray:
-        """``Device.bit_count``."""
-        result = self._device.bit_count(a, dtype)
+    def search(
+        self, queries: AnyArray, database: AnyArray, k: int, /
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """``Device.search``."""
+        distances, indices = self._device.search(queries, database, k)
         self._meter.lap()
-        return result
+        return distances, indices
 
 
 def table(costs: Sequence[Cost], beat_bytes: int) -> list[str]:

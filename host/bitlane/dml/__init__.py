@@ -6,7 +6,29 @@ Whatever DirectML refuses raises ``bitlane.DmlError`` before anything reaches th
 from ..errors import DmlError, DmlTypeError
 from .binding import BufferBinding
 from .buffer import Buffer
+from .created import Operator
 from .device import Device
+from .expressions import (
+    Expression,
+    Graph,
+    bit_and,
+    bit_count,
+    bit_not,
+    bit_or,
+    bit_shift_left,
+    bit_shift_right,
+    bit_xor,
+    input_tensor,
+    reduce,
+    reinterpret,
+)
+from .graph import (
+    GraphDesc,
+    InputGraphEdgeDesc,
+    IntermediateGraphEdgeDesc,
+    OperatorGraphNodeDesc,
+    OutputGraphEdgeDesc,
+)
 from .operators import (
     ElementWiseBitAndOperatorDesc,
     ElementWiseBitCountOperatorDesc,
@@ -16,9 +38,10 @@ from .operators import (
     ElementWiseBitShiftRightOperatorDesc,
     ElementWiseBitXorOperatorDesc,
     OperatorDesc,
+    ReduceOperatorDesc,
 )
 from .recorder import CommandList, CommandRecorder
-from .table import BindingProperties, BindingTable, CompiledOperator, Operator, OperatorInitializer
+from .table import BindingProperties, BindingTable, CompiledOperator, OperatorInitializer
 from .tensor import (
     MINIMUM_BUFFER_TENSOR_ALIGNMENT,
     TENSOR_DIMENSION_COUNT_MAX,
@@ -32,6 +55,7 @@ from .types import (
     Feature,
     FeatureLevel,
     OperatorType,
+    ReduceFunction,
     TensorFlags,
 )
 
@@ -59,12 +83,31 @@ __all__ = [
     "ElementWiseBitShiftRightOperatorDesc",
     "ElementWiseBitXorOperatorDesc",
     "ExecutionFlags",
+    "Expression",
     "Feature",
     "FeatureLevel",
+    "Graph",
+    "GraphDesc",
+    "InputGraphEdgeDesc",
+    "IntermediateGraphEdgeDesc",
     "Operator",
     "OperatorDesc",
+    "OperatorGraphNodeDesc",
     "OperatorInitializer",
     "OperatorType",
+    "OutputGraphEdgeDesc",
+    "ReduceFunction",
+    "ReduceOperatorDesc",
     "TensorFlags",
+    "bit_and",
+    "bit_count",
+    "bit_not",
+    "bit_or",
+    "bit_shift_left",
+    "bit_shift_right",
+    "bit_xor",
     "calc_buffer_tensor_size",
+    "input_tensor",
+    "reduce",
+    "reinterpret",
 ]

@@ -11,7 +11,8 @@ from types import NoneType
 from typing import TypeAlias
 
 from .buffer import Buffer
-from .operators import InPlace, NamedTensors, OperatorDesc
+from .operators import InPlace, NamedTensors
+from .program import Compiled
 from .refusals import expect_type, removed
 from .tensor import MINIMUM_BUFFER_TENSOR_ALIGNMENT, BufferTensorDesc
 
@@ -133,8 +134,8 @@ def _check_binding(
         raise removed(name, "SizeInBytes", size, expected)
 
 
-def check_aliasing(desc: OperatorDesc, inputs: Bindings, outputs: Bindings) -> None:
-    """The output shares bytes with no input, unless it takes the input's place exactly.
+def check_aliasing(desc: Compiled, inputs: Bindings, outputs: Bindings) -> None:
+    """No output shares bytes with another, nor with an input, unless it takes its place exactly.
 
     Inputs may overlap one another. An output may be bound to the identical range of an input if
     the operator works in place; Sizes, Strides and TotalTensorSizeInBytes must be equal then, so
@@ -143,10 +144,32 @@ def check_aliasing(desc: OperatorDesc, inputs: Bindings, outputs: Bindings) -> N
     operator that supports in-place execution, and whose text before DirectML 1.7 for the same
     sizes, strides and total size too; "in-place execution" of the operators' pages, which let the
     output of AND, OR, XOR alias "one or more", of the shifts "one of" the inputs, and of BIT_COUNT
-    none.
+    none. No two outputs share a byte (``nf-directml-idmlbindingtable-bindoutputs``).
     """
-    output_name, output_tensor = desc.outputs[0]
-    output = outputs[0]
+    for number, output in enumerate(outputs):
+        _check_apart(desc, number, outputs)
+        _check_inputs(desc, number, output, inputs)
+
+
+def _check_apart(desc: Compiled, number: int, outputs: Bindings) -> None:
+    """An output shares no byte that its tensor reaches with an output before it."""
+    name, tensor = desc.outputs[number]
+    output = outputs[number]
+    for (other_name, other_tensor), other in zip(desc.outputs, outputs[:number], strict=False):
+        if output is None or other is None or other.buffer is not output.buffer:
+            continue
+        end = output.offset + tensor.total_tensor_size_in_bytes
+        other_end = other.offset + other_tensor.total_tensor_size_in_bytes
+        if other.offset < end and output.offset < other_end:
+            expected = f"other bytes than {other_name}, {other.offset} to {other_end - 1}"
+            raise removed(name, "Buffer", f"bytes {output.offset} to {end - 1}", expected)
+
+
+def _check_inputs(
+    desc: Compiled, number: int, output: BufferBinding | None, inputs: Bindings
+) -> None:
+    """An output takes the place of inputs only where the operator lets it."""
+    output_name, output_tensor = desc.outputs[number]
     replaced: list[str] = []
     for (name, tensor), binding in zip(desc.inputs, inputs, strict=True):
         if binding is None or output is None or binding.buffer is not output.buffer:

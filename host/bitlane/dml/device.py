@@ -12,10 +12,15 @@ import numpy.typing as npt
 from ..closing import Closing
 from ..driver.driver import Driver
 from ..errors import DmlError, DmlTypeError
+from ..jobs.lowering import LayoutError, UnsupportedError
 from .buffer import Buffer, Parent
+from .connections import connect
+from .created import Operator
 from .execution import execute_steps
+from .graph import GraphDesc
 from .one_call import run_operator
-from .operators import ALL_TYPES, SMALL_UNSIGNED_TYPES, OperatorDesc
+from .operators import ALL_TYPES, SMALL_UNSIGNED_TYPES, NodeDesc, OperatorDesc
+from .program import compiled
 from .recorder import CommandList, CommandRecorder
 from .refusals import expect_type
 from .rules import check_operator
@@ -23,7 +28,6 @@ from .table import (
     BindingTable,
     CompiledOperator,
     Dispatchable,
-    Operator,
     OperatorInitializer,
     check_uninitialized,
 )
@@ -128,26 +132,53 @@ class Device(Closing):
         self._buffers.add(buffer)
         return buffer
 
-    def create_operator(self, desc: OperatorDesc) -> Operator:
+    def create_operator(self, desc: NodeDesc) -> Operator:
         """``CreateOperator``: checks every rule on descriptions. Raises ``DmlError``."""
-        if not isinstance(desc, OperatorDesc):
-            expected = "a description of an element-wise bit operator"
+        if not isinstance(desc, NodeDesc):
+            expected = "a description of an element-wise bit operator, or of REDUCE"
             raise DmlError("OperatorDesc", "Type", type(desc).__name__, expected)
         check_operator(desc, self.feature_level)
-        self._check_circuit(desc)
+        if isinstance(desc, OperatorDesc):
+            self._check_circuit(desc)
         return Operator(self, desc)
 
     def compile_operator(
         self, operator: Operator, flags: ExecutionFlags = ExecutionFlags.NONE
     ) -> CompiledOperator:
-        """``CompileOperator``. A bit operator is one command: there is nothing to fuse."""
+        """``CompileOperator``. A bit operator is one pass: there is nothing to fuse.
+
+        Raises ``DmlError``, for REDUCE too, which stands in graphs alone.
+        """
         expect_type("CompileOperator", "Operator", operator, Operator)
         self._check_mine("CompileOperator", operator.device)
-        known = sum(ExecutionFlags)
-        if not isinstance(flags, int) or flags & ~known:
-            names = " | ".join(each.name or "" for each in ExecutionFlags)
-            raise DmlTypeError("CompileOperator", "Flags", flags, f"flags of {names}")
-        return CompiledOperator(operator, ExecutionFlags(flags))
+        desc = operator.desc
+        if not isinstance(desc, OperatorDesc):
+            expected = "a bit operator; compile_graph takes REDUCE, behind BIT_COUNT"
+            raise _unsupported("CompileOperator", "Operator", desc.operator_type, expected)
+        return CompiledOperator(self, desc, _flags("CompileOperator", flags))
+
+    def compile_graph(
+        self, graph: GraphDesc, flags: ExecutionFlags = ExecutionFlags.NONE
+    ) -> CompiledOperator:
+        """``CompileGraph``: one operator that does what the nodes do, in as few passes as it can.
+
+        What goes from node to node is not written where it need not be: inversions and logic go
+        into the operators behind them, counts into their sums (``CompiledOperator.explain``).
+        Memory for the rest is taken when the operator is initialised. The outputs share no bytes
+        with the inputs; those of a graph of one node may, where the node's may.
+
+        Raises ``DmlError`` for what ``DML_GRAPH_DESC`` does not allow, or the circuit cannot do.
+        """
+        connections = connect(graph)
+        for node in graph.nodes:
+            self._check_mine("CompileGraph", node.operator.device)
+        checked = _flags("CompileGraph", flags)
+        try:
+            program = compiled(connections, self.driver.geometry)
+        except (UnsupportedError, LayoutError) as error:
+            expected = f"what it was built for ({error})"
+            raise _unsupported("GraphDesc", "Nodes", "beyond this device", expected) from error
+        return CompiledOperator(self, program, checked)
 
     def create_operator_initializer(
         self, operators: Sequence[CompiledOperator]
@@ -190,8 +221,20 @@ class Device(Closing):
             self._check_mine("Execute", command_list.device)
         execute_steps(self, [step for command_list in lists for step in command_list.steps()])
 
-    def run(self, desc: OperatorDesc, inputs: Sequence[npt.ArrayLike]) -> npt.NDArray[np.generic]:
-        """The result of an operator on arrays, in one call.
+    @overload
+    def run(
+        self, desc: OperatorDesc, inputs: Sequence[npt.ArrayLike]
+    ) -> npt.NDArray[np.generic]: ...
+
+    @overload
+    def run(
+        self, desc: GraphDesc, inputs: Sequence[npt.ArrayLike]
+    ) -> list[npt.NDArray[np.generic]]: ...
+
+    def run(
+        self, desc: OperatorDesc | GraphDesc, inputs: Sequence[npt.ArrayLike]
+    ) -> npt.NDArray[np.generic] | list[npt.NDArray[np.generic]]:
+        """The result of an operator on arrays, in one call; of a graph, a list of its outputs.
 
         >>> tensor = dml.BufferTensorDesc(dml.DataType.from_numpy(np.uint8), [2, 2])
         >>> desc = dml.ElementWiseBitNotOperatorDesc(tensor, tensor)
@@ -206,7 +249,10 @@ class Device(Closing):
         result has the sizes and strides of the output. Raises ``DmlError``, and what ``execute``
         does.
         """
-        return run_operator(self.compile_operator(self.create_operator(desc)), inputs)
+        if isinstance(desc, GraphDesc):
+            return run_operator(self.compile_graph(desc), inputs)
+        (result,) = run_operator(self.compile_operator(self.create_operator(desc)), inputs)
+        return result
 
     def _check_mine(self, method: str, device: Parent) -> None:
         if device is not self:
@@ -226,6 +272,14 @@ class Device(Closing):
             built = f"which this device was built with for {desc.operator_type}"
             expected = f"elements of {widths} bits, {built}"
             raise _unsupported(name, "DataType", tensor.data_type.name, expected)
+
+
+def _flags(method: str, flags: ExecutionFlags) -> ExecutionFlags:
+    known = sum(ExecutionFlags)
+    if not isinstance(flags, int) or flags & ~known:
+        names = " | ".join(each.name or "" for each in ExecutionFlags)
+        raise DmlTypeError(method, "Flags", flags, f"flags of {names}")
+    return ExecutionFlags(flags)
 
 
 def _unsupported(tensor: str, field: str, value: object, expected: str) -> DmlError:

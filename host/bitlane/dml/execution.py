@@ -4,23 +4,20 @@ Everything is checked before the device does anything. Never computes.
 """
 
 from collections.abc import Sequence
-from typing import Final
 
-from bitlane_rtl.abi import Op
-
+from ..driver.geometry import Geometry
 from ..jobs.lowering import View, lower
 from ..jobs.order import Job, in_order
 from .binding import Bindings, BufferBinding
 from .buffer import PIECE, Buffer, Parent
+from .operators import OperatorDesc
+from .program import COPYING, GraphProgram, Scratch, scratch_of
 from .recorder import Execution, Initialization, Step
 from .refusals import removed
 from .table import CompiledOperator
 from .tensor import BufferTensorDesc
 
 __all__ = ["execute_steps"]
-
-_COPYING: Final = (Op.COPY, Op.OR, Op.AND)
-"""What gives its operand unchanged, where both operands are the same: the cheapest first."""
 
 
 def execute_steps(device: Parent, steps: Sequence[Step]) -> None:
@@ -29,17 +26,22 @@ def execute_steps(device: Parent, steps: Sequence[Step]) -> None:
         _check_order(steps)
         jobs: list[Job] = []
         copies: dict[CompiledOperator, dict[str, Buffer]] = {}
+        scratches: dict[CompiledOperator, Scratch] = {}
         for step in steps:
             if isinstance(step, Execution):
                 owned = copies.get(step.operator, step.operator.owned)
-                jobs.append(_job(device, step, owned))
+                scratch = scratches.get(step.operator, step.operator.scratch)
+                jobs += _jobs(device, step, owned, scratch)
                 continue
             for operator, bindings in zip(step.operators, step.inputs, strict=True):
                 copies[operator] = _copy_owned(device, operator, bindings, jobs)
+                if isinstance(operator.desc, GraphProgram):
+                    scratches[operator] = scratch_of(device, operator.desc)
         device.driver.run(in_order(jobs))
         # Not before: an operator whose initialisation failed can be initialised again.
         for operator, owned in copies.items():
             operator.owned = owned
+            operator.scratch = scratches.get(operator)
             operator.initialized = True
 
 
@@ -64,6 +66,8 @@ def _check_order(steps: Sequence[Step]) -> None:
                 raise _wrong_state(operator, "not initialized", expected)
             buffers = [each.buffer for each in (*step.inputs, *step.outputs) if each]
             buffers += operator.owned.values()
+            if operator.scratch and operator.scratch.buffer:
+                buffers.append(operator.scratch.buffer)
         if any(buffer.closed for buffer in buffers):
             raise removed("RecordDispatch", "Buffer", "closed", "buffers that exist")
 
@@ -78,10 +82,10 @@ def _copy_owned(
     """Buffers for what DML is to own, which ``jobs``, to which this adds, will have filled.
 
     Afterwards the buffers that are bound belong to the caller alone again. A circuit without any
-    of ``_COPYING`` cannot copy: then the bytes go down to the host and up again, between jobs.
+    of ``COPYING`` cannot copy: then the bytes go down to the host and up again, between jobs.
     """
     driver = device.driver
-    op = next((op for op in _COPYING if op in driver.geometry.ops), None)
+    op = next((op for op in COPYING if op in driver.geometry.ops), None)
     owned = {}
     for (name, tensor), binding in zip(operator.desc.inputs, bindings, strict=True):
         if binding is None:
@@ -101,26 +105,42 @@ def _copy_owned(
     return owned
 
 
-def _job(device: Parent, step: Execution, owned: dict[str, Buffer]) -> Job:
-    desc = step.operator.desc
-    views = [
-        _view(tensor, BufferBinding(owned[name]) if name in owned else binding)
-        for (name, tensor), binding in zip(desc.inputs, step.inputs, strict=True)
+def _jobs(
+    device: Parent, step: Execution, owned: dict[str, Buffer], scratch: Scratch | None
+) -> list[Job]:
+    desc, geometry = step.operator.desc, device.driver.geometry
+    inputs = [
+        BufferBinding(owned[name]) if name in owned else binding
+        for (name, _), binding in zip(desc.inputs, step.inputs, strict=True)
     ]
-    output = desc.outputs[0][1]
-    target = _view(output, step.outputs[0])
+    if isinstance(desc, OperatorDesc):
+        return [_job(desc, inputs, step.outputs[0], geometry)]
+    assert scratch is not None
+    starts = [_address(binding) for binding in (*step.outputs, *inputs)]
+    starts.append(scratch.buffer.address if scratch.buffer else 0)
+    return scratch.arrangement.jobs(starts, geometry)
+
+
+def _job(
+    desc: OperatorDesc,
+    inputs: Sequence[BufferBinding | None],
+    output: BufferBinding | None,
+    geometry: Geometry,
+) -> Job:
+    views = [_view(tensor, x) for (_, tensor), x in zip(desc.inputs, inputs, strict=True)]
+    sizes = desc.output_tensor.sizes
+    target = _view(desc.output_tensor, output)
     second = views[-1] if desc.op.reads_b else None
-    geometry = device.driver.geometry
-    commands = lower(desc.op, output.sizes, views[0], second, target, geometry=geometry)
-    return Job.of(commands, output.sizes, views, target)
+    commands = lower(desc.op, sizes, views[0], second, target, geometry=geometry)
+    return Job.of(commands, sizes, views, target)
 
 
 def _view(tensor: BufferTensorDesc, binding: BufferBinding | None) -> View:
-    assert binding is not None
     itemsize = tensor.data_type.itemsize
     strides = tuple(stride * itemsize for stride in tensor.element_strides)
     return View(_address(binding), strides, itemsize)
 
 
-def _address(binding: BufferBinding) -> int:
+def _address(binding: BufferBinding | None) -> int:
+    assert binding is not None
     return binding.buffer.address + binding.offset

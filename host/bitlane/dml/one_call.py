@@ -1,4 +1,4 @@
-"""An operator on arrays in one call: its buffers come and go with it."""
+"""An operator or a graph on arrays in one call: its buffers come and go with it."""
 
 from collections.abc import Sequence
 
@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from ..errors import DmlError, DmlTypeError
 from .binding import BufferBinding, check_count
+from .buffer import Buffer
 from .execution import execute_steps
 from .recorder import Execution, Initialization
 from .refusals import expect_type
@@ -18,8 +19,8 @@ __all__ = ["run_operator"]
 
 def run_operator(
     operator: CompiledOperator, inputs: Sequence[npt.ArrayLike]
-) -> npt.NDArray[np.generic]:
-    """What ``Device.run`` does with an operator that has just been compiled."""
+) -> list[npt.NDArray[np.generic]]:
+    """What ``Device.run`` does with an operator that has just been compiled: all its outputs."""
     device, desc = operator.device, operator.desc
     expect_type("Run", "Inputs", inputs, Sequence)
     check_count("Run", len(inputs), len(desc.inputs))
@@ -33,14 +34,22 @@ def run_operator(
         buffer.write(content)
         owned.append(BufferBinding(buffer) if tensor.owned else None)
         others.append(None if tensor.owned else BufferBinding(buffer))
-    _, output = desc.outputs[0]
-    result = device.create_buffer(output.total_tensor_size_in_bytes)
+    results = [
+        device.create_buffer(tensor.total_tensor_size_in_bytes) for _, tensor in desc.outputs
+    ]
     initialization = Initialization((operator,), (tuple(owned),))
-    execution = Execution(operator, tuple(others), (BufferBinding(result),))
+    execution = Execution(operator, tuple(others), tuple(map(BufferBinding, results)))
     execute_steps(device, [initialization, execution])
-    strides = [stride * output.data_type.itemsize for stride in output.element_strides]
-    data = result.read(output.bytes_reached)
-    return np.ndarray(output.sizes, output.data_type.dtype, data, strides=strides)
+    return [
+        _elements(tensor, result) for (_, tensor), result in zip(desc.outputs, results, strict=True)
+    ]
+
+
+def _elements(tensor: BufferTensorDesc, buffer: Buffer) -> npt.NDArray[np.generic]:
+    """An array of the sizes and strides of ``tensor``, which ``buffer`` holds."""
+    strides = [stride * tensor.data_type.itemsize for stride in tensor.element_strides]
+    data = buffer.read(tensor.bytes_reached)
+    return np.ndarray(tensor.sizes, tensor.data_type.dtype, data, strides=strides)
 
 
 def _content(name: str, tensor: BufferTensorDesc, value: npt.ArrayLike) -> npt.NDArray[np.generic]:

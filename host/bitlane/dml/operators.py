@@ -1,4 +1,7 @@
-"""The descriptions of the seven element-wise bit operators, and what each operator is like."""
+"""The descriptions of the operators, and what each operator is like.
+
+The seven element-wise bit operators, and REDUCE, which stands in graphs behind a count of bits.
+"""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -7,7 +10,7 @@ from typing import ClassVar, TypeAlias, get_args
 from bitlane_rtl.abi import Op
 
 from .tensor import BufferTensorDesc
-from .types import DataType, OperatorType
+from .types import DataType, OperatorType, ReduceFunction
 
 __all__ = [
     "ALL_TYPES",
@@ -23,7 +26,9 @@ __all__ = [
     "ElementWiseBitXorOperatorDesc",
     "InPlace",
     "NamedTensors",
+    "NodeDesc",
     "OperatorDesc",
+    "ReduceOperatorDesc",
 ]
 
 ALL_TYPES = tuple(data_type for data_type in DataType if data_type is not DataType.UNKNOWN)
@@ -42,21 +47,25 @@ class InPlace(IntEnum):
     ANY = 2
 
 
-class _OperatorDesc:
+class _Described:
     __slots__ = ()
 
     operator_type: ClassVar[OperatorType]
-    op: ClassVar[Op]
-    in_place: ClassVar[InPlace] = InPlace.ANY
-    wide_types: ClassVar[tuple[DataType, ...]] = ALL_TYPES
-    """Data types of the inputs from feature level 4_1; below, ``SMALL_UNSIGNED_TYPES``."""
-
     output_tensor: BufferTensorDesc
 
     @property
     def outputs(self) -> NamedTensors:
         """DirectML's field name and tensor of every output, in binding order."""
         return (("OutputTensor", self.output_tensor),)
+
+
+class _OperatorDesc(_Described):
+    __slots__ = ()
+
+    op: ClassVar[Op]
+    in_place: ClassVar[InPlace] = InPlace.ANY
+    wide_types: ClassVar[tuple[DataType, ...]] = ALL_TYPES
+    """Data types of the inputs from feature level 4_1; below, ``SMALL_UNSIGNED_TYPES``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +164,28 @@ class ElementWiseBitShiftRightOperatorDesc(_BinaryOperatorDesc):
     wide_types = UNSIGNED_TYPES
 
 
+@dataclass(frozen=True, slots=True)
+class ReduceOperatorDesc(_Described):
+    """``DML_REDUCE_OPERATOR_DESC``: the elements along ``axes`` become one, by ``function``.
+
+    The output has the sizes of the input, but 1 along ``axes``. Of all functions SUM is offered,
+    and of all inputs the count of a BIT_COUNT of 32 bits in the same graph: the circuit adds up
+    what it counts, modulo 2**32, and has no other adder.
+    """
+
+    operator_type: ClassVar[OperatorType] = OperatorType.REDUCE
+
+    function: ReduceFunction
+    input_tensor: BufferTensorDesc
+    output_tensor: BufferTensorDesc
+    axes: tuple[int, ...]
+
+    @property
+    def inputs(self) -> NamedTensors:
+        """DirectML's field name and tensor of every input, in binding order."""
+        return (("InputTensor", self.input_tensor),)
+
+
 OperatorDesc = (
     ElementWiseBitNotOperatorDesc
     | ElementWiseBitAndOperatorDesc
@@ -164,7 +195,11 @@ OperatorDesc = (
     | ElementWiseBitShiftRightOperatorDesc
     | ElementWiseBitCountOperatorDesc
 )
-"""``DML_OPERATOR_DESC``: any of the seven."""
+"""``DML_OPERATOR_DESC``: any of the seven, which can be compiled by themselves."""
+
+NodeDesc: TypeAlias = OperatorDesc | ReduceOperatorDesc
+"""``DML_OPERATOR_DESC``: any of the eight, of which an operator can be created, and a graph made.
+"""
 
 OPERATOR_DESCS: dict[OperatorType, type[OperatorDesc]] = {
     desc.operator_type: desc for desc in get_args(OperatorDesc)

@@ -6,14 +6,18 @@ device. Pages are named as in MicrosoftDocs: "BUFFER_TENSOR_DESC" is
 ``ns-directml-dml_element_wise_bit_count_operator_desc``, and so on.
 """
 
+from collections.abc import Sequence
 from math import prod
+from numbers import Integral
 
 from ..errors import DmlError, DmlTypeError
 from ..jobs.overlap import overlaps_itself
 from .operators import (
     SMALL_UNSIGNED_TYPES,
     ElementWiseBitCountOperatorDesc,
+    NodeDesc,
     OperatorDesc,
+    ReduceOperatorDesc,
 )
 from .tensor import (
     TENSOR_DIMENSION_COUNT_MAX1,
@@ -21,7 +25,7 @@ from .tensor import (
     calc_buffer_tensor_size,
     last_element,
 )
-from .types import DataType, FeatureLevel, OperatorType, TensorFlags
+from .types import DataType, FeatureLevel, OperatorType, ReduceFunction, TensorFlags
 
 __all__ = ["check_operator", "dimension_counts", "introduced", "supported_types"]
 
@@ -32,10 +36,16 @@ _SHIFTS = (
     OperatorType.ELEMENT_WISE_BIT_SHIFT_RIGHT,
 )
 
+_SUMMED = (DataType.FLOAT32, DataType.FLOAT16)
+_SUMMED_2_1 = (*_SUMMED, DataType.INT32, DataType.UINT32)
+_SUMMED_5_0 = (*_SUMMED_2_1, DataType.INT64, DataType.UINT64)
 
-def check_operator(desc: OperatorDesc, level: FeatureLevel) -> None:
+
+def check_operator(desc: NodeDesc, level: FeatureLevel) -> None:
     """All rules of this module: raises ``DmlError`` at the first that ``desc`` breaks."""
     check_level(desc, level)
+    if isinstance(desc, ReduceOperatorDesc):
+        check_function(desc)
     tensors = (*desc.inputs, *desc.outputs)
     for name, tensor in tensors:
         check_tensor(name, tensor)
@@ -49,29 +59,37 @@ def check_operator(desc: OperatorDesc, level: FeatureLevel) -> None:
         check_alignment(name, tensor)
         check_element_count(name, tensor)
         check_total_size(name, tensor)
-    check_same(desc)
+    if isinstance(desc, ReduceOperatorDesc):
+        check_reduced(desc)
+    else:
+        check_same(desc)
     for name, tensor in desc.outputs:
         check_output_layout(name, tensor)
 
 
-def introduced(desc: OperatorDesc | type[OperatorDesc]) -> FeatureLevel:
+def introduced(desc: NodeDesc | type[NodeDesc]) -> FeatureLevel:
     """The first feature level that has the operator.
 
     Source: "Availability" of the operators' pages; windows-ai-docs ``dml-feature-level-history``.
     """
+    if desc.operator_type is OperatorType.REDUCE:
+        return FeatureLevel.LEVEL_1_0
     if desc.operator_type in _SHIFTS:
         return FeatureLevel.LEVEL_2_1
     return FeatureLevel.LEVEL_3_0
 
 
 def supported_types(
-    desc: OperatorDesc | type[OperatorDesc], is_output: bool, level: FeatureLevel
+    desc: NodeDesc | type[OperatorDesc], is_output: bool, level: FeatureLevel
 ) -> tuple[DataType, ...]:
     """The data types of an input or output of the operator at a feature level.
 
     Source: "Tensor support" of the operators' pages. The output of BIT_COUNT stays UINT32 or
-    UINT8 at every level.
+    UINT8 at every level. Of REDUCE they are those of SUM.
     """
+    if isinstance(desc, ReduceOperatorDesc):
+        wide = _SUMMED_5_0 if level >= FeatureLevel.LEVEL_5_0 else _SUMMED_2_1
+        return wide if level >= FeatureLevel.LEVEL_2_1 else _SUMMED
     if is_output and desc.operator_type is OperatorType.ELEMENT_WISE_BIT_COUNT:
         return (DataType.UINT32, DataType.UINT8)
     return desc.wide_types if level >= FeatureLevel.LEVEL_4_1 else SMALL_UNSIGNED_TYPES
@@ -85,7 +103,7 @@ def dimension_counts(level: FeatureLevel) -> range:
     return range(1, TENSOR_DIMENSION_COUNT_MAX1 + 1) if level >= 0x3000 else range(4, 5)
 
 
-def check_level(desc: OperatorDesc, level: FeatureLevel) -> None:
+def check_level(desc: NodeDesc, level: FeatureLevel) -> None:
     """The feature level has the operator. Source: "Availability" of the operators' pages."""
     needed = introduced(desc)
     if level < needed:
@@ -100,7 +118,7 @@ def check_tensor(name: str, tensor: object) -> None:
 
 
 def check_dimension_count(
-    name: str, tensor: BufferTensorDesc, desc: OperatorDesc, level: FeatureLevel
+    name: str, tensor: BufferTensorDesc, desc: NodeDesc, level: FeatureLevel
 ) -> None:
     """The level allows that many dimensions; there is no tensor of none: a scalar is {1}.
 
@@ -221,6 +239,46 @@ def check_same(desc: OperatorDesc) -> None:
         for field, found, wanted in fields:
             if found != wanted:
                 raise DmlError(name, field, found, f"{wanted}, as in {first_name}")
+
+
+def check_function(desc: ReduceOperatorDesc) -> None:
+    """The function of REDUCE exists and is offered. Source: ``ne-directml-dml_reduce_function``."""
+    if desc.function not in list(ReduceFunction):
+        names = ", ".join(function.name for function in ReduceFunction)
+        raise DmlTypeError(str(desc.operator_type), "Function", desc.function, f"one of {names}")
+    if desc.function != ReduceFunction.SUM:
+        name = ReduceFunction(desc.function).name
+        raise DmlError(
+            str(desc.operator_type),
+            "Function",
+            name,
+            "SUM, the one that bitlane offers",
+            hresult="DXGI_ERROR_UNSUPPORTED",
+        )
+
+
+def check_reduced(desc: ReduceOperatorDesc) -> None:
+    """Axes exist, each given once; the output is as the input but of size 1 along them.
+
+    Source: "Tensor constraints" and Axes of REDUCE. That axes are given once, and at all, is no
+    published rule.
+    """
+    (name, tensor), (output_name, output) = desc.inputs[0], desc.outputs[0]
+    if not isinstance(desc.axes, Sequence) or not all(isinstance(x, Integral) for x in desc.axes):
+        raise DmlTypeError(str(desc.operator_type), "Axes", desc.axes, "a list of integers")
+    if not desc.axes:
+        raise DmlError(str(desc.operator_type), "AxisCount", 0, "at least 1")
+    for place, axis in enumerate(desc.axes):
+        if not 0 <= axis < tensor.dimension_count or axis in desc.axes[:place]:
+            expected = f"0 to {tensor.dimension_count - 1}, each once"
+            raise DmlError(str(desc.operator_type), f"Axes[{place}]", axis, expected)
+    sizes = [1 if axis in desc.axes else size for axis, size in enumerate(tensor.sizes)]
+    if list(output.sizes) != sizes:
+        expected = f"{sizes}, as in {name} but 1 along Axes"
+        raise DmlError(output_name, "Sizes", list(output.sizes), expected)
+    if output.data_type is not tensor.data_type:
+        expected = f"{tensor.data_type.name}, as in {name}"
+        raise DmlError(output_name, "DataType", output.data_type.name, expected)
 
 
 def check_output_layout(name: str, tensor: BufferTensorDesc) -> None:

@@ -14,7 +14,7 @@ from .binding import (
     check_list,
 )
 from .buffer import Buffer, Parent
-from .operators import OperatorDesc
+from .program import Compiled, GraphProgram, Scratch
 from .refusals import expect_type, removed
 from .types import ExecutionFlags
 
@@ -23,7 +23,6 @@ __all__ = [
     "BindingTable",
     "CompiledOperator",
     "Dispatchable",
-    "Operator",
     "OperatorInitializer",
     "check_uninitialized",
 ]
@@ -38,27 +37,21 @@ class BindingProperties:
     persistent_resource_size: int = 0
 
 
-class Operator:
-    """``IDMLOperator``: a description that has passed every rule. Of ``Device.create_operator``."""
+class CompiledOperator:
+    """``IDMLCompiledOperator``: of ``compile_operator`` or ``compile_graph`` of a device.
 
-    def __init__(self, device: Parent, desc: OperatorDesc) -> None:
+    To be initialised exactly once.
+    """
+
+    def __init__(self, device: Parent, desc: Compiled, flags: ExecutionFlags) -> None:
         self.device = device
         self.desc = desc
-
-    def __repr__(self) -> str:
-        return f"<bitlane.dml.Operator: {self.desc.operator_type}>"
-
-
-class CompiledOperator:
-    """``IDMLCompiledOperator``: of ``Device.compile_operator``; to be initialised exactly once."""
-
-    def __init__(self, operator: Operator, flags: ExecutionFlags) -> None:
-        self.device = operator.device
-        self.desc = operator.desc
         self.flags = flags
         self.initialized = False
         self.owned: dict[str, Buffer] = {}
         """Copies, made at initialisation, of the inputs that are OWNED_BY_DML."""
+        self.scratch: Scratch | None = None
+        """Of a graph, from initialisation on: memory for what is in between."""
 
     def __repr__(self) -> str:
         state = "initialized" if self.initialized else "not initialized"
@@ -68,6 +61,17 @@ class CompiledOperator:
     def binding_properties(self) -> BindingProperties:
         """``GetBindingProperties``."""
         return BindingProperties(len(self.desc.inputs) + len(self.desc.outputs))
+
+    def explain(self) -> str:
+        """Of a graph: a table of the passes of a dispatch, and what they would be unfused.
+
+        Cycles are estimated for a memory that answers at once. Raises ``DmlError`` for a single
+        operator, which is one pass.
+        """
+        if not isinstance(self.desc, GraphProgram):
+            expected = "a graph; an operator by itself is one pass"
+            raise DmlError("Explain", "Type", self.desc.operator_type, expected)
+        return self.desc.explain(self.device.driver.geometry)
 
 
 def check_uninitialized(operator: CompiledOperator) -> None:
@@ -152,7 +156,7 @@ class BindingTable:
             )
 
     def bind_outputs(self, bindings: Sequence[BufferBinding | None]) -> None:
-        """Bind the output of a compiled operator; an empty list unbinds it.
+        """Bind the outputs of a compiled operator; an empty list unbinds them.
 
         An initializer's outputs are persistent resources, which no bit operator needs: None for
         each operator, or an empty list. Raises ``DmlError``.
@@ -189,9 +193,10 @@ class BindingTable:
     def resolve_operator(self, target: CompiledOperator) -> tuple[Bindings, Bindings]:
         """The bindings of a compiled operator's inputs and outputs, checked against each other."""
         desc = target.desc
-        unbound: tuple[Bindings, ...] = ((None,) * len(desc.inputs),)
-        inputs = check_bound(desc.inputs, (self._inputs or unbound)[0], self.device)
-        outputs = check_bound(desc.outputs, self._outputs or (None,), self.device)
+        nothing: Bindings = (None,) * len(desc.inputs)
+        inputs = check_bound(desc.inputs, (self._inputs or (nothing,))[0], self.device)
+        unbound: Bindings = (None,) * len(desc.outputs)
+        outputs = check_bound(desc.outputs, self._outputs or unbound, self.device)
         check_aliasing(desc, inputs, outputs)
         return inputs, outputs
 

@@ -15,6 +15,7 @@ __all__ = [
     "Feature",
     "FeatureLevel",
     "OperatorType",
+    "ReduceFunction",
     "TensorFlags",
 ]
 
@@ -125,8 +126,9 @@ class FeatureLevel(IntEnum):
 
 
 class OperatorType(IntEnum):
-    """``DML_OPERATOR_TYPE`` of the seven element-wise bit operators."""
+    """``DML_OPERATOR_TYPE`` of the seven element-wise bit operators, and of REDUCE in graphs."""
 
+    REDUCE = 55
     ELEMENT_WISE_BIT_SHIFT_LEFT = 97
     ELEMENT_WISE_BIT_SHIFT_RIGHT = 98
     ELEMENT_WISE_BIT_AND = 121
@@ -140,3 +142,20 @@ class OperatorType(IntEnum):
 
     def __format__(self, format_spec: str) -> str:
         return format(str(self), format_spec)
+
+
+class ReduceFunction(IntEnum):
+    """``DML_REDUCE_FUNCTION``: what elements are combined into. Only SUM is offered."""
+
+    ARGMAX = 0
+    ARGMIN = 1
+    AVERAGE = 2
+    L1 = 3
+    L2 = 4
+    LOG_SUM = 5
+    LOG_SUM_EXP = 6
+    MAX = 7
+    MIN = 8
+    MULTIPLY = 9
+    SUM = 10
+    SUM_SQUARE = 11

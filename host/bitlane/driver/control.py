@@ -48,7 +48,7 @@ class Control:
 
     def geometry(self) -> Geometry:
         """What the device says about itself. Raises ``LinkError`` if no circuit is so."""
-        names = ("CAPABILITIES", "GEOMETRY", "MEMORY_BASE", "MEMORY_LAST")
+        names = ("CAPABILITIES", "GEOMETRY", "MEMORY_BASE", "MEMORY_LAST", "SEARCH")
         return Geometry.from_registers(
             *self._read([find_register(name) for name in names]).values()
         )

@@ -25,12 +25,19 @@ from .control import Control
 from .fork import Elsewhere, refuse_in_children
 from .queue import CommandQueue, Read, Words, Write
 
-__all__ = ["DEFAULT_TIMEOUT", "Driver"]
+__all__ = ["DEFAULT_TIMEOUT", "Driver", "expected_timeout"]
 
 DEFAULT_TIMEOUT: Final = 60.0
 
 _LONGEST: Final = 1_000_000
 """Seconds: days. Every wait has a deadline."""
+
+
+def expected_timeout(seconds: float) -> float:
+    """``seconds``, if anything can be waited for as long. Raises ``SettingError``."""
+    if not isinstance(seconds, Real) or not 0 < seconds <= _LONGEST:
+        raise SettingError(f"timeout: {seconds!r}; expected seconds, 0 < timeout <= {_LONGEST}")
+    return float(seconds)
 
 
 class Driver(Closing):
@@ -72,9 +79,7 @@ class Driver(Closing):
 
     @timeout.setter
     def timeout(self, seconds: float) -> None:
-        if not isinstance(seconds, Real) or not 0 < seconds <= _LONGEST:
-            raise SettingError(f"timeout: {seconds!r}; expected seconds, 0 < timeout <= {_LONGEST}")
-        self._timeout = float(seconds)
+        self._timeout = expected_timeout(seconds)
 
     def _identify(self) -> None:
         for name, expected in (("IDENTITY", IDENTITY), ("VERSION", ABI_VERSION)):

@@ -2,11 +2,38 @@
 
 from dataclasses import dataclass
 
-from bitlane_rtl.abi import MAX_LOOPS, Lane, Mode, Op, register
+from bitlane_rtl.abi import BIT_OPS, MAX_LOOPS, Lane, Mode, Op, register
+from bitlane_rtl.abi.rows import Rows
 
 from ..errors import LinkError
 
-__all__ = ["Geometry"]
+__all__ = ["ArraySizes", "Geometry"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySizes:
+    """The sizes of a search array (register SEARCH)."""
+
+    units: int
+    """Rows that it compares at a time."""
+    row_bytes: int
+    queries: int
+    """Most queries of a command."""
+    nearest: int
+    """Rows that it finds for each query."""
+
+    @classmethod
+    def from_register(cls, word: int) -> "ArraySizes | None":
+        """None if there is no array."""
+        field = register("SEARCH")
+        if not field["UNITS"].extract(word):
+            return None
+        return cls(
+            units=field["UNITS"].extract(word),
+            row_bytes=1 << field["ROW_BYTES_LOG2"].extract(word),
+            queries=1 << field["QUERIES_LOG2"].extract(word),
+            nearest=1 << field["NEAREST_LOG2"].extract(word),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +54,15 @@ class Geometry:
     """First byte that commands may touch."""
     memory_last: int
     """Last byte that commands may touch."""
-    ops: frozenset[Op] = frozenset(Op)
+    ops: frozenset[Op] = BIT_OPS
     lanes: frozenset[Lane] = frozenset(Lane)
     """Lanes of shifts and counts, and element widths of runs that are not dense."""
     modes: frozenset[Mode] = frozenset(Mode)
     read_ports: int = 2
     counters: bool = True
+    rows: Rows | None = None
+    """Of the memory, if it has any."""
+    search: ArraySizes | None = None
 
     @property
     def memory_bytes(self) -> int:
@@ -40,9 +70,14 @@ class Geometry:
 
     @classmethod
     def from_registers(
-        cls, capabilities: int, geometry: int, memory_base: int, memory_last: int
+        cls,
+        capabilities: int,
+        geometry: int,
+        memory_base: int,
+        memory_last: int,
+        search: int = 0,
     ) -> "Geometry":
-        """Decode the four registers.
+        """Decode the registers of its sizes, and that of the search array.
 
         Raises
         ------
@@ -66,6 +101,8 @@ class Geometry:
             ),
             read_ports=has["READ_PORTS"].extract(capabilities),
             counters=bool(has["COUNTERS"].extract(capabilities)),
+            search=ArraySizes.from_register(search),
+            rows=_rows(geometry),
         )
         if not (
             4 <= result.data_bytes <= 64
@@ -84,3 +121,13 @@ class Geometry:
                 " expected a bitlane device at the other end of the link"
             )
         return result
+
+
+def _rows(geometry: int) -> Rows | None:
+    size = register("GEOMETRY")
+    size_log2, banks_log2, word_bytes_log2 = (
+        size[name].extract(geometry) for name in ("ROWS_LOG2", "BANKS_LOG2", "WORD_BYTES_LOG2")
+    )
+    if not size_log2:
+        return None
+    return Rows(size_log2=size_log2, banks_log2=banks_log2, word_bytes_log2=word_bytes_log2)

@@ -14,11 +14,11 @@ from ..jobs.cost import cycles
 from ..jobs.order import in_order
 from .form import Expression
 from .fusion import fused
-from .memory import arranged, side_by_side
+from .memory import Arrangement, arranged, side_by_side
 from .passes import Pass
 from .planning import planned
 
-__all__ = ["Explained", "explain", "explained"]
+__all__ = ["Explained", "explain", "explained", "explained_passes", "table"]
 
 _GRANULE: Final = 64
 _ANYWHERE: Final = 1 << 62
@@ -52,6 +52,11 @@ def explain(geometry: Geometry, roots: Sequence[Expression]) -> str:
     """
     passes = explained(geometry, fused(roots, geometry))
     plain = explained(geometry, roots)
+    return table(passes, plain)
+
+
+def table(passes: Sequence[Explained], plain: Sequence[Explained]) -> str:
+    """Passes, a line each; their sum, and that of ``plain``, which nothing was fused in."""
     cells = [["pass", "elements", "commands", "runs", "bytes read", "bytes written", "cycles"]]
     cells += [[x.name, x.elements, *map(_grouped, x.numbers)] for x in passes]
     cells += [_total("fused", passes), _total("unfused", plain)]
@@ -84,15 +89,22 @@ def explained(geometry: Geometry, roots: Sequence[Expression]) -> list[Explained
     for size in (*arrangement.results, arrangement.temporary):
         starts.append(-(-end // _GRANULE) * _GRANULE)
         end = starts[-1] + size
-    jobs = arrangement.jobs(starts, replace(geometry, memory_last=_ANYWHERE))
+    return explained_passes(arrangement, starts, replace(geometry, memory_last=_ANYWHERE))
+
+
+def explained_passes(
+    arrangement: Arrangement, starts: Sequence[int], geometry: Geometry
+) -> list[Explained]:
+    """The passes of ``arrangement``, whose pieces of memory are at ``starts``."""
+    jobs = arrangement.jobs(starts, geometry)
     jobs = [replace(job, commands=list(job.commands)) for job in jobs]
     ordered = in_order(jobs)
     result = []
-    before: list[Command] = []
+    begun = False
     for step, job in zip(arrangement.passes, jobs, strict=True):
         commands = list(islice(ordered, len(list(job.commands))))
-        taken = cycles([*before, *commands], geometry) - cycles(before, geometry)
-        before += commands
+        taken = cycles(commands, geometry, behind_others=begun)
+        begun = begun or bool(commands)
         result.append(_explained(step, commands, taken))
     return result
 
@@ -106,9 +118,10 @@ def _explained(step: Pass, commands: Sequence[Command], taken: int) -> Explained
         read += sum(_bytes(command, walk, command.lane.bytes) for walk in operands)
         written += _bytes(command, command.y, command.out_lane.bytes)
     runs = sum(prod(command.counts) for command in commands)
-    return Explained(step.op.name, elements, len(commands), runs, read, written, taken)
+    name = f"{step.op.name} SUM" if step.sums else step.op.name
+    return Explained(name, elements, len(commands), runs, read, written, taken)
 
 
 def _bytes(command: Command, walk: Walk, size: int) -> int:
-    elements = 1 if walk.mode is Mode.REPEAT else command.run
+    elements = 1 if walk.mode in (Mode.REPEAT, Mode.SUM) else command.run
     return prod(command.counts) * elements * size

@@ -22,6 +22,7 @@ __all__ = [
     "Stored",
     "Viewed",
     "Widened",
+    "added",
     "apply",
     "broadcast",
     "copied",
@@ -31,6 +32,9 @@ __all__ = [
 ]
 
 _WIDTHS = (1, 2, 4, 8)
+
+_SUM = 4
+"""Bytes of a sum."""
 
 
 class _Node:
@@ -104,7 +108,7 @@ class _Computed(_Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Applied(_Computed):
-    """``op`` of the same elements of ``a`` and ``b``, packed. Made by ``apply``."""
+    """``op`` of the same elements of ``a`` and ``b``, packed. Made by ``apply`` and ``added``."""
 
     op: Op
     a: "Expression"
@@ -114,7 +118,14 @@ class Applied(_Computed):
     itemsize: int
     saturate: bool
     arithmetic: bool
+    summed: tuple[int, ...] = ()
+    """Axes of the operands along which the results, which are counts, are added up."""
     _kept: "ref[Stored] | None" = field(default=None, init=False)
+
+    @property
+    def walked(self) -> tuple[int, ...]:
+        """The shape that the operands have together."""
+        return self.a.shape if self.b is None else _common_shape(self.a.shape, self.b.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
@@ -173,6 +184,20 @@ def apply(
     order = _order(shape, operands)
     strides = packed_strides(shape, order, itemsize)
     return Applied(op, a, b, shape, strides, itemsize, *flags)
+
+
+def added(count: Applied, axes: tuple[int, ...]) -> Applied:
+    """The sums of counts along ``axes``, of which each has elements, in 4 bytes modulo 2**32.
+
+    The counts themselves are not stored. Raises ``LayoutError`` for what is no count.
+    """
+    if not count.op.counts or count.summed:
+        raise LayoutError(f"count: {count.op.name}; expected an operation that counts, unsummed")
+    kept = [axis for axis in range(len(count.shape)) if axis not in axes]
+    shape = tuple([count.shape[axis] for axis in kept])
+    order = order_of(tuple([count.strides[axis] for axis in kept]))
+    strides = packed_strides(shape, order, _SUM)
+    return Applied(count.op, count.a, count.b, shape, strides, _SUM, False, False, axes)
 
 
 def copied(source: Expression, order: tuple[int, ...]) -> Applied:

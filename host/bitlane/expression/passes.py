@@ -12,6 +12,7 @@ from ..driver.geometry import Geometry
 from ..jobs.lowering import View, lower
 from ..jobs.operands import packed_strides
 from ..jobs.order import meet, touched
+from ..jobs.sums import lower_sum
 from .form import Expression
 
 __all__ = ["Pass", "Plan", "Room", "Spot", "redirected"]
@@ -55,9 +56,17 @@ class Pass:
     def operands(self) -> tuple[Spot, ...]:
         return (self.a,) if self.b is None else (self.a, self.b)
 
+    @property
+    def sums(self) -> bool:
+        """Whether results are added up along the axes in which ``y`` does not move."""
+        steps = zip(self.shape, self.y.view.strides, strict=True)
+        return self.op.counts and any(count > 1 and not step for count, step in steps)
+
     def commands(self, where: Callable[[Spot], View], geometry: Geometry) -> Iterator[Command]:
-        """What executes it where its spots are. Raises as ``lower`` does."""
+        """What executes it where its spots are. Raises as ``lower`` and ``lower_sum`` do."""
         a, b, y = where(self.a), None if self.b is None else where(self.b), where(self.y)
+        if self.sums:
+            return lower_sum(self.op, self.shape, a, b, y, geometry=geometry)
         return lower(
             self.op,
             self.shape,

@@ -13,6 +13,8 @@ from bitlane_rtl.abi import Op
 from ..driver.geometry import Geometry
 from ..jobs.cost import cycles
 from ..jobs.lowering import UnsupportedError, View
+from ..jobs.operands import order_of, packed_strides
+from ..jobs.sums import NoRunError
 from .form import Applied, Constant, Expression, Stored, Viewed, Widened, apply
 from .passes import Pass, Plan, Room, Spot
 from .walk import operands_first
@@ -44,7 +46,7 @@ class _Writer:
     """Writes down passes, a node at a time."""
 
     def __init__(self, geometry: Geometry) -> None:
-        self._geometry = geometry
+        self._anywhere = replace(geometry, memory_base=0, memory_last=_ANYWHERE)
         self.passes: list[Pass] = []
         self.constants = Room(0)
         self.spots: dict[Expression, Spot] = {}
@@ -68,10 +70,35 @@ class _Writer:
                 self._widen(node, y)
 
     def _apply(self, node: Applied, y: Spot) -> None:
-        a = _repeated(self.spots[node.a], node.a.shape, node.shape)
-        b = None if node.b is None else _repeated(self.spots[node.b], node.b.shape, node.shape)
-        flags = (node.saturate, node.arithmetic)
-        self.passes.append(Pass(node.op, node.shape, a, b, y, flags))
+        shape = node.walked
+        a = _repeated(self.spots[node.a], node.a.shape, shape)
+        b = None if node.b is None else _repeated(self.spots[node.b], node.b.shape, shape)
+        if node.summed:
+            self.passes += self._sum(node, a, b, y)
+        else:
+            flags = (node.saturate, node.arithmetic)
+            self.passes.append(Pass(node.op, shape, a, b, y, flags))
+
+    def _sum(self, node: Applied, a: Spot, b: Spot | None, y: Spot) -> list[Pass]:
+        """Counts added up as they come; if these are no run, of a copy in which they are."""
+        shape, kept = node.walked, iter(y.view.strides)
+        strides = [0 if axis in node.summed else next(kept) for axis in range(len(shape))]
+        into = y.moved(0, tuple(strides), y.view.itemsize)
+        step = Pass(node.op, shape, a, b, into)
+        try:
+            step.commands(lambda spot: spot.view, self._anywhere)
+        except NoRunError:
+            pass
+        else:
+            return [step]
+        size = a.view.itemsize
+        room = Room(prod(shape) * size)
+        # Those that are added up have stride 0 there, and so come last.
+        rows = Spot(room, View(0, packed_strides(shape, order_of(tuple(strides)), size), size))
+        return [
+            Pass(node.op.counted, shape, a, b, rows),
+            Pass(Op.COUNT, shape, rows, None, into),
+        ]
 
     def _widen(self, node: Widened, y: Spot) -> None:
         source, narrow = self.spots[node.source], node.source.itemsize
@@ -107,7 +134,7 @@ class _Writer:
 
     def _estimate(self, steps: Sequence[Pass]) -> int:
         """The cycles of passes one behind the other, wherever they are."""
-        anywhere = replace(self._geometry, memory_base=0, memory_last=_ANYWHERE)
+        anywhere = self._anywhere
         try:
             return sum(
                 cycles(step.commands(lambda spot: spot.view, anywhere), anywhere) for step in steps

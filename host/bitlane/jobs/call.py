@@ -16,6 +16,7 @@ from ..driver.geometry import Geometry
 from ..driver.queue import Words
 from .lowering import View, lower
 from .operands import packed_strides
+from .sums import longest_row, lower_sum
 from .transfer import Layout, Source, rounded
 
 __all__ = ["Call", "call_of"]
@@ -24,7 +25,8 @@ __all__ = ["Call", "call_of"]
 class Call:
     """``op`` of tensors of ``shape`` that lie like ``sources``; its result is packed.
 
-    ``order``: the result's axes, outermost in memory first. Shift counts saturate. All that is
+    ``order``: the result's axes, outermost in memory first; ``summed``: results, which are counts,
+    are added up along the last axis, which the result lacks. Shift counts saturate. All that is
     public is constant: offsets from the start of the call's memory, and sizes, in bytes.
     """
 
@@ -37,28 +39,41 @@ class Call:
         sources: tuple[Source, ...],
         arithmetic: bool,
         geometry: Geometry,
+        summed: bool = False,
     ) -> None:
         self.op = op
+        self.summed = summed
         self._arithmetic = arithmetic
         self._geometry = geometry
         self._sources = sources
         self.shape = shape
         self.order = order
+        self.axes = (*order, len(order)) if summed else order
+        """All axes, those that are cut first in front."""
         self.itemsize = itemsize
         """Of the result."""
         self.layouts = tuple([Layout.of(source, shape) for source in sources])
         """How each input lies."""
+        self._longest = longest_row(geometry) // sources[0][1] if summed else None
         sizes = [rounded(layout.size) for layout in self.layouts]
         self.inputs = tuple([sum(sizes[:number]) for number in range(len(sizes))])
         """Where each input starts."""
         self.output = sum(sizes)
         """Where the result starts."""
-        self.output_size = itemsize * prod(shape)
+        self.output_size = self.result_bytes(shape)
         self.size = self.output + rounded(self.output_size)
         self.line_bytes = max(self.output, self.size - self.output)
         """What goes over a line in the busier direction."""
         # The next call most likely gets the memory of the one before: address, and record.
         self._latest: tuple[int, list[Words]] = (-1, [])
+
+    def result_bytes(self, shape: Sequence[int]) -> int:
+        """Bytes of the result of a piece of ``shape``."""
+        return self.itemsize * prod(shape[:-1] if self.summed else shape)
+
+    def adds(self, row: tuple[int, ...]) -> bool:
+        """Whether a command adds up as many elements as the last axis of a piece has."""
+        return self._longest is None or row[0] <= self._longest
 
     def commands(self, address: int) -> Iterable[Command | Words]:
         """What the device is to do when the call's memory starts at ``address``."""
@@ -83,12 +98,17 @@ class Call:
         self, shape: tuple[int, ...], views: Sequence[View], result: int
     ) -> Iterator[Command]:
         """Commands for a piece of ``shape``, from ``views`` to a packed result at ``result``."""
-        a, *b = views
+        a, *rest = views
+        b = rest[0] if rest else None
+        if self.summed:
+            steps = (*packed_strides(shape[:-1], self.order, self.itemsize), 0)
+            y = View(result, steps, self.itemsize)
+            return lower_sum(self.op, shape, a, b, y, geometry=self._geometry)
         return lower(
             self.op,
             shape,
             a,
-            b[0] if b else None,
+            b,
             View(result, packed_strides(shape, self.order, self.itemsize), self.itemsize),
             geometry=self._geometry,
             saturate=True,

@@ -21,10 +21,11 @@ _FENCE: Final = 15
 """From the last write of one command to the first of the next that waits for it."""
 
 
-def cycles(commands: Iterable[Command], geometry: Geometry) -> int:
+def cycles(commands: Iterable[Command], geometry: Geometry, *, behind_others: bool = False) -> int:
     """Cycles from the doorbell until all ``commands`` have retired, about.
 
-    A command that waits for none is as fast as its data, or as its record is read: a word a cycle.
+    Of commands ``behind_others`` of their job only what they add to these. A command that waits
+    for none is as fast as its data, or as its record is read: a word a cycle.
     """
     total = 0
     for command in commands:
@@ -35,7 +36,7 @@ def cycles(commands: Iterable[Command], geometry: Geometry) -> int:
             b_mode = Mode.DENSE if command.b is None else command.b.mode
             modes = (command.a.mode, b_mode, command.y.mode)
             total += max(busy, record_words(command.op, command.loops, modes))
-    return total + _START if total else 0
+    return total + _START if total and not behind_others else total
 
 
 def beats(command: Command, geometry: Geometry) -> int:
@@ -51,7 +52,7 @@ def beats(command: Command, geometry: Geometry) -> int:
 def _beats(walk: Walk, run: int, runs: int, size: int, data_bytes: int) -> int:
     if walk.mode is Mode.STRIDED:
         return runs * run
-    if walk.mode is Mode.REPEAT:
+    if walk.mode in (Mode.REPEAT, Mode.SUM):
         return runs
     # A run that starts inside a beat may end in one more: each place as often as any other.
     step = gcd(data_bytes, *walk.jumps) if runs > 1 else data_bytes

@@ -7,28 +7,27 @@ down. Moves bytes; never computes on them.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
-from math import isqrt, prod
-from typing import Any, Final, NamedTuple
+from math import isqrt
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import Op
+from bitlane_rtl.abi import Lane, Op
 
 from ..driver.allocator import OutOfDeviceMemory
-from ..driver.commands import Command
 from ..driver.driver import Driver
-from ..driver.queue import Read, Write
+from ..driver.queue import Write
 from ..terminal import Percentage, progress_is_wanted
 from .aliasing import untangle
 from .call import Call, call_of
 from .lowering import View
 from .operands import AnyArray, address_of, packed_strides
+from .pipeline import Piece, results
 from .tiles import Index, tile_shape, tiles
 from .transfer import Layout, Source, rounded, source_of, store
 
-__all__ = ["Target", "compute"]
+__all__ = ["Target", "compute", "compute_sums"]
 
 _EXCHANGE_BYTES: Final = 128
 """What a line could carry in the time that an exchange takes beside its data, about."""
@@ -74,8 +73,7 @@ def compute(
         driver.geometry,
     )
     with driver.lock:
-        small = call.line_bytes <= _SMALLEST_PIECE or call.line_bytes <= _at_most(driver, call)
-        if small and call.size <= driver.allocator.largest():
+        if _fits(driver, call):
             data = _at_once(driver, call, inputs)
             if target.out is None:
                 return _array(target, data)
@@ -86,6 +84,37 @@ def compute(
             out = _array(target, np.empty(call.output_size, np.uint8))
         _in_pieces(driver, call, inputs, np.asarray(out), wanted)
         return out
+
+
+def compute_sums(
+    driver: Driver, op: Op, inputs: Sequence[AnyArray], wanted: np.dtype[Any] | None
+) -> NDArray[np.uint64]:
+    """The sums of the counts ``op`` of ``inputs`` along their last axis.
+
+    The inputs have one shape, with elements, lie along that axis as a run can, and are converted to
+    ``wanted`` on their way. What is longer than a run, or too much for the device's memory, is cut,
+    and the sums of its parts are added up here. Raises what ``Device`` does.
+    """
+    shape = inputs[0].shape
+    order, size = tuple(range(len(shape) - 1)), Lane.BITS_32.bytes
+    sources = tuple([source_of(x, wanted) for x in inputs])
+    call = call_of(op, shape, order, size, sources, False, driver.geometry, summed=True)
+    with driver.lock:
+        if _fits(driver, call):
+            return _sums(_at_once(driver, call, inputs), shape[:-1]).astype(np.uint64)
+        sums = np.zeros(shape[:-1], np.uint64)
+        _in_pieces(driver, call, inputs, sums, wanted)
+        return sums
+
+
+def _sums(data: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.uint32]:
+    return data.view("<u4").reshape(shape)
+
+
+def _fits(driver: Driver, call: Call) -> bool:
+    """Whether ``call`` need not be cut."""
+    small = call.line_bytes <= _SMALLEST_PIECE or call.line_bytes <= _at_most(driver, call)
+    return small and call.size <= driver.allocator.largest() and call.adds(call.shape[-1:])
 
 
 def _at_once(driver: Driver, call: Call, inputs: Sequence[AnyArray]) -> NDArray[np.uint8]:
@@ -119,18 +148,14 @@ def _in_pieces(
     out: AnyArray,
     wanted: np.dtype[Any] | None,
 ) -> None:
-    """Put the result of ``call`` on ``inputs`` into ``out``, piece by piece."""
-    inputs, out, backwards = untangle(inputs, out)
+    """Put the result of ``call`` on ``inputs`` into ``out``, piece by piece; add sums to it."""
+    backwards = False
+    if not call.summed:
+        inputs, out, backwards = untangle(inputs, out)
     sources = tuple([source_of(x, wanted) for x in inputs])
-    tiling = _tiling(
-        call.shape,
-        call.order,
-        call.itemsize,
-        sources,
-        driver.allocator.largest(),
-        _at_most(driver, call),
-    )
-    indices = tiles(call.shape, tiling.box, call.order, backwards=backwards)
+    tiling = _tiling(call, sources, driver.allocator.largest(), _at_most(driver, call))
+    indices = tiles(call.shape, tiling.box, call.axes, backwards=backwards)
+    parts = -(-call.shape[-1] // tiling.box[-1]) if call.summed else 1
     memory = driver.allocate(tiling.size)
     try:
         operands = [
@@ -143,10 +168,14 @@ def _in_pieces(
         with Percentage(f"{call.op.name}, {call.output_size:,} bytes ") as percentage:
             done = 0
             for index, data in pieces.results(indices):
-                store(data, out[index], call.order)
+                if call.summed:
+                    part = out[(*index[:-2], ...)]
+                    part += _sums(data, part.shape)
+                else:
+                    store(data, out[index], call.order)
                 done += data.size
                 if progress_is_wanted():
-                    percentage(done / call.output_size)
+                    percentage(done / (parts * call.output_size))
     finally:
         driver.free(memory)
 
@@ -180,28 +209,21 @@ class _Tiling:
 
 
 @lru_cache(maxsize=512)
-def _tiling(
-    shape: tuple[int, ...],
-    order: tuple[int, ...],
-    itemsize: int,
-    sources: tuple[Source, ...],
-    room: int,
-    most: int,
-) -> _Tiling:
-    """How to compute a result of ``shape`` in ``room`` bytes of the device's memory.
+def _tiling(call: Call, sources: tuple[Source, ...], room: int, most: int) -> _Tiling:
+    """How to compute ``call`` on ``sources`` in ``room`` bytes of the device's memory.
 
     A piece has ``most`` bytes in one direction.
     """
+    shape = call.shape
 
     def sizes(box: tuple[int, ...]) -> list[tuple[int, bool]]:
         """Bytes of each input's piece, and of the result's; and whether pieces differ."""
         cut = [axis for axis, count in enumerate(box) if count < shape[axis]]
-        result = itemsize * prod(box)
         pieces = [
             (rounded(Layout.of(source, box).size), any(source[0][axis] for axis in cut))
             for source in sources
         ]
-        return [*pieces, (rounded(result), bool(cut))]
+        return [*pieces, (rounded(call.result_bytes(box)), bool(cut))]
 
     def line_bytes(box: tuple[int, ...]) -> int:
         """What has to go in the busier direction for a piece."""
@@ -209,15 +231,14 @@ def _tiling(
         return max(sum(size for size, differs in inputs if differs or box == shape), result)
 
     def fits(box: tuple[int, ...], copies: int) -> bool:
-        return line_bytes(box) <= most and room >= sum(
-            size * (copies if differs else 1) for size, differs in sizes(box)
-        )
+        needed = sum(size * (copies if differs else 1) for size, differs in sizes(box))
+        return line_bytes(box) <= most and needed <= room and call.adds(box[-1:])
 
     copies = 2
-    box = tile_shape(shape, order, lambda box: fits(box, 2))
+    box = tile_shape(shape, call.axes, lambda box: fits(box, 2))
     if box is None:
         copies = 1
-        box = tile_shape(shape, order, lambda box: fits(box, 1))
+        box = tile_shape(shape, call.axes, lambda box: fits(box, 1))
     if box is None:
         least = sum(size for size, _ in sizes((1,) * len(shape)))
         raise OutOfDeviceMemory(
@@ -264,14 +285,6 @@ class _Operand:
         return part.shape, View(start, layout.strides, self._source[1])
 
 
-class _Piece(NamedTuple):
-    tile: Index
-    writes: list[Write]
-    """What it needs that is not on the device."""
-    commands: Iterable[Command]
-    result: Read
-
-
 class _Pieces:
     """A call whose pieces go through the device's memory from ``address`` on."""
 
@@ -291,29 +304,13 @@ class _Pieces:
 
     def results(self, indices: Iterable[Index]) -> Iterator[tuple[Index, NDArray[np.uint8]]]:
         """Pieces of the result, packed, with their indices."""
-        driver = self._driver
-        if not self._overlapped:
-            for piece in map(self._piece, indices):
-                driver.run(piece.commands, before=piece.writes)
-                yield piece.tile, driver.read(*piece.result)
-            return
-        computed = running = None
-        for index in chain(indices, (None, None)):
-            sent = None if index is None else self._piece(index)
-            data = driver.run(
-                running.commands if running else (),
-                meanwhile=sent.writes if sent else (),
-                reads=(computed.result,) if computed else (),
-            )
-            if computed:
-                yield computed.tile, data[0]
-            computed, running = running, sent
+        return results(self._driver, map(self._piece, indices), overlapped=self._overlapped)
 
-    def _piece(self, index: Index) -> _Piece:
+    def _piece(self, index: Index) -> Piece[Index]:
         writes: list[Write] = []
         parts = [operand.piece(index, writes) for operand in self._operands]
         shape = parts[0][0]
         self._outputs.reverse()
         result = self._outputs[0]
         commands = self._call.lowered(shape, [view for _, view in parts], result)
-        return _Piece(index, writes, commands, (result, self._call.itemsize * prod(shape)))
+        return Piece(index, writes, commands, (result, self._call.result_bytes(shape)))

@@ -17,7 +17,9 @@ from ..errors import LinkError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["ENTRY_POINT_GROUP", "BytesLike", "Link", "open_link"]
+    from .recording import Recording
+
+__all__ = ["ENTRY_POINT_GROUP", "BytesLike", "Link", "is_known", "open_link"]
 
 ENTRY_POINT_GROUP = "bitlane.links"
 """Entry points that map a URL scheme to a callable that takes the URL and returns a ``Link``."""
@@ -44,6 +46,11 @@ class Link(Closing):
     @property
     def host_memory(self) -> NDArray[np.uint8] | None:
         """All bytes of the device's memory, if it is this computer's own: not a copy. Else None."""
+        return None
+
+    @property
+    def recording(self) -> "Recording | None":
+        """What has happened at the device's buses since it was opened, if the link records it."""
         return None
 
     @abstractmethod
@@ -102,8 +109,7 @@ def open_link(url: str) -> Link:
     LinkError
         No installed package has the scheme, or its link cannot be opened.
     """
-    scheme = url.partition("?")[0].partition(":")[0]
-    found = _installed()
+    scheme, found = _scheme(url), _installed()
     if scheme not in found:
         names = ", ".join(sorted(found)) or "none"
         raise LinkError(
@@ -117,6 +123,15 @@ def open_link(url: str) -> Link:
             f"device {url!r}: {found[scheme].value} cannot be loaded: {error}; "
             f"pip install 'bitlane[{scheme}]' brings what it needs"
         ) from error
+
+
+def is_known(url: str) -> bool:
+    """Whether an installed package has the scheme of ``url``. Opens nothing."""
+    return _scheme(url) in _installed()
+
+
+def _scheme(url: str) -> str:
+    return url.partition("?")[0].partition(":")[0]
 
 
 def _installed() -> "dict[str, EntryPoint]":

@@ -1,10 +1,9 @@
 """The commands of a model file."""
 
-import os
-import stat
 from math import prod
 from pathlib import Path
 
+from ..files import expected_instead
 from .bindings import read_bindings
 from .images import IMAGE_SUFFIXES, check_image
 from .model import Command, Dispatch, Dispatchable, Print, Resource, WriteFile
@@ -85,15 +84,6 @@ def _check_target(node: Node, path: Path) -> None:
     """That the file can be created, as far as can be told without doing it."""
     if "\0" in node.text():
         raise node.error("a name without the character NUL")
-    try:
-        if stat.S_ISDIR(path.stat().st_mode):
-            raise node.error("a file, not a folder")
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    except OSError as error:
-        raise node.error(f"a file that can be created ({error.strerror or error})") from error
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if not folder.is_dir():
-        raise node.error(f"a file in a folder; {folder} is none")
-    if not os.access(folder, os.W_OK):
-        raise node.error(f"a folder that can be written to; {folder} cannot")
+    wanted = expected_instead(path)
+    if wanted is not None:
+        raise node.error(wanted)

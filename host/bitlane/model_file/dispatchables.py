@@ -24,7 +24,7 @@ __all__ = ["OPERATOR_PREFIX", "dml_error", "read_dispatchable"]
 
 OPERATOR_PREFIX = "DML_OPERATOR_"
 
-_SUPPORTED = ", ".join(OPERATOR_PREFIX + member.name for member in OperatorType)
+_SUPPORTED = ", ".join(OPERATOR_PREFIX + member.name for member in sorted(OPERATOR_DESCS))
 _OTHER_KINDS = {
     "hlsl": "an HLSL shader",
     "onnx": "an ONNX model",
@@ -40,6 +40,7 @@ _TENSOR_FIELDS = (
     "TotalTensorSizeInBytes",
     "GuaranteedBaseOffsetAlignment",
 )
+_COMPILE_TYPES = ("DmlCompileOp", "DmlCompileGraph")
 _OWN_FIELDS = ("type", "Type", "bindings", "dmlCompileType", "executionFlags")
 
 
@@ -68,10 +69,11 @@ def read_dispatchable(
     return Dispatchable(
         name,
         desc,
-        _execution_flags(node),
+        node.flags("executionFlags", ExecutionFlags, "DML_EXECUTION_FLAG_"),
         _owned_bindings(node, desc, resources),
         node.path,
         tensor_paths,
+        _is_graph(node),
     )
 
 
@@ -93,7 +95,7 @@ def _operator_type(kind: Node) -> OperatorType:
     if other is not None:
         raise kind.error(f"one of {_SUPPORTED}; bitlane does not run {other}")
     short = text.removeprefix(OPERATOR_PREFIX)
-    if short not in OperatorType.__members__:
+    if short not in [member.name for member in OPERATOR_DESCS]:
         raise kind.error(f"one of {_SUPPORTED}")
     return OperatorType[short]
 
@@ -148,11 +150,10 @@ def _tensor(node: Node) -> tuple[BufferTensorDesc, str]:
     return tensor, fields.path
 
 
-def _execution_flags(node: Node) -> ExecutionFlags:
-    """``executionFlags``, and ``dmlCompileType``: a graph of one operator is that operator."""
-    if (kind := node.optional("dmlCompileType")) is not None:
-        kind.choice(["DmlCompileOp", "DmlCompileGraph"])
-    return node.flags("executionFlags", ExecutionFlags, "DML_EXECUTION_FLAG_")
+def _is_graph(node: Node) -> bool:
+    """``dmlCompileType``: whether the operator is compiled as a graph."""
+    kind = node.optional("dmlCompileType")
+    return kind is not None and kind.choice(_COMPILE_TYPES) == _COMPILE_TYPES[1]
 
 
 def _owned_bindings(

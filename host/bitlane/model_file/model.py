@@ -74,7 +74,10 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Dispatchable:
-    """An operator. ``bindings`` are those of inputs that are OWNED_BY_DML, by tensor."""
+    """An operator. ``bindings`` are those of inputs that are OWNED_BY_DML, by tensor.
+
+    ``graph``: it is compiled as a graph of one node.
+    """
 
     name: str
     desc: OperatorDesc
@@ -82,6 +85,7 @@ class Dispatchable:
     bindings: dict[str, Binding]
     path: str
     tensor_paths: dict[str, str]
+    graph: bool = False
 
 
 @dataclass(frozen=True, slots=True)

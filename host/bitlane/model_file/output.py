@@ -1,22 +1,17 @@
-"""Writes resources to files: whole, or not at all."""
+"""Writes resources to files, in the form that their suffixes ask for."""
 
-import errno
-import os
-import secrets
-import shutil
-from contextlib import suppress
 from io import BytesIO
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from ..files import write_atomically
 from .errors import ModelFileError
 from .images import IMAGE_SUFFIXES, encode_image
 from .model import Resource, WriteFile
 from .node import Node
 
-__all__ = ["write_atomically", "write_resource"]
+__all__ = ["write_resource"]
 
 
 def write_resource(
@@ -51,27 +46,3 @@ def write_resource(
             str(command.target),
             f"a file that can be written ({error.strerror or error})",
         ) from error
-
-
-def write_atomically(target: Path, data: bytes) -> None:
-    """Replace ``target`` in one step: at any time it is the old file or the new one.
-
-    A link stays one, to a file with the new content; a file that exists keeps its mode. Raises
-    ``OSError``, also for what is there and no file.
-    """
-    target = Path(os.path.realpath(target))
-    if target.exists() and not target.is_file():
-        raise OSError(errno.EINVAL, "it is no file", str(target))
-    # Not longer than the target's name may be.
-    temporary = target.with_name(f".{secrets.token_hex(6)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            if target.exists():
-                # Before the content, which may be nobody else's to read.
-                with suppress(PermissionError):
-                    shutil.copymode(target, temporary)
-            file.write(data)
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -42,6 +42,9 @@ def load_model(path: str | Path, feature_level: FeatureLevel = FeatureLevel.LEVE
 
 def _text(path: Path) -> str:
     data = path.read_bytes()
+    if path.suffix.lower() == ".onnx":
+        expected = "a model file of DxDispatch (bitlane run takes both)"
+        raise ModelFileError(str(path), "the file", Fact("an ONNX model"), expected)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

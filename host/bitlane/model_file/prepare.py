@@ -60,12 +60,15 @@ def _create_buffers(model: Model, device: dml.Device) -> dict[str, dml.Buffer]:
 
 
 def _compile(prepared: PreparedModel, dispatchable: Dispatchable) -> dml.CompiledOperator:
+    device = prepared.device
     try:
-        operator = prepared.device.create_operator(dispatchable.desc)
+        operator = device.create_operator(dispatchable.desc)
+        if dispatchable.graph:
+            return device.compile_graph(dml.GraphDesc.of(operator), dispatchable.flags)
+        return device.compile_operator(operator, dispatchable.flags)
     except dml.DmlError as error:
         file, kind = prepared.model.file, f"{dispatchable.path}.type"
         raise dml_error(error, file, dispatchable.tensor_paths, kind) from error
-    return prepared.device.compile_operator(operator, dispatchable.flags)
 
 
 def _record(

@@ -6,7 +6,6 @@ Reads files, never writes any.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tokenize import TokenError
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +15,11 @@ from .errors import ModelFileError
 from .images import IMAGE_SUFFIXES, read_image
 from .model import Resource, Values
 from .node import Node
+from .npy import NpyError, read_npy
 from .values import element, read_data_type
 
 __all__ = ["find_file", "read_resource"]
 
-_NPY = b"\x93NUMPY"
 _INITIALIZERS = (
     "an array, or an object with valueCount and value; valueCount, valueStart and valueDelta; or"
     " sourcePath"
@@ -186,14 +185,10 @@ def _from_file(
 
 
 def _from_npy(node: Node, source: Node, path: Path, data_type: DataType) -> tuple[DataType, Bytes]:
-    # NumPy takes other files, archives of arrays among them, for something else.
-    with path.open("rb") as file:
-        if file.read(len(_NPY)) != _NPY:
-            raise source.error(f"a NumPy array file; {path.name} does not start like one")
     try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, TypeError, SyntaxError, OverflowError, TokenError) as error:
-        raise source.error(f"a NumPy array file ({error})") from error
+        array = read_npy(path)
+    except NpyError as error:
+        raise source.error(str(error)) from error
     try:
         found = DataType.from_numpy(array.dtype)
     except DmlError as error:

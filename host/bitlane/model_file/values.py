@@ -1,12 +1,14 @@
 """JSON numbers as elements of a data type, and elements as DxDispatch prints them."""
 
+from math import isfinite
+
 import numpy as np
 import numpy.typing as npt
 
 from ..dml import DataType
 from .node import Node
 
-__all__ = ["DATA_TYPE_PREFIX", "element", "print_flat", "print_verbose", "read_data_type"]
+__all__ = ["DATA_TYPE_PREFIX", "element", "plain", "print_flat", "print_verbose", "read_data_type"]
 
 DATA_TYPE_PREFIX = "DML_TENSOR_DATA_TYPE_"
 
@@ -66,6 +68,12 @@ def print_verbose(values: Array) -> str:
         f"[{index:{index_width}}] {_plain(value)} (0x{int(encoding):0{digits}X})"
         for index, (value, encoding) in enumerate(zip(values, encodings, strict=True))
     )
+
+
+def plain(values: Array) -> list[int | float | str]:
+    """Elements as JSON has them; what is no finite number as model files write it."""
+    numbers: list[int | float] = values.tolist()
+    return [x if isfinite(x) else str(x) for x in numbers]
 
 
 def _plain(value: np.generic) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from bitlane_rtl.abi import Op
+from bitlane_rtl.abi import BIT_OPS, Op
 
 from .arena import Arena, Tensor
 from .session import Session, plural
@@ -15,7 +15,7 @@ _BY_SIMPLICITY: Final = (Op.COPY, Op.NOT, Op.XOR, Op.OR, Op.AND, Op.XNOR, Op.NOR
 def check_dma(session: Session) -> str:
     """Runs from every byte of a beat to every byte of one, of up to five beats."""
     has = session.geometry
-    op = next((op for op in (*_BY_SIMPLICITY, *sorted(Op)) if op in has.ops), Op.COPY)
+    op = next((op for op in (*_BY_SIMPLICITY, *sorted(BIT_OPS)) if op in has.ops), Op.COPY)
     lanes = sorted(lane.bytes for lane in has.lanes)
     item = lanes[0] if op.splits_lanes else 1
     out = 1 if op.counts else item

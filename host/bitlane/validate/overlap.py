@@ -1,6 +1,6 @@
 """Commands that overlap: the ring full of all kinds of them, none waiting for another."""
 
-from bitlane_rtl.abi import Lane, Op
+from bitlane_rtl.abi import BIT_OPS, Lane, Op
 
 from .arena import Arena
 from .operators import add_job, layouts
@@ -18,7 +18,7 @@ def check_overlap(session: Session) -> str:
     rounds = _QUICK_ROUNDS if session.quick else _ROUNDS
     for number in range(rounds):
         while True:
-            op = Op(random.choice(sorted(has.ops)))
+            op = Op(random.choice(sorted(BIT_OPS & has.ops)))
             sizes = [lane.bytes for lane in Lane if not op.splits_lanes or lane in has.lanes]
             size = int(random.choice(sizes))
             out = int(random.choice((1, 4))) if op.counts else size

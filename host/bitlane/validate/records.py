@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from bitlane_rtl.abi import RECORD, RECORD_SEAL, Bits, Lane
+from bitlane_rtl.abi import BIT_OPS, RECORD, RECORD_SEAL, Bits, Lane
 
 from ..driver.commands import Command, Walk
 from ..driver.queue import Words
@@ -35,7 +35,7 @@ CONTROL: Final[dict[str, Bits]] = {bits.name: bits for bits in RECORD["CONTROL"]
 def plain_job(session: Session, address: int, slot: int) -> Command:
     """A job that every circuit can do: its first operation, dense, from slots 0 and 1."""
     has = session.geometry
-    op = min(has.ops, key=lambda op: (op.splits_lanes, op))
+    op = min(BIT_OPS & has.ops, key=lambda op: (op.splits_lanes, op))
     lane = min(has.lanes) if op.splits_lanes else Lane.BITS_8
     out = Lane.BITS_8 if op.counts else lane
 

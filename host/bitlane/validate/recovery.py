@@ -11,6 +11,7 @@ from bitlane_rtl.abi import (
     LOGIC_OPS,
     MAX_LOOPS,
     RECORD,
+    SHIFT_OPS,
     Lane,
     Mode,
     Op,
@@ -153,9 +154,7 @@ def _cases(session: Session, address: int) -> Iterator[tuple[Status, str, Words]
 def _misaligned(session: Session, good: Command) -> Iterator[tuple[Status, str, Words]]:
     has = session.geometry
     wide = [lane for lane in sorted(has.lanes) if lane.bytes > 1]
-    for op in sorted(has.ops):
-        if op in LOGIC_OPS or op.counts or not wide:
-            continue
+    for op in sorted(SHIFT_OPS & has.ops) if wide else ():
         lane = wide[0]
         walk = Walk(good.y.base + 1, good.y.base + 1 + 2 * lane.bytes - 1)
         changed = replace(good, op=op, lane=lane, out_lane=lane, run=2, y=walk, b=good.b or good.a)

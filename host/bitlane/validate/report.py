@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 
+from bitlane_rtl.abi import BIT_OPS, Mode, Op
+
 from ..errors import BitlaneError, DeviceTimeout, LinkError
 from ..terminal import Percentage
 from .answers import check_answers
@@ -16,6 +18,7 @@ from .operators import check_operation
 from .overlap import check_overlap
 from .recovery import check_recovery
 from .registers import check_registers
+from .rows import check_search, check_sums
 from .session import CheckFailed, Session, plural
 
 __all__ = ["validate"]
@@ -74,8 +77,13 @@ def _steps(session: Session) -> Iterator[_Step]:
     yield _Step("link", check_link)
     yield _Step("known answers", check_answers)
     yield _Step("memory", check_memory)
-    for op in sorted(session.geometry.ops):
+    has = session.geometry
+    for op in sorted(BIT_OPS & has.ops):
         yield _Step(op.name, partial(check_operation, op=op))
+    if Mode.SUM in has.modes:
+        yield _Step("row sums", check_sums)
+    if has.search is not None:
+        yield _Step(Op.SEARCH.name, check_search)
     yield _Step("DMA", check_dma)
     yield _Step("overlap", check_overlap)
     yield _Step("error recovery", check_recovery)

@@ -92,7 +92,7 @@ def test_counts_of_signed_integers_are_refused_by_name(device: Device) -> None:
     ("call", "message"),
     [
         (lambda x: np.add(x, 1), r"np\.add: not on a device; np\.asarray\(x\)"),
-        (lambda x: np.add.reduce(x), r"np\.add\.reduce"),
+        (lambda x: np.add.accumulate(x), r"np\.add\.accumulate"),
         (lambda x: np.left_shift.reduce(x), r"np\.left_shift\.reduce"),
         (lambda x: np.bitwise_xor.accumulate(x), r"np\.bitwise_xor\.accumulate"),
         (lambda x: np.bitwise_xor.reduceat(x, [0, 1]), r"np\.bitwise_xor\.reduceat"),
@@ -101,12 +101,17 @@ def test_counts_of_signed_integers_are_refused_by_name(device: Device) -> None:
         (lambda x: np.bitwise_xor(x, 1, where=np.ones(3, bool)), "where is not offered"),
         (lambda x: np.bitwise_xor(x, 1, dtype="i8"), "dtype is not offered"),
         (lambda x: np.bitwise_or.reduce(x, initial=1), "initial is not offered"),
-        (lambda x: np.sum(x), r"np\.sum: not on a device"),
+        (lambda x: np.sum(x), r"sum: a device adds up what it counts"),
+        (lambda x: np.mean(x), r"np\.mean: not on a device"),
         (lambda x: np.linalg.norm(x), r"np\.linalg\.norm"),
         (lambda x: np.where(x, x, x), r"np\.where"),
         (lambda x: np.copyto(x, 1, where=np.ones(3, bool)), r"np\.copyto: where"),
         (lambda x: np.reshape(x, (3, 1), order="F"), "order 'F'"),
         (lambda x: np.copy(x, order="F"), r"np\.copy: on a device, .*'order'"),
+        (
+            lambda x: np.sum(bitlane.bit_count(x), initial=3),
+            r"^np\.sum: on a device, it got an unexpected keyword argument 'initial'$",
+        ),
     ],
 )
 def test_other_functions_are_refused_by_name(

@@ -217,7 +217,7 @@ def test_what_another_thread_computes_while_it_is_noted_stays_as_it_was(
         (lambda x: abs(x), NotOfferedError, "abs"),
         (lambda x: x[[0, 1]], NotOfferedError, r"x\.get\(\)\[index\]"),
         (lambda x: x[x.get() > 3], NotOfferedError, "of type ndarray"),
-        (lambda x: x.sum(), MissingError, r"x\.get\(\)\.sum does it on the host"),
+        (lambda x: x.mean(), MissingError, r"x\.get\(\)\.mean does it on the host"),
         (lambda x: x.ravel(), MissingError, r"np\.ravel\(x\) does it on the device"),
         (lambda x: x.bogus, MissingError, "no bogus"),
         (lambda x: x.reshape(5), ShapeError, "has 12 elements"),

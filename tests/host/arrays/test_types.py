@@ -140,6 +140,16 @@ def test_conversions_are_numpys(device: Device, old: str, new: str) -> None:
     assert same((x ^ x[0]).astype(new).get(), (a ^ a[0]).astype(new))
 
 
+def test_truth_values_are_no_view_of_numbers(device: Device) -> None:
+    truth = np.array([True, False])
+    x = device.asarray(truth)
+    assert same(x.view(bool).view("u1").get(), truth.view("u1"))
+    numbers = device.asarray(np.array([2, 1, 0, 255], np.uint8))
+    with pytest.raises(DataTypeError, match=r"view: from uint8 to bool; .* astype\(bool\) makes"):
+        numbers.view(bool)
+    assert int(numbers.astype(bool).sum()) == 3
+
+
 def test_floats_have_bits_alone(device: Device) -> None:
     a = random((2, 3), "f4")
     x = device.asarray(a)

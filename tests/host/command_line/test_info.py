@@ -90,12 +90,22 @@ def test_a_whole_device(
     assert lines["identity"] == f"BITL, ABI version {abi.ABI_VERSION}"
     assert lines["operations"].startswith("AND, OR, XOR, COPY")
     assert lines["lanes"] == "8, 16, 32, 64 bits"
+    assert lines["search array"] == "none"
     assert lines["data path"] == "64 bits, 2 read ports"
     assert lines["command ring"] == "16 slots"
     assert lines["memory"] == "256 MiB, 0x10000000 to 0x1fffffff"
     assert lines["feature levels"] == "2_1, 3_0, 4_1"
     assert lines["state"] == "idle"
     assert lines["BUSY_CYCLES"] == "1,234,567"
+
+
+def test_a_device_with_a_search_array(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    array = word("SEARCH", UNITS=8, ROW_BYTES_LOG2=6, QUERIES_LOG2=9, NEAREST_LOG2=4)
+    lines = info(monkeypatch, capsys, Registers(SEARCH=array))
+    expected = "8 units, rows of 512 bits, batches of 512 queries, 16 nearest"
+    assert lines["search array"] == expected
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "registers.md"
 
 
 def test_the_committed_page_is_the_rendered_one() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run make docs"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run make registers"
 
 
 def test_every_register_field_and_code_is_there() -> None:

@@ -129,3 +129,87 @@ def test_boards_have_no_waveforms(terminal: Terminal) -> None:
     with pytest.raises(BitlaneError, match="serial:x is no simulated device"):
         terminal("--device", "serial:x", "--vcd", "w.vcd")
     assert terminal.urls == []
+
+
+# --- Iterations and JSON ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--trace", "a", "--report", "./a"], r"--report: a is --trace's; expected another file"),
+        (["--vcd", "a", "--trace", "a"], r"--trace: a is --vcd's; expected another file"),
+        (["--trace", "m.json"], r"--trace: m\.json is MODEL's; expected another file"),
+    ],
+)
+def test_no_file_is_written_over_another(
+    words: list[str], message: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(terminal.path.parent)
+    with pytest.raises(BitlaneError, match=message):
+        terminal(*words)
+    assert terminal.urls == []
+
+
+def test_iterations_are_told_with_their_medians(
+    terminal: Terminal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert terminal("--iterations", "5") == 0
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line.startswith("Dispatch 'not': 5 iterations, ")
+    assert line.endswith(" ms median (CPU), 123 cycles")
+    assert terminal.model.calls.count("NOT") == 5
+
+
+@pytest.mark.parametrize("number", ["0", "-3"])
+def test_iterations_are_one_or_more(terminal: Terminal, number: str) -> None:
+    with pytest.raises(BitlaneError, match=rf"--iterations: {number}; expected 1 or more"):
+        terminal("--iterations", number)
+    assert terminal.urls == []
+
+
+def test_json_is_one_object_and_all_of_the_output(
+    terminal: Terminal, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(terminal.path.parent)
+    model = not_model()
+    model["commands"] += [
+        {"type": "print", "resource": "out"},
+        {"type": "writeFile", "resource": "out", "targetPath": "out.bin"},
+    ]
+    terminal.path.write_text(json.dumps(model))
+    assert terminal("--json", "--iterations", "3") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["dispatches"][0].pop("milliseconds") > 0
+    assert found == {
+        "device": "model of the contract",
+        "passed": True,
+        "dispatches": [{"name": "not", "iterations": 3, "cycles": 123}],
+        "checks": [{"name": "not", "bytes": 4, "different": 0}],
+        "resources": [{"name": "out", "type": "UINT8", "values": [254, 253, 252]}],
+        "files": [{"name": "out", "path": "out.bin"}],
+    }
+
+
+def test_json_tells_of_a_check_that_failed(
+    terminal: Terminal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal.model.flip = 0
+    assert terminal("--json") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert not found["passed"]
+    assert found["checks"] == [{"name": "not", "bytes": 4, "different": 1}]
+
+
+def test_json_has_no_numbers_that_are_none(
+    terminal: Terminal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = not_model([{"type": "print", "resource": "in"}])
+    model["resources"]["in"] = {
+        "initialValuesDataType": "FLOAT32",
+        "initialValues": [1.5, "nan", "inf", "-inf"],
+    }
+    terminal.path.write_text(json.dumps(model))
+    assert terminal("--json") == 0
+    (shown,) = json.loads(capsys.readouterr().out)["resources"]
+    assert shown["values"] == [1.5, "nan", "inf", "-inf"]

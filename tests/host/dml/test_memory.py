@@ -5,7 +5,7 @@ import pytest
 
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, ExecutionFlags, TensorFlags
 from bitlane.driver.queue import DeviceFault
-from bitlane_rtl.abi import Op
+from bitlane_rtl.abi import BIT_OPS, Op
 from support.host.dml_bench import NOT, XOR, Bench
 
 SIZE = 4096
@@ -20,7 +20,7 @@ def noise(seed: int) -> np.ndarray:
 class Stand(Bench):
     """A device with room for 16 tensors, on which nothing is allocated."""
 
-    def __init__(self, ops: frozenset[Op] = frozenset(Op)) -> None:
+    def __init__(self, ops: frozenset[Op] = BIT_OPS) -> None:
         super().__init__(NOT(PLAIN, PLAIN), ops=ops | {Op.NOT})
         self.buffer.close()
 
@@ -47,7 +47,7 @@ class Stand(Bench):
 @pytest.mark.parametrize(
     ("ops", "calls"),
     [
-        (frozenset(Op), ["COPY", "XOR"]),
+        (BIT_OPS, ["COPY", "XOR"]),
         (frozenset({Op.XOR, Op.OR, Op.AND}), ["OR", "XOR"]),
         (frozenset({Op.XOR, Op.AND}), ["AND", "XOR"]),
         (frozenset({Op.XOR}), ["read", "write", "XOR"]),  # by way of the host

@@ -24,7 +24,7 @@ from support.host.model_driver import ModelDriver
 
 
 def test_there_is_a_description_for_every_operator_type() -> None:
-    assert set(OPERATOR_DESCS) == set(dml.OperatorType)
+    assert set(OPERATOR_DESCS) == set(dml.OperatorType) - {dml.OperatorType.REDUCE}
     assert set(OPERATOR_DESCS.values()) == set(ALL)
 
 

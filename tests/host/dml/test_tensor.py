@@ -74,6 +74,7 @@ def test_feature_levels_have_directmls_values() -> None:
 
 def test_operator_types_have_directmls_values() -> None:
     assert {str(member): member.value for member in OperatorType} == {
+        "DML_OPERATOR_REDUCE": 55,
         "DML_OPERATOR_ELEMENT_WISE_BIT_SHIFT_LEFT": 97,
         "DML_OPERATOR_ELEMENT_WISE_BIT_SHIFT_RIGHT": 98,
         "DML_OPERATOR_ELEMENT_WISE_BIT_AND": 121,

@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
+from bitlane.driver.commands import Command
 from bitlane.driver.driver import Driver
+from bitlane.driver.geometry import Geometry
 from bitlane.expression.explain import explain
 from bitlane.expression.form import Constant, Stored, apply, window
+from bitlane.jobs import cost
 from bitlane_rtl.abi import Op
 from support.host.tensors import upload
 from support.models.device import ModelLink
@@ -61,3 +64,26 @@ def test_what_the_memory_cannot_hold_is_explained_too(driver: Driver, tensor: St
     lines = explain(driver.geometry, [apply(Op.NOT, large)]).splitlines()
     assert "1000 x 64 x 64 of 32 bits" in lines[1]
     assert lines[2].split()[:3] == ["fused", "1", "pass"]
+
+
+def test_the_work_grows_with_the_number_of_passes(
+    driver: Driver, tensor: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = cost.beats
+    looks = 0
+
+    def counting(command: Command, geometry: Geometry) -> int:
+        nonlocal looks
+        looks += 1
+        return plain(command, geometry)
+
+    def looks_at(passes: int) -> int:
+        nonlocal looks
+        looks, result = 0, apply(Op.XOR, tensor, tensor)
+        for _ in range(passes - 1):
+            result = apply(Op.XOR, result, tensor)
+        assert f"fused    {passes} passes" in explain(driver.geometry, [result])
+        return looks
+
+    monkeypatch.setattr(cost, "beats", counting)
+    assert looks_at(40) == 2 * looks_at(20)

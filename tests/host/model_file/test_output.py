@@ -1,14 +1,12 @@
 """Files that models write: their contents, and that they are whole or not there."""
 
-import os
-import stat
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from bitlane.model_file import ModelFileError, output
+from bitlane.model_file import ModelFileError
 from support.host.model_runner import Runner, buffer, not_model
 
 
@@ -96,33 +94,3 @@ def test_files_are_replaced_whole_or_not_at_all(
     assert runner(model)
     assert Path("a.bin").read_bytes() == bytes([1, 2, 3])
     assert sorted(path.name for path in Path().iterdir()) == ["a.bin", "m.json"]
-
-
-def test_files_get_the_usual_permissions(tmp_path: Path) -> None:
-    (tmp_path / "usual").write_bytes(b"")
-    output.write_atomically(tmp_path / "a", b"1")
-    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("usual", "a")]
-    assert modes[0] == modes[1]
-
-
-def test_a_link_stays_a_link_and_a_file_keeps_its_mode(tmp_path: Path) -> None:
-    file, link = tmp_path / "private", tmp_path / "link"
-    file.write_bytes(b"old")
-    file.chmod(0o600)
-    link.symlink_to(file)
-    output.write_atomically(link, b"new")
-    assert link.is_symlink()
-    assert file.read_bytes() == b"new"
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "private"]
-
-
-def test_what_is_no_file_is_never_replaced(tmp_path: Path) -> None:
-    pipe, link = tmp_path / "pipe", tmp_path / "link"
-    os.mkfifo(pipe)
-    link.symlink_to(pipe)
-    for target in (pipe, link, tmp_path):
-        with pytest.raises(OSError, match="it is no file"):
-            output.write_atomically(target, b"new")
-    assert pipe.is_fifo()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]

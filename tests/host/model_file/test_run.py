@@ -225,3 +225,52 @@ def test_resources_that_do_not_fit(runner: Runner) -> None:
     model = not_model()
     model["resources"]["big"] = buffer("UINT8", {"valueCount": 2**21, "value": 0})
     refuse(runner, model, "resources.big", "2097152 bytes", "less (device memory: ")
+
+
+# --- Iterations, and operators as graphs --------------------------------------------------------
+
+
+@pytest.mark.parametrize(("iterations", "values"), [(1, "254, 253, 252"), (2, "1, 2, 3")])
+def test_what_works_in_place_is_something_else_every_time(
+    runner: Runner, iterations: int, values: str
+) -> None:
+    model = not_model()
+    model["commands"][0]["bindings"]["OutputTensor"] = "in"
+    model["commands"].append({"type": "print", "resource": "in"})
+    runner.path.write_text(json.dumps(model))
+    with dml.Device(runner.driver) as device:
+        prepared = prepare(load_model(runner.path), device)
+        assert run(prepared, runner.lines.append, iterations=iterations)
+    assert runner.lines[1:] == ["Check 'not': 4 bytes equal", f"Resource 'in': {values}"]
+
+
+def test_each_dispatch_is_repeated_before_the_next(runner: Runner) -> None:
+    model = not_model()
+    model["commands"] *= 2
+    runner.path.write_text(json.dumps(model))
+    with dml.Device(runner.driver) as device:
+        prepared = prepare(load_model(runner.path), device)
+        assert run(prepared, runner.lines.append, check=False, iterations=3)
+    assert [line.partition(" iter")[0] for line in runner.lines] == ["Dispatch 'not': 3"] * 2
+    assert runner.driver.model.doorbells == [1] * 6
+
+
+def test_a_dispatchable_may_be_compiled_as_a_graph(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = not_model()
+    model["dispatchables"]["not"]["dmlCompileType"] = "DmlCompileGraph"
+    graphs = []
+    compile_graph = dml.Device.compile_graph
+
+    def note(self: dml.Device, graph: dml.GraphDesc, flags: dml.ExecutionFlags) -> object:
+        graphs.append(graph)
+        return compile_graph(self, graph, flags)
+
+    monkeypatch.setattr(dml.Device, "compile_graph", note)
+    assert runner(model)
+    assert len(graphs) == 1
+    assert runner.lines[1] == "Check 'not': 4 bytes equal"
+    model["commands"][0]["bindings"]["OutputTensor"] = {"name": "out", "elementOffset": 2}
+    with pytest.raises(ModelFileError, match=r"OutputTensor\.elementOffset is 2 bytes"):
+        runner(model)

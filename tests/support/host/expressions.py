@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from bitlane.driver.driver import Driver
 from bitlane.expression.evaluate import evaluate
-from bitlane.expression.form import Constant, Expression, Stored, apply, broadcast, widened, window
+from bitlane.expression.form import (
+    Constant,
+    Expression,
+    Stored,
+    added,
+    apply,
+    broadcast,
+    widened,
+    window,
+)
 from bitlane_rtl.abi import Op
 from support.host.tensors import download, upload
 
@@ -200,6 +209,15 @@ def _count(step: Step, x: Value, values: list[Value]) -> Value:
     return np.bitwise_count(x[0]).astype(f"<u{width}"), apply(Op.COUNT, x[1], itemsize=width)
 
 
+def _sum(step: Step, x: Value, values: list[Value]) -> Value:
+    """Counts of what two operands differ in, or have in common, or of one, added up."""
+    array, node = _logic(step, x, values) if step.choice % 3 else x
+    axes = tuple([axis for axis in range(array.ndim) if step.second >> axis & 1])
+    counts = np.bitwise_count(array).astype("<u4")
+    sums = np.asarray(counts.sum(axes, np.uint32)) if axes else counts
+    return sums, added(apply(Op.COUNT, node, itemsize=4), axes)
+
+
 def _widen(step: Step, x: Value, values: list[Value]) -> Value:
     array, node = x
     width = min(8, array.itemsize << step.choice % 3)
@@ -250,6 +268,7 @@ _STEPS: dict[str, Callable[[Step, Value, list[Value]], Value | None]] = {
     "invert": _invert,
     "copy": _copy,
     "count": _count,
+    "sum": _sum,
     "widen": _widen,
     "narrow": _narrow,
     "slice": _slice,

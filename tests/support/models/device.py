@@ -25,6 +25,7 @@ from bitlane_rtl.abi import (
     Status,
     register,
 )
+from bitlane_rtl.abi.rows import Rows
 from support.models.record import Bytes, Fault, Interpreter, Record
 
 __all__ = ["ModelLink"]
@@ -47,6 +48,8 @@ class ModelLink(Interpreter, Link):
     version: int = ABI_VERSION
     cycles: int | None = None
     """BUSY_CYCLES, to which each command adds 123; None: a circuit without counters."""
+    rows: Rows | None = None
+    """Of the memory, if it has any."""
 
     description = "model of the contract"
 
@@ -149,6 +152,19 @@ class ModelLink(Interpreter, Link):
                 SLOTS_LOG2=self.slots.bit_length() - 1,
                 LENGTH_BITS=self.length_bits,
                 COUNT_BITS=self.count_bits,
+                ROWS_LOG2=self.rows.size_log2 if self.rows else 0,
+                BANKS_LOG2=self.rows.banks_log2 if self.rows else 0,
+                WORD_BYTES_LOG2=self.rows.word_bytes_log2 if self.rows else 0,
+            ),
+            "SEARCH": lambda: (
+                bits(
+                    UNITS=self.search.units,
+                    ROW_BYTES_LOG2=(self.search.row_bits // 8).bit_length() - 1,
+                    QUERIES_LOG2=self.search.queries.bit_length() - 1,
+                    NEAREST_LOG2=self.search.nearest.bit_length() - 1,
+                )
+                if self.search
+                else 0
             ),
             "MEMORY_BASE": lambda: self.memory_base,
             "MEMORY_LAST": lambda: self.memory_base + self.memory_bytes - 1,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane_rtl.abi import (
+    BIT_OPS,
     RECORD,
     RECORD_SEAL,
     SHIFT_OPS,
@@ -24,8 +25,9 @@ from bitlane_rtl.abi import (
     Status,
     record_words,
 )
+from bitlane_rtl.configuration import Search
 
-__all__ = ["Bytes", "Fault", "Interpreter", "Record"]
+__all__ = ["Bytes", "Fault", "Interpreter", "Record", "Stream", "nearest"]
 
 Bytes = NDArray[np.uint8]
 
@@ -33,6 +35,17 @@ _DTYPES = {lane: np.dtype(f"<u{lane.bytes}") for lane in Lane}
 
 _LOGIC = {0: np.bitwise_and, 1: np.bitwise_or, 2: np.bitwise_xor}
 """By the low two bits of an operation with two operands."""
+
+
+def nearest(rows: Bytes, queries: Bytes, count: int) -> NDArray[np.uint32]:
+    """The ``count`` nearest rows of each query, as words (query, rank, {distance, index})."""
+    found = np.full((len(queries), count, 2), 0xFFFFFFFF, np.uint32)
+    for words, query in zip(found, queries, strict=True):
+        distances = np.bitwise_count(rows ^ query).sum(axis=1, dtype=np.uint32)
+        order = np.argsort(distances, kind="stable")[:count]
+        words[: len(order), 0] = distances[order]
+        words[: len(order), 1] = order
+    return found
 
 
 @dataclass
@@ -58,6 +71,8 @@ class Stream:
 
     def run(self, start: int, count: int) -> NDArray[np.int64]:
         """Addresses of the elements of a run that starts at ``start``."""
+        if self.mode == Mode.SUM:
+            return np.array([start])
         step = {Mode.DENSE: self.size, Mode.STRIDED: self.stride, Mode.REPEAT: 0}[Mode(self.mode)]
         return start + step * np.arange(count, dtype=np.int64)
 
@@ -108,6 +123,11 @@ class Record:
         return set(self.modes) == {Mode.DENSE}
 
     @property
+    def sums(self) -> bool:
+        """Whether Y is a SUM."""
+        return bool(self.modes[2] == Mode.SUM)
+
+    @property
     def streams(self) -> str:
         """The streams that the command has; ``op`` exists."""
         return "ABY" if Op(self.op).reads_b else "AY"
@@ -142,7 +162,8 @@ class Interpreter:
     loops: int = 4
     length_bits: int = 24
     count_bits: int = 24
-    ops: frozenset[Op] = frozenset(Op)
+    ops: frozenset[Op] = BIT_OPS
+    search: Search | None = None
     lanes: frozenset[Lane] = frozenset(Lane)
     modes: frozenset[Mode] = frozenset(Mode)
     read_ports: int = 2
@@ -150,6 +171,7 @@ class Interpreter:
     fail_writes: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
+        self.ops = self.ops & BIT_OPS | ({Op.SEARCH} if self.search else set())
         self.memory: Bytes = np.zeros(self.memory_bytes, np.uint8)
         self.forget_flights()
 
@@ -164,6 +186,9 @@ class Interpreter:
         if status is not Status.OK:
             raise Fault(status)
         op, lane, out_lane = Op(record.op), record.lane, record.out_lane
+        if op is Op.SEARCH:
+            self._search(record)
+            return
         inputs = [record.stream("A", Port.READ_A, lane.bytes)]
         if op.reads_b:
             inputs.append(record.stream("B", Port.READ_B, lane.bytes))
@@ -183,8 +208,11 @@ class Interpreter:
                 assert not written[index].any(), "reads what the same command has written"
                 reads[index] = True
                 operands.append(self.memory[index].reshape(-1).view(_DTYPES[lane]))
-            self._expect_order(inputs, places, y)
             result = _compute(op, lane, out_lane, operands, record.control)
+            if record.sums:
+                result = result.sum(dtype=np.uint32, keepdims=True)
+            else:
+                self._expect_order(inputs, places, y)
             index = self._bytes(places[-1], y, self.fail_writes, Status.WRITE_ERROR)
             assert np.unique(index).size == index.size, "writes a byte twice in a run"
             assert not written[index].any(), "writes a byte twice"
@@ -217,11 +245,15 @@ class Interpreter:
 
     def _bad_lane(self, record: Record) -> bool:
         op, lane, out_lane = Op(record.op), record.lane, record.out_lane
-        if out_lane not in ((Lane.BITS_8, Lane.BITS_32) if op.counts else (lane,)):
+        counted = (Lane.BITS_32,) if record.sums else (Lane.BITS_8, Lane.BITS_32)
+        if op is Op.SEARCH:
+            return (lane, out_lane) != (Lane.BITS_8, Lane.BITS_32)
+        if out_lane not in (counted if op.counts else (lane,)):
             return True
-        if lane not in self.lanes and (op.splits_lanes or not record.dense):
+        by_elements = not set(record.modes) <= {Mode.DENSE, Mode.SUM}
+        if lane not in self.lanes and (op.splits_lanes or by_elements):
             return True
-        return not record.dense and lane.bytes > self.data_bytes
+        return by_elements and lane.bytes > self.data_bytes
 
     def _bad_control(self, record: Record) -> bool:
         a_mode, b_mode, y_mode = record.modes
@@ -230,17 +262,45 @@ class Interpreter:
             record.words[0] & ~known
             or not {a_mode, b_mode, y_mode} <= self.modes
             or y_mode == Mode.REPEAT
+            or Mode.SUM in (a_mode, b_mode)
+            or (record.sums and not Op(record.op).counts)
             or (not Op(record.op).reads_b and b_mode != Mode.DENSE)
             or not 1 <= record.loops <= self.loops
             or (record.uses("RESERVED") and record.word("RESERVED"))
+            or (record.op == Op.SEARCH and not (record.dense and record.loops == 1))
         )
 
     def _bad_size(self, record: Record) -> bool:
-        bytes_in_run = record.run * max(record.lane.bytes, record.out_lane.bytes)
+        only_lane = record.sums or record.op == Op.SEARCH
+        lanes = (record.lane,) if only_lane else (record.lane, record.out_lane)
+        bytes_in_run = record.run * max(lanes).bytes
         return not (
             0 < bytes_in_run < 1 << self.length_bits
             and all(0 < count < 1 << self.count_bits for count in record.counts)
+            and (record.op != Op.SEARCH or self._can_search(record))
         )
+
+    def _can_search(self, record: Record) -> bool:
+        """Whether the sizes of a SEARCH belong together."""
+        assert self.search is not None
+        row = self.search.row_bits // 8
+        b, y = (record.word(f"{x}_LAST") - record.word(f"{x}_BASE") + 1 for x in "BY")
+        return (
+            record.run % row == b % row == 0
+            and 0 < b <= self.search.queries * row
+            and y == b // row * self.search.nearest * 8
+        )
+
+    def _search(self, record: Record) -> None:
+        """Find the nearest rows. What it reads and writes must lie in the memory, and apart."""
+        assert self.search is not None
+        row = self.search.row_bits // 8
+        at = {name: record.word(f"{name}_BASE") - self.memory_base for name in "ABY"}
+        b = record.word("B_LAST") - record.word("B_BASE") + 1
+        rows = self.memory[at["A"] :][: record.run].reshape(-1, row)
+        queries = self.memory[at["B"] :][:b].reshape(-1, row)
+        found = nearest(rows, queries, self.search.nearest).reshape(-1).view(np.uint8)
+        self.memory[at["Y"] :][: found.size] = found
 
     def _past_memory(self, record: Record) -> bool:
         names = [f"{name}_{end}" for name in record.streams for end in ("BASE", "LAST")]
@@ -283,6 +343,8 @@ class Interpreter:
 
 def _misaligned(record: Record) -> bool:
     """Whether an address of a stream is no multiple of its element where it has to be."""
+    if record.op == Op.SEARCH:
+        return bool(record.word("Y_BASE") % 8)
     for name in record.streams:
         if name == "Y":
             bytes_of_element = record.out_lane.bytes

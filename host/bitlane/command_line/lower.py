@@ -1,0 +1,45 @@
+"""`bitlane lower MODEL`: the commands of a model file as text. Executes nothing."""
+
+import argparse
+
+from ..default import default_url
+from ..driver.control import Control
+from ..links.link import open_link
+from ..model_file import load_model
+from ..seen.lowered import lowered, lowered_text
+from .cli import DONE, Subparsers
+from .run import add_feature_level, feature_level
+
+__all__ = ["add_lower"]
+
+
+def add_lower(subparsers: Subparsers) -> None:
+    """Add the subcommand `lower`."""
+    parser = subparsers.add_parser(
+        "lower",
+        help="show the commands that a model file becomes",
+        description="Print the commands that a device would get for each dispatch of a model file:"
+        " operation, lanes, run and loops, and how each stream walks through memory. The device"
+        " is asked what it is; nothing is executed on it, and nothing written to it.",
+        epilog="exit codes: 0 shown, 2 bad input or no usable device",
+    )
+    parser.add_argument("model", metavar="MODEL", help="the model file")
+    parser.add_argument(
+        "--device",
+        default=default_url(),
+        metavar="URL",
+        help="for which device: sim, sim:pysim?width=32, serial:/dev/ttyUSB1 (default:"
+        " BITLANE_DEVICE, now %(default)s)",
+    )
+    add_feature_level(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    level = feature_level(arguments)
+    model = load_model(arguments.model, level)
+    with open_link(arguments.device) as link:
+        control = Control(link)
+        geometry, registers = control.geometry(), control.registers()
+    print(lowered_text(lowered(model, registers, level), geometry))
+    return DONE

@@ -1,0 +1,45 @@
+"""ONNX models of bit operators on a device: the backend that `onnx` defines, and what it takes.
+
+For example::
+
+    import bitlane.onnx, onnx
+    with bitlane.onnx.prepare(onnx.load("model.onnx"), "sim") as prepared:
+        (y,) = prepared.run([a, b])
+
+Reads and checks models; opens no file but the model that `load` is asked for. Needs the package
+`onnx`.
+"""
+
+from .errors import OnnxError, OnnxMissingError
+
+try:
+    from .backend import (
+        Backend,
+        PreparedGraph,
+        is_compatible,
+        prepare,
+        run_model,
+        run_node,
+        supports_device,
+    )
+    from .load import load
+except ModuleNotFoundError as error:
+    if (error.name or "").startswith("bitlane"):
+        raise
+    raise OnnxMissingError(
+        f"bitlane.onnx needs the Python package {error.name}, which is not installed:"
+        " pip install 'bitlane[onnx]' brings it"
+    ) from error
+
+__all__ = [
+    "Backend",
+    "OnnxError",
+    "OnnxMissingError",
+    "PreparedGraph",
+    "is_compatible",
+    "load",
+    "prepare",
+    "run_model",
+    "run_node",
+    "supports_device",
+]

@@ -1,0 +1,200 @@
+"""The face that ONNX gives backends: models and nodes in, NumPy arrays out.
+
+Devices are bitlane's: "CPU", which ONNX's tools say, is the default one. Every bit of every result
+comes from the device.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from onnx import ModelProto, NodeProto
+from onnx.backend import base
+
+from ..arrays import Array, explain
+from ..arrays.base import value_of
+from ..arrays.value import compute
+from ..closing import Closing
+from ..default import default_device
+from ..device import Device, open_device
+from ..errors import SettingError
+from ..jobs.operands import AnyArray, ShapeError, as_array
+from ..links.link import is_known
+from .errors import OnnxError, quoted
+from .evaluation import pending
+from .graph import BitGraph, BitTensor, Tensor
+from .nodes import expect_opset, newest_opset, read_node
+from .parse import read_graph
+
+__all__ = [
+    "Backend",
+    "PreparedGraph",
+    "is_compatible",
+    "prepare",
+    "run_model",
+    "run_node",
+    "supports_device",
+]
+
+Inputs: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike]
+"""By name, or in the order of the inputs that have no initializer; also arrays on the device."""
+
+_DEFAULT: Final = "CPU"
+"""What ONNX's tools call the device that is always there."""
+
+
+class PreparedGraph(base.BackendRep, Closing):
+    """A graph whose constants are on ``device``; it may be run any number of times.
+
+    Where a device was opened for it, ``close`` and the end of a ``with`` statement close that.
+    """
+
+    def __init__(self, graph: BitGraph, device: Device, *, owned: bool = False) -> None:
+        self.graph = graph
+        self.device = device
+        self._owned = owned
+        self._constants = {name: device.asarray(x) for name, x in graph.constants.items()}
+
+    def arrays(self, inputs: Inputs) -> list[Array]:
+        """The outputs as arrays on the device, which are computed when they are needed.
+
+        Raises ``OnnxError``, ``DataTypeError`` or ``ShapeError`` for other inputs than the model's;
+        ``OutOfDeviceMemory`` or ``LinkError``.
+        """
+        lengths: dict[str, int] = {}
+        given = self.graph.bound(_as_arrays(inputs), lengths)
+        sent = {name: self.device.asarray(x) for name, x in given.items()}
+        results = pending(self.graph, self.device, self._constants | sent)
+        for x, result in zip(self.graph.outputs, results, strict=True):
+            x.expect_shape(result.shape, lengths)
+        return results
+
+    def run(self, inputs: Inputs, **options: object) -> tuple[Any, ...]:
+        """The outputs as NumPy arrays, in a tuple that has their names, too.
+
+        All are computed as one job. Takes no options. Raises what `arrays` and ``Device`` do.
+        """
+        _expect_none(options)
+        results = self.arrays(inputs)
+        compute(*(value_of(x) for x in results))
+        names = [x.name for x in self.graph.outputs]
+        return base.namedtupledict("Outputs", names)(*(x.get() for x in results))
+
+    def explain(self, inputs: Inputs) -> str:
+        """What `run` would do, as ``bitlane.explain`` says it. Raises what `arrays` does."""
+        return explain(*self.arrays(inputs))
+
+    def close(self) -> None:
+        """Close the device, if it was opened for this graph. May be called again."""
+        if self._owned:
+            self.device.close()
+
+
+class Backend(base.Backend):
+    """The operators And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift and
+    BitCast, and graphs of them, on a device.
+
+    ``device``: "CPU" for the default one, or what ``bitlane.open`` takes or gives.
+    """
+
+    @classmethod
+    def supports_device(cls, device: str | Device) -> bool:
+        """Whether ``device`` is "CPU", one of bitlane's, or a URL of one, which is not opened."""
+        return isinstance(device, Device) or device == _DEFAULT or is_known(device)
+
+    @classmethod
+    def is_compatible(
+        cls, model: ModelProto, device: str | Device = _DEFAULT, **options: object
+    ) -> bool:
+        """Whether `prepare` takes ``model`` on ``device``."""
+        try:
+            read_graph(model)
+        except (OnnxError, ShapeError):
+            return False
+        return cls.supports_device(device)
+
+    @classmethod
+    def prepare(
+        cls, model: ModelProto, device: str | Device = _DEFAULT, **options: object
+    ) -> PreparedGraph:
+        """``model`` on ``device``, checked, with its constants sent.
+
+        Takes no options. Raises ``OnnxError`` before a device is opened, and ``LinkError``.
+        """
+        _expect_none(options)
+        return _prepared(read_graph(model), device)
+
+    @classmethod
+    def run_model(
+        cls, model: ModelProto, inputs: Inputs, device: str | Device = _DEFAULT, **options: object
+    ) -> tuple[Any, ...]:
+        """The outputs of ``model``. Raises what `prepare` and ``PreparedGraph.run`` do."""
+        with cls.prepare(model, device, **options) as prepared:
+            return prepared.run(inputs)
+
+    @classmethod
+    def run_node(
+        cls,
+        node: NodeProto,
+        inputs: Inputs,
+        device: str | Device = _DEFAULT,
+        outputs_info: Sequence[tuple[np.dtype[Any], tuple[int, ...]]] | None = None,
+        **options: object,
+    ) -> tuple[Any, ...]:
+        """The output of one node for ``inputs``, in their order; ``outputs_info`` is not needed.
+
+        The one option is ``opset_version``, the newest without it. Raises as `run_model` does.
+        """
+        opset = expect_opset("opset_version", options.pop("opset_version", newest_opset()))
+        _expect_none(options)
+        arrays = [as_array("inputs", x) for x in inputs]
+        if len(arrays) != len(node.input):
+            raise OnnxError(f"inputs: {len(arrays)}; expected {len(node.input)}")
+        given: dict[str, AnyArray] = {}
+        for name, x in zip(node.input, arrays, strict=True):
+            if not np.array_equal(given.setdefault(name, x), x):
+                raise OnnxError(f"input {quoted(name)}: two arrays; expected one")
+        types = {name: x.dtype.newbyteorder("=") for name, x in given.items()}
+        read = read_node(node, 0, types, opset)
+        declared = tuple(BitTensor(name, types[name], None) for name in given)
+        output = BitTensor(read.output, read.dtype, None)
+        with _prepared(BitGraph("", declared, {}, (read,), (output,)), device) as prepared:
+            return prepared.run(given)
+
+
+def _as_arrays(inputs: Inputs) -> Mapping[str, Tensor] | Sequence[Tensor]:
+    if isinstance(inputs, Array | np.ndarray):
+        raise OnnxError("inputs: one array; expected a list of arrays, or arrays by name")
+
+    def seen(x: ArrayLike) -> Tensor:
+        return x if isinstance(x, Array) else as_array("inputs", x)
+
+    if isinstance(inputs, Mapping):
+        return {name: seen(x) for name, x in inputs.items()}
+    return [seen(x) for x in inputs]
+
+
+def _prepared(graph: BitGraph, device: str | Device) -> PreparedGraph:
+    if isinstance(device, Device):
+        return PreparedGraph(graph, device)
+    if device == _DEFAULT:
+        return PreparedGraph(graph, default_device())
+    opened = open_device(device)
+    try:
+        return PreparedGraph(graph, opened, owned=True)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def _expect_none(options: Mapping[str, Any]) -> None:
+    if options:
+        raise SettingError(f"options: {', '.join(options)}; expected none")
+
+
+is_compatible = Backend.is_compatible
+prepare = Backend.prepare
+run_model = Backend.run_model
+run_node = Backend.run_node
+supports_device = Backend.supports_device

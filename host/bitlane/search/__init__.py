@@ -1,0 +1,9 @@
+"""The rows of a database that are nearest to queries: `BinaryIndex`.
+
+The device compares; the host keeps what is near. Shapes and order are those of FAISS.
+"""
+
+from .apart import Asked
+from .index import BinaryIndex, as_rows, search_once
+
+__all__ = ["Asked", "BinaryIndex", "as_rows", "search_once"]

@@ -1,0 +1,132 @@
+"""The rows of a database: on the device as far as its memory goes, the rest with the host."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..driver.allocator import OutOfDeviceMemory
+from ..driver.driver import Driver
+from ..driver.storage import Storage
+
+__all__ = ["Database", "Rows", "Stretch"]
+
+Rows = NDArray[np.uint8]
+
+_RESERVE = 4
+"""One in so many bytes of the device's memory stays free: for queries, results and others."""
+
+_GROWTH = 4
+"""A block has room for one in so many of the rows that are there, so that blocks stay few."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """``count`` rows from ``first`` on: at ``address`` on the device, or with the host."""
+
+    first: int
+    count: int
+    address: int = 0
+    content: Rows | None = None
+
+
+@dataclass(slots=True)
+class _Block:
+    """Device memory with room for ``capacity`` rows, of which ``count`` are there."""
+
+    storage: Storage
+    capacity: int
+    count: int = 0
+
+
+class Database:
+    """Rows of ``row_bytes`` bytes, numbered in the order in which they came.
+
+    On the device each row takes ``stride`` bytes, the last of them zeros.
+    """
+
+    def __init__(self, driver: Driver, row_bytes: int, stride: int) -> None:
+        self._driver = driver
+        self.row_bytes = row_bytes
+        self.stride = stride
+        self._blocks: list[_Block] = []
+        self._rest: list[Rows] = []
+
+    @property
+    def count(self) -> int:
+        """Rows."""
+        return self._on_device + sum(map(len, self._rest))
+
+    @property
+    def _on_device(self) -> int:
+        return sum(block.count for block in self._blocks)
+
+    def add(self, rows: Rows, *, copied: bool) -> None:
+        """Append ``rows`` (n, row_bytes). ``copied``: what stays with the host is a copy.
+
+        Files in memory (``np.memmap``) are not copied. Raises ``LinkError``; nothing is there then.
+        """
+        done = 0
+        # Numbers go up from block to block: once rows are with the host, all are that follow.
+        while done < len(rows) and not self._rest:
+            block = self._room_for(len(rows) - done)
+            if block is None:
+                break
+            part = rows[done : done + block.capacity - block.count]
+            place = block.storage.address + block.count * self.stride
+            self._driver.write(place, self.padded(part))
+            block.count += len(part)
+            done += len(part)
+        if done < len(rows):
+            rest = rows[done:]
+            self._rest.append(rest.copy() if copied and not isinstance(rest, np.memmap) else rest)
+
+    def _room_for(self, count: int) -> _Block | None:
+        """A block with room for a row or more, if the device has memory for it."""
+        if self._blocks and self._blocks[-1].count < self._blocks[-1].capacity:
+            return self._blocks[-1]
+        reserve = self._driver.geometry.memory_bytes // _RESERVE
+        free = self._driver.allocator.free_bytes - reserve
+        most = min(free, self._driver.allocator.largest()) // self.stride
+        capacity = min(max(count, self._on_device // _GROWTH), most)
+        if capacity < 1:
+            return None
+        try:
+            storage = Storage(self._driver, capacity * self.stride)
+        except OutOfDeviceMemory:
+            return None
+        self._blocks.append(_Block(storage, capacity))
+        return self._blocks[-1]
+
+    def clear(self) -> None:
+        """Forget all rows, and give the memory back."""
+        for block in self._blocks:
+            block.storage.close()
+        self._blocks.clear()
+        self._rest.clear()
+
+    @property
+    def streamed(self) -> bool:
+        """Whether rows are with the host: they are sent for each search."""
+        return bool(self._rest)
+
+    def tiles(self, most: int) -> Iterator[Stretch]:
+        """All rows in order; those of the host at most ``most`` at a time."""
+        first = 0
+        for block in self._blocks:
+            yield Stretch(first, block.count, block.storage.address)
+            first += block.count
+        for rows in self._rest:
+            for start in range(0, len(rows), most):
+                content = rows[start : start + most]
+                yield Stretch(first, len(content), content=content)
+                first += len(content)
+
+    def padded(self, rows: Rows) -> Rows:
+        """``rows`` as the device has them, in one."""
+        if self.stride == self.row_bytes:
+            return np.ascontiguousarray(rows).reshape(-1)
+        result = np.zeros((len(rows), self.stride), np.uint8)
+        result[:, : self.row_bytes] = rows
+        return result.reshape(-1)

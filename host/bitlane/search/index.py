@@ -1,0 +1,197 @@
+"""A database of rows of bits on a device, and searches in it: shapes and order as FAISS has them.
+
+Checks what is given; the work is done elsewhere.
+"""
+
+from numbers import Real
+from operator import index as as_index
+from typing import SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..arrays.value import Home, expect_device
+from ..errors import SearchError
+from ..jobs.operands import AnyArray, DataTypeError, ShapeError, as_array
+from .by_array import array_for, offer_nearest
+from .by_sums import offer_distances
+from .database import Database, Rows
+from .merging import Found, Nearest, Within
+from .metrics import metric_of
+
+__all__ = ["BinaryIndex", "as_distance", "as_rows", "as_rows_wanted", "search_once"]
+
+_MOST_ROWS = 2**31 - 1
+"""That a query may ask for; memory on the host is asked for all of them."""
+
+_BEYOND_ALL = 2.0**64
+"""A radius that no distance reaches."""
+
+Ranges = tuple[NDArray[np.uint64], AnyArray, NDArray[np.int64]]
+"""Limits, distances and indices: those of query i from ``limits[i]`` to ``limits[i + 1]``."""
+
+
+class BinaryIndex:
+    """Rows of ``dimension`` bits, a multiple of 8, that are searched by brute force, exactly.
+
+    The rows stay on the device as far as its memory goes; others are kept on the host, or in their
+    file if they are a ``np.memmap``, and sent for each search. ``metric``: "hamming", the number
+    of bits that differ, as int32; or "jaccard", 1 minus what ``Device.jaccard`` gives, the
+    Tanimoto similarity, as float64. Threads may share it: calls wait for each other.
+
+    Raises ``SearchError``, or ``DataTypeError`` for what is no device.
+    """
+
+    def __init__(self, device: Home, dimension: int, *, metric: str = "hamming") -> None:
+        expect_device(device)
+        self.device = device
+        self._metric = metric_of(metric)
+        bits = _whole("dimension", dimension)
+        if bits < 8 or bits % 8:
+            raise SearchError(f"dimension: {bits} bits; expected a multiple of 8, 8 or more")
+        self._array = array_for(device.driver.geometry, bits // 8, self._metric)
+        stride = self._array.row_bytes if self._array else bits // 8
+        self._database = Database(device.driver, bits // 8, stride)
+
+    @property
+    def dimension(self) -> int:
+        """Bits of a row."""
+        return 8 * self._database.row_bytes
+
+    @property
+    def metric(self) -> str:
+        """What a distance is: "hamming" or "jaccard"."""
+        return self._metric.name
+
+    @property
+    def ntotal(self) -> int:
+        """How many rows there are."""
+        return self._database.count
+
+    def __len__(self) -> int:
+        return self.ntotal
+
+    def add(self, rows: ArrayLike) -> None:
+        """Append ``rows``, uint8 of shape (n, dimension / 8), which get the next indices.
+
+        Raises ``DataTypeError``, ``ShapeError`` or ``LinkError``.
+        """
+        given = self._rows("rows", rows)
+        self.device.expect_open()
+        with self.device.driver.lock:
+            self._database.add(given, copied=True)
+
+    def reset(self) -> None:
+        """Forget all rows, and give their memory back."""
+        with self.device.driver.lock:
+            self._database.clear()
+
+    def search(self, queries: ArrayLike, k: int = 10) -> tuple[AnyArray, NDArray[np.int64]]:
+        """The ``k`` nearest rows of each of ``queries``, uint8 of shape (n, dimension / 8).
+
+        Distances and indices (n, k), the nearest first and of equal ones the lower index. Where
+        there are fewer rows, the index is -1 and the distance 2**31 - 1, or infinite if it is a
+        float. Raises ``SearchError``, ``DataTypeError``, ``ShapeError`` or what ``Device`` does.
+        """
+        return self._nearest(self._rows("queries", queries), as_rows_wanted(k))
+
+    def range_search(self, queries: ArrayLike, radius: float) -> Ranges:
+        """All rows that are nearer than ``radius``, each query's in the order of their indices.
+
+        Limits (n + 1,), distances and indices: those of query i are ``limits[i]`` to
+        ``limits[i + 1]`` of both. Raises as `search` does.
+        """
+        return self._within(self._rows("queries", queries), as_distance(radius))
+
+    def _nearest(self, queries: Rows, k: int) -> tuple[AnyArray, NDArray[np.int64]]:
+        self.device.expect_open()
+        with self.device.driver.lock:
+            found = Nearest(len(queries), k, self._metric)
+            if self._array is None or k > self._array.nearest:
+                self._compare(queries, found)
+            elif len(queries) and self.ntotal:
+                offer_nearest(self.device.driver, self._array, self._database, queries, found)
+            return found.distances, found.indices
+
+    def _within(self, queries: Rows, radius: float) -> Ranges:
+        self.device.expect_open()
+        with self.device.driver.lock:
+            found = Within(len(queries), radius, self._metric)
+            self._compare(queries, found)
+            return found.result()
+
+    def _compare(self, queries: Rows, found: Found) -> None:
+        if len(queries) and self.ntotal:
+            offer_distances(self.device.driver, self._database, queries, self._metric, found)
+
+    def _rows(self, name: str, given: ArrayLike) -> Rows:
+        """What was given, if it is rows of this index."""
+        array = as_rows(name, given)
+        if array.shape[1] != self._database.row_bytes:
+            raise ShapeError(
+                f"{name}: shape {array.shape}; expected (n, {self._database.row_bytes}): rows of"
+                f" {self.dimension} bits"
+            )
+        return array
+
+    def __repr__(self) -> str:
+        return (
+            f"<bitlane.BinaryIndex: {self.ntotal} rows of {self.dimension} bits, {self.metric},"
+            f" on {self.device!r}>"
+        )
+
+
+def search_once(
+    device: Home,
+    queries: ArrayLike,
+    database: ArrayLike,
+    k: int,
+    radius: float | None,
+    metric: str,
+) -> tuple[AnyArray, ...]:
+    """What ``Device.search`` gives. What of ``database`` stays with the host is not copied."""
+    rows = as_rows("database", database)
+    index = BinaryIndex(device, 8 * rows.shape[1], metric=metric)
+    given = index._rows("queries", queries)
+    wanted, limit = as_rows_wanted(k), None if radius is None else as_distance(radius)
+    device.expect_open()
+    with device.driver.lock:
+        index._database.add(rows, copied=False)
+        return index._nearest(given, wanted) if limit is None else index._within(given, limit)
+
+
+def as_rows(name: str, given: ArrayLike) -> Rows:
+    """What was given, if it is rows of bytes."""
+    # A file in memory stays one.
+    array: AnyArray = given if isinstance(given, np.memmap) else as_array(name, given)
+    if array.dtype != np.uint8:
+        raise DataTypeError(
+            f"{name}: data type {array.dtype}; expected uint8, 8 bits a byte (np.packbits packs"
+            " truth values, .view(np.uint8) shows the bytes of others)"
+        )
+    if array.ndim != 2:
+        raise ShapeError(f"{name}: shape {array.shape}; expected (n, bytes): rows of bits")
+    return array
+
+
+def as_rows_wanted(k: SupportsIndex) -> int:
+    wanted = _whole("k", k)
+    if not 1 <= wanted <= _MOST_ROWS:
+        raise SearchError(f"k: {wanted}; expected 1 to {_MOST_ROWS} rows")
+    return wanted
+
+
+def as_distance(radius: float) -> float:
+    real = isinstance(radius, Real) and not isinstance(radius, bool)
+    # Of all numbers, only one that is none differs from itself.
+    if not real or radius != radius:
+        raise SearchError(f"radius: {radius!r}; expected a number")
+    # Whole numbers may be more than a float holds.
+    return float(max(-1, min(radius, _BEYOND_ALL)))
+
+
+def _whole(name: str, number: SupportsIndex) -> int:
+    try:
+        return as_index(number)
+    except TypeError:
+        raise SearchError(f"{name}: {number!r}; expected a whole number") from None

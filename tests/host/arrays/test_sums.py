@@ -1,0 +1,140 @@
+"""Sums of counts and of truth values on a device: what NumPy gives, in one pass."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bitlane
+from bitlane import Array, BitlaneError
+from bitlane.device import Device
+from bitlane.errors import NotOfferedError
+from bitlane.jobs.operands import DataTypeError, OutOfRangeError, ShapeError
+from bitlane_rtl.abi import Mode
+from support.host.arrays import link_of, model, random, same
+
+AXES: list[Any] = [0, 1, -1, (0, 2), (2, 1), (), None]
+
+
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_sums_are_numpys_along_every_axis(device: Device, axis: Any, keepdims: bool) -> None:
+    a, b = random((5, 6, 7), "u2", 1), random((6, 1), "u2", 2)
+    x, y = device.asarray(a), device.asarray(b)
+    expected = np.bitwise_count(a ^ b).sum(axis=axis, keepdims=keepdims, dtype=np.uint32)
+    for sums in (
+        bitlane.bit_count(x ^ y).sum(axis=axis, keepdims=keepdims),
+        np.sum(np.bitwise_count(x ^ y), axis=axis, keepdims=keepdims),
+        np.add.reduce(device.bit_count(x ^ y, np.uint32), axis=axis, keepdims=keepdims),
+        bitlane.hamming(x, y, axis, keepdims=keepdims),
+        bitlane.hamming(x, b, axis, keepdims=keepdims),
+    ):
+        assert sums.pending
+        assert same(sums.get(), np.asarray(expected))
+
+
+def test_logic_count_and_sum_are_one_command(device: Device) -> None:
+    x, query = device.asarray(random((50, 64), "u1", 1)), device.asarray(random(64, "u1", 2))
+    lines = bitlane.explain(bitlane.bit_count(x ^ query).sum(axis=-1)).splitlines()
+    assert lines[1].startswith("COUNT_XOR SUM  50 x 64 of 8 bits")
+    assert lines[2].split()[:3] == ["fused", "1", "pass"]
+    bitlane.hamming(x, query).get()
+    assert [record.modes[2] for record in link_of(device).log] == [Mode.SUM]
+
+
+def test_truth_values_are_added_up_as_they_are(device: Device) -> None:
+    a = random((9, 11), "u1") > 99
+    x = device.asarray(a)
+    assert same(x.sum(axis=0).get(), a.sum(axis=0, dtype=np.uint32))
+    assert same((~x).sum().get(), np.asarray((~a).sum(dtype=np.uint32)))
+    assert int(x.sum()) == a.sum()
+
+
+@pytest.mark.parametrize("name", ["hamming", "jaccard"])
+def test_views_are_summed_where_they_lie(device: Device, name: str) -> None:
+    a, b = random((12, 20), "u4", 1), random((12, 20), "u4", 2)
+    x, y = device.asarray(a), device.asarray(b)
+    call = getattr(device, name)
+    for part in ((slice(None, None, -1), slice(3, None, 2)), (..., slice(None, None, -1)), (3,)):
+        got = np.asarray(call(x[part], y[part]))
+        assert same(got, call(a[part], b[part]))
+    assert same(np.asarray(call(x.T, y.T)), call(a.T, b.T))
+
+
+@pytest.mark.parametrize("call", [bitlane.hamming, bitlane.jaccard])
+def test_more_bits_than_a_sum_holds_are_too_long_a_row(device: Device, call: Any) -> None:
+    x = np.broadcast_to(device.asarray(np.zeros(1, np.uint64)), (1 << 26,))
+    with pytest.raises(
+        OutOfRangeError, match="axis: up to 4294967296 bits a sum; expected 4294967295"
+    ):
+        call(x, x)
+
+
+def test_types_are_checked_against_the_bits_of_a_row(device: Device) -> None:
+    x = device.asarray(random((3, 31), "u1"))
+    assert bitlane.cardinality(x, dtype=np.uint8).dtype == np.uint8
+    assert same(
+        bitlane.cardinality(x, dtype="i8").get(),
+        np.bitwise_count(x.get()).sum(axis=1, dtype=np.int64),
+    )
+    wide = device.asarray(random((3, 32), "u1"))
+    with pytest.raises(OutOfRangeError, match="uint8 holds sums up to 255; these may be 256"):
+        bitlane.cardinality(wide, dtype=np.uint8)
+    with pytest.raises(OutOfRangeError, match="int8 holds sums up to 127; these may be 248"):
+        bitlane.cardinality(x, dtype=np.int8)
+    with pytest.raises(DataTypeError, match="dtype: float64; sums are integers"):
+        bitlane.cardinality(x, dtype=float)
+
+
+def test_into_an_output_here_or_on_the_host(device: Device) -> None:
+    a = random((6, 40), "u1")
+    x, out = device.asarray(a), np.zeros(6, np.uint32)
+    there = device.asarray(out)
+    assert device.bit_count(x).sum(axis=1, out=out) is out
+    assert np.sum(device.bit_count(x), axis=1, out=there) is there
+    assert np.array_equal(out, np.bitwise_count(a).sum(1))
+    assert np.array_equal(there.get(), out)
+
+
+def test_no_elements_add_up_to_zero(device: Device) -> None:
+    x = device.asarray(np.empty((3, 0), np.uint8))
+    assert same(device.bit_count(x).sum(axis=1).get(), np.zeros(3, np.uint32))
+    assert same(device.bit_count(x).sum(axis=0).get(), np.zeros(0, np.uint32))
+    assert same(bitlane.jaccard(x, x), np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: x.sum(), NotOfferedError, "adds up what it counts, while it counts"),
+        (lambda x: np.sum(x ^ 1), NotOfferedError, "cardinality, hamming and jaccard"),
+        (lambda x: _read(bitlane.bit_count(x)).sum(), NotOfferedError, "still pending"),
+        (lambda x: bitlane.bit_count(x)[1:].sum(), NotOfferedError, "itself, no view of it"),
+        (lambda x: bitlane.bit_count(x).sum(axis=2), ShapeError, "axis: 2; expected -2 to 1"),
+        (lambda x: bitlane.hamming(x, x, (1, -1)), ShapeError, "expected each once"),
+        (lambda x: bitlane.hamming(x, x[:, :2]), ShapeError, "do not broadcast"),
+        (lambda x: bitlane.hamming(x, "no"), DataTypeError, "data type <U2"),
+        (lambda x: np.sum(bitlane.bit_count(x), initial=5), NotOfferedError, "initial"),
+        (lambda x: bitlane.cardinality(x, dtype="no"), DataTypeError, "'no'; sums are integers"),
+    ],
+)
+def test_what_is_not_offered_is_refused_by_name(
+    device: Device, call: Callable[[Array], Any], error: type[BitlaneError], message: str
+) -> None:
+    x = device.asarray(random((2, 3), "u1"))
+    with pytest.raises(error, match=message) as caught:
+        call(x)
+    assert "\n" not in str(caught.value)
+
+
+def _read(x: Array) -> Array:
+    x.get()
+    return x
+
+
+def test_rows_longer_than_a_run_are_refused_for_arrays() -> None:
+    device = model(length_bits=12)
+    x = device.asarray(random((2, 5000), "u1"))
+    with pytest.raises(bitlane.LayoutError, match="5000 bytes a row; expected 4095"):
+        bitlane.cardinality(x[:, ::1]).get()

@@ -1,0 +1,43 @@
+"""Random graphs through the real driver, against the golden model node by node.
+
+Fused or not, in whatever layouts, on circuits that can and cannot count what logic gives.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bitlane import dml
+from bitlane_rtl.abi import Mode, Op
+from support.host.graphs import Sketch, evaluate, execute, sketches
+from support.host.model_driver import ModelDriver
+
+_EIGHT = frozenset({Op.NOT, Op.AND, Op.OR, Op.XOR, Op.SHIFT_LEFT, Op.SHIFT_RIGHT, Op.COUNT})
+
+
+def agrees(driver: ModelDriver, sketch: Sketch, seed: int) -> None:
+    """That every byte of an element that ``sketch`` gives is the golden model's."""
+    random = np.random.default_rng(seed)
+    inputs = [random.integers(0, 256, size, np.uint8) for size in sketch.sizes]
+    with dml.Device(driver) as device:
+        results = execute(device, sketch, inputs)
+    for got, (wanted, defined) in zip(results, evaluate(sketch, inputs), strict=True):
+        different = np.flatnonzero((got[: wanted.size] != wanted) & defined)
+        assert different.size == 0, f"noise of seed {seed}, {sketch}: bytes {different[:8]}"
+
+
+@settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(sketch=sketches(sums=True), seed=st.integers(0, 2**32 - 1))
+def test_agree_with_the_golden_model(sketch: Sketch, seed: int) -> None:
+    agrees(ModelDriver(), sketch, seed)
+
+
+@pytest.mark.parametrize("data_bytes", [4, 16])
+@settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, max_examples=50)
+@given(sketch=sketches(sums=False), seed=st.integers(0, 2**32 - 1))
+def test_agree_on_circuits_that_do_one_thing_at_a_time(
+    data_bytes: int, sketch: Sketch, seed: int
+) -> None:
+    modes = frozenset(Mode) - {Mode.SUM}
+    agrees(ModelDriver(ops=_EIGHT, modes=modes, data_bytes=data_bytes), sketch, seed)

@@ -1,0 +1,248 @@
+"""ONNX models that are refused, in one line, before anything is executed or opened."""
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import ModelProto, NodeProto, TensorProto, helper
+
+from bitlane.errors import BitlaneError
+from bitlane.jobs.operands import ShapeError
+from bitlane.onnx import OnnxError, is_compatible, load, prepare
+from support.host.arrays import link_of, model
+from support.host.onnx_models import model_of, node, tensor
+
+U1 = ("u1", [4])
+Change = Callable[[ModelProto], object]
+
+
+def good(opset: int = 28) -> ModelProto:
+    return model_of(
+        [node("BitwiseAnd", "a k", "x"), node("BitwiseXor", "x b", "y")],
+        {"a": U1, "b": U1},
+        {"y": U1},
+        [tensor("k", np.arange(4, dtype=np.uint8))],
+        opset=opset,
+    )
+
+
+def of(*nodes: NodeProto, dtype: str = "u1", opset: int = 28) -> ModelProto:
+    """A model of ``nodes`` that make y of a and b."""
+    declared = dtype, [4]
+    return model_of(nodes, {"a": declared, "b": declared}, {"y": declared}, opset=opset)
+
+
+def refusal(bad: ModelProto) -> str:
+    """What is said of ``bad``; nothing is executed."""
+    device = model()
+    link_of(device).traffic.clear()
+    with pytest.raises(BitlaneError) as caught:
+        prepare(bad, device)
+    assert isinstance(caught.value, OnnxError | ShapeError)
+    assert not is_compatible(bad)
+    assert link_of(device).traffic == []
+    message = str(caught.value)
+    assert message.isprintable(), message
+    return message
+
+
+def test_the_good_one_is_taken() -> None:
+    assert is_compatible(good())
+    assert len(prepare(good(), model()).run([np.zeros(4, np.uint8)] * 2)) == 1
+
+
+SHIFT = node("BitShift", "a b", "y", direction="LEFT")
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (of(helper.make_node("Add", ["a", "b"], ["y"], "sum")), r"node 'sum' \(Add\): an operator"),
+        (of(helper.make_node("Xor", ["a"], ["y"], domain="its.own")), r"node 0 \(its.own.Xor\)"),
+        (of(node("E\nvil", "a", "y")), r"node 0 \(E\\nvil\): an operator that bitlane does not"),
+        (good(opset=17), r"\(BitwiseAnd\): opset 17; expected it as of opset 18"),
+        (good(opset=99), "model: opset 99; expected 1 to "),
+        (good(opset=0), "model: opset 0; expected 1 to "),
+        (of(SHIFT, opset=10), r"\(BitShift\): opset 10; expected it as of opset 11 or 28"),
+        (of(node("Xor", "a b", "y"), dtype="?", opset=6), "opset 6, where it is as of 1; expected"),
+        (of(node("BitCast", "a", "y", to=3), opset=25), "opset 25; expected it as of opset 26"),
+        (of(SHIFT, dtype="i1", opset=27), r"input 'a': int8; expected tensor\(uint8\)"),
+        (of(node("BitwiseNot", "a", "y"), dtype="?"), r"input 'a': bool; expected tensor\(uint8\)"),
+        (of(node("And", "a b", "y")), r"input 'a': uint8; expected tensor\(bool\) \(as of 7\)"),
+        (of(node("BitwiseOr", "a b", "y"), dtype="f4"), "input 'a': float32; expected "),
+        (of(node("BitCast", "a", "y", to=6)), "from uint8 to int32; expected as many bits"),
+        (of(node("BitCast", "a", "y", to=8)), "to: data type STRING; expected one of BOOL"),
+        (of(node("BitCast", "a", "y", to=16)), "to: data type BFLOAT16; expected one of BOOL"),
+        (of(node("BitCast", "a", "y", to=-5)), "to: data type -5; expected one of BOOL"),
+        (of(node("BitCast", "a", "y", to="UINT8")), "attribute 'to': of another type; expected an"),
+        (of(node("BitCast", "a", "y")), "attribute 'to': nothing given"),
+        (of(node("BitShift", "a b", "y", direction="UP")), "direction b'UP'; expected LEFT or"),
+        (of(node("BitwiseNot", "a", "y", axis=1)), "attribute 'axis': unknown, or there already"),
+        (of(node("BitwiseNot", "a b", "y")), "2 inputs; expected 1"),
+        (of(helper.make_node("BitwiseXor", ["a", ""], ["y"])), "input '': neither the graph nor"),
+        (of(helper.make_node("BitwiseNot", ["a"], ["y", "z"])), "2 outputs; expected one"),
+        (of(helper.make_node("BitwiseNot", ["a"], [""])), "1 outputs; expected one, with a name"),
+        (of(node("BitwiseNot", "y", "y")), "input 'y': .*without cycles"),
+        (of(node("BitwiseXor", "a z", "y"), node("BitwiseNot", "y", "z")), "'z': .*without cycles"),
+        (of(node("BitwiseNot", "a", "a")), "output 'a': expected a name that nothing else has"),
+        (of(node("BitwiseNot", "a", "z")), "output 'y': nothing in the graph gives it"),
+        (of(node("BitCast", "a", "y", to=3)), "output 'y': it is int8; declared as uint8"),
+    ],
+)
+def test_nodes_that_are_refused(bad: ModelProto, message: str) -> None:
+    assert re.search(message, refusal(bad))
+
+
+def test_two_types_in_one_node_are_refused() -> None:
+    declared = {"a": U1, "b": ("u2", [4])}
+    bad = model_of([node("BitwiseXor", "a b", "y")], declared, {"y": U1})
+    assert "input 'b': uint16; expected uint8, as the other" in refusal(bad)
+
+
+def external(bad: ModelProto, place: str = "../../etc/passwd") -> None:
+    constant = bad.graph.initializer[0]
+    constant.ClearField("raw_data")
+    constant.data_location = TensorProto.EXTERNAL
+    constant.external_data.add(key="location", value=place)
+
+
+def hidden(bad: ModelProto) -> None:
+    """External data where no tensor belongs: in an attribute that says to be an integer."""
+    cast = bad.graph.node.add()
+    cast.CopyFrom(node("BitCast", "a", "z", to=3))
+    cast.attribute[0].t.data_type = TensorProto.UINT8
+    cast.attribute[0].t.data_location = TensorProto.EXTERNAL
+    cast.attribute[0].t.external_data.add(key="location", value="../../etc/passwd")
+
+
+def constant(**fields: object) -> Change:
+    def change(bad: ModelProto) -> None:
+        bad.graph.initializer[0].MergeFrom(TensorProto(**fields))
+
+    return change
+
+
+def dims(*shape: int) -> Change:
+    def change(bad: ModelProto) -> None:
+        bad.graph.initializer[0].dims[:] = shape
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (external, "initializer 'k': its data lies in another file; expected it in the model"),
+        (hidden, r"\(BitCast\): attribute 'to': of another type; expected an integer"),
+        (constant(data_type=8), "initializer 'k': data type STRING; expected one of BOOL"),
+        (constant(data_type=16), "initializer 'k': data type BFLOAT16"),
+        (constant(data_type=99), "initializer 'k': data type 99"),
+        (constant(data_type=7), "initializer 'k': .*expected the bytes of"),
+        (constant(raw_data=b"abc"), "initializer 'k': .*expected the bytes of"),
+        (dims(-1), r"initializer 'k': shape \(-1,\); expected 0 or more"),
+        (dims(5), "initializer 'k': cannot reshape"),
+        (dims(2**40, 2**40), "initializer 'k': cannot reshape"),
+        (dims(0, 2**62, 2**62), "initializer 'k': .*expected the bytes of"),
+        (lambda m: m.graph.initializer.add(name="k"), "initializer 'k': expected a name that"),
+        (lambda m: m.graph.input.add(name="z"), "input 'z': no type; expected a tensor"),
+        (
+            lambda m: m.graph.input.append(helper.make_tensor_sequence_value_info("z", 2, None)),
+            "input 'z': sequence_type; expected a tensor",
+        ),
+        (lambda m: m.graph.input.append(m.graph.input[0]), "input 'a': expected a name that"),
+        (
+            lambda m: m.graph.input.append(helper.make_tensor_value_info("k", 3, [4])),
+            "initializer 'k': uint8; declared as int8",
+        ),
+        (
+            lambda m: m.graph.input.append(helper.make_tensor_value_info("k", 2, [5])),
+            r"'k': shape \(4,\); expected uint8 of shape \(5,\)",
+        ),
+        (
+            lambda m: m.graph.input.append(helper.make_tensor_value_info("z", 2, [-4])),
+            "input 'z': an axis of -4; expected 0 or more",
+        ),
+        (
+            lambda m: m.graph.input.append(helper.make_tensor_value_info("z", 8, [4])),
+            "input 'z': data type STRING",
+        ),
+        (lambda m: m.graph.ClearField("output"), "graph: no outputs; expected one at least"),
+        (lambda m: m.graph.output.append(m.graph.output[0]), "output 'y': there twice; expected"),
+        (lambda m: m.graph.sparse_initializer.add(), "sparse initializers; expected dense ones"),
+        (lambda m: m.functions.add(name="Xor"), "model: functions; expected a graph alone"),
+        (lambda m: m.training_info.add(), "model: training_info; expected a graph alone"),
+        (lambda m: m.ClearField("opset_import"), "model: 0 opsets of ONNX's own operators"),
+        (lambda m: m.opset_import.add(domain="ai.onnx", version=18), "model: 2 opsets"),
+        (lambda m: m.ClearField("ir_version"), r"model: onnx\.checker: .*ir_version"),
+        (lambda m: setattr(m, "ir_version", 99), r"model: onnx\.checker: .*99"),
+        (lambda m: m.Clear(), "model: 0 opsets"),
+    ],
+)
+def test_models_that_are_refused(change: Change, message: str) -> None:
+    bad = good()
+    change(bad)
+    assert re.search(message, refusal(bad))
+
+
+def test_no_file_is_opened_for_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Were it followed, the name would lead to four bytes that fit.
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "data").write_bytes(b"\0\1\2\3")
+    monkeypatch.chdir(tmp_path / "inside")
+    bad = good()
+    external(bad, "../data")
+    Path("m.onnx").write_bytes(bad.SerializeToString())
+    opened: list[str] = []
+    plain = io.open
+
+    def noting(file: object, *arguments: object, **options: object) -> object:
+        opened.append(str(file))
+        return plain(file, *arguments, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(io, "open", noting)
+    assert "lies in another file" in refusal(load("m.onnx"))
+    assert opened == ["m.onnx"]
+
+
+def test_a_file_that_was_cut_off_is_refused(tmp_path: Path) -> None:
+    whole = good().SerializeToString()
+    file = tmp_path / "m.onnx"
+    for size in range(len(whole)):
+        file.write_bytes(whole[:size])
+        with pytest.raises(OnnxError) as caught:
+            prepare(load(file), model())
+        assert str(caught.value).isprintable(), size
+    file.write_bytes(whole)
+    assert is_compatible(load(file))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_damaged_file_is_refused_or_another_model(seed: int, tmp_path: Path) -> None:
+    choose = np.random.default_rng(seed)
+    whole = np.frombuffer(good().SerializeToString(), np.uint8)
+    file = tmp_path / "m.onnx"
+    messages = []
+    for number in range(400):
+        damaged = whole.copy()
+        for at in choose.integers(0, whole.size, choose.integers(1, 3)):
+            damaged[at] ^= 1 << choose.integers(8)
+        file.write_bytes(damaged.tobytes())
+        try:
+            prepare(load(file), model())
+        except BitlaneError as error:
+            messages.append((number, str(error)))
+    assert len(messages) > 200
+    assert [x for x in messages if not x[1].isprintable()] == []
+
+
+def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
+    for content in (b"", b"{}", b"\x93NUMPY", bytes(1000), b"\xff" * 1000):
+        file = tmp_path / "m.onnx"
+        file.write_bytes(content)
+        with pytest.raises(OnnxError):
+            prepare(load(file), model())
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "none.onnx")

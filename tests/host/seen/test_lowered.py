@@ -1,0 +1,137 @@
+"""`bitlane lower`: the commands of a model as text, and that a device gets just these."""
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+import bitlane.command_line.lower
+from bitlane import dml
+from bitlane.driver.commands import Command, Walk
+from bitlane.driver.control import Control
+from bitlane.errors import LinkError
+from bitlane.model_file import ModelFileError, load_model, prepare, run
+from bitlane.seen.lowered import command_text, lowered
+from bitlane.seen.noting import NotingDriver
+from bitlane_rtl.abi import Lane, Mode, Op
+from support.host.model_driver import NotingLink
+from support.host.model_runner import not_model
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+LEVEL = dml.FeatureLevel.LEVEL_4_1
+
+HAMMING = """\
+For beats of 64 bits, 2 read ports, 4 nested loops, 16 slots
+
+Initialization: 1 command
+  0 COPY, 8 bits, run 8, fence
+    A DENSE   0x40000000 to 0x40000007
+    Y DENSE   0x40000100 to 0x40000107
+
+Dispatch 'differ': 1 command
+  1 XOR, 64 bits, run 4, fence
+    A DENSE   0x40000040 to 0x4000005f
+    B REPEAT  0x40000100 to 0x40000107
+    Y DENSE   0x40000080 to 0x4000009f
+
+Dispatch 'count': 1 command
+  2 COUNT, 64 to 8 bits, run 4, fence
+    A DENSE   0x40000080 to 0x4000009f
+    Y DENSE   0x400000c0 to 0x400000c3
+"""
+
+
+def lower(path: Path, link: NotingLink, monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
+    """`bitlane lower` of ``path`` for the device behind ``link``."""
+    monkeypatch.setattr(bitlane.command_line.lower, "open_link", lambda url: link)
+    parser = argparse.ArgumentParser(prog="bitlane")
+    bitlane.command_line.lower.add_lower(parser.add_subparsers())
+    namespace = parser.parse_args(["lower", str(path), *options])
+    code: int = namespace.run(namespace)
+    return code
+
+
+def test_prints_the_commands_of_each_dispatch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    link = NotingLink()
+    assert lower(EXAMPLES / "hamming.json", link, monkeypatch) == 0
+    assert capsys.readouterr().out == HAMMING
+    assert link.calls == [], "nothing is executed, nothing sent"
+    assert link.closed
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.json")), ids=lambda path: path.stem)
+def test_a_device_gets_just_these_commands(path: Path) -> None:
+    """Fences too: where dispatches are one job, and where something else stands between them."""
+    link = NotingLink(cycles=None)
+    model = load_model(path, LEVEL)
+    with NotingDriver(link) as driver, dml.Device(driver, LEVEL) as device:
+        expected = lowered(model, Control(link).registers(), LEVEL)
+        run(prepare(model, device), lambda line: None, check=False)
+        assert [command for each in expected for command in each.commands] == driver.noted
+    assert len(link.log) == len(driver.noted) >= 1
+
+
+def test_dispatches_with_nothing_between_them_are_one_job(tmp_path: Path) -> None:
+    """So the second, which needs nothing of the first, has a fence only behind a print."""
+
+    def dispatch(target: str) -> dict[str, object]:
+        bindings = {"InputTensor": "in", "OutputTensor": target}
+        return {"type": "dispatch", "dispatchable": "not", "bindings": bindings}
+
+    def fences(between: list[dict[str, object]]) -> list[bool]:
+        model = not_model([dispatch("out"), *between, dispatch("other")])
+        model["resources"]["other"] = model["resources"]["out"]
+        path = tmp_path / "m.json"
+        path.write_text(json.dumps(model))
+        dispatches = lowered(load_model(path), Control(NotingLink()).registers(), LEVEL)
+        return [command.fence for each in dispatches for command in each.commands]
+
+    assert fences([]) == [True, False]
+    assert fences([{"type": "print", "resource": "out"}]) == [True, True]
+
+
+def test_a_circuit_with_less_gets_other_commands() -> None:
+    """Three rows of two elements, or without loops two columns of three."""
+    model = load_model(EXAMPLES / "strided.json", LEVEL)
+    counts = [
+        sum(len(each.commands) for each in lowered(model, Control(link).registers(), LEVEL))
+        for link in (NotingLink(), NotingLink(loops=1))
+    ]
+    assert counts == [1, 2]
+
+
+def test_a_model_that_the_device_cannot_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    link = NotingLink(ops=frozenset({Op.AND}))
+    with pytest.raises(ModelFileError, match="built with: AND"):
+        lower(EXAMPLES / "bit_xor.json", link, monkeypatch)
+    with pytest.raises(ModelFileError, match="FeatureLevel"):
+        lower(EXAMPLES / "hamming.json", NotingLink(), monkeypatch, "--feature-level", "2_1")
+    model = load_model(EXAMPLES / "bit_xor.json", LEVEL)
+    registers = Control(NotingLink()).registers() | {"GEOMETRY": 0}
+    with pytest.raises(LinkError, match="describe no circuit"):
+        lowered(model, registers, LEVEL)
+
+
+def test_a_command_shows_all_that_it_holds() -> None:
+    command = Command(
+        Op.SHIFT_RIGHT,
+        Lane.BITS_16,
+        Lane.BITS_16,
+        run=10,
+        a=Walk(0x1002, 0x1FFF, Mode.STRIDED, stride=-4, jumps=(64, -128)),
+        b=Walk(0x2000, 0x2001, Mode.REPEAT, jumps=(0, 2)),
+        y=Walk(0x3000, 0x303B, jumps=(20, 40)),
+        counts=(3, 2),
+        saturate=True,
+        arithmetic=True,
+        fence=True,
+    )
+    assert command_text(command, 12).splitlines() == [
+        " 12 SHIFT_RIGHT, 16 bits, run 10, loops 3 x 2, saturate, arithmetic, fence",
+        "    A STRIDED 0x00001002 to 0x00001fff, stride -4, jumps +64 -128",
+        "    B REPEAT  0x00002000 to 0x00002001, jumps +0 +2",
+        "    Y DENSE   0x00003000 to 0x0000303b, jumps +20 +40",
+    ]

@@ -1,0 +1,88 @@
+"""The project's Markdown pages: their code blocks, code words, links and anchors. Runs nothing."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+__all__ = ["PAGES", "ROOT", "Block", "anchors", "blocks", "code_words", "links", "name"]
+
+ROOT = Path(__file__).parents[3]
+
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "examples").rglob("*.md"),
+        *(ROOT / "sim" / "cppsim").rglob("*.md"),
+    ]
+)
+
+_MARKDOWN = MarkdownIt("commonmark").enable("table")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A code block of ``page``; its first line is ``line`` of the file, counted from 1.
+
+    ``language`` is the first word behind the fence, and empty where a block is only indented.
+    """
+
+    page: Path
+    line: int
+    language: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        return f"{name(self.page)}:{self.line}"
+
+
+def name(page: Path) -> str:
+    """``page`` as seen from the top of the repository."""
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(page: Path) -> list[Block]:
+    """All code blocks of ``page`` but MyST's directives, which the site's build checks."""
+    found = []
+    for token in _tokens(page):
+        if token.type in ("fence", "code_block") and not token.info.startswith("{"):
+            language = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
+            first = (token.map or [0])[0] + (2 if token.type == "fence" else 1)
+            found.append(Block(page, first, language, token.content))
+    return found
+
+
+def code_words(page: Path) -> list[str]:
+    """What stands between backticks in running text."""
+    return [each.content for each in _inline(page) if each.type == "code_inline"]
+
+
+def links(page: Path) -> list[str]:
+    """Where the links and pictures of ``page`` lead."""
+    attributes = {"link_open": "href", "image": "src"}
+    return [
+        str(each.attrs[attributes[each.type]]) for each in _inline(page) if each.type in attributes
+    ]
+
+
+def anchors(page: Path) -> set[str]:
+    """What may follow ``#`` in a link to ``page``: its headings, as forges and MyST spell them."""
+    tokens = _tokens(page)
+    titles = [
+        tokens[at + 1].content for at, token in enumerate(tokens) if token.type == "heading_open"
+    ]
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def _tokens(page: Path) -> list[Token]:
+    return _MARKDOWN.parse(page.read_text(encoding="utf-8"))
+
+
+def _inline(page: Path) -> Iterator[Token]:
+    for token in _tokens(page):
+        yield from token.children or []

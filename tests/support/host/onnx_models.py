@@ -1,0 +1,105 @@
+"""ONNX models for tests: written in a line, or made up at random."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from support.host.arrays import INTEGERS, random
+
+__all__ = ["made_up", "model_of", "node", "tensor"]
+
+Declared: TypeAlias = Mapping[str, tuple[str, Sequence[int | str | None]]]
+"""Types as NumPy names them, and shapes."""
+
+FLOATS = {"i2": "f2", "i4": "f4", "i8": "f8"}
+SHAPES = [(), (1,), (4,), (3, 1), (3, 4), (1, 4), (2, 1, 4), (2, 3, 4)]
+"""Any two of them broadcast."""
+
+
+def code(dtype: str) -> int:
+    """ONNX's number of a type."""
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+
+def node(operator: str, inputs: str, output: str, **attributes: Any) -> NodeProto:
+    """A node whose inputs' names stand between blanks."""
+    return helper.make_node(operator, inputs.split(), [output], **attributes)
+
+
+def tensor(name: str, array: NDArray[Any]) -> TensorProto:
+    """An initializer."""
+    return numpy_helper.from_array(array, name)
+
+
+def model_of(
+    nodes: Sequence[NodeProto],
+    inputs: Declared,
+    outputs: Declared,
+    constants: Sequence[TensorProto] = (),
+    *,
+    opset: int = 28,
+) -> ModelProto:
+    """A model of ONNX's own operators."""
+
+    def infos(declared: Declared) -> list[ValueInfoProto]:
+        return [
+            helper.make_tensor_value_info(name, code(dtype), shape)
+            for name, (dtype, shape) in declared.items()
+        ]
+
+    graph = helper.make_graph(nodes, "graph", infos(inputs), infos(outputs), constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def made_up(seed: int) -> tuple[ModelProto, dict[str, NDArray[Any]]]:
+    """A graph of every operator, at random, and what is given for its inputs.
+
+    Values are used any number of times, shapes broadcast, and outputs may be inputs.
+    """
+    choose = np.random.default_rng(seed)
+
+    def one_of(options: Sequence[Any]) -> Any:
+        return options[choose.integers(len(options))]
+
+    given, constants, nodes = {}, [], []
+    values: dict[str, tuple[str, tuple[int, ...]]] = {}
+    for index, kind in enumerate(one_of([INTEGERS, ["u1"], ["i4"], ["?"]]) for _ in range(5)):
+        dtype, shape, name = one_of([*kind, "?"]), one_of(SHAPES), f"x{index}"
+        array = random(shape, dtype.replace("?", "u1"), seed + index)
+        if dtype == "?":
+            array = array % 2 == 1
+        elif index % 2:
+            array = (array % np.array(20, array.dtype)).astype(dtype)  # counts of shifts
+        values[name] = (dtype, shape)
+        if choose.integers(3):
+            given[name] = array
+        else:
+            constants.append(tensor(name, np.asarray(array)))
+    for index in range(choose.integers(1, 12)):
+        a = one_of(list(values))
+        dtype, shape = values[a]
+        b = one_of([name for name in values if values[name][0] == dtype])
+        new, attributes = dtype, {}
+        if dtype[0] == "f" or choose.integers(6) == 0:
+            inverse = {other: one for one, other in FLOATS.items()}
+            signs = {x: ("i" if x[0] == "u" else "u") + x[1:] for x in INTEGERS}
+            new = {**signs, **inverse, "?": "u1"}[dtype]
+            new = FLOATS.get(new, new) if new != dtype and choose.integers(2) else new
+            operator, attributes = "BitCast", {"to": code(new)}
+        elif dtype == "?":
+            operator = one_of(["Not", "And", "Or", "Xor"])
+        else:
+            logic = [f"Bitwise{name}" for name in ("Not", "And", "Or", "Xor")]
+            operator = one_of([*logic, "BitShift", "BitShift"])
+        if operator == "BitShift":
+            attributes = {"direction": one_of(["LEFT", "RIGHT"])}
+        one = operator == "BitCast" or operator.endswith("Not")
+        nodes.append(node(operator, a if one else f"{a} {b}", f"y{index}", **attributes))
+        values[f"y{index}"] = new, shape if one else np.broadcast_shapes(shape, values[b][1])
+    last = f"y{len(nodes) - 1}"
+    outputs = {last: values[last], **{x: values[x] for x in values if choose.integers(4) == 0}}
+    inputs = {name: values[name] for name in given}
+    return model_of(nodes, inputs, outputs, constants), given

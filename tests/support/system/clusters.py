@@ -1,0 +1,30 @@
+"""A cluster of Dask's on this computer: processes of their own, each with a simulated device."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from distributed import Client, LocalCluster
+
+from support.system.devices import DEFAULT
+
+__all__ = ["SECONDS", "cluster_of"]
+
+SECONDS = 60
+"""What anything on a cluster may take here."""
+
+
+@contextmanager
+def cluster_of(workers: int) -> Iterator[Client]:
+    """A client of a cluster of ``workers`` processes, one thread each; all end with it."""
+    with (
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address=":0",
+            env={"BITLANE_DEVICE": DEFAULT},
+        ) as cluster,
+        Client(cluster, timeout=SECONDS) as client,
+    ):
+        yield client

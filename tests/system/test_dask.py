@@ -1,0 +1,239 @@
+"""bitlane on a real cluster of Dask's: NumPy's answers, whatever becomes of a worker."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from time import monotonic, sleep
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client
+
+import bitlane.dask
+from bitlane import reference
+from bitlane.errors import LinkError, OtherDeviceError, SearchError, SettingError
+from bitlane.jobs.operands import DataTypeError, OutOfRangeError, ShapeError
+from support.host.arrays import model, random, same
+from support.host.neighbours import nearest, within
+from support.system.clusters import SECONDS, cluster_of
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Client]:
+    with cluster_of(2) as client:
+        bitlane.dask.equip(client)
+        yield client
+
+
+def get(lazy: Any, client: Client) -> list[Any]:
+    return [future.result(SECONDS) for future in client.compute(list(lazy))]
+
+
+def processes(client: Client) -> dict[str, int]:
+    """Of the workers, by their addresses."""
+    found: dict[str, int] = client.run(os.getpid)
+    return found
+
+
+def test_each_worker_has_a_device_of_its_own(cluster: Client) -> None:
+    def opened() -> tuple[int, str]:
+        import bitlane
+
+        return id(bitlane.default_device()), bitlane.default_device().description
+
+    first, again = cluster.run(opened), cluster.run(opened)
+    assert len(first) == 2
+    assert first == again, "opened once, and kept"
+    assert {description for _, description in first.values()} == {"simulator compiled, 64 bits"}
+
+
+SHAPES = [
+    ((300, 40), (300, 40)),
+    ((300, 40), (40,)),
+    ((1, 400), (30, 1)),
+    ((7, 1, 50), (30, 1)),
+    ((), (60,)),
+    ((), ()),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), SHAPES)
+def test_operands_broadcast(
+    cluster: Client, first: tuple[int, ...], second: tuple[int, ...]
+) -> None:
+    a, b = random(first, "u4", 1), random(second, "u4", 2)
+    x, y = (da.from_array(each, chunks=17) for each in (a, b))
+    lazy = [
+        bitlane.dask.bit_xor(x, y),
+        bitlane.dask.bit_nand(b, x),
+        bitlane.dask.bit_shift_right(x, y),
+        bitlane.dask.bit_not(x),
+        bitlane.dask.bit_count(x, np.uint32),
+        bitlane.dask.bit_or(x, 7),
+    ]
+    expected = [a ^ b, ~(a & b), a >> b, ~a, reference.bit_count(a, np.uint32), a | 7]
+    for one, other, told in zip(get(lazy, cluster), expected, lazy, strict=True):
+        assert same(np.asarray(one), np.asarray(other))
+        assert (told.shape, told.dtype) == (other.shape, other.dtype)
+
+
+@pytest.mark.parametrize("axis", [-1, 0, (0, 2), None])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_sums_along_axes(cluster: Client, axis: Any, keepdims: bool) -> None:
+    a, b = random((20, 30, 11), "u2", 1), random((30, 1), "u1", 2)
+    x, y = (da.from_array(each, chunks=8) for each in (a, b))
+    options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
+    lazy = [
+        bitlane.dask.hamming(x, y, **options),
+        bitlane.dask.cardinality(x, **options, dtype="u8"),
+        bitlane.dask.jaccard(x, y, **options),
+    ]
+    ones = [np.bitwise_count(each).sum(**options) for each in (a ^ b, a, a & b, a | b)]
+    expected = [ones[0].astype("u4"), ones[1].astype("u8"), ones[2] / ones[3]]
+    for one, other, told in zip(get(lazy, cluster), expected, lazy, strict=True):
+        assert same(np.asarray(one), np.asarray(other))
+        assert (told.shape, told.dtype) == (np.shape(other), other.dtype)
+
+
+@pytest.mark.parametrize("metric", ["hamming", "jaccard"])
+def test_what_chunks_have_is_joined(cluster: Client, metric: str) -> None:
+    rows = random((3000, 16), "u1", 1)
+    rows[2000:2500] = rows[:500]
+    queries = rows[[0, 499, 2700]]
+    database = da.from_array(rows, chunks=(700, 9))
+    for k in (7, 900):
+        lazy = bitlane.dask.search(queries, database, k, metric=metric)
+        expected = nearest(queries, rows, k, metric)
+        for one, other, told in zip(get(lazy, cluster), expected, lazy, strict=True):
+            assert same(one, other)
+            assert (told.shape, told.dtype) == (other.shape, other.dtype)
+    radius = 40 if metric == "hamming" else 0.6
+    found = get(bitlane.dask.search(queries, database, radius=radius, metric=metric), cluster)
+    for one, other in zip(found, within(queries, rows, radius, metric), strict=True):
+        assert same(one, other)
+
+
+def test_mistakes_are_refused_before_anything_is_sent() -> None:
+    x = da.zeros((30, 8), dtype=np.uint8, chunks=9)
+    for wrong, error in [
+        (lambda: bitlane.dask.bit_xor(x, x[:7]), ShapeError),
+        (lambda: bitlane.dask.bit_xor(x, 256), OutOfRangeError),
+        (lambda: bitlane.dask.bit_xor(x, x + 0.5), DataTypeError),
+        (lambda: bitlane.dask.bit_not(x.astype("c8")), DataTypeError),
+        (lambda: bitlane.dask.bit_count(x, "i8"), DataTypeError),
+        (lambda: bitlane.dask.hamming(x, x, dtype="f4"), DataTypeError),
+        (lambda: bitlane.dask.hamming(x, x[:, :3]), ShapeError),
+        (lambda: bitlane.dask.bit_xor(model().asarray([1]), x), OtherDeviceError),
+        (lambda: bitlane.dask.search(x[:, :3], x), ShapeError),
+        (lambda: bitlane.dask.search(x, x, 0), SearchError),
+        (lambda: bitlane.dask.search(x, x[x.sum(axis=1) > 1]), ShapeError),
+        (lambda: bitlane.dask.hamming(x[x.sum(axis=1) > 1], x[3]), ShapeError),
+        (lambda: bitlane.dask.cardinality(x[x.sum(axis=1) > 1], axis=0), ShapeError),
+    ]:
+        with pytest.raises(error):
+            wrong()
+
+
+def test_a_worker_that_is_killed_costs_no_byte() -> None:
+    a = np.arange(3 << 20, dtype=np.uint32)
+    rows = random((20_000, 32), "u1", 10)
+    with cluster_of(2) as client:
+        bitlane.dask.equip(client)
+        before = processes(client)
+        lazy = [
+            bitlane.dask.bit_xor(da.arange(a.size, dtype=a.dtype, chunks=1 << 18), 0x5A5A5A5A),
+            bitlane.dask.hamming(da.from_array(rows, chunks=(500, -1)), rows[3]),
+            *bitlane.dask.search(rows[:4], da.from_array(rows, chunks=(1000, -1)), 5),
+        ]
+        futures = client.compute(lazy)
+        sleep(0.3)
+        os.kill(next(iter(before.values())), signal.SIGKILL)
+        result, distances, near, indices = (each.result(SECONDS) for each in futures)
+        assert same(result, a ^ 0x5A5A5A5A)
+        assert same(distances, np.bitwise_count(rows ^ rows[3]).sum(axis=1, dtype=np.uint32))
+        for one, other in zip((near, indices), nearest(rows[:4], rows, 5), strict=True):
+            assert same(one, other)
+        deadline = monotonic() + SECONDS
+        while set(processes(client).values()) == set(before.values()):
+            assert monotonic() < deadline, "no worker was lost"
+            sleep(0.05)
+
+
+def test_it_is_imported_by_those_who_use_it_alone() -> None:
+    code = (
+        "import sys, bitlane; bitlane.Pool;"
+        "print(*{'dask', 'multiprocessing'} & sys.modules.keys());"
+        "print(bitlane.dask.__name__, 'dask' in sys.modules)"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.splitlines() == ["", "bitlane.dask True"]
+
+
+def test_a_scheduler_that_is_not_there_is_said_in_time() -> None:
+    started = monotonic()
+    with pytest.raises(LinkError, match="no scheduler there") as caught:
+        bitlane.dask.connect("tcp://127.0.0.1:9", timeout=1)
+    assert monotonic() - started < 20
+    assert "\n" not in str(caught.value)
+    assert "tcp://127.0.0.1:9" in str(caught.value)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, "x", math.nan])
+def test_what_is_no_time_to_wait_is_refused(timeout: Any) -> None:
+    with pytest.raises(SettingError, match="expected seconds"):
+        bitlane.dask.connect("tcp://127.0.0.1:9", timeout=timeout)
+
+
+def test_a_worker_that_does_not_answer_is_said_in_time() -> None:
+    with cluster_of(1) as client:
+        (process,) = client.run(os.getpid).values()
+        os.kill(process, signal.SIGSTOP)
+        try:
+            with pytest.raises(LinkError, match="a worker has not answered within 1 s"):
+                bitlane.dask.connect(client.scheduler.address, timeout=1)
+        finally:
+            os.kill(process, signal.SIGCONT)
+
+
+def test_what_is_no_address_is_refused() -> None:
+    with pytest.raises(LinkError, match="magic"):
+        bitlane.dask.connect("magic://nowhere", timeout=1)
+
+
+def test_another_version_is_refused(cluster: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bitlane.dask.workers.__version__", "9.9")
+    with pytest.raises(LinkError, match=r"has bitlane \d.*; expected 9\.9"):
+        bitlane.dask.equip(cluster)
+    # A worker that comes later is asked by the plugin.
+    with pytest.raises(LinkError, match=r"has bitlane \d.*; expected 9\.9"):
+        cluster.register_plugin(bitlane.dask.DevicePlugin())
+    cluster.unregister_worker_plugin("bitlane-device")
+
+
+def test_a_worker_without_the_package_is_named(cluster: Client) -> None:
+    def hide() -> None:
+        import sys
+
+        class Hidden:
+            def find_spec(self, name: str, *_: object) -> None:
+                if name.partition(".")[0] == "bitlane":
+                    raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+        for name in [each for each in sys.modules if each.partition(".")[0] == "bitlane"]:
+            del sys.modules[name]
+        sys.meta_path.insert(0, Hidden())  # type: ignore[arg-type]
+
+    worker = next(iter(processes(cluster)))
+    cluster.run(hide, workers=[worker])
+    with pytest.raises(LinkError, match=f"worker {worker}: has no bitlane; expected"):
+        bitlane.dask.equip(cluster)

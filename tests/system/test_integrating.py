@@ -1,0 +1,112 @@
+"""docs/integrating.md: its commands run, its C drives a core, and its table what is written."""
+
+import ctypes
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from bitlane_rtl.abi import Status
+from bitlane_rtl.configuration import Configuration
+from bitlane_sim.simulator import Simulator, choose_evaluator
+from support.c_driver import CDriver, compiled
+from support.cocotb.simulators import verilator
+
+PAGE = Path(__file__).parents[2] / "docs" / "integrating.md"
+CONFIGURATION = Configuration(memory_bytes=1 << 13, slots=4)
+
+
+def blocks(language: str) -> Sequence[str]:
+    text = PAGE.read_text(encoding="utf-8")
+    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.M | re.S)
+    return found
+
+
+def write_programs(folder: Path) -> list[str]:
+    """Put the page's C into ``folder``, under the names in the first lines; those names."""
+    names = []
+    for block in blocks("c"):
+        (name,) = re.findall(r"^/\* (\w+\.[ch]) \*/$", block.splitlines()[0])
+        (folder / name).write_text(block)
+        names.append(name)
+    return names
+
+
+def test_every_block_is_of_a_language_that_is_run() -> None:
+    opened = re.findall(r"^```(\w*)$", PAGE.read_text(encoding="utf-8"), flags=re.M)
+    assert [x for x in opened if x] == [x for x in opened if x in ("sh", "c")]
+    assert len(blocks("sh")) == 4
+    assert len(blocks("c")) == 3
+
+
+def test_its_commands_run_one_after_the_other(tmp_path: Path) -> None:
+    write_programs(tmp_path)
+    tool = verilator()
+    path = [str(Path(sys.executable).parent), tool.environment["PATH"]]
+    environment = tool.environment | {
+        "PATH": os.pathsep.join(path),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
+    for block in blocks("sh"):
+        ran = subprocess.run(
+            ["sh", "-e", "-c", block],
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, f"{block}\n{ran.stdout}{ran.stderr}"
+        assert "warning" not in (ran.stdout + ran.stderr).lower(), ran.stderr
+    for name in ("pages/index.html", "core_peakrdl.h", "bitlane.o", "xor.o", "handler.o"):
+        assert (tmp_path / name).is_file(), name
+    listed = re.findall(r"^\| (`[^|]+) \|", PAGE.read_text(encoding="utf-8"), flags=re.M)
+    named = {name for cell in listed for name in re.findall(r"`([^`]+)`", cell)}
+    assert {path.name for path in (tmp_path / "hardware").iterdir()} == named
+
+
+@pytest.fixture
+def simulator() -> Iterator[Simulator]:
+    simulator = Simulator(CONFIGURATION, choose_evaluator())
+    yield simulator
+    simulator.close()
+
+
+def test_its_c_drives_a_core(tmp_path: Path, simulator: Simulator) -> None:
+    programs = [name for name in write_programs(tmp_path) if name.endswith(".c")]
+    (tmp_path / "platform.h").unlink()
+    (tmp_path / "core.c").write_text('#include "bitlane.h"\nstruct bitlane core;\n')
+    library = compiled(tmp_path, "core.c", *programs)
+    driver = CDriver(
+        library,
+        lambda offset: simulator.access((), [offset])[0],
+        lambda offset, value: simulator.access([(offset, value)], ()) and None,
+    )
+    driver.core = type(driver.core).in_dll(ctypes.CDLL(str(library)), "core")
+    assert driver.open() == "DONE"
+    driver.interrupt(True)
+    finished = ctypes.c_int.in_dll(ctypes.CDLL(str(library)), "finished")
+
+    def xor_buffers() -> int:
+        return int(driver.call("xor_buffers", 0x400, 0x101, 0x203, 200))
+
+    simulator.memory[:0x400] = [x % 251 for x in range(0x400)]
+    result = simulator.memory[0x101:][:200] ^ simulator.memory[0x203:][:200]
+    assert xor_buffers() == Status.OK
+    assert (simulator.memory[0x400:][:200] == result).all()
+    assert simulator.evaluator.get("irq")
+    assert finished.value == 0
+    driver.call("handle_interrupt")
+    assert finished.value == 1
+    simulator.step()
+    assert not simulator.evaluator.get("irq")
+
+    simulator.inject_error(0x220, read=True)
+    assert xor_buffers() == Status.READ_ERROR
+    simulator.inject_error()
+    assert xor_buffers() == Status.OK

@@ -1,0 +1,255 @@
+"""A pool of simulated devices gives NumPy's answers, also when devices are lost; it never hangs."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic, sleep
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bitlane
+from bitlane import reference
+from bitlane.errors import LinkError, OtherDeviceError, SearchError, SettingError
+from bitlane.jobs.operands import DataTypeError, ShapeError
+from support.board.driver import DriverDevice
+from support.board.model import BoardModel
+from support.board.pty import terminal
+from support.host.arrays import model, random, same
+from support.system.devices import DEFAULT, NARROW
+
+LARGE = 3 << 20
+"""Bytes that take several rounds of pieces."""
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[bitlane.Pool]:
+    with bitlane.Pool([DEFAULT, NARROW]) as pool:
+        yield pool
+        assert pool.lost == ()
+    assert pool.processes == ()
+
+
+@pytest.fixture
+def pair() -> Iterator[bitlane.Pool]:
+    """One that may lose its devices."""
+    with bitlane.Pool([DEFAULT, DEFAULT], timeout=30) as pair:
+        yield pair
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+SHAPES = [
+    ((3000, 40), (3000, 40)),
+    ((3000, 40), (40,)),
+    ((1, 90_000), (2, 1)),
+    ((70, 1, 50), (30, 1)),
+    ((1000, 40), (1000, 1)),
+    ((), (60_000,)),
+    ((), ()),
+    ((0, 7), (7,)),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), SHAPES)
+def test_operands_broadcast(
+    pool: bitlane.Pool, first: tuple[int, ...], second: tuple[int, ...]
+) -> None:
+    a, b = random(first, "u4", 1), random(second, "u4", 2)
+    assert same(pool.bit_xor(a, b), np.asarray(a ^ b))
+    assert same(pool.bit_nand(b, a), np.asarray(~(a & b)))
+    assert same(pool.bit_not(a), np.asarray(~a))
+    assert same(pool.bit_count(a, np.uint32), reference.bit_count(a, np.uint32))
+
+
+def test_layouts_types_and_numbers(pool: bitlane.Pool) -> None:
+    a = random((300, 400), "i2", 1)
+    views = a.T[::-1, 1::3], a[::-1, :1].T.astype(">i2")[:, :134].T
+    assert same(
+        pool.bit_or(views[0][:100, :100], views[1][:100]), views[0][:100, :100] | views[1][:100]
+    )
+    assert same(pool.bit_shift_right(a, 3), a >> 3)
+    assert same(pool.bit_and(1000, a), 1000 & a)
+    assert same(pool.bit_xor(a, a.astype(np.uint8)), a ^ a.astype(np.uint8))
+    assert same(pool.bit_not(a > 0), ~(a > 0))
+    assert same(pool.bit_copy(a.tolist()), a.astype(np.int64))
+
+
+def test_an_output_may_overlap_what_is_read(pool: bitlane.Pool) -> None:
+    memory = random((LARGE,), "u1", 1)
+    expected = memory.copy()
+    expected[1:] = memory[1:] & memory[:-1]
+    out = memory[1:]
+    assert pool.bit_and(memory[1:], memory[:-1], out=out) is out
+    assert same(memory, expected)
+
+
+@pytest.mark.parametrize("axis", [-1, 0, (0, 2), None])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_sums_along_axes(pool: bitlane.Pool, axis: Any, keepdims: bool) -> None:
+    a, b = random((40, 50, 60), "u2", 1), random((50, 1), "u2", 2)
+    ones = np.bitwise_count(a ^ b).sum(axis=axis, keepdims=keepdims, dtype=np.uint32)
+    assert same(pool.hamming(a, b, axis, keepdims=keepdims), np.asarray(ones))
+    ones = np.bitwise_count(a).sum(axis=axis, keepdims=keepdims, dtype=np.uint64)
+    assert same(pool.cardinality(a, axis, dtype="u8", keepdims=keepdims), np.asarray(ones))
+    with np.errstate(invalid="ignore"):
+        shared, either = (
+            np.bitwise_count(x).sum(axis=axis, keepdims=keepdims) for x in (a & b, a | b)
+        )
+        assert same(pool.jaccard(a, b, axis, keepdims=keepdims), np.asarray(shared / either))
+
+
+@pytest.mark.parametrize("metric", ["hamming", "jaccard"])
+def test_what_is_found_is_joined(pool: bitlane.Pool, metric: str) -> None:
+    rows = random((3000, 16), "u1", 1)
+    rows[2000:2500] = rows[:500]
+    queries = rows[[0, 499, 2700]]
+    with bitlane.open(DEFAULT) as device:
+        for options in ({"k": 7}, {"k": 4000}, {"radius": 50}, {"radius": 0.7}, {"radius": -1}):
+            expected = device.search(queries, rows, metric=metric, **options)
+            found = pool.search(queries, rows, metric=metric, **options)
+            for one, other in zip(found, expected, strict=True):
+                assert same(one, other), options
+    distances, indices = pool.search(queries[:0], rows[:0])
+    assert distances.shape == indices.shape == (0, 10)
+
+
+def test_more_queries_than_a_piece_has(pool: bitlane.Pool) -> None:
+    rows = random((700, 8), "u1", 1)
+    distances, indices = pool.search(rows, rows, 1)
+    assert same(indices[:, 0], np.arange(700))
+    assert not distances.any()
+
+
+def test_threads_share_a_pool(pool: bitlane.Pool) -> None:
+    def work(seed: int) -> bool:
+        a = random((200, 300), "u4", seed)
+        return all(same(pool.bit_xor(a, number), a ^ number) for number in range(5))
+
+    with ThreadPoolExecutor(6) as threads:
+        assert all(threads.map(work, range(12)))
+
+
+def test_mistakes_are_refused(pool: bitlane.Pool) -> None:
+    a = random((300, 300), "u1")
+    for wrong, error in [
+        (lambda: pool.bit_xor(a, a[:7]), ShapeError),
+        (lambda: pool.bit_xor(a, a, out=a[:7]), ShapeError),
+        (lambda: pool.bit_xor(a, a + 0.5), DataTypeError),
+        (lambda: pool.bit_count(a, "i8"), DataTypeError),
+        (lambda: pool.hamming(a, a, dtype="f4"), DataTypeError),
+        (lambda: pool.bit_xor(model(memory_bytes=1 << 20).asarray(a), a), OtherDeviceError),
+        (lambda: pool.search(a, a, 0), SearchError),
+        (lambda: pool.search(a[:, :9], a), ShapeError),
+        (lambda: bitlane.Pool("sim"), SettingError),
+        (lambda: bitlane.Pool([]), SettingError),
+        (lambda: bitlane.Pool(["sim"], timeout=0), SettingError),
+    ]:
+        with pytest.raises(error) as caught:
+            wrong()
+        assert "\n" not in str(caught.value)
+    assert same(pool.bit_not(a), ~a)
+
+
+def test_a_device_that_cannot_be_opened_is_named(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(LinkError, match="'magic'"):
+        bitlane.Pool([DEFAULT, "magic:1"])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_a_killed_device_was_doing_is_done_by_the_other(pair: bitlane.Pool) -> None:
+    data = random((LARGE,), "u1", 5)
+    first, second = pair.processes
+    # It takes a piece, and stands still with it.
+    os.kill(first, signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(pair.bit_not, data)
+        sleep(0.2)
+        assert not result.done()
+        os.kill(first, signal.SIGKILL)
+        assert same(result.result(30), ~data)
+    assert pair.processes == (second,)
+    assert pair.lost == (f"device 1, {DEFAULT!r}, process {first}: was ended by SIGKILL",)
+    assert same(pair.bit_xor(data, 1), data ^ 1)
+
+
+def test_a_device_that_stands_still_is_lost_in_time() -> None:
+    data = random((LARGE,), "u1", 6)
+    with bitlane.Pool([DEFAULT, DEFAULT], timeout=1) as pair:
+        stopped = pair.processes[1]
+        os.kill(stopped, signal.SIGSTOP)
+        assert same(pair.bit_not(data), ~data)
+        (lost,) = pair.lost
+        assert lost == f"device 2, {DEFAULT!r}, process {stopped}: no answer within 1 s"
+    assert not is_running(stopped)
+
+
+def test_when_none_is_left_the_error_says_which(pair: bitlane.Pool) -> None:
+    data = random((LARGE,), "u1", 7)
+    processes = pair.processes
+    for process in processes:
+        os.kill(process, signal.SIGKILL)
+    for _ in range(2):
+        with pytest.raises(LinkError, match="no device is left") as caught:
+            pair.bit_not(data)
+        for process in processes:
+            assert f"process {process}: was ended by SIGKILL" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_link_that_fails_is_a_device_that_is_lost() -> None:
+    data = random((400_000,), "u1", 8)
+    with terminal(BoardModel(DriverDevice(memory_bytes=1 << 20)).feed) as board:
+        with bitlane.Pool([DEFAULT, f"serial:{board.path}?timeout=1"]) as pool:
+            assert same(pool.bit_not(data), ~data)
+            board.pull()
+            assert same(pool.bit_not(data), ~data)
+            assert pool.devices == (DEFAULT,)
+            assert pool.lost[0].startswith(f"device 2, 'serial:{board.path}")
+
+
+def test_a_closed_pool_is_refused_and_leaves_no_process() -> None:
+    pool = bitlane.Pool([DEFAULT])
+    (process,) = pool.processes
+    pool.close()
+    pool.close()
+    assert pool.closed
+    assert not is_running(process)
+    with pytest.raises(LinkError, match="is closed"):
+        pool.bit_not(1)
+
+
+LEFT_OPEN = f"""
+import bitlane, os
+pool = bitlane.Pool([{DEFAULT!r}])
+print(pool.processes[0], pool.bit_not(0), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_program_that_ends_takes_its_processes_along() -> None:
+    # Without `if __name__ == "__main__"`, and from no file.
+    ran = subprocess.run(
+        [sys.executable, "-c", LEFT_OPEN],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    process, answer = ran.stdout.split()
+    assert answer == "-1"
+    deadline = monotonic() + 20
+    while is_running(int(process)):
+        assert monotonic() < deadline, "the process runs on"
+        sleep(0.01)

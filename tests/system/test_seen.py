@@ -1,0 +1,63 @@
+"""``bitlane run --trace`` on the simulator: what the trace says is what the circuit counts."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bitlane import dml
+from bitlane.command_line import cli
+from bitlane.links.link import open_link
+from bitlane.model_file import load_model, prepare, run
+from bitlane.seen.noting import NotingDriver
+from bitlane.seen.traffic import bursts, ports, runs, stalls
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+LEVEL = dml.FeatureLevel.LEVEL_4_1
+COUNTED = {"read data awaited", "read data not taken", "write data not taken"}
+"""What the circuit's counters take for a stall."""
+
+
+@pytest.mark.parametrize("name", ["hamming", "strided"])
+def test_beats_and_stalls_are_those_that_the_circuit_counts(name: str) -> None:
+    """Its counters see the ports from within, and know nothing of the recorder."""
+    model = load_model(EXAMPLES / f"{name}.json", LEVEL)
+    url = "sim:pysim?memory=64KiB&loops=2&record=9999&stall=0.3&seed=3"
+    with (
+        open_link(url) as link,
+        NotingDriver(link) as driver,
+        dml.Device(driver, LEVEL) as device,
+    ):
+        assert run(prepare(model, device), print)
+        counters, recording = driver.counters(), link.recording
+    assert recording is not None
+    assert len(runs(recording)) == len(driver.noted)
+    found = set[str]()
+    for port, letter in zip(ports(recording), "ABY", strict=True):
+        beats = sum(burst.beats for burst in bursts(recording, port))
+        assert beats == counters[f"{letter}_BEATS"] > 0
+        lost = [x for x in stalls(recording, port) if x.cause in COUNTED]
+        assert sum(x.end - x.first for x in lost) == counters[f"{letter}_STALLS"]
+        found |= {x.cause for x in lost}
+    assert found
+
+
+def test_a_trace_that_is_too_long_is_cut_and_said_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "t.json"
+    device = "sim:pysim?memory=64KiB&loops=2&record=5"
+    words = ["run", str(EXAMPLES / "bit_not.json"), "--device", device, "--trace", str(file)]
+    assert cli.main(words) == cli.DONE
+    output = capsys.readouterr()
+    assert "Check 'not': 4 bytes equal" in output.out
+    assert output.err.startswith("bitlane: cut: the recording had no room for what came after")
+    assert json.loads(file.read_text())["otherData"]["cut"] in output.err
+
+
+def test_a_board_has_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", str(EXAMPLES / "bit_not.json"), "--device", "serial:x"]
+    assert cli.main([*words, "--trace", str(tmp_path / "t.json")]) == cli.UNUSABLE
+    said = capsys.readouterr().err
+    assert said == "bitlane: --trace: serial:x is no simulated device; expected --device sim\n"
+    assert list(tmp_path.iterdir()) == []
