@@ -1,0 +1,90 @@
+"""The site that `make docs` builds into build/site: these pages, and the API from docstrings.
+
+The pages are read on forges too, so they keep to Markdown that both show alike.
+"""
+
+from inspect import signature
+from itertools import pairwise
+
+from docutils.nodes import literal
+from docutils.parsers.rst.roles import register_generic_role
+from sphinx.application import Sphinx
+
+from bitlane import __version__
+
+project = "bitlane"
+author = "The bitlane authors"
+release = version = __version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+exclude_patterns = ["performance/*"]
+
+myst_heading_anchors = 3
+highlight_language = "none"
+
+default_role = "py:obj"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 88
+toc_object_entries = False
+
+html_theme = "furo"
+html_title = f"bitlane {release}"
+html_show_copyright = False
+html_show_sphinx = False
+html_copy_source = False
+
+ELSEWHERE = {
+    "](../examples/README.md": "](elsewhere/model_files.md",
+    "](../examples/soc/README.md": "](elsewhere/system_on_chip.md",
+    "](../sim/cppsim/README.md": "](elsewhere/cppsim.md",
+    "](../CONTRIBUTING.md": "](elsewhere/contributing.md",
+}
+"""Links to pages that lie outside this folder, and the pages here that include them."""
+
+
+def _adapt_page(app: Sphinx, page: str, source: list[str]) -> None:
+    for there, here in ELSEWHERE.items():
+        source[0] = source[0].replace(there, here)
+
+
+def _adapt_docstring(
+    app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    """Make lists of definitions of the sections of a docstring, which are underlined."""
+    adapted: list[str] = []
+    in_section = False
+    for line, following in pairwise([*lines, ""]):
+        if following.startswith("---"):
+            adapted += [f".. rubric:: {line}"]
+            in_section = True
+        elif line.startswith("---"):
+            adapted += [""]
+        elif in_section and line and not line.startswith(" "):
+            term, _, kind = line.partition(" : ")
+            in_section = bool(kind) or following.startswith(" ")
+            described = kind + ":" * following.startswith(" ")
+            adapted += [f"``{term}``", f"    {described}"] if kind else [line]
+        else:
+            adapted += [line]
+    lines[:] = adapted
+
+
+def _adapt_signature(
+    app: Sphinx, what: str, name: str, thing: object, options: object, taken: str, given: str
+) -> tuple[str, str] | None:
+    """Show what a component takes: Amaranth's metaclass shows ``*args`` in its place."""
+    if what != "class" or "src_loc_at" not in (taken or ""):
+        return None
+    own = signature(vars(thing).get("__init__", thing))
+    return str(own.replace(parameters=list(own.parameters.values())[1:])), given
+
+
+def setup(app: Sphinx) -> None:
+    """What Sphinx calls before it reads a page."""
+    register_generic_role("py", literal)  # Amaranth's, in docstrings that cppsim inherits
+    app.connect("source-read", _adapt_page)
+    app.connect("autodoc-process-docstring", _adapt_docstring)
+    app.connect("autodoc-process-signature", _adapt_signature)

@@ -1,0 +1,190 @@
+"""Every code block of every page: Python gives what it says, commands are taken, output is so.
+
+A block of a kind that nothing here runs is refused: say what it is, or add what checks it.
+"""
+
+import doctest
+import json
+import re
+import shlex
+import tomllib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bitlane.command_line.cli import DONE, main
+from bitlane_sim.bench import cycles
+from bitlane_sim.bench.contract import measure
+from bitlane_sim.simulator import choose_evaluator
+from support.docs.commands import SHELL, Command, commands, complaint, complaint_in_text
+from support.docs.pages import PAGES, ROOT, Block, blocks, code_words, name
+
+QUICK = {"check", "export", "info", "lower", "run", "--version"}
+"""Subcommands of ``bitlane`` that take no two seconds on the pages' examples."""
+
+MEASURED = {
+    "icebreaker: 1BitSquared iCEBreaker, seed 1": "a board's build, which tests/verify does",
+    "seed  achieves": "a board's build with several seeds, which tests/boards does",
+    "board             seed  logic": "every board's build, which tests/verify does",
+    "design              testbench": "seconds, which differ from computer to computer",
+}
+"""How blocks of output begin that are not compared, and why."""
+
+ELSEWHERE = {
+    ("docs/integrating.md", "c"): "tests/system/test_integrating.py",
+    ("examples/soc/README.md", "text"): "tests/system/test_soc_example.py",
+}
+"""Page and language of blocks that a test of their own runs, and that test."""
+
+DRAWN = {
+    "design → Amaranth's netlist": "a drawing",
+    "JUMP_k = step_k": "a formula, which tests/host/driver checks",
+}
+"""How blocks begin that are no output."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: empty but for the examples, as in a clone."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BITLANE_DEVICE", raising=False)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    return tmp_path
+
+
+def of_page(page: Path, *languages: str) -> list[Block]:
+    return [block for block in blocks(page) if block.language in languages]
+
+
+def having(*languages: str) -> pytest.MarkDecorator:
+    pages = [page for page in PAGES if of_page(page, *languages)]
+    return pytest.mark.parametrize("page", pages, ids=name)
+
+
+@having(*SHELL)
+def test_the_commands_of_a_page_are_taken(page: Path) -> None:
+    typed = [command for block in of_page(page, *SHELL) for command in commands(block)]
+    assert typed
+    wrong = {each.place: complaint(each.words) for each in typed}
+    assert {place: why for place, why in wrong.items() if why} == {}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_the_commands_in_the_text_of_a_page_exist(page: Path) -> None:
+    named = [word for word in code_words(page) if re.match(r"(bitlane|make|pip) [a-z-]", word)]
+    wrong = {word: complaint_in_text(shlex.split(re.split(r" [>|] ", word)[0])) for word in named}
+    assert {word: why for word, why in wrong.items() if why} == {}
+
+
+@having("python", "console")
+def test_the_python_and_the_commands_of_a_page_give_what_it_says(
+    page: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In their order, in one folder, so that a command finds the files that Python wrote."""
+    runner = doctest.DocTestRunner()
+    names: dict[str, object] = {}
+    for block in of_page(page, "python", "console"):
+        if block.language == "python":
+            assert block.text.startswith(">>> "), f"{block.place}: shows no prompt, so is not run"
+            names = run_python(block, runner, names)
+            assert runner.failures == 0, capsys.readouterr().out
+        else:
+            for command in commands(block):
+                run_command(command, capsys)
+
+
+def run_python(
+    block: Block, runner: doctest.DocTestRunner, names: dict[str, object]
+) -> dict[str, object]:
+    """Run ``block``, where ``names`` are known; what is known after it."""
+    parser = doctest.DocTestParser()
+    test = parser.get_doctest(block.text, names, block.place, name(block.page), block.line - 1)
+    runner.run(test, clear_globs=False)
+    return test.globs
+
+
+def run_command(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    """Compare what a quick command of ours prints; know of any other why it is not run."""
+    if command.words[0] == "bitlane" and command.words[1] in QUICK:
+        capsys.readouterr()
+        assert main(command.words[1:]) == DONE, command.place
+        assert same(command.output, capsys.readouterr().out), command.place
+    elif command.output:
+        assert begins(command.output, MEASURED), command.place
+
+
+def same(said: str, printed: str) -> bool:
+    """Whether ``printed`` is what a page says, but for the host's time; ``...`` is anything."""
+    said, printed = (re.sub(r"[0-9.]+ ms", "N ms", each) for each in (said, printed))
+    if not doctest.OutputChecker().check_output(said, printed, doctest.ELLIPSIS):
+        print(printed)
+        return False
+    return True
+
+
+def run_elsewhere(block: Block) -> bool:
+    test = ELSEWHERE.get((name(block.page), block.language))
+    assert test is None or (ROOT / test).exists(), f"{block.place}: no {test}"
+    return test is not None
+
+
+def begins(text: str, known: dict[str, str]) -> bool:
+    return any(text.startswith(start) for start in known)
+
+
+def cycles_table() -> str:
+    rows = [cycles.line(row) for row in measure([64], choose_evaluator(), lambda _: None)]
+    return "\n".join([cycles.HEADER, *rows]) + "\n"
+
+
+def demo() -> str:
+    assert main(["demo"]) == DONE
+    return ""
+
+
+PRINTED: dict[str, Callable[[], str]] = {"work  ": cycles_table, "Opening sim": demo}
+"""How blocks of output begin, and what gives or prints the same."""
+
+
+@having("text")
+def test_the_output_on_a_page_is_what_is_printed(
+    page: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for block in of_page(page, "text"):
+        if begins(block.text, MEASURED | DRAWN) or run_elsewhere(block):
+            continue
+        makers = [make for start, make in PRINTED.items() if block.text.startswith(start)]
+        assert len(makers) == 1, f"{block.place}: nothing says what prints this"
+        printed = makers[0]() + capsys.readouterr().out
+        assert timeless(printed) == timeless(block.text), block.place
+
+
+def timeless(text: str) -> str:
+    """``text`` without seconds, which end the lines of the demo's table."""
+    return re.sub(r"(  +\d\.\d{3}) +\d+\.\d$", r"\1", text, flags=re.M)
+
+
+CHECKED = {"python", *SHELL, "text"}
+DATA: dict[str, Callable[[str], object]] = {"json": json.loads, "toml": tomllib.loads}
+
+
+def test_every_block_is_of_a_kind_that_is_checked(
+    record_property: Callable[[str, object], None],
+) -> None:
+    all_blocks = [block for page in PAGES for block in blocks(page)]
+    known = CHECKED | DATA.keys()
+    rest = [b for b in all_blocks if b.language not in known and not run_elsewhere(b)]
+    assert {block.place: block.language for block in rest} == {}
+    for block in all_blocks:
+        if block.language in DATA:
+            assert DATA[block.language](block.text), block.place
+    kinds = Counter(
+        "commands" if block.language in SHELL else block.language for block in all_blocks
+    )
+    run = len(all_blocks) - sum(begins(block.text, MEASURED | DRAWN) for block in all_blocks)
+    each = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    where = f"{len({block.page for block in all_blocks})} pages"
+    record_property("report", f"docs: {run} of {len(all_blocks)} code blocks on {where}: {each}")
+    assert run > 15
