@@ -7,7 +7,7 @@ INSTALL := $(PIP) install --quiet --progress-bar off --require-hashes
 DEMO_READY := $(VENV)/.demo-ready
 TEST_READY := $(VENV)/.test-ready
 TESTS := tests
-LONG := formal verify benchmarks
+LONG := formal verify benchmarks package
 FIGURES := docs/performance
 WORKERS := 2
 COUNT := 200
@@ -15,7 +15,7 @@ SEED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test prove verify mutants lint bench figures performance docs drawing wheel pins venv clean distclean moved
+.PHONY: help demo test prove verify mutants lint bench figures performance docs registers drawing package pins venv clean distclean moved
 
 help: ## List the targets
 	@echo "bitlane: DirectML's bit operators on an FPGA. Targets:"
@@ -69,7 +69,11 @@ performance: $(DEMO_READY) ## Write docs/performance.md from the figures in docs
 		--picture performance/cycles.png --output docs/performance.md
 	@echo "wrote docs/performance.md"
 
-docs: $(DEMO_READY) ## Write docs/registers.md from the contract between circuit and driver
+docs: $(TEST_READY) ## Build the site from docs/ and the docstrings into build/site
+	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/site
+	@echo "wrote build/site/index.html"
+
+registers: $(DEMO_READY) ## Write docs/registers.md from the contract between circuit and driver
 	@$(BIN)/python -m bitlane.command_line.registers_page > docs/registers.md.new
 	@mv docs/registers.md.new docs/registers.md
 	@echo "wrote docs/registers.md"
@@ -79,9 +83,12 @@ drawing: ## Draw docs/data_path.svg from docs/data_path.dot (needs Graphviz' dot
 	@mv docs/data_path.svg.new docs/data_path.svg
 	@echo "wrote docs/data_path.svg"
 
-wheel: $(TEST_READY) ## Build the wheels of bitlane and cppsim into dist/
-	@$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir dist ./sim .
-	@ls dist/*.whl
+package: $(TEST_READY) ## Build wheels and sdists into dist/, and try them on every Python that they name
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation --outdir dist ./sim > /dev/null
+	@$(BIN)/python -m build --no-isolation --outdir dist . > /dev/null
+	@$(BIN)/python -m twine check --strict dist/*
+	@$(BIN)/python -m pytest tests/package
 
 pins: ## Renew the pins in requirements/ (needs uv)
 	@sh requirements/renew.sh
@@ -118,7 +125,8 @@ $(DEMO_READY): $(VENV)/.made-in pyproject.toml sim/pyproject.toml requirements/d
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable ./sim --editable .
 	@touch $@
 
-$(TEST_READY): $(DEMO_READY) requirements/dev.txt
+$(TEST_READY): $(DEMO_READY) requirements/dev.txt requirements/browser/package-lock.json
 	@echo "== Installing what the tests need into $(VENV), pinned and hash-checked"
 	@$(INSTALL) -r requirements/dev.txt
+	@$(BIN)/python requirements/browser/install.py
 	@touch $@

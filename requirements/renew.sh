@@ -19,6 +19,7 @@ pin() {
 }
 
 # The largest set first: the others take their versions from it.
-pin dev --extra demo --extra boards --extra plot --extra completion --group dev
+pin dev --extra demo --extra boards --extra plot --extra completion \
+    --extra onnx --extra dask --extra report --group dev
 pin demo --extra demo --group build --constraints requirements/dev.txt
 pin compiler --extra compiler --constraints requirements/dev.txt

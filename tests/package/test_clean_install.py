@@ -1,0 +1,81 @@
+"""The wheels in dist/ in an environment that holds nothing else, on every Python that they allow.
+
+`make package` builds them before. A Python that is not on the PATH fails its test; pip brings what
+the wheels ask for.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import bitlane
+import cppsim
+
+ROOT = Path(__file__).parents[2]
+DIST = ROOT / "dist"
+
+SCRIPT = """
+import numpy as np
+import bitlane
+with bitlane.open("sim") as device:
+    print(bitlane.__version__, device.bit_xor(np.array([1, 2, 3], np.uint8), 255).tolist())
+"""
+
+
+def allowed() -> list[str]:
+    """The versions of Python that both projects name, the oldest first."""
+    found = []
+    for folder in (ROOT, ROOT / "sim"):
+        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        found.append(re.findall(r":: (3\.\d+)\b", "\n".join(project["classifiers"])))
+        assert project["requires-python"] == f">={found[-1][0]}"
+    assert found[0] == found[1]
+    return found[0]
+
+
+@pytest.mark.parametrize("version", allowed())
+def test_the_wheels_alone_compute(version: str, tmp_path: Path) -> None:
+    python = shutil.which(f"python{version}")
+    assert python, f"no python{version} on the PATH, which the metadata name: install it first"
+    subprocess.run([python, "-m", "venv", tmp_path / "venv"], check=True)
+    bin_folder = tmp_path / "venv" / "bin"
+    own, alone = wheel("bitlane", bitlane.__version__), wheel("cppsim", cppsim.__version__)
+    install = [bin_folder / "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run(*install, f"bitlane[sim] @ {own.as_uri()}", f"cppsim @ {alone.as_uri()}", folder=tmp_path)
+
+    told = run(bin_folder / "bitlane", "info", "sim", folder=tmp_path)
+    assert re.search(r"^state +idle$", told, flags=re.M), told
+    computed = run(bin_folder / "python", "-c", SCRIPT, folder=tmp_path)
+    assert computed == f"{bitlane.__version__} [254, 253, 252]\n"
+
+
+def wheel(project: str, version: str) -> Path:
+    path = DIST / f"{project}-{version}-py3-none-any.whl"
+    assert path.exists(), f"no {path}: make package builds it"
+    return path
+
+
+def run(*words: str | Path, folder: Path) -> str:
+    """What the command prints, run in ``folder`` with nothing of this environment."""
+    ran = subprocess.run(
+        [str(word) for word in words],
+        cwd=folder,
+        env=clean(folder),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def clean(folder: Path) -> dict[str, str]:
+
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return {**kept, "BITLANE_CACHE": str(folder / "cache"), "BITLANE_DEVICE": "sim"}
