@@ -1,10 +1,11 @@
-// Runs a program on one instance of `Top`, which the text before this declares. Both backends compile
-// it, each with an entry of its own behind it. A program's words are counted in columns: what
-// instance `at` of `of` takes or gives in column k is word k * of + at.
-//   struct State                          the state, plain, STATE_WORDS words of 32 bits
-//   struct Top : State                    with its memories: bind, get, set, changed, cycle, settle
-
-namespace batch {
+// Runs a program on the instances of a tile, `LANES` of them: each goes its own way through the
+// program, and all take a cycle at once. Both backends compile this, each with an entry of its own
+// behind it. A program's words are counted in columns. The text before this declares
+//   step, levels, settle    what the circuit does with words; CLOCKED where there are clocks to watch
+//   ONES_B, ONES_Q          words that begin as ones
+//   PORTS, BITS, CONSTANTS  of a port's word its bits, and those of them that never change
+//   CLOCKS, SEEN, MADE      clocks that a cycle raises, and what is copied once they were looked at
+//   FROZEN                  words of `b` that go on after an instance has ended
 
 enum Code : uint64_t { SET, TAKE, GET, STEP, UNTIL, REPEAT, AGAIN };
 
@@ -17,93 +18,279 @@ struct Instruction {
 
 constexpr uint32_t DEPTH = 8;
 
-// An instance's share of arrays in which `of` of them lie side by side, and whether it is fresh.
+// A tile's share of what all instances have: its words, their rows, and the columns that its lanes
+// take and give, which lie `in_lane` and `out_lane` apart, and the next ones `in_next`, `out_next`.
 struct Share {
-  uint32_t *state;
+  W *words;
   uint8_t *rows;
   const uint64_t *input;
   uint64_t *output;
-  uint64_t of, at;
+  uint64_t in_lane, in_next, out_lane, out_next;
+  uint64_t of, at; // where rows lie side by side: how many, and the first of the tile
+  uint32_t lanes;
   bool fresh;
 };
 
-inline void run(const Share &share, const Instruction *program, uint64_t count) {
-  Top top;
-  uint32_t *const words = reinterpret_cast<uint32_t *>(static_cast<State *>(&top));
-  if (!share.fresh)
-    for (uint32_t k = 0; k < STATE_WORDS; k++) words[k] = share.state[k * share.of + share.at];
-  top.bind(share.rows, share.of, share.at);
-  if (share.fresh) top.changed();
+// Where an instance is in the program, and the turn before which it has nothing to do.
+struct Lane {
+  uint32_t next, depth;
+  uint64_t loops[DEPTH];
+  uint64_t due;
+  const uint64_t *input;
+  uint64_t *output;
+};
 
-  uint64_t loops[DEPTH] = {};
-  uint32_t depth = 0;
-  uint64_t next = 0, left = 0, waited = 0;
-  const uint64_t *input = share.input + share.at;
-  uint64_t *output = share.output + share.at;
-  const Instruction *until = nullptr;
-  bool stale = true;
+struct Run {
+  Tile t;
+  const Share &share;
+  const Instruction *program;
+  uint64_t count;
+  bool stale = true, frozen = false;
+  Lane lanes[LANES];
+  W waiting = none();
+  uint32_t waits = 0;
+  const Instruction *waited[LANES]; // what is waited for, by whom
+  W waiters[LANES];
 
-  // One cycle a turn, whatever instruction it belongs to: instances that are at different ones still
-  // go through it together.
-  for (;;) {
-    while (!left && next < count) {
-      const Instruction &x = program[next];
-      if (x.code == GET && x.look && stale) break;
-      next++;
-      switch (x.code) {
-      case SET:
-      case TAKE: {
-        uint64_t value = x.value;
-        if (x.code == TAKE) value = *input, input += share.of;
-        top.set(uint32_t(x.port), value);
-        if (x.look) top.changed();
-        stale = true;
-        break;
-      }
-      case GET:
-        *output = top.get(uint32_t(x.port));
-        output += share.of;
-        break;
-      case STEP:
-        left = x.value;
-        break;
-      case UNTIL:
-        left = x.value;
-        until = &x;
-        waited = 0;
-        break;
-      case REPEAT:
-        loops[depth++] = x.value;
-        break;
-      case AGAIN:
-        if (--loops[depth - 1]) next = x.port;
-        else depth--;
-        break;
-      }
+  Run(const Share &share, const Instruction *program, uint64_t count)
+      : share(share), program(program), count(count) {
+    t = {share.words, share.words + STATE * BESIDE, share.words + (STATE + STATES) * BESIDE,
+         share.rows,  share.of,                     share.at,
+         0,           none()};
+    for (uint32_t k = 0; k < share.lanes; k++) {
+      add(t.active, k);
+      lanes[k] = {0, 0, {}, 0, share.input + k * share.in_lane, share.output + k * share.out_lane};
     }
-    if (!left && next >= count) break;
-    if (stale && (!left || (until && until->look))) {
-      top.settle();
-      stale = false;
+  }
+
+  // --- the circuit -----------------------------------------------------------------------------
+
+  void stepped() {
+    step(t);
+    W *before = t.q;
+    t.q = t.n;
+    t.n = before;
+    store(t);
+    if (!CLOCKED) return;
+    for (uint32_t k = 0; k < SEEN_COUNT; k++) t.b[SEEN[k][1] * BESIDE] = t.b[SEEN[k][0] * BESIDE];
+    levels(t);
+    for (uint32_t k = 0; k < MADE_COUNT; k++) t.b[MADE[k][1] * BESIDE] = t.b[MADE[k][0] * BESIDE];
+  }
+
+  void changed() {
+    if (!CLOCKED) return;
+    W pending;
+    do {
+      stepped();
+      pending = none();
+      for (uint32_t k = 0; k < PENDING_COUNT; k++) pending |= t.b[PENDING[k] * BESIDE];
+    } while (any(pending & t.active));
+  }
+
+  void cycle() {
+    if (EDGES) {
+      for (uint32_t k = 0; k < CLOCK_COUNT; k++) t.b[CLOCKS[k] * BESIDE] = all();
+      changed();
+      for (uint32_t k = 0; k < CLOCK_COUNT; k++) t.b[CLOCKS[k] * BESIDE] = none();
+      changed();
+    } else {
+      stepped();
     }
-    if (!left) continue;
-    uint64_t high = 0;
-    if (until)
-      for (uint32_t k = uint32_t(until->port); k <= until->port >> 32; k++) high |= top.get(k);
-    top.cycle();
+    t.turn++;
     stale = true;
-    left--;
-    if (until) {
-      waited++;
-      if (high || !left) {
-        *output = high ? waited : 0;
-        output += share.of;
-        left = 0;
-        until = nullptr;
+  }
+
+  void begin() {
+    for (uint32_t k = 0; k < TILE_WORDS; k++) t.b[k * BESIDE] = none();
+    for (uint32_t k = 0; k < ONES_B_COUNT; k++) t.b[ONES_B[k] * BESIDE] = all();
+    for (uint32_t k = 0; k < ONES_Q_COUNT; k++) t.q[ONES_Q[k] * BESIDE] = all();
+    changed();
+  }
+
+  // --- ports -----------------------------------------------------------------------------------
+
+  // The word that has a bit, with the state in `q`.
+  W &word(uint32_t bit, W *q) { return (bit & 64 ? q : t.b)[(bit >> 7) * BESIDE]; }
+
+  uint64_t get(uint32_t port, uint32_t lane) {
+    if (port >= PORT_WORDS) {
+      const uint32_t which = port - PORT_WORDS;
+      return number_of(t, which, lane) + (which == CYCLES ? t.turn : 0);
+    }
+    uint64_t value = CONSTANTS[port];
+    for (uint32_t k = PORTS[port]; k < PORTS[port + 1]; k++)
+      value |= uint64_t(has(word(BITS[k], t.q), lane)) << (BITS[k] & 63);
+    return value;
+  }
+
+  void set(uint32_t port, uint64_t value, const W &whose) {
+    for (uint32_t k = PORTS[port]; k < PORTS[port + 1]; k++) {
+      W &w = word(BITS[k], t.q);
+      w = value >> (BITS[k] & 63) & 1 ? w | whose : w & ~whose;
+    }
+  }
+
+  void take(uint32_t port, const W &whose) {
+    each(whose, [&](uint32_t lane) {
+      const uint64_t value = *lanes[lane].input;
+      lanes[lane].input += share.in_next;
+      for (uint32_t k = PORTS[port]; k < PORTS[port + 1]; k++) {
+        W &w = word(BITS[k], t.q);
+        if ((value >> (BITS[k] & 63) & 1) != has(w, lane)) flip(w, lane);
+      }
+    });
+  }
+
+  void give(uint32_t lane, uint64_t value) {
+    *lanes[lane].output = value;
+    lanes[lane].output += share.out_next;
+  }
+
+  // Of those who wait, the ones whose port is not 0, with the state in `q`.
+  W met(W *q) {
+    W found = none();
+    for (uint32_t k = 0; k < waits; k++) {
+      W high = none();
+      const uint32_t last = uint32_t(waited[k]->port >> 32);
+      for (uint32_t port = uint32_t(waited[k]->port); port <= last; port++) {
+        if (port >= PORT_WORDS)
+          each(waiters[k], [&](uint32_t lane) {
+            if (get(port, lane)) add(high, lane);
+          });
+        else if (CONSTANTS[port])
+          high = all();
+        else
+          for (uint32_t j = PORTS[port]; j < PORTS[port + 1]; j++) high |= word(BITS[j], q);
+      }
+      found |= high & waiters[k];
+    }
+    return found;
+  }
+
+  // --- the program -----------------------------------------------------------------------------
+
+  void wait(const Instruction *x, const W &whose) {
+    waiting |= whose;
+    for (uint32_t k = 0; k < waits; k++)
+      if (waited[k] == x) {
+        waiters[k] |= whose;
+        return;
+      }
+    waited[waits] = x;
+    waiters[waits++] = whose;
+  }
+
+  // Those in `ready` wait no longer; `high` has those that have seen what they waited for.
+  void go_on(const W &ready, const W &high) {
+    if (!any(waiting & ready)) return;
+    for (uint32_t k = waits; k--;) {
+      each(waiters[k] & ready, [&](uint32_t lane) {
+        const uint64_t began = lanes[lane].due - waited[k]->value;
+        give(lane, has(high, lane) ? t.turn - began : 0);
+      });
+      waiters[k] &= ~ready;
+      if (!any(waiters[k])) {
+        waits--;
+        waited[k] = waited[waits];
+        waiters[k] = waiters[waits];
+      }
+    }
+    waiting &= ~ready;
+  }
+
+  // Instances that have ended: what is theirs stays as it is, while the others go on.
+  void end(const W &whose) {
+    each(whose, [&](uint32_t lane) {
+      keep_number(t, CYCLES, lane, number_of(t, CYCLES, lane) + t.turn);
+    });
+    t.active &= ~whose;
+    if (!frozen && !any(t.active)) return;
+    W *to = t.b + (STATE + 2 * STATES) * BESIDE;
+    for (uint32_t k = 0; k < STATES + FROZEN_COUNT; k++) {
+      const W w = k < STATES ? t.q[k * BESIDE] : t.b[FROZEN[k - STATES] * BESIDE];
+      to[k * BESIDE] = (to[k * BESIDE] & ~whose) | (w & whose);
+    }
+    frozen = true;
+  }
+
+  // All instructions of those in `ready` up to their next cycle, if they have one.
+  void follow(W ready) {
+    while (any(ready)) {
+      uint32_t at = ~uint32_t(0);
+      each(ready, [&](uint32_t lane) { at = lanes[lane].next < at ? lanes[lane].next : at; });
+      W whose = none();
+      each(ready, [&](uint32_t lane) {
+        if (lanes[lane].next == at) add(whose, lane), lanes[lane].next++;
+      });
+      if (at >= count) {
+        end(whose);
+        ready &= ~whose;
+      } else if (obey(program[at], whose)) {
+        ready &= ~whose;
       }
     }
   }
-  for (uint32_t k = 0; k < STATE_WORDS; k++) share.state[k * share.of + share.at] = words[k];
-}
 
-} // namespace batch
+  // Whether cycles pass.
+  bool obey(const Instruction &x, const W &whose) {
+    const uint32_t port = uint32_t(x.port);
+    switch (x.code) {
+    case SET:
+    case TAKE:
+      if (x.code == SET) set(port, x.value, whose);
+      else take(port, whose);
+      if (x.look) changed();
+      stale = true;
+      return false;
+    case GET:
+      if (x.look && stale) settle(t), stale = false;
+      each(whose, [&](uint32_t lane) { give(lane, get(port, lane)); });
+      return false;
+    case STEP:
+    case UNTIL:
+      each(whose, [&](uint32_t lane) { lanes[lane].due = t.turn + x.value; });
+      if (x.code == UNTIL) wait(&x, whose);
+      return x.value != 0;
+    case REPEAT:
+      each(whose, [&](uint32_t lane) { lanes[lane].loops[lanes[lane].depth++] = x.value; });
+      return false;
+    case AGAIN:
+      each(whose, [&](uint32_t lane) {
+        Lane &l = lanes[lane];
+        if (--l.loops[l.depth - 1]) l.next = uint32_t(x.port);
+        else l.depth--;
+      });
+    }
+    return false;
+  }
+
+  void run() {
+    if (share.fresh) begin();
+    follow(t.active);
+    while (any(t.active)) {
+      uint64_t due = ~uint64_t(0);
+      each(t.active, [&](uint32_t lane) { due = lanes[lane].due < due ? lanes[lane].due : due; });
+      W high = none();
+      do {
+        if (EDGES && waits) {
+          settle(t);
+          high = met(t.q);
+        }
+        cycle();
+        // What followed from the state before the edge has just been worked out.
+        if (!EDGES && waits) high = met(t.n);
+      } while (!any(high) && t.turn < due);
+      W ready = high;
+      each(t.active, [&](uint32_t lane) {
+        if (lanes[lane].due == t.turn) add(ready, lane);
+      });
+      go_on(ready, high);
+      follow(ready);
+    }
+    W *from = frozen ? t.b + (STATE + 2 * STATES) * BESIDE : t.q;
+    if (frozen || from != t.b + STATE * BESIDE)
+      for (uint32_t k = 0; k < STATES; k++) t.b[(STATE + k) * BESIDE] = from[k * BESIDE];
+    for (uint32_t k = 0; frozen && k < FROZEN_COUNT; k++)
+      t.b[FROZEN[k] * BESIDE] = from[(STATES + k) * BESIDE];
+  }
+};

@@ -16,12 +16,15 @@ __all__ = ["OPTIONS", "Cuda", "kernel_source"]
 OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--device-int128")
 """Of NVRTC: every function is the device's, and there are integers of 128 bits."""
 
-_BLOCK = 128
+_LANES, _WARP = 32, 32
+"""Instances of a thread, and threads whose words lie side by side."""
+
+_BLOCK = 64
 """Threads that are launched together."""
 
 
 class Cuda:
-    """Runs instances whose words lie side by side, as arrays (words, instances).
+    """Runs tiles of 32 instances, a thread each, in words (warps, words of a tile, threads).
 
     Raises ``BatchError`` where there is no CuPy, no GPU, or the source cannot be compiled.
     """
@@ -43,48 +46,49 @@ class Cuda:
         self._cupy.get_default_memory_pool().free_all_blocks()
         return int(self._cupy.cuda.runtime.memGetInfo()[0])
 
-    def allocate(self, rows: NDArray[np.uint8]) -> tuple[Any, Any]:
+    def allocate(self, rows: NDArray[np.uint8]) -> tuple[Any, Any, int]:
         """State and memories of as many instances as ``rows`` has, at power-on."""
         cupy = self._cupy
-        state = cupy.zeros((self._description.state_words, len(rows)), np.uint32)
-        instances = (state, cupy.zeros(rows.size, np.uint8))
+        warps = -(-len(rows) // (_LANES * _WARP))
+        words = cupy.zeros((warps, self._description.tile_words, _WARP), np.uint32)
+        instances = (words, cupy.zeros(rows.size, np.uint8), len(rows))
         self.put_rows(instances, rows)
         return instances
 
-    def run(self, instances: tuple[Any, Any], program: Encoded, *, fresh: bool) -> Words:
+    def run(self, instances: tuple[Any, Any, int], program: Encoded, *, fresh: bool) -> Words:
         """What ``program`` results in, as (instances, columns)."""
         cupy = self._cupy
-        state, rows = instances
-        count = state.shape[1]
+        words, rows, count = instances
         try:
             instructions = cupy.asarray(program.instructions)
             taken = cupy.asarray(np.ascontiguousarray(program.input.T))
             output = cupy.zeros((program.columns, count), np.uint64)
             numbers = np.uint64(count), np.uint32(fresh)
             arguments = instructions, np.uint64(len(program.instructions)), taken, output, *numbers
-            self._kernel((-(-count // _BLOCK),), (_BLOCK,), (state, rows, *arguments))
+            blocks = -(-count // (_LANES * _BLOCK))
+            self._kernel((blocks,), (_BLOCK,), (words, rows, *arguments))
             return np.ascontiguousarray(cupy.asnumpy(output).T)
         except Exception as error:
             raise BatchError(f"the GPU gave up: {_line(error)}; make a new batch") from error
 
-    def rows(self, instances: tuple[Any, Any]) -> NDArray[np.uint8]:
+    def rows(self, instances: tuple[Any, Any, int]) -> NDArray[np.uint8]:
         """The memories' bytes, as (instances, bytes)."""
-        state, rows = instances
-        return self._turned(self._cupy.asnumpy(rows), state.shape[1], back=True)
+        _, rows, count = instances
+        return self._turned(self._cupy.asnumpy(rows), count, back=True)
 
-    def put_rows(self, instances: tuple[Any, Any], rows: NDArray[np.uint8]) -> None:
+    def put_rows(self, instances: tuple[Any, Any, int], rows: NDArray[np.uint8]) -> None:
         """Replace the memories' bytes."""
         instances[1][...] = self._cupy.asarray(self._turned(rows, len(rows), back=False))
 
-    def parked(self, instances: tuple[Any, Any]) -> tuple[Any, Any]:
+    def parked(self, instances: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
         """``instances`` in this computer's memory."""
-        state, rows = map(self._cupy.asnumpy, instances)
-        return state, rows
+        words, rows, count = instances
+        return self._cupy.asnumpy(words), self._cupy.asnumpy(rows), count
 
-    def resumed(self, instances: tuple[Any, Any]) -> tuple[Any, Any]:
+    def resumed(self, instances: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
         """What was `parked`, on the GPU."""
-        state, rows = map(self._cupy.asarray, instances)
-        return state, rows
+        words, rows, count = instances
+        return self._cupy.asarray(words), self._cupy.asarray(rows), count
 
     def _turned(self, rows: NDArray[np.uint8], count: int, *, back: bool) -> NDArray[np.uint8]:
         """From bytes of one instance after the other to elements side by side, or ``back``."""

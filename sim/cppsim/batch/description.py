@@ -57,20 +57,20 @@ class MemoryPlace:
 class Description:
     """All that a runner has to know of a written design.
 
-    An instance has ``state_words`` of 32 bits and ``row_bytes`` of memories. ``checks`` says what
+    Instances have a bit each of ``tile_words``, and ``row_bytes`` of memories. ``checks`` says what
     checks of the design say when they fail, by their numbers from 1.
     """
 
     ports: Mapping[str, PortPlace]
     memories: Mapping[str, MemoryPlace]
-    state_words: int
+    tile_words: int
     row_bytes: int
     checks: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def instance_bytes(self) -> int:
         """Bytes of an instance."""
-        return 4 * self.state_words + self.row_bytes
+        return -(-self.tile_words // 8) + self.row_bytes
 
     def port(self, name: str) -> PortPlace:
         """Raises ``BatchError`` for a port that does not exist."""
@@ -90,7 +90,7 @@ class Description:
         return Description(
             ports={name: PortPlace(**x) for name, x in values["ports"].items()},
             memories={name: MemoryPlace(**x) for name, x in values["memories"].items()},
-            state_words=values["state_words"],
+            tile_words=values["tile_words"],
             row_bytes=values["row_bytes"],
             checks={int(number): text for number, text in values["checks"].items()},
         )

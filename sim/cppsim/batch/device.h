@@ -1,5 +1,6 @@
-// What a GPU's compiler without headers is to know before the source. All its functions are the
-// device's, by an option.
+// Words of a GPU: a thread's register holds the same bit of 32 instances, and the same word of the
+// threads of a warp lie side by side. Its compiler has no headers: types come first. All functions
+// are the device's, by an option.
 
 typedef signed char int8_t;
 typedef unsigned char uint8_t;
@@ -11,4 +12,29 @@ typedef long int64_t;
 typedef unsigned long uint64_t;
 typedef decltype(sizeof(0)) size_t;
 #define SIZE_MAX (~uint64_t(0))
-#define __builtin_parityll(x) (__popcll(x) & 1)
+
+constexpr uint32_t LANES = 32;
+typedef uint32_t Word;
+constexpr uint32_t WORD_BITS = 32, PARTS = 1, BESIDE = 32;
+constexpr bool SIDE_BY_SIDE = true; // the same row of all instances lies in one piece
+typedef uint32_t W;
+
+#define OUTLINE static __noinline__
+#define RESTRICT __restrict__
+#define FAST
+#define TABLE static __device__ const
+
+inline W none() { return 0; }
+inline W all() { return ~W(0); }
+inline Word &part(W &w, uint32_t) { return w; }
+inline Word part(const W &w, uint32_t) { return w; }
+inline uint32_t lowest(Word word) { return uint32_t(__ffs(int(word)) - 1); }
+
+// A number of 64 bits of a lane, in the 64 words from `first` on.
+inline uint64_t number(const W *first, uint32_t lane) {
+  return first[2 * lane * BESIDE] | uint64_t(first[(2 * lane + 1) * BESIDE]) << 32;
+}
+inline void set_number(W *first, uint32_t lane, uint64_t value) {
+  first[2 * lane * BESIDE] = W(value);
+  first[(2 * lane + 1) * BESIDE] = W(value >> 32);
+}

@@ -29,7 +29,7 @@ _RUNNER = (
     *("__init__.py", "errors.py", "version.py"),
     *(f"compiling/{name}.py" for name in ("__init__", "cache", "flags", "library", "toolchain")),
     *(f"batch/{name}.py" for name in _MODULES),
-    *(f"batch/{name}" for name in ("device.h", "cuda.cu", "threads.cc")),
+    *(f"batch/{name}" for name in ("device.h", "cuda.cu", "lanes.h", "threads.cc")),
 )
 """All that a folder needs of this package."""
 

@@ -1,23 +1,87 @@
-// Memories of an instance: `stride` elements lie between one element of it and the next.
+// What is done with numbers, a lane at a time: reads and writes of memories, and arithmetic that would
+// take too many gates. A memory has rows of `Width` bits in `Count` elements T, from byte `Offset` of
+// an instance on.
 
-namespace batch {
-
-template <class T> struct Column {
-  T *first;
-  uint64_t stride;
-  T &operator[](uint64_t element) const { return first[element * stride]; }
-};
-
-// Rows of several words.
-template <class T, uint32_t Words> struct Rows {
-  T *first;
-  uint64_t stride;
-  Column<T> operator[](uint64_t row) const { return {first + row * Words * stride, stride}; }
-};
-
-// The first element of instance `at` of `of`, in an array from byte `offset` of an instance on.
-template <class T> inline T *first_of(uint8_t *rows, uint64_t offset, uint64_t of, uint64_t at) {
-  return reinterpret_cast<T *>(rows + offset * of) + at;
+template <class T>
+inline T &element(const Tile &t, uint64_t offset, uint32_t lane, uint64_t number) {
+  if (SIDE_BY_SIDE)
+    return reinterpret_cast<T *>(t.rows + offset * t.of)[number * t.of + t.at + lane];
+  return reinterpret_cast<T *>(t.rows + lane * ROW_BYTES + offset)[number];
 }
 
-} // namespace batch
+// A number of up to WORD_BITS bits in each lane, as `numbers` makes them of `Bits` words that lie
+// `apart`, and `words` turns them back.
+struct alignas(sizeof(W)) Numbers {
+  W m[WORD_BITS];
+  Word &operator[](uint32_t lane) { return reinterpret_cast<Word *>(m)[lane]; }
+};
+
+template <uint32_t Bits> inline void numbers(Numbers &to, const W *from, uint32_t apart) {
+  for (uint32_t k = 0; k < WORD_BITS; k++) to.m[k] = k < Bits ? from[k * apart] : none();
+  transpose<Bits, WORD_BITS>(to.m);
+}
+
+template <uint32_t Bits> inline void words(W *to, Numbers &from) {
+  transpose<WORD_BITS, Bits>(from.m);
+  for (uint32_t k = 0; k < Bits; k++) to[k] = from.m[k];
+}
+
+constexpr uint32_t bits_left(uint32_t width, uint32_t low) {
+  return width - low < WORD_BITS ? width - low : WORD_BITS;
+}
+
+template <uint32_t Low, uint32_t A, class T, uint32_t Count, uint32_t Width, uint32_t Depth,
+          uint64_t Offset>
+FAST inline void read_from(const Tile &t, Numbers &at, W *row) {
+  Numbers value;
+  for (uint32_t lane = 0; lane < LANES; lane++) {
+    const uint64_t number = at[lane];
+    const bool there = Depth >> A || number < Depth;
+    const uint64_t found =
+        there ? element<T>(t, Offset, lane, number * Count + Low / 64) : uint64_t(0);
+    value[lane] = Word(found >> Low % 64);
+  }
+  words<bits_left(Width, Low)>(row + Low, value);
+  if constexpr (Low + WORD_BITS < Width)
+    read_from<Low + WORD_BITS, A, T, Count, Width, Depth, Offset>(t, at, row);
+}
+
+template <uint32_t A, class T, uint32_t Count, uint32_t Width, uint32_t Depth, uint64_t Offset>
+OUTLINE FAST void read_row(const Tile &t, const W *address, W *row) {
+  Numbers at;
+  numbers<A>(at, address, 1);
+  read_from<0, A, T, Count, Width, Depth, Offset>(t, at, row);
+}
+
+template <uint32_t Low, bool Single, class T, uint32_t Count, uint32_t Width, uint32_t Depth,
+          uint64_t Offset>
+inline void write_to(const Tile &t, Numbers &at, const W *data, const W *enable, const W &lanes) {
+  constexpr uint32_t BITS = bits_left(Width, Low);
+  Numbers value, enabled;
+  numbers<BITS>(value, data + Low * BESIDE, BESIDE);
+  if (!Single) numbers<BITS>(enabled, enable + Low * BESIDE, BESIDE);
+  each(lanes, [&](uint32_t lane) {
+    if (at[lane] >= Depth) return;
+    T &row = element<T>(t, Offset, lane, uint64_t(at[lane]) * Count + Low / 64);
+    const Word whole = Word(~Word(0)) >> (WORD_BITS - BITS), own = Single ? whole : enabled[lane];
+    const uint64_t mask = uint64_t(own) << Low % 64;
+    row = T((row & ~mask) | (uint64_t(value[lane]) << Low % 64 & mask));
+  });
+  if constexpr (Low + WORD_BITS < Width)
+    write_to<Low + WORD_BITS, Single, T, Count, Width, Depth, Offset>(t, at, data, enable, lanes);
+}
+
+// What waits in words `BESIDE` apart: address, data, and one enable or one a bit.
+template <uint32_t A, bool Single, class T, uint32_t Count, uint32_t Width, uint32_t Depth,
+          uint64_t Offset>
+OUTLINE void write_row(const Tile &t, const W *given) {
+  const W *data = given + A * BESIDE, *enable = data + Width * BESIDE;
+  W lanes = enable[0];
+  if (!Single)
+    for (uint32_t k = 1; k < Width; k++) lanes |= enable[k * BESIDE];
+  lanes &= t.active;
+  if (!any(lanes)) return;
+  Numbers at;
+  numbers<A>(at, given, BESIDE);
+  write_to<0, Single, T, Count, Width, Depth, Offset>(t, at, data, enable, lanes);
+}

@@ -1,13 +1,25 @@
-// The entry for processor cores, behind batch.h: instances `first` to `last`, each in one piece.
+// The entry for processor cores, behind batch.h: tiles `first` to `last`, of instances whose rows and
+// columns lie in one piece each.
 
 extern "C" __attribute__((visibility("default"))) void
-batch_run(uint32_t *state, uint8_t *rows, const batch::Instruction *program, uint64_t count,
-          const uint64_t *input, uint64_t inputs, uint64_t *output, uint64_t outputs, uint64_t first,
-          uint64_t last, uint32_t fresh) {
-  for (uint64_t i = first; i < last; i++) {
-    const batch::Share share = {state + i * STATE_WORDS, rows + i * ROW_BYTES, input + i * inputs,
-                                output + i * outputs,    1,                    0,
-                                fresh != 0};
-    batch::run(share, program, count);
+batch_run(W *words, uint8_t *rows, const Instruction *program, uint64_t count,
+          const uint64_t *input, uint64_t inputs, uint64_t *output, uint64_t outputs,
+          uint64_t instances, uint64_t first, uint64_t last, uint32_t fresh) {
+  for (uint64_t tile = first; tile < last; tile++) {
+    const uint64_t i = tile * LANES, left = instances - i;
+    const Share share = {words + tile * TILE_WORDS,
+                         rows + i * ROW_BYTES,
+                         input + i * inputs,
+                         output + i * outputs,
+                         inputs,
+                         1,
+                         outputs,
+                         1,
+                         1,
+                         0,
+                         uint32_t(left < LANES ? left : LANES),
+                         fresh != 0};
+    static_assert(sizeof(Run) < 1 << 20, "a run lies on the stack");
+    Run(share, program, count).run();
   }
 }

@@ -18,13 +18,15 @@ from .program import Encoded, Words
 
 __all__ = ["Threads"]
 
-_PRELUDE = "#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n"
-_SHARES = 8
-"""Parts that each core gets: some take longer than others."""
+_WIDEST = ({"avx512f", "avx512bw"}, 512, "avx512f,avx512bw,avx512dq,avx512vl"), ({"avx2"}, 256, "avx2")
+"""What a processor has to say of itself for words of so many bits, and what the compiler is told."""
+
+_ALIGNED = 64
+"""Bytes: words are not to lie in two lines of a cache."""
 
 
 class Threads:
-    """Runs instances whose state lies in one piece each, as arrays (instances, ...).
+    """Runs tiles of instances, whose rows lie in one piece each, as arrays (instances, bytes).
 
     Raises ``SimulationError`` if the source cannot be compiled.
     """
@@ -34,8 +36,8 @@ class Threads:
 
     def __init__(self, description: Description, text: str, threads: int | None = None) -> None:
         self._description = description
-        entry = (files("cppsim") / "batch" / "threads.cc").read_text(encoding="utf-8")
-        self._run = _entry(_PRELUDE + text + entry)
+        self._lanes, target = _words()
+        self._run = _entry(threads_source(text, self._lanes, target))
         self.threads = threads or os.cpu_count() or 1
 
     @staticmethod
@@ -47,29 +49,32 @@ class Threads:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
     def allocate(self, rows: NDArray[np.uint8]) -> tuple[Any, Any]:
-        """State and memories of as many instances as ``rows`` has, at power-on."""
-        return np.zeros((len(rows), self._description.state_words), np.uint32), rows.copy()
+        """Words and memories of as many instances as ``rows`` has, at power-on."""
+        tiles = -(-len(rows) // self._lanes)
+        size = tiles * self._description.tile_words * self._lanes // 8
+        words = np.zeros(size + _ALIGNED, np.uint8)
+        first = -words.ctypes.data % _ALIGNED
+        return words[first : first + size], rows.copy()
 
     def run(self, instances: tuple[Any, Any], program: Encoded, *, fresh: bool) -> Words:
         """What ``program`` results in, as (instances, columns)."""
-        state, rows = instances
-        count = len(state)
+        words, rows = instances
+        count = len(rows)
         taken = np.ascontiguousarray(program.input)
         output = np.zeros((count, program.columns), np.uint64)
         instructions = np.ascontiguousarray(program.instructions)
-        share = max(1, -(-count // (self.threads * _SHARES)))
 
-        def part(first: int) -> None:
+        def tile(number: int) -> None:
             self._run(
-                *(state.ctypes.data, rows.ctypes.data),
+                *(words.ctypes.data, rows.ctypes.data),
                 *(instructions.ctypes.data, len(instructions)),
                 *(taken.ctypes.data, taken.shape[1]),
                 *(output.ctypes.data, program.columns),
-                *(first, min(first + share, count), fresh),
+                *(count, number, number + 1, fresh),
             )
 
         with ThreadPoolExecutor(self.threads) as pool:
-            list(pool.map(part, range(0, count, share)))
+            list(pool.map(tile, range(-(-count // self._lanes))))
         return output
 
     def rows(self, instances: tuple[Any, Any]) -> NDArray[np.uint8]:
@@ -89,13 +94,38 @@ class Threads:
         return instances
 
 
+def threads_source(text: str, lanes: int, target: str = "") -> str:
+    """What the compiler gets for the written source ``text``, with words of ``lanes`` bits."""
+    prelude, entry = (
+        (files("cppsim") / "batch" / name).read_text(encoding="utf-8")
+        for name in ("lanes.h", "threads.cc")
+    )
+    told = f'#pragma GCC target("{target}")\n' if target else ""
+    if "avx512" in target:
+        told += "#define TERNARY\n"
+    headers = "".join(f"#include <{x}.h>\n" for x in ("stddef", "stdint", "string"))
+    parts = (told, headers, f"constexpr uint32_t LANES = {lanes};\n")
+    return "".join((*parts, prelude, text, entry))
+
+
+@cache
+def _words() -> tuple[int, str]:
+    """Bits of the widest words that this processor works on, and what the compiler is told."""
+    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="ascii") as lines:
+        flags = {flag for line in lines if line.startswith("flags") for flag in line.split()}
+        for needed, lanes, target in _WIDEST:
+            if needed <= flags:
+                return lanes, target
+    return 128, ""
+
+
 @cache
 def _entry(source: str) -> Any:
     function = ctypes.CDLL(str(provide(source))).batch_run
     address, number = ctypes.c_void_p, ctypes.c_uint64
     function.argtypes = (
         *(address, address, address, number, address, number, address, number),
-        *(number, number, ctypes.c_uint32),
+        *(number, number, number, ctypes.c_uint32),
     )
     function.restype = None
     return function

@@ -13,28 +13,28 @@ __all__ = ["host_gpu"]
 
 _SHIMS = """\
 #define __global__
-#define __popcll __builtin_popcountll
+#define __device__
+#define __noinline__ __attribute__((noinline))
+#define __ffs __builtin_ffs
 extern "C" void *memset(void *, int, unsigned long);
 static struct { unsigned x; } blockIdx, blockDim, threadIdx;
 """
 
 _LAUNCH = """
 extern "C" __attribute__((visibility("default"))) void
-launch(unsigned grid, unsigned block, uint32_t *state, uint8_t *rows,
-       const batch::Instruction *program, uint64_t count, const uint64_t *input, uint64_t *output,
+launch(unsigned grid, unsigned block, W *words, uint8_t *rows,
+       const Instruction *program, uint64_t count, const uint64_t *input, uint64_t *output,
        uint64_t instances, uint32_t fresh) {
   blockDim.x = block;
   for (blockIdx.x = 0; blockIdx.x < grid; blockIdx.x++)
     for (threadIdx.x = 0; threadIdx.x < block; threadIdx.x++)
-      batch_run(state, rows, program, count, input, output, instances, fresh);
+      batch_run(words, rows, program, count, input, output, instances, fresh);
 }
 """
 
 
 class _Module:
     def __init__(self, code: str, options: Sequence[str]) -> None:
-        # GCC has a builtin where the GPU's compiler has a macro.
-        code = code.replace("#define __builtin_parityll(x) (__popcll(x) & 1)", "")
         self._launch: Any = ctypes.CDLL(str(provide(_SHIMS + code + _LAUNCH))).launch
 
     def get_function(self, name: str) -> Any:

@@ -1,0 +1,87 @@
+// Gates of up to three inputs on words: `lut<T>` answers by bit `a | b << 1 | c << 2` of T. The source
+// says `TERNARY` where the processor has an instruction for that.
+
+template <uint32_t T> inline W lut(W a) {
+  static_assert((T & 3) == 1, "of one input there is but the negation");
+  return ~a;
+}
+
+template <uint32_t T> inline W lut(W a, W b) {
+  switch (T & 15) {
+  case 0: return none();
+  case 1: return ~(a | b);
+  case 2: return a & ~b;
+  case 3: return ~b;
+  case 4: return b & ~a;
+  case 5: return ~a;
+  case 6: return a ^ b;
+  case 7: return ~(a & b);
+  case 8: return a & b;
+  case 9: return ~(a ^ b);
+  case 10: return a;
+  case 11: return a | ~b;
+  case 12: return b;
+  case 13: return b | ~a;
+  case 14: return a | b;
+  }
+  return all();
+}
+
+template <uint32_t T> inline W lut(W a, W b, W c) {
+#if defined(__CUDACC__)
+  W result;
+  asm("lop3.b32 %0, %1, %2, %3, %4;" : "=r"(result) : "r"(c), "r"(b), "r"(a), "n"(T));
+  return result;
+#elif defined(TERNARY)
+  typedef long long Quads __attribute__((vector_size(64)));
+  return (W)__builtin_ia32_pternlogq512_mask((Quads)c, (Quads)b, (Quads)a, T, uint8_t(-1));
+#endif
+  const W low = lut<(T & 15)>(a, b), high = lut<(T >> 4 & 15)>(a, b);
+  return low ^ (c & (low ^ high));
+}
+
+inline bool any(const W &w) {
+  Word found = 0;
+  for (uint32_t k = 0; k < PARTS; k++) found |= part(w, k);
+  return found != 0;
+}
+
+// Lanes are counted across the parts first: so the squares that `transpose` turns give numbers in the
+// order of lanes.
+inline bool has(const W &w, uint32_t lane) { return part(w, lane % PARTS) >> lane / PARTS & 1; }
+
+inline void flip(W &w, uint32_t lane) { part(w, lane % PARTS) ^= Word(1) << lane / PARTS; }
+
+inline void add(W &w, uint32_t lane) { part(w, lane % PARTS) |= Word(1) << lane / PARTS; }
+
+template <class Do> inline void each(const W &lanes, Do work) {
+  for (uint32_t k = 0; k < PARTS; k++)
+    for (Word left = part(lanes, k); left; left &= left - 1) work(lowest(left) * PARTS + k);
+}
+
+// Bit k of word i of every square of WORD_BITS words becomes bit i of word k. Of the words given,
+// those from `Given` on are 0; of the result, those from `Asked` on are not asked for.
+template <uint32_t Given, uint32_t Asked> FAST inline void transpose(W *m) {
+  uint32_t rows = WORD_BITS;
+  Word mask = Word(~Word(0));
+  for (uint32_t j = WORD_BITS / 2; j; j >>= 1) {
+    mask ^= mask << j;
+    if (Given <= j) {
+      for (uint32_t k = 0; k < WORD_BITS; k++)
+        if (!(k & j) && (k & (j - 1)) < Given) {
+          m[k + j] = m[k] >> j & mask;
+          m[k] &= mask;
+        }
+    } else if (Asked <= j && rows == 2 * j) {
+      for (uint32_t k = 0; k < j; k++) m[k] = (m[k] & mask) | (m[k + j] & mask) << j;
+      rows = j;
+    } else {
+      for (uint32_t k = 0; k < rows; k++)
+        if (!(k & j)) {
+          const W t = ((m[k] >> j) ^ m[k + j]) & mask;
+          m[k] ^= t << j;
+          m[k + j] ^= t;
+        }
+    }
+  }
+}

@@ -1,0 +1,26 @@
+// Words of processor cores: a vector holds the same bit of `LANES` instances, as many as the widest
+// registers do. `Word` is what a vector has `PARTS` of. The source says `LANES` before this.
+
+typedef uint64_t Word;
+constexpr uint32_t WORD_BITS = 64, PARTS = LANES / 64, BESIDE = 1;
+constexpr bool SIDE_BY_SIDE = false; // rows of an instance lie in one piece
+typedef Word W __attribute__((vector_size(LANES / 8), may_alias));
+
+#define OUTLINE static __attribute__((noinline))
+#define RESTRICT __restrict__
+#define FAST __attribute__((optimize("O3")))
+#define TABLE static const
+
+inline W none() { return W{}; }
+inline W all() { return ~W{}; }
+inline Word &part(W &w, uint32_t number) { return reinterpret_cast<Word *>(&w)[number]; }
+inline Word part(const W &w, uint32_t number) { return reinterpret_cast<const Word *>(&w)[number]; }
+inline uint32_t lowest(Word word) { return uint32_t(__builtin_ctzll(word)); }
+
+// A number of 64 bits of a lane, in the 64 words from `first` on.
+inline uint64_t number(const W *first, uint32_t lane) {
+  return reinterpret_cast<const uint64_t *>(first)[lane];
+}
+inline void set_number(W *first, uint32_t lane, uint64_t value) {
+  reinterpret_cast<uint64_t *>(first)[lane] = value;
+}

@@ -1,0 +1,164 @@
+"""Cells of a plain design as gates: words become their bits."""
+
+from collections.abc import Sequence
+
+from ..netlist.design import CellKind, PlainCell
+from .network import AND, CARRY, ODD3, OR, XOR, Network
+
+__all__ = ["bits_of_cell", "by_numbers"]
+
+Nodes = list[int]
+
+_GATES = 2000
+"""Of a product or a quotient: what would take more is worked out a number at a time."""
+
+_DIVISIONS = (CellKind.DIVIDE, CellKind.MODULO, CellKind.DIVIDE_SIGNED, CellKind.MODULO_SIGNED)
+
+
+def by_numbers(cell: PlainCell) -> bool:
+    """Whether ``cell`` would take too many gates."""
+    width = len(cell.result)
+    if cell.kind is CellKind.MULTIPLY:
+        return width * min(sum(bit > 1 for bit in bits) for bits in cell.operands) > _GATES
+    return cell.kind in _DIVISIONS and 3 * width * width > _GATES
+
+
+def bits_of_cell(network: Network, cell: PlainCell, operands: Sequence[Nodes]) -> Nodes:
+    """Nodes for the result of ``cell``, whose operands are given as nodes."""
+    gates = _Gates(network)
+    a = operands[0]
+    b = operands[1] if len(operands) > 1 else []
+    match cell.kind:
+        case CellKind.AND | CellKind.OR | CellKind.XOR:
+            table = {CellKind.AND: AND, CellKind.OR: OR, CellKind.XOR: XOR}[cell.kind]
+            return [network.gate(table, x, y) for x, y in zip(a, b, strict=True)]
+        case CellKind.NOT:
+            return gates.inverted(a)
+        case CellKind.MUX:
+            return gates.chosen(a, operands[1:])
+        case CellKind.ADD:
+            return gates.sum(a, b, 0)[0]
+        case CellKind.SUBTRACT:
+            return gates.sum(a, gates.inverted(b), 1)[0]
+        case CellKind.NEGATE:
+            return gates.negative(a)
+        case CellKind.MULTIPLY:
+            return gates.product(a, b)
+        case CellKind.LEFT:
+            return gates.left(a, b)
+        case CellKind.RIGHT:
+            return gates.right(a, b, 0)
+        case CellKind.RIGHT_SIGNED:
+            return gates.right(a, b, a[-1])
+        case CellKind.DIVIDE | CellKind.MODULO:
+            quotient, rest = gates.divided(a, b)
+            some = network.fold(OR, b, 0)
+            chosen = quotient if cell.kind is CellKind.DIVIDE else rest
+            return [network.both(some, x) for x in chosen]
+        case CellKind.DIVIDE_SIGNED | CellKind.MODULO_SIGNED:
+            return gates.divided_signed(a, b, rest=cell.kind is CellKind.MODULO_SIGNED)
+    return [gates.truth(cell.kind, a, b)]
+
+
+class _Gates:
+    def __init__(self, network: Network) -> None:
+        self._network = network
+
+    def inverted(self, a: Nodes) -> Nodes:
+        return [self._network.negated(x) for x in a]
+
+    def chosen(self, default: Nodes, choices: Sequence[Nodes]) -> Nodes:
+        """The first of ``choices``, a condition and a value, that applies."""
+        result = default
+        pairs = list(zip(choices[::2], choices[1::2], strict=True))
+        for (condition,), value in reversed(pairs):
+            select = self._network.select
+            result = [select(condition, x, y) for x, y in zip(value, result, strict=True)]
+        return result
+
+    def where(self, condition: int, value: Nodes, otherwise: Nodes) -> Nodes:
+        return self.chosen(otherwise, [[condition], value])
+
+    def sum(self, a: Nodes, b: Nodes, carry: int) -> tuple[Nodes, int]:
+        """``a + b + carry`` in as many bits, and what is carried out of them."""
+        result = []
+        for x, y in zip(a, b, strict=True):
+            result.append(self._network.gate(ODD3, x, y, carry))
+            carry = self._network.gate(CARRY, x, y, carry)
+        return result, carry
+
+    def negative(self, a: Nodes) -> Nodes:
+        return self.sum([0] * len(a), self.inverted(a), 1)[0]
+
+    def product(self, a: Nodes, b: Nodes) -> Nodes:
+        if sum(x > 1 for x in a) < sum(x > 1 for x in b):
+            a, b = b, a
+        result = [0] * len(a)
+        for place, bit in enumerate(b):
+            if bit:
+                added = [self._network.both(bit, x) for x in a[: len(a) - place]]
+                result[place:] = self.sum(result[place:], added, 0)[0]
+        return result
+
+    def less(self, a: Nodes, b: Nodes) -> int:
+        return self._network.negated(self.sum(a, self.inverted(b), 1)[1])
+
+    def left(self, a: Nodes, amount: Nodes) -> Nodes:
+        return list(reversed(self.right(list(reversed(a)), amount, 0)))
+
+    def right(self, a: Nodes, amount: Nodes, fill: int) -> Nodes:
+        for place, bit in enumerate(amount):
+            by = min(1 << min(place, 30), len(a))
+            a = self.where(bit, [*a[by:], *[fill] * by], a)
+        return a
+
+    def divided(self, a: Nodes, b: Nodes) -> tuple[Nodes, Nodes]:
+        """Quotient and rest, of which nothing is said where ``b`` is 0."""
+        rest: Nodes = [0] * len(b)
+        quotient: Nodes = [0] * len(a)
+        for place in reversed(range(len(a))):
+            # The rest may have one bit more than the divisor.
+            wide, divisor = [a[place], *rest], [*b, 0]
+            difference, fits = self.sum(wide, self.inverted(divisor), 1)
+            quotient[place] = fits
+            rest = self.where(fits, difference, wide)[:-1]
+        return quotient, rest
+
+    def divided_signed(self, a: Nodes, b: Nodes, *, rest: bool) -> Nodes:
+        """Rounded down, of absolute values that are then corrected; 0 where ``b`` is 0."""
+        network, minus_a, minus_b = self._network, a[-1], b[-1]
+        quotient, left = self.divided(
+            self.where(minus_a, self.negative(a), a), self.where(minus_b, self.negative(b), b)
+        )
+        apart = network.differ(minus_a, minus_b)
+        some = network.both(apart, network.fold(OR, left, 0))
+        if rest:
+            positive = self.where(minus_b, self.negative(b), b)
+            left = self.where(some, self.sum(positive, self.inverted(left), 1)[0], left)
+            result = self.where(minus_b, self.negative(left), left)
+        else:
+            # -q, or -q - 1, which is ~q, where there is a rest.
+            minus = self.where(some, self.inverted(quotient), self.negative(quotient))
+            result = self.where(apart, minus, quotient)
+        divisible = network.fold(OR, b, 0)
+        return [network.both(divisible, x) for x in result]
+
+    def truth(self, kind: CellKind, a: Nodes, b: Nodes) -> int:
+        """The one bit of a reduction or a comparison."""
+        network = self._network
+        match kind:
+            case CellKind.ALL:
+                return network.fold(AND, a, 1)
+            case CellKind.ANY:
+                return network.fold(OR, a, 0)
+            case CellKind.ODD:
+                return network.fold(XOR, a, 0)
+            case CellKind.EQUAL | CellKind.UNEQUAL:
+                pairs = zip(a, b, strict=True)
+                differ = network.fold(OR, [network.differ(x, y) for x, y in pairs], 0)
+                return differ if kind is CellKind.UNEQUAL else network.negated(differ)
+            case CellKind.LESS_SIGNED | CellKind.LESS_EQUAL_SIGNED:
+                a, b = ([*x[:-1], network.negated(x[-1])] for x in (a, b))
+        if kind in (CellKind.LESS_EQUAL, CellKind.LESS_EQUAL_SIGNED):
+            return network.negated(self.less(b, a))
+        return self.less(a, b)

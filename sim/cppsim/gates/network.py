@@ -1,0 +1,188 @@
+"""A network of gates with up to three inputs, each a table of its eight answers.
+
+A node is a number. 0 and 1 are the constants; `source` makes nodes that come from elsewhere, `gate`
+those of logic. Whatever a table does not depend on is dropped, and equal gates are one node.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+
+__all__ = ["AND", "CARRY", "ODD3", "OR", "SELECT", "XOR", "Gate", "Network"]
+
+_INPUTS = (0b10101010, 0b11001100, 0b11110000)
+"""What the first, second and third input are in the eight places of a table."""
+
+_A, _B, _C = _INPUTS
+
+AND = _A & _B
+OR = _A | _B
+XOR = _A ^ _B
+ODD3 = _A ^ _B ^ _C
+CARRY = _A & _B | _A & _C | _B & _C
+SELECT = _A & _B | ~_A & 0xFF & _C
+"""Of inputs condition, value, otherwise."""
+
+Gate = tuple[int, tuple[int, ...]]
+"""A table, and the nodes that its places are counted by, the first least."""
+
+
+class Network:
+    """Nodes are made in an order in which each comes after its inputs."""
+
+    def __init__(self) -> None:
+        self.gates: dict[int, Gate] = {}
+        self._known: dict[Gate, int] = {}
+        self._next = 2
+
+    def source(self) -> int:
+        """A new node that is no gate."""
+        self._next += 1
+        return self._next - 1
+
+    def gate(self, table: int, *inputs: int) -> int:
+        """The node with the answers of ``table``, of which a missing input is no matter."""
+        table, left = _reduced(table, tuple(inputs))
+        if not left:
+            return table & 1
+        if len(left) == 1 and table & 0b11 == 0b10:
+            return left[0]
+        key = (table, left)
+        if key not in self._known:
+            self._known[key] = self._next
+            self.gates[self._next] = key
+            self._next += 1
+        return self._known[key]
+
+    def negated(self, a: int) -> int:
+        return self.gate(~_A & 0xFF, a)
+
+    def both(self, a: int, b: int) -> int:
+        return self.gate(AND, a, b)
+
+    def either(self, a: int, b: int) -> int:
+        return self.gate(OR, a, b)
+
+    def differ(self, a: int, b: int) -> int:
+        return self.gate(XOR, a, b)
+
+    def select(self, condition: int, value: int, otherwise: int) -> int:
+        return self.gate(SELECT, condition, value, otherwise)
+
+    def fold(self, table: int, nodes: Iterable[int], nothing: int) -> int:
+        """One node of many by a table of two inputs, as a tree; ``nothing`` for none."""
+        left = list(dict.fromkeys(nodes)) if table != XOR else list(nodes)
+        while len(left) > 1:
+            pairs = zip(left[::2], left[1::2], strict=False)
+            left = [self.gate(table, *pair) for pair in pairs] + left[len(left) & ~1 :]
+        return left[0] if left else nothing
+
+    def merged(self, roots: Iterable[int]) -> dict[int, Gate]:
+        """The gates that ``roots`` need, with those that only one other reads put into it."""
+        needed = self._needed(roots)
+        uses = dict.fromkeys(needed, 0)
+        for node in needed:
+            for other in self.gates[node][1]:
+                if other in uses:
+                    uses[other] += 1
+        for root in roots:
+            if root in uses:
+                uses[root] += 1
+        result: dict[int, Gate] = {}
+        for node in sorted(needed):
+            gate = self.gates[node]
+            for other in sorted(gate[1], reverse=True):
+                if other in result and uses[other] == 1:
+                    joined = _joined(gate, other, result[other])
+                    if joined:
+                        gate = joined
+                        del result[other]
+            result[node] = gate
+        return result
+
+    def _needed(self, roots: Iterable[int]) -> set[int]:
+        found: set[int] = set()
+        left = list(roots)
+        while left:
+            node = left.pop()
+            if node in self.gates and node not in found:
+                found.add(node)
+                left += self.gates[node][1]
+        return found
+
+
+def _joined(gate: Gate, other: int, inner: Gate) -> Gate | None:
+    """``gate`` with ``inner`` in place of its input ``other``, if that has three inputs at most."""
+    table, inputs = gate
+    left = tuple(dict.fromkeys([x for x in inputs if x != other] + list(inner[1])))
+    if len(left) > 3:
+        return None
+    answers = 0
+    for place in range(8):
+        values = {node: place >> k & 1 for k, node in enumerate(left)}
+        values[other] = inner[0] >> sum(values[x] << k for k, x in enumerate(inner[1])) & 1
+        answers |= (table >> sum(values[x] << k for k, x in enumerate(inputs)) & 1) << place
+    return _reduced(answers, left)
+
+
+@cache
+def _without(table: int, place: int, value: int) -> int:
+    """``table`` with the input at ``place`` known; those behind it move up by one."""
+    result = 0
+    for number in range(8):
+        low = number & (1 << place) - 1
+        high = number >> place << place + 1
+        source = (high | value << place | low) & 7
+        result |= (table >> source & 1) << number
+    return result
+
+
+@cache
+def _alike(table: int, first: int, second: int) -> int:
+    """``table`` with the input at ``second`` the same as that at ``first``, and taken out."""
+    result = 0
+    for number in range(8):
+        value = number >> first & 1
+        low = number & (1 << second) - 1
+        high = number >> second << second + 1
+        source = (high | value << second | low) & 7
+        result |= (table >> source & 1) << number
+    return result
+
+
+def _reduced(table: int, inputs: tuple[int, ...]) -> Gate:
+    """The same without constants, without an input twice, and without those that do not count."""
+    place = 0
+    while place < len(inputs):
+        node = inputs[place]
+        first = inputs.index(node)
+        if node < 2:
+            table = _without(table, place, node)
+        elif first < place:
+            table = _alike(table, first, place)
+        elif _without(table, place, 0) == _without(table, place, 1):
+            table = _without(table, place, 0)
+        else:
+            place += 1
+            continue
+        inputs = inputs[:place] + inputs[place + 1 :]
+        place = 0
+    return _sorted(table, inputs)
+
+
+def _sorted(table: int, inputs: tuple[int, ...]) -> Gate:
+    order = sorted(range(len(inputs)), key=inputs.__getitem__)
+    if order == list(range(len(inputs))):
+        return table, inputs
+    return _permuted(table, tuple(order)), tuple(inputs[k] for k in order)
+
+
+@cache
+def _permuted(table: int, order: tuple[int, ...]) -> int:
+    """``table`` by inputs of which the one at place k was at ``order[k]``."""
+    result = 0
+    for number in range(8):
+        source = number >> len(order) << len(order)
+        for place, before in enumerate(order):
+            source |= (number >> place & 1) << before
+        result |= (table >> source & 1) << number
+    return result
