@@ -1,12 +1,12 @@
 """The link to a simulated device: ``sim``, ``sim:compiled?width=128&latency=30``."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from mmap import PAGESIZE
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from .evaluator import SimulationError
 from .searching import SEARCH_FORM, search_numbers
 from .simulator import EVALUATORS, Simulator, choose_evaluator
 
-__all__ = ["SimulatorLink", "open_link"]
+__all__ = ["SimulatorLink", "configuration_of", "open_link"]
 
 _Code = TypeVar("_Code", bound=IntEnum)
 
@@ -274,24 +274,49 @@ def open_link(url: str) -> SimulatorLink:
             f"device {url!r}: no evaluator {evaluator!r}; choose {' or '.join(EVALUATORS)}"
         )
     values = read_options(url, query, _OPTIONS)
-    names = {"width": "data_width", "ports": "read_ports", "memory": "memory_bytes"}
-    names |= {name: name for name in ("loops", "slots", "ops", "modes", "lanes", "search")}
-    chosen = {field: values[name] for name, field in names.items() if name in values}
-    try:
-        if "search" in chosen:
-            chosen["search"] = Search(**chosen["search"])
-        configuration = Configuration(**chosen)
+    with _as_option_error(url):
+        configuration = _configuration(values)
         with _writable(values.get("vcd")) as vcd:
             records = values.get("record", 0)
             simulator = Simulator(configuration, evaluator, vcd=vcd, records=records)
-    except (ValueError, SimulationError, OSError) as error:
-        field, colon, rest = str(error).partition(":")
-        # A field of a part has the part's name before a point.
-        known = {field: f"option {name}" for name, field in names.items()}
-        option = known.get(field.partition(".")[0], field)
-        option += field.partition(".")[2] and f" ({field})"
-        raise LinkError(f"device {url!r}: {option}{colon}{rest}") from error
     simulator.set_latency(values.get("latency", 0))
     if "stall" in values:
         simulator.set_stalls(values["stall"], seed=values.get("seed", 0))
     return SimulatorLink(simulator)
+
+
+def configuration_of(url: str) -> Configuration:
+    """The circuit that ``url`` asks for. Raises ``LinkError`` for options that no circuit has."""
+    values = read_options(url, url.partition("?")[2], _OPTIONS)
+    with _as_option_error(url):
+        return _configuration(values)
+
+
+_FIELDS = {
+    "width": "data_width",
+    "ports": "read_ports",
+    "memory": "memory_bytes",
+    **{name: name for name in ("loops", "slots", "ops", "modes", "lanes", "search")},
+}
+"""Fields of a configuration, by the options that set them."""
+
+
+def _configuration(values: Mapping[str, Any]) -> Configuration:
+    chosen = {field: values[name] for name, field in _FIELDS.items() if name in values}
+    if "search" in chosen:
+        chosen["search"] = Search(**chosen["search"])
+    return Configuration(**chosen)
+
+
+@contextmanager
+def _as_option_error(url: str) -> Iterator[None]:
+    """Turn what is wrong with a field into an error that names the option."""
+    try:
+        yield
+    except (ValueError, SimulationError, OSError) as error:
+        field, colon, rest = str(error).partition(":")
+        # A field of a part has the part's name before a point.
+        known = {field: f"option {name}" for name, field in _FIELDS.items()}
+        option = known.get(field.partition(".")[0], field)
+        option += field.partition(".")[2] and f" ({field})"
+        raise LinkError(f"device {url!r}: {option}{colon}{rest}") from error

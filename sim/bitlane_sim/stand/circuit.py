@@ -1,0 +1,146 @@
+"""The circuit of a stand as text: made here, kept in a folder, run where no Amaranth is.
+
+FOLDER/circuit.json  what it is: options of the configuration, RAM, ports
+FOLDER/circuit.h     what the backends compile
+FOLDER/memories.bin  memories of an instance at power-on
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane.driver.geometry import Geometry
+from bitlane.errors import BitlaneError
+from bitlane_rtl.configuration import Configuration
+from cppsim.batch.description import Description
+from cppsim.batch.runner import Backend, Runner
+
+from ..link import configuration_of
+
+__all__ = ["RAM", "StandCircuit", "geometry_of", "make_circuit", "open_circuit"]
+
+RAM = "ram"
+"""Name of the memory that is the RAM."""
+
+Bytes = NDArray[np.uint8]
+
+_ABOUT, _TEXT, _MEMORIES = "circuit.json", "circuit.h", "memories.bin"
+
+
+@dataclass(frozen=True, slots=True)
+class StandCircuit:
+    """``options`` are those of a simulator's URL; ``ram_bytes`` of RAM, a power of two.
+
+    ``ram_bytes`` may be less than the memory, of which it shows the lowest bits of addresses then.
+    """
+
+    options: str
+    configuration: Configuration
+    ram_bytes: int
+    text: str
+    description: Description
+    memories: bytes
+
+    def runner(
+        self, instances: int, backend: Backend | str = "auto", threads: int | None = None
+    ) -> Runner:
+        """Instances at power-on. A backend that ran others of this circuit serves again."""
+        description, text = self.description, self.text
+        return Runner(description, text, self.memories, instances, backend, threads)
+
+    def write(self, folder: Path) -> None:
+        """Raises ``BitlaneError`` if ``folder`` cannot be written."""
+        about = {
+            "options": self.options,
+            "ram_bytes": self.ram_bytes,
+            "description": self.description.as_dict(),
+        }
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / _TEXT).write_text(self.text, encoding="utf-8")
+            (folder / _MEMORIES).write_bytes(self.memories)
+            (folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
+        except OSError as error:
+            raise BitlaneError(f"{folder} cannot be written: {error.strerror}") from error
+
+    @property
+    def _words(self) -> tuple[str, int]:
+        """How a word of RAM is kept in arrays of bytes: its type, and how many a row has."""
+        width = self.configuration.data_width
+        return f"<u{min(width, 64) // 8}", -(-width // 64)
+
+    def put_ram(self, runner: Runner, content: Bytes) -> None:
+        """Set the RAM of every instance, from (instances, bytes), or of all from (bytes,)."""
+        kind, words = self._words
+        rows = np.ascontiguousarray(content).view(kind)
+        shape = (*content.shape[:-1], -1, words) if words > 1 else rows.shape
+        runner.set_memory(RAM, rows.reshape(shape))
+
+    def ram(self, runner: Runner) -> Bytes:
+        """The RAM of every instance: (instances, bytes)."""
+        kind, _ = self._words
+        rows = runner.memory(RAM)
+        return np.ascontiguousarray(rows.astype(kind)).reshape(len(rows), -1).view(np.uint8)
+
+
+def make_circuit(options: str, ram_bytes: int | None = None) -> StandCircuit:
+    """The circuit of ``options``, with as much RAM as it has memory, or ``ram_bytes``.
+
+    Raises ``LinkError`` for options that no circuit has, and ``SimulationError``.
+    """
+    # Amaranth, which nobody needs who opens a folder.
+    from cppsim.batch.circuit import batch_circuit
+    from cppsim.batch.source import write_batch
+
+    from .component import Stand
+
+    configuration = configuration_of(f"sim:compiled?{options}")
+    size = configuration.memory_bytes if ram_bytes is None else ram_bytes
+    stand = Stand(configuration, size // configuration.data_bytes)
+    written = write_batch(batch_circuit(stand))
+    return StandCircuit(
+        options, configuration, size, written.text, written.description, written.rows
+    )
+
+
+def open_circuit(folder: Path) -> StandCircuit:
+    """What `StandCircuit.write` has written. Raises ``BitlaneError`` if ``folder`` has none."""
+    try:
+        about: dict[str, Any] = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+        return StandCircuit(
+            about["options"],
+            configuration_of(f"sim:compiled?{about['options']}"),
+            int(about["ram_bytes"]),
+            (folder / _TEXT).read_text(encoding="utf-8"),
+            Description.from_dict(about["description"]),
+            (folder / _MEMORIES).read_bytes(),
+        )
+    except BitlaneError:
+        raise
+    except OSError as error:
+        reason = f"{error.filename}: {error.strerror}"
+    except (ValueError, KeyError, TypeError) as error:
+        reason = f"{type(error).__name__}: {error}"
+    raise BitlaneError(f"--circuit: {folder} holds no circuit ({reason}); write it with --export")
+
+
+def geometry_of(configuration: Configuration) -> Geometry:
+    """What a device of this configuration says about itself; of one without a search array."""
+    return Geometry(
+        data_bytes=configuration.data_bytes,
+        loops=configuration.loops,
+        slots=configuration.slots,
+        length_bits=configuration.length_bits,
+        count_bits=configuration.count_bits,
+        memory_base=configuration.memory_base,
+        memory_last=configuration.memory_last,
+        ops=configuration.bit_ops,
+        lanes=configuration.lanes,
+        modes=configuration.modes,
+        read_ports=1 + configuration.two_ports,
+        counters=configuration.counters,
+    )

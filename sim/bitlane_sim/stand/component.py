@@ -1,0 +1,139 @@
+"""The circuit of a stand: a system with its RAM inside, and a time in which things go wrong."""
+
+from typing import Any
+
+from amaranth.hdl import ClockDomain, Module, ResetInserter, Signal, unsigned
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from bitlane_rtl.configuration import Configuration
+
+from ..evaluator import StorageAccess
+from ..memory.control import MemoryControl
+from ..system import System
+
+__all__ = ["Stand"]
+
+_COUNT_BITS = 32
+
+_FAULTS = ("error_read", "error_write", "hang_read", "hang_write")
+"""Settings of the memory that hold only within the window."""
+
+
+class Stand(wiring.Component):
+    """A `System` that needs nothing around it, so that many can be simulated at once.
+
+    Parameters
+    ----------
+    configuration : Configuration
+    rows : int
+        Words of the RAM, a power of two. Fewer than the memory has serve where only time matters:
+        addresses are taken modulo ``rows``.
+    init : list of int
+        Words of the RAM at power-on; by default 0.
+
+    Members
+    -------
+    control, irq, clear, cycle, violation, violation_where, violation_cycle, aw, w and so on
+        Those of `System`.
+    memory : ``In(MemoryControl(address_width))``
+        That of `System`; errors and hangs only happen within the window.
+    go : ``In(1)``
+        While it is high, ``count`` counts cycles; while it is low, ``count`` is 0.
+    count : ``Out(32)``
+    first, last : ``In(32)``
+        The window: cycles in which ``go`` is high and ``first <= count <= last``.
+    reset : ``In(1)``
+        Within the window the system is reset, as at power-on. The RAM keeps its bytes.
+    """
+
+    go: Signal
+    count: Signal
+    first: Signal
+    last: Signal
+    reset: Signal
+    memory: Any
+
+    def __init__(
+        self, configuration: Configuration, rows: int, init: list[int] | None = None
+    ) -> None:
+        self._system = System(configuration)
+        self._configuration = configuration
+        self.ram: Memory = Memory(
+            shape=unsigned(configuration.data_width), depth=rows, init=init or []
+        )
+        inside = {port.enable.removesuffix("__enable") for port in self._system.storage}
+        members = {
+            name: member
+            for name, member in self._system.signature.members.items()
+            if name not in inside
+        }
+        members |= {
+            "go": In(1),
+            "count": Out(_COUNT_BITS),
+            "first": In(_COUNT_BITS),
+            "last": In(_COUNT_BITS),
+            "reset": In(1),
+        }
+        super().__init__(members)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        # Only the system is reset, and only from here.
+        m.domains.sync = ClockDomain("sync", reset_less=True)
+        system = self._system
+        within = Signal()
+        reset = Signal()
+        m.submodules.system = ResetInserter(reset)(system)
+        m.d.comb += [
+            within.eq(self.go & (self.count >= self.first) & (self.count <= self.last)),
+            reset.eq(within & self.reset),
+        ]
+        with m.If(self.go):
+            m.d.sync += self.count.eq(self.count + 1)
+        with m.Else():
+            m.d.sync += self.count.eq(0)
+        for name, member in self.signature.members.items():
+            inner: Any = getattr(system, name, None)
+            if inner is None:
+                continue
+            outer = getattr(self, name)
+            if name == "memory":
+                self._control(m, inner, within)
+            elif member.is_signature:
+                wiring.connect(m, inner, wiring.flipped(outer))
+            else:
+                m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
+        self._ram(m, system)
+        return m
+
+    def _control(self, m: Module, inner: wiring.PureInterface, within: Signal) -> None:
+        """The memory's settings; faults only within the window."""
+        for name in MemoryControl(self._configuration.address_width).members:
+            value = getattr(self.memory, name)
+            if name in _FAULTS:
+                with m.If(within):
+                    m.d.comb += getattr(inner, name).eq(value)
+            else:
+                m.d.comb += getattr(inner, name).eq(value)
+
+    def _ram(self, m: Module, system: System) -> None:
+        width = self._configuration.data_width
+        m.submodules.ram = ram = self.ram
+        for storage in system.storage:
+            side: Any = getattr(system, storage.enable.removesuffix("__enable"))
+            if storage.access is StorageAccess.READ:
+                read = ram.read_port()
+                m.d.comb += [
+                    read.en.eq(side.enable),
+                    read.addr.eq(side.address),
+                    side.data.eq(read.data),
+                ]
+            else:
+                write = ram.write_port(granularity=8)
+                m.d.comb += [
+                    write.addr.eq(side.address),
+                    write.data.eq(side.data),
+                    write.en.eq(side.mask & side.enable.replicate(width // 8)),
+                ]

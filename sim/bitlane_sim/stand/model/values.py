@@ -1,0 +1,61 @@
+"""What is computed of elements: flat arrays of ``uint64``, where narrow ones have zeros above."""
+
+import numpy as np
+
+from bitlane_rtl.abi import LOGIC_OPS, Op
+
+from ..draws import Array, Namespace, namespace
+from .fields import is_one_of
+
+__all__ = ["compute", "ones_in"]
+
+_ONE = np.uint64(1)
+
+
+def compute(
+    op: Array, bits: Array, a: Array, b: Array, saturate: Array, arithmetic: Array
+) -> Array:
+    """``op`` on elements of ``bits`` bits, each array of (elements,). Counts give how many ones."""
+    xp = namespace(op)
+    mask = _mask(bits)
+    counted = xp.where(op < 12, op, op & 3)
+    low = counted & 3
+    logic = xp.where(low == 0, a & b, xp.where(low == 1, a | b, xp.where(low == 2, a ^ b, a)))
+    inverted = is_one_of(counted, [op for op in LOGIC_OPS if op & 4])
+    logic = xp.where(inverted, ~logic, logic) & mask
+    shifts = (op == Op.SHIFT_LEFT) | (op == Op.SHIFT_RIGHT)
+    result = xp.where(op >= 12, ones_in(logic), logic)
+    if bool(shifts.any()):
+        result = xp.where(shifts, _shifted(xp, op, bits, a, b, saturate, arithmetic), result)
+    return result
+
+
+def ones_in(values: Array) -> Array:
+    """How many bits are 1 of each of ``values``."""
+    five, three, four = 0x5555_5555_5555_5555, 0x3333_3333_3333_3333, 0x0F0F_0F0F_0F0F_0F0F
+    values = values - ((values >> _ONE) & np.uint64(five))
+    values = (values & np.uint64(three)) + ((values >> np.uint64(2)) & np.uint64(three))
+    values = (values + (values >> np.uint64(4))) & np.uint64(four)
+    return (values * np.uint64(0x0101_0101_0101_0101)) >> np.uint64(56)
+
+
+def _mask(bits: Array) -> Array:
+    """So many ones, 8 to 64."""
+    return np.uint64((1 << 64) - 1) >> (np.uint64(64) - bits.astype(np.uint64))
+
+
+def _shifted(
+    xp: Namespace, op: Array, bits: Array, a: Array, b: Array, saturate: Array, arithmetic: Array
+) -> Array:
+    width = bits.astype(np.uint64)
+    mask = _mask(bits)
+    beyond = saturate & (b >= width)
+    count = b & (width - _ONE)
+    left = (a << count) & mask
+    negative = arithmetic & ((a >> (width - _ONE)) & _ONE != 0)
+    fill = xp.where(negative, mask, np.uint64(0))
+    # What comes in from above: ones where the sign is one.
+    right = (a >> count) | (fill & ~(mask >> count))
+    left = xp.where(beyond, np.uint64(0), left)
+    right = xp.where(beyond, fill, right)
+    return xp.where(op == Op.SHIFT_LEFT, left, right)

@@ -1,0 +1,133 @@
+"""What an instance is given: records in its ring, how its memory behaves, and what goes wrong.
+
+Scripts of it, for many instances at once. Never says what comes of it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane_rtl.abi import RECORD_BYTES, RECORD_WORDS, RING_OFFSET, WORD_BYTES, register
+
+from .script import Script, Values
+
+__all__ = ["READ", "Workload", "recover", "submit", "traffic_of"]
+
+READ = ("STATUS", "RETIRED", "FAULT", "FAULT_ADDRESS", "BUSY_CYCLES")
+"""Registers that are read in the end, results by their names."""
+
+_ANSWER = 64
+"""Cycles in which the control window answers; it needs a handful."""
+
+_NOWHERE = 0x0F00
+"""An offset of the control window that nothing is at."""
+
+_INTERRUPT = register("INTERRUPT")
+_ENABLE = _INTERRUPT["ENABLE"].insert(1) | _INTERRUPT["PENDING"].insert(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """For many instances at once.
+
+    ``records`` has their commands' words, as (instances, commands, 32) of ``uint32``, of which each
+    uses ``counts`` commands, from 1 on, and each command ``used`` words, of (instances, commands).
+    ``settings`` are inputs of the stand, by name, ``timeout`` the register's; ``limit`` is how many
+    cycles the commands may take.
+    """
+
+    records: NDArray[np.uint32]
+    used: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    timeout: int
+    limit: int
+    settings: dict[str, Values] = field(default_factory=dict)
+
+    @property
+    def instances(self) -> int:
+        return len(self.records)
+
+
+def submit(work: Workload) -> Script:
+    """Settings, records, doorbell; wait for the interrupt; look.
+
+    Results: ``came`` (cycles from the doorbell's start to the interrupt, 0: not within the limit),
+    the registers in `READ`, ``violation`` with ``where`` and ``when``, ``answer ...`` (0 where the
+    control window did not answer), and ``began``: the monitor's cycle in which ``count`` is 0.
+    """
+    script = Script()
+    for port, values in work.settings.items():
+        script.set(port, values)
+    script.set("memory__seed_load", 1).step().set("memory__seed_load", 0)
+    offsets, words = _ring_writes(work)
+    first = [(register("TIMEOUT").offset, work.timeout), (_INTERRUPT.offset, _ENABLE)]
+    _write(script, offsets, words, "ring", first)
+    script.set("clear", 1).step().set("clear", 0)
+    script.get("cycle", "began").set("go", 1)
+    _access(script, register("DOORBELL").offset, work.counts, "doorbell")
+    script.until("irq", work.limit, "came")
+    _look(script)
+    return script
+
+
+def traffic_of(script: Script, channels: Sequence[str]) -> Script:
+    """Look at what the monitor counted on ``channels``, results like ``r__first``."""
+    for name in channels:
+        for part in ("count", "stalls", "first", "last"):
+            script.get(f"{name}__{part}", f"{name}__{part}")
+    return script
+
+
+def recover(script: Script, cycles: int) -> Script:
+    """End what goes wrong, CLEAR, give it ``cycles``; look, results with ``cleared `` before."""
+    script.set("go", 0).step()
+    _access(script, register("CLEAR").offset, 1, "clear")
+    script.step(cycles)
+    _look(script, "cleared ")
+    return script
+
+
+def _look(script: Script, before: str = "") -> None:
+    script.set("control__write", 0)
+    for name in READ:
+        script.set("control__address", register(name).offset)
+        script.set("control__start", 1).step().set("control__start", 0)
+        script.until("control__done", _ANSWER, f"answer {before}{name}")
+        script.get("control__answer", before + name)
+    for name, port in (("", ""), ("_where", "where"), ("_cycle", "when")):
+        script.get(f"violation{name}", before + (port or "violation"))
+
+
+def _access(script: Script, offset: Values, words: Values, name: str) -> None:
+    script.set("control__write", 1).set("control__address", offset).set("control__data", words)
+    script.set("control__start", 1).step().set("control__start", 0)
+    script.until("control__done", _ANSWER, f"answer {name}")
+
+
+def _write(
+    script: Script, offsets: Values, words: Values, name: str, first: list[tuple[int, int]]
+) -> None:
+    """Words of the control window: ``first`` for all, then (instances, words) of their own."""
+    for number, (offset, word) in enumerate(first):
+        _access(script, offset, word, f"{name} {number}")
+    with script.repeat(np.shape(offsets)[1]):
+        _access(script, offsets, words, name)
+
+
+def _ring_writes(work: Workload) -> tuple[Any, Any]:
+    """Offsets and words that fill the ring, as (instances, words); shorter ones write nowhere."""
+    commands = work.records.shape[1]
+    word = np.arange(RECORD_WORDS)
+    wanted = word < work.used[:, :, None]
+    wanted &= (np.arange(commands) < work.counts[:, None])[:, :, None]
+    offset = RING_OFFSET + RECORD_BYTES * np.arange(commands)[:, None] + WORD_BYTES * word
+    flat = wanted.reshape(work.instances, -1)
+    most = int(flat.sum(axis=1).max())
+    order = np.argsort(~flat, axis=1, kind="stable")[:, :most]
+    taken = np.take_along_axis(flat, order, axis=1)
+    offsets = np.where(taken, offset.reshape(-1)[order], _NOWHERE)
+    words = np.take_along_axis(work.records.reshape(work.instances, -1), order, axis=1)
+    return offsets, np.where(taken, words, 0)

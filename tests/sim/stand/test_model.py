@@ -1,0 +1,114 @@
+"""The model of many instances agrees with the interpreter of one record, and with NumPy."""
+
+import random
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bitlane.driver.commands import encode
+from bitlane.jobs.lowering import LayoutError, UnsupportedError
+from bitlane_rtl.abi import MAX_LOOPS, RECORD_WORDS, Mode, Op, Status
+from bitlane_rtl.configuration import Configuration
+from bitlane_sim.link import configuration_of
+from bitlane_sim.soak.trials import SIZE, random_trial
+from bitlane_sim.stand.circuit import geometry_of
+from bitlane_sim.stand.draws import draw, noise
+from bitlane_sim.stand.model.fields import Fields, refusals
+from bitlane_sim.stand.model.model import execute
+from support.models.record import Fault, Interpreter, Record
+from support.rtl.random_records import interpreter, random_record
+
+MEMORY = 16384
+
+CONFIGURATIONS = {
+    "full": Configuration(memory_bytes=MEMORY, loops=MAX_LOOPS),
+    "narrow": Configuration(
+        data_width=32,
+        memory_base=0x1000,
+        memory_bytes=MEMORY,
+        loops=2,
+        length_bits=12,
+        count_bits=8,
+        ops=frozenset({Op.NOT, Op.COUNT, Op.SHIFT_LEFT}),
+        modes=frozenset({Mode.DENSE, Mode.STRIDED}),
+    ),
+}
+
+
+@pytest.fixture(params=CONFIGURATIONS)
+def configuration(request: pytest.FixtureRequest) -> Configuration:
+    return CONFIGURATIONS[request.param]
+
+
+def test_every_code_that_refuses_a_record_is_that_of_the_interpreter(
+    configuration: Configuration,
+) -> None:
+    chance = random.Random(1)
+    words = [random_record(chance, configuration) for _ in range(4000)]
+    found = refusals(Fields(np.array(words, np.int64)), configuration)
+    model = interpreter(configuration)
+    wanted = [model.refusal(Record(record)) for record in words]
+    assert found.tolist() == wanted
+    assert set(wanted) == set(Status) - {Status.READ_ERROR, Status.WRITE_ERROR, Status.TIMEOUT}
+
+
+def packed(commands: list[Any], most: int) -> NDArray[np.uint32]:
+    """Records of commands as the model takes them, with rubbish in words that are not in use."""
+    records = np.random.default_rng(1).integers(0, 1 << 32, (most, RECORD_WORDS), np.uint32)
+    for record, command in zip(records, commands, strict=False):
+        words = encode(command)
+        record[: words.size] = words
+    return records
+
+
+@pytest.mark.parametrize("options", ["width=64&loops=4", "width=32&loops=2"])
+def test_trials_come_out_as_numpy_has_them(options: str) -> None:
+    configuration = configuration_of(f"sim?{options}&memory=16KiB")
+    geometry = geometry_of(configuration)
+    trials, commands = [], []
+    for seed in range(200):
+        trial = random_trial(np.random.default_rng([7, seed]), geometry)
+        with suppress(LayoutError, UnsupportedError):
+            commands.append(list(trial.commands(geometry, 0)))
+            trials.append(trial)
+    few = [number for number, each in enumerate(commands) if len(each) <= 16]
+    assert len(few) > 100
+    records = np.stack([packed(commands[number], 16) for number in few])
+    memory = noise(5, np.arange(len(few)), MEMORY)
+    counts = np.array([len(commands[number]) for number in few])
+    found = execute(memory, records, counts, configuration)
+    assert not found.status.any()
+    assert not found.loose.any()
+    for place, number in enumerate(few):
+        wanted = memory[place].copy()
+        trials[number].apply(wanted[:SIZE])
+        assert np.array_equal(found.memory[place], wanted), trials[number]
+
+
+def interpreted(
+    configuration: Configuration, memory: NDArray[np.uint8], record: NDArray[np.uint32]
+) -> Any:
+    """What the interpreter of one record says of it."""
+    model = interpreter(configuration)
+    assert isinstance(model, Interpreter)
+    model.memory[:] = memory
+    try:
+        model.execute(Record([int(x) for x in record]))
+    except Fault as fault:
+        return fault.status, model.memory
+    except AssertionError as error:
+        return str(error), model.memory
+    return Status.OK, model.memory
+
+
+def test_numbers_do_not_depend_on_who_is_beside_them() -> None:
+    numbers = np.arange(1000)
+    assert np.array_equal(noise(3, numbers, 64)[500:600], noise(3, numbers[500:600], 64))
+    found = draw(3, numbers, "latency", 7)
+    assert np.array_equal(found[17:18], draw(3, numbers[17:18], "latency", 7))
+    assert set(found.tolist()) == set(range(7))
+    assert not np.array_equal(found, draw(3, numbers, "stall", 7))
+    assert not np.array_equal(found, draw(4, numbers, "latency", 7))

@@ -1,0 +1,163 @@
+"""A batch of stands does what one alone does, bit for bit, and its folder needs no Amaranth."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bitlane.driver.commands import encode
+from bitlane.errors import BitlaneError
+from bitlane_rtl.abi import RECORD_WORDS, Op, Port, Status
+from bitlane_sim.bench.job import move
+from bitlane_sim.interface import Hang, Response
+from bitlane_sim.stand.alone import run_alone
+from bitlane_sim.stand.circuit import StandCircuit, make_circuit, open_circuit
+from bitlane_sim.stand.draws import draw, noise
+from bitlane_sim.stand.judge import Observed, Verdict, compare, expect_answers, expect_cleared
+from bitlane_sim.stand.model.model import execute
+from bitlane_sim.stand.workload import Workload, recover, submit, traffic_of
+
+SMALL = "width=32&ports=1&memory=4KiB&loops=2&slots=2&ops=xor,not,count"
+"""A circuit that is compiled in seconds."""
+
+
+@pytest.fixture(scope="module")
+def circuit(tmp_path_factory: pytest.TempPathFactory) -> StandCircuit:
+    folder = tmp_path_factory.mktemp("circuit")
+    make_circuit(SMALL).write(folder)
+    return open_circuit(folder)
+
+
+def one_job(instances: int, size: int = 100) -> Workload:
+    """A XOR of consecutive bytes, with random stalls for each instance."""
+    words = encode(move(Op.XOR, size, 3, 1030, 2061), interrupt=True)
+    records = np.zeros((instances, 1, RECORD_WORDS), np.uint32)
+    records[:, 0, : words.size] = words
+    numbers = np.arange(instances)
+    stalls = {f"memory__stall_{x}": draw(1, numbers, x, 160) for x in ("ar", "r", "aw", "w", "b")}
+    return Workload(
+        records,
+        np.full((instances, 1), words.size),
+        np.ones(instances, np.int64),
+        timeout=300,
+        limit=5000,
+        settings={**stalls, "memory__seed": draw(1, numbers, "seed", 1 << 32)},
+    )
+
+
+def test_every_instance_computes_and_its_timing_is_its_own(circuit: StandCircuit) -> None:
+    work = one_job(32)
+    before = noise(1, np.arange(32), 4096)
+    runner = circuit.runner(32, "threads")
+    circuit.put_ram(runner, before)
+    script = recover(submit(work), 200)
+    found = Observed(runner.run(script.program()), circuit.ram(runner))
+    expected = execute(before, work.records, work.counts, circuit.configuration)
+    wanted = before.copy()
+    wanted[:, 2061:2161] = before[:, 3:103] ^ before[:, 1030:1130]
+    assert np.array_equal(expected.memory, wanted)
+    verdict = Verdict(32)
+    expect_answers(verdict, found)
+    expect_cleared(verdict, found)
+    compare(verdict, before, work.counts, work.limit, expected, found)
+    assert not verdict.reasons
+    assert len(set(found.results["came"].tolist())) > 16
+
+    found.ram[7, 9] ^= 1
+    found.results["RETIRED"][8] = 0
+    found.results["cleared STATUS"][9] = 1
+    expect_cleared(verdict, found)
+    compare(verdict, before, work.counts, work.limit, expected, found)
+    assert verdict.reasons == {
+        7: f"1 bytes are wrong, the first at 0x9: {found.ram[7, 9]:#04x}, expected"
+        f" {before[7, 9]:#04x}",
+        8: "RETIRED is 0, expected 1",
+        9: "STATUS is 0x1 after CLEAR",
+    }
+
+
+def test_one_alone_does_what_it_does_among_many(circuit: StandCircuit, tmp_path: Path) -> None:
+    work = one_job(8)
+    work.settings.update(
+        memory__error_read=1,
+        memory__error_response=int(Response.DECERR),
+        memory__error_last=4095,
+        first=np.arange(8) * 30,
+        last=np.arange(8) * 30,
+    )
+    before = noise(2, np.arange(8), 4096)
+    runner = circuit.runner(8, "threads")
+    circuit.put_ram(runner, before)
+    scripts = [traffic_of(recover(submit(work), 200), ("r", "w")), submit(work)]
+    many = [(runner.run(x.program()), circuit.ram(runner)) for x in scripts]
+    codes = Observed(*many[0]).field("CODE").tolist()
+    assert {Status.OK, Status.READ_ERROR} == set(codes)
+    waves = tmp_path / "one.vcd"
+    for instance in (1, 2):
+        alone = run_alone(circuit.configuration, before[instance], scripts, instance, waves)
+        for one, (results, ram) in zip(alone, many, strict=True):
+            assert np.array_equal(one.ram, ram[instance])
+            assert {name: np.asarray(x).tolist() for name, x in one.results.items()} == {
+                name: x[instance].tolist() for name, x in results.items()
+            }
+    assert "$enddefinitions" in waves.read_text(encoding="utf-8")
+
+
+def test_what_goes_wrong_begins_when_it_is_told_to(circuit: StandCircuit) -> None:
+    work = one_job(3, size=200)
+    work.settings.update(
+        memory__stall_r=np.zeros(3, int),
+        memory__hang_write=int(Hang.NO_ACCEPT),
+        first=np.array([0, 60, 4000]),
+        last=5000,
+    )
+    runner = circuit.runner(3, "threads")
+    found = Observed(runner.run(recover(submit(work), 200).program()), circuit.ram(runner))
+    assert found.field("CODE").tolist() == [Status.TIMEOUT, Status.TIMEOUT, Status.OK]
+    assert found.field("PORT").tolist()[:2] == [Port.WRITE, Port.WRITE]
+
+
+def test_a_reset_is_one_of_the_system_and_not_of_its_ram(circuit: StandCircuit) -> None:
+    work = one_job(2, size=200)
+    work.settings.update(reset=1, first=np.array([80, 4999]), last=np.array([80, 4999]))
+    runner = circuit.runner(2, "threads")
+    before = noise(2, np.arange(2), 4096)
+    circuit.put_ram(runner, before)
+    results = runner.run(submit(work).program())
+    assert results["came"][0] == 0
+    assert results["RETIRED"].tolist() == [0, 1]
+    assert (circuit.ram(runner)[:, :2061] == before[:, :2061]).all()
+
+
+def test_a_folder_runs_without_amaranth(circuit: StandCircuit, tmp_path: Path) -> None:
+    circuit.write(tmp_path)
+    code = f"""
+import sys
+class Nothing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "amaranth":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Nothing())
+from pathlib import Path
+from bitlane_sim.stand import circuit, judge, workload
+from bitlane_sim.stand.model import model
+opened = circuit.open_circuit(Path({str(tmp_path)!r}))
+print(opened.configuration.data_width, opened.runner(3, "threads").instances)
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout.split() == ["32", "3"], done.stderr
+
+
+def test_a_folder_that_is_none_is_refused(circuit: StandCircuit, tmp_path: Path) -> None:
+    with pytest.raises(BitlaneError, match=r"holds no circuit.*write it with --export"):
+        open_circuit(tmp_path)
+    circuit.write(tmp_path)
+    (tmp_path / "circuit.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(BitlaneError, match=r"holds no circuit.*KeyError"):
+        open_circuit(tmp_path)
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(BitlaneError, match="cannot be written"):
+        circuit.write(tmp_path / "file")
