@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from .batch.batch import Batch
     from .batch.description import BatchError
     from .batch.program import Program
+    from .batch.record import Recording
+    from .batch.runner import BatchWarning
     from .checking.checked import CheckedEngine, Difference, check
     from .engine import Engine, FallbackWarning
     from .simulator import Simulator
@@ -23,11 +25,13 @@ pytest_plugins = ("cppsim.pytest_plugin",)
 _MODULES = {
     "Batch": "batch.batch",
     "BatchError": "batch.description",
+    "BatchWarning": "batch.runner",
     "CheckedEngine": "checking.checked",
     "Difference": "checking.checked",
     "Engine": "engine",
     "FallbackWarning": "engine",
     "Program": "batch.program",
+    "Recording": "batch.record",
     "Simulator": "simulator",
     "check": "checking.checked",
 }
@@ -35,11 +39,13 @@ _MODULES = {
 __all__ = [
     "Batch",
     "BatchError",
+    "BatchWarning",
     "CheckedEngine",
     "Difference",
     "Engine",
     "FallbackWarning",
     "Program",
+    "Recording",
     "Simulator",
     "__version__",
     "check",

@@ -38,11 +38,14 @@ __all__ = [
     "eval_format",
     "eval_value",
     "femtoseconds_of",
+    "made_signals",
     "memories_of",
     "nir",
     "pin_blame",
+    "prepared_design",
     "run_wakers",
     "signals_of",
+    "time_of",
 ]
 
 ast: Any = _ast
@@ -91,6 +94,20 @@ def memories_of(design: Any) -> "list[Any]":
     return [x._data for x in design.fragments if isinstance(x, MemoryInstance)]
 
 
+def made_signals(design: Any) -> Any:
+    """The signals that statements of a prepared design drive."""
+    made = SignalSet()
+    for fragment in design.fragments:
+        for statements in fragment.statements.values():
+            made.update(statements._lhs_signals())
+    return made
+
+
+def prepared_design(simulator: Any) -> Any:
+    """The prepared design of a simulator."""
+    return simulator._design
+
+
 def emitted_netlist(design: Any) -> Any:
     """The netlist of ``design``, for simulation: what nothing drives keeps what it is given.
 
@@ -112,3 +129,9 @@ def femtoseconds_of(time: Any) -> int | None:
     if hasattr(time, "femtoseconds"):
         return int(time.femtoseconds)
     return None if hasattr(hdl, "Period") else int(time * 1e15)
+
+
+def time_of(femtoseconds: int) -> Any:
+    """The reverse of `femtoseconds_of`."""
+    period: Any = getattr(hdl, "Period", None)
+    return femtoseconds * 1e-15 if period is None else period(fs=femtoseconds)

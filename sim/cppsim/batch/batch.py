@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from .circuit import batch_circuit
 from .folder import write_folder
 from .program import Program
+from .record import Recording, Testbench, record_testbench
 from .runner import Backend, Runner
 from .source import write_batch
 
@@ -48,6 +49,7 @@ class Batch:
         watch: Collection[str] = (),
         threads: int | None = None,
     ) -> None:
+        self._dut, self._clocks = dut, clocks
         self.written = write_batch(batch_circuit(dut, clocks, watch))
         text, description, rows = self.written.text, self.written.description, self.written.rows
         self.runner = Runner(description, text, rows, instances, backend, threads)
@@ -88,6 +90,20 @@ class Batch:
     def run(self, program: Program) -> dict[str, NDArray[Any]]:
         """Run ``program``; its results by name, with instances as the first axis."""
         return self.runner.run(program)
+
+    def record(self, testbench: Testbench, *, limit: int = 1 << 20) -> Recording:
+        """What ``testbench`` does on one instance, at power-on, as a program for all.
+
+        It runs once, in ``cppsim.Simulator``. What it sets, gets and waits for is taken down:
+        ``tick()`` of a domain that the batch clocks, with ``repeat``, ``sample`` and ``until`` of a
+        port, which may take ``limit`` cycles here and in each instance. Python is not: a loop that
+        looks, ``while not ctx.get(x): await ctx.tick()``, becomes as many steps as it took; write
+        ``await ctx.tick().until(x)``. ``program.replaced`` gives inputs other values.
+
+        Raises ``BatchError`` for what a program cannot say, and what the testbench raises.
+        """
+        description = self.written.description
+        return record_testbench(self._dut, testbench, description, self._clocks, limit)
 
     @property
     def cycles(self) -> NDArray[Any]:

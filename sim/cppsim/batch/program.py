@@ -6,7 +6,7 @@ own waits take.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -147,6 +147,25 @@ class Program:
             body, self._items = tuple(self._items), before
         self._add(_Item(_Code.REPEAT, amount=_counted(times, "times", 1), body=body))
 
+    def replaced(self, port: str, values: ArrayLike) -> "Program":
+        """The same program with other values wherever it sets ``port``.
+
+        If it does so once, ``values`` are as `set` takes them; else they have a second axis, of one
+        place for each time, in order. Raises ``BatchError`` if that does not fit.
+        """
+        times = sum(1 for x in _all(self._items) if x.code is _Code.SET and x.port == port)
+        if not times:
+            names = dict.fromkeys(x.port for x in _all(self._items) if x.code is _Code.SET)
+            raise BatchError(f"no port {port!r} is set; set are: {', '.join(names) or 'none'}")
+        array = np.asarray(values)
+        if times > 1 and array.shape[1:2] != (times,):
+            shape = f"(instances, {times})"
+            raise BatchError(f"port {port!r} is set {times} times: {shape}, not {array.shape}")
+        other = Program()
+        each = (array[:, k] for k in range(times)) if times > 1 else iter((values,))
+        other._items = _replaced(self._items, port, each)
+        return other
+
     def _add(self, item: _Item) -> "Program":
         self._items.append(item)
         return self
@@ -162,6 +181,22 @@ class Program:
                 raise BatchError(f"two results are called {name!r}; give one of them a name")
         instructions = np.array(encoder.rows, dtype=np.uint64).reshape(-1, 4)
         return Encoded(instructions, columns, tuple(encoder.results), total)
+
+
+def _all(items: Sequence[_Item]) -> Iterator[_Item]:
+    for item in items:
+        yield item
+        yield from _all(item.body)
+
+
+def _replaced(items: Sequence[_Item], port: str, each: Iterator[Any]) -> list[_Item]:
+    found = []
+    for item in items:
+        if item.code is _Code.SET and item.port == port:
+            found.append(replace(item, values=next(each)))
+        else:
+            found.append(replace(item, body=tuple(_replaced(item.body, port, each))))
+    return found
 
 
 class _Encoder:

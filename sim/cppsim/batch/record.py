@@ -1,0 +1,321 @@
+"""A testbench of one instance as a program for all: what it did, as `Batch.record` takes it down.
+
+Between two waits the clocks are low, as they are between two instructions of a program.
+"""
+
+import inspect
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Generator,
+    Iterator,
+    Sequence,
+)
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+from amaranth.hdl import Signal, Value
+from amaranth.lib import wiring
+from numpy.typing import NDArray
+
+from ..mode import Mode
+from ..netlist.one_clock import named_signals
+from ..private import DomainReset, made_signals, prepared_design, time_of
+from ..simulator import Simulator
+from .description import BatchError, Description, PortPlace
+from .program import Program
+
+__all__ = ["Recording", "Testbench", "record_testbench"]
+
+Testbench = Callable[[Any], Coroutine[Any, Any, None]]
+
+_PERIOD = 4_000_000
+_PHASE = _PERIOD // 4
+"""In femtoseconds. Where a period begins the clocks are low, and all has settled."""
+_ONES = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What a testbench did on one instance: a program, and what it gave there, by name.
+
+    A value is called as its port, from the second time on with a number behind: ``level``,
+    ``level 2``; the cycles that waiting for a port took are ``until level``.
+    """
+
+    program: Program
+    results: dict[str, NDArray[Any]]
+
+    def differing(self, results: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+        """Which instances gave something else, in ``results`` of the program, as (instances,)."""
+        differ = np.zeros(len(next(iter(results.values()), ())), np.bool_)
+        for name, value in self.results.items():
+            unlike = np.not_equal(results[name], value)
+            differ |= unlike if unlike.ndim == 1 else unlike.any(axis=1)
+        return differ
+
+
+def record_testbench(
+    dut: Any,
+    testbench: Testbench,
+    description: Description,
+    clocks: Collection[str] | None,
+    limit: int,
+) -> Recording:
+    """What ``testbench`` does on one instance of ``dut``; see `Batch.record`."""
+    if not inspect.iscoroutinefunction(testbench):
+        raise BatchError(f"record takes one async function of a context, not {testbench!r}")
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise BatchError(f"limit: {limit!r} is no whole number from 1 on")
+    simulator = Simulator(dut, mode=Mode.ALWAYS)
+    ports = _Ports(dut, prepared_design(simulator), description, clocks)
+    for domain in ports.clocked.values():
+        simulator.add_clock(time_of(_PERIOD), phase=time_of(_PHASE), domain=domain)
+    taken = _Taken(simulator, ports, limit)
+
+    async def work(context: Any) -> None:
+        await testbench(_Context(context, taken))
+
+    simulator.add_testbench(work)
+    simulator.run()
+    taken.flush()
+    return Recording(taken.program, taken.results)
+
+
+class _Ports:
+    """What the batch calls the signals of a prepared design, and the domains that it clocks."""
+
+    def __init__(
+        self, dut: Any, prepared: Any, description: Description, clocks: Collection[str] | None
+    ) -> None:
+        names: dict[str, Any] = dict(named_signals(prepared))
+        self._all = {id(signal): name for name, signal in names.items()}
+        signature = getattr(dut, "signature", None)
+        if isinstance(signature, wiring.Signature):
+            flat: Any = signature.flatten(dut)
+            names |= {"__".join(map(str, path)): Value.cast(port) for path, _, port in flat}
+        domains = prepared.fragment.domains
+        for domain in domains.values():
+            names |= {x.name: x for x in (domain.clk, domain.rst) if x is not None}
+        known = description.ports
+        self._ports = {id(x): known[name] for name, x in names.items() if name in known}
+        self._kept = names  # so that nothing else gets their identity
+        made = made_signals(prepared)
+        chosen = domains if clocks is None else clocks
+        self.clocked = {
+            name: domain
+            for name, domain in domains.items()
+            if name in chosen and domain.clk not in made
+        }
+
+    def of(self, signal: Signal, what: str) -> PortPlace:
+        """The port that ``signal`` is. Raises ``BatchError`` if it is none."""
+        port = self._ports.get(id(signal))
+        if port is None:
+            name = self._all.get(id(signal))
+            hint = f"; make the batch with watch=[{name!r}]" if name else ", nor of the design"
+            raise BatchError(f"{what} {signal.name!r}: it is no port of the batch{hint}")
+        return port
+
+    def input(self, value: Value) -> tuple[PortPlace, Signal]:
+        """The input that is set where ``value`` is. Raises ``BatchError`` if it is none."""
+        signals = _signals("set", value, "_lhs_signals")
+        if len(signals) != 1:
+            raise BatchError(f"set {value!r}: a program sets one port at a time")
+        port = self.of(signals[0], "set")
+        if not port.input:
+            raise BatchError(f"set {port.name!r}: the design drives it; only inputs can be set")
+        return port, signals[0]
+
+    def read(self, what: str, value: Value) -> list[tuple[PortPlace, Signal]]:
+        """The ports that ``value`` is made of. Raises ``BatchError`` for what is none."""
+        return [(self.of(x, what), x) for x in _signals(what, value, "_rhs_signals")]
+
+
+def _signals(what: str, value: Any, method: str) -> list[Signal]:
+    """The signals of ``value`` that have bits. Raises ``BatchError`` if there is more to it."""
+    try:
+        return [x for x in getattr(value, method)() if len(x)]
+    except (AssertionError, NotImplementedError, TypeError) as error:
+        line = f"{what} {value!r}: a program looks at ports alone; rows are Batch.memory's"
+        raise BatchError(line) from error
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What has been taken down. ``steps``: cycles that are not in the program yet."""
+
+    simulator: Simulator
+    ports: _Ports
+    limit: int
+    program: Program = field(default_factory=Program)
+    results: dict[str, NDArray[Any]] = field(default_factory=dict)
+    steps: int = 0
+    times: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def now(self) -> int:
+        """Femtoseconds."""
+        return int(self.simulator._engine.now)
+
+    def flush(self) -> None:
+        if self.steps:
+            self.program.step(self.steps)
+        self.steps = 0
+
+    def set(self, port: PortPlace, value: int) -> None:
+        self.flush()
+        self.program.set(port.name, value)
+
+    def get(self, port: PortPlace, value: int) -> None:
+        self.flush()
+        name = self._name(port.name)
+        self.program.get(port.name, name)
+        if port.words > 1:
+            bits = value & (1 << port.width) - 1
+            words = [bits >> 64 * k & _ONES for k in range(port.words)]
+            self.results[name] = np.array(words, np.uint64)
+        else:
+            self.results[name] = np.array(value, np.int64 if port.signed else np.uint64)
+
+    def until(self, port: PortPlace, cycles: int) -> None:
+        self.flush()
+        name = self._name(f"until {port.name}")
+        self.program.until(port.name, self.limit, name)
+        self.results[name] = np.array(cycles, np.uint64)
+
+    def _name(self, name: str) -> str:
+        """``name``, with a number from the second time on."""
+        number = self.times[name] = self.times.get(name, 0) + 1
+        return name if number == 1 else f"{name} {number}"
+
+
+class _Context:
+    """What a testbench sees in place of its own context."""
+
+    def __init__(self, context: Any, taken: _Taken) -> None:
+        self._context, self._taken = context, taken
+
+    def set(self, expr: Any, value: Any) -> None:
+        target = Value.cast(expr)
+        if not len(target):
+            return
+        port, signal = self._taken.ports.input(target)
+        self._context.set(expr, value)
+        self._taken.set(port, self._context.get(signal))
+
+    def get(self, expr: Any) -> Any:
+        for port, signal in self._taken.ports.read("get", Value.cast(expr)):
+            self._taken.get(port, self._context.get(signal))
+        return self._context.get(expr)
+
+    def tick(self, domain: Any = "sync", *, context: Any = None) -> "_Tick":
+        tick = self._context.tick(domain, context=context)
+        clocked = self._taken.ports.clocked.values()
+        if not any(x.clk is tick.domain.clk for x in clocked):
+            names = ", ".join(x.name for x in clocked) or "none"
+            raise BatchError(
+                f"tick of {tick.domain.name!r}: a cycle of the batch clocks {names}, and not it"
+            )
+        return _Tick(self._context, self._taken, tick)
+
+    @contextmanager
+    def critical(self) -> Iterator[None]:
+        yield
+
+    def delay(self, interval: Any) -> NoReturn:
+        raise _no_word("delay")
+
+    def changed(self, *signals: Any) -> NoReturn:
+        raise _no_word("changed")
+
+    def edge(self, signal: Any, polarity: int) -> NoReturn:
+        raise _no_word("edge")
+
+    def posedge(self, signal: Any) -> NoReturn:
+        raise _no_word("posedge")
+
+    def negedge(self, signal: Any) -> NoReturn:
+        raise _no_word("negedge")
+
+
+class _Tick:
+    """What `_Context.tick` gives in place of a `TickTrigger`."""
+
+    def __init__(self, context: Any, taken: _Taken, tick: Any, sampled: Sequence[Any] = ()) -> None:
+        self._context, self._taken = context, taken
+        self._tick, self._sampled = tick, sampled
+
+    def sample(self, *exprs: Any) -> "_Tick":
+        if self._tick.domain.clk_edge != "pos":
+            raise _no_word("sample at a falling edge")
+        return _Tick(self._context, self._taken, self._tick, (*self._sampled, *exprs))
+
+    def __await__(self) -> Generator[Any, None, tuple[Any, ...]]:
+        return self._once().__await__()
+
+    async def __aiter__(self) -> AsyncIterator[tuple[Any, ...]]:
+        while True:
+            yield await self._once()
+
+    async def repeat(self, count: int) -> tuple[Any, ...]:
+        return tuple(await self._passed(lambda tick: tick.repeat(count)))
+
+    async def until(self, condition: Any) -> tuple[Any, ...]:
+        value = Value.cast(condition)
+        if self._sampled or self._tick.domain.clk_edge != "pos":
+            raise _no_word("until with sample, or at a falling edge")
+        if not isinstance(value, Signal):
+            raise BatchError(
+                f"until {value!r}: a program waits for a port that is not 0; "
+                "give the design a signal of that"
+            )
+        taken = self._taken
+        port = taken.ports.of(value, "until")
+        for waited in range(1, taken.limit + 1):
+            _, reset, seen = await self._tick.sample(value)
+            if reset:
+                raise _no_word("a reset during until")
+            if seen:
+                taken.until(port, waited)
+                await self._settle()
+                return ()
+        raise BatchError(f"until {port.name!r}: 0 for {taken.limit} cycles; say a higher limit")
+
+    async def _once(self) -> tuple[Any, ...]:
+        return tuple(await self._passed(lambda tick: tick))
+
+    async def _passed(self, wait: Callable[[Any], Any]) -> tuple[Any, ...]:
+        """Take down the cycles of ``wait``, and what is sampled at the last one, before it."""
+        taken, start = self._taken, self._taken.now
+        looked = [
+            found
+            for expr in self._sampled
+            for found in taken.ports.read("sample", Value.cast(expr))
+        ]
+        values: tuple[Any, ...] = ()
+        try:
+            values = await wait(self._tick.sample(*self._sampled, *(x for _, x in looked)))
+        except DomainReset:
+            await self._settle()
+            taken.steps += (taken.now - start) // _PERIOD
+            raise
+        await self._settle()
+        taken.steps += (taken.now - start) // _PERIOD - 1
+        own = len(values) - len(looked)
+        for (port, _), value in zip(looked, values[own:], strict=True):
+            taken.get(port, value)
+        taken.steps += 1
+        return values[:own]
+
+    async def _settle(self) -> None:
+        """On to where the next period begins."""
+        await self._context.delay(time_of(-self._taken.now % _PERIOD))
+
+
+def _no_word(what: str) -> BatchError:
+    return BatchError(f"{what}: a program has no word for it; it knows set, get, tick and until")

@@ -1,0 +1,95 @@
+"""Random testbenches on random designs, recorded, and the programs run on many instances."""
+
+import random
+from collections.abc import Callable, Coroutine
+from contextlib import redirect_stdout, suppress
+from io import StringIO
+from typing import Any
+
+from amaranth.hdl import Cat, Fragment
+from amaranth.sim import DomainReset
+
+import cppsim
+from cppsim.netlist.one_clock import named_signals
+
+from .random_designs import RandomDesign
+from .random_values import random_number
+
+__all__ = ["compare_recording"]
+
+_ROUNDS = 16
+
+
+def compare_recording(design: RandomDesign, backend: str, *, seed: int, instances: int = 3) -> int:
+    """Record a random testbench, and replay it; how many values of each instance are compared.
+
+    Of a design of one clock, what the testbench hears is compared with what it hears unrecorded.
+    Raises ``AssertionError`` that names the seed and the result.
+    """
+    batch, heard = _batch(design, backend, instances), list[Any]()
+    with redirect_stdout(StringIO()):
+        recording = batch.record(_testbench(design, seed, heard))
+    results = batch.run(recording.program)
+    for name, value in recording.results.items():
+        same = all((x == value).all() for x in results[name])
+        assert same, f"seed {seed}, {name!r}: {results[name]}, and {value} was recorded"
+    if len(design.clocks) == 1:
+        assert heard == _alone(design, seed), f"seed {seed}: who is recorded hears other things"
+    return len(recording.results)
+
+
+def _batch(design: RandomDesign, backend: str, instances: int) -> cppsim.Batch:
+    prepared: Any = Fragment.get(design.module, None).prepare()
+    wanted = {id(x) for x in (*design.inputs, *design.outputs) if len(x)}
+    watch = [name for name, signal in named_signals(prepared) if id(signal) in wanted]
+    return cppsim.Batch(design.module, instances, backend, watch=watch)
+
+
+def _testbench(
+    design: RandomDesign, seed: int, heard: list[Any]
+) -> Callable[[Any], Coroutine[Any, Any, None]]:
+    """Sets, gets and waits at random, and notes what it hears."""
+    rst = [x for x in design.inputs if x.name.endswith("rst") or x.name == "stop"]
+
+    async def work(ctx: Any) -> None:
+        chance = random.Random(seed)
+        outputs = [x for x in design.outputs if len(x)]
+        inputs = [x for x in design.inputs if len(x)]
+        for _ in range(_ROUNDS):
+            for signal in inputs:
+                if chance.random() < (0.1 if any(signal is x for x in rst) else 0.5):
+                    ctx.set(signal, random_number(chance, signal))
+            ctx.set(inputs[0][:1], 1)
+            looked = chance.sample(outputs, 2)
+            match chance.randrange(5):
+                case 0:
+                    await ctx.tick()
+                case 1:
+                    with suppress(DomainReset):
+                        await ctx.tick().repeat(chance.randrange(1, 9))
+                case 2:
+                    heard.append(await ctx.tick().sample(*looked))
+                case 3:
+                    with suppress(DomainReset):
+                        heard.append(await ctx.tick().sample(*looked).repeat(3))
+                case _:
+                    for signal in rst:
+                        ctx.set(signal, 0)
+                    await ctx.tick()
+                    for signal in outputs:
+                        if ctx.get(signal):
+                            await ctx.tick().until(signal)
+                            break
+            heard.append([ctx.get(x) for x in (*looked, Cat(*looked))])
+
+    return work
+
+
+def _alone(design: RandomDesign, seed: int) -> list[Any]:
+    """What the testbench hears without anybody who takes it down."""
+    simulator, heard = cppsim.Simulator(design.module, mode="always"), list[Any]()
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(_testbench(design, seed, heard))
+    with redirect_stdout(StringIO()):
+        simulator.run()
+    return heard
