@@ -1,5 +1,7 @@
 """The backend of a GPU: CuPy compiles the same source there and launches it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from .description import BatchError, Description
 from .program import Encoded, Words
 
-__all__ = ["OPTIONS", "Cuda", "kernel_source"]
+__all__ = ["OPTIONS", "Cuda", "NoGpu", "kernel_source"]
 
 OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--device-int128")
 """Of NVRTC: every function is the device's, and there are integers of 128 bits."""
@@ -23,10 +25,19 @@ _BLOCK = 64
 """Threads that are launched together."""
 
 
+_NONE = ("cudaErrorNoDevice", "cudaErrorInsufficientDriver", "libcuda")
+"""What CuPy says of a machine without a GPU, or without a driver."""
+
+
+class NoGpu(BatchError):
+    """There is no GPU that CuPy could run anything on, or no CuPy."""
+
+
 class Cuda:
     """Runs tiles of 32 instances, a thread each, in words (warps, words of a tile, threads).
 
-    Raises ``BatchError`` where there is no CuPy, no GPU, or the source cannot be compiled.
+    Raises ``BatchError`` where the source cannot be compiled, of which ``NoGpu`` where there is no
+    CuPy or no GPU.
     """
 
     name = "cuda"
@@ -50,16 +61,17 @@ class Cuda:
         """State and memories of as many instances as ``rows`` has, at power-on."""
         cupy = self._cupy
         warps = -(-len(rows) // (_LANES * _WARP))
-        words = cupy.zeros((warps, self._description.tile_words, _WARP), np.uint32)
-        instances = (words, cupy.zeros(rows.size, np.uint8), len(rows))
-        self.put_rows(instances, rows)
-        return instances
+        with _told():
+            words = cupy.zeros((warps, self._description.tile_words, _WARP), np.uint32)
+            instances = (words, cupy.zeros(rows.size, np.uint8), len(rows))
+            self.put_rows(instances, rows)
+            return instances
 
     def run(self, instances: tuple[Any, Any, int], program: Encoded, *, fresh: bool) -> Words:
         """What ``program`` results in, as (instances, columns)."""
         cupy = self._cupy
         words, rows, count = instances
-        try:
+        with _told():
             instructions = cupy.asarray(program.instructions)
             taken = cupy.asarray(np.ascontiguousarray(program.input.T))
             output = cupy.zeros((program.columns, count), np.uint64)
@@ -68,27 +80,31 @@ class Cuda:
             blocks = -(-count // (_LANES * _BLOCK))
             self._kernel((blocks,), (_BLOCK,), (words, rows, *arguments))
             return np.ascontiguousarray(cupy.asnumpy(output).T)
-        except Exception as error:
-            raise BatchError(f"the GPU gave up: {_line(error)}; make a new batch") from error
 
     def rows(self, instances: tuple[Any, Any, int]) -> NDArray[np.uint8]:
         """The memories' bytes, as (instances, bytes)."""
         _, rows, count = instances
-        return self._turned(self._cupy.asnumpy(rows), count, back=True)
+        with _told():
+            there = self._cupy.asnumpy(rows)
+        return self._turned(there, count, back=True)
 
     def put_rows(self, instances: tuple[Any, Any, int], rows: NDArray[np.uint8]) -> None:
         """Replace the memories' bytes."""
-        instances[1][...] = self._cupy.asarray(self._turned(rows, len(rows), back=False))
+        turned = self._turned(rows, len(rows), back=False)
+        with _told():
+            instances[1][...] = self._cupy.asarray(turned)
 
     def parked(self, instances: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
         """``instances`` in this computer's memory."""
         words, rows, count = instances
-        return self._cupy.asnumpy(words), self._cupy.asnumpy(rows), count
+        with _told():
+            return self._cupy.asnumpy(words), self._cupy.asnumpy(rows), count
 
     def resumed(self, instances: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
         """What was `parked`, on the GPU."""
         words, rows, count = instances
-        return self._cupy.asarray(words), self._cupy.asarray(rows), count
+        with _told():
+            return self._cupy.asarray(words), self._cupy.asarray(rows), count
 
     def _turned(self, rows: NDArray[np.uint8], count: int, *, back: bool) -> NDArray[np.uint8]:
         """From bytes of one instance after the other to elements side by side, or ``back``."""
@@ -106,6 +122,19 @@ class Cuda:
         return result
 
 
+@contextmanager
+def _told() -> Iterator[None]:
+    """Raise ``BatchError`` for whatever CuPy raises meanwhile."""
+    try:
+        yield
+    except BatchError:
+        raise
+    except Exception as error:
+        full = "OutOfMemory" in type(error).__name__
+        hint = "run fewer instances at a time" if full else "make a new batch"
+        raise BatchError(f"the GPU gave up: {_line(error)}; {hint}") from error
+
+
 def kernel_source(text: str) -> str:
     """What the GPU's compiler gets for the written source ``text``."""
     prelude, entry = (
@@ -119,16 +148,23 @@ def kernel_source(text: str) -> str:
 def _cupy() -> Any:
     try:
         cupy = import_module("cupy")
-    except ImportError:
+    except ModuleNotFoundError:
         hint = "pip install cupy-cuda13x, or take backend='threads'"
-        raise BatchError(f"backend 'cuda' needs CuPy: {hint}") from None
+        raise NoGpu(f"backend 'cuda' needs CuPy: {hint}") from None
+    except Exception as error:
+        raise _none(error)(f"CuPy fails: {_line(error)}; take backend='threads'") from error
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())
     except Exception as error:
-        raise BatchError(f"CuPy finds no GPU: {_line(error)}; take backend='threads'") from error
+        raise _none(error)(f"CuPy finds no GPU: {_line(error)}; take backend='threads'") from error
     if not count:
-        raise BatchError("CuPy finds no GPU; take backend='threads'")
+        raise NoGpu("CuPy finds no GPU; take backend='threads'")
     return cupy
+
+
+def _none(error: Exception) -> type[BatchError]:
+    """What an error of CuPy's means: no GPU, or one that fails."""
+    return NoGpu if any(word in str(error) for word in _NONE) else BatchError
 
 
 def _line(error: Exception) -> str:

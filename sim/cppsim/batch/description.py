@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..errors import SimulationError
 
-__all__ = ["BatchError", "Description", "MemoryPlace", "PortPlace"]
+__all__ = ["BatchError", "BrokenOff", "Description", "MemoryPlace", "PortPlace"]
 
 
 _Place = TypeVar("_Place")
@@ -14,6 +17,19 @@ _Place = TypeVar("_Place")
 
 class BatchError(SimulationError):
     """A batch cannot be made, or cannot do what it is told. One line that says what to do."""
+
+
+class BrokenOff(BatchError):
+    """A run ended before all instances were through it.
+
+    ``done`` says which were, as (instances,); ``results`` are as of the whole run, of others 0.
+    """
+
+    def __init__(
+        self, line: str, done: NDArray[np.bool_], results: dict[str, NDArray[Any]]
+    ) -> None:
+        super().__init__(line)
+        self.done, self.results = done, results
 
 
 @dataclass(frozen=True, slots=True)

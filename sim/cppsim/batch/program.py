@@ -15,12 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from .description import BatchError, Description, PortPlace
 
-__all__ = ["Encoded", "Program", "Result"]
+__all__ = ["Encoded", "Program", "Result", "as_array", "counted"]
 
 Words = NDArray[np.uint64]
 
 _DEPTH = 8
 _ONES = (1 << 64) - 1
+_MOST = (1 << 63) - 1
+_REPEATS = 1 << 32
 
 
 class _Code(IntEnum):
@@ -122,7 +124,7 @@ class Program:
 
     def step(self, cycles: int = 1) -> "Program":
         """Let ``cycles`` pass."""
-        return self._add(_Item(_Code.STEP, amount=_counted(cycles, "cycles", 0)))
+        return self._add(_Item(_Code.STEP, amount=counted(cycles, "cycles", 0)))
 
     def until(self, port: str, limit: int, name: str | None = None) -> "Program":
         """Let cycles pass up to the first edge before which ``port`` is not 0, ``limit`` at most.
@@ -130,7 +132,7 @@ class Program:
         The result ``name``, by default the port's, has the cycles that passed, 0 where it was
         never seen.
         """
-        amount = _counted(limit, "limit", 1)
+        amount = counted(limit, "limit", 1)
         return self._add(_Item(_Code.UNTIL, port, name or port, amount))
 
     def get(self, port: str, name: str | None = None) -> "Program":
@@ -145,25 +147,28 @@ class Program:
             yield self
         finally:
             body, self._items = tuple(self._items), before
-        self._add(_Item(_Code.REPEAT, amount=_counted(times, "times", 1), body=body))
+        self._add(_Item(_Code.REPEAT, amount=counted(times, "times", 1, _REPEATS), body=body))
 
     def replaced(self, port: str, values: ArrayLike) -> "Program":
         """The same program with other values wherever it sets ``port``.
 
-        If it does so once, ``values`` are as `set` takes them; else they have a second axis, of one
-        place for each time, in order. Raises ``BatchError`` if that does not fit.
+        If it does so once, ``values`` are as `set` takes them; else a number is for every time, and
+        an array has a second axis of one place for each time, in order. Raises ``BatchError`` if
+        that does not fit.
         """
         times = sum(1 for x in _all(self._items) if x.code is _Code.SET and x.port == port)
         if not times:
             names = dict.fromkeys(x.port for x in _all(self._items) if x.code is _Code.SET)
             raise BatchError(f"no port {port!r} is set; set are: {', '.join(names) or 'none'}")
-        array = np.asarray(values)
-        if times > 1 and array.shape[1:2] != (times,):
-            shape = f"(instances, {times})"
-            raise BatchError(f"port {port!r} is set {times} times: {shape}, not {array.shape}")
+        each: list[Any] = [values] * times
+        if times > 1 and not isinstance(values, int | np.integer):
+            array = as_array(values, f"port {port!r}")
+            if array.shape[1:2] != (times,):
+                shape = f"(instances, {times})"
+                raise BatchError(f"port {port!r} is set {times} times: {shape}, not {array.shape}")
+            each = [array[:, k] for k in range(times)]
         other = Program()
-        each = (array[:, k] for k in range(times)) if times > 1 else iter((values,))
-        other._items = _replaced(self._items, port, each)
+        other._items = _replaced(self._items, port, iter(each))
         return other
 
     def _add(self, item: _Item) -> "Program":
@@ -287,10 +292,24 @@ class _Encoder:
         return size
 
 
-def _counted(number: int, what: str, least: int) -> int:
+def counted(number: object, what: str, least: int, most: int = _MOST) -> int:
+    """``number`` of ``what``. Raises ``BatchError`` if it is none from ``least`` to ``most``."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
         raise BatchError(f"{what}: {number!r} is no whole number from {least} on")
+    if number > most:
+        raise BatchError(f"{what}: {number} is more than {most}")
     return int(number)
+
+
+def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
+    """``values`` of ``what``. Raises ``BatchError`` if they are no array of integers."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise BatchError(f"{what} takes an array, not rows of different lengths") from error
+    if array.dtype.kind not in "iub":
+        raise BatchError(f"{what} takes integers, not {array.dtype}")
+    return array
 
 
 def _kind(port: PortPlace) -> str:
@@ -299,9 +318,7 @@ def _kind(port: PortPlace) -> str:
 
 def _fitting(port: PortPlace, values: ArrayLike, shape: tuple[int, ...]) -> Words:
     """``values`` as words of 64 bits, of ``shape`` and an axis of words."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "iub":
-        raise BatchError(f"port {port.name!r} takes integers, not {array.dtype}")
+    array = as_array(values, f"port {port.name!r}")
     wide = (port.words,) if port.words > 1 else ()
     for axes in range(len(shape), 0, -1):
         if array.shape == shape[:axes] + wide:
@@ -321,5 +338,8 @@ def _fitting(port: PortPlace, values: ArrayLike, shape: tuple[int, ...]) -> Word
             raise BatchError(f"port {port.name!r}: {value} does not fit {_kind(port)}")
     spread = array.reshape(array.shape[:axes] + (1,) * (len(shape) - axes) + array.shape[axes:])
     words = np.broadcast_to(spread, (*shape, port.words)).astype(np.uint64)
-    words[..., -1] &= np.uint64(_ONES >> -port.width % 64)
+    top = np.uint64(_ONES >> -port.width % 64)
+    if wide and not port.signed and ((array < 0).any() or (words[..., -1] > top).any()):
+        raise BatchError(f"port {port.name!r}: words that do not fit {_kind(port)}")
+    words[..., -1] &= top
     return words

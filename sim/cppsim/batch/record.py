@@ -27,7 +27,7 @@ from ..netlist.one_clock import named_signals
 from ..private import DomainReset, made_signals, prepared_design, time_of
 from ..simulator import Simulator
 from .description import BatchError, Description, PortPlace
-from .program import Program
+from .program import Program, counted
 
 __all__ = ["Recording", "Testbench", "record_testbench"]
 
@@ -69,8 +69,7 @@ def record_testbench(
     """What ``testbench`` does on one instance of ``dut``; see `Batch.record`."""
     if not inspect.iscoroutinefunction(testbench):
         raise BatchError(f"record takes one async function of a context, not {testbench!r}")
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise BatchError(f"limit: {limit!r} is no whole number from 1 on")
+    limit = counted(limit, "limit", 1)
     simulator = Simulator(dut, mode=Mode.ALWAYS)
     ports = _Ports(dut, prepared_design(simulator), description, clocks)
     for domain in ports.clocked.values():

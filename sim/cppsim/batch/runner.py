@@ -1,16 +1,17 @@
 """Runs programs on the instances of a written design, in as many parts as memory asks for."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .cuda import Cuda
-from .description import BatchError, Description, MemoryPlace
-from .program import Encoded, Program, Words
+from .cuda import Cuda, NoGpu
+from .description import BatchError, BrokenOff, Description, MemoryPlace
+from .program import Encoded, Program, Words, as_array, counted
 from .threads import Threads
 
 __all__ = ["BACKENDS", "Backend", "BatchWarning", "Runner"]
@@ -66,8 +67,8 @@ BACKENDS: dict[str, Callable[[Description, str, int | None], Backend]] = {
 class Runner:
     """``instances`` of what ``text`` says, each with memories as in ``rows`` at power-on.
 
-    With ``auto`` a GPU runs them where there is one, else threads. Raises ``BatchError``, and
-    ``SimulationError`` where there is no compiler.
+    With ``auto`` a GPU runs them where there is one, else threads; a GPU that fails is told of in a
+    ``BatchWarning``. Raises ``BatchError``, and ``SimulationError`` where there is no compiler.
     """
 
     def __init__(
@@ -79,14 +80,12 @@ class Runner:
         backend: Backend | str = "auto",
         threads: int | None = None,
     ) -> None:
-        if isinstance(instances, bool) or not isinstance(instances, int) or instances < 1:
-            raise BatchError(f"instances: {instances!r} is no whole number from 1 on")
         self.description = description
-        self.instances = instances
+        self.instances = counted(instances, "instances", 1)
         self.backend = _backend(backend, description, text, threads)
         self._parts: list[tuple[int, int, Any]] = []
         self._divided = False
-        self._fresh = True
+        self._fresh, self._whole = True, True
         self._power_on = np.frombuffer(rows, np.uint8)
         self._divide()
 
@@ -106,7 +105,8 @@ class Runner:
         for first in range(0, self.instances, most):
             end = min(first + most, self.instances)
             rows = np.broadcast_to(self._power_on, (end - first, self._power_on.size))
-            self._parts.append((first, end, self._kept(self.backend.allocate(rows))))
+            with _memory_for("the batch"):
+                self._parts.append((first, end, self._kept(self.backend.allocate(rows))))
 
     def _kept(self, part: Any) -> Any:
         """A part between two runs: where it runs, if it is the only one."""
@@ -116,19 +116,40 @@ class Runner:
         return self.backend.resumed(part) if self._divided else part
 
     def run(self, program: Program) -> dict[str, NDArray[Any]]:
-        """What ``program`` results in, by name; instances are the first axis."""
-        return self.run_encoded(program.encoded(self.description, self.instances))
+        """What ``program`` results in, by name; instances are the first axis.
+
+        Raises ``BrokenOff`` if it ends before all instances are through it.
+        """
+        if not isinstance(program, Program):
+            raise BatchError(f"run takes a Program, not {program!r}")
+        with _memory_for("the program"):
+            encoded = program.encoded(self.description, self.instances)
+        return self.run_encoded(encoded)
 
     def run_encoded(self, program: Encoded) -> dict[str, NDArray[Any]]:
         """The same for a program that is encoded already."""
-        columns = np.zeros((self.instances, program.columns), np.uint64)
+        if not self._whole:
+            raise BatchError("an earlier run broke off; make a new batch")
+        with _memory_for("what the program gives"):
+            columns = np.zeros((self.instances, program.columns), np.uint64)
+        done, reason = np.zeros(self.instances, np.bool_), ""
+        self._whole = False
         for number, (first, end, kept) in enumerate(self._parts):
-            part = self._taken(kept)
-            own = replace(program, input=program.input[first:end])
-            columns[first:end] = self.backend.run(part, own, fresh=self._fresh)
-            self._parts[number] = first, end, self._kept(part)
-        self._fresh = False
-        return {result.name: result.taken(columns) for result in program.results}
+            try:
+                part = self._taken(kept)
+                own = replace(program, input=program.input[first:end])
+                columns[first:end] = self.backend.run(part, own, fresh=self._fresh)
+                self._parts[number] = first, end, self._kept(part)
+            except BatchError as error:
+                reason = reason or str(error)
+            else:
+                done[first:end] = True
+        self._fresh, self._whole = False, not reason
+        results = {result.name: result.taken(columns) for result in program.results}
+        if reason:
+            through = f"; the error has results of {done.sum()} of {self.instances} instances"
+            raise BrokenOff(f"{reason}{through if done.any() else ''}", done, results)
+        return results
 
     # --- memories -----------------------------------------------------------------------------
 
@@ -142,15 +163,15 @@ class Runner:
     def set_memory(self, name: str, values: ArrayLike) -> None:
         """Replace the rows of a memory, by an array as `memory` gives, or one for all."""
         place = self.description.memory(name)
-        array = np.asarray(values)
+        array = as_array(values, f"memory {name!r}")
         shape = _shape(place, self.instances)
-        if array.dtype.kind not in "iub" or array.shape not in (shape, shape[1:]):
+        if array.shape not in (shape, shape[1:]):
             raise BatchError(
-                f"memory {name!r} takes integers of shape {shape} or {shape[1:]}, "
-                f"not {array.dtype} of {array.shape}"
+                f"memory {name!r} takes integers of shape {shape} or {shape[1:]}, not {array.shape}"
             )
-        top = (1 << place.width) - 1 if place.count == 1 else (1 << 64) - 1
-        if array.size and (int(array.min()) < 0 or int(array.max()) > top):
+        last = array[..., -1] if place.count > 1 else array
+        top = (1 << place.width - 64 * (place.count - 1)) - 1
+        if array.size and (int(array.min()) < 0 or int(last.max()) > top):
             raise BatchError(f"memory {name!r} takes numbers of {place.width} bits")
         elements = np.broadcast_to(array, shape).astype(f"<u{place.element // 8}")
         rows = self.all_rows().copy()
@@ -182,17 +203,29 @@ class Runner:
 def _backend(
     chosen: Backend | str, description: Description, text: str, threads: int | None
 ) -> Backend:
-    if not isinstance(chosen, str):
+    if not isinstance(chosen, str) and hasattr(chosen, "allocate"):
         return chosen
     if chosen == "auto":
         try:
             return Cuda(description, text)
-        except BatchError:
-            chosen = "threads"
-    if chosen not in BACKENDS:
+        except NoGpu:
+            pass
+        except BatchError as error:
+            warnings.warn(BatchWarning(f"on threads, for {error}"), stacklevel=4)
+        chosen = "threads"
+    if not isinstance(chosen, str) or chosen not in BACKENDS:
         names = ", ".join(("auto", *BACKENDS))
         raise BatchError(f"no backend {chosen!r}; there are: {names}")
     return BACKENDS[chosen](description, text, threads)
+
+
+@contextmanager
+def _memory_for(what: str) -> Iterator[None]:
+    try:
+        yield
+    except MemoryError as error:
+        hint = "repeat less, or run fewer instances at a time"
+        raise BatchError(f"{what} takes more memory than there is: {hint}") from error
 
 
 def _mebibytes(size: int) -> str:

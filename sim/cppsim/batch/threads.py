@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..compiling.library import provide
 from .description import Description
-from .program import Encoded, Words
+from .program import Encoded, Words, counted
 
 __all__ = ["Threads"]
 
@@ -38,7 +38,8 @@ class Threads:
         self._description = description
         self._lanes, target = _words()
         self._run = _entry(threads_source(text, self._lanes, target))
-        self.threads = threads or os.cpu_count() or 1
+        wanted = os.cpu_count() or 1 if threads is None else threads
+        self.threads = counted(wanted, "threads", 1)
 
     @staticmethod
     def free_bytes() -> int:

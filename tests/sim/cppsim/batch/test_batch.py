@@ -4,8 +4,10 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +15,11 @@ from amaranth.hdl import Assert, Elaboratable, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
+from numpy.typing import NDArray
 
-from cppsim import Batch, BatchError, Program
+from cppsim import Batch, BatchError, BatchWarning, Program
 from cppsim.batch import cuda
-from cppsim.batch.runner import BatchWarning
+from cppsim.batch.description import BrokenOff
 from support.sim.host_gpu import host_gpu
 
 
@@ -135,6 +138,33 @@ def test_more_than_a_gpu_holds_take_turns(monkeypatch: pytest.MonkeyPatch) -> No
     assert batch.memory("storage")[:, 1].tolist() == [k * (k % 2) for k in range(100)]
 
 
+def test_what_was_through_is_kept_when_a_launch_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = host_gpu(free=1 << 10)
+    monkeypatch.setattr(cuda, "_cupy", lambda: gpu)
+    with pytest.warns(BatchWarning):
+        batch = Batch(SyncFIFO(width=8, depth=4), 60, "cuda")
+    taken, copy = [], gpu.asarray
+
+    def asarray(values: NDArray[Any]) -> NDArray[Any]:
+        taken.append(values.shape)
+        if len(taken) > 8:
+            raise RuntimeError("CUDA_ERROR_LAUNCH_FAILED: unspecified\nlaunch failure")
+        return np.asarray(copy(values))
+
+    gpu.asarray = asarray
+    program = Program().set("w_data", np.arange(60)).set("w_en", 1).step().get("r_data")
+    line = (
+        "the GPU gave up: CUDA_ERROR_LAUNCH_FAILED: unspecified; .* results of .* of 60 instances"
+    )
+    with pytest.raises(BrokenOff, match=line) as error:
+        batch.run(program)
+    done = error.value.done
+    assert 0 < done.sum() < 60
+    assert error.value.results["r_data"].tolist() == (np.arange(60) * done).tolist()
+    with pytest.raises(BatchError, match="an earlier run broke off; make a new batch"):
+        batch.step()
+
+
 def test_a_folder_runs_without_amaranth(tmp_path: Path) -> None:
     batch = Batch(Counter(), 50, "threads")
     program = Program().set("by", np.arange(50)).step(3).get("count")
@@ -159,6 +189,18 @@ def test_a_folder_runs_without_amaranth(tmp_path: Path) -> None:
         batch.export(tmp_path / "late", program)
 
 
+def _repeated(times: int) -> Program:
+    program = Program()
+    with program.repeat(times):
+        for number in range(1 << 12):
+            program.get("count", str(number))
+    return program
+
+
+def _queue() -> Batch:
+    return Batch(SyncFIFO(width=70, depth=4), 3, "threads")
+
+
 @pytest.mark.parametrize(
     ("ask", "answer"),
     [
@@ -172,6 +214,16 @@ def test_a_folder_runs_without_amaranth(tmp_path: Path) -> None:
         (lambda x: x.until("high", 0), "limit: 0 is no whole number from 1 on"),
         (lambda x: x.step(-1), "cycles: -1 is no whole number from 0 on"),
         (lambda x: x.memory("rows"), "no memory 'rows'; there are: none"),
+        (lambda x: x.set("by", [[1], [1, 2], []]), "'by' takes an array, not rows of different"),
+        (lambda x: x.set("limit", [[0, -1]] * 3), "'limit': words that do not fit 100 bits"),
+        (lambda x: x.set("limit", [[0, 1 << 36]] * 3), "'limit': words that do not fit 100 bits"),
+        (lambda x: x.step(1 << 64), "cycles: 18446744073709551616 is more than"),
+        (lambda x: x.run(_repeated(1 << 33)), "times: 8589934592 is more than 4294967296"),
+        (lambda x: x.run(_repeated(1 << 32)), "program gives takes more memory than there is: re"),
+        (lambda x: x.run(None), "run takes a Program, not None"),  # type: ignore[arg-type]
+        (lambda x: _queue().set_memory("storage", [[1], [1, 2]]), "not rows of different lengths"),
+        (lambda x: _queue().set_memory("storage", [[0, 64]] * 4), "takes numbers of 70 bits"),
+        (lambda x: Batch(Counter(), 1, "threads", threads=0), "threads: 0 is no whole number from"),
         (lambda x: x.run(Program().get("by").get("by")), "two results are called 'by'"),
         (lambda x: Batch(Counter(), 0), "instances: 0 is no whole number from 1 on"),
         (lambda x: Batch(Counter(), 1, "gpu"), "no backend 'gpu'; there are: auto, threads, cuda"),
@@ -186,6 +238,49 @@ def test_what_cannot_be_is_said_in_one_line(ask: Callable[[Batch], object], answ
     with pytest.raises(BatchError, match=answer) as error:
         ask(batch)
     assert "\n" not in str(error.value)
+
+
+def _fails(line: str) -> Callable[..., Any]:
+    def fail(*arguments: Any, **named: Any) -> Any:
+        raise RuntimeError(line)
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("count", "compiled", "reason"),
+    [
+        (lambda: 1, "a.cu(1): error: no such thing", "the GPU's compiler refused the source: a.cu"),
+        (
+            _fails("cudaErrorSystemNotReady: system not yet"),
+            "",
+            "CuPy finds no GPU: cudaErrorSystem",
+        ),
+        (_fails("cudaErrorNoDevice: no CUDA-capable device"), "", ""),
+        (_fails("cudaErrorInsufficientDriver: driver version"), "", ""),
+        (lambda: 0, "", ""),
+    ],
+)
+def test_auto_says_why_a_gpu_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch, count: Callable[[], int], compiled: str, reason: str
+) -> None:
+    gpu = host_gpu()
+    gpu.cuda.runtime.getDeviceCount = count
+    gpu.RawModule = _fails(f"{compiled}\nand more")
+    monkeypatch.setitem(sys.modules, "cupy", gpu)
+    cuda._cupy.cache_clear()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        batch = Batch(Counter(), 2)
+    batch.set("by", 1)
+    batch.step()
+    assert batch.backend == "threads"
+    assert batch.get("count").tolist() == [1, 1]
+    lines = [str(x.message) for x in told if x.category is BatchWarning]
+    assert [line.startswith(f"on threads, for {reason}") for line in lines] == [True] * bool(reason)
+    assert all(x.filename == __file__ for x in told)
+    assert not any("\n" in line for line in lines)
+    cuda._cupy.cache_clear()
 
 
 def test_without_cupy_or_a_gpu_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
