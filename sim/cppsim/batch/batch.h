@@ -264,28 +264,36 @@ struct Run {
     return false;
   }
 
+  // The first turn behind which an instance goes on.
+  uint64_t next_due() const {
+    uint64_t due = ~uint64_t(0);
+    each(t.active, [&](uint32_t lane) { due = lanes[lane].due < due ? lanes[lane].due : due; });
+    return due;
+  }
+
   void run() {
     if (share.fresh) begin();
     follow(t.active);
+    uint64_t due = next_due();
     while (any(t.active)) {
-      uint64_t due = ~uint64_t(0);
-      each(t.active, [&](uint32_t lane) { due = lanes[lane].due < due ? lanes[lane].due : due; });
+      // Tiles that are a GPU's warp take their cycles together, whatever else one of them does.
+      TOGETHER();
       W high = none();
-      do {
-        if (EDGES && waits) {
-          settle(t);
-          high = met(t.q);
-        }
-        cycle();
-        // What followed from the state before the edge has just been worked out.
-        if (!EDGES && waits) high = met(t.n);
-      } while (!any(high) && t.turn < due);
+      if (EDGES && waits) {
+        settle(t);
+        high = met(t.q);
+      }
+      cycle();
+      // What followed from the state before the edge has just been worked out.
+      if (!EDGES && waits) high = met(t.n);
+      if (!any(high) && t.turn < due) continue;
       W ready = high;
       each(t.active, [&](uint32_t lane) {
         if (lanes[lane].due == t.turn) add(ready, lane);
       });
       go_on(ready, high);
       follow(ready);
+      due = next_due();
     }
     W *from = frozen ? t.b + (STATE + 2 * STATES) * BESIDE : t.q;
     if (frozen || from != t.b + STATE * BESIDE)

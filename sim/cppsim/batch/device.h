@@ -22,6 +22,10 @@ typedef uint32_t W;
 #define OUTLINE static __noinline__
 #define RESTRICT __restrict__
 #define FAST
+#define GIVEN const W // loaded at once: many loads are to be under way
+#define UNROLL _Pragma("unroll")
+#define TURNED(given, asked, m) turn(m)
+#define TOGETHER() __syncwarp()
 #define TABLE static __device__ const
 
 inline W none() { return 0; }

@@ -59,29 +59,32 @@ template <class Do> inline void each(const W &lanes, Do work) {
     for (Word left = part(lanes, k); left; left &= left - 1) work(lowest(left) * PARTS + k);
 }
 
+// Of words with every second run of `j` bits, those that are counted first.
+constexpr Word first_runs(uint32_t j) { return Word(~Word(0)) / ((Word(1) << j) + 1); }
+
 // Bit k of word i of every square of WORD_BITS words becomes bit i of word k. Of the words given,
-// those from `Given` on are 0; of the result, those from `Asked` on are not asked for.
-template <uint32_t Given, uint32_t Asked> FAST inline void transpose(W *m) {
-  uint32_t rows = WORD_BITS;
-  Word mask = Word(~Word(0));
-  for (uint32_t j = WORD_BITS / 2; j; j >>= 1) {
-    mask ^= mask << j;
-    if (Given <= j) {
-      for (uint32_t k = 0; k < WORD_BITS; k++)
-        if (!(k & j) && (k & (j - 1)) < Given) {
-          m[k + j] = m[k] >> j & mask;
-          m[k] &= mask;
-        }
-    } else if (Asked <= j && rows == 2 * j) {
-      for (uint32_t k = 0; k < j; k++) m[k] = (m[k] & mask) | (m[k + j] & mask) << j;
-      rows = j;
+// those from `Given` on are 0; of the result, those from `Asked` on are not asked for. `Rows` are left
+// to look at, in which squares of `J` words change places.
+template <uint32_t Given, uint32_t Asked, uint32_t J = WORD_BITS / 2, uint32_t Rows = WORD_BITS>
+FAST inline void transpose(W *m) {
+  constexpr Word MASK = first_runs(J);
+  constexpr bool GROWS = Given <= J, SHRINKS = !GROWS && Asked <= J && Rows == 2 * J;
+  UNROLL for (uint32_t k = 0; k < Rows; k++) {
+    if (k & J) continue;
+    if (GROWS) {
+      if ((k & (J - 1)) >= Given) continue;
+      m[k + J] = m[k] >> J & MASK;
+      m[k] &= MASK;
+    } else if (SHRINKS) {
+      m[k] = (m[k] & MASK) | (m[k + J] & MASK) << J;
     } else {
-      for (uint32_t k = 0; k < rows; k++)
-        if (!(k & j)) {
-          const W t = ((m[k] >> j) ^ m[k + j]) & mask;
-          m[k] ^= t << j;
-          m[k + j] ^= t;
-        }
+      const W t = ((m[k] >> J) ^ m[k + J]) & MASK;
+      m[k] ^= t << J;
+      m[k + J] ^= t;
     }
   }
+  if constexpr (J > 1) transpose<Given, Asked, J / 2, SHRINKS ? J : Rows>(m);
 }
+
+// The same for all, once: a GPU's compiler would take too long for each of them.
+OUTLINE void turn(W *m) { transpose<WORD_BITS, WORD_BITS>(m); }

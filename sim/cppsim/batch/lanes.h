@@ -9,6 +9,10 @@ typedef Word W __attribute__((vector_size(LANES / 8), may_alias));
 #define OUTLINE static __attribute__((noinline))
 #define RESTRICT __restrict__
 #define FAST __attribute__((optimize("O3")))
+#define GIVEN const W & // loaded where it is used: there are few registers
+#define UNROLL
+#define TURNED(given, asked, m) transpose<given, asked>(m)
+#define TOGETHER()
 #define TABLE static const
 
 inline W none() { return W{}; }

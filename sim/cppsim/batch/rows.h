@@ -10,20 +10,20 @@ inline T &element(const Tile &t, uint64_t offset, uint32_t lane, uint64_t number
 }
 
 // A number of up to WORD_BITS bits in each lane, as `numbers` makes them of `Bits` words that lie
-// `apart`, and `words` turns them back.
+// `BESIDE` apart, and `words` turns them back.
 struct alignas(sizeof(W)) Numbers {
   W m[WORD_BITS];
   Word &operator[](uint32_t lane) { return reinterpret_cast<Word *>(m)[lane]; }
 };
 
-template <uint32_t Bits> inline void numbers(Numbers &to, const W *from, uint32_t apart) {
-  for (uint32_t k = 0; k < WORD_BITS; k++) to.m[k] = k < Bits ? from[k * apart] : none();
-  transpose<Bits, WORD_BITS>(to.m);
+template <uint32_t Bits> inline void numbers(Numbers &to, const W *from) {
+  UNROLL for (uint32_t k = 0; k < WORD_BITS; k++) to.m[k] = k < Bits ? from[k * BESIDE] : none();
+  TURNED(Bits, WORD_BITS, to.m);
 }
 
 template <uint32_t Bits> inline void words(W *to, Numbers &from) {
-  transpose<WORD_BITS, Bits>(from.m);
-  for (uint32_t k = 0; k < Bits; k++) to[k] = from.m[k];
+  TURNED(WORD_BITS, Bits, from.m);
+  UNROLL for (uint32_t k = 0; k < Bits; k++) to[k * BESIDE] = from.m[k];
 }
 
 constexpr uint32_t bits_left(uint32_t width, uint32_t low) {
@@ -34,14 +34,14 @@ template <uint32_t Low, uint32_t A, class T, uint32_t Count, uint32_t Width, uin
           uint64_t Offset>
 FAST inline void read_from(const Tile &t, Numbers &at, W *row) {
   Numbers value;
-  for (uint32_t lane = 0; lane < LANES; lane++) {
+  UNROLL for (uint32_t lane = 0; lane < LANES; lane++) {
     const uint64_t number = at[lane];
     const bool there = Depth >> A || number < Depth;
     const uint64_t found =
         there ? element<T>(t, Offset, lane, number * Count + Low / 64) : uint64_t(0);
     value[lane] = Word(found >> Low % 64);
   }
-  words<bits_left(Width, Low)>(row + Low, value);
+  words<bits_left(Width, Low)>(row + Low * BESIDE, value);
   if constexpr (Low + WORD_BITS < Width)
     read_from<Low + WORD_BITS, A, T, Count, Width, Depth, Offset>(t, at, row);
 }
@@ -49,7 +49,7 @@ FAST inline void read_from(const Tile &t, Numbers &at, W *row) {
 template <uint32_t A, class T, uint32_t Count, uint32_t Width, uint32_t Depth, uint64_t Offset>
 OUTLINE FAST void read_row(const Tile &t, const W *address, W *row) {
   Numbers at;
-  numbers<A>(at, address, 1);
+  numbers<A>(at, address);
   read_from<0, A, T, Count, Width, Depth, Offset>(t, at, row);
 }
 
@@ -58,8 +58,8 @@ template <uint32_t Low, bool Single, class T, uint32_t Count, uint32_t Width, ui
 inline void write_to(const Tile &t, Numbers &at, const W *data, const W *enable, const W &lanes) {
   constexpr uint32_t BITS = bits_left(Width, Low);
   Numbers value, enabled;
-  numbers<BITS>(value, data + Low * BESIDE, BESIDE);
-  if (!Single) numbers<BITS>(enabled, enable + Low * BESIDE, BESIDE);
+  numbers<BITS>(value, data + Low * BESIDE);
+  if (!Single) numbers<BITS>(enabled, enable + Low * BESIDE);
   each(lanes, [&](uint32_t lane) {
     if (at[lane] >= Depth) return;
     T &row = element<T>(t, Offset, lane, uint64_t(at[lane]) * Count + Low / 64);
@@ -82,6 +82,6 @@ OUTLINE void write_row(const Tile &t, const W *given) {
   lanes &= t.active;
   if (!any(lanes)) return;
   Numbers at;
-  numbers<A>(at, given, BESIDE);
+  numbers<A>(at, given);
   write_to<0, Single, T, Count, Width, Depth, Offset>(t, at, data, enable, lanes);
 }

@@ -116,11 +116,10 @@ class _Writer:
         return WrittenBatch(text, description, b"".join(map(self._rows, self._memories)))
 
     def _phases(self) -> Iterator[str]:
-        functions = {phase.name: len(phase.functions) for phase in self._gates.phases}
+        steps = {phase.name: phase.steps for phase in self._gates.phases}
         for name in ("step", "levels", "settle"):
-            count = functions.get(name, 0)
-            calls = " ".join(f"{name}{k}(t, t.b, t.q, t.n);" for k in range(count))
-            yield f"inline void {name}(const Tile &t) {{ {calls} }}"
+            lines = "\n".join(f"  {line}" for line in steps.get(name, ()))
+            yield f"inline void {name}(const Tile &t) {{\n{lines}\n}}"
 
     def _store(self, store: Store) -> str:
         kind = f"{store.address}, {str(store.single).lower()}"

@@ -1,7 +1,8 @@
 """C++ functions that work a part of a network out: sources are loaded, sinks are stored.
 
-A compiler takes much longer for one long function than for some short ones: the gates are cut into
-chunks. What a later chunk needs waits in scratch words.
+The gates are cut into chunks, each a function: a compiler takes much longer for one long function
+than for some short ones, and a GPU is to have many loads under way at once, which come first in a
+chunk. What a later chunk or a call needs waits in scratch words.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,18 +10,17 @@ from dataclasses import dataclass, field
 
 from .network import Gate, Network
 
-__all__ = ["Phase", "Call", "Sink"]
+__all__ = ["Call", "Phase", "Sink"]
 
-_GATES = 500
-"""Of a chunk. Longer ones spill, shorter ones pass more by scratch words."""
-
-_CALL = 40
-"""What a call counts as."""
+_LOADS = 100
+"""Of a chunk at most: a thread of a GPU has 255 registers."""
+_GATES = 400
+"""Of a chunk at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What gates do not do: a C++ function of a tile, an array of what it takes, and of its result."""
+    """What gates do not do: a C++ function of a tile, words that it takes, and words it gives."""
 
     function: str
     taken: tuple[int, ...]
@@ -29,7 +29,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """What is done with a node: ``text`` has its variable for ``{}``."""
+    """Where a node is stored: ``text`` has its variable for ``{}``."""
 
     node: int
     text: str
@@ -37,10 +37,10 @@ class Sink:
 
 @dataclass(slots=True)
 class Phase:
-    """Text of functions ``name0``, ``name1`` and so on, to be called in turn.
+    """Chunks and calls of them, in turn.
 
-    ``sources`` says how nodes that are no gates are loaded. Scratch words are counted from
-    ``first`` on, up to ``scratch``.
+    ``sources`` says where nodes are that are no gates. Scratch words are counted from ``first``
+    on, and there are ``scratch``. ``functions`` are the text of chunks, ``steps`` what calls them.
     """
 
     name: str
@@ -51,21 +51,21 @@ class Phase:
     first: int = 0
     scratch: int = 0
     functions: list[str] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
 
     def written(self) -> "Phase":
         """Itself, with its functions."""
         drivers = {node: call for call in self.calls for node in call.result}
-        roots = [sink.node for sink in self.sinks]
-        roots += [node for call in self._needed_calls(drivers, roots) for node in call.taken]
+        sinks = [sink.node for sink in self.sinks]
+        calls = self._needed(drivers, sinks)
+        # Whatever is called comes early, so that few chunks end for it.
+        roots = [*(node for call in calls for node in call.taken), *sinks]
         gates = self.network.merged(roots)
-        items = list(_in_turn(gates, drivers, [sink.node for sink in self.sinks]))
-        chunks = list(_cut(items, gates))
-        self.functions = list(_Writer(self, gates, drivers, chunks).functions())
+        items = list(_in_turn(gates, drivers, [*(call.result[0] for call in calls), *sinks]))
+        _Writer(self, gates, drivers).write(items)
         return self
 
-    def _needed_calls(
-        self, drivers: Mapping[int, Call], roots: Sequence[int]
-    ) -> Sequence[Call]:
+    def _needed(self, drivers: Mapping[int, Call], roots: Sequence[int]) -> list[Call]:
         """The calls on which ``roots`` depend."""
         found: dict[int, Call] = {}
         seen: set[int] = set()
@@ -77,12 +77,16 @@ class Phase:
             seen.add(node)
             call = drivers.get(node)
             if call is not None:
-                if id(call) not in found:
-                    found[id(call)] = call
-                    left += call.taken
+                found[id(call)] = call
+                left += call.taken
             elif node in self.network.gates:
                 left += self.network.gates[node][1]
         return list(found.values())
+
+    def words(self, count: int = 1) -> int:
+        """The first of ``count`` more scratch words."""
+        self.scratch += count
+        return self.first + self.scratch - count
 
 
 _Item = int | Call
@@ -109,74 +113,64 @@ def _in_turn(
                 left += [~node, *reversed(gates[node][1])]
 
 
-def _cut(items: Sequence[_Item], gates: Mapping[int, Gate]) -> Iterator[list[_Item]]:
-    chunk: list[_Item] = []
-    size = 0
-    for item in items:
-        chunk.append(item)
-        size += 1 if isinstance(item, int) else _CALL
-        if size >= _GATES:
-            yield chunk
-            chunk, size = [], 0
-    yield chunk
-
-
 class _Writer:
+    """Writes chunks one after the other."""
+
     def __init__(
-        self,
-        phase: Phase,
-        gates: Mapping[int, Gate],
-        drivers: Mapping[int, Call],
-        chunks: Sequence[Sequence[_Item]],
+        self, phase: Phase, gates: Mapping[int, Gate], drivers: Mapping[int, Call]
     ) -> None:
         self._phase = phase
         self._gates = gates
-        self._chunks = chunks
         self._sinks: dict[int, list[str]] = {}
         for sink in phase.sinks:
             self._sinks.setdefault(sink.node, []).append(sink.text)
-        self._made = gates.keys() | drivers.keys()
-        self._last: dict[int, int] = {}
-        for number, chunk in enumerate(chunks):
-            for item in chunk:
-                self._last |= dict.fromkeys(self._inputs(item), number)
-        self._slots: dict[int, int] = {}
+        self._places = dict(phase.sources)
+        """Where nodes are between chunks."""
+        self._left: dict[int, int] = {}
+        """How many gates and calls are still to read a node."""
         self._free: list[int] = []
+        self._slots: dict[int, int] = {}
+        for call in {id(x): x for x in drivers.values()}.values():
+            self._places |= dict.fromkeys(call.result, "")
+        self._begin()
+
+    def _begin(self) -> None:
+        self._loads: list[str] = []
+        self._body: list[str] = []
+        self._names: dict[int, str] = {0: "none()", 1: "all()"}
+        self._made: list[int] = []
+
+    def write(self, items: Sequence[_Item]) -> None:
+        for item in items:
+            for node in self._inputs(item):
+                self._left[node] = self._left.get(node, 0) + 1
+        for node, texts in self._sinks.items():
+            if node in self._phase.sources or node < 2:
+                self._name(node)
+                self._body += [text.format(self._names[node]) for text in texts]
+                self._end_if_full()
+        for item in items:
+            if isinstance(item, int):
+                self._gate(item)
+                self._end_if_full()
+            else:
+                self._call(item)
+        self._end()
 
     def _inputs(self, item: _Item) -> Sequence[int]:
         return self._gates[item][1] if isinstance(item, int) else item.taken
 
-    def functions(self) -> Iterator[str]:
-        phase = self._phase
-        ends: dict[int, list[int]] = {}
-        for node, number in self._last.items():
-            ends.setdefault(number, []).append(node)
-        for number, chunk in enumerate(self._chunks):
-            body = list(self._body(number, chunk))
-            for node in ends.get(number, []):
-                if node in self._slots:
-                    self._free.append(self._slots[node])
-            lines = "\n".join(f"  {line}" for line in body)
-            yield f"CHUNK({phase.name}{number}) {{\n{lines}\n}}\n"
+    def _gate(self, node: int) -> None:
+        table, inputs = self._gates[node]
+        for other in inputs:
+            self._name(other)
+            self._left[other] -= 1
+        self._names[node] = name = f"n{node}"
+        self._body.append(f"const W {name} = {self._logic(table, inputs)};")
+        self._body += [text.format(name) for text in self._sinks.get(node, ())]
+        self._made.append(node)
 
-    def _body(self, number: int, chunk: Sequence[_Item]) -> Iterator[str]:
-        self._names: dict[int, str] = {0: "none()", 1: "all()"}
-        if number == 0:
-            for node, texts in self._sinks.items():
-                if node not in self._made:
-                    yield from self._load(node)
-                    yield from (text.format(self._names[node]) for text in texts)
-        for item in chunk:
-            for node in self._inputs(item):
-                yield from self._load(node)
-            if isinstance(item, int):
-                yield f"const W n{item} = {self._gate(*self._gates[item])};"
-                self._names[item] = f"n{item}"
-                yield from self._told(item, number)
-            else:
-                yield from self._call(item, number)
-
-    def _gate(self, table: int, inputs: Sequence[int]) -> str:
+    def _logic(self, table: int, inputs: Sequence[int]) -> str:
         if not inputs:
             return self._names[table & 1]
         names = [self._names[node] for node in inputs]
@@ -184,31 +178,49 @@ class _Writer:
             return names[0]
         return f"lut<{table:#x}>({', '.join(names)})"
 
-    def _call(self, call: Call, number: int) -> Iterator[str]:
-        first = call.result[0]
-        values = ", ".join(self._names[node] for node in call.taken)
-        yield f"const W a{first}[] = {{{values or 'none()'}}};"
-        yield f"W r{first}[{len(call.result)}];"
-        yield f"{call.function}(t, a{first}, r{first});"
+    def _call(self, call: Call) -> None:
+        """A chunk up to here, which leaves what is taken in words that lie side by side."""
+        phase = self._phase
+        taken, given = phase.words(max(1, len(call.taken))), phase.words(len(call.result))
+        for place, node in enumerate(call.taken):
+            self._name(node)
+            self._left[node] -= 1
+            self._body.append(f"b[{taken + place} * BESIDE] = {self._names[node]};")
+        self._end()
+        where = ", ".join(f"t.b + {first} * BESIDE" for first in (taken, given))
+        phase.steps.append(f"{call.function}(t, {where});")
         for place, node in enumerate(call.result):
-            self._names[node] = f"r{first}[{place}]"
-            yield from self._told(node, number)
+            self._places[node] = f"b[{given + place} * BESIDE]"
+        late = [node for node in call.result if node in self._sinks]
+        for node in late:
+            self._name(node)
+            self._body += [text.format(self._names[node]) for text in self._sinks[node]]
 
-    def _told(self, node: int, number: int) -> Iterator[str]:
-        """Its sinks, and a scratch word if a later chunk needs it."""
-        yield from (text.format(self._names[node]) for text in self._sinks.get(node, ()))
-        if self._last.get(node, number) > number:
-            phase = self._phase
-            if self._free:
-                slot = self._free.pop()
-            else:
-                slot = phase.first + phase.scratch
-                phase.scratch += 1
-            self._slots[node] = slot
-            yield f"b[{slot} * BESIDE] = {self._names[node]};"
-
-    def _load(self, node: int) -> Iterator[str]:
+    def _name(self, node: int) -> None:
+        """Let there be a variable for ``node``, loaded if it is not from this chunk."""
         if node not in self._names:
-            text = self._phase.sources.get(node) or f"b[{self._slots[node]} * BESIDE]"
-            yield f"const W n{node} = {text};"
             self._names[node] = f"n{node}"
+            self._loads.append(f"GIVEN n{node} = {self._places[node]};")
+
+    def _end_if_full(self) -> None:
+        if len(self._loads) >= _LOADS or len(self._made) >= _GATES:
+            self._end()
+
+    def _end(self) -> None:
+        """Write the chunk, and keep what others need of it."""
+        phase = self._phase
+        for node in self._made:
+            if self._left.get(node):
+                slot = self._free.pop() if self._free else phase.words()
+                self._slots[node] = slot
+                self._places[node] = f"b[{slot} * BESIDE]"
+                self._body.append(f"{self._places[node]} = n{node};")
+        for node in self._names:
+            if node in self._slots and not self._left.get(node):
+                self._free.append(self._slots.pop(node))
+        if self._body:
+            name = f"{phase.name}{len(phase.functions)}"
+            lines = "\n".join(f"  {line}" for line in (*self._loads, *self._body))
+            phase.functions.append(f"CHUNK({name}) {{\n{lines}\n}}\n")
+            phase.steps.append(f"{name}(t, t.b, t.q, t.n);")
+        self._begin()

@@ -16,6 +16,7 @@ _SHIMS = """\
 #define __device__
 #define __noinline__ __attribute__((noinline))
 #define __ffs __builtin_ffs
+#define __syncwarp()
 extern "C" void *memset(void *, int, unsigned long);
 static struct { unsigned x; } blockIdx, blockDim, threadIdx;
 """
