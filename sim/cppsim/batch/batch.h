@@ -2,9 +2,11 @@
 // program, and all take a cycle at once. Both backends compile this, each with an entry of its own
 // behind it. A program's words are counted in columns. The text before this declares
 //   step, levels, settle    what the circuit does with words; CLOCKED where there are clocks to watch
+//   store, advance          writes of memories that wait after a step, and what is the state then
 //   ONES_B, ONES_Q          words that begin as ones
 //   PORTS, BITS, CONSTANTS  of a port's word its bits, and those of them that never change
 //   CLOCKS, SEEN, MADE      clocks that a cycle raises, and what is copied once they were looked at
+//   CHECKS                  words that say who fails, and what
 //   FROZEN                  words of `b` that go on after an instance has ended
 
 enum Code : uint64_t { SET, TAKE, GET, STEP, UNTIL, REPEAT, AGAIN };
@@ -18,10 +20,9 @@ struct Instruction {
 
 constexpr uint32_t DEPTH = 8;
 
-// A tile's share of what all instances have: its words, their rows, and the columns that its lanes
+// A tile's share of what all instances have: their rows, and the columns that its lanes
 // take and give, which lie `in_lane` and `out_lane` apart, and the next ones `in_next`, `out_next`.
 struct Share {
-  W *words;
   uint8_t *rows;
   const uint64_t *input;
   uint64_t *output;
@@ -40,8 +41,128 @@ struct Lane {
   uint64_t *output;
 };
 
-struct Run {
+enum Task : uint32_t { QUIT, BEGIN, CYCLE, CHANGED, SETTLE, GIVE_PORT, TAKE_PORT, FREEZE, END };
+
+// What is done with a tile, by all threads of a GPU's block.
+struct Work {
   Tile t;
+  Task task;
+  W whose;
+  uint32_t port;
+  uint64_t values[LANES];
+};
+
+inline W &word_of(const Tile &t, uint32_t bit, W *q) { return (bit & 64 ? q : t.b)[bit >> 7]; }
+
+inline uint64_t get(const Tile &t, uint32_t port, uint32_t lane) {
+  if (port >= PORT_WORDS) {
+    const uint32_t which = port - PORT_WORDS;
+    return number_of(t, which, lane) + (which == CYCLES ? t.turn : 0);
+  }
+  uint64_t value = CONSTANTS[port];
+  for (uint32_t k = PORTS[port]; k < PORTS[port + 1]; k++)
+    value |= uint64_t(has(word_of(t, BITS[k], t.q), lane)) << (BITS[k] & 63);
+  return value;
+}
+
+// Whatever a check says the first time, of those from `first` to `last`.
+inline void tell(const Tile &t, uint32_t first, uint32_t last) {
+  if (!FIRST) return;
+  for (uint32_t k = first; k < last; k++)
+    each(t.b[CHECKS[k][0]] & t.active, [&](uint32_t lane) {
+      if (number_of(t, FAILED, lane)) return;
+      keep_number(t, FAILED, lane, CHECKS[k][1] + 1);
+      keep_number(t, FAILED_AT, lane, number_of(t, CYCLES, lane) + t.turn);
+    });
+}
+
+inline void stepped(Tile &t) {
+  step(t);
+  tell(t, 0, EVENT_COUNT);
+  store(t);
+  advance(t);
+  if (!CLOCKED) return;
+  EACH(k, SEEN_COUNT) t.b[SEEN[k][1]] = t.b[SEEN[k][0]];
+  TOGETHER();
+  levels(t);
+  tell(t, EVENT_COUNT, CHECK_COUNT);
+  EACH(k, MADE_COUNT) t.b[MADE[k][1]] = t.b[MADE[k][0]];
+  TOGETHER();
+}
+
+inline void changed(Tile &t) {
+  if (!CLOCKED) return;
+  W pending;
+  do {
+    stepped(t);
+    pending = none();
+    for (uint32_t k = 0; k < PENDING_COUNT; k++) pending |= t.b[PENDING[k]];
+    TOGETHER();
+  } while (any(pending & t.active));
+}
+
+inline void cycle(Tile &t) {
+  if (!EDGES) return stepped(t);
+  EACH(k, CLOCK_COUNT) t.b[CLOCKS[k]] = all();
+  TOGETHER();
+  changed(t);
+  EACH(k, CLOCK_COUNT) t.b[CLOCKS[k]] = none();
+  TOGETHER();
+  changed(t);
+}
+
+inline void begin(Tile &t) {
+  EACH(k, TILE_WORDS) t.b[k] = none();
+  TOGETHER();
+  EACH(k, ONES_B_COUNT) t.b[ONES_B[k]] = all();
+  EACH(k, ONES_Q_COUNT) t.q[ONES_Q[k]] = all();
+  TOGETHER();
+  changed(t);
+}
+
+// The state of those that have ended is kept aside while others go on.
+inline void freeze(const Tile &t, const W &whose) {
+  EACH(k, ENDED_WORDS) {
+    const W w = k < STATES ? t.q[k] : t.b[FROZEN[k - STATES]];
+    t.ended[k] = (t.ended[k] & ~whose) | (w & whose);
+  }
+}
+
+inline void unfreeze(const Tile &t) {
+  EACH(k, ENDED_WORDS) (k < STATES ? t.b[STATE + k] : t.b[FROZEN[k - STATES]]) = t.ended[k];
+}
+
+inline void take(Work &x) {
+  EACH(k, PORTS[x.port + 1] - PORTS[x.port]) {
+    const uint32_t bit = BITS[PORTS[x.port] + k];
+    W &w = word_of(x.t, bit, x.t.q);
+    each(x.whose, [&](uint32_t lane) {
+      if ((x.values[lane] >> (bit & 63) & 1) != has(w, lane)) flip(w, lane);
+    });
+  }
+}
+
+inline void perform(Work &x) {
+  switch (x.task) {
+  case QUIT: break;
+  case BEGIN: begin(x.t); break;
+  case CYCLE: cycle(x.t); break;
+  case CHANGED: changed(x.t); break;
+  case SETTLE: settle(x.t); break;
+  case GIVE_PORT:
+    EACH(lane, LANES)
+      if (has(x.whose, lane)) x.values[lane] = get(x.t, x.port, lane);
+    break;
+  case TAKE_PORT: take(x); break;
+  case FREEZE: freeze(x.t, x.whose); break;
+  case END: unfreeze(x.t); break;
+  }
+}
+
+// Follows the program; one thread of a block does.
+struct Run {
+  Work &work;
+  Tile &t;
   const Share &share;
   const Instruction *program;
   uint64_t count;
@@ -52,93 +173,44 @@ struct Run {
   const Instruction *waited[LANES]; // what is waited for, by whom
   W waiters[LANES];
 
-  Run(const Share &share, const Instruction *program, uint64_t count)
-      : share(share), program(program), count(count) {
-    t = {share.words, share.words + STATE * BESIDE, share.words + (STATE + STATES) * BESIDE,
-         share.rows,  share.of,                     share.at,
-         0,           none()};
+  Run(Work &work, W *words, W *ended, const Share &share, const Instruction *program, uint64_t count)
+      : work(work), t(work.t), share(share), program(program), count(count) {
+    W *const state = words + STATE;
+    t = {words, state, state + STATES, ended, share.rows, share.of, share.at, 0, none()};
     for (uint32_t k = 0; k < share.lanes; k++) {
       add(t.active, k);
       lanes[k] = {0, 0, {}, 0, share.input + k * share.in_lane, share.output + k * share.out_lane};
     }
   }
 
-  // --- the circuit -----------------------------------------------------------------------------
-
-  void stepped() {
-    step(t);
-    W *before = t.q;
-    t.q = t.n;
-    t.n = before;
-    store(t);
-    if (!CLOCKED) return;
-    for (uint32_t k = 0; k < SEEN_COUNT; k++) t.b[SEEN[k][1] * BESIDE] = t.b[SEEN[k][0] * BESIDE];
-    levels(t);
-    for (uint32_t k = 0; k < MADE_COUNT; k++) t.b[MADE[k][1] * BESIDE] = t.b[MADE[k][0] * BESIDE];
+  void ask(Task task) {
+    work.task = task;
+    TOGETHER();
+    perform(work);
+    TOGETHER();
   }
 
-  void changed() {
-    if (!CLOCKED) return;
-    W pending;
-    do {
-      stepped();
-      pending = none();
-      for (uint32_t k = 0; k < PENDING_COUNT; k++) pending |= t.b[PENDING[k] * BESIDE];
-    } while (any(pending & t.active));
-  }
-
-  void cycle() {
-    if (EDGES) {
-      for (uint32_t k = 0; k < CLOCK_COUNT; k++) t.b[CLOCKS[k] * BESIDE] = all();
-      changed();
-      for (uint32_t k = 0; k < CLOCK_COUNT; k++) t.b[CLOCKS[k] * BESIDE] = none();
-      changed();
-    } else {
-      stepped();
-    }
-    t.turn++;
-    stale = true;
-  }
-
-  void begin() {
-    for (uint32_t k = 0; k < TILE_WORDS; k++) t.b[k * BESIDE] = none();
-    for (uint32_t k = 0; k < ONES_B_COUNT; k++) t.b[ONES_B[k] * BESIDE] = all();
-    for (uint32_t k = 0; k < ONES_Q_COUNT; k++) t.q[ONES_Q[k] * BESIDE] = all();
-    changed();
+  void ask(Task task, uint32_t port, const W &whose) {
+    work.port = port;
+    work.whose = whose;
+    ask(task);
   }
 
   // --- ports -----------------------------------------------------------------------------------
 
-  // The word that has a bit, with the state in `q`.
-  W &word(uint32_t bit, W *q) { return (bit & 64 ? q : t.b)[(bit >> 7) * BESIDE]; }
-
-  uint64_t get(uint32_t port, uint32_t lane) {
-    if (port >= PORT_WORDS) {
-      const uint32_t which = port - PORT_WORDS;
-      return number_of(t, which, lane) + (which == CYCLES ? t.turn : 0);
-    }
-    uint64_t value = CONSTANTS[port];
-    for (uint32_t k = PORTS[port]; k < PORTS[port + 1]; k++)
-      value |= uint64_t(has(word(BITS[k], t.q), lane)) << (BITS[k] & 63);
-    return value;
-  }
-
   void set(uint32_t port, uint64_t value, const W &whose) {
     for (uint32_t k = PORTS[port]; k < PORTS[port + 1]; k++) {
-      W &w = word(BITS[k], t.q);
+      W &w = word_of(t, BITS[k], t.q);
       w = value >> (BITS[k] & 63) & 1 ? w | whose : w & ~whose;
     }
   }
 
   void take(uint32_t port, const W &whose) {
     each(whose, [&](uint32_t lane) {
-      const uint64_t value = *lanes[lane].input;
+      work.values[lane] = *lanes[lane].input;
       lanes[lane].input += share.in_next;
-      for (uint32_t k = PORTS[port]; k < PORTS[port + 1]; k++) {
-        W &w = word(BITS[k], t.q);
-        if ((value >> (BITS[k] & 63) & 1) != has(w, lane)) flip(w, lane);
-      }
     });
+    ask(TAKE_PORT, port, whose);
   }
 
   void give(uint32_t lane, uint64_t value) {
@@ -155,12 +227,12 @@ struct Run {
       for (uint32_t port = uint32_t(waited[k]->port); port <= last; port++) {
         if (port >= PORT_WORDS)
           each(waiters[k], [&](uint32_t lane) {
-            if (get(port, lane)) add(high, lane);
+            if (get(t, port, lane)) add(high, lane);
           });
         else if (CONSTANTS[port])
           high = all();
         else
-          for (uint32_t j = PORTS[port]; j < PORTS[port + 1]; j++) high |= word(BITS[j], q);
+          for (uint32_t j = PORTS[port]; j < PORTS[port + 1]; j++) high |= word_of(t, BITS[j], q);
       }
       found |= high & waiters[k];
     }
@@ -205,11 +277,7 @@ struct Run {
     });
     t.active &= ~whose;
     if (!frozen && !any(t.active)) return;
-    W *to = t.b + (STATE + 2 * STATES) * BESIDE;
-    for (uint32_t k = 0; k < STATES + FROZEN_COUNT; k++) {
-      const W w = k < STATES ? t.q[k * BESIDE] : t.b[FROZEN[k - STATES] * BESIDE];
-      to[k * BESIDE] = (to[k * BESIDE] & ~whose) | (w & whose);
-    }
+    ask(FREEZE, 0, whose);
     frozen = true;
   }
 
@@ -239,12 +307,13 @@ struct Run {
     case TAKE:
       if (x.code == SET) set(port, x.value, whose);
       else take(port, whose);
-      if (x.look) changed();
+      if (x.look) ask(CHANGED);
       stale = true;
       return false;
     case GET:
-      if (x.look && stale) settle(t), stale = false;
-      each(whose, [&](uint32_t lane) { give(lane, get(port, lane)); });
+      if (x.look && stale) ask(SETTLE), stale = false;
+      ask(GIVE_PORT, port, whose);
+      each(whose, [&](uint32_t lane) { give(lane, work.values[lane]); });
       return false;
     case STEP:
     case UNTIL:
@@ -272,18 +341,18 @@ struct Run {
   }
 
   void run() {
-    if (share.fresh) begin();
+    if (share.fresh) ask(BEGIN);
     follow(t.active);
     uint64_t due = next_due();
     while (any(t.active)) {
-      // Tiles that are a GPU's warp take their cycles together, whatever else one of them does.
-      TOGETHER();
       W high = none();
       if (EDGES && waits) {
-        settle(t);
+        ask(SETTLE);
         high = met(t.q);
       }
-      cycle();
+      ask(CYCLE);
+      t.turn++;
+      stale = true;
       // What followed from the state before the edge has just been worked out.
       if (!EDGES && waits) high = met(t.n);
       if (!any(high) && t.turn < due) continue;
@@ -295,10 +364,8 @@ struct Run {
       follow(ready);
       due = next_due();
     }
-    W *from = frozen ? t.b + (STATE + 2 * STATES) * BESIDE : t.q;
-    if (frozen || from != t.b + STATE * BESIDE)
-      for (uint32_t k = 0; k < STATES; k++) t.b[(STATE + k) * BESIDE] = from[k * BESIDE];
-    for (uint32_t k = 0; frozen && k < FROZEN_COUNT; k++)
-      t.b[FROZEN[k] * BESIDE] = from[(STATES + k) * BESIDE];
+    if (frozen) ask(END);
+    else if (t.q != t.b + STATE)
+      for (uint32_t k = 0; k < STATES; k++) t.b[STATE + k] = t.q[k];
   }
 };

@@ -18,11 +18,11 @@ __all__ = ["OPTIONS", "Cuda", "NoGpu", "kernel_source"]
 OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--device-int128")
 """Of NVRTC: every function is the device's, and there are integers of 128 bits."""
 
-_LANES, _WARP = 32, 32
-"""Instances of a thread, and threads whose words lie side by side."""
+_LANES = 32
+"""Instances of a tile, which is a block of threads."""
 
-_BLOCK = 64
-"""Threads that are launched together."""
+_BLOCK = 512
+"""Threads of a block."""
 
 
 _NONE = ("cudaErrorNoDevice", "cudaErrorInsufficientDriver", "libcuda")
@@ -34,7 +34,9 @@ class NoGpu(BatchError):
 
 
 class Cuda:
-    """Runs tiles of 32 instances, a thread each, in words (warps, words of a tile, threads).
+    """Runs tiles of 32 instances, a block of threads each, as words (tiles, words).
+
+    Where they fit, the words of a tile are in the block's shared memory while it runs.
 
     Raises ``BatchError`` where the source cannot be compiled, of which ``NoGpu`` where there is no
     CuPy or no GPU.
@@ -49,8 +51,17 @@ class Cuda:
         try:
             module = self._cupy.RawModule(code=kernel_source(text), options=OPTIONS)
             self._kernel = module.get_function("batch_run")
+            self._shared = 4 * description.shared_words
+            if self._shared > self._most_shared() - self._kernel.shared_size_bytes:
+                self._shared = 0
+            else:
+                self._kernel.max_dynamic_shared_size_bytes = self._shared
         except Exception as error:
             raise BatchError(f"the GPU's compiler refused the source: {_line(error)}") from error
+
+    def _most_shared(self) -> int:
+        """Bytes of shared memory that a block may have."""
+        return int(self._cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
 
     def free_bytes(self) -> int:
         """Memory of the GPU that is free for instances."""
@@ -60,9 +71,9 @@ class Cuda:
     def allocate(self, rows: NDArray[np.uint8]) -> tuple[Any, Any, int]:
         """State and memories of as many instances as ``rows`` has, at power-on."""
         cupy = self._cupy
-        warps = -(-len(rows) // (_LANES * _WARP))
+        tiles = -(-len(rows) // _LANES)
         with _told():
-            words = cupy.zeros((warps, self._description.tile_words, _WARP), np.uint32)
+            words = cupy.zeros((tiles, self._description.block_words), np.uint32)
             instances = (words, cupy.zeros(rows.size, np.uint8), len(rows))
             self.put_rows(instances, rows)
             return instances
@@ -75,10 +86,11 @@ class Cuda:
             instructions = cupy.asarray(program.instructions)
             taken = cupy.asarray(np.ascontiguousarray(program.input.T))
             output = cupy.zeros((program.columns, count), np.uint64)
-            numbers = np.uint64(count), np.uint32(fresh)
+            numbers = np.uint64(count), np.uint32(fresh), np.uint32(self._shared > 0)
             arguments = instructions, np.uint64(len(program.instructions)), taken, output, *numbers
-            blocks = -(-count // (_LANES * _BLOCK))
-            self._kernel((blocks,), (_BLOCK,), (words, rows, *arguments))
+            grid = (-(-count // _LANES),)
+            arguments = words, rows, *arguments
+            self._kernel(grid, (_BLOCK,), arguments, shared_mem=self._shared)
             return np.ascontiguousarray(cupy.asnumpy(output).T)
 
     def rows(self, instances: tuple[Any, Any, int]) -> NDArray[np.uint8]:

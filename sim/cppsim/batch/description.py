@@ -65,6 +65,11 @@ class MemoryPlace:
     offset: int
 
     @property
+    def arguments(self) -> str:
+        """What C++ has to know of it, as arguments of a template."""
+        return f"uint{self.element}_t, {self.count}, {self.width}, {self.depth}, {self.offset}"
+
+    @property
     def bytes(self) -> int:
         return self.depth * self.count * self.element // 8
 
@@ -73,20 +78,23 @@ class MemoryPlace:
 class Description:
     """All that a runner has to know of a written design.
 
-    Instances have a bit each of ``tile_words``, and ``row_bytes`` of memories. ``checks`` says what
+    Instances have a bit in each of ``core_words`` or, on a GPU, of ``block_words``, of which the first
+    ``shared_words`` are needed often; and ``row_bytes`` of memories. ``checks`` says what
     checks of the design say when they fail, by their numbers from 1.
     """
 
     ports: Mapping[str, PortPlace]
     memories: Mapping[str, MemoryPlace]
-    tile_words: int
+    core_words: int
+    block_words: int
+    shared_words: int
     row_bytes: int
     checks: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def instance_bytes(self) -> int:
         """Bytes of an instance."""
-        return -(-self.tile_words // 8) + self.row_bytes
+        return -(-max(self.core_words, self.block_words) // 8) + self.row_bytes
 
     def port(self, name: str) -> PortPlace:
         """Raises ``BatchError`` for a port that does not exist."""
@@ -106,7 +114,9 @@ class Description:
         return Description(
             ports={name: PortPlace(**x) for name, x in values["ports"].items()},
             memories={name: MemoryPlace(**x) for name, x in values["memories"].items()},
-            tile_words=values["tile_words"],
+            core_words=values["core_words"],
+            block_words=values["block_words"],
+            shared_words=values["shared_words"],
             row_bytes=values["row_bytes"],
             checks={int(number): text for number, text in values["checks"].items()},
         )

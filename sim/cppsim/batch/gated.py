@@ -11,14 +11,22 @@ from dataclasses import dataclass, field
 from ..cpp.words import WORD, words_of
 from ..gates.cells import bits_of_cell, by_numbers
 from ..gates.network import Network
-from ..gates.phase import Call, Phase, Sink
+from ..gates.phase import Call, Output, Place
 from ..netlist.design import Bits, Memory, MemoryWrite, NotPlain, PlainCell
 from ..netlist.narrow import narrow
 from ..netlist.tidy import Statement, in_order
 from .circuit import BatchCircuit
 from .description import MemoryPlace
 
-__all__ = ["Gated", "Store", "gated"]
+__all__ = ["Function", "Gated", "Store", "gated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """What a call does: a read of a memory, by its number, or arithmetic of a ``kind``."""
+
+    kind: str
+    memory: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +42,10 @@ class Store:
 
 @dataclass(slots=True)
 class Gated:
-    """Phases, and where bits are.
+    """A network, what each phase puts out of it, and where bits are.
 
+    ``functions`` says what calls do, by how C++ calls them. ``checks`` has words of ``b`` that say
+    which instances fail, and the numbers of the checks; the first ``events`` are told at edges.
     ``places`` says of a bit that is kept its region, ``b`` or ``q``, and its word there; ``starts``
     has those words of both that begin as ones. ``settled`` has bits that follow from others, with
     the words of ``b`` that show them after ``settle``, and before an edge after ``step``.
@@ -44,9 +54,15 @@ class Gated:
     those of clocks that the design makes.
     """
 
-    phases: list[Phase] = field(default_factory=list)
+    network: Network = field(default_factory=Network)
+    sources: dict[int, Place] = field(default_factory=dict)
+    calls: list[Call] = field(default_factory=list)
+    functions: dict[str, Function] = field(default_factory=dict)
+    outputs: dict[str, list[Output]] = field(default_factory=dict)
+    checks: list[tuple[int, int]] = field(default_factory=list)
+    events: int = 0
     stores: list[Store] = field(default_factory=list)
-    places: dict[int, tuple[str, int]] = field(default_factory=dict)
+    places: dict[int, Place] = field(default_factory=dict)
     starts: dict[str, set[int]] = field(default_factory=lambda: {"b": set(), "q": set()})
     settled: dict[int, int] = field(default_factory=dict)
     inputs: set[int] = field(default_factory=set)
@@ -76,14 +92,12 @@ class _Gater:
         self._circuit = circuit
         self._lowered = circuit.lowered
         self._places = memories
-        self._network = Network()
+        self.result = Gated()
+        self._network = self.result.network
         self._nodes: dict[int, int] = {0: 0, 1: 1}
-        self._sources: dict[int, str] = {}
-        self._calls: list[Call] = []
         self._derived: list[tuple[int, int, int]] = []
         """Of clocks that the design makes: number of the edge, words of what is due and level."""
-        self._sinks: dict[str, list[Sink]] = {}
-        self.result = Gated()
+        self._constants()
         self._inputs()
         self._edges()
         self._registers()
@@ -91,13 +105,7 @@ class _Gater:
         self._step()
         if self._lowered.edges or self._lowered.watches:
             self._levels()
-        self._sinks["settle"] = list(self._shown())
-        self.result.phases = [
-            # Scratch words come last, and phases take turns in them.
-            Phase(name, self._network, self._sources, self._calls, sinks, self.result.base).written()
-            for name, sinks in self._sinks.items()
-        ]
-        self.result.base += max(phase.scratch for phase in self.result.phases)
+        self.result.outputs["settle"] = list(self._shown())
 
     # --- words --------------------------------------------------------------------------------
 
@@ -107,8 +115,14 @@ class _Gater:
 
     def _source(self, region: str, word: int) -> int:
         node = self._network.source()
-        self._sources[node] = f"{region}[{word} * BESIDE]"
+        self.result.sources[node] = region, word
         return node
+
+    def _constants(self) -> None:
+        """Words for whoever has to look a constant up."""
+        for node in (0, 1):
+            self.result.sources[node] = "b", self._word()
+        self.result.starts["b"].add(1)
 
     def _inputs(self) -> None:
         clocks: dict[int, bool] = {}
@@ -174,11 +188,15 @@ class _Gater:
             if not isinstance(step, PlainCell):
                 memory, read = step
                 address = self._address(memory, read.address)
-                place = memory_arguments(self._places, numbers[id(memory)])
-                self._call(f"read_row<{len(address)}, {place}>", address, read.result)
+                number = numbers[id(memory)]
+                name = f"read_row<{len(address)}, {self._places[number].arguments}>"
+                self.result.functions[name] = Function("read", number)
+                self._call(name, address, read.result)
             elif by_numbers(step):
                 a, b = map(self._of, step.operands)
-                self._call(f"{step.kind.name.lower()}<{len(a)}>", [*a, *b], step.result)
+                kind = step.kind.name.lower()
+                self.result.functions[f"{kind}<{len(a)}>"] = Function(kind)
+                self._call(f"{kind}<{len(a)}>", [*a, *b], step.result)
             else:
                 nodes = bits_of_cell(self._network, step, [self._of(x) for x in step.operands])
                 self._nodes |= zip(step.result, nodes, strict=True)
@@ -186,7 +204,7 @@ class _Gater:
     def _call(self, function: str, taken: list[int], result: Bits) -> None:
         nodes = tuple(self._network.source() for _ in result)
         self._nodes |= zip(result, nodes, strict=True)
-        self._calls.append(Call(function, tuple(taken), nodes))
+        self.result.calls.append(Call(function, tuple(taken), nodes))
 
     def _address(self, memory: Memory, bits: Bits) -> list[int]:
         """Nodes of an address; what is beyond 32 bits counts as a bit that no row has."""
@@ -196,7 +214,7 @@ class _Gater:
         return [*nodes[:30], self._network.fold(0b11101110, nodes[30:], 0)]
 
     def _step(self) -> None:
-        network, sinks = self._network, list[Sink]()
+        network, outputs = self._network, list[Output]()
         for register in self._lowered.design.registers:
             for place, (bit, following) in enumerate(
                 zip(register.result, self._of(register.following), strict=True)
@@ -207,18 +225,19 @@ class _Gater:
                 if register.reset is not None:
                     reset, value = self._nodes[register.reset], register.reset_value[place]
                     following = network.select(reset, value, following)
-                sinks.append(Sink(following, f"n[{self.result.places[bit][1]} * BESIDE] = {{}};"))
+                outputs.append(Output(following, ("n", self.result.places[bit][1])))
         for number, memory in enumerate(self._circuit.memories.values()):
             for write in memory.writes:
                 if write.enable:
-                    sinks += self._store(number, memory, write)
+                    outputs += self._store(number, memory, write)
         for number, event in enumerate(self._lowered.events):
-            sinks += self._tell(number, event.enable)
+            outputs += self._tell(number, event.enable)
+        self.result.events = len(self.result.checks)
         if not self._lowered.edges:
-            sinks += self._shown()
-        self._sinks["step"] = sinks
+            outputs += self._shown()
+        self.result.outputs["step"] = outputs
 
-    def _store(self, number: int, memory: Memory, write: MemoryWrite) -> Iterator[Sink]:
+    def _store(self, number: int, memory: Memory, write: MemoryWrite) -> Iterator[Output]:
         address = self._address(memory, write.address)
         enables = self._of(write.enable)
         single = len(set(enables)) == 1
@@ -226,39 +245,35 @@ class _Gater:
         first = self._word(len(nodes))
         self.result.stores.append(Store(number, first, len(address), memory.width, single))
         for place, node in enumerate(nodes):
-            yield Sink(node, f"b[{first + place} * BESIDE] = {{}};")
+            yield Output(node, ("b", first + place))
 
-    def _tell(self, number: int, enable: int) -> Iterator[Sink]:
+    def _tell(self, number: int, enable: int) -> Iterator[Output]:
         if number in self._circuit.checks:
-            yield Sink(self._nodes[enable], f"tell(t, {number}, {{}});")
+            word = self._word()
+            self.result.checks.append((word, number))
+            yield Output(self._nodes[enable], ("b", word))
 
     def _levels(self) -> None:
         """Clocks that the design makes, and what it checks at all times."""
-        network, sinks = self._network, list[Sink]()
+        network, outputs = self._network, list[Output]()
         for number, due, level in self._derived:
             edge = self._lowered.edges[number]
             now, before = self._nodes[edge.net], self._source("b", level)
             old, new = (before, now) if edge.rising else (now, before)
             after = self._word()
-            sinks.append(Sink(network.both(new, network.negated(old)), f"b[{due} * BESIDE] = {{}};"))
-            sinks.append(Sink(now, f"b[{after} * BESIDE] = {{}};"))
+            outputs.append(Output(network.both(new, network.negated(old)), ("b", due)))
+            outputs.append(Output(now, ("b", after)))
             self.result.levels.append((after, level))
         first = len(self._lowered.events)
         for number, event in enumerate(self._lowered.watches):
-            sinks += self._tell(first + number, event.enable)
-        self._sinks["levels"] = sinks
+            outputs += self._tell(first + number, event.enable)
+        self.result.outputs["levels"] = outputs
 
-    def _shown(self) -> Iterator[Sink]:
+    def _shown(self) -> Iterator[Output]:
         for bits in self._circuit.names.values():
             for bit in bits:
                 if bit > 1 and bit not in self.result.places:
                     if bit not in self.result.settled:
                         self.result.settled[bit] = self._word()
                     word = self.result.settled[bit]
-                    yield Sink(self._nodes[bit], f"b[{word} * BESIDE] = {{}};")
-
-
-def memory_arguments(places: list[MemoryPlace], number: int) -> str:
-    """What C++ has to know of a memory, as arguments of a template."""
-    x = places[number]
-    return f"uint{x.element}_t, {x.count}, {x.width}, {x.depth}, {x.offset}"
+                    yield Output(self._nodes[bit], ("b", word))

@@ -28,35 +28,12 @@ template <uint32_t T> inline W lut(W a, W b) {
 }
 
 template <uint32_t T> inline W lut(W a, W b, W c) {
-#if defined(__CUDACC__)
-  W result;
-  asm("lop3.b32 %0, %1, %2, %3, %4;" : "=r"(result) : "r"(c), "r"(b), "r"(a), "n"(T));
-  return result;
-#elif defined(TERNARY)
+#if defined(TERNARY)
   typedef long long Quads __attribute__((vector_size(64)));
   return (W)__builtin_ia32_pternlogq512_mask((Quads)c, (Quads)b, (Quads)a, T, uint8_t(-1));
 #endif
   const W low = lut<(T & 15)>(a, b), high = lut<(T >> 4 & 15)>(a, b);
   return low ^ (c & (low ^ high));
-}
-
-inline bool any(const W &w) {
-  Word found = 0;
-  for (uint32_t k = 0; k < PARTS; k++) found |= part(w, k);
-  return found != 0;
-}
-
-// Lanes are counted across the parts first: so the squares that `transpose` turns give numbers in the
-// order of lanes.
-inline bool has(const W &w, uint32_t lane) { return part(w, lane % PARTS) >> lane / PARTS & 1; }
-
-inline void flip(W &w, uint32_t lane) { part(w, lane % PARTS) ^= Word(1) << lane / PARTS; }
-
-inline void add(W &w, uint32_t lane) { part(w, lane % PARTS) |= Word(1) << lane / PARTS; }
-
-template <class Do> inline void each(const W &lanes, Do work) {
-  for (uint32_t k = 0; k < PARTS; k++)
-    for (Word left = part(lanes, k); left; left &= left - 1) work(lowest(left) * PARTS + k);
 }
 
 // Of words with every second run of `j` bits, those that are counted first.
@@ -69,7 +46,7 @@ template <uint32_t Given, uint32_t Asked, uint32_t J = WORD_BITS / 2, uint32_t R
 FAST inline void transpose(W *m) {
   constexpr Word MASK = first_runs(J);
   constexpr bool GROWS = Given <= J, SHRINKS = !GROWS && Asked <= J && Rows == 2 * J;
-  UNROLL for (uint32_t k = 0; k < Rows; k++) {
+  for (uint32_t k = 0; k < Rows; k++) {
     if (k & J) continue;
     if (GROWS) {
       if ((k & (J - 1)) >= Given) continue;
@@ -85,6 +62,3 @@ FAST inline void transpose(W *m) {
   }
   if constexpr (J > 1) transpose<Given, Asked, J / 2, SHRINKS ? J : Rows>(m);
 }
-
-// The same for all, once: a GPU's compiler would take too long for each of them.
-OUTLINE void turn(W *m) { transpose<WORD_BITS, WORD_BITS>(m); }

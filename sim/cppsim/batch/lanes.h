@@ -1,8 +1,9 @@
 // Words of processor cores: a vector holds the same bit of `LANES` instances, as many as the widest
-// registers do. `Word` is what a vector has `PARTS` of. The source says `LANES` before this.
+// registers do. `Word` is what a vector has `PARTS` of. The source says `LANES` before this. A core
+// does all the work of a tile.
 
 typedef uint64_t Word;
-constexpr uint32_t WORD_BITS = 64, PARTS = LANES / 64, BESIDE = 1;
+constexpr uint32_t WORD_BITS = 64, PARTS = LANES / 64;
 constexpr bool SIDE_BY_SIDE = false; // rows of an instance lie in one piece
 typedef Word W __attribute__((vector_size(LANES / 8), may_alias));
 
@@ -10,10 +11,12 @@ typedef Word W __attribute__((vector_size(LANES / 8), may_alias));
 #define RESTRICT __restrict__
 #define FAST __attribute__((optimize("O3")))
 #define GIVEN const W & // loaded where it is used: there are few registers
-#define UNROLL
-#define TURNED(given, asked, m) transpose<given, asked>(m)
-#define TOGETHER()
 #define TABLE static const
+#define LOOKED_UP static const
+
+#define EACH(k, count) for (uint32_t k = 0; k < (count); k++)
+#define FIRST true
+#define TOGETHER()
 
 inline W none() { return W{}; }
 inline W all() { return ~W{}; }

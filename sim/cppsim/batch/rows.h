@@ -1,29 +1,22 @@
-// What is done with numbers, a lane at a time: reads and writes of memories, and arithmetic that would
-// take too many gates. A memory has rows of `Width` bits in `Count` elements T, from byte `Offset` of
+// Reads and writes of memories by cores: addresses and rows are turned from words of lanes to numbers,
+// and back. A memory has rows of `Width` bits in `Count` elements T, from byte `Offset` of
 // an instance on.
 
-template <class T>
-inline T &element(const Tile &t, uint64_t offset, uint32_t lane, uint64_t number) {
-  if (SIDE_BY_SIDE)
-    return reinterpret_cast<T *>(t.rows + offset * t.of)[number * t.of + t.at + lane];
-  return reinterpret_cast<T *>(t.rows + lane * ROW_BYTES + offset)[number];
-}
-
-// A number of up to WORD_BITS bits in each lane, as `numbers` makes them of `Bits` words that lie
-// `BESIDE` apart, and `words` turns them back.
+// A number of up to WORD_BITS bits in each lane, as `numbers` makes them of `Bits` words,
+// and `words` turns them back.
 struct alignas(sizeof(W)) Numbers {
   W m[WORD_BITS];
   Word &operator[](uint32_t lane) { return reinterpret_cast<Word *>(m)[lane]; }
 };
 
 template <uint32_t Bits> inline void numbers(Numbers &to, const W *from) {
-  UNROLL for (uint32_t k = 0; k < WORD_BITS; k++) to.m[k] = k < Bits ? from[k * BESIDE] : none();
-  TURNED(Bits, WORD_BITS, to.m);
+  for (uint32_t k = 0; k < WORD_BITS; k++) to.m[k] = k < Bits ? from[k] : none();
+  transpose<Bits, WORD_BITS>(to.m);
 }
 
 template <uint32_t Bits> inline void words(W *to, Numbers &from) {
-  TURNED(WORD_BITS, Bits, from.m);
-  UNROLL for (uint32_t k = 0; k < Bits; k++) to[k * BESIDE] = from.m[k];
+  transpose<WORD_BITS, Bits>(from.m);
+  for (uint32_t k = 0; k < Bits; k++) to[k] = from.m[k];
 }
 
 constexpr uint32_t bits_left(uint32_t width, uint32_t low) {
@@ -34,14 +27,14 @@ template <uint32_t Low, uint32_t A, class T, uint32_t Count, uint32_t Width, uin
           uint64_t Offset>
 FAST inline void read_from(const Tile &t, Numbers &at, W *row) {
   Numbers value;
-  UNROLL for (uint32_t lane = 0; lane < LANES; lane++) {
+  for (uint32_t lane = 0; lane < LANES; lane++) {
     const uint64_t number = at[lane];
     const bool there = Depth >> A || number < Depth;
     const uint64_t found =
         there ? element<T>(t, Offset, lane, number * Count + Low / 64) : uint64_t(0);
     value[lane] = Word(found >> Low % 64);
   }
-  words<bits_left(Width, Low)>(row + Low * BESIDE, value);
+  words<bits_left(Width, Low)>(row + Low, value);
   if constexpr (Low + WORD_BITS < Width)
     read_from<Low + WORD_BITS, A, T, Count, Width, Depth, Offset>(t, at, row);
 }
@@ -58,8 +51,8 @@ template <uint32_t Low, bool Single, class T, uint32_t Count, uint32_t Width, ui
 inline void write_to(const Tile &t, Numbers &at, const W *data, const W *enable, const W &lanes) {
   constexpr uint32_t BITS = bits_left(Width, Low);
   Numbers value, enabled;
-  numbers<BITS>(value, data + Low * BESIDE);
-  if (!Single) numbers<BITS>(enabled, enable + Low * BESIDE);
+  numbers<BITS>(value, data + Low);
+  if (!Single) numbers<BITS>(enabled, enable + Low);
   each(lanes, [&](uint32_t lane) {
     if (at[lane] >= Depth) return;
     T &row = element<T>(t, Offset, lane, uint64_t(at[lane]) * Count + Low / 64);
@@ -71,17 +64,28 @@ inline void write_to(const Tile &t, Numbers &at, const W *data, const W *enable,
     write_to<Low + WORD_BITS, Single, T, Count, Width, Depth, Offset>(t, at, data, enable, lanes);
 }
 
-// What waits in words `BESIDE` apart: address, data, and one enable or one a bit.
+// What waits in words: address, data, and one enable or one a bit.
 template <uint32_t A, bool Single, class T, uint32_t Count, uint32_t Width, uint32_t Depth,
           uint64_t Offset>
 OUTLINE void write_row(const Tile &t, const W *given) {
-  const W *data = given + A * BESIDE, *enable = data + Width * BESIDE;
+  const W *data = given + A, *enable = data + Width;
   W lanes = enable[0];
   if (!Single)
-    for (uint32_t k = 1; k < Width; k++) lanes |= enable[k * BESIDE];
+    for (uint32_t k = 1; k < Width; k++) lanes |= enable[k];
   lanes &= t.active;
   if (!any(lanes)) return;
   Numbers at;
   numbers<A>(at, given);
   write_to<0, Single, T, Count, Width, Depth, Offset>(t, at, data, enable, lanes);
 }
+
+// What follows is the state from now on, and the state what was before.
+inline void advance(Tile &t) {
+  W *const before = t.q;
+  t.q = t.n;
+  t.n = before;
+}
+
+// A part of a phase.
+#define CHUNK(name)                                                                                \
+  OUTLINE void name(const Tile &t, W *RESTRICT b, const W *RESTRICT q, W *RESTRICT n)

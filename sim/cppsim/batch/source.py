@@ -5,42 +5,37 @@ The text needs no header but that of the backend's words: a GPU's compiler has n
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
-from typing import Any
 
 from ..cpp.simulation import element_bits
 from ..cpp.words import WORD
 from ..netlist.design import NotPlain
 from .circuit import BatchCircuit
 from .description import BatchError, Description, MemoryPlace, PortPlace
-from .gated import Gated, Store, gated, memory_arguments
+from .gated import Gated, gated
+from .text import header, pairs, table
+from .written import Chunks, Tables
 
 __all__ = ["WrittenBatch", "write_batch"]
 
 _TEXT = """\
 constexpr uint64_t ROW_BYTES = {row_bytes};
 
-// Words of a tile: what there is once, numbers of 64 bits, the state twice, and that of instances
-// that have ended.
+// Words of a tile: what there is once, numbers of 64 bits, the state before and after an edge; then
+// what is in between, and the state of instances that have ended.
 constexpr uint32_t NUMBERS = {numbers}, STATE = {state}, STATES = {states};
-constexpr uint32_t TILE_WORDS = {tile_words};
+constexpr uint32_t TILE_WORDS = {tile_words}, ENDED_WORDS = {ended_words};
+constexpr uint32_t CORE_WORDS = {core_words}, BLOCK_WORDS = {block_words};
 constexpr bool EDGES = {edges}, CLOCKED = {clocked};
 
-{headers}
-{chunks}
-{phases}
-
-inline void store(const Tile &t) {{
-{stores}
-}}
-
+{words}
+{tile}
 {tables}
+#ifdef BLOCKS
+{levels}
+#else
+{chunks}
+#endif
 {runner}"""
-
-_HEADERS = (
-    ("cpp", "words.h"),
-    *(("batch", name) for name in ("gates.h", "tile.h", "rows.h", "arithmetic.h")),
-)
 
 _KEPT = ("cycles", "failed", "failed_at")
 """What every instance counts: its cycles, the first check that failed, from 1, and when.
@@ -87,56 +82,54 @@ class _Writer:
         self._memories = memories
         self._gates = gates
         self._frozen = [due for due in gates.pending] + [level for _, level in gates.levels]
-        self._numbers = gates.base
         self._state = gates.base + WORD * len(_KEPT)
+        self._words = self._state + 2 * gates.state
 
     def written(self) -> WrittenBatch:
         gates, lowered = self._gates, self._circuit.lowered
-        words = self._state + 3 * gates.state + len(self._frozen)
         row_bytes = sum(-(-x.bytes // 8) * 8 for x in self._memories)
         checks = {number + 1: text for number, text in self._circuit.checks.items()}
         ports = {x.name: x for x in self._ports()}
         memories = {x.name: x for x in self._memories}
-        description = Description(ports, memories, words, row_bytes, checks)
+        chunks = Chunks(gates, self._memories, self._words)
+        regions = {"b": 0, "q": self._state, "n": self._state + gates.state}
+        levels = Tables(gates, self._memories, regions, self._words)
+        ended = gates.state + len(self._frozen)
+        sizes = chunks.words + ended, levels.words + ended, levels.words
+        description = Description(ports, memories, *sizes, row_bytes, checks)
         text = _TEXT.format(
             row_bytes=row_bytes,
-            numbers=self._numbers,
+            numbers=gates.base,
             state=self._state,
             states=gates.state,
-            tile_words=words,
+            tile_words=self._words,
+            ended_words=ended,
+            core_words=sizes[0],
+            block_words=sizes[1],
             edges=_truth(lowered.edges),
             clocked=_truth([*lowered.edges, *lowered.watches]),
-            headers="\n".join(_header(*x) for x in _HEADERS),
-            chunks="\n".join(x for phase in gates.phases for x in phase.functions),
-            phases="\n".join(self._phases()),
-            stores="\n".join(map(self._store, gates.stores)),
+            words=header("cpp", "words.h"),
+            tile=header("batch", "tile.h"),
             tables="\n".join(self._tables(ports)),
-            runner=_header("batch", "batch.h"),
+            levels="\n".join(levels.lines()),
+            chunks="\n".join(chunks.lines()),
+            runner=header("batch", "batch.h"),
         )
         return WrittenBatch(text, description, b"".join(map(self._rows, self._memories)))
-
-    def _phases(self) -> Iterator[str]:
-        steps = {phase.name: phase.steps for phase in self._gates.phases}
-        for name in ("step", "levels", "settle"):
-            lines = "\n".join(f"  {line}" for line in steps.get(name, ()))
-            yield f"inline void {name}(const Tile &t) {{\n{lines}\n}}"
-
-    def _store(self, store: Store) -> str:
-        kind = f"{store.address}, {str(store.single).lower()}"
-        memory = memory_arguments(self._memories, store.memory)
-        return f"  write_row<{kind}, {memory}>(t, t.b + {store.first} * BESIDE);"
 
     def _tables(self, ports: Mapping[str, PortPlace]) -> Iterator[str]:
         """What the runner looks up; each table with how many it has, or one of nothing."""
         gates = self._gates
         clocks = [gates.places[self._circuit.names[name][0]][1] for name in self._circuit.clocks]
-        yield from _table("ONES_B", sorted(gates.starts["b"]))
-        yield from _table("ONES_Q", sorted(gates.starts["q"]))
-        yield from _table("CLOCK", clocks, "CLOCKS")
-        yield from _table("PENDING", gates.pending)
-        yield from _table("FROZEN", self._frozen)
-        yield from _table("SEEN", gates.seen)
-        yield from _table("MADE", gates.levels)
+        yield from table("ONES_B", sorted(gates.starts["b"]))
+        yield from table("ONES_Q", sorted(gates.starts["q"]))
+        yield from table("CLOCK", clocks, "CLOCKS")
+        yield from table("PENDING", gates.pending)
+        yield from table("FROZEN", self._frozen)
+        yield from pairs("SEEN", gates.seen)
+        yield from pairs("MADE", gates.levels)
+        yield from pairs("CHECK", gates.checks, "CHECKS")
+        yield f"constexpr uint32_t EVENT_COUNT = {gates.events};"
         firsts, bits, constants = [0], list[int](), list[int]()
         for port in ports.values():
             for low in range(0, port.width, WORD) if port.name in self._circuit.names else ():
@@ -145,9 +138,9 @@ class _Writer:
                 bits += [self._bit(bit) | place for place, bit in enumerate(word) if bit > 1]
                 firsts.append(len(bits))
         yield f"constexpr uint32_t PORT_WORDS = {len(constants)};"
-        yield from _table("PORT", firsts, "PORTS")
-        yield from _table("BIT", bits, "BITS")
-        yield from _table("CONSTANT", constants, "CONSTANTS", "uint64_t")
+        yield from table("PORT", firsts, "PORTS")
+        yield from table("BIT", bits, "BITS")
+        yield from table("CONSTANT", constants, "CONSTANTS", "uint64_t")
 
     def _bit(self, bit: int) -> int:
         """The word of a bit as the runner has it, with room for its place in a port."""
@@ -192,24 +185,3 @@ class _Writer:
 
 def _truth(values: Sequence[object]) -> str:
     return str(bool(values)).lower()
-
-
-def _table(
-    name: str, values: Sequence[Any], plural: str | None = None, kind: str = "uint32_t"
-) -> Iterator[str]:
-    """A table of numbers, or of pairs, which C++ does not want to be empty."""
-    pairs = name in ("SEEN", "MADE")
-    texts = [f"{{{x[0]}, {x[1]}}}" if pairs else f"{x}u" for x in values]
-    if kind == "uint64_t":
-        texts = [f"{x}ull" for x in values]
-    nothing = "{0, 0}" if pairs else "0"
-    yield f"constexpr uint32_t {name}_COUNT = {len(values)};"
-    yield (
-        f"TABLE {kind} {plural or name}[]{'[2]' if pairs else ''} = "
-        f"{{{', '.join(texts) or nothing}}};"
-    )
-
-
-def _header(package: str, name: str) -> str:
-    text = (files("cppsim") / package / name).read_text(encoding="utf-8")
-    return "\n".join(line for line in text.splitlines() if not line.startswith("#include"))

@@ -7,8 +7,8 @@ batch_run(W *words, uint8_t *rows, const Instruction *program, uint64_t count,
           uint64_t instances, uint64_t first, uint64_t last, uint32_t fresh) {
   for (uint64_t tile = first; tile < last; tile++) {
     const uint64_t i = tile * LANES, left = instances - i;
-    const Share share = {words + tile * TILE_WORDS,
-                         rows + i * ROW_BYTES,
+    W *const own = words + tile * CORE_WORDS;
+    const Share share = {rows + i * ROW_BYTES,
                          input + i * inputs,
                          output + i * outputs,
                          inputs,
@@ -19,7 +19,8 @@ batch_run(W *words, uint8_t *rows, const Instruction *program, uint64_t count,
                          0,
                          uint32_t(left < LANES ? left : LANES),
                          fresh != 0};
-    static_assert(sizeof(Run) < 1 << 20, "a run lies on the stack");
-    Run(share, program, count).run();
+    static_assert(sizeof(Run) + sizeof(Work) < 1 << 20, "they lie on the stack");
+    Work work;
+    Run(work, own, own + CORE_WORDS - ENDED_WORDS, share, program, count).run();
   }
 }

@@ -52,7 +52,7 @@ class Threads:
     def allocate(self, rows: NDArray[np.uint8]) -> tuple[Any, Any]:
         """Words and memories of as many instances as ``rows`` has, at power-on."""
         tiles = -(-len(rows) // self._lanes)
-        size = tiles * self._description.tile_words * self._lanes // 8
+        size = tiles * self._description.core_words * self._lanes // 8
         words = np.zeros(size + _ALIGNED, np.uint8)
         first = -words.ctypes.data % _ALIGNED
         return words[first : first + size], rows.copy()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from .network import Gate, Network
 
-__all__ = ["Call", "Phase", "Sink"]
+__all__ = ["Call", "Output", "Phase", "Place", "needed_calls"]
 
 _LOADS = 100
 """Of a chunk at most: a thread of a GPU has 255 registers."""
@@ -27,12 +27,16 @@ class Call:
     result: tuple[int, ...]
 
 
+Place = tuple[str, int]
+"""A word, by its region and its number there."""
+
+
 @dataclass(frozen=True, slots=True)
-class Sink:
-    """Where a node is stored: ``text`` has its variable for ``{}``."""
+class Output:
+    """The word in which a node is to be in the end."""
 
     node: int
-    text: str
+    place: Place
 
 
 @dataclass(slots=True)
@@ -45,9 +49,9 @@ class Phase:
 
     name: str
     network: Network
-    sources: Mapping[int, str]
+    sources: Mapping[int, Place]
     calls: Sequence[Call]
-    sinks: Sequence[Sink]
+    outputs: Sequence[Output]
     first: int = 0
     scratch: int = 0
     functions: list[str] = field(default_factory=list)
@@ -56,37 +60,40 @@ class Phase:
     def written(self) -> "Phase":
         """Itself, with its functions."""
         drivers = {node: call for call in self.calls for node in call.result}
-        sinks = [sink.node for sink in self.sinks]
-        calls = self._needed(drivers, sinks)
+        nodes = [output.node for output in self.outputs]
+        calls = needed_calls(self.network, drivers, nodes)
         # Whatever is called comes early, so that few chunks end for it.
-        roots = [*(node for call in calls for node in call.taken), *sinks]
+        roots = [*(node for call in calls for node in call.taken), *nodes]
         gates = self.network.merged(roots)
-        items = list(_in_turn(gates, drivers, [*(call.result[0] for call in calls), *sinks]))
+        items = list(_in_turn(gates, drivers, [*(call.result[0] for call in calls), *nodes]))
         _Writer(self, gates, drivers).write(items)
         return self
-
-    def _needed(self, drivers: Mapping[int, Call], roots: Sequence[int]) -> list[Call]:
-        """The calls on which ``roots`` depend."""
-        found: dict[int, Call] = {}
-        seen: set[int] = set()
-        left = list(roots)
-        while left:
-            node = left.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            call = drivers.get(node)
-            if call is not None:
-                found[id(call)] = call
-                left += call.taken
-            elif node in self.network.gates:
-                left += self.network.gates[node][1]
-        return list(found.values())
 
     def words(self, count: int = 1) -> int:
         """The first of ``count`` more scratch words."""
         self.scratch += count
         return self.first + self.scratch - count
+
+
+def needed_calls(
+    network: Network, drivers: Mapping[int, Call], roots: Sequence[int]
+) -> list[Call]:
+    """The calls on which ``roots`` depend."""
+    found: dict[int, Call] = {}
+    seen: set[int] = set()
+    left = list(roots)
+    while left:
+        node = left.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        call = drivers.get(node)
+        if call is not None:
+            found[id(call)] = call
+            left += call.taken
+        elif node in network.gates:
+            left += network.gates[node][1]
+    return list(found.values())
 
 
 _Item = int | Call
@@ -121,10 +128,10 @@ class _Writer:
     ) -> None:
         self._phase = phase
         self._gates = gates
-        self._sinks: dict[int, list[str]] = {}
-        for sink in phase.sinks:
-            self._sinks.setdefault(sink.node, []).append(sink.text)
-        self._places = dict(phase.sources)
+        self._outputs: dict[int, list[str]] = {}
+        for output in phase.outputs:
+            self._outputs.setdefault(output.node, []).append(_text(output.place))
+        self._places = {node: _text(place) for node, place in phase.sources.items()}
         """Where nodes are between chunks."""
         self._left: dict[int, int] = {}
         """How many gates and calls are still to read a node."""
@@ -144,10 +151,10 @@ class _Writer:
         for item in items:
             for node in self._inputs(item):
                 self._left[node] = self._left.get(node, 0) + 1
-        for node, texts in self._sinks.items():
+        for node in self._outputs:
             if node in self._phase.sources or node < 2:
                 self._name(node)
-                self._body += [text.format(self._names[node]) for text in texts]
+                self._put_out(node)
                 self._end_if_full()
         for item in items:
             if isinstance(item, int):
@@ -167,7 +174,7 @@ class _Writer:
             self._left[other] -= 1
         self._names[node] = name = f"n{node}"
         self._body.append(f"const W {name} = {self._logic(table, inputs)};")
-        self._body += [text.format(name) for text in self._sinks.get(node, ())]
+        self._put_out(node)
         self._made.append(node)
 
     def _logic(self, table: int, inputs: Sequence[int]) -> str:
@@ -185,16 +192,19 @@ class _Writer:
         for place, node in enumerate(call.taken):
             self._name(node)
             self._left[node] -= 1
-            self._body.append(f"b[{taken + place} * BESIDE] = {self._names[node]};")
+            self._body.append(f"{_text(('b', taken + place))} = {self._names[node]};")
         self._end()
-        where = ", ".join(f"t.b + {first} * BESIDE" for first in (taken, given))
+        where = f"t.b + {taken}, t.b + {given}"
         phase.steps.append(f"{call.function}(t, {where});")
         for place, node in enumerate(call.result):
-            self._places[node] = f"b[{given + place} * BESIDE]"
-        late = [node for node in call.result if node in self._sinks]
-        for node in late:
-            self._name(node)
-            self._body += [text.format(self._names[node]) for text in self._sinks[node]]
+            self._places[node] = _text(("b", given + place))
+        for node in call.result:
+            if node in self._outputs:
+                self._name(node)
+                self._put_out(node)
+
+    def _put_out(self, node: int) -> None:
+        self._body += [f"{text} = {self._names[node]};" for text in self._outputs.get(node, ())]
 
     def _name(self, node: int) -> None:
         """Let there be a variable for ``node``, loaded if it is not from this chunk."""
@@ -213,7 +223,7 @@ class _Writer:
             if self._left.get(node):
                 slot = self._free.pop() if self._free else phase.words()
                 self._slots[node] = slot
-                self._places[node] = f"b[{slot} * BESIDE]"
+                self._places[node] = _text(("b", slot))
                 self._body.append(f"{self._places[node]} = n{node};")
         for node in self._names:
             if node in self._slots and not self._left.get(node):
@@ -224,3 +234,8 @@ class _Writer:
             phase.functions.append(f"CHUNK({name}) {{\n{lines}\n}}\n")
             phase.steps.append(f"{name}(t, t.b, t.q, t.n);")
         self._begin()
+
+
+def _text(place: Place) -> str:
+    region, word = place
+    return f"{region}[{word}]"

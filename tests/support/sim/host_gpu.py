@@ -16,7 +16,10 @@ _SHIMS = """\
 #define __device__
 #define __noinline__ __attribute__((noinline))
 #define __ffs __builtin_ffs
-#define __syncwarp()
+#define __constant__
+#define __shared__ static
+#define SHARED_WORDS static W shared_words[1 << 16]
+#define BARRIER
 extern "C" void *memset(void *, int, unsigned long);
 static struct { unsigned x; } blockIdx, blockDim, threadIdx;
 """
@@ -25,11 +28,10 @@ _LAUNCH = """
 extern "C" __attribute__((visibility("default"))) void
 launch(unsigned grid, unsigned block, W *words, uint8_t *rows,
        const Instruction *program, uint64_t count, const uint64_t *input, uint64_t *output,
-       uint64_t instances, uint32_t fresh) {
-  blockDim.x = block;
+       uint64_t instances, uint32_t fresh, uint32_t fast) {
+  blockDim.x = 1; // one thread does the work of a block
   for (blockIdx.x = 0; blockIdx.x < grid; blockIdx.x++)
-    for (threadIdx.x = 0; threadIdx.x < block; threadIdx.x++)
-      batch_run(words, rows, program, count, input, output, instances, fresh);
+      batch_run(words, rows, program, count, input, output, instances, fresh, fast);
 }
 """
 
@@ -38,11 +40,17 @@ class _Module:
     def __init__(self, code: str, options: Sequence[str]) -> None:
         self._launch: Any = ctypes.CDLL(str(provide(_SHIMS + code + _LAUNCH))).launch
 
-    def get_function(self, name: str) -> Any:
+    def get_function(self, name: str) -> "_Module":
         assert name == "batch_run"
-        return self._call
+        return self
 
-    def _call(self, grid: tuple[int], block: tuple[int], arguments: Sequence[Any]) -> None:
+    shared_size_bytes = 0
+    max_dynamic_shared_size_bytes = 0
+
+    def __call__(
+        self, grid: tuple[int], block: tuple[int], arguments: Sequence[Any], shared_mem: int
+    ) -> None:
+        assert shared_mem <= self.max_dynamic_shared_size_bytes
         self._launch(
             *(ctypes.c_uint32(x[0]) for x in (grid, block)),
             *(
@@ -57,12 +65,13 @@ class _Module:
 def host_gpu(free: int = 1 << 34) -> Any:
     """What `cppsim.batch.cuda` asks of CuPy, with so many bytes free."""
     runtime = SimpleNamespace(memGetInfo=lambda: (free, free))
+    device = SimpleNamespace(attributes={"MaxSharedMemoryPerBlockOptin": 4 << 16})
     pool = SimpleNamespace(free_all_blocks=lambda: None)
     return SimpleNamespace(
         RawModule=_Module,
         asarray=np.array,
         asnumpy=np.array,
         zeros=np.zeros,
-        cuda=SimpleNamespace(runtime=runtime),
+        cuda=SimpleNamespace(runtime=runtime, Device=lambda: device),
         get_default_memory_pool=lambda: pool,
     )

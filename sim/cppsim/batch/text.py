@@ -1,0 +1,41 @@
+"""Parts of C++ text: headers of this package, and tables of numbers."""
+
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+
+__all__ = ["header", "pairs", "structures", "table"]
+
+
+def header(package: str, name: str) -> str:
+    """A header, without what it includes."""
+    text = (files("cppsim") / package / name).read_text(encoding="utf-8")
+    return "\n".join(line for line in text.splitlines() if not line.startswith("#include"))
+
+
+def table(
+    name: str,
+    values: Sequence[int],
+    plural: str | None = None,
+    kind: str = "uint32_t",
+    more: int = 0,
+) -> Iterator[str]:
+    """A table and how many it has, with ``more`` zeros; C++ does not want it to be empty."""
+    suffix = "ull" if kind == "uint64_t" else "u"
+    texts = ", ".join([f"{x}{suffix}" for x in values] + ["0"] * more) or "0"
+    yield f"constexpr uint32_t {name}_COUNT = {len(values)};"
+    yield f"TABLE {kind} {plural or name}[] = {{{texts}}};"
+
+
+def pairs(name: str, values: Sequence[tuple[int, int]], plural: str | None = None) -> Iterator[str]:
+    """The same, of pairs."""
+    texts = ", ".join(f"{{{a}u, {b}u}}" for a, b in values) or "{0, 0}"
+    yield f"constexpr uint32_t {name}_COUNT = {len(values)};"
+    yield f"TABLE uint32_t {plural or name}[][2] = {{{texts}}};"
+
+
+def structures(
+    kind: str, name: str, values: Sequence[Sequence[int]], where: str = "LOOKED_UP"
+) -> str:
+    """A table of structures."""
+    texts = ", ".join(f"{{{', '.join(map(str, x))}}}" for x in values) or "{}"
+    return f"{where} {kind} {name}[] = {{{texts}}};"
