@@ -9,13 +9,15 @@ TEST_READY := $(VENV)/.test-ready
 TESTS := tests
 LONG := formal verify benchmarks package
 FIGURES := docs/performance
+BATCHES := build/gpu
+GPU_PYTHON = PYTHONPATH=rtl:sim:host $(firstword $(wildcard $(BIN)/python) python3)
 WORKERS := 2
 COUNT := 200
 SEED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test prove verify mutants lint bench figures performance docs registers drawing package pins venv clean distclean moved
+.PHONY: help demo test prove verify mutants lint bench figures performance batches gpu docs registers drawing package pins venv clean distclean moved
 
 help: ## List the targets
 	@echo "bitlane: DirectML's bit operators on an FPGA. Targets:"
@@ -58,6 +60,7 @@ figures: $(TEST_READY) ## Measure all that docs/performance.md shows, and write 
 	@mkdir -p $(FIGURES)
 	@$(BIN)/bitlane bench --json $(FIGURES)/cycles.json --plot $(FIGURES)/cycles.png
 	@$(BIN)/bitlane bench --verilator --json $(FIGURES)/verilator.json
+	@$(BIN)/bitlane bench --batch --json $(FIGURES)/batch.json
 	@$(BIN)/bitlane bench --simulators --json $(FIGURES)/simulators.json
 	@$(BIN)/python -m pytest --quiet tests/benchmarks --benchmark-json $(FIGURES)/host.json
 	@$(BIN)/bitlane area --family ecp5 --design copy-32 --design full-64 --json $(FIGURES)/area_ecp5.json
@@ -68,6 +71,19 @@ performance: $(DEMO_READY) ## Write docs/performance.md from the figures in docs
 	@$(BIN)/python -m bitlane_sim.bench.page $(wildcard $(FIGURES)/*.json) \
 		--picture performance/cycles.png --output docs/performance.md
 	@echo "wrote docs/performance.md"
+
+batches: $(TEST_READY) ## Export what `make gpu` runs, for a machine with a GPU and without Amaranth
+	@echo "== Writing $(BATCHES)"
+	@PYTHONPATH=tests $(BIN)/python -m support.sim.batches $(BATCHES)/equality
+	@$(BIN)/bitlane bench --batch --export $(BATCHES)/system > /dev/null
+
+gpu: ## Compare a GPU with threads and the single simulator, and measure it (BATCHES: from where)
+	@$(GPU_PYTHON) -c "import numpy" 2> /dev/null || \
+	  { echo "make gpu: no NumPy: make venv, then pip install cupy-cuda13x into it" >&2; exit 1; }
+	@$(GPU_PYTHON) -m cppsim.batch --gpu
+	@test -e $(BATCHES)/system/circuit.json || $(MAKE) --no-print-directory batches
+	@$(GPU_PYTHON) -m cppsim.batch --compare $(BATCHES)/equality/*
+	@$(GPU_PYTHON) -m bitlane_sim.bench.batch $(BATCHES)/system --json $(FIGURES)/batch_gpu.json
 
 docs: $(TEST_READY) ## Build the site from docs/ and the docstrings into build/site
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/site

@@ -22,10 +22,13 @@ _OPTIONS = {
     "simulators": set[str](),
     "verilator": set[str](),
     "search": {"evaluator", "check", "units", "mhz"},
+    "batch": {"instances", "backend", "export"},
 }
 """What goes with each mode, beside --json."""
 _UNITS, _MHZ = 32, 100
 """An array that routes on an ECP5-85F, and a clock that it reaches there."""
+
+_BACKENDS = ("auto", "threads", "cuda")
 
 _PICTURES = (".png", ".svg", ".pdf")
 
@@ -58,9 +61,15 @@ def add_bench(subparsers: Subparsers) -> None:
         action="store_true",
         help="the search array, in cycles, and in comparisons a second beside FAISS and NumPy",
     )
+    modes.add_argument(
+        "--batch",
+        action="store_true",
+        help="many systems at once, on threads and a GPU, beside one core and Verilator on all",
+    )
 
     _add_cycles(parser.add_argument_group("cycles"))
     _add_search(parser.add_argument_group("search"))
+    _add_batch(parser.add_argument_group("batch"))
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.set_defaults(run=_run, extra="sim")
 
@@ -103,12 +112,32 @@ def _add_search(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def _add_batch(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--instances",
+        type=whole_number,
+        metavar="N",
+        help="systems at once (default: 512 a core, 65,536 on a GPU)",
+    )
+    group.add_argument(
+        "--backend",
+        choices=_BACKENDS,
+        help="what runs them (default: auto, threads and a GPU if CuPy finds one)",
+    )
+    group.add_argument(
+        "--export",
+        type=Path,
+        metavar="FOLDER",
+        help="measure nothing, but write the circuit there for a machine without Amaranth",
+    )
+
+
 def _run(arguments: argparse.Namespace) -> int:
     mode = next((name for name in _OPTIONS if getattr(arguments, name, False)), "cycles")
     for option in sorted(set[str]().union(*_OPTIONS.values()) - _OPTIONS[mode]):
         if getattr(arguments, option) is not None and getattr(arguments, option) is not False:
             known = [name for name, options in _OPTIONS.items() if option in options]
-            with_ = "with --search" if known == ["search"] else f"without --{mode}"
+            with_ = f"without --{mode}" if "cycles" in known else f"with --{known[0]}"
             raise BenchError(f"--{option}: goes only {with_}")
     for option in ("json", "plot"):
         if getattr(arguments, option):
@@ -122,6 +151,10 @@ def _run(arguments: argparse.Namespace) -> int:
     arguments.mhz = _MHZ if arguments.mhz is None else arguments.mhz
     if arguments.mhz < 1:
         raise BenchError(f"--mhz: {arguments.mhz}; expected 1 or more")
+    if arguments.instances is not None and arguments.instances < 1:
+        raise BenchError(f"--instances: {arguments.instances}; expected 1 or more")
+    if arguments.export and arguments.json:
+        raise BenchError("--json: --export measures nothing")
     arguments.width = sorted(set(arguments.width or _WIDTHS))
     from .modes import MODES
 

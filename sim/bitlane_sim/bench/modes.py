@@ -2,14 +2,17 @@
 
 import argparse
 from collections.abc import Callable, Mapping
+from itertools import chain
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.terminal import show
 from bitlane_rtl.configuration import Search
 
 from ..simulator import choose_evaluator
+from ..stand.circuit import make_circuit
 from ..toolchain import find_compiler
-from . import cycles
+from . import batch, cycles
+from .beside import measure_beside
 from .contract import measure
 from .profile import measure_profile
 from .record import BenchError, record, replace, write_json
@@ -109,6 +112,37 @@ def _search(arguments: argparse.Namespace) -> int:
     return CHECK_FAILED if arguments.check and not all(row.met for row in rows) else DONE
 
 
+def _batch(arguments: argparse.Namespace) -> int:
+    _progress("the circuit")
+    circuit = make_circuit(batch.OPTIONS, batch.RAM_BYTES)
+    if arguments.export:
+        circuit.write(arguments.export)
+        show("")
+        print(f"Measure it with: python -m bitlane_sim.bench.batch {arguments.export}")
+        return DONE
+    show("")
+    print(
+        "The full 64-bit system, all with one timing, or half of all handshakes stalled with a seed"
+        " for each;\nmillion cycles a second of all instances together. Every byte of each is"
+        " compared with NumPy's.\n"
+    )
+    print(batch.HEADER)
+    rows = []
+    measured = (
+        measure_beside(circuit.configuration, _progress),
+        batch.measure_batches(circuit, arguments.backend or "auto", arguments.instances, _progress),
+    )
+    for row in chain(*measured):
+        show("")
+        rows.append(row)
+        print(batch.line(row), flush=True)
+    if arguments.json:
+        gpu = any(row.what == "GPU" and row.rates for row in rows)
+        found = {"compiler": find_compiler().version.splitlines()[0], **batch.tools(gpu=gpu)}
+        write_json(arguments.json, record("batch", [row.as_dict() for row in rows], (), found))
+    return DONE
+
+
 def _seconds(
     arguments: argparse.Namespace,
     kind: str,
@@ -131,5 +165,6 @@ MODES: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "simulators": _simulators,
     "verilator": _verilator,
     "search": _search,
+    "batch": _batch,
 }
 """By the name of the option; ``cycles`` is what is measured without one."""

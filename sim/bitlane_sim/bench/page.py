@@ -22,13 +22,14 @@ __all__ = ["main", "page"]
 Record = Mapping[str, Any]
 """What --json writes: ``kind``, ``date``, ``machine``, ``versions``, ``rows``."""
 
-_KINDS = ("cycles", "area", "simulators", "verilator", "host")
+_KINDS = ("cycles", "area", "simulators", "verilator", "batch", "host")
 
 _COMMANDS = {
     "cycles": "bitlane bench --plot FILE.png --json FILE",
     "area": "bitlane area --json FILE",
     "simulators": "bitlane bench --simulators --json FILE",
     "verilator": "bitlane bench --verilator --json FILE",
+    "batch": "bitlane bench --batch --json FILE",
     "host": "pytest tests/benchmarks --benchmark-json FILE",
 }
 
@@ -60,6 +61,12 @@ rounds. Seconds belong to the machine; ratios travel."""
 _SIMULATORS = """The full 64-bit system in both evaluators, which agree on every byte and cycle, and
 a large XOR through the driver. Seconds belong to the machine; ratios travel."""
 
+_BATCH = """Many of the full 64-bit system with their memories, each XORs 16 KiB of its own, driven
+over its registers; every byte of every instance is compared with NumPy's, else there are no
+figures. *same*: one timing for all; *diverging*: half of all handshakes stalled, with a seed for
+each. Million cycles a second of wall time, of all instances together. Single simulators XOR
+128 KiB, one after the other. Seconds belong to the machine; ratios travel."""
+
 _HOST = """What a call costs beside the device: host time outside the simulator, the fastest of 300
 calls. The goal is 40 microseconds for `bit_xor` of two arrays of 64 bytes; a *yardstick* is a
 fixed piece of Python work, so that other machines compare. For arrays of 64 MiB nothing may be
@@ -78,6 +85,7 @@ def page(records: Sequence[Record], picture: str | None) -> str:
         _of(records, "verilator"), "Fast evaluator and Verilator", "verilator", _VERILATOR
     )
     text += _seconds(_of(records, "simulators"), "Simulators", "simulators", _SIMULATORS)
+    text += _batch(_of(records, "batch"))
     text += _seconds(_of(records, "host"), "Time on the host", "host", _HOST)
     return "\n".join(text).rstrip() + "\n"
 
@@ -207,6 +215,25 @@ def _seconds(records: Sequence[Record], title: str, kind: str, about: str) -> li
         )
         text += _table(("what", "figure"), rows)
     return text
+
+
+def _batch(records: Sequence[Record]) -> list[str]:
+    if not records:
+        return _missing("Many systems at once", "batch")
+    text = ["## Many systems at once", "", _BATCH, ""]
+    for record in records:
+        text += _origin(record)
+        rows = (_batch_row(row) for row in record["rows"])
+        text += _table(("what", "instances", "same", "diverging", "note"), rows)
+    return text
+
+
+def _batch_row(row: Record) -> list[str]:
+    instances = f"{row['instances']:,}" if row["instances"] else "-"
+    rates = row["rates"] or {}
+    cells = [_number(rates[x] / 1e6) if x in rates else "-" for x in ("same", "diverging")]
+    note = row["note"] if rates else f"missing: {row['note']}"
+    return [row["what"], instances, *cells, note.replace("|", "\\|")]
 
 
 def _read(file: Path) -> Record:

@@ -5,6 +5,7 @@ import json
 import os
 import platform
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,9 +26,11 @@ def record(
     tools: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
     """``rows`` of ``kind`` with the machine, the date, and the versions of bitlane, Python and
-    ``packages``, and of ``tools``, which are given."""
+    ``packages``, and of ``tools``, which are given. Amaranth may be missing."""
     versions = {"bitlane": __version__, "Python": platform.python_version()}
-    versions |= {name: importlib.metadata.version(name) for name in ("amaranth", *packages)}
+    with suppress(importlib.metadata.PackageNotFoundError):
+        versions["amaranth"] = importlib.metadata.version("amaranth")
+    versions |= {name: importlib.metadata.version(name) for name in packages}
     versions |= tools or {}
     return {
         "kind": kind,

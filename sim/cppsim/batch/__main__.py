@@ -1,36 +1,67 @@
-"""Run an exported batch: ``python -m cppsim.batch FOLDER``. Needs NumPy, and CuPy for a GPU."""
+"""Run exported batches: ``python -m cppsim.batch FOLDER``. Needs NumPy, and CuPy for a GPU."""
 
 import argparse
 import json
 import sys
 from pathlib import Path
 from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import SimulationError
-from .folder import open_folder, save_results
+from .cuda import gpu_versions
+from .description import BatchError, BrokenOff
+from .folder import open_folder, read_expected, save_results
+from .runner import Runner
 
 __all__ = ["main"]
 
+_Arrays = dict[str, NDArray[Any]]
+
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run it, and print one line of JSON with its speed. Returns the exit status."""
+    """Run them, and print a line of JSON for each with its speed. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m cppsim.batch", description=__doc__)
-    parser.add_argument("folder", type=Path, help="what Batch.export has written")
+    parser.add_argument("folders", type=Path, nargs="*", help="what Batch.export has written")
     parser.add_argument("--backend", default="auto", help="auto, threads or cuda")
     parser.add_argument("--threads", type=int, help="by default one a core")
+    parser.add_argument(
+        "--compare", action="store_true", help="run on threads and on the GPU: are both the same?"
+    )
+    parser.add_argument("--gpu", action="store_true", help="say which GPU there is")
     chosen = parser.parse_args(arguments)
+    if not chosen.folders and not chosen.gpu:
+        parser.error("FOLDER: name at least one")
     try:
-        start = perf_counter()
-        runner, program = open_folder(chosen.folder, chosen.backend, chosen.threads)
-        ready = perf_counter()
-        results = runner.run_encoded(program)
-        seconds = perf_counter() - ready
-        cycles = runner.cycles()
-        save_results(chosen.folder, results, runner)
+        if chosen.gpu:
+            print(json.dumps(gpu_versions()))
+        for folder in chosen.folders:
+            if chosen.compare:
+                print(json.dumps(_compared(folder, chosen.threads)), flush=True)
+            else:
+                print(json.dumps(_measured(folder, chosen.backend, chosen.threads)), flush=True)
     except SimulationError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    line = {
+    return 0
+
+
+def _measured(folder: Path, backend: str, threads: int | None) -> dict[str, Any]:
+    """Run a folder, leave its results there, and say how fast it was."""
+    start = perf_counter()
+    runner, program = open_folder(folder, backend, threads)
+    ready = perf_counter()
+    try:
+        results = runner.run_encoded(program)
+    except BrokenOff as error:
+        save_results(folder, {**error.results, "$done": error.done}, {})
+        raise
+    seconds = perf_counter() - ready
+    cycles = runner.cycles()
+    save_results(folder, results, _memories(runner))
+    return {
         "backend": runner.backend.name,
         "instances": runner.instances,
         "instance_cycles": cycles,
@@ -38,8 +69,34 @@ def main(arguments: list[str] | None = None) -> int:
         "instance_cycles_per_second": round(cycles / seconds),
         "compile_seconds": round(ready - start, 3),
     }
-    print(json.dumps(line))
-    return 0
+
+
+def _compared(folder: Path, threads: int | None) -> dict[str, Any]:
+    """Run a folder on both backends. Raises ``BatchError`` for the first thing that differs."""
+    found: dict[str, _Arrays] = {}
+    for backend in ("threads", "cuda"):
+        runner, program = open_folder(folder, backend, threads)
+        results = runner.run_encoded(program)
+        found[backend] = {**results, **_memories(runner)}
+    _expect_same(folder, found["cuda"], found["threads"], "threads")
+    expected = read_expected(folder)
+    _expect_same(folder, found["cuda"], expected, "the single simulator")
+    values = sum(x.size for x in found["cuda"].values())
+    alone = sum(x.size for x in expected.values())
+    return {"folder": str(folder), "instances": runner.instances, "same": values, "as alone": alone}
+
+
+def _memories(runner: Runner) -> _Arrays:
+    return {f"memory:{name}": runner.memory(name) for name in runner.description.memories}
+
+
+def _expect_same(folder: Path, found: _Arrays, expected: _Arrays, whose: str) -> None:
+    for name, wanted in expected.items():
+        wrong = np.argwhere(found[name][: len(wanted)] != wanted)
+        if len(wrong):
+            place = tuple(wrong[0].tolist())
+            got = f"{found[name][place]} on the GPU, and {wanted[place]} of {whose}"
+            raise BatchError(f"{folder}: {name!r} differs, at {list(place)}: {got}")
 
 
 if __name__ == "__main__":

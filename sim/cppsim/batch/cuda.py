@@ -1,10 +1,11 @@
 """The backend of a GPU: CuPy compiles the same source there and launches it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from .description import BatchError, Description
 from .program import Encoded, Words
 
-__all__ = ["OPTIONS", "Cuda", "NoGpu", "kernel_source"]
+__all__ = ["OPTIONS", "Cuda", "NoGpu", "gpu_versions", "kernel_source"]
 
 OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--device-int128")
 """Of NVRTC: every function is the device's, and there are integers of 128 bits."""
@@ -154,6 +155,21 @@ def kernel_source(text: str) -> str:
         for name in ("device.h", "cuda.cu")
     )
     return "\n".join((prelude, text, entry))
+
+
+def gpu_versions() -> dict[str, str]:
+    """The GPU, its driver and what compiles for it, with their versions. Raises ``BatchError``."""
+    cupy = _cupy()
+    runtime = cupy.cuda.runtime
+    name = runtime.getDeviceProperties(runtime.getDevice())["name"]
+    found = {"GPU": name.decode() if isinstance(name, bytes) else str(name)}
+    with suppress(OSError, StopIteration):
+        driver = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8")
+        words = driver.splitlines()[0].split()
+        found["driver"] = next(word for word in words if word[:1].isdigit() and "." in word)
+    version = int(runtime.runtimeGetVersion())
+    found["CUDA"] = f"{version // 1000}.{version % 1000 // 10}"
+    return found | {"CuPy": str(cupy.__version__)}
 
 
 @cache

@@ -4,11 +4,11 @@ FOLDER/source.h      what both backends compile
 FOLDER/batch.json    the description, and where results are
 FOLDER/data.npz      instructions, what they take, memories at power-on
 FOLDER/cppsim/       the runner; needs NumPy, and CuPy for a GPU
-FOLDER/results.npz   what comes of it
+FOLDER/results.npz   what comes of it, a memory as memory:NAME
+FOLDER/expected.npz  what should, of the first instances; only if somebody puts it there
 """
 
 import json
-import shutil
 import zipfile
 from collections.abc import Mapping
 from importlib.resources import files
@@ -22,7 +22,7 @@ from .description import BatchError, Description
 from .program import Encoded, Program
 from .runner import Runner
 
-__all__ = ["open_folder", "save_results", "write_folder"]
+__all__ = ["open_folder", "read_expected", "save_results", "write_folder"]
 
 _MODULES = ("__init__", "__main__", "cuda", "description", "folder", "program", "runner", "threads")
 _RUNNER = (
@@ -92,17 +92,34 @@ def open_folder(folder: Path, backend: str, threads: int | None = None) -> tuple
     return runner, program
 
 
-def save_results(folder: Path, results: Mapping[str, NDArray[Any]], runner: Runner) -> Path:
-    """Write results and memories to ``results.npz``, a memory as ``memory:NAME``."""
-    arrays = dict(results)
-    for name in runner.description.memories:
-        arrays[f"memory:{name}"] = runner.memory(name)
+def read_expected(folder: Path) -> dict[str, NDArray[Any]]:
+    """What ``expected.npz`` says of the first instances, by results; none if there is no such file.
+
+    Raises ``BatchError`` if it cannot be read.
+    """
+    path = folder / "expected.npz"
+    if not path.exists():
+        return {}
+    try:
+        with np.load(path) as data:
+            return {name: data[name] for name in data.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise BatchError(f"{path} is no whole file: {error}; export it again") from error
+
+
+def save_results(
+    folder: Path, results: Mapping[str, NDArray[Any]], memories: Mapping[str, NDArray[Any]]
+) -> Path:
+    """Write results and memories to ``results.npz``. Raises ``BatchError`` if it cannot be."""
     path = folder / "results.npz"
-    _save(path, arrays)
+    try:
+        _save(path, {**results, **memories})
+    except OSError as error:
+        raise BatchError(f"{path} cannot be written: {error.strerror}") from error
     return path
 
 
 def _save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     waiting = path.with_name(f"{path.stem}.part.npz")
     np.savez_compressed(waiting, **dict(arrays))  # type: ignore[arg-type]
-    shutil.move(waiting, path)
+    waiting.replace(path)

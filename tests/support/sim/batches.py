@@ -1,8 +1,15 @@
-"""Random designs as batches, and each instance alone in the single simulator, side by side."""
+"""Random designs as batches, and each instance alone in the single simulator, side by side.
+
+    python -m support.sim.batches FOLDER
+
+exports some for a machine with a GPU, with what the first instances show alone.
+"""
 
 import random
+import sys
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +18,16 @@ from amaranth.hdl import Fragment, Signal
 import cppsim
 from cppsim.netlist.one_clock import named_signals
 
-from .random_designs import RandomDesign
+from .random_designs import (
+    RandomDesign,
+    random_circuit,
+    random_expressions,
+    random_machine,
+    random_system,
+)
 from .random_values import random_number
 
-__all__ = ["compare_batch"]
+__all__ = ["compare_batch", "export_batch"]
 
 _PERIOD = 1e-6
 
@@ -29,20 +42,77 @@ def compare_batch(
 
     Raises ``AssertionError`` that names the seed, the instance, the round and the signal.
     """
-    chances = [random.Random(f"{seed} {instance}") for instance in range(instances)]
-    inputs = [x for x in design.inputs if len(x)]
-    outputs = [x for x in design.outputs if len(x)]
-    given = [_random_inputs(chance, inputs, rounds) for chance in chances]
-    shown = _batched(design, backend, inputs, outputs, given)
+    run = _Run(design, seed, instances, rounds)
+    batch, program, names = run.batch(backend)
+    results = batch.run(program)
     for instance in range(instances):
-        alone = _alone(design, inputs, outputs, given[instance])
+        alone = _alone(design, run.inputs, run.outputs, run.given[instance])
         for number in range(rounds):
-            for signal, got, expected in zip(outputs, shown[number], alone[number], strict=True):
-                assert got[instance] == expected, (
+            for name, signal, expected in zip(names, run.outputs, alone[number], strict=True):
+                got = _numbers(results[f"{number} {name}"], signal)[instance]
+                assert got == expected, (
                     f"seed {seed}, instance {instance}, round {number}: "
-                    f"{signal.name} is {got[instance]}, and {expected} alone"
+                    f"{signal.name} is {got}, and {expected} alone"
                 )
-    return instances * rounds * len(outputs)
+    return instances * rounds * len(run.outputs)
+
+
+def export_batch(
+    design: RandomDesign,
+    folder: Path,
+    *,
+    seed: int,
+    instances: int = 200,
+    rounds: int = 12,
+    alone: int = 4,
+) -> None:
+    """Write the same as a folder, with what the first ``alone`` instances show alone."""
+    run = _Run(design, seed, instances, rounds)
+    batch, program, names = run.batch("threads")
+    batch.export(folder, program)
+    shown = [_alone(design, run.inputs, run.outputs, run.given[x]) for x in range(alone)]
+    expected = {
+        f"{number} {name}": _shown([each[number][place] for each in shown], signal)
+        for number in range(rounds)
+        for place, (name, signal) in enumerate(zip(names, run.outputs, strict=True))
+    }
+    np.savez_compressed(folder / "expected.npz", **expected)
+
+
+class _Run:
+    """A design, and inputs of its own for each instance."""
+
+    def __init__(self, design: RandomDesign, seed: int, instances: int, rounds: int) -> None:
+        chances = [random.Random(f"{seed} {instance}") for instance in range(instances)]
+        self.design = design
+        self.inputs = [x for x in design.inputs if len(x)]
+        self.outputs = [x for x in design.outputs if len(x)]
+        self.given = [_random_inputs(chance, self.inputs, rounds) for chance in chances]
+
+    def batch(self, backend: str) -> tuple[cppsim.Batch, cppsim.Program, list[str]]:
+        """The instances, what they do, and what the batch calls the outputs.
+
+        Results are called as a round and an output: ``3 name``.
+        """
+        prepared: Any = Fragment.get(self.design.module, None).prepare()
+        names = {id(signal): name for name, signal in named_signals(prepared)}
+        clocks = None if self.design.clocks else ()
+        looked = [names[id(x)] for x in (*self.outputs, *self.inputs) if id(x) in names]
+        batch = cppsim.Batch(
+            self.design.module, len(self.given), backend, clocks=clocks, watch=looked
+        )
+        watch = [names[id(x)] for x in self.outputs]
+        program = cppsim.Program()
+        for number in range(len(self.given[0])):
+            for place, signal in enumerate(self.inputs):
+                name = names.get(id(signal), signal.name)
+                if name in batch.ports:  # others nothing reads
+                    values = [instance[number][place] for instance in self.given]
+                    program.set(name, _words(values, len(signal)))
+            program.step()
+            for name in dict.fromkeys(watch):
+                program.get(name, f"{number} {name}")
+        return batch, program, watch
 
 
 def _random_inputs(chance: random.Random, inputs: list[Signal], rounds: int) -> _Values:
@@ -57,43 +127,18 @@ def _random_inputs(chance: random.Random, inputs: list[Signal], rounds: int) -> 
     return given
 
 
-def _batched(
-    design: RandomDesign,
-    backend: str,
-    inputs: list[Signal],
-    outputs: list[Signal],
-    given: list[_Values],
-) -> list[list[list[int]]]:
-    """What outputs show, by round, output and instance."""
-    prepared: Any = Fragment.get(design.module, None).prepare()
-    names = {id(signal): name for name, signal in named_signals(prepared)}
-    clocks = None if design.clocks else ()
-    looked = [names[id(x)] for x in (*outputs, *inputs) if id(x) in names]
-    batch = cppsim.Batch(design.module, len(given), backend, clocks=clocks, watch=looked)
-    watch = [names[id(x)] for x in outputs]
-    program = cppsim.Program()
-    for number in range(len(given[0])):
-        for place, signal in enumerate(inputs):
-            name = names.get(id(signal), signal.name)
-            if name in batch.ports:  # others nothing reads
-                values = [instance[number][place] for instance in given]
-                program.set(name, _words(values, len(signal)))
-        program.step()
-        for name in dict.fromkeys(watch):
-            program.get(name, f"{number} {name}")
-    results = batch.run(program)
-    return [
-        [_numbers(results[f"{number} {name}"], x) for name, x in zip(watch, outputs, strict=True)]
-        for number in range(len(given[0]))
-    ]
-
-
 def _words(values: list[int], width: int) -> Any:
     if width <= 64:
         return np.array(values, dtype=np.int64 if min(values) < 0 else np.uint64)
     words = range(-(-width // 64))
     ones = (1 << 64) - 1
     return np.array([[x >> 64 * k & ones for k in words] for x in values], dtype=np.uint64)
+
+
+def _shown(values: list[int], signal: Signal) -> Any:
+    """As a batch shows them."""
+    width = len(signal)
+    return _words([x & (1 << width) - 1 for x in values] if width > 64 else values, width)
 
 
 def _numbers(values: Any, signal: Signal) -> list[int]:
@@ -125,3 +170,14 @@ def _alone(
     with redirect_stdout(StringIO()):
         simulator.run()
     return shown
+
+
+def _export_all(folder: Path) -> None:
+    makers = {random_circuit: 6, random_expressions: 3, random_machine: 4, random_system: 4}
+    for make, count in makers.items():
+        for seed in range(count):
+            export_batch(make(seed), folder / f"{make.__name__}{seed}", seed=seed)
+
+
+if __name__ == "__main__":
+    _export_all(Path(sys.argv[1]))

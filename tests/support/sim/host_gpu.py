@@ -64,10 +64,17 @@ class _Module:
 
 def host_gpu(free: int = 1 << 34) -> Any:
     """What `cppsim.batch.cuda` asks of CuPy, with so many bytes free."""
-    runtime = SimpleNamespace(memGetInfo=lambda: (free, free))
+    runtime = SimpleNamespace(
+        memGetInfo=lambda: (free, free),
+        getDeviceCount=lambda: 1,
+        getDevice=lambda: 0,
+        getDeviceProperties=lambda number: {"name": b"Stand-in"},
+        runtimeGetVersion=lambda: 13010,
+    )
     device = SimpleNamespace(attributes={"MaxSharedMemoryPerBlockOptin": 4 << 16})
     pool = SimpleNamespace(free_all_blocks=lambda: None)
     return SimpleNamespace(
+        __version__="0",
         RawModule=_Module,
         asarray=np.array,
         asnumpy=np.array,

@@ -19,8 +19,11 @@ from numpy.typing import NDArray
 
 from cppsim import Batch, BatchError, BatchWarning, Program
 from cppsim.batch import cuda
+from cppsim.batch.__main__ import main
 from cppsim.batch.description import BrokenOff
+from support.sim.batches import export_batch
 from support.sim.host_gpu import host_gpu
+from support.sim.random_designs import random_circuit
 
 
 class Counter(wiring.Component):
@@ -245,6 +248,38 @@ def _fails(line: str) -> Callable[..., Any]:
         raise RuntimeError(line)
 
     return fail
+
+
+def test_a_folder_is_compared_on_both_backends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cuda, "_cupy", host_gpu)
+    export_batch(random_circuit(0), tmp_path, seed=0, instances=5, rounds=3, alone=2)
+    assert main(["--gpu", "--compare", str(tmp_path)]) == 0
+    gpu, compared = map(json.loads, capsys.readouterr().out.splitlines())
+    assert gpu["GPU"] == "Stand-in"
+    assert compared["same"] > 5 * 3 * 10
+    assert compared["as alone"] > 2 * 3 * 10
+    with np.load(tmp_path / "expected.npz") as data:
+        wrong = {name: data[name] for name in data.files}
+    name = next(x for x in wrong if x.startswith("2 "))
+    wrong[name][1, ...] ^= 1
+    np.savez(tmp_path / "expected.npz", **wrong)  # type: ignore[arg-type]
+    assert main(["--compare", str(tmp_path)]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"error: {tmp_path}: {name!r} differs, at [1")
+    assert told.endswith("of the single simulator\n")
+    run = cuda.Cuda.run
+
+    def spoil(self: cuda.Cuda, *given: Any, **named: Any) -> Any:
+        return run(self, *given, **named) ^ np.uint64(4)
+
+    monkeypatch.setattr(cuda.Cuda, "run", spoil)
+    assert main(["--compare", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.endswith("of threads\n")
+    (tmp_path / "results.npz").mkdir()
+    assert main([str(tmp_path), "--backend", "threads"]) == 1
+    assert "results.npz cannot be written: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

