@@ -11,7 +11,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .batch.batch import Batch
-    from .batch.description import BatchError
+    from .batch.description import BatchError, BrokenOff
     from .batch.program import Program
     from .batch.record import Recording
     from .batch.runner import BatchWarning
@@ -26,6 +26,7 @@ _MODULES = {
     "Batch": "batch.batch",
     "BatchError": "batch.description",
     "BatchWarning": "batch.runner",
+    "BrokenOff": "batch.description",
     "CheckedEngine": "checking.checked",
     "Difference": "checking.checked",
     "Engine": "engine",
@@ -40,6 +41,7 @@ __all__ = [
     "Batch",
     "BatchError",
     "BatchWarning",
+    "BrokenOff",
     "CheckedEngine",
     "Difference",
     "Engine",

@@ -24,7 +24,10 @@ from .runner import Runner
 
 __all__ = ["open_folder", "read_expected", "save_results", "write_folder"]
 
-_MODULES = ("__init__", "__main__", "cuda", "description", "folder", "program", "runner", "threads")
+_MODULES = (
+    *("__init__", "__main__", "cuda", "description", "folder", "program", "runner", "threads"),
+    "values",
+)
 _RUNNER = (
     *("__init__.py", "errors.py", "version.py"),
     *(f"compiling/{name}.py" for name in ("__init__", "cache", "flags", "library", "toolchain")),

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .description import BatchError, Description, PortPlace
+from .values import as_array, counted
 
-__all__ = ["Encoded", "Program", "Result", "as_array", "counted"]
+__all__ = ["Encoded", "Program", "Result"]
 
 Words = NDArray[np.uint64]
 
 _DEPTH = 8
 _ONES = (1 << 64) - 1
-_MOST = (1 << 63) - 1
 _REPEATS = 1 << 32
 
 
@@ -290,26 +290,6 @@ class _Encoder:
                 self.results_of(item.body, base + size, *repeated)
                 size += inner * item.amount
         return size
-
-
-def counted(number: object, what: str, least: int, most: int = _MOST) -> int:
-    """``number`` of ``what``. Raises ``BatchError`` if it is none from ``least`` to ``most``."""
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
-        raise BatchError(f"{what}: {number!r} is no whole number from {least} on")
-    if number > most:
-        raise BatchError(f"{what}: {number} is more than {most}")
-    return int(number)
-
-
-def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
-    """``values`` of ``what``. Raises ``BatchError`` if they are no array of integers."""
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise BatchError(f"{what} takes an array, not rows of different lengths") from error
-    if array.dtype.kind not in "iub":
-        raise BatchError(f"{what} takes integers, not {array.dtype}")
-    return array
 
 
 def _kind(port: PortPlace) -> str:

@@ -19,15 +19,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 from amaranth.hdl import Signal, Value
-from amaranth.lib import wiring
 from numpy.typing import NDArray
 
 from ..mode import Mode
-from ..netlist.one_clock import named_signals
-from ..private import DomainReset, made_signals, prepared_design, time_of
+from ..private import DomainReset, prepared_design, time_of
 from ..simulator import Simulator
 from .description import BatchError, Description, PortPlace
-from .program import Program, counted
+from .ports import BatchPorts
+from .program import Program
+from .values import counted
 
 __all__ = ["Recording", "Testbench", "record_testbench"]
 
@@ -71,7 +71,7 @@ def record_testbench(
         raise BatchError(f"record takes one async function of a context, not {testbench!r}")
     limit = counted(limit, "limit", 1)
     simulator = Simulator(dut, mode=Mode.ALWAYS)
-    ports = _Ports(dut, prepared_design(simulator), description, clocks)
+    ports = BatchPorts(dut, prepared_design(simulator), description, clocks)
     for domain in ports.clocked.values():
         simulator.add_clock(time_of(_PERIOD), phase=time_of(_PHASE), domain=domain)
     taken = _Taken(simulator, ports, limit)
@@ -85,71 +85,12 @@ def record_testbench(
     return Recording(taken.program, taken.results)
 
 
-class _Ports:
-    """What the batch calls the signals of a prepared design, and the domains that it clocks."""
-
-    def __init__(
-        self, dut: Any, prepared: Any, description: Description, clocks: Collection[str] | None
-    ) -> None:
-        names: dict[str, Any] = dict(named_signals(prepared))
-        self._all = {id(signal): name for name, signal in names.items()}
-        signature = getattr(dut, "signature", None)
-        if isinstance(signature, wiring.Signature):
-            flat: Any = signature.flatten(dut)
-            names |= {"__".join(map(str, path)): Value.cast(port) for path, _, port in flat}
-        domains = prepared.fragment.domains
-        for domain in domains.values():
-            names |= {x.name: x for x in (domain.clk, domain.rst) if x is not None}
-        known = description.ports
-        self._ports = {id(x): known[name] for name, x in names.items() if name in known}
-        self._kept = names  # so that nothing else gets their identity
-        made = made_signals(prepared)
-        chosen = domains if clocks is None else clocks
-        self.clocked = {
-            name: domain
-            for name, domain in domains.items()
-            if name in chosen and domain.clk not in made
-        }
-
-    def of(self, signal: Signal, what: str) -> PortPlace:
-        """The port that ``signal`` is. Raises ``BatchError`` if it is none."""
-        port = self._ports.get(id(signal))
-        if port is None:
-            name = self._all.get(id(signal))
-            hint = f"; make the batch with watch=[{name!r}]" if name else ", nor of the design"
-            raise BatchError(f"{what} {signal.name!r}: it is no port of the batch{hint}")
-        return port
-
-    def input(self, value: Value) -> tuple[PortPlace, Signal]:
-        """The input that is set where ``value`` is. Raises ``BatchError`` if it is none."""
-        signals = _signals("set", value, "_lhs_signals")
-        if len(signals) != 1:
-            raise BatchError(f"set {value!r}: a program sets one port at a time")
-        port = self.of(signals[0], "set")
-        if not port.input:
-            raise BatchError(f"set {port.name!r}: the design drives it; only inputs can be set")
-        return port, signals[0]
-
-    def read(self, what: str, value: Value) -> list[tuple[PortPlace, Signal]]:
-        """The ports that ``value`` is made of. Raises ``BatchError`` for what is none."""
-        return [(self.of(x, what), x) for x in _signals(what, value, "_rhs_signals")]
-
-
-def _signals(what: str, value: Any, method: str) -> list[Signal]:
-    """The signals of ``value`` that have bits. Raises ``BatchError`` if there is more to it."""
-    try:
-        return [x for x in getattr(value, method)() if len(x)]
-    except (AssertionError, NotImplementedError, TypeError) as error:
-        line = f"{what} {value!r}: a program looks at ports alone; rows are Batch.memory's"
-        raise BatchError(line) from error
-
-
 @dataclass(slots=True)
 class _Taken:
     """What has been taken down. ``steps``: cycles that are not in the program yet."""
 
     simulator: Simulator
-    ports: _Ports
+    ports: BatchPorts
     limit: int
     program: Program = field(default_factory=Program)
     results: dict[str, NDArray[Any]] = field(default_factory=dict)

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from .cuda import Cuda, NoGpu
 from .description import BatchError, BrokenOff, Description, MemoryPlace
-from .program import Encoded, Program, Words, as_array, counted
+from .program import Encoded, Program, Words
 from .threads import Threads
+from .values import as_array, counted
 
 __all__ = ["BACKENDS", "Backend", "BatchWarning", "Runner"]
 

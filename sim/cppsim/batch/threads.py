@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from ..compiling.library import provide
 from .description import Description
-from .program import Encoded, Words, counted
+from .program import Encoded, Words
+from .values import counted
 
 __all__ = ["Threads"]
 

@@ -6,7 +6,7 @@ from contextlib import redirect_stdout, suppress
 from io import StringIO
 from typing import Any
 
-from amaranth.hdl import Cat, Fragment
+from amaranth.hdl import Cat, Fragment, Signal
 from amaranth.sim import DomainReset
 
 import cppsim
@@ -39,22 +39,28 @@ def compare_recording(design: RandomDesign, backend: str, *, seed: int, instance
 
 
 def _batch(design: RandomDesign, backend: str, instances: int) -> cppsim.Batch:
-    prepared: Any = Fragment.get(design.module, None).prepare()
     wanted = {id(x) for x in (*design.inputs, *design.outputs) if len(x)}
-    watch = [name for name, signal in named_signals(prepared) if id(signal) in wanted]
+    watch = [name for name, signal in _named(design) if id(signal) in wanted]
     return cppsim.Batch(design.module, instances, backend, watch=watch)
+
+
+def _named(design: RandomDesign) -> list[tuple[str, Signal]]:
+    """The signals that the design has, which are not all of those that it was given."""
+    prepared: Any = Fragment.get(design.module, None).prepare()
+    return list(named_signals(prepared))
 
 
 def _testbench(
     design: RandomDesign, seed: int, heard: list[Any]
 ) -> Callable[[Any], Coroutine[Any, Any, None]]:
     """Sets, gets and waits at random, and notes what it hears."""
-    rst = [x for x in design.inputs if x.name.endswith("rst") or x.name == "stop"]
+    there = {id(x) for _, x in _named(design)}
+    inputs = [x for x in design.inputs if len(x) and id(x) in there]
+    outputs = [x for x in design.outputs if len(x) and id(x) in there]
+    rst = [x for x in inputs if x.name.endswith("rst") or x.name == "stop"]
 
     async def work(ctx: Any) -> None:
         chance = random.Random(seed)
-        outputs = [x for x in design.outputs if len(x)]
-        inputs = [x for x in design.inputs if len(x)]
         for _ in range(_ROUNDS):
             for signal in inputs:
                 if chance.random() < (0.1 if any(signal is x for x in rst) else 0.5):

@@ -1,12 +1,22 @@
 """A million values of random expressions are in compiled code what Amaranth's simulator shows.
 
-And so are random statements, machines of states and memories, in domains of all kinds.
+And so are random statements, machines of states and memories, in domains of all kinds; programs of
+random testbenches do on many instances what they did on one.
 """
+
+from collections.abc import Callable
 
 import pytest
 
 from support.sim.fuzz import fuzz
-from support.sim.random_designs import random_expressions, random_system
+from support.sim.random_designs import (
+    RandomDesign,
+    random_circuit,
+    random_expressions,
+    random_machine,
+    random_system,
+)
+from support.sim.recordings import compare_recording
 
 VALUES = 1_000_000
 EXPRESSIONS, STEPS = 200, 50
@@ -23,3 +33,9 @@ def test_expressions(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 100))
 def test_statements_states_memories_and_clocks(seed: int) -> None:
     assert fuzz(random_system(seed), steps=STEPS, seed=seed) > 0
+
+
+@pytest.mark.parametrize("make", [random_circuit, random_machine, random_system])
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 12))
+def test_recorded_testbenches(make: Callable[[int], RandomDesign], seed: int) -> None:
+    assert compare_recording(make(seed), "threads", seed=seed) > 0

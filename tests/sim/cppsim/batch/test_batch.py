@@ -17,10 +17,9 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 from numpy.typing import NDArray
 
-from cppsim import Batch, BatchError, BatchWarning, Program
+from cppsim import Batch, BatchError, BatchWarning, BrokenOff, Program
 from cppsim.batch import cuda
 from cppsim.batch.__main__ import main
-from cppsim.batch.description import BrokenOff
 from support.sim.batches import export_batch
 from support.sim.host_gpu import host_gpu
 from support.sim.random_designs import random_circuit

@@ -10,6 +10,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from amaranth.sim import DomainReset
 
 from cppsim import Batch, BatchError, Program
 from cppsim.batch import cuda
@@ -176,6 +177,32 @@ def test_what_a_program_cannot_say_is_named(ask: Callable[[Delay, Any], Any], an
 def test_one_async_function_is_recorded(testbench: Any) -> None:
     with pytest.raises(BatchError, match="record takes one async function of a context, not"):
         Batch(SyncFIFO(width=8, depth=4), 1, "threads").record(testbench)
+
+
+def test_a_reset_ends_a_wait_after_the_cycles_that_passed(backend: str) -> None:
+    m = Module()
+    count = Signal(8, reset_less=True)
+    m.domains.sync = sync = ClockDomain()
+    m.d.sync += count.eq(count + 1)
+
+    async def testbench(ctx: Any) -> None:
+        await ctx.tick().repeat(2)
+        ctx.set(sync.rst, 1)
+        with pytest.raises(DomainReset):
+            await ctx.tick().repeat(5)
+        assert ctx.get(count) == 3
+        assert await ctx.tick().sample(count) == (True, True, 3)
+        with pytest.raises(BatchError, match="a reset during until: a program has no word"):
+            await ctx.tick().until(count)
+
+    batch = Batch(m, 2, backend)
+    recording = batch.record(testbench)
+    results = batch.run(recording.program)
+    assert {name: x.tolist() for name, x in results.items()} == {
+        "count": [3] * 2,
+        "count 2": [3] * 2,
+    }
+    assert batch.cycles.tolist() == [4, 4]
 
 
 def test_falling_edges_are_over_before_the_testbench_goes_on(backend: str) -> None:
