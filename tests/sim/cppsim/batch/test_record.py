@@ -182,7 +182,8 @@ def test_one_async_function_is_recorded(testbench: Any) -> None:
 def test_a_reset_ends_a_wait_after_the_cycles_that_passed(backend: str) -> None:
     m = Module()
     count = Signal(8, reset_less=True)
-    m.domains.sync = sync = ClockDomain()
+    sync: Any = ClockDomain("sync")
+    m.domains.sync = sync
     m.d.sync += count.eq(count + 1)
 
     async def testbench(ctx: Any) -> None:
