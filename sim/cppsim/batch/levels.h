@@ -48,7 +48,9 @@ inline void stage(const Tile &t, const LevelCall &x, uint32_t lane) {
   const uint64_t row = lane_number(t.b, TAKEN + x.taken, x.address, lane);
   for (uint32_t k = 0; k < x.width; k += 32) {
     const uint64_t found =
-        row < x.depth ? row_element(t, x, lane, row * x.count + k / 64) : uint64_t(0);
+        row < x.depth && t.at + lane < t.of
+            ? row_element(t, x, lane, row * x.count + k / 64)
+            : uint64_t(0);
     to[k] = W(found >> k % 64);
   }
 }

@@ -56,7 +56,10 @@ class Threads:
         size = tiles * self._description.core_words * self._lanes // 8
         words = np.zeros(size + _ALIGNED, np.uint8)
         first = -words.ctypes.data % _ALIGNED
-        return words[first : first + size], rows.copy()
+        # Lanes that nobody has read rows, too.
+        whole = np.zeros((tiles * self._lanes, self._description.row_bytes), np.uint8)
+        whole[: len(rows)] = rows
+        return words[first : first + size], whole[: len(rows)]
 
     def run(self, instances: tuple[Any, Any], program: Encoded, *, fresh: bool) -> Words:
         """What ``program`` results in, as (instances, columns)."""
