@@ -16,10 +16,14 @@ MEMORY = "64KiB"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case; ``configuration`` holds the options of a simulator's URL."""
+    """A case; ``configuration`` holds the options of a simulator's URL.
+
+    ``instance``: the number of one of many that were run at once.
+    """
 
     seed: int
     configuration: str
+    instance: int | None = None
 
     @property
     def url(self) -> str:
@@ -27,15 +31,20 @@ class Case:
         return f"sim:compiled?{self.configuration}"
 
     def __str__(self) -> str:
-        return f"{self.seed}:{self.configuration}"
+        number = "" if self.instance is None else f"/{self.instance}"
+        return f"{self.seed}{number}:{self.configuration}"
 
 
 def parse_case(text: str) -> Case:
     """The case that is written as ``text``. Raises ``BitlaneError``."""
-    seed, colon, configuration = text.partition(":")
-    if not colon or not seed.isdecimal():
-        raise BitlaneError(f"case: {text!r}; expected SEED:CONFIGURATION, like '7:width=32'")
-    return Case(int(seed), configuration)
+    head, colon, configuration = text.partition(":")
+    seed, slash, instance = head.partition("/")
+    if not colon or not seed.isdecimal() or (slash and not instance.isdecimal()):
+        raise BitlaneError(
+            f"case: {text!r}; expected SEED:CONFIGURATION, like '7:width=32', or"
+            " SEED/INSTANCE:CONFIGURATION"
+        )
+    return Case(int(seed), configuration, int(instance) if slash else None)
 
 
 def random_case(seed: int) -> Case:

@@ -7,13 +7,18 @@ import argparse
 import math
 from concurrent.futures import Executor, Future
 from itertools import count
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers, whole_number
 from bitlane.command_line.workers import add_workers, first_done, shared_by
 from bitlane.errors import BitlaneError
+from bitlane.files import expect_writable
 from bitlane.terminal import show
+
+from ..stand.command import Wanted, add_options, report, run, stage_of
+from ..stand.command import count as count_of
 
 if TYPE_CHECKING:
     from .case import Case
@@ -22,6 +27,12 @@ if TYPE_CHECKING:
 __all__ = ["add_soak"]
 
 _STEPS = 1000
+
+_MANY = "width=64&memory=16KiB"
+"""The circuit of many instances, unless it is said otherwise."""
+
+_OF_MANY = ("backend", "model", "circuit", "json")
+"""Options that go with many instances alone."""
 
 _PATIENCE = 1800.0
 """Seconds that a case may take."""
@@ -56,7 +67,15 @@ def add_soak(subparsers: Subparsers) -> None:
         help="always this circuit: options of a simulator's URL, like 'width=32&ports=1'",
     )
     parser.add_argument("--replay", metavar="SEED:CONFIG", help="run this one case here instead")
+    parser.add_argument(
+        "--vcd", type=Path, metavar="FILE", help="waveforms of the case that --replay runs"
+    )
     add_workers(parser)
+    many = parser.add_argument_group("many instances of one circuit at once, instead of minutes")
+    many.add_argument(
+        "--instances", type=count_of, metavar="N", help="run so many, each by a seed of its own"
+    )
+    add_options(many)
     parser.set_defaults(run=_run, extra="sim")
 
 
@@ -86,12 +105,14 @@ def _minutes(text: str) -> float:
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.replay is not None:
-        for option in ("config", "workers", "cluster"):
-            if getattr(arguments, option) is not None:
-                raise BitlaneError(
-                    f"--{option}: goes only without --replay, which runs a case here"
-                )
-        return _replay(arguments.replay, arguments.steps)
+        return _replay(arguments)
+    if arguments.vcd:
+        raise BitlaneError("--vcd: goes only with --replay, which runs one case")
+    if arguments.instances is not None or arguments.export:
+        return _run_many(arguments)
+    for option in _OF_MANY:
+        if getattr(arguments, option) is not None:
+            raise BitlaneError(f"--{option}: goes only with --instances")
     started = monotonic()
     with shared_by(arguments) as (executor, workers):
         outcomes = _soak(executor, workers, started + 60 * arguments.minutes, arguments)
@@ -103,13 +124,56 @@ def _run(arguments: argparse.Namespace) -> int:
     return CHECK_FAILED if failures else DONE
 
 
-def _replay(text: str, steps: int) -> int:
+def _replay(arguments: argparse.Namespace) -> int:
+    """Run one case, or one instance."""
+    for option in ("config", "workers", "cluster", "instances", *_OF_MANY):
+        if getattr(arguments, option) is not None:
+            raise BitlaneError(f"--{option}: goes only without --replay, which runs a case here")
+    if arguments.vcd:
+        expect_writable("--vcd", arguments.vcd)
     from .case import parse_case
     from .run import run_case
 
-    outcome = run_case(parse_case(text), steps)
+    case = parse_case(arguments.replay)
+    if case.instance is not None:
+        return _replay_instance(case, case.instance, arguments.vcd)
+    outcome = run_case(case, arguments.steps, arguments.vcd)
     print(outcome if outcome.failure else f"{outcome.commands:,} commands: no failure")
     return CHECK_FAILED if outcome.failure else DONE
+
+
+def _replay_instance(case: "Case", instance: int, vcd: Path | None) -> int:
+    """Run one of many instances alone."""
+    from ..stand.circuit import circuit_of
+    from ..stand.plan import Stage, run_single
+    from .many import SoakPlan
+
+    circuit = circuit_of(case.configuration)
+    plan = SoakPlan(circuit, instance + 1, case.seed)
+    outcomes = run_single(Stage(circuit, model="numpy"), plan, instance, vcd)
+    print("\n".join(outcomes.failures) or f"{plan.commands:,} commands: no failure")
+    return CHECK_FAILED if outcomes.failures else DONE
+
+
+def _run_many(arguments: argparse.Namespace) -> int:
+    """Run many instances of one circuit at once."""
+    for option in ("workers", "cluster"):
+        if getattr(arguments, option) is not None:
+            raise BitlaneError(f"--{option}: goes only without --instances; --backend says where")
+    stage = stage_of(arguments, Wanted(_MANY, 16 << 10))
+    if stage is None:
+        return DONE
+    from .many import SoakPlan
+
+    plan = SoakPlan(stage.circuit, arguments.instances, arguments.seed)
+    outcomes = run(stage, plan, None, "soak")
+    row: dict[str, object] = {
+        "instances": outcomes.instances,
+        "commands": plan.commands,
+        "told of a fault": plan.faults,
+        "failures": len(outcomes.failures),
+    }
+    return report(stage, outcomes, [row], "soak", arguments.json)
 
 
 def _soak(

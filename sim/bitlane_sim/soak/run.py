@@ -8,7 +8,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urlencode
 
 import numpy as np
 
@@ -74,10 +76,13 @@ def _caches_in(folder: str) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def run_case(case: Case, steps: int) -> Outcome:
-    """Run ``case`` up to its end, or its first failure. Raises ``LinkError`` for a bad one."""
+def run_case(case: Case, steps: int, vcd: Path | None = None) -> Outcome:
+    """Run ``case`` up to its end, or its first failure; waveforms go to ``vcd``.
+
+    Raises ``LinkError`` for a bad one.
+    """
     outcome = Outcome(case)
-    link = open_link(case.url)
+    link = open_link(case.url + (f"&{urlencode({'vcd': vcd})}" if vcd else ""))
     with Driver(link) as driver:
         soak = _Soak(driver, link.simulator, outcome)
         for number in range(steps):

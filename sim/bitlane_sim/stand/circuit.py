@@ -21,7 +21,7 @@ from cppsim.batch.runner import Backend, Runner
 
 from ..link import configuration_of
 
-__all__ = ["RAM", "StandCircuit", "geometry_of", "make_circuit", "open_circuit"]
+__all__ = ["RAM", "StandCircuit", "circuit_of", "geometry_of", "make_circuit", "open_circuit"]
 
 RAM = "ram"
 """Name of the memory that is the RAM."""
@@ -76,15 +76,22 @@ class StandCircuit:
     def put_ram(self, runner: Runner, content: Bytes) -> None:
         """Set the RAM of every instance, from (instances, bytes), or of all from (bytes,)."""
         kind, words = self._words
-        rows = np.ascontiguousarray(content).view(kind)
-        shape = (*content.shape[:-1], -1, words) if words > 1 else rows.shape
-        runner.set_memory(RAM, rows.reshape(shape))
+        whole = np.broadcast_to(content, (runner.instances, content.shape[-1]))
+        rows = np.ascontiguousarray(whole).view(kind)
+        runner.set_memory(RAM, rows.reshape(runner.instances, -1, words) if words > 1 else rows)
 
     def ram(self, runner: Runner) -> Bytes:
         """The RAM of every instance: (instances, bytes)."""
         kind, _ = self._words
         rows = runner.memory(RAM)
         return np.ascontiguousarray(rows.astype(kind)).reshape(len(rows), -1).view(np.uint8)
+
+
+def circuit_of(options: str) -> StandCircuit:
+    """The circuit of ``options`` for those who only run it alone: without its text."""
+    configuration = configuration_of(f"sim:compiled?{options}")
+    nothing = Description({}, {}, 0, 0)
+    return StandCircuit(options, configuration, configuration.memory_bytes, "", nothing, b"")
 
 
 def make_circuit(options: str, ram_bytes: int | None = None) -> StandCircuit:

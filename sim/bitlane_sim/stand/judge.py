@@ -13,11 +13,24 @@ from bitlane_rtl.abi import Port, Status, register
 
 from ..interface import Violation, Where
 from .model.model import Expected
+from .workload import Workload
 
-__all__ = ["Observed", "Verdict", "compare", "expect_answers", "expect_cleared"]
+__all__ = [
+    "Bytes",
+    "Mask",
+    "Numbers",
+    "Observed",
+    "Verdict",
+    "compare",
+    "compare_disturbed",
+    "expect_answers",
+    "expect_cleared",
+    "expect_fault",
+]
 
 Bytes = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
 
 _SLOW = 8
 """Cycles that an element may take before its command is one that should have ended."""
@@ -49,6 +62,12 @@ class Verdict:
         for instance in np.flatnonzero(~np.broadcast_to(right, self._instances)).tolist():
             if instance not in self.reasons:
                 self.reasons[instance] = reason(instance)
+
+    def take(self, other: "Verdict", some: Mask) -> None:
+        """What ``other`` has found of ``some`` instances."""
+        for instance, reason in other.reasons.items():
+            if some[instance]:
+                self.reasons.setdefault(instance, reason)
 
     def expect_bytes(self, right: Mask, found: Bytes, wanted: Bytes) -> None:
         """``right`` is a mask (instances, bytes)."""
@@ -99,41 +118,87 @@ def _not_cleared(name: str, got: NDArray[np.uint64], instance: int) -> str:
 
 
 def compare(
-    verdict: Verdict,
-    before: Bytes,
-    counts: NDArray[np.int64],
-    limit: int,
-    expected: Expected,
-    found: Observed,
+    verdict: Verdict, before: Bytes, work: Workload, expected: Expected, observed: Observed
 ) -> Mask:
     """FAULT, RETIRED and every byte are as ``expected`` says. Returns which need not have ended.
 
-    These had more elements than ``limit`` cycles are sure to do; of them, bytes may be as
+    These had more elements than the limit is sure to suffice for; of them, bytes may be as
     ``before``, and no fault must have come.
     """
-    came = found.results["came"] != 0
-    slow = ~came & (np.asarray(expected.elements) * _SLOW > limit)
-    verdict.expect(came | slow, lambda _: f"no interrupt within {limit:,} cycles")
+    came = observed.results["came"] != 0
+    slow = ~came & (expected.elements * _SLOW > work.limit)
     wanted = np.where(slow, int(Status.OK), expected.status)
-    code, port = found.field("CODE"), found.field("PORT")
+    faulty = wanted != Status.OK
+    silent = ~faulty & ~work.raises
+    verdict.expect(came | slow | silent, partial(_no_interrupt, work.limit))
+    code, port = observed.field("CODE"), observed.field("PORT")
 
     def told(instance: int) -> str:
-        return (
-            f"{status_name(int(code[instance]))} on {Port(int(port[instance])).name}, expected"
-            f" {Status(int(wanted[instance])).name} (ports {int(expected.ports[instance]):#x})"
-        )
+        name = Status(int(wanted[instance])).name
+        ports = int(expected.ports[instance])
+        wish = f"{name} of command {int(expected.index[instance])}, ports {ports:#x} of A, B, Y"
+        return f"{_told(observed, instance)}, expected {wish}"
 
-    verdict.expect(code == wanted, told)
-    faulty = wanted != Status.OK
     named = np.where(expected.ports != 0, expected.ports >> port & 1 != 0, port == Port.NONE)
-    verdict.expect(~faulty | named, told)
-    retired = np.where(faulty, expected.index, counts)
+    named &= observed.field("INDEX") == expected.index
+    verdict.expect((code == wanted) & (~faulty | named), told)
+    retired = np.where(faulty, expected.index, work.counts)
     verdict.expect(
-        slow | (found.results["RETIRED"] == retired),
-        lambda k: f"RETIRED is {found.results['RETIRED'][k]}, expected {retired[k]}",
+        slow | (observed.results["RETIRED"] == retired),
+        lambda k: f"RETIRED is {observed.results['RETIRED'][k]}, expected {retired[k]}",
     )
-    verdict.expect(~faulty | (found.field("INDEX") == expected.index), told)
-    right = (found.ram == expected.memory) | expected.loose
+    right = (observed.ram == expected.memory) | expected.loose
     old = expected.optional | slow[:, None]
-    verdict.expect_bytes(right | (old & (found.ram == before)), found.ram, expected.memory)
+    right |= old & (observed.ram == before)
+    verdict.expect_bytes(right, observed.ram, expected.memory)
     return slow
+
+
+def compare_disturbed(
+    verdict: Verdict, before: Bytes, work: Workload, expected: Expected, observed: Observed
+) -> Mask:
+    """The same of good commands that the memory disturbs: all is done, or the first fault told.
+
+    Each byte is as before, or right. Returns who was told of a fault.
+    """
+    results = observed.results
+    verdict.expect(results["came"] != 0, partial(_no_interrupt, work.limit))
+    faulty = observed.field("CODE") != Status.OK
+    index = observed.field("INDEX")
+    verdict.expect(
+        ~faulty | ((results["RETIRED"] == index) & (index < work.counts)),
+        lambda k: f"{_told(observed, k)}, RETIRED {results['RETIRED'][k]} of {work.counts[k]}",
+    )
+    verdict.expect(
+        faulty | (results["RETIRED"] == work.counts),
+        lambda k: f"no fault, and RETIRED {results['RETIRED'][k]} of {work.counts[k]}",
+    )
+    right = observed.ram == expected.memory
+    right |= faulty[:, None] & (observed.ram == before)
+    verdict.expect_bytes(right, observed.ram, expected.memory)
+    return faulty
+
+
+def expect_fault(verdict: Verdict, observed: Observed, codes: Numbers, ports: Numbers) -> None:
+    """A fault that came is one of ``codes``, and on one of ``ports``, bits: 1 of A, 2 of B, 4 of Y.
+
+    Both are of (instances,).
+    """
+    code, port = observed.field("CODE"), observed.field("PORT")
+    fits = (code == Status.OK) | ((code == codes) & (ports >> port & 1 != 0))
+
+    def told(instance: int) -> str:
+        names = [x.name for x in Port if int(ports[instance]) >> x & 1]
+        name = Status(int(codes[instance])).name
+        return f"{_told(observed, instance)}, expected {name} on {' or '.join(names)}"
+
+    verdict.expect(fits, told)
+
+
+def _told(observed: Observed, instance: int) -> str:
+    code, port, index = (int(observed.field(x)[instance]) for x in ("CODE", "PORT", "INDEX"))
+    return f"{status_name(code)} of command {index} on {Port(port).name}"
+
+
+def _no_interrupt(limit: int, _: int) -> str:
+    return f"no interrupt within {limit:,} cycles"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cppsim.batch.program import Program
 
-__all__ = ["Advance", "Look", "Repeat", "Script", "SetPort", "Until"]
+__all__ = ["Advance", "Look", "Repeat", "Script", "SetPort", "Until", "Values"]
 
 Values: TypeAlias = "int | NDArray[np.integer]"
 """One number for all, or an array (instances,), within a repeat (instances, times)."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import RECORD_BYTES, RECORD_WORDS, RING_OFFSET, WORD_BYTES, register
+from bitlane_rtl.abi import RECORD, RECORD_BYTES, RECORD_WORDS, RING_OFFSET, WORD_BYTES, register
 
 from .script import Script, Values
 
@@ -22,8 +22,13 @@ READ = ("STATUS", "RETIRED", "FAULT", "FAULT_ADDRESS", "BUSY_CYCLES")
 _ANSWER = 64
 """Cycles in which the control window answers; it needs a handful."""
 
+_FETCH = 64
+"""Cycles in which the first record is fetched ahead."""
+
 _NOWHERE = 0x0F00
 """An offset of the control window that nothing is at."""
+
+_RAISES = next(bits for bits in RECORD["CONTROL"].bits if bits.name == "INTERRUPT")
 
 _INTERRUPT = register("INTERRUPT")
 _ENABLE = _INTERRUPT["ENABLE"].insert(1) | _INTERRUPT["PENDING"].insert(1)
@@ -50,6 +55,12 @@ class Workload:
     def instances(self) -> int:
         return len(self.records)
 
+    @property
+    def raises(self) -> NDArray[np.bool_]:
+        """Whose last command raises the interrupt, whatever comes of it."""
+        last = self.records[np.arange(self.instances), self.counts - 1, 0]
+        return np.asarray(_RAISES.extract(last.astype(np.int64)) != 0)
+
 
 def submit(work: Workload) -> Script:
     """Settings, records, doorbell; wait for the interrupt; look.
@@ -61,11 +72,12 @@ def submit(work: Workload) -> Script:
     script = Script()
     for port, values in work.settings.items():
         script.set(port, values)
-    script.set("memory__seed_load", 1).step().set("memory__seed_load", 0)
     offsets, words = _ring_writes(work)
     first = [(register("TIMEOUT").offset, work.timeout), (_INTERRUPT.offset, _ENABLE)]
     _write(script, offsets, words, "ring", first)
-    script.set("clear", 1).step().set("clear", 0)
+    # How long others of the batch write to their rings must not matter from here on.
+    script.step(_FETCH).set("memory__seed_load", 1).set("clear", 1).step()
+    script.set("memory__seed_load", 0).set("clear", 0)
     script.get("cycle", "began").set("go", 1)
     _access(script, register("DOORBELL").offset, work.counts, "doorbell")
     script.until("irq", work.limit, "came")

@@ -61,7 +61,7 @@ def test_every_instance_computes_and_its_timing_is_its_own(circuit: StandCircuit
     verdict = Verdict(32)
     expect_answers(verdict, found)
     expect_cleared(verdict, found)
-    compare(verdict, before, work.counts, work.limit, expected, found)
+    compare(verdict, before, work, expected, found)
     assert not verdict.reasons
     assert len(set(found.results["came"].tolist())) > 16
 
@@ -69,7 +69,7 @@ def test_every_instance_computes_and_its_timing_is_its_own(circuit: StandCircuit
     found.results["RETIRED"][8] = 0
     found.results["cleared STATUS"][9] = 1
     expect_cleared(verdict, found)
-    compare(verdict, before, work.counts, work.limit, expected, found)
+    compare(verdict, before, work, expected, found)
     assert verdict.reasons == {
         7: f"1 bytes are wrong, the first at 0x9: {found.ram[7, 9]:#04x}, expected"
         f" {before[7, 9]:#04x}",

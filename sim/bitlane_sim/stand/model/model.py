@@ -22,6 +22,9 @@ __all__ = ["Expected", "execute"]
 _ELEMENTS = 1 << 21
 """Elements that are computed at a time, about."""
 
+_BYTES = 1 << 24
+"""Bytes of memories that are looked at, at a time."""
+
 _NEVER = (1 << 31) - 1
 
 
@@ -69,11 +72,13 @@ class _Execution:
         )
         # Commands that have not retired for sure: what they read and write.
         self._reading, self._writing = no_bytes.copy(), no_bytes.copy()
+        self._begun = False
         for number in range(records.shape[1]):
             words = records[:, number].astype(np.int64)
             active = xp.flatnonzero((counts > number) & self._goes_on(Fields(words)))
             if len(active):
                 self._command(number, active, Fields(words[active]))
+            self._begun = True
 
     def _goes_on(self, fields: Fields) -> Array:
         """Whether a command may be started: behind one that left the memory without FENCE only."""
@@ -101,9 +106,11 @@ class _Execution:
         """Ranges of instances that have no more than so many elements together."""
         if not len(fields.words):
             return
-        sizes = self._xp.minimum(shape_of(fields).total, self._most)
-        chunks = self._xp.cumsum(sizes) // _ELEMENTS
-        changes = self._xp.flatnonzero(chunks[1:] != chunks[:-1]) + 1
+        xp = self._xp
+        sizes = xp.minimum(shape_of(fields).total, self._most)
+        room = max(1, _BYTES // self.expected.memory.shape[1])
+        chunks = (xp.cumsum(sizes) // _ELEMENTS) * len(sizes) + xp.arange(len(sizes)) // room
+        changes = xp.flatnonzero(chunks[1:] != chunks[:-1]) + 1
         starts = [0, *(int(x) for x in changes), len(chunks)]
         for start, end in pairwise(starts):
             yield slice(start, end)
@@ -137,13 +144,20 @@ class _Execution:
         written, read = streams.written, streams.read
         expected.memory[active] = streams.memory
         unsure = (expected.status[active] != Status.OK) | endless
-        expected.optional[active] |= written & unsure[:, None]
-        reading, writing = self._reading[active], self._writing[active]
-        crossed = ((read | written) & writing).any(axis=1) | (written & reading).any(axis=1)
-        wrong = streams.hazard | crossed | (read & expected.loose[active]).any(axis=1)
-        expected.loose[active] |= (written | (writing & crossed[:, None])) & wrong[:, None]
-        self._reading[active] = reading | read
-        self._writing[active] = writing | written
+        if bool(unsure.any()):
+            expected.optional[active] |= written & unsure[:, None]
+        wrong, loose = streams.hazard, written
+        if self._begun:
+            # Masks of bytes are the greater part of the work: not where there is nothing yet.
+            reading, writing = self._reading[active], self._writing[active]
+            crossed = ((read | written) & writing).any(axis=1) | (written & reading).any(axis=1)
+            wrong = wrong | crossed | (read & expected.loose[active]).any(axis=1)
+            loose = written | (writing & crossed[:, None])
+            read, written = reading | read, writing | written
+        if bool(wrong.any()):
+            expected.loose[active] |= loose & wrong[:, None]
+        self._reading[active] = read
+        self._writing[active] = written
 
 
 class _Streams:
@@ -210,14 +224,14 @@ class _Streams:
             values = xp.where(summed, self._run_sums(values), values)
             kept = xp.flatnonzero(~summed | some.ends)
             places, sizes, steps, values = places[kept], sizes[kept], steps[kept], values[kept]
-        writer = xp.full(self.memory.size, _NEVER, np.int64)
+        writer = xp.full(self.memory.size, _NEVER, np.int32)
         memory = self.memory.reshape(-1)
         stored = xp.zeros(len(self.memory), np.int64)
         for number in range(int(sizes.max()) if len(sizes) else 0):
             has = xp.flatnonzero(sizes > number)
             at = places[has] + number
             memory[at] = (values[has] >> np.uint64(8 * number)).astype(np.uint8)
-            writer[at] = steps[has]
+            writer[at] = steps[has].astype(np.int32)
             stored += xp.bincount(at // self._bytes, minlength=len(stored))
         self.written = (writer != _NEVER).reshape(self.memory.shape)
         self.hazard = stored != self.written.sum(axis=1)

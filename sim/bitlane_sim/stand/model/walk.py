@@ -11,7 +11,7 @@ import numpy as np
 from bitlane_rtl.abi import LOGIC_OPS, Mode
 from bitlane_rtl.configuration import Configuration
 
-from ..draws import Array, Namespace, namespace
+from ..draws import Array, namespace
 from .fields import Fields, is_one_of
 
 __all__ = ["Elements", "Shape", "elements", "leaving", "shape_of"]
@@ -20,6 +20,9 @@ _MODULUS = 1 << 32
 _MOST_LOOPS = 6
 _STAGES = (64, 512, 4096, 1 << 62)
 """Elements of an instance that are looked at, at a time, for one outside of the memory."""
+
+_AHEAD = 4096
+"""Elements that a stream can be ahead of another: more than FIFOs hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +125,11 @@ def elements(shape: Shape, first: Array, last: Array) -> Elements:
 
 
 def leaving(shape: Shape, configuration: Configuration, most: int) -> tuple[Array, Array]:
-    """The first element of each instance that is not all in the memory, and of which streams.
+    """The first element of each instance that is not all in the memory, and which streams leave.
 
     Looks at ``most`` elements; where there is none, the number of elements, or ``most``. The
-    streams are bits: 1 of A, 2 of B, 4 of Y.
+    streams are bits, 1 of A, 2 of B, 4 of Y: those that leave there or soon after, of which any may
+    be the first in time, as some run ahead.
     """
     xp = namespace(shape.with_b)
     limit = xp.minimum(shape.total, most)
@@ -141,23 +145,25 @@ def leaving(shape: Shape, configuration: Configuration, most: int) -> tuple[Arra
         last = xp.minimum(limit[active], stage)
         some = elements(part, first, last)
         outside = _outside(part, some, configuration)
-        number = xp.where(outside != 0, some.number, _MODULUS << 16)
-        start = xp.cumsum(last - first) - (last - first)
-        earliest = xp.minimum.reduceat(number, start) if xp is np else _least(xp, number, start)
-        left = earliest < _MODULUS << 16
-        found[active[left]] = earliest[left]
-        streams[active[left]] = outside[start[left] + earliest[left] - first[left]]
+        # The first place of each instance's part that is outside, if there is one.
+        places = xp.flatnonzero(outside != 0)
+        ends = xp.cumsum(last - first)
+        place = xp.searchsorted(places, ends - (last - first))
+        place = places[xp.minimum(place, max(0, len(places) - 1))] if len(places) else ends
+        left = (place < ends) & (place >= ends - (last - first))
+        found[active[left]] = some.number[place[left]]
+        streams[active[left]] = 1
         seen[active] = last
         active = active[~left]
+    left = xp.flatnonzero(streams)
+    part = shape.of(left)
+    some = elements(part, found[left], xp.minimum(limit[left], found[left] + _AHEAD))
+    outside = _outside(part, some, configuration)
+    streams = streams * 0
+    for bit in (1, 2, 4):
+        leaves = xp.bincount(some.owner[(outside & bit) != 0], minlength=len(left)) > 0
+        streams[left] += bit * leaves
     return found, streams
-
-
-def _least(xp: Namespace, values: Array, start: Array) -> Array:
-    """The least of each part of ``values``, whose starts are given, where reduceat is missing."""
-    order = xp.searchsorted(start, xp.arange(len(values)), side="right") - 1
-    result = xp.full(len(start), _MODULUS << 16, np.int64)
-    xp.minimum.at(result, order, values)
-    return result
 
 
 def _outside(shape: Shape, some: Elements, configuration: Configuration) -> Array:

@@ -1,0 +1,295 @@
+"""The fault matrix: each kind of fault, on each channel, from each cycle of short jobs on.
+
+A fault is told with its kind and its port, or comes too late to matter; every byte is as before or
+right; CLEAR brings the engine back, and the same job then gives the right bytes.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane_rtl.abi import Port, Status, register
+
+from ..interface import AXI_CHANNELS, Hang, Response
+from ..stand.circuit import StandCircuit, geometry_of
+from ..stand.draws import draw, noise
+from ..stand.judge import (
+    Mask,
+    Numbers,
+    Observed,
+    Verdict,
+    compare,
+    compare_disturbed,
+    expect_answers,
+    expect_cleared,
+    expect_fault,
+)
+from ..stand.plan import Plan, Portion, Stage
+from ..stand.workload import Workload, recover, submit, traffic_of
+from .jobs import jobs_of
+
+__all__ = ["FaultPlan"]
+
+_TIMEOUT = 96
+"""Cycles after which the circuit takes a memory that is silent for one that hangs."""
+
+_DRAIN = 600
+"""Cycles that CLEAR is given: the memory has recovered by then."""
+
+_CLEAN = 20_000
+"""Cycles in which a job ends where nothing goes wrong."""
+
+_EVER = (1 << 32) - 1
+
+_A, _B, _Y = (1 << port for port in (Port.READ_A, Port.READ_B, Port.WRITE))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of fault. ``ever``: it lasts; else it is over after a cycle."""
+
+    name: str
+    settings: dict[str, int]
+    stream: str = ""
+    code: Status = Status.OK
+    ports: int = 0
+    ever: bool = True
+
+
+def _kinds() -> list[_Kind]:
+    kinds = [_Kind("reset", {"reset": 1}, ever=False)]
+    for response in (Response.SLVERR, Response.DECERR):
+        for stream, port in (("A", _A), ("B", _B), ("Y", _Y)):
+            way = "write" if stream == "Y" else "read"
+            code = Status.WRITE_ERROR if stream == "Y" else Status.READ_ERROR
+            settings = {f"memory__error_{way}": 1, "memory__error_response": int(response)}
+            for ever in (True, False):
+                name = f"{response.name} of {stream}{'' if ever else ', for a cycle'}"
+                kinds.append(_Kind(name, settings, stream, code, port, ever))
+    for way, ports in (("read", _A | _B), ("write", _Y)):
+        for hang in (Hang.NO_ACCEPT, Hang.NO_ANSWER):
+            name = f"{way}s {hang.name}"
+            settings = {f"memory__hang_{way}": int(hang)}
+            kinds.append(_Kind(name, settings, "", Status.TIMEOUT, ports))
+    return kinds
+
+
+_KINDS = _kinds()
+
+
+class FaultPlan(Plan):
+    """All faults of all jobs, each job with ``seeds`` timings: 0 is a memory without waits.
+
+    Attributes
+    ----------
+    jobs : list of Job
+    cycles : ndarray
+        Of each job with each timing, (jobs, seeds), where nothing goes wrong.
+    ran, seen : ndarray
+        (jobs, kinds): instances, and how many were told of a fault.
+    """
+
+    def __init__(self, stage: Stage, seeds: int) -> None:
+        self.circuit: StandCircuit = stage.circuit
+        self.jobs = jobs_of(geometry_of(self.circuit.configuration))
+        self.replay = (
+            f"bitlane campaign faults --config '{self.circuit.options}' --seeds {seeds}"
+            " --replay {number}"
+        )
+        self._seeds = seeds
+        two = self.circuit.configuration.two_ports
+        self._channels = [x for x in AXI_CHANNELS if two or not x.endswith("_b")]
+        self._ram = noise(1, np.arange(1), self.circuit.ram_bytes)[0]
+        self._limit = _CLEAN
+        self._run_clean(stage)
+        self._list()
+        shape = len(self.jobs), len(_KINDS)
+        self.ran, self.seen = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+
+    def _run_clean(self, stage: Stage) -> None:
+        """How long each job takes, and when its handshakes are."""
+        jobs = np.repeat(np.arange(len(self.jobs)), self._seeds)
+        work = self._work(jobs, np.tile(np.arange(self._seeds), len(self.jobs)))
+        script = recover(traffic_of(submit(work), self._channels), _DRAIN)
+        (observed,) = stage.run(self._ram, [script], work.instances)
+        verdict = Verdict(work.instances)
+        expected = stage.expected(self._ram, work, self._limit)
+        expect_answers(verdict, observed)
+        compare(verdict, self._ram, work, expected, observed)
+        for place, reason in verdict.reasons.items():
+            raise ValueError(f"{self.jobs[jobs[place]].name} without a fault: {reason}")
+        shape = len(self.jobs), self._seeds
+        began = observed.results["began"].astype(np.int64)
+        self.cycles: Numbers = observed.results["came"].astype(np.int64).reshape(shape)
+        # Cycles by the stand's count; before 0 where there was none.
+        self._first, self._last = (
+            {
+                name: (observed.results[f"{name}__{part}"].astype(np.int64) - began).reshape(shape)
+                for name in self._channels
+            }
+            for part in ("first", "last")
+        )
+        self._limit = int(self.cycles.max()) + 3 * _TIMEOUT + 512
+
+    def _list(self) -> None:
+        """What each number stands for: job, timing, kind, and cycle."""
+        rows = []
+        for job, seed in np.ndindex(self.cycles.shape):
+            has_b = self.jobs[job].extent("B") is not None
+            count = int(self.cycles[job, seed]) + 1
+            for kind, each in enumerate(_KINDS):
+                if has_b or each.stream != "B":
+                    rows.append(np.stack(np.broadcast_arrays(job, seed, kind, np.arange(count))))
+        self._table: Numbers = np.concatenate(rows, axis=1).astype(np.int64)
+        self.instances = self._table.shape[1]
+
+    def _work(self, jobs: Numbers, seeds: Numbers) -> Workload:
+        """The jobs of these numbers, with the timings of these seeds."""
+        most = max(len(job.records) for job in self.jobs)
+        records = np.zeros((len(self.jobs), most, self.jobs[0].records.shape[1]), np.uint32)
+        used = np.zeros((len(self.jobs), most), np.int64)
+        for number, job in enumerate(self.jobs):
+            records[number, : len(job.records)] = job.records
+            used[number, : len(job.used)] = job.used
+        counts = np.array([len(job.records) for job in self.jobs])
+        waits = seeds != 0
+        settings = {
+            f"memory__stall_{x}": draw(2, seeds, x, 100) * waits
+            for x in ("ar", "r", "aw", "w", "b")
+        }
+        settings["memory__latency"] = draw(2, seeds, "latency", 12) * waits
+        settings["memory__seed"] = seeds
+        return Workload(records[jobs], used[jobs], counts[jobs], _TIMEOUT, self._limit, settings)
+
+    def portion(self, numbers: Numbers) -> Portion:
+        jobs, seeds, kinds, cycles = self._table[:, numbers]
+        work = self._work(jobs, seeds)
+        names = sorted({name for kind in _KINDS for name in kind.settings})
+        for name in names:
+            values = np.array([kind.settings.get(name, 0) for kind in _KINDS])
+            work.settings[name] = values[kinds]
+        for place, name in enumerate(("error_first", "error_last")):
+            extents = np.array(
+                [
+                    [(job.extent(kind.stream or "Y") or (0, 0))[place] for kind in _KINDS]
+                    for job in self.jobs
+                ]
+            )
+            work.settings[f"memory__{name}"] = extents[jobs, kinds]
+        ever = np.array([kind.ever for kind in _KINDS])[kinds]
+        work.settings["first"] = cycles
+        work.settings["last"] = np.where(ever, _EVER, cycles)
+        again = Workload(
+            work.records,
+            work.used,
+            work.counts,
+            work.timeout,
+            self._limit,
+            {"memory__seed": work.settings["memory__seed"], "first": _EVER},
+        )
+        return Portion(numbers, self._ram, [recover(submit(work), _DRAIN), submit(again)], work)
+
+    def judge(self, stage: Stage, portion: Portion, observed: list[Observed]) -> dict[int, str]:
+        disturbed, again = observed
+        jobs, _, kinds, _ = self._table[:, portion.numbers]
+        verdict = Verdict(len(portion.numbers))
+        expected = stage.expected(self._ram, portion.work, self._limit)
+        reset = kinds == 0
+        others = Verdict(len(portion.numbers))
+        expect_answers(others, disturbed)
+        told = compare_disturbed(others, self._ram, portion.work, expected, disturbed)
+        codes = np.array([kind.code for kind in _KINDS])[kinds]
+        ports = np.array([kind.ports for kind in _KINDS])[kinds]
+        expect_fault(others, disturbed, codes, ports)
+        self._expect_time(others, portion.numbers, told)
+        verdict.take(others, ~reset)
+        self._expect_reset(verdict, reset, portion, disturbed, expected.memory)
+        expect_cleared(verdict, disturbed)
+        expect_answers(verdict, again)
+        compare(verdict, self._ram, portion.work, expected, again)
+        np.add.at(self.ran, (jobs, kinds), 1)
+        np.add.at(self.seen, (jobs, kinds), told & ~reset)
+        return {
+            place: f"{self._name(int(portion.numbers[place]))}: {reason}"
+            for place, reason in verdict.reasons.items()
+        }
+
+    def _name(self, number: int) -> str:
+        job, seed, kind, cycle = self._table[:, number].tolist()
+        return f"{self.jobs[job].name}, timing {seed}, {_KINDS[kind].name}, cycle {cycle}"
+
+    def _expect_reset(
+        self,
+        verdict: Verdict,
+        reset: Mask,
+        portion: Portion,
+        observed: Observed,
+        right: NDArray[np.uint8],
+    ) -> None:
+        """The engine is as after power-on, unless the reset came after its end."""
+        results = observed.results
+        for name, value in (("STATUS", register("STATUS").reset), ("FAULT", 0)):
+            verdict.expect(~reset | (results[name] == value), partial(_after_reset, name, results))
+        retired = results["RETIRED"]
+        verdict.expect(
+            ~reset | (retired == 0) | (retired == portion.work.counts),
+            lambda k: f"RETIRED is {int(retired[k])} after a reset",
+        )
+        old = observed.ram == self._ram
+        verdict.expect_bytes((observed.ram == right) | old | ~reset[:, None], observed.ram, right)
+
+    def _expect_time(self, verdict: Verdict, numbers: Numbers, told: Mask) -> None:
+        """A fault is told of if it began while it was sure to matter, and not if it did not."""
+        jobs, seeds, kinds, cycles = self._table[:, numbers]
+        sure, never = np.zeros(len(numbers), bool), np.zeros(len(numbers), bool)
+        for number, kind in enumerate(_KINDS):
+            mine = kinds == number
+            if number == 0 or not mine.any():
+                continue
+            latest, possible = self._bounds(kind)
+            sure |= mine & (cycles <= latest[jobs, seeds]) & kind.ever
+            never |= mine & (cycles > possible[jobs, seeds])
+        verdict.expect(told | ~sure, lambda _: "no fault, though it began in time")
+        verdict.expect(~told | ~never, lambda _: "a fault, though it began too late")
+
+    def _bounds(self, kind: _Kind) -> tuple[Numbers, Numbers]:
+        """The last cycle in which ``kind`` is sure to matter, and the last in which it may."""
+
+        def last(*names: str) -> Numbers:
+            return np.maximum.reduce([self._last[x] for x in names if x in self._last])
+
+        if kind.code is Status.TIMEOUT:
+            if "memory__hang_read" in kind.settings:
+                accepted, answered = last("ar", "ar_b"), last("r", "r_b")
+                hang = kind.settings["memory__hang_read"]
+            else:
+                accepted, answered = last("aw", "w"), last("b")
+                hang = kind.settings["memory__hang_write"]
+            return accepted, accepted if hang == Hang.NO_ACCEPT else answered
+        if kind.stream == "Y":
+            return last("w"), last("b")
+        suffix = "_b" if kind.stream == "B" and "ar_b" in self._last else ""
+        shared = "ar_b" not in self._last
+        asked = self._first["ar"] if shared else last(f"ar{suffix}")
+        return asked, last(f"r{suffix}")
+
+    def rows(self) -> list[dict[str, object]]:
+        """What has run, by job and kind."""
+        return [
+            {
+                "job": job.name,
+                "kind": kind.name,
+                "cycles": "-".join(map(str, sorted({*self.cycles[number].tolist()}))),
+                "instances": int(self.ran[number, place]),
+                "seen": int(self.seen[number, place]),
+            }
+            for number, job in enumerate(self.jobs)
+            for place, kind in enumerate(_KINDS)
+            if self.ran[number, place]
+        ]
+
+
+def _after_reset(name: str, results: dict[str, NDArray[np.uint64]], instance: int) -> str:
+    return f"{name} is {int(results[name][instance]):#x} after a reset"

@@ -1,0 +1,102 @@
+"""Short jobs that between them use every part of the data path."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane.driver.commands import Command, encode
+from bitlane.driver.geometry import Geometry
+from bitlane.jobs.lowering import View, lower
+from bitlane.jobs.plan import LayoutError, UnsupportedError
+from bitlane.jobs.sums import lower_sum
+from bitlane_rtl.abi import RECORD_WORDS, Op
+
+__all__ = ["MEMORY", "Job", "jobs_of"]
+
+MEMORY = 4096
+"""Bytes of memory that the jobs need."""
+
+_A, _B, _Y = 3, 1030, 2061
+"""Where operands and output are, at odd addresses where that is allowed."""
+
+_EVEN = 2064
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """``records`` are (commands, 32), of which each uses ``used`` words."""
+
+    name: str
+    records: NDArray[np.uint32]
+    used: NDArray[np.int64]
+
+    def extent(self, stream: str) -> tuple[int, int] | None:
+        """First and last byte of A, B or Y, of all commands; None without it."""
+        base, last = {"A": (2, 3), "Y": (4, 5), "B": (6, 7)}[stream]
+        having = self.records[self.records[:, last] != 0] if stream == "B" else self.records
+        if not len(having):
+            return None
+        # All walks of these jobs ascend.
+        return int(having[:, base].min()), int(having[:, last].max())
+
+
+def _dense(op: Op, size: int, geometry: Geometry, at: int = 0) -> Iterable[Command]:
+    views = [View(start + at, (1,), 1) for start in (_A, _B, _Y)]
+    return lower(op, (size,), *views, geometry=geometry)
+
+
+def _strided(geometry: Geometry) -> Iterable[Command]:
+    a, y = View(_A - 1, (120, 6), 2), View(_EVEN, (88, 4), 2)
+    return lower(Op.NOT, (3, 18), a, None, y, geometry=geometry)
+
+
+def _popcount(geometry: Geometry) -> Iterable[Command]:
+    a, y = View(_A, (1,), 1), View(_EVEN, (4,), 4)
+    return lower(Op.COUNT, (61,), a, None, y, geometry=geometry)
+
+
+def _shift(geometry: Geometry) -> Iterable[Command]:
+    a, b, y = View(4, (52, 4), 4), View(1032, (4, 0), 4), View(_EVEN, (48, 4), 4)
+    flags = {"saturate": True, "arithmetic": True}
+    return lower(Op.SHIFT_RIGHT, (3, 12), a, b, y, geometry=geometry, **flags)
+
+
+def _row_sums(geometry: Geometry) -> Iterable[Command]:
+    a, b, y = View(_A, (21, 1), 1), View(_B, (0, 1), 1), View(_EVEN, (4, 0), 4)
+    return lower_sum(Op.COUNT_XOR, (7, 19), a, b, y, geometry=geometry)
+
+
+def _two(geometry: Geometry) -> Iterable[Command]:
+    return [*_dense(Op.XOR, 90, geometry), *_dense(Op.NOT, 90, geometry, at=95)]
+
+
+_JOBS: dict[str, Callable[[Geometry], Iterable[Command]]] = {
+    "dense XOR": lambda geometry: _dense(Op.XOR, 205, geometry),
+    "strided NOT": _strided,
+    "popcount": _popcount,
+    "shift, broadcast": _shift,
+    "row sums": _row_sums,
+    "two commands": _two,
+}
+
+
+def jobs_of(geometry: Geometry) -> list[Job]:
+    """Those that ``geometry`` can do."""
+    jobs = []
+    for name, commands_of in _JOBS.items():
+        try:
+            commands = list(commands_of(geometry))
+        except (LayoutError, UnsupportedError):
+            continue
+        if len(commands) > geometry.slots:
+            continue
+        records = np.zeros((len(commands), RECORD_WORDS), np.uint32)
+        used = np.zeros(len(commands), np.int64)
+        for number, command in enumerate(commands):
+            words = encode(command, interrupt=number == len(commands) - 1)
+            records[number, : words.size] = words
+            used[number] = words.size
+        jobs.append(Job(name, records, used))
+    return jobs

@@ -1,0 +1,210 @@
+"""Many instances of one circuit, each with commands, data, waits and faults of its own.
+
+A group of instances has the same commands, which are random trials; all else is each one's own.
+"""
+
+from contextlib import suppress
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane.driver.commands import Command, encode
+from bitlane.jobs.lowering import LayoutError, UnsupportedError
+from bitlane_rtl.abi import RECORD, RECORD_WORDS, Port, Status
+
+from ..interface import Hang, Response
+from ..stand.circuit import StandCircuit, geometry_of
+from ..stand.draws import draw, noise
+from ..stand.judge import (
+    Numbers,
+    Observed,
+    Verdict,
+    compare,
+    compare_disturbed,
+    expect_answers,
+    expect_cleared,
+    expect_fault,
+)
+from ..stand.model.model import Expected
+from ..stand.plan import Plan, Portion, Stage
+from ..stand.script import Values
+from ..stand.workload import Workload, recover, submit
+from .trials import SIZE, random_trial
+
+__all__ = ["MEMORY", "SoakPlan"]
+
+MEMORY = 16 << 10
+"""Bytes of memory that trials need."""
+
+_GROUP = 32
+"""Instances with the same commands."""
+
+_COMMANDS = 8
+"""Of an instance at most: writing records takes time, too."""
+
+_TIMEOUT = 512
+"""Cycles after which the circuit takes a memory that hangs for one that does."""
+
+_LIMIT = 200_000
+_DRAIN = 2000
+
+_LATENCIES = np.array([0, 0, 1, 7, 30, 100])
+_STALLS = np.array([0, 0, 26, 128, 192])
+"""Chances in 256."""
+
+_INTERRUPT = 1 << next(bits.low for bits in RECORD["CONTROL"].bits if bits.name == "INTERRUPT")
+
+_NOTHING, _READ_ERROR, _WRITE_ERROR, _READ_HANG, _WRITE_HANG, _FLIP = range(6)
+_KINDS = np.repeat(
+    [_NOTHING, _READ_ERROR, _WRITE_ERROR, _READ_HANG, _WRITE_HANG, _FLIP], [70, 10, 10, 2, 2, 6]
+)
+"""What is done to an instance, as often as it stands here of a hundred times."""
+
+_CODES = np.array(
+    [Status.OK, Status.READ_ERROR, Status.WRITE_ERROR, Status.TIMEOUT, Status.TIMEOUT, Status.OK]
+)
+_READS, _WRITES = 1 << Port.READ_A | 1 << Port.READ_B, 1 << Port.WRITE
+_PORTS = np.array([0, _READS, _WRITES, _READS, _WRITES, 0])
+
+_EVER = (1 << 32) - 1
+
+
+class SoakPlan(Plan):
+    """``instances`` that follow from ``seed``.
+
+    Attributes
+    ----------
+    commands, faults : int
+        How many were given, and how many instances were told of a fault.
+    """
+
+    def __init__(self, circuit: StandCircuit, instances: int, seed: int) -> None:
+        self.circuit = circuit
+        self.instances = instances
+        self.replay = f"bitlane soak --replay '{seed}/{{number}}:{circuit.options}'"
+        self.commands = 0
+        self.faults = 0
+        self._seed = seed
+        self._geometry = geometry_of(circuit.configuration)
+        self._most = min(_COMMANDS, self._geometry.slots)
+        self._group = lru_cache(maxsize=4)(self._new_group)
+
+    def _new_group(self, group: int) -> tuple[NDArray[np.uint32], Numbers, int, int]:
+        """Records, words in use, how many commands there are, and how many of the first trial."""
+        random = np.random.default_rng([self._seed, group])
+        commands: list[Command] = []
+        first = 0
+        trials = int(random.integers(1, 4))
+        while trials or not commands:
+            trial = random_trial(random, self._geometry)
+            more: list[Command] = []
+            with suppress(LayoutError, UnsupportedError):
+                more = list(trial.commands(self._geometry, self._geometry.memory_base))
+            if more and len(commands) + len(more) <= self._most:
+                commands += more
+                first = first or len(more)
+            elif commands:
+                break
+            trials = max(0, trials - 1)
+        records = np.zeros((self._most, RECORD_WORDS), np.uint32)
+        used = np.zeros(self._most, np.int64)
+        for number, command in enumerate(commands):
+            words = encode(command)
+            records[number, : words.size] = words
+            used[number] = words.size
+        return records, used, len(commands), first
+
+    def portion(self, numbers: Numbers) -> Portion:
+        groups, place = np.unique(numbers // _GROUP, return_inverse=True)
+        parts = [self._group(int(group)) for group in groups]
+        records = np.stack([part[0] for part in parts])[place]
+        used = np.stack([part[1] for part in parts])[place]
+        kinds = self._kinds(numbers)
+        whole, first = (np.array([part[x] for part in parts])[place] for x in (2, 3))
+        # What trials behind one that fails would do depends on how far it got.
+        counts = np.where(kinds == _NOTHING, whole, first)
+        # The seal is that of the whole word: bits of its other bytes, turned with those of theirs.
+        records[np.arange(len(numbers)), counts - 1, 0] ^= np.uint32(_INTERRUPT | _INTERRUPT << 8)
+        self._flip(numbers, records, used, counts)
+        work = Workload(records, used, counts, _TIMEOUT, _LIMIT, self._settings(numbers, records))
+        ram = noise(self._seed, numbers, self.circuit.ram_bytes)
+        return Portion(numbers, ram, [recover(submit(work), _DRAIN)], work)
+
+    def _draw(self, numbers: Numbers, what: str, below: int) -> Numbers:
+        return np.asarray(draw(self._seed, numbers, what, below))
+
+    def _kinds(self, numbers: Numbers) -> Numbers:
+        return _KINDS[self._draw(numbers, "kind", len(_KINDS))]
+
+    def _flip(
+        self, numbers: Numbers, records: NDArray[np.uint32], used: Numbers, counts: Numbers
+    ) -> None:
+        """Make a bit of a record wrong, and leave its seal, for those whose kind it is."""
+        some = np.flatnonzero(self._kinds(numbers) == _FLIP)
+        command = self._draw(numbers, "command", 1 << 20)[some] % counts[some]
+        # One of CONTROL may lengthen the record by words that are in the ring and make it good.
+        bits = 32 * (used[some, command] - 1)
+        bit = 32 + self._draw(numbers, "bit", 1 << 20)[some] % bits
+        flip = np.left_shift(1, bit % 32).astype(np.uint32)
+        records[some, command, bit // 32] ^= flip
+
+    def _settings(self, numbers: Numbers, records: NDArray[np.uint32]) -> dict[str, Values]:
+        kinds = self._kinds(numbers)
+        settings: dict[str, Values] = {
+            "memory__latency": _LATENCIES[self._draw(numbers, "latency", len(_LATENCIES))],
+            "memory__seed": self._draw(numbers, "seed", 1 << 31),
+            "memory__error_read": (kinds == _READ_ERROR).astype(np.int64),
+            "memory__error_write": (kinds == _WRITE_ERROR).astype(np.int64),
+        }
+        for name in ("ar", "r", "aw", "w", "b"):
+            chance = self._draw(numbers, f"stall {name}", len(_STALLS))
+            settings[f"memory__stall_{name}"] = _STALLS[chance]
+        hang = self._draw(numbers, "hang", 2) + int(Hang.NO_ANSWER)
+        settings["memory__hang_read"] = hang * (kinds == _READ_HANG)
+        settings["memory__hang_write"] = hang * (kinds == _WRITE_HANG)
+        responses = np.array([Response.SLVERR, Response.DECERR])
+        settings["memory__error_response"] = responses[self._draw(numbers, "response", 2)]
+        # A byte between the ends of A or Y of the first command.
+        words = records[:, 0].astype(np.int64)
+        base, last = (
+            np.where(kinds == _WRITE_ERROR, words[:, 4 + k], words[:, 2 + k]) for k in (0, 1)
+        )
+        at = base + self._draw(numbers, "byte", 1 << 30) % np.maximum(1, np.abs(last - base) + 1)
+        settings["memory__error_first"] = settings["memory__error_last"] = at
+        settings["first"] = self._draw(numbers, "first", 200) * self._draw(numbers, "later", 2)
+        settings["last"] = _EVER
+        return settings
+
+    def judge(self, stage: Stage, portion: Portion, observed: list[Observed]) -> dict[int, str]:
+        (found,) = observed
+        count = len(portion.numbers)
+        kinds = self._kinds(portion.numbers)
+        plain = (kinds == _NOTHING) | (kinds == _FLIP)
+        expected = stage.expected(portion.ram, portion.work, 1 << 20)
+        verdict, good, disturbed = (Verdict(count) for _ in range(3))
+        expect_answers(verdict, found)
+        compare(good, portion.ram, portion.work, expected, found)
+        compare_disturbed(disturbed, portion.ram, portion.work, expected, found)
+        expect_fault(disturbed, found, _CODES[kinds], _PORTS[kinds])
+        verdict.take(good, plain)
+        verdict.take(disturbed, ~plain)
+        expect_cleared(verdict, found)
+        self._expect_promised(verdict, expected, kinds)
+        self.commands += int(portion.work.counts.sum())
+        self.faults += int((found.field("CODE") != Status.OK).sum())
+        return verdict.reasons
+
+    @staticmethod
+    def _expect_promised(verdict: Verdict, expected: Expected, kinds: Numbers) -> None:
+        """Trials rely on nothing that the contract does not promise, and only flips are refused."""
+        verdict.expect(
+            ~expected.loose.any(axis=1), lambda _: "commands rely on what is not promised"
+        )
+        verdict.expect(
+            (expected.status == Status.OK) | (kinds == _FLIP),
+            lambda k: f"commands that are refused with {Status(int(expected.status[k])).name}",
+        )
+
+
+assert SIZE <= MEMORY

@@ -1,0 +1,198 @@
+"""What subcommands that run many instances have in common: options, the circuit, tables, figures.
+
+Needs no Amaranth until a circuit is made.
+"""
+
+import argparse
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bitlane.command_line.cli import CHECK_FAILED, DONE, whole_number
+from bitlane.errors import BitlaneError
+from bitlane.files import expect_writable
+from bitlane.terminal import show
+from bitlane.version import __version__
+
+from ..evaluator import SimulationError
+
+if TYPE_CHECKING:
+    from .circuit import StandCircuit
+    from .plan import Outcomes, Plan, Stage
+
+__all__ = ["Wanted", "add_options", "count", "report", "run", "stage_of", "table"]
+
+_SHOWN = 20
+"""Failures that are printed."""
+
+_BACKENDS = ("auto", "threads", "cuda")
+_MODELS = ("auto", "numpy", "cupy")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A circuit: ``options`` as in a simulator's URL; at least so many bytes of ``memory``.
+
+    ``ram_bytes``: of its RAM, if that is not all of the memory.
+    """
+
+    options: str
+    memory: int
+    ram_bytes: int | None = None
+
+
+def count(text: str) -> int:
+    """The ``type`` of an option that takes a whole number from 1 on."""
+    number = whole_number(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected 1 or more")
+    return number
+
+
+def add_options(parser: "argparse._ActionsContainer") -> None:
+    """Add those that say where instances run, and on what circuit."""
+    parser.add_argument(
+        "--backend",
+        choices=_BACKENDS,
+        help="what runs the instances: all cores, or a GPU (default: a GPU where CuPy finds one)",
+    )
+    parser.add_argument(
+        "--model", choices=_MODELS, help="what computes the right bytes (default: as the backend)"
+    )
+    parser.add_argument(
+        "--circuit",
+        type=Path,
+        metavar="FOLDER",
+        help="run the circuit that --export has written there, without Amaranth",
+    )
+    parser.add_argument(
+        "--export", type=Path, metavar="FOLDER", help="write the circuit there, and run nothing"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+
+
+def stage_of(arguments: argparse.Namespace, wanted: Wanted) -> "Stage | None":
+    """Where to run what ``wanted`` asks for; None if it was to be exported, and has been.
+
+    Raises ``BitlaneError``.
+    """
+    from .circuit import make_circuit, open_circuit
+    from .plan import Stage
+
+    if arguments.circuit and arguments.config is not None:
+        raise BitlaneError("--config: goes only without --circuit, whose folder says what it is")
+    if arguments.json:
+        expect_writable("--json", arguments.json)
+    try:
+        if arguments.circuit:
+            circuit = open_circuit(arguments.circuit)
+        else:
+            options = wanted.options if arguments.config is None else arguments.config
+            circuit = make_circuit(options, wanted.ram_bytes)
+        _expect_fit(circuit, wanted)
+        if arguments.export:
+            circuit.write(arguments.export)
+            print(f"wrote {arguments.export}: run it with --circuit {arguments.export}")
+            return None
+        stage = Stage(circuit, arguments.backend or "auto", arguments.model or "auto")
+        # A backend that is not there is told of before anything else.
+        _ = stage.backend
+    except SimulationError as error:
+        raise BitlaneError(str(error)) from error
+    return stage
+
+
+def _expect_fit(circuit: "StandCircuit", wanted: Wanted) -> None:
+    configuration = circuit.configuration
+    if configuration.memory_bytes < wanted.memory:
+        raise BitlaneError(
+            f"circuit: {circuit.options!r} has {configuration.memory_bytes:,} bytes of memory;"
+            f" expected {wanted.memory:,} or more, as of {wanted.options!r}"
+        )
+    size = configuration.memory_bytes if wanted.ram_bytes is None else wanted.ram_bytes
+    if circuit.ram_bytes != size:
+        raise BitlaneError(
+            f"circuit: {circuit.options!r} has {circuit.ram_bytes:,} bytes of RAM; expected"
+            f" {size:,}: export it for this campaign"
+        )
+    if configuration.search:
+        raise BitlaneError(f"circuit: {circuit.options!r} has a search array; expected none")
+
+
+def run(stage: "Stage", plan: "Plan", numbers: Sequence[int] | None, name: str) -> "Outcomes":
+    """Run the instances ``numbers`` of ``plan``, or all. Raises ``BitlaneError``."""
+    import numpy as np
+
+    from .plan import run_plan
+
+    chosen = np.arange(plan.instances) if numbers is None else np.asarray(numbers)
+    try:
+        return run_plan(
+            stage, plan, chosen, lambda done: show(f"{name}: {done:,} of {len(chosen):,}")
+        )
+    except SimulationError as error:
+        raise BitlaneError(str(error)) from error
+    finally:
+        show("")
+
+
+def report(
+    stage: "Stage",
+    outcomes: "Outcomes",
+    rows: Sequence[dict[str, object]],
+    name: str,
+    file: Path | None,
+) -> int:
+    """Print ``rows`` and what failed, and write both to ``file``. Returns the exit code."""
+    if rows:
+        print(table(rows))
+    rate = stage.cycles / stage.seconds if stage.seconds else 0.0
+    failed = len(outcomes.failures)
+    print(
+        f"{outcomes.instances:,} instances, {stage.cycles:,} cycles, {failed:,} failures;"
+        f" {rate:,.0f} cycles/s on {stage.backend.name}"
+    )
+    for line in outcomes.failures[:_SHOWN]:
+        print(line)
+    if failed > _SHOWN:
+        print(f"... and {failed - _SHOWN:,} more, all of them in the file of --json")
+    if file:
+        figures = {
+            "kind": name,
+            "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+            "versions": {"bitlane": __version__, "Python": platform.python_version()},
+            "circuit": stage.circuit.options,
+            "backend": stage.backend.name,
+            "instances": outcomes.instances,
+            "cycles": stage.cycles,
+            "seconds": round(stage.seconds, 3),
+            "failures": outcomes.failures,
+            "rows": list(rows),
+        }
+        file.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    return CHECK_FAILED if failed else DONE
+
+
+def table(rows: Sequence[dict[str, object]]) -> str:
+    """``rows`` with a line of their names above, numbers to the right."""
+    names = list(rows[0])
+    cells = [names, *([_cell(row[name]) for name in names] for row in rows)]
+    widths = [max(len(line[place]) for line in cells) for place in range(len(names))]
+    left = [isinstance(rows[0][name], str) for name in names]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if to_left else cell.rjust(width)
+            for cell, width, to_left in zip(line, widths, left, strict=True)
+        ).rstrip()
+        for line in cells
+    )
+
+
+def _cell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,177 @@
+"""Plans of many instances, run in portions: what each is given, what it should do, what came of it.
+
+All of an instance follows from its number, so that it can be run again alone.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cppsim.batch.runner import Backend
+
+from .circuit import StandCircuit
+from .draws import Array, namespace
+from .judge import Bytes, Numbers, Observed
+from .model.model import Expected, execute
+from .script import Script
+from .workload import Workload
+
+__all__ = ["Outcomes", "Plan", "Portion", "Stage", "run_plan", "run_single"]
+
+_PORTIONS = {"cuda": 1 << 15}
+"""Instances that run at a time, by backend: GPUs want many."""
+
+_PORTION = 1 << 12
+
+_MODELLED = 1 << 10
+"""Instances that the model looks at, at a time."""
+
+
+@dataclass(slots=True)
+class Portion:
+    """Some instances: their numbers, RAM (instances, bytes) or of all, and what they do."""
+
+    numbers: Numbers
+    ram: Bytes
+    scripts: list[Script]
+    work: Workload
+
+
+class Stage:
+    """Where portions run: a circuit and a backend. Counts what has been simulated.
+
+    ``model``: ``"numpy"``, ``"cupy"``, or ``"auto"``: CuPy where the backend is ``cuda``.
+    Raises ``SimulationError`` where there is no such backend.
+    """
+
+    def __init__(self, circuit: StandCircuit, backend: str = "auto", model: str = "auto") -> None:
+        self.circuit = circuit
+        self._backend: Backend | str = backend
+        self._model = model
+        self.cycles = 0
+        self.seconds = 0.0
+
+    @property
+    def backend(self) -> Backend:
+        """Made once; serves all portions."""
+        if isinstance(self._backend, str):
+            self._backend = self.circuit.runner(1, self._backend).backend
+        return self._backend
+
+    @property
+    def portion(self) -> int:
+        """Instances that run at a time."""
+        return _PORTIONS.get(self.backend.name, _PORTION)
+
+    def run(self, ram: Bytes, scripts: Sequence[Script], instances: int) -> list[Observed]:
+        """What ``instances`` from power-on do, and the RAM after each script."""
+        backend = self.backend
+        runner = self.circuit.runner(instances, backend)
+        self.circuit.put_ram(runner, ram)
+        observed = []
+        for script in scripts:
+            program = script.program()
+            started = perf_counter()
+            results = runner.run(program)
+            self.seconds += perf_counter() - started
+            observed.append(Observed(results, self.circuit.ram(runner)))
+        self.cycles += runner.cycles()
+        return observed
+
+    def expected(self, ram: Bytes, work: Workload, most: int) -> Expected:
+        """What the model says of all; NumPy's arrays."""
+        parts = []
+        whole = np.broadcast_to(ram, (work.instances, ram.shape[-1]))
+        configuration = self.circuit.configuration
+        for first in range(0, work.instances, _MODELLED):
+            part = slice(first, first + _MODELLED)
+            memory, records, counts = (
+                self._moved(np.ascontiguousarray(x[part]))
+                for x in (whole, work.records, work.counts)
+            )
+            found = execute(memory, records, counts, configuration, most)
+            parts.append([_back(getattr(found, x.name)) for x in fields(found)])
+        return Expected(*(np.concatenate(x) for x in zip(*parts, strict=True)))
+
+    def _moved(self, array: NDArray[Any]) -> Array:
+        """``array`` where the model computes."""
+        model = self._model
+        if model == "auto":
+            model = "cupy" if self.backend.name == "cuda" else "numpy"
+        if model == "numpy":
+            return array
+        from importlib import import_module
+
+        return import_module("cupy").asarray(array)
+
+
+def _back(array: Array) -> NDArray[Any]:
+    return np.asarray(array if namespace(array) is np else array.get())
+
+
+class Plan(ABC):
+    """What a campaign does: ``instances``, numbered from 0 on, of one circuit.
+
+    ``replay`` is the command that runs one of them, but for its number.
+    """
+
+    instances: int
+    replay: str
+
+    @abstractmethod
+    def portion(self, numbers: Numbers) -> Portion:
+        """What the instances of these numbers are given."""
+
+    @abstractmethod
+    def judge(self, stage: Stage, portion: Portion, observed: list[Observed]) -> dict[int, str]:
+        """Note what came of ``portion``; what is wrong, by place in it."""
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """``failures``: the lines that replay them."""
+
+    instances: int = 0
+    failures: list[str] = field(default_factory=list)
+
+
+def run_plan(
+    stage: Stage, plan: Plan, numbers: Numbers, progress: Callable[[int], None]
+) -> Outcomes:
+    """Run the instances of ``numbers``; ``progress`` is told how many are done."""
+    outcomes = Outcomes()
+    for first in range(0, len(numbers), stage.portion):
+        portion = plan.portion(numbers[first : first + stage.portion])
+        observed = stage.run(portion.ram, portion.scripts, len(portion.numbers))
+        outcomes.failures += _lines(plan, portion, plan.judge(stage, portion, observed))
+        outcomes.instances += len(portion.numbers)
+        progress(outcomes.instances)
+    return outcomes
+
+
+def run_single(stage: Stage, plan: Plan, number: int, vcd: Path | None = None) -> Outcomes:
+    """Run one instance alone, in the single simulator, with waveforms if ``vcd`` is given."""
+    # Amaranth, which nobody else needs here.
+    from .alone import run_alone
+
+    portion = plan.portion(np.array([number]))
+    ram = np.broadcast_to(portion.ram, (1, portion.ram.shape[-1]))[0]
+    seen = run_alone(stage.circuit.configuration, ram, portion.scripts, 0, vcd)
+    observed = [
+        Observed({name: np.asarray(x)[None] for name, x in each.results.items()}, each.ram[None])
+        for each in seen
+    ]
+    return Outcomes(1, _lines(plan, portion, plan.judge(stage, portion, observed)))
+
+
+def _lines(plan: Plan, portion: Portion, reasons: dict[int, str]) -> list[str]:
+    return [
+        f"{plan.replay.format(number=int(portion.numbers[place]))}  # {reasons[place]}"
+        for place in sorted(reasons)
+    ]
