@@ -91,6 +91,7 @@ class RecordPlan(Plan):
             np.ones(len(numbers), np.int64),
             _TIMEOUT,
             _LIMIT,
+            may_go_on=True,
         )
         return Portion(numbers, self._ram, [recover(submit(work), _DRAIN)], work)
 

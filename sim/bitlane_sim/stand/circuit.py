@@ -6,7 +6,7 @@ FOLDER/memories.bin  memories of an instance at power-on
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,31 +87,29 @@ class StandCircuit:
         return np.ascontiguousarray(rows.astype(kind)).reshape(len(rows), -1).view(np.uint8)
 
 
-def circuit_of(options: str) -> StandCircuit:
-    """The circuit of ``options`` for those who only run it alone: without its text."""
+def circuit_of(options: str, ram_bytes: int | None = None) -> StandCircuit:
+    """The circuit of ``options`` without its text: one instance of it can be run alone.
+
+    It has as much RAM as memory, or ``ram_bytes``. Raises ``LinkError`` for options that no circuit
+    has.
+    """
     configuration = configuration_of(f"sim:compiled?{options}")
-    nothing = Description({}, {}, 0, 0)
-    return StandCircuit(options, configuration, configuration.memory_bytes, "", nothing, b"")
+    size = configuration.memory_bytes if ram_bytes is None else ram_bytes
+    return StandCircuit(options, configuration, size, "", Description({}, {}, 0, 0), b"")
 
 
 def make_circuit(options: str, ram_bytes: int | None = None) -> StandCircuit:
-    """The circuit of ``options``, with as much RAM as it has memory, or ``ram_bytes``.
-
-    Raises ``LinkError`` for options that no circuit has, and ``SimulationError``.
-    """
+    """The same with its text. Raises ``SimulationError``, too."""
     # Amaranth, which nobody needs who opens a folder.
     from cppsim.batch.circuit import batch_circuit
     from cppsim.batch.source import write_batch
 
     from .component import Stand
 
-    configuration = configuration_of(f"sim:compiled?{options}")
-    size = configuration.memory_bytes if ram_bytes is None else ram_bytes
-    stand = Stand(configuration, size // configuration.data_bytes)
+    bare = circuit_of(options, ram_bytes)
+    stand = Stand(bare.configuration, bare.ram_bytes // bare.configuration.data_bytes)
     written = write_batch(batch_circuit(stand))
-    return StandCircuit(
-        options, configuration, size, written.text, written.description, written.rows
-    )
+    return replace(bare, text=written.text, description=written.description, memories=written.rows)
 
 
 def open_circuit(folder: Path) -> StandCircuit:

@@ -81,7 +81,7 @@ def stage_of(arguments: argparse.Namespace, wanted: Wanted) -> "Stage | None":
 
     Raises ``BitlaneError``.
     """
-    from .circuit import make_circuit, open_circuit
+    from .circuit import circuit_of, make_circuit, open_circuit
     from .plan import Stage
 
     if arguments.circuit and arguments.config is not None:
@@ -93,6 +93,7 @@ def stage_of(arguments: argparse.Namespace, wanted: Wanted) -> "Stage | None":
             circuit = open_circuit(arguments.circuit)
         else:
             options = wanted.options if arguments.config is None else arguments.config
+            _expect_fit(circuit_of(options, wanted.ram_bytes), wanted)
             circuit = make_circuit(options, wanted.ram_bytes)
         _expect_fit(circuit, wanted)
         if arguments.export:

@@ -122,11 +122,11 @@ def compare(
 ) -> Mask:
     """FAULT, RETIRED and every byte are as ``expected`` says. Returns which need not have ended.
 
-    These had more elements than the limit is sure to suffice for; of them, bytes may be as
-    ``before``, and no fault must have come.
+    These may go on, and had more elements than the limit is sure to suffice for; of them, bytes may
+    be as ``before``, and no fault must have come.
     """
     came = observed.results["came"] != 0
-    slow = ~came & (expected.elements * _SLOW > work.limit)
+    slow = ~came & (expected.elements * _SLOW > work.limit) & work.may_go_on
     wanted = np.where(slow, int(Status.OK), expected.status)
     faulty = wanted != Status.OK
     silent = ~faulty & ~work.raises

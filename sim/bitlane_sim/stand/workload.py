@@ -41,7 +41,7 @@ class Workload:
     ``records`` has their commands' words, as (instances, commands, 32) of ``uint32``, of which each
     uses ``counts`` commands, from 1 on, and each command ``used`` words, of (instances, commands).
     ``settings`` are inputs of the stand, by name, ``timeout`` the register's; ``limit`` is how many
-    cycles the commands may take.
+    cycles the commands may take, or, if they ``may_go_on``, how long they are looked at.
     """
 
     records: NDArray[np.uint32]
@@ -50,6 +50,7 @@ class Workload:
     timeout: int
     limit: int
     settings: dict[str, Values] = field(default_factory=dict)
+    may_go_on: bool = False
 
     @property
     def instances(self) -> int:

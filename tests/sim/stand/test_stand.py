@@ -13,21 +13,17 @@ from bitlane_rtl.abi import RECORD_WORDS, Op, Port, Status
 from bitlane_sim.bench.job import move
 from bitlane_sim.interface import Hang, Response
 from bitlane_sim.stand.alone import run_alone
-from bitlane_sim.stand.circuit import StandCircuit, make_circuit, open_circuit
+from bitlane_sim.stand.circuit import StandCircuit, open_circuit
 from bitlane_sim.stand.draws import draw, noise
 from bitlane_sim.stand.judge import Observed, Verdict, compare, expect_answers, expect_cleared
 from bitlane_sim.stand.model.model import execute
 from bitlane_sim.stand.workload import Workload, recover, submit, traffic_of
-
-SMALL = "width=32&ports=1&memory=4KiB&loops=2&slots=2&ops=xor,not,count"
-"""A circuit that is compiled in seconds."""
+from support.sim.stands import small_circuit
 
 
 @pytest.fixture(scope="module")
-def circuit(tmp_path_factory: pytest.TempPathFactory) -> StandCircuit:
-    folder = tmp_path_factory.mktemp("circuit")
-    make_circuit(SMALL).write(folder)
-    return open_circuit(folder)
+def circuit() -> StandCircuit:
+    return small_circuit()
 
 
 def one_job(instances: int, size: int = 100) -> Workload:

@@ -1,0 +1,111 @@
+"""`bitlane campaign`: tables, folders for machines without Amaranth, and one line for bad input."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bitlane.command_line.cli import DONE
+from bitlane.errors import BitlaneError, LinkError
+from bitlane_sim.campaigns import add_campaign
+from bitlane_sim.campaigns.__main__ import main
+from support.sim.stands import SMALL, command_line, small_folder
+
+THREADS = ("--backend", "threads")
+
+
+def campaign(*words: str) -> int:
+    return command_line(add_campaign, "campaign", *words)
+
+
+def test_a_table_and_the_same_as_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "figures.json"
+    words = ("records", "--circuit", str(small_folder()), "--instances", "60", "--json", str(file))
+    assert campaign(*words, *THREADS) == DONE
+    head, *rows, summary = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["record", "words", "pairs"]
+    assert [row.split("  ")[0] for row in rows] == ["dense XOR", "strided NOT", "popcount"]
+    assert summary.startswith("60 instances, ")
+    figures = json.loads(file.read_text(encoding="utf-8"))
+    assert figures["kind"] == "campaign records"
+    assert figures["circuit"] == SMALL
+    assert figures["instances"] == sum(row["instances"] for row in figures["rows"]) == 60
+    assert figures["failures"] == []
+
+
+def test_a_folder_runs_as_a_module_without_amaranth(tmp_path: Path) -> None:
+    code = f"""
+import sys
+class Nothing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("amaranth", "cppsim.batch.circuit"):
+            raise ModuleNotFoundError(name=name)
+sys.meta_path.insert(0, Nothing())
+from bitlane_sim.campaigns.__main__ import main
+folder = {str(small_folder())!r}
+words = ["campaign", "records", "--instances", "20", "--backend", "threads"]
+code = main([*words, "--circuit", folder]) + main(words)
+sys.exit(code)
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert "20 instances" in done.stdout, done.stderr
+    assert done.stderr == "error: amaranth is not installed; give --circuit FOLDER\n"
+    assert done.returncode == 2
+
+
+def test_what_is_exported_is_what_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "circuit"
+    assert campaign("faults", "--config", SMALL, "--export", str(folder)) == DONE
+    assert capsys.readouterr().out.startswith(f"wrote {folder}")
+    assert sorted(x.name for x in folder.iterdir()) == ["circuit.h", "circuit.json", "memories.bin"]
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (("faults", "--config", "width=33"), r"width"),
+        (("faults", "--config", "width=32&memory=1KiB"), r"1,024 bytes of memory; expected 4,096"),
+        (("faults", "--circuit", "nowhere"), r"nowhere holds no circuit .*--export"),
+        (("faults", "--circuit", "nowhere", "--config", SMALL), r"goes only without --circuit"),
+        (("faults", "--vcd", "x.vcd"), r"--vcd: goes only with --replay"),
+        (("faults", "--json", "nowhere/x.json", "--config", SMALL), r"--json: nowhere/x.json"),
+        (("records", "--backend", "cuda", "--circuit", "SMALL"), r"needs CuPy|no GPU"),
+        (("records", *THREADS, "--replay", "999999999", "--circuit", "SMALL"), r"expected 0 to"),
+        (("stalls", *THREADS, "--circuit", "SMALL"), r"4,096 bytes of memory; expected 4,194,304"),
+    ],
+)
+def test_bad_input_is_one_line(
+    words: tuple[str, ...], wanted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [str(small_folder()) if word == "SMALL" else word for word in words]
+    with pytest.raises((BitlaneError, LinkError), match=wanted) as caught:
+        campaign(*given)
+    assert "\n" not in str(caught.value)
+    assert main(["campaign", *given]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("nothing",),
+        ("faults", "--seeds", "0"),
+        ("records", "--instances", "x"),
+        ("records", "--replay", "-1"),
+        ("faults", "--backend", "abacus"),
+        ("stalls", "--instances", "3"),
+    ],
+)
+def test_words_that_mean_nothing_are_refused(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        campaign(*words)
+    assert caught.value.code == 2
+    capsys.readouterr()

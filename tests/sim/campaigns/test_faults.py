@@ -1,0 +1,155 @@
+"""The fault matrix is whole, and finds an engine that does not keep its word."""
+
+import shlex
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitlane.command_line.cli import DONE
+from bitlane_rtl.abi import Status
+from bitlane_sim.campaigns import add_campaign
+from bitlane_sim.campaigns.faults import FaultPlan
+from bitlane_sim.stand.judge import Observed
+from bitlane_sim.stand.plan import Stage, run_plan
+from support.sim.stands import SMALL, command_line, small_circuit
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage(small_circuit(), "threads")
+
+
+def quiet(done: int) -> None:
+    """Nobody is told."""
+
+
+def test_every_cycle_of_every_job_meets_every_kind(stage: Stage) -> None:
+    plan = FaultPlan(stage, 1)
+    assert [job.name for job in plan.jobs] == [
+        "dense XOR",
+        "strided NOT",
+        "popcount",
+        "two commands",
+    ]
+    # Without B there are four kinds less.
+    kinds = {"dense XOR": 17, "strided NOT": 13, "popcount": 13, "two commands": 17}
+    wanted = sum(
+        kinds[job.name] * (int(cycles) + 1)
+        for job, cycles in zip(plan.jobs, plan.cycles[:, 0], strict=True)
+    )
+    assert plan.instances == wanted
+    assert len({tuple(row) for row in plan._table.T.tolist()}) == wanted
+
+
+def test_nothing_is_wrong_with_a_share_of_them(stage: Stage) -> None:
+    plan = FaultPlan(stage, 3)
+    outcomes = run_plan(stage, plan, np.arange(0, plan.instances, 41), quiet)
+    assert outcomes.failures == []
+    assert outcomes.instances > 400
+    rows = plan.rows()
+    assert sum(row["instances"] for row in rows) == outcomes.instances  # type: ignore[misc]
+    seen = {str(row["kind"]) for row in rows if row["seen"]}
+    assert seen == {str(row["kind"]) for row in rows} - {"reset"}
+
+
+def broken(monkeypatch: pytest.MonkeyPatch, spoil: Any, which: int = 0) -> None:
+    """Let ``spoil`` change what instances are seen to have done after script ``which``."""
+    right = Stage.run
+
+    def wrong(self: Stage, ram: Any, scripts: Any, instances: int) -> list[Observed]:
+        observed = right(self, ram, scripts, instances)
+        if len(scripts) > 1:
+            spoil(observed[which])
+        return observed
+
+    monkeypatch.setattr(Stage, "run", wrong)
+
+
+def spoil_ram(observed: Observed) -> None:
+    observed.ram[:, 4000] ^= 1
+
+
+def spoil_code(observed: Observed) -> None:
+    code = observed.results["FAULT"] & np.uint64(0xFF)
+    hung = code == Status.TIMEOUT
+    observed.results["FAULT"][hung] ^= np.uint64(Status.TIMEOUT ^ Status.READ_ERROR)
+
+
+def spoil_port(observed: Observed) -> None:
+    failed = observed.results["FAULT"] != 0
+    observed.results["FAULT"][failed] ^= np.uint64(2 << 8)
+
+
+def spoil_end(observed: Observed) -> None:
+    observed.results["came"][:] = 0
+
+
+def not_cleared(observed: Observed) -> None:
+    observed.results["cleared STATUS"][:] = 1
+
+
+@pytest.mark.parametrize(
+    ("spoil", "which", "wanted"),
+    [
+        (spoil_ram, 0, "bytes are wrong"),
+        (spoil_ram, 1, "bytes are wrong"),
+        (spoil_code, 0, "expected TIMEOUT on"),
+        (spoil_port, 0, "expected TIMEOUT on"),
+        (spoil_end, 0, "no interrupt within"),
+        (spoil_end, 1, "no interrupt within"),
+        (not_cleared, 0, "after CLEAR"),
+    ],
+)
+def test_what_goes_wrong_is_told(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, spoil: Any, which: int, wanted: str
+) -> None:
+    plan = FaultPlan(stage, 1)
+    broken(monkeypatch, spoil, which)
+    # Silence from the first cycle of the first job on.
+    numbers = np.flatnonzero((plan._table[0] == 0) & (plan._table[2] == 13))[:2]
+    outcomes = run_plan(stage, plan, numbers, quiet)
+    assert outcomes.failures
+    for number, line in zip(numbers, outcomes.failures, strict=True):
+        assert line.startswith(
+            f"bitlane campaign faults --config '{SMALL}' --seeds 1 --replay {number}  # dense XOR"
+        )
+        assert wanted in line
+
+
+def test_a_fault_must_come_if_it_matters_and_not_else(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = FaultPlan(stage, 1)
+    hangs = np.flatnonzero((plan._table[0] == 0) & (plan._table[2] == 13))
+    early, late = hangs[:1], hangs[-1:]
+
+    def retired(observed: Observed) -> None:
+        observed.results["FAULT"][:] = 0
+        observed.results["RETIRED"][:] = 1
+        observed.ram[:] = plan.portion(late).ram
+        observed.ram[:, 2061:2266] = observed.ram[:, 3:208] ^ observed.ram[:, 1030:1235]
+
+    def stopped(observed: Observed) -> None:
+        observed.results["FAULT"][:] = int(Status.TIMEOUT)
+        observed.results["RETIRED"][:] = 0
+
+    for spoil, numbers, wanted in (
+        (retired, early, "no fault, though it began in time"),
+        (stopped, late, "a fault, though it began too late"),
+    ):
+        with monkeypatch.context() as patch:
+            broken(patch, spoil)
+            (line,) = run_plan(stage, plan, numbers, quiet).failures
+        assert wanted in line
+
+
+def test_a_line_replays_it_with_waves(
+    capsys: pytest.CaptureFixture[str], tmp_path: Any, stage: Stage
+) -> None:
+    waves = tmp_path / "waves.vcd"
+    line = f"bitlane campaign faults --config '{SMALL}' --seeds 1 --replay 40  # why"
+    words = shlex.split(line, comments=True)[1:]
+    assert command_line(add_campaign, *words, "--backend", "threads", "--vcd", str(waves)) == DONE
+    assert capsys.readouterr().out == "instance 40: no failure\n"
+    assert waves.stat().st_size > 10_000

@@ -1,0 +1,36 @@
+"""Circuits that campaigns are tested on: small ones, made and compiled once."""
+
+import argparse
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+from bitlane_sim.stand.circuit import StandCircuit, make_circuit, open_circuit
+
+__all__ = ["SMALL", "command_line", "small_circuit"]
+
+SMALL = "width=32&ports=1&memory=4KiB&loops=2&slots=2&ops=xor,not,count"
+"""A circuit that is compiled in seconds."""
+
+
+@cache
+def small_folder() -> Path:
+    """A folder with the circuit."""
+    folder = Path(mkdtemp(prefix="bitlane-stand-"))
+    make_circuit(SMALL).write(folder)
+    return folder
+
+
+def small_circuit() -> StandCircuit:
+    """That circuit, opened again."""
+    return open_circuit(small_folder())
+
+
+def command_line(add: Callable[..., None], *words: str) -> int:
+    """Run the subcommand that ``add`` adds; its exit code."""
+    parser = argparse.ArgumentParser()
+    add(parser.add_subparsers())
+    arguments = parser.parse_args(words)
+    code: int = arguments.run(arguments)
+    return code
