@@ -15,7 +15,7 @@ from bitlane.errors import BitlaneError
 from ..stand.command import Wanted, add_options, count, report, run, stage_of
 
 if TYPE_CHECKING:
-    from ..stand.plan import Plan, Stage
+    from ..stand.plan import CampaignPlan, Stage
 
 __all__ = ["CAMPAIGNS", "Campaign", "add_campaign"]
 
@@ -96,7 +96,7 @@ CAMPAIGNS = {
 """By name, as on the command line."""
 
 
-def _replay(stage: "Stage", plan: "Plan", arguments: argparse.Namespace) -> int:
+def _replay(stage: "Stage", plan: "CampaignPlan", arguments: argparse.Namespace) -> int:
     """Run one instance alone."""
     from ..stand.plan import run_single
 

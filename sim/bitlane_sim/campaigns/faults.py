@@ -4,15 +4,14 @@ A fault is told with its kind and its port, or comes too late to matter; every b
 right; CLEAR brings the engine back, and the same job then gives the right bytes.
 """
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import Port, Status, register
+from bitlane_rtl.abi import Status, register
 
-from ..interface import AXI_CHANNELS, Hang, Response
+from ..interface import AXI_CHANNELS
 from ..stand.circuit import StandCircuit, geometry_of
 from ..stand.draws import draw, noise
 from ..stand.judge import (
@@ -26,9 +25,10 @@ from ..stand.judge import (
     expect_cleared,
     expect_fault,
 )
-from ..stand.plan import Plan, Portion, Stage
+from ..stand.plan import CampaignPlan, Portion, Stage
 from ..stand.workload import Workload, recover, submit, traffic_of
 from .jobs import jobs_of
+from .kinds import KINDS, FaultKind
 
 __all__ = ["FaultPlan"]
 
@@ -41,50 +41,18 @@ _DRAIN = 600
 _CLEAN = 20_000
 """Cycles in which a job ends where nothing goes wrong."""
 
+_GRACE = 40
+"""Cycles that a fault may take to be told of, while what is open on the bus ends."""
+
 _EVER = (1 << 32) - 1
 
-_A, _B, _Y = (1 << port for port in (Port.READ_A, Port.READ_B, Port.WRITE))
 
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """A kind of fault. ``ever``: it lasts; else it is over after a cycle."""
-
-    name: str
-    settings: dict[str, int]
-    stream: str = ""
-    code: Status = Status.OK
-    ports: int = 0
-    ever: bool = True
-
-
-def _kinds() -> list[_Kind]:
-    kinds = [_Kind("reset", {"reset": 1}, ever=False)]
-    for response in (Response.SLVERR, Response.DECERR):
-        for stream, port in (("A", _A), ("B", _B), ("Y", _Y)):
-            way = "write" if stream == "Y" else "read"
-            code = Status.WRITE_ERROR if stream == "Y" else Status.READ_ERROR
-            settings = {f"memory__error_{way}": 1, "memory__error_response": int(response)}
-            for ever in (True, False):
-                name = f"{response.name} of {stream}{'' if ever else ', for a cycle'}"
-                kinds.append(_Kind(name, settings, stream, code, port, ever))
-    for way, ports in (("read", _A | _B), ("write", _Y)):
-        for hang in (Hang.NO_ACCEPT, Hang.NO_ANSWER):
-            name = f"{way}s {hang.name}"
-            settings = {f"memory__hang_{way}": int(hang)}
-            kinds.append(_Kind(name, settings, "", Status.TIMEOUT, ports))
-    return kinds
-
-
-_KINDS = _kinds()
-
-
-class FaultPlan(Plan):
+class FaultPlan(CampaignPlan):
     """All faults of all jobs, each job with ``seeds`` timings: 0 is a memory without waits.
 
     Attributes
     ----------
-    jobs : list of Job
+    jobs : list of ShortJob
     cycles : ndarray
         Of each job with each timing, (jobs, seeds), where nothing goes wrong.
     ran, seen : ndarray
@@ -105,7 +73,7 @@ class FaultPlan(Plan):
         self._limit = _CLEAN
         self._run_clean(stage)
         self._list()
-        shape = len(self.jobs), len(_KINDS)
+        shape = len(self.jobs), len(KINDS)
         self.ran, self.seen = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
 
     def _run_clean(self, stage: Stage) -> None:
@@ -131,7 +99,7 @@ class FaultPlan(Plan):
             }
             for part in ("first", "last")
         )
-        self._limit = int(self.cycles.max()) + 3 * _TIMEOUT + 512
+        self._limit = int(self.cycles.max()) + 2 * (_TIMEOUT + _GRACE)
 
     def _list(self) -> None:
         """What each number stands for: job, timing, kind, and cycle."""
@@ -139,7 +107,7 @@ class FaultPlan(Plan):
         for job, seed in np.ndindex(self.cycles.shape):
             has_b = self.jobs[job].extent("B") is not None
             count = int(self.cycles[job, seed]) + 1
-            for kind, each in enumerate(_KINDS):
+            for kind, each in enumerate(KINDS):
                 if has_b or each.stream != "B":
                     rows.append(np.stack(np.broadcast_arrays(job, seed, kind, np.arange(count))))
         self._table: Numbers = np.concatenate(rows, axis=1).astype(np.int64)
@@ -166,19 +134,19 @@ class FaultPlan(Plan):
     def portion(self, numbers: Numbers) -> Portion:
         jobs, seeds, kinds, cycles = self._table[:, numbers]
         work = self._work(jobs, seeds)
-        names = sorted({name for kind in _KINDS for name in kind.settings})
+        names = sorted({name for kind in KINDS for name in kind.settings})
         for name in names:
-            values = np.array([kind.settings.get(name, 0) for kind in _KINDS])
+            values = np.array([kind.settings.get(name, 0) for kind in KINDS])
             work.settings[name] = values[kinds]
         for place, name in enumerate(("error_first", "error_last")):
             extents = np.array(
                 [
-                    [(job.extent(kind.stream or "Y") or (0, 0))[place] for kind in _KINDS]
+                    [(job.extent(kind.stream or "Y") or (0, 0))[place] for kind in KINDS]
                     for job in self.jobs
                 ]
             )
             work.settings[f"memory__{name}"] = extents[jobs, kinds]
-        ever = np.array([kind.ever for kind in _KINDS])[kinds]
+        ever = np.array([kind.ever for kind in KINDS])[kinds]
         work.settings["first"] = cycles
         work.settings["last"] = np.where(ever, _EVER, cycles)
         again = Workload(
@@ -200,10 +168,11 @@ class FaultPlan(Plan):
         others = Verdict(len(portion.numbers))
         expect_answers(others, disturbed)
         told = compare_disturbed(others, self._ram, portion.work, expected, disturbed)
-        codes = np.array([kind.code for kind in _KINDS])[kinds]
-        ports = np.array([kind.ports for kind in _KINDS])[kinds]
+        codes = np.array([kind.code for kind in KINDS])[kinds]
+        ports = np.array([kind.ports for kind in KINDS])[kinds]
         expect_fault(others, disturbed, codes, ports)
-        self._expect_time(others, portion.numbers, told)
+        self._expect_sense(others, portion.numbers, told)
+        self._expect_time(others, portion.numbers, disturbed)
         verdict.take(others, ~reset)
         self._expect_reset(verdict, reset, portion, disturbed, expected.memory)
         expect_cleared(verdict, disturbed)
@@ -218,7 +187,7 @@ class FaultPlan(Plan):
 
     def _name(self, number: int) -> str:
         job, seed, kind, cycle = self._table[:, number].tolist()
-        return f"{self.jobs[job].name}, timing {seed}, {_KINDS[kind].name}, cycle {cycle}"
+        return f"{self.jobs[job].name}, timing {seed}, {KINDS[kind].name}, cycle {cycle}"
 
     def _expect_reset(
         self,
@@ -240,11 +209,21 @@ class FaultPlan(Plan):
         old = observed.ram == self._ram
         verdict.expect_bytes((observed.ram == right) | old | ~reset[:, None], observed.ram, right)
 
-    def _expect_time(self, verdict: Verdict, numbers: Numbers, told: Mask) -> None:
+    def _expect_time(self, verdict: Verdict, numbers: Numbers, observed: Observed) -> None:
+        """The end does not come later than without a fault, but for TIMEOUT if there is silence."""
+        jobs, seeds, kinds, _ = self._table[:, numbers]
+        silent = np.array([kind.code is Status.TIMEOUT for kind in KINDS])[kinds]
+        latest = self.cycles[jobs, seeds] + _TIMEOUT * silent + _GRACE
+        came = observed.results["came"].astype(np.int64)
+        verdict.expect(
+            came <= latest, lambda k: f"an end after {came[k]} cycles, expected {latest[k]} at most"
+        )
+
+    def _expect_sense(self, verdict: Verdict, numbers: Numbers, told: Mask) -> None:
         """A fault is told of if it began while it was sure to matter, and not if it did not."""
         jobs, seeds, kinds, cycles = self._table[:, numbers]
         sure, never = np.zeros(len(numbers), bool), np.zeros(len(numbers), bool)
-        for number, kind in enumerate(_KINDS):
+        for number, kind in enumerate(KINDS):
             mine = kinds == number
             if number == 0 or not mine.any():
                 continue
@@ -254,20 +233,14 @@ class FaultPlan(Plan):
         verdict.expect(told | ~sure, lambda _: "no fault, though it began in time")
         verdict.expect(~told | ~never, lambda _: "a fault, though it began too late")
 
-    def _bounds(self, kind: _Kind) -> tuple[Numbers, Numbers]:
+    def _bounds(self, kind: FaultKind) -> tuple[Numbers, Numbers]:
         """The last cycle in which ``kind`` is sure to matter, and the last in which it may."""
 
         def last(*names: str) -> Numbers:
             return np.maximum.reduce([self._last[x] for x in names if x in self._last])
 
         if kind.code is Status.TIMEOUT:
-            if "memory__hang_read" in kind.settings:
-                accepted, answered = last("ar", "ar_b"), last("r", "r_b")
-                hang = kind.settings["memory__hang_read"]
-            else:
-                accepted, answered = last("aw", "w"), last("b")
-                hang = kind.settings["memory__hang_write"]
-            return accepted, accepted if hang == Hang.NO_ACCEPT else answered
+            return last(*kind.asks), last(*kind.answers)
         if kind.stream == "Y":
             return last("w"), last("b")
         suffix = "_b" if kind.stream == "B" and "ar_b" in self._last else ""
@@ -286,7 +259,7 @@ class FaultPlan(Plan):
                 "seen": int(self.seen[number, place]),
             }
             for number, job in enumerate(self.jobs)
-            for place, kind in enumerate(_KINDS)
+            for place, kind in enumerate(KINDS)
             if self.ran[number, place]
         ]
 

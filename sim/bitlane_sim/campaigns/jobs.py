@@ -13,7 +13,7 @@ from bitlane.jobs.plan import LayoutError, UnsupportedError
 from bitlane.jobs.sums import lower_sum
 from bitlane_rtl.abi import RECORD_WORDS, Op
 
-__all__ = ["MEMORY", "Job", "jobs_of"]
+__all__ = ["MEMORY", "ShortJob", "jobs_of"]
 
 MEMORY = 4096
 """Bytes of memory that the jobs need."""
@@ -25,7 +25,7 @@ _EVEN = 2064
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ShortJob:
     """``records`` are (commands, 32), of which each uses ``used`` words."""
 
     name: str
@@ -82,7 +82,7 @@ _JOBS: dict[str, Callable[[Geometry], Iterable[Command]]] = {
 }
 
 
-def jobs_of(geometry: Geometry) -> list[Job]:
+def jobs_of(geometry: Geometry) -> list[ShortJob]:
     """Those that ``geometry`` can do."""
     jobs = []
     for name, commands_of in _JOBS.items():
@@ -98,5 +98,5 @@ def jobs_of(geometry: Geometry) -> list[Job]:
             words = encode(command, interrupt=number == len(commands) - 1)
             records[number, : words.size] = words
             used[number] = words.size
-        jobs.append(Job(name, records, used))
+        jobs.append(ShortJob(name, records, used))
     return jobs

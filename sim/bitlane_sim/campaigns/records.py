@@ -12,9 +12,9 @@ from ..stand.circuit import StandCircuit, geometry_of
 from ..stand.draws import noise
 from ..stand.judge import Numbers, Observed, Verdict, compare, expect_answers, expect_cleared
 from ..stand.model.fields import Fields
-from ..stand.plan import Plan, Portion, Stage
+from ..stand.plan import CampaignPlan, Portion, Stage
 from ..stand.workload import Workload, recover, submit
-from .jobs import Job, jobs_of
+from .jobs import ShortJob, jobs_of
 
 __all__ = ["RecordPlan"]
 
@@ -30,12 +30,12 @@ _BEHIND = {"COUNT": 2, "STRIDE": 8, "JUMP": 16}
 """What words hold that a command does not use, until a wrong bit lets them be used."""
 
 
-class RecordPlan(Plan):
+class RecordPlan(CampaignPlan):
     """``most`` instances, spread evenly over all, or all of them if it is None.
 
     Attributes
     ----------
-    jobs : list of Job
+    jobs : list of ShortJob
         With one record each.
     codes : ndarray
         (jobs, codes of `Status`): how many ended so.
@@ -135,7 +135,7 @@ def _beside_seal(bits: Numbers) -> Numbers:
     return np.asarray(bits + _SEAL.width * (bits >= _SEAL.low))
 
 
-def _filled(job: Job) -> Numbers:
+def _filled(job: ShortJob) -> Numbers:
     """The record of ``job``, with words behind those in use that might be executed."""
     record = job.records[0].astype(np.int64)
     for name, field in RECORD.items():

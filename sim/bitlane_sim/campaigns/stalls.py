@@ -14,7 +14,7 @@ from bitlane_rtl.abi import RECORD_WORDS, Lane, Op
 from ..bench import commands
 from ..stand.circuit import StandCircuit
 from ..stand.judge import Numbers, Observed, Verdict, expect_answers
-from ..stand.plan import Plan, Portion, Stage
+from ..stand.plan import CampaignPlan, Portion, Stage
 from ..stand.script import Values
 from ..stand.workload import Workload, submit, traffic_of
 
@@ -54,7 +54,7 @@ WORKS: dict[str, Callable[[], Commands]] = {
 """The jobs of the contract, by what they do."""
 
 
-class StallPlan(Plan):
+class StallPlan(CampaignPlan):
     """Each of ``works``, all by default, with ``seeds`` seeds.
 
     Attributes

@@ -14,8 +14,9 @@ class MemoryControl(wiring.Signature):
     latency : ``Out(8)``
         Cycles that R and B come later than in a memory without waits. Applies to bursts accepted,
         or completed, from then on.
-    stall_ar, stall_r, stall_aw, stall_w, stall_b : ``Out(8)``
-        Chance in 256 that the channel does nothing in a cycle. A valid that has risen stays.
+    stall_ar, stall_r, stall_aw, stall_w, stall_b : ``Out(9)``
+        Chance in 256 that the channel does nothing in a cycle; from 256 on it never does anything.
+        A valid that has risen stays.
     seed, seed_load : ``Out(32)``, ``Out(1)``
         While ``seed_load`` is high, the random stalls start again from ``seed``.
     error_read, error_write : ``Out(1)``
@@ -33,11 +34,11 @@ class MemoryControl(wiring.Signature):
         super().__init__(
             {
                 "latency": Out(8),
-                "stall_ar": Out(8),
-                "stall_r": Out(8),
-                "stall_aw": Out(8),
-                "stall_w": Out(8),
-                "stall_b": Out(8),
+                "stall_ar": Out(9),
+                "stall_r": Out(9),
+                "stall_aw": Out(9),
+                "stall_w": Out(9),
+                "stall_b": Out(9),
                 "seed": Out(32),
                 "seed_load": Out(1),
                 "error_read": Out(1),

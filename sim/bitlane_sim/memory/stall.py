@@ -24,8 +24,8 @@ class Stall(wiring.Component):
 
     Members
     -------
-    chance : ``In(8)``
-        Chance in 256 of a stall.
+    chance : ``In(9)``
+        Chance in 256 of a stall; from 256 on there is always one.
     seed, load : ``In(32)``, ``In(1)``
         While ``load`` is high, the draws start again from ``seed``.
     stall : ``Out(1)``
@@ -41,7 +41,7 @@ class Stall(wiring.Component):
 
     def __init__(self, channel: int) -> None:
         self._salt = (channel + 1) * _SPREAD % (1 << 32)
-        super().__init__({"chance": In(8), "seed": In(32), "load": In(1), "stall": Out(1)})
+        super().__init__({"chance": In(9), "seed": In(32), "load": In(1), "stall": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -27,7 +27,7 @@ from ..stand.judge import (
     expect_fault,
 )
 from ..stand.model.model import Expected
-from ..stand.plan import Plan, Portion, Stage
+from ..stand.plan import CampaignPlan, Portion, Stage
 from ..stand.script import Values
 from ..stand.workload import Workload, recover, submit
 from .trials import SIZE, random_trial
@@ -70,7 +70,7 @@ _PORTS = np.array([0, _READS, _WRITES, _READS, _WRITES, 0])
 _EVER = (1 << 32) - 1
 
 
-class SoakPlan(Plan):
+class SoakPlan(CampaignPlan):
     """``instances`` that follow from ``seed``.
 
     Attributes

@@ -18,12 +18,11 @@ from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane.terminal import show
 from bitlane.version import __version__
-
-from ..evaluator import SimulationError
+from cppsim.errors import SimulationError
 
 if TYPE_CHECKING:
     from .circuit import StandCircuit
-    from .plan import Outcomes, Plan, Stage
+    from .plan import CampaignPlan, Outcomes, Stage
 
 __all__ = ["Wanted", "add_options", "count", "report", "run", "stage_of", "table"]
 
@@ -125,7 +124,9 @@ def _expect_fit(circuit: "StandCircuit", wanted: Wanted) -> None:
         raise BitlaneError(f"circuit: {circuit.options!r} has a search array; expected none")
 
 
-def run(stage: "Stage", plan: "Plan", numbers: Sequence[int] | None, name: str) -> "Outcomes":
+def run(
+    stage: "Stage", plan: "CampaignPlan", numbers: Sequence[int] | None, name: str
+) -> "Outcomes":
     """Run the instances ``numbers`` of ``plan``, or all. Raises ``BitlaneError``."""
     import numpy as np
 

@@ -12,10 +12,14 @@ from bitlane_rtl.configuration import Configuration
 from ..evaluator import StorageAccess
 from ..memory.control import MemoryControl
 from ..system import System
+from .workload import MUTED
 
 __all__ = ["Stand"]
 
 _COUNT_BITS = 32
+
+_ALWAYS = 256
+"""The chance of a stall of a channel that does nothing."""
 
 _FAULTS = ("error_read", "error_write", "hang_read", "hang_write")
 """Settings of the memory that hold only within the window."""
@@ -44,6 +48,8 @@ class Stand(wiring.Component):
     count : ``Out(32)``
     first, last : ``In(32)``
         The window: cycles in which ``go`` is high and ``first <= count <= last``.
+    mute : ``In(5)``
+        Within the window AR, R, AW, W and B do nothing, each whose bit is 1; the lowest is AR's.
     reset : ``In(1)``
         Within the window the system is reset, as at power-on. The RAM keeps its bytes.
     """
@@ -52,6 +58,7 @@ class Stand(wiring.Component):
     count: Signal
     first: Signal
     last: Signal
+    mute: Signal
     reset: Signal
     memory: Any
 
@@ -74,6 +81,7 @@ class Stand(wiring.Component):
             "count": Out(_COUNT_BITS),
             "first": In(_COUNT_BITS),
             "last": In(_COUNT_BITS),
+            "mute": In(5),
             "reset": In(1),
         }
         super().__init__(members)
@@ -117,6 +125,9 @@ class Stand(wiring.Component):
                     m.d.comb += getattr(inner, name).eq(value)
             else:
                 m.d.comb += getattr(inner, name).eq(value)
+        for bit, name in enumerate(MUTED):
+            with m.If(within & self.mute[bit]):
+                m.d.comb += getattr(inner, f"stall_{name}").eq(_ALWAYS)
 
     def _ram(self, m: Module, system: System) -> None:
         width = self._configuration.data_width

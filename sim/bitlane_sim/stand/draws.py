@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["Array", "Namespace", "draw", "namespace", "noise"]
+__all__ = ["Array", "Namespace", "draw", "namespace", "noise", "tally"]
 
 Array: TypeAlias = Any
 """An array of NumPy's or of CuPy's."""
@@ -35,6 +35,13 @@ def noise(seed: int, numbers: Array, size: int) -> Array:
 def namespace(array: Array) -> Namespace:
     """The package that ``array`` is of: NumPy or CuPy."""
     return np if isinstance(array, np.ndarray) else import_module("cupy")
+
+
+def tally(numbers: Array, below: int) -> Array:
+    """How often each number less than ``below`` is among ``numbers``."""
+    xp = namespace(numbers)
+    # CuPy has no bincount of nothing.
+    return xp.bincount(numbers, minlength=below) if len(numbers) else xp.zeros(below, np.int64)
 
 
 def _keys(seed: int, numbers: Array, what: str) -> Array:

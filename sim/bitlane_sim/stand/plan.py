@@ -22,7 +22,7 @@ from .model.model import Expected, execute
 from .script import Script
 from .workload import Workload
 
-__all__ = ["Outcomes", "Plan", "Portion", "Stage", "run_plan", "run_single"]
+__all__ = ["CampaignPlan", "Outcomes", "Portion", "Stage", "run_plan", "run_single"]
 
 _PORTIONS = {"cuda": 1 << 15}
 """Instances that run at a time, by backend: GPUs want many."""
@@ -115,7 +115,7 @@ def _back(array: Array) -> NDArray[Any]:
     return np.asarray(array if namespace(array) is np else array.get())
 
 
-class Plan(ABC):
+class CampaignPlan(ABC):
     """What a campaign does: ``instances``, numbered from 0 on, of one circuit.
 
     ``replay`` is the command that runs one of them, but for its number.
@@ -142,7 +142,7 @@ class Outcomes:
 
 
 def run_plan(
-    stage: Stage, plan: Plan, numbers: Numbers, progress: Callable[[int], None]
+    stage: Stage, plan: CampaignPlan, numbers: Numbers, progress: Callable[[int], None]
 ) -> Outcomes:
     """Run the instances of ``numbers``; ``progress`` is told how many are done."""
     outcomes = Outcomes()
@@ -155,7 +155,7 @@ def run_plan(
     return outcomes
 
 
-def run_single(stage: Stage, plan: Plan, number: int, vcd: Path | None = None) -> Outcomes:
+def run_single(stage: Stage, plan: CampaignPlan, number: int, vcd: Path | None = None) -> Outcomes:
     """Run one instance alone, in the single simulator, with waveforms if ``vcd`` is given."""
     # Amaranth, which nobody else needs here.
     from .alone import run_alone
@@ -170,7 +170,7 @@ def run_single(stage: Stage, plan: Plan, number: int, vcd: Path | None = None) -
     return Outcomes(1, _lines(plan, portion, plan.judge(stage, portion, observed)))
 
 
-def _lines(plan: Plan, portion: Portion, reasons: dict[int, str]) -> list[str]:
+def _lines(plan: CampaignPlan, portion: Portion, reasons: dict[int, str]) -> list[str]:
     return [
         f"{plan.replay.format(number=int(portion.numbers[place]))}  # {reasons[place]}"
         for place in sorted(reasons)

@@ -14,10 +14,13 @@ from bitlane_rtl.abi import RECORD, RECORD_BYTES, RECORD_WORDS, RING_OFFSET, WOR
 
 from .script import Script, Values
 
-__all__ = ["READ", "Workload", "recover", "submit", "traffic_of"]
+__all__ = ["MUTED", "READ", "Workload", "recover", "submit", "traffic_of"]
 
 READ = ("STATUS", "RETIRED", "FAULT", "FAULT_ADDRESS", "BUSY_CYCLES")
 """Registers that are read in the end, results by their names."""
+
+MUTED = ("ar", "r", "aw", "w", "b")
+"""Channels by the bits of the stand's ``mute``, the lowest first."""
 
 _ANSWER = 64
 """Cycles in which the control window answers; it needs a handful."""

@@ -12,7 +12,7 @@ import numpy as np
 from bitlane_rtl.abi import Status
 from bitlane_rtl.configuration import Configuration
 
-from ..draws import Array, Namespace, namespace
+from ..draws import Array, Namespace, namespace, tally
 from .fields import Fields, refusals
 from .values import compute
 from .walk import Elements, elements, leaving, shape_of
@@ -232,12 +232,12 @@ class _Streams:
             at = places[has] + number
             memory[at] = (values[has] >> np.uint64(8 * number)).astype(np.uint8)
             writer[at] = steps[has].astype(np.int32)
-            stored += xp.bincount(at // self._bytes, minlength=len(stored))
+            stored += tally(at // self._bytes, len(stored))
         self.written = (writer != _NEVER).reshape(self.memory.shape)
         self.hazard = stored != self.written.sum(axis=1)
         for at, own in self._loads:
             early = at[writer[at] < own]
-            self.hazard |= xp.bincount(early // self._bytes, minlength=len(stored)) > 0
+            self.hazard |= tally(early // self._bytes, len(stored)) > 0
 
     def _run_sums(self, values: Array) -> Array:
         """At the end of each run the sum of its ``values``, as 32 bits."""

@@ -11,7 +11,7 @@ import numpy as np
 from bitlane_rtl.abi import LOGIC_OPS, Mode
 from bitlane_rtl.configuration import Configuration
 
-from ..draws import Array, namespace
+from ..draws import Array, namespace, tally
 from .fields import Fields, is_one_of
 
 __all__ = ["Elements", "Shape", "elements", "leaving", "shape_of"]
@@ -161,7 +161,7 @@ def leaving(shape: Shape, configuration: Configuration, most: int) -> tuple[Arra
     outside = _outside(part, some, configuration)
     streams = streams * 0
     for bit in (1, 2, 4):
-        leaves = xp.bincount(some.owner[(outside & bit) != 0], minlength=len(left)) > 0
+        leaves = tally(some.owner[(outside & bit) != 0], len(left)) > 0
         streams[left] += bit * leaves
     return found, streams
 
