@@ -38,8 +38,8 @@ LACKING = (
 """What the extras bring, as it is imported."""
 
 COMMANDS = (
-    *("area", "bench", "build", "completion", "demo", "devices", "export", "flash", "info", "run"),
-    *("simulate", "soak", "validate"),
+    *("area", "bench", "build", "campaign", "completion", "demo", "devices", "export", "flash"),
+    *("info", "run", "simulate", "soak", "validate"),
 )
 
 
@@ -81,6 +81,7 @@ def test_the_help_knows_every_command(tmp_path: Path) -> None:
         (("area",), "boards"),
         (("bench",), "sim"),
         (("build", "hx8k"), "boards"),
+        (("campaign", "faults"), "sim"),
         (("completion", "bash"), "completion"),
         (("demo",), "sim"),
         (("devices",), "serial"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["CAMPAIGNS", "Campaign", "add_campaign"]
 
 _MEMORY = 4096
+_SHORT_JOBS = Wanted("width=64&memory=4KiB", _MEMORY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def _stalls(stage: "Stage", arguments: argparse.Namespace) -> int:
 CAMPAIGNS = {
     "faults": Campaign(
         "reset, errors and silence at every cycle of short jobs, and CLEAR behind each",
-        Wanted(f"width=64&memory={_MEMORY}", _MEMORY),
+        _SHORT_JOBS,
         "seeds",
         "timings of each job: the first without waits, others with random ones",
         1,
@@ -78,7 +79,7 @@ CAMPAIGNS = {
     ),
     "records": Campaign(
         "every bit and every pair of bits of sealed records wrong",
-        Wanted(f"width=64&memory={_MEMORY}", _MEMORY),
+        _SHORT_JOBS,
         "instances",
         "run so many of them, spread evenly",
         None,
@@ -122,7 +123,10 @@ def add_campaign(subparsers: Subparsers) -> None:
     kinds = parser.add_subparsers(title="campaigns", metavar="NAME", required=True)
     for name, campaign in CAMPAIGNS.items():
         kind = kinds.add_parser(
-            name, help=campaign.summary, description=f"{campaign.summary.capitalize()}."
+            name,
+            allow_abbrev=False,
+            help=campaign.summary,
+            description=f"{campaign.summary[0].upper()}{campaign.summary[1:]}.",
         )
         told = "all" if campaign.default is None else "%(default)s"
         kind.add_argument(
