@@ -127,18 +127,15 @@ def _expect_fit(circuit: "StandCircuit", wanted: Wanted) -> None:
 def run(
     stage: "Stage", plan: "CampaignPlan", numbers: Sequence[int] | None, name: str
 ) -> "Outcomes":
-    """Run the instances ``numbers`` of ``plan``, or all. Raises ``BitlaneError``."""
+    """Run the instances ``numbers`` of ``plan``, or all."""
     import numpy as np
 
     from .plan import run_plan
 
     chosen = np.arange(plan.instances) if numbers is None else np.asarray(numbers)
+    total = len(chosen)
     try:
-        return run_plan(
-            stage, plan, chosen, lambda done: show(f"{name}: {done:,} of {len(chosen):,}")
-        )
-    except SimulationError as error:
-        raise BitlaneError(str(error)) from error
+        return run_plan(stage, plan, chosen, lambda done: show(f"{name}: {done:,} of {total:,}"))
     finally:
         show("")
 
@@ -150,7 +147,10 @@ def report(
     name: str,
     file: Path | None,
 ) -> int:
-    """Print ``rows`` and what failed, and write both to ``file``. Returns the exit code."""
+    """Print ``rows`` and what failed, and write both to ``file``. Returns the exit code.
+
+    Raises ``BitlaneError`` in the end if not all could run.
+    """
     if rows:
         print(table(rows))
     rate = stage.cycles / stage.seconds if stage.seconds else 0.0
@@ -174,10 +174,13 @@ def report(
             "instances": outcomes.instances,
             "cycles": stage.cycles,
             "seconds": round(stage.seconds, 3),
+            "stopped": outcomes.stopped,
             "failures": outcomes.failures,
             "rows": list(rows),
         }
         file.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    if outcomes.stopped:
+        raise BitlaneError(f"{name}: stopped after {outcomes.instances:,}: {outcomes.stopped}")
     return CHECK_FAILED if failed else DONE
 
 

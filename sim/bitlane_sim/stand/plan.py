@@ -3,8 +3,10 @@
 All of an instance follows from its number, so that it can be run again alone.
 """
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from time import perf_counter
@@ -14,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cppsim.batch.runner import Backend
+from cppsim.errors import SimulationError
 
 from .circuit import StandCircuit
 from .draws import Array, namespace
@@ -86,25 +89,33 @@ class Stage:
 
     def expected(self, ram: Bytes, work: Workload, most: int) -> Expected:
         """What the model says of all; NumPy's arrays."""
-        parts = []
         whole = np.broadcast_to(ram, (work.instances, ram.shape[-1]))
         configuration = self.circuit.configuration
-        for first in range(0, work.instances, _MODELLED):
-            part = slice(first, first + _MODELLED)
+
+        def part(first: int) -> list[NDArray[Any]]:
+            some = slice(first, first + _MODELLED)
             memory, records, counts = (
-                self._moved(np.ascontiguousarray(x[part]))
+                self._moved(np.ascontiguousarray(x[some]))
                 for x in (whole, work.records, work.counts)
             )
             found = execute(memory, records, counts, configuration, most)
-            parts.append([_back(getattr(found, x.name)) for x in fields(found)])
+            return [_back(getattr(found, x.name)) for x in fields(found)]
+
+        # NumPy lets other threads run while it computes; a GPU is busy with one already.
+        with ThreadPoolExecutor(os.cpu_count() if self._on_numpy else 1) as pool:
+            parts = list(pool.map(part, range(0, work.instances, _MODELLED)))
         return Expected(*(np.concatenate(x) for x in zip(*parts, strict=True)))
+
+    @property
+    def _on_numpy(self) -> bool:
+        """Whether the model computes with NumPy."""
+        if self._model == "auto":
+            return self.backend.name != "cuda"
+        return self._model == "numpy"
 
     def _moved(self, array: NDArray[Any]) -> Array:
         """``array`` where the model computes."""
-        model = self._model
-        if model == "auto":
-            model = "cupy" if self.backend.name == "cuda" else "numpy"
-        if model == "numpy":
+        if self._on_numpy:
             return array
         from importlib import import_module
 
@@ -135,20 +146,28 @@ class CampaignPlan(ABC):
 
 @dataclass(slots=True)
 class Outcomes:
-    """``failures``: the lines that replay them."""
+    """``failures``: the lines that replay them. ``stopped``: why not all have run, if so."""
 
     instances: int = 0
     failures: list[str] = field(default_factory=list)
+    stopped: str = ""
 
 
 def run_plan(
     stage: Stage, plan: CampaignPlan, numbers: Numbers, progress: Callable[[int], None]
 ) -> Outcomes:
-    """Run the instances of ``numbers``; ``progress`` is told how many are done."""
+    """Run the instances of ``numbers``; ``progress`` is told how many are done.
+
+    What has run when a backend gives up is kept.
+    """
     outcomes = Outcomes()
     for first in range(0, len(numbers), stage.portion):
         portion = plan.portion(numbers[first : first + stage.portion])
-        observed = stage.run(portion.ram, portion.scripts, len(portion.numbers))
+        try:
+            observed = stage.run(portion.ram, portion.scripts, len(portion.numbers))
+        except SimulationError as error:
+            outcomes.stopped = str(error)
+            break
         outcomes.failures += _lines(plan, portion, plan.judge(stage, portion, observed))
         outcomes.instances += len(portion.numbers)
         progress(outcomes.instances)

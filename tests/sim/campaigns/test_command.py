@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,8 @@ from bitlane.command_line.cli import DONE
 from bitlane.errors import BitlaneError, LinkError
 from bitlane_sim.campaigns import add_campaign
 from bitlane_sim.campaigns.__main__ import main
+from bitlane_sim.stand.plan import Stage
+from cppsim.batch.description import BatchError
 from support.sim.stands import SMALL, command_line, small_folder
 
 THREADS = ("--backend", "threads")
@@ -56,6 +59,26 @@ sys.exit(code)
     assert "20 instances" in done.stdout, done.stderr
     assert done.stderr == "error: amaranth is not installed; give --circuit FOLDER\n"
     assert done.returncode == 2
+
+
+def test_what_ran_before_a_backend_gave_up_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = Stage.run
+    calls = []
+
+    def killed(self: Stage, *words: Any) -> Any:
+        calls.append(words)
+        if len(calls) == 3:
+            raise BatchError("the GPU gave up: launch failed; make a new batch")
+        return right(self, *words)
+
+    monkeypatch.setattr(Stage, "run", killed)
+    monkeypatch.setattr(Stage, "portion", 25)
+    words = ("records", "--circuit", str(small_folder()), "--instances", "60", *THREADS)
+    with pytest.raises(BitlaneError, match="stopped after 50: the GPU gave up"):
+        campaign(*words)
+    assert "50 instances, " in capsys.readouterr().out
 
 
 def test_what_is_exported_is_what_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

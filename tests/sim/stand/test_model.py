@@ -128,7 +128,7 @@ def test_lying_records_do_what_the_interpreter_says(
             told = str(error).splitlines()[0]
         kinds[told.partition(" is ")[0] or status.name] += 1
         if "twice" in told or "reads what" in told:
-            # Nobody knows what comes of it, but for a step of which Y is outside, which is not done.
+            # Nobody knows what comes of it, but for steps whose Y is outside, which are not done.
             left = found.status[place] == Status.PAST_MEMORY
             assert found.loose[place].any() or left, replay
         elif "passes the memory downwards" in told:
