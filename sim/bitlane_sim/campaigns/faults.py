@@ -254,7 +254,7 @@ class FaultPlan(CampaignPlan):
             {
                 "job": job.name,
                 "kind": kind.name,
-                "cycles": "-".join(map(str, sorted({*self.cycles[number].tolist()}))),
+                "cycles": " to ".join(map(str, sorted({*_ends(self.cycles[number])}))),
                 "instances": int(self.ran[number, place]),
                 "seen": int(self.seen[number, place]),
             }
@@ -266,3 +266,8 @@ class FaultPlan(CampaignPlan):
 
 def _after_reset(name: str, results: dict[str, NDArray[np.uint64]], instance: int) -> str:
     return f"{name} is {int(results[name][instance]):#x} after a reset"
+
+
+def _ends(numbers: Numbers) -> tuple[int, int]:
+    """The least and the greatest."""
+    return int(numbers.min()), int(numbers.max())
