@@ -16,11 +16,11 @@ from ..flow.platform import load_platform
 from ..flow.top import Top
 from . import ecp5, gowin
 from .asc import Bitstream, BitstreamError
-from .ice40 import extract
+from .ice40 import Ice40Netlist, extract
 from .json_netlist import JsonNetlist, NetlistError, convert
 from .pins import board_pins
 
-__all__ = ["bitstream_model", "model_of", "netlist_model", "rtl_model"]
+__all__ = ["bitstream_model", "board_netlist", "model_of", "netlist_model", "rtl_model"]
 
 
 def rtl_model(board: Board) -> PinModel:
@@ -49,6 +49,19 @@ def _with_chips(board: Board, model: PinModel) -> PinModel:
 
 def bitstream_model(board: Board, path: Path) -> PinModel:
     """What the bitstream ``path`` makes of the board's FPGA.
+
+    Raises as ``board_netlist``.
+    """
+    found, clock = board_netlist(board, path)
+    return GateModel(
+        found.netlist,
+        f"{board.name}: bitstream {path}, {found.netlist.size}",
+        (f"delays; the clock is {clock}", "levels of pins that the link does not use"),
+    )
+
+
+def board_netlist(board: Board, path: Path) -> tuple[Ice40Netlist, str]:
+    """What the bitstream ``path`` makes of the board's FPGA, and in words what clocks it.
 
     Raises ``BitlaneError`` for a board of another family than iCE40, a file that is no bitstream of
     the board, and a circuit that this cannot read; ``OSError``.
@@ -82,11 +95,7 @@ def bitstream_model(board: Board, path: Path) -> PinModel:
         raise BitlaneError(
             f"{path}: runs at {_mhz(clock_hz)}; expected {_mhz(board.clock_hz)} for {board.name}"
         )
-    return GateModel(
-        found.netlist,
-        f"{board.name}: bitstream {path}, {found.netlist.size}",
-        (f"delays; the clock is {clock}", "levels of pins that the link does not use"),
-    )
+    return found, clock
 
 
 def netlist_model(board: Board, path: Path) -> PinModel:

@@ -166,6 +166,7 @@ public:
       dirty_luts.drain([&](uint32_t index) {
         const Lut &lut = luts[index];
         Level value = look_up(lut, own[index] ? rows[own[index] - 1].data() : nullptr);
+        if (!chosen.empty()) looked_up.add(index);
         changed |= value ^ level[lut.output];
         here = int64_t(index);
         if (value != level[lut.output]) set(lut.output, value);
@@ -178,9 +179,29 @@ public:
     }
   }
 
-  // The copies in which `signal` has another level, or that do not come to rest, end here: they
+  // The copies in which `signal` or what is watched has another level, or that do not come to rest, end here: they
   // become like the netlist.
-  void compare(uint32_t signal) { part(level[signal] ^ all(level[signal] & 1)); }
+  void compare(uint32_t signal) {
+    Level other = level[signal] ^ all(level[signal] & 1);
+    for (uint32_t also : watched) other |= level[also] ^ all(level[also] & 1);
+    part(other);
+  }
+
+  // From now on `note` notes which rows of every LUT its inputs choose.
+  void watch_rows() {
+    chosen.assign(luts.size(), 0);
+    looked_up.resize(luts.size());
+    for (uint32_t i = 0; i < luts.size(); i++) looked_up.add(i);
+  }
+
+  // After settle(): what is on the way to rest chooses nothing.
+  void note() {
+    looked_up.drain([&](uint32_t index) {
+      uint32_t row = 0;
+      for (int i = 0; i < 4; i++) row |= uint32_t(level[luts[index].inputs[i]] & 1) << i;
+      chosen[index] |= uint16_t(1u << row);
+    });
+  }
 
   // After settle(). Everything reads the levels before the edge, and only then changes its own.
   void edge() {
@@ -226,12 +247,14 @@ public:
   }
 
   void drive(uint32_t signal) { inputs.push_back(signal); }
+  void watch(uint32_t signal) { watched.push_back(signal); }
   uint8_t *address(uint32_t signal) { return &shown[signal]; }
   uint8_t value(uint32_t signal) const { return uint8_t(level[signal] & 1); }
 
   uint64_t cycles = 0;
   bool restless = false; // a loop of LUTs has not come to rest
   Level apart = 0;       // copies that `compare` has ended
+  std::vector<uint16_t> chosen; // of each LUT the rows that were chosen, once they are watched
 
 private:
   struct Change {
@@ -325,14 +348,14 @@ private:
   std::vector<uint8_t> shown; // of copy 0: where others read, and write inputs
   std::vector<uint32_t> own;  // of each LUT: where its table is in `rows`, from 1, if it has one
   std::vector<Rows> rows;
-  std::vector<uint32_t> inputs, begin, fanout;
+  std::vector<uint32_t> inputs, watched, begin, fanout;
   std::vector<Change> changes;
   std::vector<Store> stores;
   std::vector<uint32_t> reads, written;
   int64_t here = -1;           // the LUT at which `settle` is
   std::vector<uint32_t> again; // those before it that have to be looked at once more
   uint32_t first_register = 0, first_port = 0;
-  Set dirty_luts, dirty_registers, dirty_ports;
+  Set dirty_luts, dirty_registers, dirty_ports, looked_up;
 };
 
 EXPORT void *gates_create(const Netlist *netlist) { return new Gates(*netlist); }
@@ -342,6 +365,11 @@ EXPORT uint8_t *gates_address(void *gates, uint32_t signal) {
   return static_cast<Gates *>(gates)->address(signal);
 }
 EXPORT uint64_t gates_apart(void *gates) { return static_cast<Gates *>(gates)->apart; }
+EXPORT void gates_watch(void *gates, uint32_t signal) { static_cast<Gates *>(gates)->watch(signal); }
+EXPORT void gates_watch_rows(void *gates) { static_cast<Gates *>(gates)->watch_rows(); }
+EXPORT const uint16_t *gates_chosen(void *gates) {
+  return static_cast<Gates *>(gates)->chosen.data();
+}
 EXPORT int gates_get(void *gates, uint32_t signal) {
   static_cast<Gates *>(gates)->settle();
   return static_cast<Gates *>(gates)->value(signal);
@@ -352,6 +380,7 @@ EXPORT int gates_run_until(void *gates, size_t signal, uint64_t limit, int *came
   while (limit-- && !*came && !self.restless) {
     self.settle();
     self.compare(uint32_t(signal));
+    if (!self.chosen.empty()) self.note();
     *came = self.value(uint32_t(signal));
     self.edge();
   }

@@ -108,7 +108,8 @@ class GateModel(PinModel):
     @property
     def apart(self) -> frozenset[int]:
         """Numbers of ``flips`` that have shown: at the pin that a simulation listens to some cycle
-        was another one than without the flip, or a loop of LUTs did not come to rest.
+        was another one than without the flip, or at any after ``watch_pins``; or a loop of LUTs did
+        not come to rest.
 
         May be asked for after ``close``.
         """
@@ -116,6 +117,23 @@ class GateModel(PinModel):
             return self._apart
         copies: int = self._calls.gates_apart(self._gates)
         return frozenset(number for number in range(COPIES) if copies >> number + 1 & 1)
+
+    def watch_pins(self) -> None:
+        """Let every output count for ``apart``."""
+        for signals in self.netlist.outputs.values():
+            for signal in signals:
+                self._calls.gates_watch(self._handle, signal)
+
+    def watch_rows(self) -> None:
+        """From now on see in every cycle which row of its table each LUT's inputs choose."""
+        self._calls.gates_watch_rows(self._handle)
+
+    @property
+    def chosen(self) -> NDArray[np.uint16]:
+        """Of each LUT of the netlist: the bits of the rows chosen since ``watch_rows``."""
+        rows = np.empty(self.netlist.luts.size, np.uint16)
+        ctypes.memmove(rows.ctypes.data, self._calls.gates_chosen(self._handle), rows.nbytes)
+        return rows
 
     def trouble(self) -> SimulationError:
         return SimulationError(f"{self.description}: LUTs in a loop do not come to rest")
@@ -153,6 +171,9 @@ def _load() -> ctypes.CDLL:
     calls.gates_input.restype, calls.gates_input.argtypes = None, [pointer, number]
     calls.gates_address.restype = ctypes.POINTER(ctypes.c_uint8)
     calls.gates_address.argtypes = [pointer, number]
+    calls.gates_watch.restype, calls.gates_watch.argtypes = None, [pointer, number]
+    calls.gates_watch_rows.restype, calls.gates_watch_rows.argtypes = None, [pointer]
+    calls.gates_chosen.restype, calls.gates_chosen.argtypes = pointer, [pointer]
     calls.gates_apart.restype, calls.gates_apart.argtypes = ctypes.c_uint64, [pointer]
     calls.gates_get.restype, calls.gates_get.argtypes = ctypes.c_int, [pointer, number]
     return calls

@@ -1,0 +1,141 @@
+"""`bitlane flips BOARD`: every bit of a bitstream's LUTs flipped, all in one batch.
+
+What goes on is said on standard error, the table on standard output. Its words and help need
+nothing but the boards: what simulates is imported when it does.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bitlane.command_line.cli import DONE, Subparsers, whole_number
+from bitlane.errors import BitlaneError
+from bitlane.files import expect_writable
+
+from .. import boards
+from .choice import add_board
+
+if TYPE_CHECKING:
+    from ..flips.campaign import Campaign
+
+__all__ = ["add_flips"]
+
+_CYCLES = 1_000_000
+_POOL = 1500
+
+
+def add_flips(subparsers: Subparsers) -> None:
+    """Add the subcommand `flips`."""
+    parser = subparsers.add_parser(
+        "flips",
+        help="flip every bit of a bitstream's LUTs",
+        description="Flips every bit of the LUTs that a bitstream (iCE40) uses, each in an instance"
+        " of its own, with the same traffic at the pins of all, and says how many are seen there,"
+        " and of the rest how many no LUT ever looks up.",
+        epilog="exit codes: 0 the table was made, 2 bad input or a missing tool",
+    )
+    add_board(parser)
+    parser.add_argument(
+        "--bitstream", metavar="FILE", type=Path, help="the bitstream that `bitlane build` wrote"
+    )
+    parser.add_argument(
+        "--backend", default="auto", help="auto, threads or cuda (default %(default)s)"
+    )
+    parser.add_argument(
+        "--instances", type=whole_number, metavar="N", help="only N flips at random"
+    )
+    parser.add_argument(
+        "--seed", type=whole_number, default=1, metavar="S", help="of these (default %(default)s)"
+    )
+    parser.add_argument(
+        "--cycles",
+        type=whole_number,
+        default=_CYCLES,
+        metavar="N",
+        help="most cycles of the traffic (default %(default)s)",
+    )
+    parser.add_argument(
+        "--pool",
+        type=whole_number,
+        default=_POOL,
+        metavar="N",
+        help="random pieces of traffic to choose from (default %(default)s)",
+    )
+    parser.add_argument(
+        "--folder",
+        metavar="DIR",
+        type=Path,
+        help="write it there instead, to be run by `python -m cppsim.batch DIR` where only NumPy"
+        " and CuPy are",
+    )
+    parser.add_argument(
+        "--results", metavar="DIR", type=Path, help="make the table of such a folder that was run"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there too")
+    parser.set_defaults(run=_run, extra="boards")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from bitlane_sim.bench.record import record, write_json
+    from cppsim.errors import SimulationError
+
+    from ..flips.outcome import load_flips
+
+    if (arguments.bitstream is None) == (arguments.results is None):
+        raise BitlaneError("expected one of --bitstream FILE and --results DIR")
+    if arguments.json:
+        expect_writable("--json", arguments.json)
+    if arguments.results:
+        flips, outcome = load_flips(arguments.results)
+    else:
+        campaign = _campaign(arguments)
+        flips = campaign.flips
+        try:
+            if arguments.folder:
+                campaign.export(arguments.folder)
+                print(f"wrote {arguments.folder}: {campaign.instances} instances")
+                return DONE
+            batch = campaign.batch(arguments.backend)
+            _say(f"running {campaign.instances} instances on {batch.backend}")
+            outcome = campaign.outcome(batch.run(campaign.program()))
+        except SimulationError as error:
+            raise BitlaneError(str(error)) from error
+    rows = outcome.rows(flips)
+    for row in rows:
+        indent = "  " * _depth(row, rows)
+        print(f"{indent + str(row['what']):56}{row['flips']:>8,}")
+    if arguments.json:
+        write_json(arguments.json, record("flips", rows))
+    return DONE
+
+
+def _depth(row: Mapping[str, object], rows: Sequence[Mapping[str, object]]) -> int:
+    """In how many other rows ``row`` is counted."""
+    around = [other for other in rows if other["what"] == row["in"]]
+    return 1 + _depth(around[0], rows) if around else 0
+
+
+def _campaign(arguments: argparse.Namespace) -> "Campaign":
+    from ..flips.campaign import Campaign, all_flips
+    from ..flips.stimulus import compose
+    from ..readback.netlist import board_netlist
+
+    board = boards()[arguments.board]
+    found, _ = board_netlist(board, arguments.bitstream)
+    _say(
+        f"{len(found.cells)} LUTs reach a pin, of whose {16 * len(found.cells)} bits"
+        f" {sum(len(cell.rows) for cell in found.cells)} can be chosen by their inputs"
+    )
+    stimulus = compose(board, found.netlist, found.cells, arguments.cycles, arguments.pool)
+    _say(f"traffic of {stimulus.cycles} cycles, {len(stimulus.pieces)} of {arguments.pool} pieces")
+    flips = all_flips(found.cells, stimulus)
+    campaign = Campaign(found.netlist, found.cells, flips, stimulus)
+    if arguments.instances is not None:
+        campaign = campaign.sampled(arguments.instances, arguments.seed)
+    return campaign
+
+
+def _say(line: str) -> None:
+    print(f"bitlane flips: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,227 @@
+"""The netlist of a bitstream as an Amaranth component whose LUTs can have one row flipped each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from numpy.typing import NDArray
+
+from bitlane.errors import BitlaneError
+from bitlane_sim.pins.netlist import HIGH, LOW, Netlist
+
+from .tables import gates
+
+__all__ = ["FlippableCircuit", "FlippableLut", "either"]
+
+_LOW_BITS = 6
+"""Bits of a LUT's number that one of the two decoders takes."""
+
+_READ, _WRITE = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class FlippableLut:
+    """A LUT with all of its inputs as it is in the file: signals of the netlist, and its table."""
+
+    inputs: tuple[int, ...]
+    output: int
+    table: int
+
+
+class FlippableCircuit(wiring.Component):
+    """``netlist``, whose ``luts`` can have a row flipped: one row of one LUT at a time.
+
+    A LUT whose input is its own output, which makes no difference but for a flip, gets there the
+    level of the cycle before: where such a flip would oscillate, the output changes every cycle.
+
+    Members
+    -------
+    flip_lut : ``In(n)``
+        Number of the LUT in ``luts``; with `none` there is no flip.
+    flip_row : ``In(4)``
+        Row of its table. Bits at inputs with a fixed level mean nothing.
+    addressed : ``Out(1)``
+        In this cycle the inputs of that LUT choose that row.
+
+    And the inputs and outputs of the netlist, without its clock.
+
+    Raises ``BitlaneError`` for LUT RAM, and for memories whose ports have different widths. A
+    longer loop of LUTs, by inputs that make no difference, is one that simulators refuse.
+    """
+
+    flip_lut: Signal
+    flip_row: Signal
+    addressed: Signal
+
+    def __init__(self, netlist: Netlist, luts: Sequence[FlippableLut]) -> None:
+        self._netlist = netlist
+        self._luts = tuple(luts)
+        groups = -(-len(luts) // (1 << _LOW_BITS))
+        super().__init__(
+            {
+                "flip_lut": In(_LOW_BITS + groups.bit_length()),
+                "flip_row": In(4),
+                "addressed": Out(1),
+            }
+            | {name: In(len(signals)) for name, signals in netlist.inputs.items() if name != "clk"}
+            | {name: Out(len(signals)) for name, signals in netlist.outputs.items()}
+        )
+        self.none = groups << _LOW_BITS
+        """What ``flip_lut`` is without a flip."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        first = {int(x["q"]): int(x["first"]) for x in self._netlist.flip_flops}
+        levels = [
+            Signal(name=f"n{number}", init=first.get(number, 0), reset_less=True)
+            for number in range(2, self._netlist.signals)
+        ]
+        self._levels: list[Any] = [Const(0, 1), Const(1, 1), *levels]
+        for name, signals in self._netlist.inputs.items():
+            if name != "clk":
+                port = getattr(self, name)
+                m.d.comb += [self._levels[x].eq(port[bit]) for bit, x in enumerate(signals)]
+        for name, signals in self._netlist.outputs.items():
+            m.d.comb += getattr(self, name).eq(Cat(self._levels[x] for x in signals))
+        self._add_luts(m)
+        self._add_flip_flops(m)
+        self._add_memories(m)
+        return m
+
+    def _add_luts(self, m: Module) -> None:
+        hits = self._hits(m)
+        flippable = {lut.output: number for number, lut in enumerate(self._luts)}
+        written = set(self._netlist.ports["memory"][self._netlist.ports["kind"] > _WRITE].tolist())
+        chosen: list[Value] = []
+        for number, entry in enumerate(self._netlist.luts):
+            output = int(entry["output"])
+            if number in written:
+                raise BitlaneError("a LUT that is written; expected the netlist of an iCE40")
+            value = gates(int(entry["table"]), [self._levels[int(x)] for x in entry["inputs"]])
+            if output in flippable:
+                hit = hits[flippable[output]]
+                row = self._row(m, self._luts[flippable[output]], hit)
+                chosen.append(row)
+                value = value ^ row
+            m.d.comb += self._levels[output].eq(value)
+        m.d.comb += self.addressed.eq(either(chosen))
+
+    def _hits(self, m: Module) -> list[Value]:
+        """For each LUT whether it is the one that is flipped."""
+        low, high = self.flip_lut[:_LOW_BITS], self.flip_lut[_LOW_BITS:]
+        lows = [Signal(name=f"low{k}") for k in range(1 << _LOW_BITS)]
+        highs = [Signal(name=f"high{k}") for k in range(-(-len(self._luts) >> _LOW_BITS))]
+        for half, lines in ((low, lows), (high, highs)):
+            for k, line in enumerate(lines):
+                m.d.comb += line.eq(_equal(half, k))
+        return [
+            lows[k & (1 << _LOW_BITS) - 1] & highs[k >> _LOW_BITS] for k in range(len(self._luts))
+        ]
+
+    def _row(self, m: Module, lut: FlippableLut, hit: Value) -> Value:
+        """Whether the inputs of ``lut`` choose the row that is flipped."""
+        row = Signal(name=f"row{lut.output}")
+        value = hit
+        for bit, number in enumerate(lut.inputs):
+            if number in (LOW, HIGH):
+                continue
+            level = self._levels[number]
+            if number == lut.output:
+                level = Signal(name=f"before{number}", reset_less=True)
+                m.d.sync += level.eq(self._levels[number])
+            value = value & ~(level ^ self.flip_row[bit])
+        m.d.comb += row.eq(value)
+        return row
+
+    def _add_flip_flops(self, m: Module) -> None:
+        for entry in self._netlist.flip_flops:
+            numbers = [int(entry[name]) for name in ("d", "enable", "clear")]
+            d, enable, clear = (self._levels[number] for number in numbers)
+            q = self._levels[int(entry["q"])]
+            value = d
+            if numbers[1] != HIGH:
+                value = Mux(enable, value, q)
+            if numbers[2] != LOW:
+                value = (clear | value) if entry["value"] else (~clear & value)
+            m.d.sync += q.eq(value)
+
+    def _add_memories(self, m: Module) -> None:
+        ports, wires = self._netlist.ports, self._netlist.wires
+        ends = [*self._netlist.bases.tolist()[1:], self._netlist.contents.size - 1]
+        for number, base in enumerate(self._netlist.bases.tolist()):
+            own = [port for port in ports if port["memory"] == number and port["kind"] <= _WRITE]
+            shapes = {_shape(port, wires) for port in own}
+            if len(shapes) > 1:
+                raise BitlaneError(
+                    f"memory {number} of the netlist has ports of different widths; expected one"
+                )
+            for weights, offsets in shapes:
+                rows = _rows(self._netlist.contents[base : ends[number]], weights, offsets)
+                memory: Any = Memory(shape=len(offsets), depth=len(rows), init=rows)
+                m.submodules[f"memory{number}"] = memory
+                for port in own:
+                    self._add_port(m, memory, port)
+
+    def _add_port(self, m: Module, memory: Any, port: NDArray[np.void]) -> None:
+        address, data = _wires(port, self._netlist.wires)
+        levels = self._levels
+        enable = levels[int(port["enable"])]
+        if port["kind"] == _READ:
+            made = memory.read_port()
+            m.d.comb += made.en.eq(enable)
+            m.d.comb += [levels[int(x["signal"])].eq(made.data[k]) for k, x in enumerate(data)]
+        else:
+            made = memory.write_port(granularity=1)
+            m.d.comb += made.data.eq(Cat(levels[int(x["signal"])] for x in data))
+            masks = [enable if x["mask"] == HIGH else enable & levels[int(x["mask"])] for x in data]
+            m.d.comb += made.en.eq(Cat(masks))
+        m.d.comb += made.addr.eq(Cat(levels[int(x["signal"])] for x in address))
+
+
+def either(values: Sequence[Value]) -> Value:
+    """High while one of them is, in as few levels of gates as may be."""
+    row = list(values) or [Const(0, 1)]
+    while len(row) > 1:
+        pairs = [a | b for a, b in zip(row[::2], row[1::2], strict=False)]
+        row = pairs + row[len(row) - len(row) % 2 :]
+    return row[0]
+
+
+def _equal(value: Value, number: int) -> Value:
+    terms = [bit if number >> k & 1 else ~bit for k, bit in enumerate(value)]
+    result: Value = Const(1, 1)
+    for k, term in enumerate(terms):
+        result = result & term if k else term
+    return result
+
+
+def _wires(
+    port: NDArray[np.void], wires: NDArray[np.void]
+) -> tuple[NDArray[np.void], NDArray[np.void]]:
+    """Those of the address of ``port``, and those of its data."""
+    address, data = int(port["address"]), int(port["data"])
+    return (
+        wires[address : address + int(port["address_bits"])],
+        wires[data : data + int(port["data_bits"])],
+    )
+
+
+def _shape(
+    port: NDArray[np.void], wires: NDArray[np.void]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Weights of the bits of the address, and offsets of those of the data."""
+    address, data = _wires(port, wires)
+    return tuple(address["place"].tolist()), tuple(data["place"].tolist())
+
+
+def _rows(content: NDArray[np.uint8], weights: Sequence[int], offsets: Sequence[int]) -> list[int]:
+    """What a memory holds, by address."""
+    address = np.arange(1 << len(weights))
+    first = sum((address >> k & 1) * weight for k, weight in enumerate(weights))
+    bits = content[np.asarray(first)[:, None] + np.array(offsets)]
+    return [int(x) for x in bits.astype(np.int64) @ (1 << np.arange(len(offsets)))]

@@ -1,0 +1,139 @@
+"""What became of flips: plain data, from arrays that a batch has given. Needs NumPy alone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane.errors import BitlaneError
+
+__all__ = ["Flips", "Outcome", "load_flips"]
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Flips:
+    """Bits of LUTs: the LUT's number, the row of its table; ``places`` are x, y and number of the
+    logic cell, of shape (flips, 3); ``reached`` is whether the sound board ever looked it up in the
+    longest run that there was, of ``longest`` cycles."""
+
+    luts: Numbers
+    rows: Numbers
+    places: Numbers
+    reached: NDArray[np.bool_]
+    longest: int
+
+    def __len__(self) -> int:
+        return len(self.luts)
+
+    def those(self, chosen: Sequence[int]) -> "Flips":
+        """The flips with these numbers."""
+        numbers = list(chosen)
+        return Flips(
+            self.luts[numbers],
+            self.rows[numbers],
+            self.places[numbers],
+            self.reached[numbers],
+            self.longest,
+        )
+
+    def save(self, path: Path, parts: Sequence[str]) -> None:
+        """Write them, and the names of the parts of a stimulus."""
+        np.savez_compressed(
+            path,
+            parts=np.array(parts),
+            luts=self.luts,
+            rows=self.rows,
+            places=self.places,
+            reached=self.reached,
+            longest=np.array(self.longest),
+        )
+
+
+def load_flips(folder: Path) -> tuple[Flips, "Outcome"]:
+    """What was saved in ``folder`` and what its results say of it. Raises ``BitlaneError``."""
+    try:
+        with np.load(folder / "flips.npz") as data:
+            luts, rows, places, reached = (data[x] for x in ("luts", "rows", "places", "reached"))
+            flips = Flips(luts, rows, places, reached, int(data["longest"]))
+            parts = [str(name) for name in data["parts"]]
+        with np.load(folder / "results.npz") as data:
+            results = {name: data[name] for name in data.files if " " in name}
+    except (OSError, ValueError, KeyError) as error:
+        raise BitlaneError(
+            f"{folder}: {error}; expected a folder of flips that has been run"
+        ) from error
+    return flips, Outcome.of(flips, parts, results)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of each flip when it was seen first at the line or at a lamp, and when its row was looked up.
+
+    ``line``, ``lamps`` and ``looked_up`` are numbers of ``parts``; `len(parts)` is never.
+    """
+
+    parts: tuple[str, ...]
+    line: Numbers
+    lamps: Numbers
+    looked_up: Numbers
+
+    @classmethod
+    def of(
+        cls, flips: Flips, parts: Sequence[str], results: Mapping[str, NDArray[Any]]
+    ) -> "Outcome":
+        """From what instances show at the end of each part, of which the last one has no flip.
+
+        Raises ``BitlaneError`` if a flip was seen whose row nothing had looked up.
+        """
+        first = {}
+        for port in ("line", "lamps", "addressed"):
+            shown = np.stack([results[f"{port} {number}"] for number in range(len(parts))])
+            differs = shown[:, :-1] != shown[:, -1:]
+            # What once differs does so for ever, but for a CRC that comes back.
+            differs = np.logical_or.accumulate(differs, axis=0)
+            first[port] = len(parts) - differs.sum(axis=0)
+        outcome = cls(tuple(parts), first["line"], first["lamps"], first["addressed"])
+        impossible = np.flatnonzero(outcome.seen < outcome.looked_up)
+        if len(impossible):
+            x, y, number = flips.places[impossible[0]].tolist()
+            raise BitlaneError(
+                f"row {flips.rows[impossible[0]]} of LUT {number} in tile {x},{y} was seen and"
+                " never looked up; the results are of another campaign, or the simulation is wrong"
+            )
+        return outcome
+
+    @property
+    def seen(self) -> Numbers:
+        """When each flip was seen first, wherever it was."""
+        return np.minimum(self.line, self.lamps)
+
+    def rows(self, flips: Flips) -> list[dict[str, int | str]]:
+        """A table: how many of ``flips`` there are of each kind, and had been seen after each part.
+
+        ``in``: of which other row a row is a part.
+        """
+        never = len(self.parts)
+        looked_up, seen = self.looked_up < never, self.seen < never
+        table = [
+            ("bits that inputs can choose", "", np.ones(len(flips), bool)),
+            ("seen at a pin", "bits that inputs can choose", seen),
+            ("seen on the line", "seen at a pin", self.line < never),
+        ]
+        for number, name in enumerate(self.parts):
+            table.append((f"seen after {name}", "seen at a pin", self.seen <= number))
+        unseen = "looked up, not seen", "never looked up"
+        table += [
+            (unseen[0], "bits that inputs can choose", looked_up & ~seen),
+            (unseen[1], "bits that inputs can choose", ~looked_up),
+            (
+                f"nor by the sound board in {flips.longest:,} cycles",
+                unseen[1],
+                ~looked_up & ~flips.reached,
+            ),
+        ]
+        return [{"what": what, "in": of, "flips": int(each.sum())} for what, of, each in table]

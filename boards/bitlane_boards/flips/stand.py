@@ -1,0 +1,123 @@
+"""A board whose LUTs can be flipped, on a stand: its line is driven, what it shows is noted."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from .circuit import FlippableCircuit
+from .stimulus import Stimulus
+
+__all__ = ["SIGNATURE_BITS", "FlipStand"]
+
+SIGNATURE_BITS = 64
+
+_POLYNOMIAL = 0x42F0E1EBA9EA3693
+"""ECMA-182's of 64 bits, without its highest: a signature is a CRC of what a pin shows."""
+
+_ROW = 32
+"""Levels in a row of the memory that holds the stimulus."""
+
+
+class FlipStand(wiring.Component):
+    """``circuit`` with ``stimulus`` at its pin ``rx``, from the first cycle on.
+
+    Members
+    -------
+    flip_lut, flip_row : ``In``
+        As the circuit's.
+    line : ``Out(64)``
+        The CRC of the levels of the pin ``tx``, one a cycle. Those of two runs of ``n`` cycles that
+        differ in one level or more are alike once in 2**64, roughly ``n`` in 2**64 at worst.
+    lamps : ``Out(64)``
+        The same of all other outputs, by turns in one CRC.
+    tx : ``Out(1)``
+    addressed : ``Out(1)``
+        In some cycle before this one the inputs of the flipped LUT chose the flipped row.
+
+    After its end the stimulus is high.
+    """
+
+    flip_lut: Signal
+    flip_row: Signal
+    line: Signal
+    lamps: Signal
+    tx: Signal
+    addressed: Signal
+
+    def __init__(self, circuit: FlippableCircuit, stimulus: Stimulus) -> None:
+        self._circuit = circuit
+        self._stimulus = stimulus
+        super().__init__(
+            {
+                "flip_lut": In(len(circuit.flip_lut)),
+                "flip_row": In(len(circuit.flip_row)),
+                "line": Out(SIGNATURE_BITS),
+                "lamps": Out(SIGNATURE_BITS),
+                "tx": Out(1),
+                "addressed": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        circuit: Any = self._circuit
+        m.submodules.circuit = circuit
+        others = [
+            getattr(circuit, name)
+            for name, member in circuit.signature.members.items()
+            if member.flow == Out and name not in ("tx", "addressed")
+        ]
+        m.d.comb += [
+            circuit.flip_lut.eq(self.flip_lut),
+            circuit.flip_row.eq(self.flip_row),
+            circuit.rx.eq(self._level(m)),
+            self.tx.eq(circuit.tx),
+        ]
+        m.d.sync += [
+            self.addressed.eq(self.addressed | circuit.addressed),
+            self.line.eq(_taken(self.line, circuit.tx)),
+        ]
+        if others:
+            state: Value = self.lamps
+            for bit in Cat(others):
+                state = _taken(state, bit)
+            m.d.sync += self.lamps.eq(state)
+        return m
+
+    def _level(self, m: Module) -> Value:
+        """The stimulus, a row of levels after the other."""
+        levels = [int(level) for level in self._stimulus.levels]
+        levels += [1] * (-len(levels) % _ROW + _ROW)
+        rows = [
+            sum(level << bit for bit, level in enumerate(levels[first : first + _ROW]))
+            for first in range(0, len(levels), _ROW)
+        ]
+        memory: Any = Memory(shape=_ROW, depth=len(rows), init=rows)
+        m.submodules.stimulus = memory
+        port = memory.read_port()
+        timer = Signal(range(self._stimulus.divider))
+        left = Signal(range(_ROW))
+        row = Signal(_ROW, init=rows[0])
+        ended = Signal()
+        address = Signal(range(len(rows)), init=min(1, len(rows) - 1))
+        m.d.comb += port.addr.eq(address)
+        m.d.sync += timer.eq(timer + 1)
+        with m.If(timer == self._stimulus.divider - 1):
+            m.d.sync += [timer.eq(0), row.eq(row >> 1), left.eq(left + 1)]
+            with m.If(left == _ROW - 1):
+                m.d.sync += [left.eq(0), row.eq(port.data)]
+                with m.If(address == len(rows) - 1):
+                    m.d.sync += ended.eq(1)
+                with m.Else():
+                    m.d.sync += address.eq(address + 1)
+        return row[0] | ended
+
+
+def _taken(state: Value, bit: Value) -> Value:
+    """The CRC ``state`` with one more bit."""
+    leaves = state[-1] ^ bit
+    shifted = Cat(0, state[:-1])
+    return shifted ^ (leaves.replicate(SIGNATURE_BITS) & _POLYNOMIAL)

@@ -1,0 +1,86 @@
+"""Truth tables as gates: what a table of up to four inputs is in few operators on single bits."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from amaranth.hdl import Const, Mux, Value
+
+__all__ = ["gates"]
+
+_Plan: TypeAlias = tuple[int, "_Plan | bool", "_Plan | bool"]
+"""An input's place, and what follows where it is low and where it is high."""
+
+
+def gates(table: int, inputs: Sequence[Value]) -> Value:
+    """Bit ``inputs`` of ``table``, the first input least significant."""
+    return _made(_plan(table, tuple(range(len(inputs)))), inputs)
+
+
+@lru_cache(maxsize=1 << 16)
+def _plan(table: int, places: tuple[int, ...]) -> _Plan | bool:
+    """The cheapest order in which to ask the inputs at ``places``."""
+    if table in (0, (1 << (1 << len(places))) - 1):
+        return bool(table)
+    plans: list[_Plan | bool] = []
+    for at, place in enumerate(places):
+        low, high = _halves(table, at, len(places))
+        rest = places[:at] + places[at + 1 :]
+        if low == high:
+            return _plan(low, rest)
+        plans.append((place, _plan(low, rest), _plan(high, rest)))
+    return min(plans, key=_cost)
+
+
+def _halves(table: int, at: int, count: int) -> tuple[int, int]:
+    """The tables that are left where input ``at`` of ``count`` is low, and where it is high."""
+    halves = [0, 0]
+    places = [0, 0]
+    for row in range(1 << count):
+        half = row >> at & 1
+        halves[half] |= (table >> row & 1) << places[half]
+        places[half] += 1
+    return halves[0], halves[1]
+
+
+@lru_cache(maxsize=1 << 16)
+def _cost(plan: _Plan | bool) -> int:
+    """Operators of two inputs; those of three are as three of two."""
+    if isinstance(plan, bool):
+        return 0
+    _, low, high = plan
+    if isinstance(low, bool) and isinstance(high, bool):
+        return int(low)
+    if _opposite(low, high):
+        return 1 + _cost(low)
+    if isinstance(low, bool) or isinstance(high, bool):
+        return 1 + int(low is True or high is False) + _cost(low) + _cost(high)
+    return 3 + _cost(low) + _cost(high)
+
+
+def _opposite(low: _Plan | bool, high: _Plan | bool) -> bool:
+    """Whether one is always what the other is not."""
+    if isinstance(low, bool) or isinstance(high, bool):
+        return isinstance(low, bool) and isinstance(high, bool) and low != high
+    same = low[0] == high[0]
+    return same and _opposite(low[1], high[1]) and _opposite(low[2], high[2])
+
+
+def _made(plan: _Plan | bool, inputs: Sequence[Value]) -> Value:
+    if isinstance(plan, bool):
+        return Const(plan, 1)
+    place, low, high = plan
+    chosen = inputs[place]
+    if isinstance(low, bool) and isinstance(high, bool):
+        return ~chosen if low else chosen
+    if _opposite(low, high):
+        return chosen ^ _made(low, inputs)
+    if low is False:
+        return chosen & _made(high, inputs)
+    if low is True:
+        return ~chosen | _made(high, inputs)
+    if high is False:
+        return ~chosen & _made(low, inputs)
+    if high is True:
+        return chosen | _made(low, inputs)
+    return Mux(chosen, _made(high, inputs), _made(low, inputs))

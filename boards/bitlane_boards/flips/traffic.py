@@ -1,0 +1,342 @@
+"""Pieces of what a host sends a board: commands good and bad, accesses, and damage to the line.
+
+All of a piece follows from its seed, but for sequence numbers and slots, which go on from piece to
+piece. Nothing of the answers is looked at.
+"""
+
+import random
+from collections.abc import Sequence
+from zlib import crc32
+
+import numpy as np
+
+from bitlane.driver.commands import Command, Walk, encode
+from bitlane.links.frames import BOUNDARY, encode_request
+from bitlane.links.frames import encode as framed
+from bitlane_rtl.abi import (
+    COMPLETION_OFFSET,
+    CONTROL_BASE,
+    CONTROL_SIZE,
+    RECORD_BYTES,
+    RECORD_SEAL,
+    RING_OFFSET,
+    Lane,
+    Mode,
+    Op,
+    register,
+)
+from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, Request
+from bitlane_rtl.configuration import Configuration
+
+__all__ = ["KINDS", "Traffic"]
+
+KINDS = {"jobs": 60, "refused": 15, "accesses": 15, "damage": 8, "broken": 2}
+"""Kinds of pieces, and how many of a hundred are of each."""
+
+_STEPS = (-67, -9, -3, -2, -1, 0, 1, 2, 3, 5, 16, 70)
+"""From an element to the next, in elements."""
+
+_FOLDED = 128
+"""Bytes that are left of memory when it is folded."""
+
+_SHORT = 12
+"""Most elements of a tensor where every operator is used."""
+
+
+class Traffic:
+    """Pieces for a board of ``configuration``; a piece is a list of bursts of levels, a bit each.
+
+    Between two bursts the line rests until the board is quiet.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._random = random.Random(0)
+        self._sequence = self._doorbell = 0
+
+    def greeting(self) -> list[list[int]]:
+        """What a host begins with: HELLO, and every register."""
+        self._random.seed("greeting")
+        return [levels(self._hello()), levels(self._read(CONTROL_BASE, 0x5C))]
+
+    def operators(self) -> list[list[int]]:
+        """Every operator of the circuit on short dense tensors, and a look at all results."""
+        choose, configuration = self._random, self._configuration
+        choose.seed("operators")
+        ops = sorted(configuration.ops - {Op.SEARCH})
+        room = 2 * _SHORT
+        line = self._write(self._base, choose.randbytes(room))
+        for first in range(0, len(ops), configuration.slots // 2):
+            records = []
+            for number in range(first, min(first + configuration.slots // 2, len(ops))):
+                op, run = ops[number], choose.randint(_SHORT // 2, _SHORT)
+                y = self._base + room + number * _SHORT
+                places = (self._base + choose.randrange(room - run) for _ in range(2))
+                a, b = (Walk(at, at + run - 1) for at in places)
+                walks = a, b if op.reads_b else None, Walk(y, y + run - 1)
+                command = Command(op, Lane.BITS_8, Lane.BITS_8, run, *walks)
+                records.append(self._sealed(command))
+            line += self._submit(records)
+        return [levels(line + self._read(self._base + room, len(ops) * _SHORT))]
+
+    def folding(self) -> list[list[int]]:
+        """All of memory folded on itself by XOR, and read: what another level has left there."""
+        size = self._configuration.memory_bytes
+        halves = []
+        while size > _FOLDED:
+            size //= 2
+            low, high = (Walk(at, at + size - 1) for at in (self._base, self._base + size))
+            command = Command(*(Op.XOR, Lane.BITS_8, Lane.BITS_8, size, low, high, low), fence=True)
+            halves.append([int(word) for word in encode(command)])
+        # The long ones are done before the short ones have come.
+        bursts = [self._submit(halves[:2]), self._submit(halves[2:]), self._read(self._base, size)]
+        return [levels(burst) for burst in bursts]
+
+    def mended(self) -> list[list[int]]:
+        """What makes a board that has stopped go on."""
+        return [levels(self._tidied())]
+
+    def piece(self, seed: int) -> list[list[int]]:
+        """The piece of ``seed``."""
+        self._random.seed(f"piece {seed}")
+        (kind,) = self._random.choices(list(KINDS), list(KINDS.values()))
+        match kind:
+            case "jobs":
+                return [levels(self._job())]
+            case "refused":
+                return [levels(self._refused()), levels(self._clear())]
+            case "accesses":
+                count = self._random.randint(1, 4)
+                line = b"".join(self._access() for _ in range(count))
+                return [levels(line + self._tidied())]
+            case "damage":
+                return [levels(self._damage()), levels(self._hello() + self._tidied())]
+            case _:
+                return [self._broken(), levels(self._hello() + self._tidied())]
+
+    # --- kinds of pieces --------------------------------------------------------------------------
+
+    def _job(self) -> bytes:
+        """Operands, a command or more, and a look at what has become of them."""
+        choose = self._random
+        commands = [self._command() for _ in range(choose.choice([1, 1, 1, 2, 3]))]
+        line = b""
+        for walk in [x for command in commands for x in (command.a, command.b) if x]:
+            if choose.random() < 0.4:
+                size = choose.choice([4, 4, 8, 12, 20])
+                line += self._write(min(walk.base, self._end - size), self._content(size))
+        impatient = choose.random() < 0.05
+        if impatient:
+            line += self._register("TIMEOUT", choose.choice([1, 2, 3, 8]))
+        if choose.random() < 0.1:
+            line += self._register("INTERRUPT", choose.randrange(4))
+        line += self._submit([self._sealed(command) for command in commands])
+        for command in commands:
+            size = choose.choice([4, 8, 8, 16])
+            span = max(1, min(command.y.last - command.y.base, 200))
+            at = min(command.y.base + choose.randrange(span) // 4 * 4, self._end - size)
+            line += self._read(max(at, self._base), size)
+        if impatient or choose.random() < 0.2:
+            line += self._read(CONTROL_BASE + register("STATUS").offset, 20)
+        return line + (self._tidied() if impatient or choose.random() < 0.1 else b"")
+
+    def _refused(self) -> bytes:
+        """A good command, one with something wrong, and what the board says of them."""
+        choose = self._random
+        words = self._sealed(self._command())
+        if choose.random() < 0.9:
+            place = choose.choice([0, 0, 0, 1, choose.randrange(len(words))])
+            bits = choose.choice([1 << choose.randrange(24), choose.getrandbits(24), 1 << 23])
+            words[place] ^= bits if place == 0 or choose.random() < 0.5 else bits << 8
+            words[0] ^= _unsealed(words) << 24
+        else:
+            words[0] ^= 1 << choose.randrange(24, 32)
+        good = [self._sealed(self._command(dense=True))] if choose.random() < 0.3 else []
+        line = self._register("INTERRUPT", 3) if choose.random() < 0.3 else b""
+        line += self._submit([*good, words])
+        line += self._read(CONTROL_BASE + register("STATUS").offset, 20)
+        return line + self._read(CONTROL_BASE + COMPLETION_OFFSET, 4 * self._configuration.slots)
+
+    def _damage(self) -> bytes:
+        """A frame that is damaged, out of turn or of no known kind; noise."""
+        choose = self._random
+        frame = bytearray(self._access())
+        match choose.randrange(5):
+            case 0:
+                frame[choose.randrange(len(frame))] ^= 1 << choose.randrange(8)
+            case 1:
+                del frame[choose.randrange(len(frame))]
+            case 2:
+                self._sequence += choose.choice([-1, -100, 1, 5, 127, 128, 129])
+                frame += self._access()
+            case 3:
+                header = bytes([self._sequence % 256, choose.choice([3, choose.randrange(256)])])
+                body = header + choose.choice([b"", bytes(6), choose.randbytes(20)])
+                frame = bytearray(framed(body + crc32(body).to_bytes(4, "little")) + BOUNDARY)
+            case _:
+                frame = bytearray(choose.randbytes(choose.randint(1, 20)) + BOUNDARY)
+        return bytes(frame) + self._access()
+
+    def _broken(self) -> list[int]:
+        """A byte without its stop bit, or a line that is low for long."""
+        choose = self._random
+        line = levels(self._access())
+        at = choose.randrange(1, len(line))
+        return line[:at] + [0] * choose.choice([1, 9, 10, 25]) + line[at:]
+
+    # --- what they are made of --------------------------------------------------------------------
+
+    @property
+    def _base(self) -> int:
+        return self._configuration.memory_base
+
+    @property
+    def _end(self) -> int:
+        return self._base + self._configuration.memory_bytes
+
+    def _command(self, op: Op | None = None, *, dense: bool = False) -> Command:
+        choose, configuration = self._random, self._configuration
+        op = choose.choice(sorted(configuration.ops - {Op.SEARCH})) if op is None else op
+        dense = dense or choose.random() < 0.4
+        lanes = [
+            x for x in sorted(configuration.lanes) if dense or x.bytes <= configuration.data_bytes
+        ]
+        lane = choose.choice(lanes or [Lane.BITS_8])
+        modes = [Mode.DENSE] * 3
+        if not dense:
+            modes = [choose.choice(sorted(configuration.modes - {Mode.SUM})) for _ in range(3)]
+            modes[1] = modes[1] if op.reads_b else Mode.DENSE
+            modes[2] = Mode.STRIDED if modes[2] is Mode.STRIDED else Mode.DENSE
+        if Mode.SUM in configuration.modes and op.counts and choose.random() < 0.3:
+            modes[2] = Mode.SUM
+        out_lane = lane
+        if op.counts:
+            out_lane = Lane.BITS_32 if modes[2] is Mode.SUM else choose.choice(_COUNTED)
+        loops = 1 if dense or configuration.loops == 1 else choose.randint(1, configuration.loops)
+        counts = [choose.choice([1, 2, 5, 9, 16, 33, 33, 100, 500])]
+        counts += [choose.choice([1, 2, 3, 7]) for _ in range(loops - 1)]
+        plain = modes == [Mode.DENSE] * 3
+        aligned = (
+            modes[0] is not Mode.DENSE,
+            modes[1] is not Mode.DENSE,
+            op.splits_lanes or not plain,
+        )
+        a, b, y = (
+            self._walk(counts, mode, of, unit=of.bytes if each else 1)
+            for mode, of, each in zip(modes, (lane, lane, out_lane), aligned, strict=True)
+        )
+        return Command(
+            *(op, lane, out_lane, counts[0], a, b if op.reads_b else None, y),
+            counts=tuple(counts[1:]),
+            fence=choose.random() < 0.2,
+        )
+
+    def _walk(self, counts: Sequence[int], mode: Mode, lane: Lane, unit: int) -> Walk:
+        """A way through memory that stays inside."""
+        choose = self._random
+        inner = {Mode.REPEAT: 0, Mode.SUM: 0, Mode.DENSE: lane.bytes}
+        while True:
+            step = inner[mode] if mode in inner else choose.choice(_STEPS) * lane.bytes
+            steps = [step, *(choose.choice(_STEPS) * 4 * unit for _ in counts[1:])]
+            ways = [step * (count - 1) for step, count in zip(steps, counts, strict=True)]
+            low = sum(min(way, 0) for way in ways)
+            high = sum(max(way, 0) for way in ways) + lane.bytes
+            room = self._configuration.memory_bytes - (high - low)
+            if room >= 0:
+                break
+        base = self._base - low + choose.randrange(room + 1)
+        base -= base % unit
+        if base + low < self._base:
+            base += unit
+        inside = ways[0] if mode is Mode.STRIDED else 0
+        jumps = []
+        for step, way in zip(steps[1:], ways[1:], strict=True):
+            jumps.append(step - inside)
+            inside += way
+        stride = step if mode is Mode.STRIDED and not jumps else steps[0]
+        return Walk(
+            base,
+            min(base + high, self._end) - 1,
+            mode,
+            stride if mode is Mode.STRIDED else 0,
+            tuple(jumps),
+        )
+
+    def _sealed(self, command: Command) -> list[int]:
+        interrupt = self._random.random() < 0.3
+        return [int(word) for word in encode(command, interrupt=interrupt)]
+
+    def _access(self) -> bytes:
+        """A read or a write, mostly of what there is."""
+        choose = self._random
+        if choose.random() < 0.5:
+            size = choose.choice([4, 4, 8, 20, 0, 1, 6])
+            offset = choose.choice([4 * choose.randrange(24), choose.randrange(CONTROL_SIZE), 4096])
+            # DOORBELL has pieces of its own: records that nobody wrote could run for long.
+            if choose.random() < 0.4 and not 0 <= register("DOORBELL").offset - offset < size:
+                return self._write(CONTROL_BASE + offset, self._content(size))
+            return self._read(CONTROL_BASE + offset, size)
+        size = choose.choice([0, 1, 3, 4, 17, 40, choose.choice([4, FRAME_DATA_BYTES + 2])])
+        inside = self._base + choose.randrange(self._configuration.memory_bytes - size)
+        beside = self._end - size + choose.randrange(3)
+        at = choose.choice([inside, inside, beside, choose.getrandbits(32)])
+        if size > FRAME_DATA_BYTES or choose.random() < 0.5:
+            return self._read(at, size)
+        return self._write(at, self._content(size))
+
+    def _submit(self, records: Sequence[Sequence[int]]) -> bytes:
+        line = b""
+        for words in records:
+            slot = self._doorbell % self._configuration.slots
+            data = np.array(words, "<u4").tobytes()
+            line += self._write(CONTROL_BASE + RING_OFFSET + slot * RECORD_BYTES, data)
+            self._doorbell += 1
+        return line + self._register("DOORBELL", self._doorbell % (1 << 16))
+
+    def _tidied(self) -> bytes:
+        """What lets a later piece work, whatever has been written to registers."""
+        return self._register("TIMEOUT", 1 << 20) + self._clear()
+
+    def _clear(self) -> bytes:
+        self._doorbell = 0
+        return self._register("CLEAR", 1)
+
+    def _content(self, size: int) -> bytes:
+        ones = self._random.choice([0, 255])
+        return self._random.choice([self._random.randbytes(size)] * 3 + [bytes([ones]) * size])
+
+    def _register(self, name: str, value: int) -> bytes:
+        return self._write(CONTROL_BASE + register(name).offset, value.to_bytes(4, "little"))
+
+    def _read(self, address: int, size: int) -> bytes:
+        return self._request(Request.READ, address, size)
+
+    def _write(self, address: int, data: bytes) -> bytes:
+        return self._request(Request.WRITE, address, len(data), data)
+
+    def _hello(self) -> bytes:
+        self._sequence = self._random.randrange(256)
+        return BOUNDARY + self._request(Request.HELLO, self._random.getrandbits(32), 0)
+
+    def _request(self, kind: Request, address: int, size: int, data: bytes = b"") -> bytes:
+        self._sequence += 1
+        return encode_request(kind, (self._sequence - 1) % 256, address, size, data)
+
+
+_COUNTED = (Lane.BITS_8, Lane.BITS_32)
+"""Lanes that counts can have."""
+
+
+def levels(line: bytes) -> list[int]:
+    """The levels of a UART's bits: a low start bit, 8 bits, a high stop bit for each byte."""
+    frames = [byte << 1 | 1 << 9 for byte in line]
+    return [frame >> bit & 1 for frame in frames for bit in range(10)]
+
+
+def _unsealed(words: Sequence[int]) -> int:
+    """What CONTROL.SEAL has to be changed by."""
+    total = RECORD_SEAL
+    for word in words:
+        for shift in (0, 8, 16, 24):
+            total ^= word >> shift & 0xFF
+    return total

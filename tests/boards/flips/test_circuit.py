@@ -1,0 +1,155 @@
+"""The circuit of a bitstream in which rows of LUTs can be flipped: as the file is, flip by flip."""
+
+import random
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from amaranth.hdl import Cat, Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from bitlane.errors import BitlaneError
+from bitlane_boards.flips.campaign import Campaign, all_flips
+from bitlane_boards.flips.circuit import FlippableCircuit, FlippableLut
+from bitlane_boards.flips.stimulus import Section, Stimulus, play
+from bitlane_boards.flips.tables import gates
+from bitlane_boards.flips.traffic import levels
+from bitlane_boards.readback.asc import Bitstream
+from bitlane_boards.readback.ice40 import Ice40Netlist, extract
+from bitlane_sim.pins import COPIES, GateModel, PinSimulation
+from bitlane_sim.pins.netlist import HIGH, FlippedRow, NetlistBuilder
+from cppsim import Batch, Program
+from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
+from support.sim.answerer import Store
+
+TABLES = random.Random(1).sample(range(1 << 16), 500)
+
+
+class Tables(wiring.Component):
+    """Every one of `TABLES` of the same four inputs."""
+
+    row: In(4)
+    out: Out(len(TABLES))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.out.eq(Cat(gates(table, list(self.row)) for table in TABLES))
+        return m
+
+
+def test_gates_give_every_row_of_a_table() -> None:
+    batch = Batch(Tables(), 16, "threads")
+    batch.set("row", np.arange(16))
+    words = np.ascontiguousarray(batch.get("out")).astype("<u8").view(np.uint8)
+    bits = np.unpackbits(words, axis=1, bitorder="little")[:, : len(TABLES)]
+    for table, column in zip(TABLES, bits.T, strict=True):
+        assert sum(int(bit) << row for row, bit in enumerate(column)) == table, hex(table)
+
+
+@cache
+def small(store: Store) -> Ice40Netlist:
+    """What a small bitstream makes."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "top.bin"
+        file.write_bytes(ice40("hx8k", store))
+        bits = Bitstream.read(file)
+    return extract(bits, PACKAGES["hx8k"], PLACES["hx8k"])
+
+
+def stimulus(found: Ice40Netlist, data: bytes) -> Stimulus:
+    """A break, and bytes of which one lacks its stop bit."""
+    line = [1] * 5 + [0] * 11 + [1] * 3 + levels(data)
+    line[-15] ^= 1
+    count = sum(len(cell.rows) for cell in found.cells)
+    sections = Section("greeting", 0, 60), Section("memory", 60, len(line))
+    never = np.zeros(count, np.bool_)
+    return Stimulus(np.array(line, np.uint8), DIVIDER, sections, (), never, 0)
+
+
+def seen_by_copies(campaign: Campaign, *, pins: bool) -> list[bool]:
+    """The same by flipped copies of the netlist, evaluated beside it."""
+    flips = list(zip(campaign.flips.luts, campaign.flips.rows, strict=True))
+    seen: list[bool] = []
+    for first in range(0, len(flips), COPIES):
+        cells = [(campaign.cells[lut], row) for lut, row in flips[first : first + COPIES]]
+        rows = [FlippedRow(x.inputs, x.output, x.table, int(row)) for x, row in cells]
+        model = GateModel(campaign.netlist, "copies", flips=rows)
+        if pins:
+            model.watch_pins()
+        simulation = PinSimulation(model, DIVIDER, busy="")
+        play(campaign.stimulus, simulation)
+        seen += [number in model.apart for number in range(len(rows))]
+    return seen
+
+
+@pytest.mark.parametrize("store", [Store.BLOCK, Store.WIDE])
+def test_the_same_flips_are_seen_as_by_flipped_netlists(store: Store) -> None:
+    found = small(store)
+    traffic = stimulus(found, random.Random(4).randbytes(14))
+    flips = all_flips(found.cells, traffic)
+    campaign = Campaign(found.netlist, found.cells, flips, traffic)
+    if store is not Store.BLOCK:
+        campaign = campaign.sampled(COPIES, seed=1)
+    outcome = campaign.outcome(campaign.batch("threads").run(campaign.program()))
+    never = len(outcome.parts)
+    assert (outcome.line < never).tolist() == seen_by_copies(campaign, pins=False)
+    assert (outcome.seen < never).tolist() == seen_by_copies(campaign, pins=True)
+    rows = {str(row["what"]): int(row["flips"]) for row in outcome.rows(campaign.flips)}
+    # Or nothing would have been compared.
+    for kind in ("seen on the line", "looked up, not seen", "never looked up"):
+        assert rows[kind] > 0, rows
+
+
+def test_without_a_flip_the_line_is_the_files_in_every_cycle() -> None:
+    found = small(Store.BLOCK)
+    traffic = stimulus(found, random.Random(5).randbytes(30))
+    luts = [FlippableLut(cell.inputs, cell.output, cell.table) for cell in found.cells]
+    circuit = FlippableCircuit(found.netlist, luts)
+    program = Program().set("flip_lut", circuit.none)
+    with program.repeat(len(traffic.levels)):
+        program.set("rx", traffic.levels[None].astype(np.int64))
+        with program.repeat(DIVIDER):
+            program.get("tx").get("busy").step()
+    got = Batch(circuit, 1, "threads").run(program)
+    simulation = PinSimulation(GateModel(found.netlist, "gates"), DIVIDER)
+    for bit, level in enumerate(traffic.levels.tolist()):
+        simulation.set("rx", level)
+        for cycle in range(DIVIDER):
+            shown = {name: simulation.get(name) for name in ("tx", "busy")}
+            expected = {name: int(got[name][0, bit, cycle]) for name in shown}
+            assert shown == expected, f"bit {bit}, cycle {cycle}"
+            simulation.run(1)
+
+
+def test_a_lut_on_itself_gets_the_level_of_the_cycle_before() -> None:
+    builder = NetlistBuilder()
+    rx, tx = builder.signal(), builder.signal()
+    builder.inputs["rx"], builder.outputs["tx"] = (rx,), (tx,)
+    # Its second input makes no difference.
+    builder.lut(0b1010, [rx, tx], tx)
+    circuit = FlippableCircuit(builder.build(), [FlippableLut((rx, tx), tx, 0b1010)])
+    batch = Batch(circuit, 3, "threads")
+    # Row 2: it stays high when it has been. Row 3: it falls after a cycle, and rises again.
+    batch.set("flip_lut", np.array([circuit.none, 0, 0]))
+    batch.set("flip_row", np.array([0, 2, 3]))
+    shown = []
+    for level in (0, 1, 1, 1, 0, 0):
+        batch.set("rx", level)
+        shown.append(batch.get("tx").tolist())
+        batch.step()
+    assert shown == [[0, 0, 0], [1, 1, 1], [1, 1, 0], [1, 1, 1], [0, 1, 0], [0, 1, 0]]
+
+
+def test_memories_with_ports_of_two_widths_are_refused() -> None:
+    builder = NetlistBuilder()
+    signals = [builder.signal() for _ in range(4)]
+    memory = builder.memory(np.zeros(4, np.uint8))
+    builder.read_port(memory, HIGH, [(signals[0], 1)], [(signals[1], 0)])
+    builder.write_port(memory, HIGH, [(signals[0], 2)], [(signals[2], 0, HIGH)])
+    builder.outputs["tx"] = (signals[1],)
+    circuit = FlippableCircuit(builder.build(), [])
+    with pytest.raises(BitlaneError, match="memory 0 of the netlist has ports of different widths"):
+        circuit.elaborate(None)
