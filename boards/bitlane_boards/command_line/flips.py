@@ -18,7 +18,7 @@ from .. import boards
 from .choice import add_board
 
 if TYPE_CHECKING:
-    from ..flips.campaign import Campaign
+    from ..flips.campaign import FlipCampaign
 
 __all__ = ["add_flips"]
 
@@ -117,8 +117,8 @@ def _depth(row: Mapping[str, object], rows: Sequence[Mapping[str, object]]) -> i
     return 1 + _depth(around[0], rows) if around else 0
 
 
-def _campaign(arguments: argparse.Namespace) -> "Campaign":
-    from ..flips.campaign import Campaign, all_flips
+def _campaign(arguments: argparse.Namespace) -> "FlipCampaign":
+    from ..flips.campaign import FlipCampaign, all_flips
     from ..flips.stimulus import compose
     from ..readback.netlist import board_netlist
 
@@ -131,7 +131,7 @@ def _campaign(arguments: argparse.Namespace) -> "Campaign":
     stimulus = compose(board, found.netlist, found.cells, arguments.cycles, arguments.pool)
     _say(f"traffic of {stimulus.cycles} cycles, {len(stimulus.pieces)} of {arguments.pool} pieces")
     flips = all_flips(found.cells, stimulus)
-    campaign = Campaign(found.netlist, found.cells, flips, stimulus)
+    campaign = FlipCampaign(found.netlist, found.cells, flips, stimulus)
     if arguments.instances is not None:
         campaign = campaign.sampled(arguments.instances, arguments.seed)
     return campaign

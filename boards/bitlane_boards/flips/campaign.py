@@ -19,11 +19,11 @@ from cppsim import Batch, Program
 
 from ..readback.ice40 import LogicCell
 from .circuit import FlippableCircuit, FlippableLut
-from .outcome import Flips, Outcome
+from .outcome import FlipOutcome, Flips
 from .stand import FlipStand
 from .stimulus import Stimulus
 
-__all__ = ["Campaign", "all_flips"]
+__all__ = ["FlipCampaign", "all_flips"]
 
 
 def all_flips(cells: Sequence[LogicCell], stimulus: Stimulus) -> Flips:
@@ -44,7 +44,7 @@ _PARTS = 4
 
 
 @dataclass(frozen=True)
-class Campaign:
+class FlipCampaign:
     """``flips`` of ``cells`` of ``netlist``, with ``stimulus`` at the board's line."""
 
     netlist: Netlist
@@ -52,12 +52,12 @@ class Campaign:
     flips: Flips
     stimulus: Stimulus
 
-    def sampled(self, count: int, seed: int) -> "Campaign":
+    def sampled(self, count: int, seed: int) -> "FlipCampaign":
         """``count`` of the flips at random, in their order."""
         if not 0 < count <= len(self.flips):
             raise BitlaneError(f"instances: {count}; expected 1 to {len(self.flips)}, the bits")
         chosen = sorted(random.Random(seed).sample(range(len(self.flips)), count))
-        return Campaign(self.netlist, self.cells, self.flips.those(chosen), self.stimulus)
+        return FlipCampaign(self.netlist, self.cells, self.flips.those(chosen), self.stimulus)
 
     @cached_property
     def circuit(self) -> FlippableCircuit:
@@ -86,9 +86,9 @@ class Campaign:
                 program.get(port, f"{port} {number}")
         return program
 
-    def outcome(self, results: Mapping[str, NDArray[Any]]) -> Outcome:
+    def outcome(self, results: Mapping[str, NDArray[Any]]) -> FlipOutcome:
         """What ``results`` of `program` say."""
-        return Outcome.of(self.flips, [name for name, _ in self.parts()], results)
+        return FlipOutcome.of(self.flips, [name for name, _ in self.parts()], results)
 
     def export(self, folder: Path) -> None:
         """A folder that runs all of it where only NumPy and CuPy are. Raises ``BatchError``."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bitlane.errors import BitlaneError
 
-__all__ = ["Flips", "Outcome", "load_flips"]
+__all__ = ["FlipOutcome", "Flips", "load_flips"]
 
 Numbers = NDArray[np.int64]
 
@@ -54,7 +54,7 @@ class Flips:
         )
 
 
-def load_flips(folder: Path) -> tuple[Flips, "Outcome"]:
+def load_flips(folder: Path) -> tuple[Flips, "FlipOutcome"]:
     """What was saved in ``folder`` and what its results say of it. Raises ``BitlaneError``."""
     try:
         with np.load(folder / "flips.npz") as data:
@@ -67,11 +67,11 @@ def load_flips(folder: Path) -> tuple[Flips, "Outcome"]:
         raise BitlaneError(
             f"{folder}: {error}; expected a folder of flips that has been run"
         ) from error
-    return flips, Outcome.of(flips, parts, results)
+    return flips, FlipOutcome.of(flips, parts, results)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FlipOutcome:
     """Of each flip when it was seen first at the line or at a lamp, and when its row was looked up.
 
     ``line``, ``lamps`` and ``looked_up`` are numbers of ``parts``; `len(parts)` is never.
@@ -85,7 +85,7 @@ class Outcome:
     @classmethod
     def of(
         cls, flips: Flips, parts: Sequence[str], results: Mapping[str, NDArray[Any]]
-    ) -> "Outcome":
+    ) -> "FlipOutcome":
         """From what instances show at the end of each part, of which the last one has no flip.
 
         Raises ``BitlaneError`` if a flip was seen whose row nothing had looked up.

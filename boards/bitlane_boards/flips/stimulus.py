@@ -15,7 +15,7 @@ from bitlane_sim.pins.netlist import Netlist
 
 from ..board import Board
 from ..readback.ice40 import LogicCell
-from .traffic import Traffic
+from .pieces import PieceWriter
 
 __all__ = ["Section", "Stimulus", "compose", "play", "whole"]
 
@@ -199,19 +199,19 @@ class _Composer:
         """1 for each row of `_rows` that was looked up since they are watched, else 0."""
         return (model.chosen[self._luts] >> self._rows & 1).astype(np.float32)
 
-    def _begun(self) -> tuple[GateModel, _Line, Traffic]:
+    def _begun(self) -> tuple[GateModel, _Line, PieceWriter]:
         model = GateModel(self._netlist, self._board.name)
         model.watch_rows()
         divider = self._board.divider
         line = _Line(PinSimulation(model, divider, busy=""), divider)
         line.hold(1, round(_START * self._board.clock_hz / divider))
-        traffic = Traffic(self._board.configuration)
+        traffic = PieceWriter(self._board.configuration)
         line.send("greeting", traffic.greeting())
         line.send("operators", traffic.operators())
         return model, line, traffic
 
     @staticmethod
-    def _send(line: _Line, traffic: Traffic, seed: int) -> None:
+    def _send(line: _Line, traffic: PieceWriter, seed: int) -> None:
         line.send(f"piece {seed}", traffic.piece(seed))
         if line.simulation.get("fault"):
             line.send(f"mending {seed}", traffic.mended())

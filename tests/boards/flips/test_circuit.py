@@ -12,11 +12,11 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane.errors import BitlaneError
-from bitlane_boards.flips.campaign import Campaign, all_flips
+from bitlane_boards.flips.campaign import FlipCampaign, all_flips
 from bitlane_boards.flips.circuit import FlippableCircuit, FlippableLut
+from bitlane_boards.flips.pieces import levels
 from bitlane_boards.flips.stimulus import Section, Stimulus, play
 from bitlane_boards.flips.tables import gates
-from bitlane_boards.flips.traffic import levels
 from bitlane_boards.readback.asc import Bitstream
 from bitlane_boards.readback.ice40 import Ice40Netlist, extract
 from bitlane_sim.pins import COPIES, GateModel, PinSimulation
@@ -69,7 +69,7 @@ def stimulus(found: Ice40Netlist, data: bytes) -> Stimulus:
     return Stimulus(np.array(line, np.uint8), DIVIDER, sections, (), never, 0)
 
 
-def seen_by_copies(campaign: Campaign, *, pins: bool) -> list[bool]:
+def seen_by_copies(campaign: FlipCampaign, *, pins: bool) -> list[bool]:
     """The same by flipped copies of the netlist, evaluated beside it."""
     flips = list(zip(campaign.flips.luts, campaign.flips.rows, strict=True))
     seen: list[bool] = []
@@ -90,7 +90,7 @@ def test_the_same_flips_are_seen_as_by_flipped_netlists(store: Store) -> None:
     found = small(store)
     traffic = stimulus(found, random.Random(4).randbytes(14))
     flips = all_flips(found.cells, traffic)
-    campaign = Campaign(found.netlist, found.cells, flips, traffic)
+    campaign = FlipCampaign(found.netlist, found.cells, flips, traffic)
     if store is not Store.BLOCK:
         campaign = campaign.sampled(COPIES, seed=1)
     outcome = campaign.outcome(campaign.batch("threads").run(campaign.program()))

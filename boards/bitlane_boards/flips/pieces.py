@@ -28,7 +28,7 @@ from bitlane_rtl.abi import (
 from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, Request
 from bitlane_rtl.configuration import Configuration
 
-__all__ = ["KINDS", "Traffic"]
+__all__ = ["KINDS", "PieceWriter"]
 
 KINDS = {"jobs": 60, "refused": 15, "accesses": 15, "damage": 8, "broken": 2}
 """Kinds of pieces, and how many of a hundred are of each."""
@@ -43,7 +43,7 @@ _SHORT = 12
 """Most elements of a tensor where every operator is used."""
 
 
-class Traffic:
+class PieceWriter:
     """Pieces for a board of ``configuration``; a piece is a list of bursts of levels, a bit each.
 
     Between two bursts the line rests until the board is quiet.
