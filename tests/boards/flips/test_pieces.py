@@ -1,0 +1,112 @@
+"""Pieces of traffic: sound frames of records that the circuit takes, and every operator of it."""
+
+from dataclasses import replace
+from zlib import crc32
+
+import pytest
+
+from bitlane_boards import boards
+from bitlane_boards.flips.pieces import PieceWriter
+from bitlane_rtl.abi import (
+    CONTROL_BASE,
+    RECORD,
+    RECORD_BYTES,
+    RING_OFFSET,
+    Mode,
+    Op,
+    Status,
+    register,
+)
+from bitlane_rtl.abi.frames import Request
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configurations import full
+from support.models.record import Record
+from support.rtl.random_records import interpreter
+
+HX8K = boards()["hx8k"].configuration
+FULL = replace(full(), memory_bytes=1 << 14)
+BITS = {bits.name: bits for bits in RECORD["CONTROL"].bits}
+
+
+def line_bytes(levels: list[int]) -> bytes:
+    """What a UART makes of ``levels``."""
+    assert len(levels) % 10 == 0
+    bits = [levels[first : first + 10] for first in range(0, len(levels), 10)]
+    assert all(each[0] == 0 and each[9] == 1 for each in bits)
+    return bytes(sum(level << k for k, level in enumerate(each[1:9])) for each in bits)
+
+
+def requests(burst: list[int]) -> list[tuple[int, int, int, bytes]]:
+    """Kind, address, size and data of the frames in ``burst``, which are undamaged."""
+    found = []
+    for block in line_bytes(burst).split(b"\0"):
+        if not block:
+            continue
+        content, at = bytearray(), 0
+        while at < len(block):
+            content += block[at + 1 : at + block[at]] + b"\0" * (block[at] < 255)
+            at += block[at]
+        body = bytes(content[:-1])
+        assert crc32(body[:-4]) == int.from_bytes(body[-4:], "little")
+        size, address = (int.from_bytes(body[k:m], "little") for k, m in ((2, 4), (4, 8)))
+        found.append((body[1], address, size, body[8:-4]))
+    return found
+
+
+def records(burst: list[int]) -> list[list[int]]:
+    """The records that are written to the ring, as words: no other write there is as long."""
+    ring = range(CONTROL_BASE + RING_OFFSET, CONTROL_BASE + RING_OFFSET + 64 * RECORD_BYTES)
+    return [
+        [int.from_bytes(data[k : k + 4], "little") for k in range(0, size, 4)]
+        for kind, address, size, data in requests(burst)
+        if kind == Request.WRITE and address in ring and size >= 24
+    ]
+
+
+@pytest.mark.parametrize("configuration", [HX8K, FULL], ids=["hx8k", "full"])
+def test_every_operator_of_the_circuit_is_used(configuration: Configuration) -> None:
+    (burst,) = PieceWriter(configuration).operators()
+    written = records(burst)
+    assert sorted(BITS["OP"].extract(words[0]) for words in written) == sorted(
+        configuration.ops - {Op.SEARCH}
+    )
+    doorbells = [
+        int.from_bytes(data, "little")
+        for kind, address, _, data in requests(burst)
+        if address == CONTROL_BASE + register("DOORBELL").offset
+    ]
+    assert doorbells[-1] == len(written)
+    assert max(b - a for a, b in zip([0, *doorbells], doorbells, strict=False)) <= HX8K.slots
+
+
+@pytest.mark.parametrize("configuration", [HX8K, FULL], ids=["hx8k", "full"])
+def test_commands_of_jobs_are_what_the_circuit_takes(configuration: Configuration) -> None:
+    writer, checker = PieceWriter(configuration), interpreter(configuration)
+    modes, count = set(), 0
+    for seed in range(300):
+        bursts = writer.piece(seed)
+        # Of the other kinds many are damaged; two bursts are never a job.
+        if len(bursts) > 1:
+            continue
+        for words in records(bursts[0]):
+            record = Record([*words, *[0] * (32 - len(words))])
+            assert checker.refusal(record) is Status.OK, f"seed {seed}: {words}"
+            modes |= {BITS[f"{x}_MODE"].extract(words[0]) for x in "ABY"}
+            count += 1
+    assert count > 200
+    assert modes >= {Mode.DENSE, Mode.STRIDED, Mode.REPEAT}
+
+
+def test_a_piece_follows_from_its_seed_and_what_was_before() -> None:
+    one, other = PieceWriter(HX8K), PieceWriter(HX8K)
+    for seed in (3, 1, 3, 8):
+        assert one.piece(seed) == other.piece(seed)
+    assert one.piece(3) != one.piece(4)
+
+
+def test_memory_is_folded_in_halves() -> None:
+    bursts = PieceWriter(HX8K).folding()
+    folded = [words for burst in bursts for words in records(burst)]
+    runs = [words[RECORD["RUN"].word] for words in folded]
+    assert runs == [4096, 2048, 1024, 512, 256, 128]
+    assert requests(bursts[-1])[0][:3] == (Request.READ, HX8K.memory_base, 128)
