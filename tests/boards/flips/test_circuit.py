@@ -15,13 +15,14 @@ from bitlane.errors import BitlaneError
 from bitlane_boards.flips.campaign import FlipCampaign, all_flips
 from bitlane_boards.flips.circuit import FlippableCircuit, FlippableLut
 from bitlane_boards.flips.pieces import levels
-from bitlane_boards.flips.stimulus import Section, Stimulus, play
+from bitlane_boards.flips.stimulus import Section, Stimulus
 from bitlane_boards.flips.tables import gates
 from bitlane_boards.readback.asc import Bitstream
 from bitlane_boards.readback.ice40 import Ice40Netlist, extract
 from bitlane_sim.pins import COPIES, GateModel, PinSimulation
-from bitlane_sim.pins.netlist import HIGH, FlippedRow, NetlistBuilder
+from bitlane_sim.pins.netlist import HIGH, NetlistBuilder
 from cppsim import Batch, Program
+from support.boards.flip_copies import line_crc, seen_by_copies
 from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
 from support.sim.answerer import Store
 
@@ -69,35 +70,6 @@ def stimulus(found: Ice40Netlist, data: bytes) -> Stimulus:
     return Stimulus(np.array(line, np.uint8), DIVIDER, sections, (), never, 0)
 
 
-def seen_by_copies(campaign: FlipCampaign, *, pins: bool) -> list[bool]:
-    """The same by flipped copies of the netlist, evaluated beside it."""
-    flips = list(zip(campaign.flips.luts, campaign.flips.rows, strict=True))
-    seen: list[bool] = []
-    for first in range(0, len(flips), COPIES):
-        cells = [(campaign.cells[lut], row) for lut, row in flips[first : first + COPIES]]
-        rows = [FlippedRow(x.inputs, x.output, x.table, int(row)) for x, row in cells]
-        model = GateModel(campaign.netlist, "copies", flips=rows)
-        if pins:
-            model.watch_pins()
-        simulation = PinSimulation(model, DIVIDER, busy="")
-        play(campaign.stimulus, simulation)
-        seen += [number in model.apart for number in range(len(rows))]
-    return seen
-
-
-def line_crc(found: Ice40Netlist, traffic: Stimulus) -> int:
-    """The CRC of what the sound file's netlist sends, in every cycle."""
-    simulation = PinSimulation(GateModel(found.netlist, "sound"), DIVIDER)
-    crc, ones = 0, (1 << 64) - 1
-    for level in traffic.levels.tolist():
-        simulation.set("rx", level)
-        for _ in range(DIVIDER):
-            leaves = crc >> 63 ^ simulation.get("tx")
-            crc = crc << 1 & ones ^ leaves * 0x42F0E1EBA9EA3693
-            simulation.run(1)
-    return crc
-
-
 @pytest.mark.parametrize("store", [Store.BLOCK, Store.WIDE])
 def test_each_flip_is_seen_where_a_flipped_netlist_is(store: Store) -> None:
     found = small(store)
@@ -107,7 +79,7 @@ def test_each_flip_is_seen_where_a_flipped_netlist_is(store: Store) -> None:
     if store is not Store.BLOCK:
         campaign = campaign.sampled(COPIES, seed=1)
     results = campaign.batch("threads").run(campaign.program())
-    assert int(results["line 1"][-1]) == line_crc(found, traffic)
+    assert int(results["line 1"][-1]) == line_crc(found.netlist, traffic)
     outcome = campaign.outcome(results)
     never = len(outcome.parts)
     assert (outcome.line < never).tolist() == seen_by_copies(campaign, pins=False)

@@ -14,6 +14,7 @@ from bitlane_rtl.abi import (
     RING_OFFSET,
     Mode,
     Op,
+    Port,
     Status,
     register,
 )
@@ -79,6 +80,22 @@ def test_every_operator_of_the_circuit_is_used(configuration: Configuration) -> 
     assert max(b - a for a, b in zip([0, *doorbells], doorbells, strict=False)) <= HX8K.slots
 
 
+def touched(record: Record, name: str) -> tuple[int, int]:
+    """The lowest and the highest byte that a stream of a command touches, walked step by step."""
+    size = (record.out_lane if name == "Y" else record.lane).bytes
+    stream = record.stream(name, Port.NONE, size)
+    at, low, high = stream.base, stream.base, 0
+    left = record.counts
+    while True:
+        elements = stream.run(at, record.run)
+        low, high = min(low, int(elements.min())), max(high, int(elements.max()) + size - 1)
+        inner = next((k for k, count in enumerate(left) if count > 1), None)
+        if inner is None:
+            return low, high
+        at = stream.final(at, record.run) + stream.jumps[inner]
+        left = [*record.counts[:inner], left[inner] - 1, *left[inner + 1 :]]
+
+
 @pytest.mark.parametrize("configuration", [HX8K, FULL], ids=["hx8k", "full"])
 def test_commands_of_jobs_are_what_the_circuit_takes(configuration: Configuration) -> None:
     writer, checker = PieceWriter(configuration), interpreter(configuration)
@@ -91,6 +108,10 @@ def test_commands_of_jobs_are_what_the_circuit_takes(configuration: Configuratio
         for words in records(bursts[0]):
             record = Record([*words, *[0] * (32 - len(words))])
             assert checker.refusal(record) is Status.OK, f"seed {seed}: {words}"
+            for name in record.streams:
+                low, high = touched(record, name)
+                assert configuration.memory_base <= low, f"seed {seed}: {words}"
+                assert high == record.word(f"{name}_LAST"), f"seed {seed}: {words}"
             modes |= {BITS[f"{x}_MODE"].extract(words[0]) for x in "ABY"}
             count += 1
     assert count > 200

@@ -1,0 +1,52 @@
+"""Bits of LUTs of a board's file flipped in a batch: what is seen, and by whom else.
+
+A sample of what `bitlane flips` runs; flipped copies of the netlist, which are evaluated in another
+way, have to show the same.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from bitlane_boards import boards
+from bitlane_boards.flips.campaign import FlipCampaign, all_flips
+from bitlane_boards.flips.stimulus import compose
+from bitlane_boards.readback.netlist import board_netlist
+from bitlane_sim.pins import COPIES
+from support.boards.board_builds import built
+from support.boards.flip_copies import line_crc, seen_by_copies
+
+NAME = "hx8k"
+CYCLES, POOL = 300_000, 300
+
+
+@pytest.mark.timeout(1800)
+def test_flips_in_a_batch_are_seen_where_flipped_netlists_are(
+    record_property: Callable[[str, object], None],
+) -> None:
+    board = boards()[NAME]
+    found, _ = board_netlist(board, built(board) / f"{NAME}.bin")
+    stimulus = compose(board, found.netlist, found.cells, CYCLES, POOL)
+    assert CYCLES // 2 < stimulus.cycles <= CYCLES
+    campaign = FlipCampaign(
+        found.netlist, found.cells, all_flips(found.cells, stimulus), stimulus
+    ).sampled(2 * COPIES, seed=1)
+
+    results = campaign.batch("threads").run(campaign.program())
+    last = len(campaign.parts()) - 1
+    assert int(results[f"line {last}"][-1]) == line_crc(found.netlist, stimulus)
+    outcome = campaign.outcome(results)
+    never = len(outcome.parts)
+    for shown, pins in ((outcome.line, False), (outcome.seen, True)):
+        copies = seen_by_copies(campaign, pins=pins)
+        for number, (lut, expected) in enumerate(zip(campaign.flips.luts, copies, strict=True)):
+            cell, seen = campaign.cells[lut], bool(shown[number] < never)
+            where = f"row {campaign.flips.rows[number]} of LUT {cell.number} in {cell.x},{cell.y}"
+            # A LUT on itself that oscillates is seen at once there, and here if a pin shows it.
+            assert seen == expected or (expected and cell.output in cell.inputs), where
+
+    rows = {str(row["what"]): int(row["flips"]) for row in outcome.rows(campaign.flips)}
+    record_property("report", f"{NAME}: {rows}")
+    assert rows["seen at a pin"] >= 0.4 * len(campaign.flips)
+    unseen = rows["looked up, not seen"] + rows["never looked up"]
+    assert rows["seen at a pin"] + unseen == len(campaign.flips)
