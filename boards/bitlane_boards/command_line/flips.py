@@ -67,7 +67,7 @@ def add_flips(subparsers: Subparsers) -> None:
         "--folder",
         metavar="DIR",
         type=Path,
-        help="write it there instead, to be run by `python -m cppsim.batch DIR` where only NumPy"
+        help="write it there instead, to be run by `python run_folder.py` in it where only NumPy"
         " and CuPy are",
     )
     parser.add_argument(

@@ -7,8 +7,9 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 from bitlane.errors import BitlaneError
 from bitlane_sim.pins.netlist import Netlist
 from cppsim import Batch, Program
+from cppsim.batch.circuit import batch_circuit
+from cppsim.batch.folder import write_folder
+from cppsim.batch.source import write_batch
 
 from ..readback.ice40 import LogicCell
 from .circuit import FlippableCircuit, FlippableLut
@@ -41,6 +45,18 @@ _NAMED = ("greeting", "operators", "memory")
 """Sections of a stimulus that are told apart from those that were chosen."""
 
 _PARTS = 4
+
+
+@dataclass(frozen=True)
+class _PowerOn:
+    """Instances that begin alike, as a folder has to know them."""
+
+    instances: int
+    rows: NDArray[np.uint8]
+    fresh = True
+
+    def all_rows(self) -> NDArray[np.uint8]:
+        return self.rows
 
 
 @dataclass(frozen=True)
@@ -91,9 +107,17 @@ class FlipCampaign:
         return FlipOutcome.of(self.flips, [name for name, _ in self.parts()], results)
 
     def export(self, folder: Path) -> None:
-        """A folder that runs all of it where only NumPy and CuPy are. Raises ``BatchError``."""
-        self.batch("threads").export(folder, self.program())
+        """A folder whose ``run_folder.py`` runs all of it where only NumPy and CuPy are.
+
+        Neither compiles it nor takes memory for the instances: this computer may not have it.
+        Raises ``BatchError``.
+        """
+        written = write_batch(batch_circuit(FlipStand(self.circuit, self.stimulus)))
+        rows = np.frombuffer(written.rows, np.uint8)[None]
+        write_folder(folder, written, cast(Any, _PowerOn(self.instances, rows)), self.program())
         self.flips.save(folder / "flips.npz", [name for name, _ in self.parts()])
+        runs = files(__package__) / "run_folder.py"
+        (folder / "run_folder.py").write_bytes(runs.read_bytes())
 
     def parts(self) -> list[tuple[str, int]]:
         """Parts of the stimulus that are told apart, and the bits at which they end.

@@ -1,6 +1,10 @@
 """The circuit of a bitstream in which rows of LUTs can be flipped: as the file is, flip by flip."""
 
+import json
+import os
 import random
+import subprocess
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -14,6 +18,7 @@ from amaranth.lib.wiring import In, Out
 from bitlane.errors import BitlaneError
 from bitlane_boards.flips.campaign import FlipCampaign, all_flips
 from bitlane_boards.flips.circuit import FlippableCircuit, FlippableLut
+from bitlane_boards.flips.outcome import load_flips
 from bitlane_boards.flips.pieces import levels
 from bitlane_boards.flips.stimulus import Section, Stimulus
 from bitlane_boards.flips.tables import gates
@@ -88,6 +93,25 @@ def test_each_flip_is_seen_where_a_flipped_netlist_is(store: Store) -> None:
     # Or nothing would have been compared.
     for kind in ("seen on the line", "looked up, not seen", "never looked up"):
         assert rows[kind] > 0, rows
+
+
+def test_a_folder_gives_the_same(tmp_path: Path) -> None:
+    found = small(Store.BLOCK)
+    traffic = stimulus(found, random.Random(4).randbytes(14))
+    flips = all_flips(found.cells, traffic)
+    campaign = FlipCampaign(found.netlist, found.cells, flips, traffic).sampled(70, seed=2)
+    expected = campaign.batch("threads").run(campaign.program())
+    campaign.export(tmp_path)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "run_folder.py", "threads"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout)["instances"] == 71
+    loaded, outcome = load_flips(tmp_path)
+    assert (loaded.places == campaign.flips.places).all()
+    assert outcome.rows(loaded) == campaign.outcome(expected).rows(campaign.flips)
+    assert 0 < outcome.rows(loaded)[1]["flips"] < 70
 
 
 def test_without_a_flip_the_line_is_the_files_in_every_cycle() -> None:

@@ -152,6 +152,55 @@ def random_flips(choose: random.Random, builder: NetlistBuilder) -> list[Flipped
     return [FlippedRow(*whole, choose.randrange(1 << len(whole[0]))) for whole in picked]
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_the_rows_that_luts_look_up_are_those_of_levels_at_rest(seed: int) -> None:
+    builder, contents, inputs = at_random(seed)
+    plain = Plain(builder, contents)
+    model = GateModel(builder.build(), f"random netlist {seed}")
+    places = {int(output): number for number, output in enumerate(model.netlist.luts["output"])}
+    choose = random.Random(seed)
+    step = stepper(model)
+    for since in (0, 30):
+        model.watch_rows()
+        rows = dict.fromkeys(places.values(), 0)
+        for cycle in range(30):
+            driven = {signal: choose.getrandbits(1) for signal in inputs}
+            for name, (signal,) in builder.inputs.items():
+                model.set(name, driven[signal])
+            plain.settle(driven)
+            for signals, _, output in builder._luts:
+                row = sum(plain.value(signal) << bit for bit, signal in enumerate(signals))
+                rows[places[output]] |= 1 << row
+            step()
+            plain.edge()
+            chosen = dict(enumerate(model.chosen.tolist()))
+            assert chosen == rows, f"seed {seed}, cycle {since + cycle}"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_with_all_pins_watched_any_of_them_makes_a_copy_part(seed: int) -> None:
+    builder, _, _ = at_random(seed)
+    netlist = builder.build()
+    choose = random.Random(seed)
+    flips = random_flips(choose, builder)
+    copies = GateModel(netlist, f"copies {seed}", flips=flips)
+    copies.watch_pins()
+    alone = [GateModel(flip.put_into(netlist), str(flip)) for flip in flips]
+    steps = [stepper(model) for model in (copies, *alone)]
+    apart: set[int] = set()
+    for cycle in range(30):
+        for port in builder.inputs:
+            level = choose.getrandbits(1)
+            for model in (copies, *alone):
+                model.set(port, level)
+        for name in builder.outputs:
+            shown = copies.get(name)
+            apart |= {n for n, model in enumerate(alone) if model.get(name) != shown}
+        for step in steps:
+            step()
+        assert copies.apart == apart, f"seed {seed}, cycle {cycle}"
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_copies_part_in_the_cycle_in_which_a_flipped_netlist_differs(seed: int) -> None:
     builder, _, _ = at_random(seed)
