@@ -116,7 +116,7 @@ class FlipCampaign:
         rows = np.frombuffer(written.rows, np.uint8)[None]
         write_folder(folder, written, cast(Any, _PowerOn(self.instances, rows)), self.program())
         self.flips.save(folder / "flips.npz", [name for name, _ in self.parts()])
-        runs = files(__package__) / "run_folder.py"
+        runs = files("bitlane_boards.flips") / "run_folder.py"
         (folder / "run_folder.py").write_bytes(runs.read_bytes())
 
     def parts(self) -> list[tuple[str, int]]:
