@@ -28,6 +28,7 @@ from bitlane_sim.pins import COPIES, GateModel, PinSimulation
 from bitlane_sim.pins.netlist import HIGH, NetlistBuilder
 from cppsim import Batch, Program
 from support.boards.flip_copies import line_crc, seen_by_copies
+from support.boards.flips import Flip, flipped
 from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
 from support.sim.answerer import Store
 
@@ -56,13 +57,23 @@ def test_gates_give_every_row_of_a_table() -> None:
 
 
 @cache
-def small(store: Store) -> Ice40Netlist:
-    """What a small bitstream makes."""
+def small_bits(store: Store) -> Bitstream:
+    """Of a small file."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "top.bin"
         file.write_bytes(ice40("hx8k", store))
-        bits = Bitstream.read(file)
+        return Bitstream.read(file)
+
+
+def made(bits: Bitstream) -> Ice40Netlist:
+    """What ``bits`` make."""
     return extract(bits, PACKAGES["hx8k"], PLACES["hx8k"])
+
+
+@cache
+def small(store: Store) -> Ice40Netlist:
+    """What a small file makes."""
+    return made(small_bits(store))
 
 
 def stimulus(found: Ice40Netlist, data: bytes) -> Stimulus:
@@ -93,6 +104,22 @@ def test_each_flip_is_seen_where_a_flipped_netlist_is(store: Store) -> None:
     # Or nothing would have been compared.
     for kind in ("seen on the line", "looked up, not seen", "never looked up"):
         assert rows[kind] > 0, rows
+
+
+def test_a_flip_is_seen_where_a_flipped_file_is() -> None:
+    found, bits = small(Store.BLOCK), small_bits(Store.BLOCK)
+    traffic = stimulus(found, random.Random(4).randbytes(14))
+    flips = all_flips(found.cells, traffic)
+    campaign = FlipCampaign(found.netlist, found.cells, flips, traffic).sampled(8, seed=6)
+    outcome = campaign.outcome(campaign.batch("threads").run(campaign.program()))
+    sound = line_crc(found.netlist, traffic)
+    expected = []
+    for lut, row in zip(campaign.flips.luts, campaign.flips.rows, strict=True):
+        with flipped(bits, Flip(found.cells[lut], int(row))):
+            crc = line_crc(made(bits).netlist, traffic)
+        expected.append(bool(crc != sound))
+    assert (outcome.line < len(outcome.parts)).tolist() == expected
+    assert set(expected) == {False, True}
 
 
 def test_a_folder_gives_the_same(tmp_path: Path) -> None:
