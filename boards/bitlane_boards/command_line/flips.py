@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_flips"]
 
-_CYCLES = 1_000_000
+_CYCLES = 2_000_000
 _POOL = 1500
 
 
