@@ -87,10 +87,9 @@ class Cuda:
             instructions = cupy.asarray(program.instructions)
             taken = cupy.asarray(np.ascontiguousarray(program.input.T))
             output = cupy.zeros((program.columns, count), np.uint64)
+            told = instructions, np.uint64(len(program.instructions)), taken, output
             numbers = np.uint64(count), np.uint32(fresh), np.uint32(self._shared > 0)
-            arguments = instructions, np.uint64(len(program.instructions)), taken, output, *numbers
-            grid = (-(-count // _LANES),)
-            arguments = words, rows, *arguments
+            grid, arguments = (-(-count // _LANES),), (words, rows, *told, *numbers)
             self._kernel(grid, (_BLOCK,), arguments, shared_mem=self._shared)
             return np.ascontiguousarray(cupy.asnumpy(output).T)
 

@@ -78,8 +78,8 @@ class MemoryPlace:
 class Description:
     """All that a runner has to know of a written design.
 
-    Instances have a bit in each of ``core_words`` or, on a GPU, of ``block_words``, of which the first
-    ``shared_words`` are needed often; and ``row_bytes`` of memories. ``checks`` says what
+    Instances have a bit in each of ``core_words`` or, on a GPU, of ``block_words``, of which the
+    first ``shared_words`` are needed often; and ``row_bytes`` of memories. ``checks`` says what
     checks of the design say when they fail, by their numbers from 1.
     """
 

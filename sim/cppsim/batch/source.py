@@ -81,7 +81,7 @@ class _Writer:
         self._circuit = circuit
         self._memories = memories
         self._gates = gates
-        self._frozen = [due for due in gates.pending] + [level for _, level in gates.levels]
+        self._frozen = [*gates.pending, *(level for _, level in gates.levels)]
         self._state = gates.base + WORD * len(_KEPT)
         self._words = self._state + 2 * gates.state
 

@@ -19,8 +19,11 @@ from .values import counted
 
 __all__ = ["Threads"]
 
-_WIDEST = ({"avx512f", "avx512bw"}, 512, "avx512f,avx512bw,avx512dq,avx512vl"), ({"avx2"}, 256, "avx2")
-"""What a processor has to say of itself for words of so many bits, and what the compiler is told."""
+_WIDEST = (
+    ({"avx512f", "avx512bw"}, 512, "avx512f,avx512bw,avx512dq,avx512vl"),
+    ({"avx2"}, 256, "avx2"),
+)
+"""What a processor says of itself that has words of so many bits, and what the compiler is told."""
 
 _ALIGNED = 64
 """Bytes: words are not to lie in two lines of a cache."""

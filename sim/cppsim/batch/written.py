@@ -17,7 +17,7 @@ _PHASES = ("step", "levels", "settle")
 
 
 class Chunks:
-    """Phases as code, with scratch words from ``first`` on; ``words`` is how many a tile has then."""
+    """Phases as code, with scratch words from ``first`` on: a tile has ``words`` then."""
 
     def __init__(self, gates: Gated, memories: Sequence[MemoryPlace], first: int) -> None:
         self._gates = gates
@@ -46,7 +46,7 @@ class Chunks:
 
 
 class Tables:
-    """Phases as tables, with slots from ``first`` on; ``words`` is how many a tile has then."""
+    """Phases as tables, with slots from ``first`` on: a tile has ``words`` then."""
 
     def __init__(
         self, gates: Gated, memories: Sequence[MemoryPlace], regions: dict[str, int], first: int

@@ -29,8 +29,8 @@ class LevelCall:
 class Levels:
     """Gates as (table, three words that are read, a word that is written), and calls, by level.
 
-    ``sources`` says where nodes are that are no gates, and ``regions`` where regions begin. Slots, words for what is in between, are
-    counted from ``first`` on, and there are ``slots``.
+    ``sources`` says where nodes are that are no gates, and ``regions`` where regions begin. Slots,
+    words for what is in between, are counted from ``first`` on, and there are ``slots``.
     """
 
     network: Network
@@ -147,7 +147,7 @@ class _Scheduler:
             levels.called.append([])
 
     def _last_uses(self) -> dict[int, int]:
-        """The last level in which gates and results of calls are read; outputs are read at the end."""
+        """The last level in which nodes are read; outputs are read at the end."""
         last: dict[int, int] = {}
 
         def use(nodes: Iterable[int], level: int) -> None:

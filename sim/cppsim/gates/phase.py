@@ -1,4 +1,4 @@
-"""C++ functions that work a part of a network out: sources are loaded, sinks are stored.
+"""C++ functions that work a part of a network out: sources are loaded, outputs are stored.
 
 The gates are cut into chunks, each a function: a compiler takes much longer for one long function
 than for some short ones, and a GPU is to have many loads under way at once, which come first in a
@@ -75,9 +75,7 @@ class Phase:
         return self.first + self.scratch - count
 
 
-def needed_calls(
-    network: Network, drivers: Mapping[int, Call], roots: Sequence[int]
-) -> list[Call]:
+def needed_calls(network: Network, drivers: Mapping[int, Call], roots: Sequence[int]) -> list[Call]:
     """The calls on which ``roots`` depend."""
     found: dict[int, Call] = {}
     seen: set[int] = set()
