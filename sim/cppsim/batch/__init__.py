@@ -2,7 +2,8 @@
 
 description, program  what a batch is and what it is told to do: plain data
 runner, threads, cuda  run it; with these, and without Amaranth, `python -m cppsim.batch FOLDER`
-circuit, source        from an Amaranth design to the C++ that both backends compile
+circuit, gated         from an Amaranth design to gates on words, a bit of every instance in each
+source, written, text  from those to the C++ that both backends compile
 record, ports          what a testbench did on one instance, as a program for all
 batch, folder          what a user holds; a folder of it for another machine
 """

@@ -117,11 +117,10 @@ class _Gates:
         rest: Nodes = [0] * len(b)
         quotient: Nodes = [0] * len(a)
         for place in reversed(range(len(a))):
-            # The rest may have one bit more than the divisor.
-            wide, divisor = [a[place], *rest], [*b, 0]
-            difference, fits = self.sum(wide, self.inverted(divisor), 1)
-            quotient[place] = fits
-            rest = self.where(fits, difference, wide)[:-1]
+            # Of fewer bits than `a` has, and so with none to lose here.
+            rest = [a[place], *rest[:-1]]
+            difference, quotient[place] = self.sum(rest, self.inverted(b), 1)
+            rest = self.where(quotient[place], difference, rest)
         return quotient, rest
 
     def divided_signed(self, a: Nodes, b: Nodes, *, rest: bool) -> Nodes:

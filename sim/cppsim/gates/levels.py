@@ -162,9 +162,7 @@ class _Scheduler:
         return last
 
     def _direct(self) -> dict[int, int]:
-        """Gates that nobody reads but an output, in a word that nobody reads: they need no slot."""
-        read = {x for _, inputs in self._gates.values() for x in inputs}
-        read |= {x for call in self._calls for x in call.taken}
+        """Gates with an output, in a word that is no source, need no slot."""
         outputs: dict[int, list[int]] = {}
         for output in self._levels.outputs:
             outputs.setdefault(output.node, []).append(self._at(output.place))
@@ -172,7 +170,7 @@ class _Scheduler:
         return {
             node: words[0]
             for node, words in outputs.items()
-            if node in self._gates and node not in read and words[0] not in sources
+            if node in self._gates and words[0] not in sources
         }
 
     def _at(self, place: Place) -> int:

@@ -1,0 +1,76 @@
+"""A cell's gates give what the cell gives, for all values of its operands."""
+
+import random
+
+import pytest
+
+from cppsim.gates.cells import bits_of_cell, by_numbers
+from cppsim.gates.network import Network
+from cppsim.netlist.design import Bits, CellKind, PlainCell
+from support.sim.gate_networks import evaluated
+from support.sim.plain_cells import number_of, random_cell, value_of
+
+
+def shown(cell: PlainCell) -> dict[tuple[int, ...], int]:
+    """What the gates of ``cell`` give, by the values of the bits that are no constants."""
+    network = Network()
+    bits = sorted({bit for operand in cell.operands for bit in operand if bit > 1})
+    nodes = {0: 0, 1: 1, **{bit: network.source() for bit in bits}}
+    result = bits_of_cell(network, cell, [[nodes[bit] for bit in x] for x in cell.operands])
+    cases = 1 << len(bits)
+    values = {
+        nodes[bit]: sum((case >> place & 1) << case for case in range(cases))
+        for place, bit in enumerate(bits)
+    }
+    words = evaluated(network.gates, values, (1 << cases) - 1)
+    return {
+        tuple(case >> place & 1 for place in range(len(bits))): sum(
+            (words[node] >> case & 1) << place for place, node in enumerate(result)
+        )
+        for case in range(cases)
+    }
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_cells_of_all_kinds(seed: int) -> None:
+    cell = random_cell(random.Random(seed))
+    bits = sorted({bit for operand in cell.operands for bit in operand if bit > 1})
+    for case, got in shown(cell).items():
+        values = dict(zip(bits, case, strict=True))
+        if cell.kind is CellKind.MUX and _several(cell, values):
+            continue
+        assert got == value_of(cell, values), f"seed {seed}: {cell} of {values}"
+
+
+def _several(cell: PlainCell, values: dict[int, int]) -> bool:
+    """Whether more than one condition applies, where any value would do."""
+    return sum(number_of(x, values) for x in cell.operands[1::2]) > 1
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+@pytest.mark.parametrize("signed", [False, True])
+def test_divisions_round_down_and_give_0_where_there_is_nothing_to_divide_by(
+    width: int, signed: bool
+) -> None:
+    a: Bits = tuple(range(2, 2 + width))
+    b: Bits = tuple(range(2 + width, 2 + 2 * width))
+    quotient = CellKind.DIVIDE_SIGNED if signed else CellKind.DIVIDE
+    rest = CellKind.MODULO_SIGNED if signed else CellKind.MODULO
+    result = tuple(range(100, 100 + width))
+    quotients = shown(PlainCell(quotient, (a, b), result))
+    rests = shown(PlainCell(rest, (a, b), result))
+    for case, got in quotients.items():
+        values = dict(zip((*a, *b), case, strict=True))
+        x, y = (number_of(bits, values, signed=signed) for bits in (a, b))
+        expected = divmod(x, y) if y else (0, 0)
+        assert (got, rests[case]) == tuple(n % (1 << width) for n in expected), (x, y)
+
+
+def test_wide_products_and_quotients_are_worked_out_by_numbers() -> None:
+    a, b = tuple(range(2, 66)), tuple(range(66, 130))
+    result = tuple(range(200, 264))
+    assert by_numbers(PlainCell(CellKind.MULTIPLY, (a, b), result))
+    assert by_numbers(PlainCell(CellKind.MODULO_SIGNED, (a, b), result))
+    few = (1, 0, 1) + (0,) * 61
+    assert not by_numbers(PlainCell(CellKind.MULTIPLY, (a, few), result))
+    assert not by_numbers(PlainCell(CellKind.ADD, (a, b), result))

@@ -1,0 +1,43 @@
+"""Gate networks in plain Python: each node's bit in words of many cases at once. No tests here."""
+
+import random
+from collections.abc import Iterable, Mapping
+
+from cppsim.gates.network import Gate, Network
+
+__all__ = ["evaluated", "random_network"]
+
+
+def evaluated(gates: Mapping[int, Gate], values: Mapping[int, int], ones: int) -> dict[int, int]:
+    """Words of all nodes, from those of sources; ``ones`` is a word of ones."""
+    words = {0: 0, 1: ones, **values}
+    for node, (table, inputs) in gates.items():
+        words[node] = 0
+        for row in range(8):
+            if table >> row & 1:
+                term = ones
+                for place in range(3):
+                    word = words[inputs[place]] if place < len(inputs) else 0
+                    term &= word if row >> place & 1 else ~word & ones
+                words[node] |= term
+    return words
+
+
+def random_network(
+    chance: random.Random, sources: int, gates: int
+) -> tuple[Network, list[int], list[int]]:
+    """A network with its sources, and some nodes that are asked for."""
+    network = Network()
+    given = [network.source() for _ in range(sources)]
+    nodes = [0, 1, *given]
+    for _ in range(gates):
+        inputs: Iterable[int] = chance.choices(nodes, k=chance.randint(1, 3))
+        nodes.append(network.gate(random_table(chance, len(list(inputs))), *inputs))
+    return network, given, chance.choices(nodes, k=8)
+
+
+def random_table(chance: random.Random, inputs: int) -> int:
+    """A table that depends on its first ``inputs`` alone."""
+    rows = 1 << inputs
+    answers = chance.randrange(1 << rows)
+    return sum(answers << rows * k for k in range(8 // rows))
