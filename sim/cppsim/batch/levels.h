@@ -57,19 +57,13 @@ inline void stage(const Tile &t, const LevelCall &x, uint32_t lane) {
 
 inline void phase(const Tile &t, const LevelEnds *levels, uint32_t count) {
   LevelEnds from = levels[0];
-  // A thread's first gate of a level is on its way before the level begins.
-  const uint32_t own = threadIdx.x;
-  uint64_t gate = GATES[from.gates + own];
-  uint32_t out = OUTS[from.gates + own];
   for (uint32_t level = 1; level <= count; level++) {
     const LevelEnds to = levels[level];
     EACH(k, to.gates - from.gates) {
-      if (k != own) gate = GATES[from.gates + k], out = OUTS[from.gates + k];
+      const uint64_t gate = GATES[from.gates + k];
       const W a = t.b[gate & 0x3ffff], b = t.b[gate >> 18 & 0x3ffff], c = t.b[gate >> 36 & 0x3ffff];
-      t.b[out] = logic(uint32_t(gate >> 54), a, b, c);
+      t.b[OUTS[from.gates + k]] = logic(uint32_t(gate >> 54), a, b, c);
     }
-    gate = GATES[to.gates + own];
-    out = OUTS[to.gates + own];
     if (to.calls != from.calls) {
       EACH(k, (to.calls - from.calls) * LANES)
         stage(t, CALLS[from.calls + k / LANES], k % LANES);

@@ -13,15 +13,11 @@ def header(package: str, name: str) -> str:
 
 
 def table(
-    name: str,
-    values: Sequence[int],
-    plural: str | None = None,
-    kind: str = "uint32_t",
-    more: int = 0,
+    name: str, values: Sequence[int], plural: str | None = None, kind: str = "uint32_t"
 ) -> Iterator[str]:
-    """A table and how many it has, with ``more`` zeros; C++ does not want it to be empty."""
+    """A table and how many it has; C++ does not want it to be empty."""
     suffix = "ull" if kind == "uint64_t" else "u"
-    texts = ", ".join([f"{x}{suffix}" for x in values] + ["0"] * more) or "0"
+    texts = ", ".join(f"{x}{suffix}" for x in values) or "0"
     yield f"constexpr uint32_t {name}_COUNT = {len(values)};"
     yield f"TABLE {kind} {plural or name}[] = {{{texts}}};"
 

@@ -10,9 +10,6 @@ from .text import header, structures, table
 
 __all__ = ["Chunks", "Tables"]
 
-_THREADS = 1024
-"""Of a block at most."""
-
 _PHASES = ("step", "levels", "settle")
 
 
@@ -103,9 +100,8 @@ class Tables:
     def lines(self) -> Iterator[str]:
         yield header("batch", "tables.h")
         gates = [x[0] << 54 | x[3] << 36 | x[2] << 18 | x[1] for x in self._rows]
-        # Threads look for gates behind the last one, too, before they know that there are none.
-        yield from table("GATE", gates, "GATES", "uint64_t", _THREADS)
-        yield from table("OUT", [x[4] for x in self._rows], "OUTS", more=_THREADS)
+        yield from table("GATE", gates, "GATES", "uint64_t")
+        yield from table("OUT", [x[4] for x in self._rows], "OUTS")
         yield from table("TAKEN_WORD", self._taken, "TAKEN")
         yield structures("LevelCall", "CALLS", self._calls)
         yield structures("ResultBit", "RESULTS", self._results, "TABLE")
