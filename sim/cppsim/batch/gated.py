@@ -18,7 +18,7 @@ from ..netlist.tidy import Statement, in_order
 from .circuit import BatchCircuit
 from .description import MemoryPlace
 
-__all__ = ["Function", "Gated", "Store", "gated"]
+__all__ = ["Function", "Gated", "WaitingWrite", "gated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class WaitingWrite:
     """A write of a memory: its address, data and enables wait in words from ``first`` on."""
 
     memory: int
@@ -61,7 +61,7 @@ class Gated:
     outputs: dict[str, list[Output]] = field(default_factory=dict)
     checks: list[tuple[int, int]] = field(default_factory=list)
     events: int = 0
-    stores: list[Store] = field(default_factory=list)
+    stores: list[WaitingWrite] = field(default_factory=list)
     places: dict[int, Place] = field(default_factory=dict)
     starts: dict[str, set[int]] = field(default_factory=lambda: {"b": set(), "q": set()})
     settled: dict[int, int] = field(default_factory=dict)
@@ -243,7 +243,7 @@ class _Gater:
         single = len(set(enables)) == 1
         nodes = [*address, *self._of(write.data), *(enables[:1] if single else enables)]
         first = self._word(len(nodes))
-        self.result.stores.append(Store(number, first, len(address), memory.width, single))
+        self.result.stores.append(WaitingWrite(number, first, len(address), memory.width, single))
         for place, node in enumerate(nodes):
             yield Output(node, ("b", first + place))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from ..gates.levels import LevelCall, Levels
 from ..gates.phase import Phase
 from .description import MemoryPlace
-from .gated import Gated, Store
+from .gated import Gated, WaitingWrite
 from .text import header, structures, table
 
 __all__ = ["Chunks", "Tables"]
@@ -36,7 +36,7 @@ class Chunks:
         stores = "\n".join(f"  {self._store(x)}" for x in self._gates.stores)
         yield f"inline void store(const Tile &t) {{\n{stores}\n}}"
 
-    def _store(self, store: Store) -> str:
+    def _store(self, store: WaitingWrite) -> str:
         kind = f"{store.address}, {str(store.single).lower()}"
         memory = self._memories[store.memory].arguments
         return f"write_row<{kind}, {memory}>(t, t.b + {store.first});"
