@@ -100,12 +100,13 @@ def _clock(circuit: BatchCircuit, domains: Any, chosen: Sequence[str] | None) ->
     driven: list[int] = []
     for name, domain in domains.items():
         if domain.clk in signals and given.issuperset(signals[domain.clk]):
-            circuit.names[domain.clk.name] = signals[domain.clk]
+            called = _called(circuit, domain.clk)
+            circuit.names[called] = signals[domain.clk]
             if chosen is None or name in chosen:
-                circuit.clocks.append(domain.clk.name)
+                circuit.clocks.append(called)
                 driven += signals[domain.clk]
         if domain.rst is not None and domain.rst in signals:
-            circuit.names[domain.rst.name] = signals[domain.rst]
+            circuit.names[_called(circuit, domain.rst)] = signals[domain.rst]
     alone = {edge.net for edge in lowered.edges} == set(driven) and len(driven) == 1
     if alone and all(edge.rising and not edge.reset for edge in lowered.edges):
         for name in circuit.clocks:
@@ -114,6 +115,12 @@ def _clock(circuit: BatchCircuit, domains: Any, chosen: Sequence[str] | None) ->
         _always_clocked(circuit, driven[0])
     else:
         _show(circuit)
+
+
+def _called(circuit: BatchCircuit, signal: Any) -> str:
+    """The name of a clock or a reset, with a number where another signal has it already."""
+    bits = circuit.lowered.signals[signal]
+    return _free(signal.name, {name for name, own in circuit.names.items() if own != bits})
 
 
 def _show(circuit: BatchCircuit) -> None:

@@ -30,7 +30,8 @@ class BatchPorts:
             names |= {"__".join(map(str, path)): Value.cast(port) for path, _, port in flat}
         domains = prepared.fragment.domains
         for domain in domains.values():
-            names |= {x.name: x for x in (domain.clk, domain.rst) if x is not None}
+            own = [x for x in (domain.clk, domain.rst) if x is not None]
+            names |= {x.name: x for x in own if names.get(x.name, x) is x}
         known = description.ports
         self._ports = {id(x): known[name] for name, x in names.items() if name in known}
         self._kept = names  # so that nothing else gets their identity
