@@ -1,5 +1,6 @@
 """What became of flips: plain data, from arrays that a batch has given. Needs NumPy alone."""
 
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,11 +64,11 @@ def load_flips(folder: Path) -> tuple[Flips, "FlipOutcome"]:
             parts = [str(name) for name in data["parts"]]
         with np.load(folder / "results.npz") as data:
             results = {name: data[name] for name in data.files if " " in name}
-    except (OSError, ValueError, KeyError) as error:
+        return flips, FlipOutcome.of(flips, parts, results)
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise BitlaneError(
             f"{folder}: {error}; expected a folder of flips that has been run"
         ) from error
-    return flips, FlipOutcome.of(flips, parts, results)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from cppsim.batch.runner import Backend
 
 from ..evaluator import SimulationError
 from ..stand.circuit import StandCircuit, open_circuit
+from ..stand.command import count
 from ..stand.draws import draw, noise
 from ..stand.judge import Observed, Verdict, expect_answers
 from ..stand.workload import Workload, submit
@@ -186,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bitlane_sim.bench.batch", description=__doc__)
     parser.add_argument("folder", type=Path, help="what bitlane bench --batch --export has written")
     parser.add_argument("--backend", choices=("auto", "threads", "cuda"), default="auto")
-    parser.add_argument("--instances", type=int, metavar="N")
+    parser.add_argument("--instances", type=count, metavar="N")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     chosen = parser.parse_args(arguments)
     try:

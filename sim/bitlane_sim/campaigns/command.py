@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers, whole_number
 from bitlane.errors import BitlaneError
+from bitlane.files import expect_writable
+from cppsim.errors import SimulationError
 
 from ..stand.command import Wanted, add_options, count, report, run, stage_of
 
@@ -162,5 +164,10 @@ def _run(arguments: argparse.Namespace) -> int:
     campaign: Campaign = arguments.campaign
     if arguments.vcd and arguments.replay is None:
         raise BitlaneError("--vcd: goes only with --replay, which runs one instance")
+    if arguments.vcd:
+        expect_writable("--vcd", arguments.vcd)
     stage = stage_of(arguments, campaign.wanted)
-    return DONE if stage is None else campaign.execute(stage, arguments)
+    try:
+        return DONE if stage is None else campaign.execute(stage, arguments)
+    except SimulationError as error:
+        raise BitlaneError(str(error)) from error
