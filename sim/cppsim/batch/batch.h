@@ -218,18 +218,26 @@ struct Run {
     lanes[lane].output += share.out_next;
   }
 
-  // Of those who wait, the ones whose port is not 0, with the state in `q`.
+  // Of those who wait for what is counted, the ones that have some.
+  W counted() {
+    W found = none();
+    for (uint32_t k = 0; k < waits; k++)
+      if (uint32_t(waited[k]->port) >= PORT_WORDS)
+        each(waiters[k], [&](uint32_t lane) {
+          if (get(t, uint32_t(waited[k]->port), lane)) add(found, lane);
+        });
+    return found;
+  }
+
+  // Of those who wait for a port, the ones whose port is not 0, with the state in `q`.
   W met(W *q) {
     W found = none();
     for (uint32_t k = 0; k < waits; k++) {
       W high = none();
       const uint32_t last = uint32_t(waited[k]->port >> 32);
       for (uint32_t port = uint32_t(waited[k]->port); port <= last; port++) {
-        if (port >= PORT_WORDS)
-          each(waiters[k], [&](uint32_t lane) {
-            if (get(t, port, lane)) add(high, lane);
-          });
-        else if (CONSTANTS[port])
+        if (port >= PORT_WORDS) continue;
+        if (CONSTANTS[port])
           high = all();
         else
           for (uint32_t j = PORTS[port]; j < PORTS[port + 1]; j++) high |= word_of(t, BITS[j], q);
@@ -345,16 +353,16 @@ struct Run {
     follow(t.active);
     uint64_t due = next_due();
     while (any(t.active)) {
-      W high = none();
+      W high = counted();
       if (EDGES && waits) {
         ask(SETTLE);
-        high = met(t.q);
+        high |= met(t.q);
       }
       ask(CYCLE);
       t.turn++;
       stale = true;
       // What followed from the state before the edge has just been worked out.
-      if (!EDGES && waits) high = met(t.n);
+      if (!EDGES && waits) high |= met(t.n);
       if (!any(high) && t.turn < due) continue;
       W ready = high;
       each(t.active, [&](uint32_t lane) {

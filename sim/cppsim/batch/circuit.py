@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 
 from ..netlist.design import Bits, DesignPort, Memory, Notice
 from ..netlist.enables import find_enables
-from ..netlist.events import said
+from ..netlist.events import worded
 from ..netlist.lowering import Event, Lowered, StateInput, lower
 from ..netlist.one_clock import named_signals
 from ..netlist.share import share
@@ -25,7 +25,8 @@ __all__ = ["BatchCircuit", "batch_circuit"]
 
 @dataclass(slots=True)
 class BatchCircuit:
-    """``names`` has the bits of what is looked at, by name, and ``signed`` those that are.
+    """``names`` has the bits of what is looked at, by name, ``signed`` those that are, and
+    ``driven`` those that logic drives, were it only by a wire from an input.
 
     ``clocks`` names the ones that a cycle raises and lowers; none where every step is a cycle.
     ``checks`` says what checks say when they fail, by the numbers of their events.
@@ -34,6 +35,7 @@ class BatchCircuit:
     lowered: Lowered
     names: dict[str, Bits] = field(default_factory=dict)
     signed: set[str] = field(default_factory=set)
+    driven: set[str] = field(default_factory=set)
     clocks: list[str] = field(default_factory=list)
     memories: dict[str, Memory] = field(default_factory=dict)
     checks: dict[int, str] = field(default_factory=dict)
@@ -86,6 +88,8 @@ def _choose(circuit: BatchCircuit, dut: Any, named: Any, watch: Collection[str])
         circuit.names[name] = signals[signal]
         if signal.shape().signed:
             circuit.signed.add(name)
+        if circuit.lowered.driven.get(signal):
+            circuit.driven.add(name)
 
 
 def _clock(circuit: BatchCircuit, domains: Any, chosen: Sequence[str] | None) -> None:
@@ -162,7 +166,7 @@ def _tell(circuit: BatchCircuit) -> None:
     for number, event in enumerate((*lowered.events, *lowered.watches)):
         prints = isinstance(event.cell, nir.SyncPrint | nir.AsyncPrint)
         if not prints and event.cell.kind in ("assert", "assume"):
-            circuit.checks[number] = said(event.cell, [0] * len(event.values))
+            circuit.checks[number] = worded(event.cell)
 
 
 def _rows(circuit: BatchCircuit) -> None:

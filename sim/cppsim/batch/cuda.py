@@ -25,6 +25,9 @@ _LANES = 32
 _BLOCK = 512
 """Threads of a block."""
 
+_WORDS = 1 << 18
+"""Of a tile at most: tables have 18 bits for a word's number."""
+
 
 _NONE = ("cudaErrorNoDevice", "cudaErrorInsufficientDriver", "libcuda")
 """What CuPy says of a machine without a GPU, or without a driver."""
@@ -49,6 +52,11 @@ class Cuda:
     def __init__(self, description: Description, text: str, threads: int | None = None) -> None:
         self._description = description
         self._cupy = _cupy()
+        if description.block_words > _WORDS:
+            raise BatchError(
+                f"the design takes {description.block_words:,} words a tile, and a GPU's tables"
+                f" count {_WORDS:,}: take backend='threads'"
+            )
         try:
             module = self._cupy.RawModule(code=kernel_source(text), options=OPTIONS)
             self._kernel = module.get_function("batch_run")

@@ -87,6 +87,8 @@ def open_folder(folder: Path, backend: str, threads: int | None = None) -> tuple
         description = Description.from_dict(about["description"])
         program = Encoded.from_parts(about["program"], arrays["instructions"], arrays["input"])
         instances = int(about["instances"])
+        if len(program.input) != instances or len(arrays["rows"]) not in (1, instances):
+            raise ValueError(f"it has not the data of {instances} instances")
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise BatchError(f"{folder} is no whole batch: {error}; export it again") from error
     runner = Runner(description, text, arrays["rows"][0].tobytes(), instances, backend, threads)

@@ -165,7 +165,7 @@ class _Writer:
         clocks = {word for word, _ in gates.seen}
         for name, bits in self._circuit.names.items():
             kept = [gates.places.get(bit, ("", -1))[1] for bit in bits if bit > 1]
-            given = gates.inputs.issuperset(bits)
+            given = gates.inputs.issuperset(bits) and name not in self._circuit.driven
             yield (
                 place := PortPlace(
                     name,

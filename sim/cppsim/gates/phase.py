@@ -1,8 +1,7 @@
 """C++ functions that work a part of a network out: sources are loaded, outputs are stored.
 
 The gates are cut into chunks, each a function: a compiler takes much longer for one long function
-than for some short ones, and a GPU is to have many loads under way at once, which come first in a
-chunk. What a later chunk or a call needs waits in scratch words.
+than for some short ones. What a later chunk or a call needs waits in scratch words.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from .network import Gate, Network
 __all__ = ["Call", "Output", "Phase", "Place", "needed_calls"]
 
 _LOADS = 100
-"""Of a chunk at most: a thread of a GPU has 255 registers."""
+"""Of a chunk at most."""
 _GATES = 400
 """Of a chunk at most."""
 

@@ -7,7 +7,7 @@ from ..private import nir, pin_blame
 from .design import FormattedValue
 from .messages import formatted
 
-__all__ = ["parts_of", "report", "said"]
+__all__ = ["parts_of", "report", "said", "worded"]
 
 _FAILURES = {"assert": "Assertion violated", "assume": "Assumption violated"}
 
@@ -29,6 +29,12 @@ def said(cell: Any, values: Sequence[int]) -> str:
         filename, line = cell.src_loc
         return f"Coverage hit at {filename}:{line}: {text}\n"
     return _FAILURES[kind] if cell.format is None else f"{_FAILURES[kind]}: {text}"
+
+
+def worded(cell: Any) -> str:
+    """What ``cell``, a check, complains of, with ``{}`` where it would show values."""
+    text = "".join(x if isinstance(x, str) else "{}" for x in parts_of(cell.format))
+    return _FAILURES[_kind(cell)] + (f": {text}" if cell.format is not None else "")
 
 
 def _kind(cell: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import Assert, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Elaboratable, Format, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from cppsim import Batch, BatchError, BatchWarning, BrokenOff, Program
 from cppsim.batch import cuda
 from cppsim.batch.__main__ import main
+from cppsim.batch.folder import open_folder
 from support.sim.batches import export_batch
 from support.sim.host_gpu import host_gpu
 from support.sim.random_designs import random_circuit
@@ -47,6 +48,19 @@ class Named(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         return Module()
+
+
+class Wired(wiring.Component):
+    """Shows what it is given, and complains of much."""
+
+    given: In(4)
+    shown: Out(4)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.shown.eq(self.given)
+        m.d.sync += Assert(self.given < 8, Format("{} is much", self.given))
+        return m
 
 
 class Loop(Elaboratable):
@@ -98,6 +112,50 @@ def test_a_program_repeats_with_values_of_its_own_each_time(backend: str) -> Non
     assert results["after two"].tolist() == (expected[..., 1] % 128).tolist()
     assert not results["never"].any()
     assert results["$cycles"].tolist() == [11, 11]
+
+
+def test_what_is_counted_is_waited_for_like_a_port(backend: str) -> None:
+    batch = Batch(Counter(), 2, backend)
+    batch.set("by", np.array([50, 0]))
+    assert batch.until("$failed", 9).tolist() == [True, False]
+    # A check fails at an edge, and the one behind it is the first before which that is known.
+    assert batch.cycles.tolist() == [batch.failures()[0][1] + 2, 9]
+    again = Batch(Counter(), 2, backend)
+    assert again.until("$cycles", 9).all()
+    assert again.cycles.tolist() == [2, 2]
+
+
+def test_a_wire_to_an_input_is_no_input(backend: str) -> None:
+    batch = Batch(Wired(), 2, backend)
+    batch.set("given", np.array([3, 4]))
+    assert batch.get("shown").tolist() == [3, 4]
+    with pytest.raises(BatchError, match="'shown' is driven by the design; only inputs can be set"):
+        batch.set("shown", 1)
+
+
+def test_a_check_says_all_but_its_values(backend: str) -> None:
+    batch = Batch(Wired(), 2, backend)
+    batch.set("given", np.array([8, 4]))
+    batch.step()
+    assert batch.failures() == {0: ("Assertion violated: {} is much", 0)}
+
+
+def test_tables_of_a_gpu_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "_cupy", host_gpu)
+    monkeypatch.setattr(cuda, "_WORDS", 100)
+    with pytest.raises(
+        BatchError, match="words a tile, and a GPU's tables count 100: take backend"
+    ):
+        Batch(Counter(), 1, "cuda")
+
+
+def test_tiles_that_are_not_full(backend: str) -> None:
+    for instances in (1, 33, 513):
+        batch = Batch(Counter(), instances, backend)
+        by = np.arange(instances) % 3
+        batch.set("by", by)
+        batch.run(Program().step(2))
+        assert batch.run(Program().step(3).get("count"))["count"].tolist() == (5 * by).tolist()
 
 
 def test_a_port_may_be_called_cycles(backend: str) -> None:
@@ -183,6 +241,10 @@ def test_a_folder_runs_without_amaranth(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["instance_cycles"] == 150
     with np.load(tmp_path / "there" / "results.npz") as results:
         assert (results["count"] == expected).all()
+    about = tmp_path / "there" / "batch.json"
+    about.write_text(about.read_text().replace('"instances": 50', '"instances": 70'))
+    with pytest.raises(BatchError, match="it has not the data of 70 instances; export it again"):
+        open_folder(tmp_path / "there", "threads")
     (tmp_path / "there" / "data.npz").write_bytes(b"no")
     done = subprocess.run(command, cwd=tmp_path / "there", env=environment, capture_output=True)
     assert done.returncode == 1
