@@ -179,7 +179,10 @@ def _run_many(arguments: argparse.Namespace) -> int:
 def _soak(
     executor: Executor, workers: int, deadline: float, arguments: argparse.Namespace
 ) -> "list[Outcome]":
-    """What became of the cases that were begun before ``deadline``, until one failed."""
+    """What became of the cases that were begun before ``deadline``, until one failed.
+
+    One for each worker is begun in any case.
+    """
     from .case import Case, random_case
     from .run import run_apart, run_case
 
@@ -187,7 +190,9 @@ def _soak(
     running: dict[Future[Outcome], Case] = {}
     seeds = count(arguments.seed)
     while True:
-        more = monotonic() < deadline and not any(outcome.failure for outcome in outcomes)
+        begun = bool(running or outcomes)
+        in_time = monotonic() < deadline and not any(outcome.failure for outcome in outcomes)
+        more = in_time or not begun
         while more and len(running) < workers:
             seed = next(seeds)
             kept = arguments.config is not None
