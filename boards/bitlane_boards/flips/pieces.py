@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from bitlane.driver.commands import Command, Walk, encode
-from bitlane.links.frames import BOUNDARY, encode_request
+from bitlane.links.frames import BOUNDARY
 from bitlane.links.frames import encode as framed
 from bitlane_rtl.abi import (
     COMPLETION_OFFSET,
@@ -25,8 +25,10 @@ from bitlane_rtl.abi import (
     Op,
     register,
 )
-from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, Request
+from bitlane_rtl.abi.frames import FRAME_DATA_BYTES
 from bitlane_rtl.configuration import Configuration
+
+from .requests import RequestWriter
 
 __all__ = ["KINDS", "PieceWriter"]
 
@@ -52,12 +54,13 @@ class PieceWriter:
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._random = random.Random(0)
-        self._sequence = self._doorbell = 0
+        self._requests = RequestWriter(self._random)
+        self._doorbell = 0
 
     def greeting(self) -> list[list[int]]:
         """What a host begins with: HELLO, and every register."""
         self._random.seed("greeting")
-        return [levels(self._hello()), levels(self._read(CONTROL_BASE, 0x5C))]
+        return [levels(self._requests.hello()), levels(self._requests.read(CONTROL_BASE, 0x5C))]
 
     def operators(self) -> list[list[int]]:
         """Every operator of the circuit on short dense tensors, and a look at all results."""
@@ -65,7 +68,7 @@ class PieceWriter:
         choose.seed("operators")
         ops = sorted(configuration.ops - {Op.SEARCH})
         room = 2 * _SHORT
-        line = self._write(self._base, choose.randbytes(room))
+        line = self._requests.write(self._base, choose.randbytes(room))
         for first in range(0, len(ops), configuration.slots // 2):
             records = []
             for number in range(first, min(first + configuration.slots // 2, len(ops))):
@@ -77,7 +80,7 @@ class PieceWriter:
                 command = Command(op, Lane.BITS_8, Lane.BITS_8, run, *walks)
                 records.append(self._sealed(command))
             line += self._submit(records)
-        return [levels(line + self._read(self._base + room, len(ops) * _SHORT))]
+        return [levels(line + self._requests.read(self._base + room, len(ops) * _SHORT))]
 
     def folding(self) -> list[list[int]]:
         """All of memory folded on itself by XOR, and read: what another level has left there."""
@@ -89,7 +92,11 @@ class PieceWriter:
             command = Command(*(Op.XOR, Lane.BITS_8, Lane.BITS_8, size, low, high, low), fence=True)
             halves.append([int(word) for word in encode(command)])
         # The long ones are done before the short ones have come.
-        bursts = [self._submit(halves[:2]), self._submit(halves[2:]), self._read(self._base, size)]
+        bursts = [
+            self._submit(halves[:2]),
+            self._submit(halves[2:]),
+            self._requests.read(self._base, size),
+        ]
         return [levels(burst) for burst in bursts]
 
     def mended(self) -> list[list[int]]:
@@ -110,9 +117,9 @@ class PieceWriter:
                 line = b"".join(self._access() for _ in range(count))
                 return [levels(line + self._tidied())]
             case "damage":
-                return [levels(self._damage()), levels(self._hello() + self._tidied())]
+                return [levels(self._damage()), levels(self._requests.hello() + self._tidied())]
             case _:
-                return [self._broken(), levels(self._hello() + self._tidied())]
+                return [self._broken(), levels(self._requests.hello() + self._tidied())]
 
     # --- kinds of pieces --------------------------------------------------------------------------
 
@@ -124,20 +131,20 @@ class PieceWriter:
         for walk in [x for command in commands for x in (command.a, command.b) if x]:
             if choose.random() < 0.4:
                 size = choose.choice([4, 4, 8, 12, 20])
-                line += self._write(min(walk.base, self._end - size), self._content(size))
+                line += self._requests.write(min(walk.base, self._end - size), self._content(size))
         impatient = choose.random() < 0.05
         if impatient:
-            line += self._register("TIMEOUT", choose.choice([1, 2, 3, 8]))
+            line += self._requests.register("TIMEOUT", choose.choice([1, 2, 3, 8]))
         if choose.random() < 0.1:
-            line += self._register("INTERRUPT", choose.randrange(4))
+            line += self._requests.register("INTERRUPT", choose.randrange(4))
         line += self._submit([self._sealed(command) for command in commands])
         for command in commands:
             size = choose.choice([4, 8, 8, 16])
             span = max(1, min(command.y.last - command.y.base, 200))
             at = min(command.y.base + choose.randrange(span) // 4 * 4, self._end - size)
-            line += self._read(max(at, self._base), size)
+            line += self._requests.read(max(at, self._base), size)
         if impatient or choose.random() < 0.2:
-            line += self._read(CONTROL_BASE + register("STATUS").offset, 20)
+            line += self._requests.read(CONTROL_BASE + register("STATUS").offset, 20)
         return line + (self._tidied() if impatient or choose.random() < 0.1 else b"")
 
     def _refused(self) -> bytes:
@@ -152,10 +159,12 @@ class PieceWriter:
         else:
             words[0] ^= 1 << choose.randrange(24, 32)
         good = [self._sealed(self._command(dense=True))] if choose.random() < 0.3 else []
-        line = self._register("INTERRUPT", 3) if choose.random() < 0.3 else b""
+        line = self._requests.register("INTERRUPT", 3) if choose.random() < 0.3 else b""
         line += self._submit([*good, words])
-        line += self._read(CONTROL_BASE + register("STATUS").offset, 20)
-        return line + self._read(CONTROL_BASE + COMPLETION_OFFSET, 4 * self._configuration.slots)
+        line += self._requests.read(CONTROL_BASE + register("STATUS").offset, 20)
+        return line + self._requests.read(
+            CONTROL_BASE + COMPLETION_OFFSET, 4 * self._configuration.slots
+        )
 
     def _damage(self) -> bytes:
         """A frame that is damaged, out of turn or of no known kind; noise."""
@@ -167,10 +176,12 @@ class PieceWriter:
             case 1:
                 del frame[choose.randrange(len(frame))]
             case 2:
-                self._sequence += choose.choice([-1, -100, 1, 5, 127, 128, 129])
+                self._requests.sequence += choose.choice([-1, -100, 1, 5, 127, 128, 129])
                 frame += self._access()
             case 3:
-                header = bytes([self._sequence % 256, choose.choice([3, choose.randrange(256)])])
+                header = bytes(
+                    [self._requests.sequence % 256, choose.choice([3, choose.randrange(256)])]
+                )
                 body = header + choose.choice([b"", bytes(6), choose.randbytes(20)])
                 frame = bytearray(framed(body + crc32(body).to_bytes(4, "little")) + BOUNDARY)
             case _:
@@ -274,53 +285,36 @@ class PieceWriter:
             offset = choose.choice([4 * choose.randrange(24), choose.randrange(CONTROL_SIZE), 4096])
             # DOORBELL has pieces of its own: records that nobody wrote could run for long.
             if choose.random() < 0.4 and not 0 <= register("DOORBELL").offset - offset < size:
-                return self._write(CONTROL_BASE + offset, self._content(size))
-            return self._read(CONTROL_BASE + offset, size)
+                return self._requests.write(CONTROL_BASE + offset, self._content(size))
+            return self._requests.read(CONTROL_BASE + offset, size)
         size = choose.choice([0, 1, 3, 4, 17, 40, choose.choice([4, FRAME_DATA_BYTES + 2])])
         inside = self._base + choose.randrange(self._configuration.memory_bytes - size)
         beside = self._end - size + choose.randrange(3)
         at = choose.choice([inside, inside, beside, choose.getrandbits(32)])
         if size > FRAME_DATA_BYTES or choose.random() < 0.5:
-            return self._read(at, size)
-        return self._write(at, self._content(size))
+            return self._requests.read(at, size)
+        return self._requests.write(at, self._content(size))
 
     def _submit(self, records: Sequence[Sequence[int]]) -> bytes:
         line = b""
         for words in records:
             slot = self._doorbell % self._configuration.slots
             data = np.array(words, "<u4").tobytes()
-            line += self._write(CONTROL_BASE + RING_OFFSET + slot * RECORD_BYTES, data)
+            line += self._requests.write(CONTROL_BASE + RING_OFFSET + slot * RECORD_BYTES, data)
             self._doorbell += 1
-        return line + self._register("DOORBELL", self._doorbell % (1 << 16))
+        return line + self._requests.register("DOORBELL", self._doorbell % (1 << 16))
 
     def _tidied(self) -> bytes:
         """What lets a later piece work, whatever has been written to registers."""
-        return self._register("TIMEOUT", 1 << 20) + self._clear()
+        return self._requests.register("TIMEOUT", 1 << 20) + self._clear()
 
     def _clear(self) -> bytes:
         self._doorbell = 0
-        return self._register("CLEAR", 1)
+        return self._requests.register("CLEAR", 1)
 
     def _content(self, size: int) -> bytes:
         ones = self._random.choice([0, 255])
         return self._random.choice([self._random.randbytes(size)] * 3 + [bytes([ones]) * size])
-
-    def _register(self, name: str, value: int) -> bytes:
-        return self._write(CONTROL_BASE + register(name).offset, value.to_bytes(4, "little"))
-
-    def _read(self, address: int, size: int) -> bytes:
-        return self._request(Request.READ, address, size)
-
-    def _write(self, address: int, data: bytes) -> bytes:
-        return self._request(Request.WRITE, address, len(data), data)
-
-    def _hello(self) -> bytes:
-        self._sequence = self._random.randrange(256)
-        return BOUNDARY + self._request(Request.HELLO, self._random.getrandbits(32), 0)
-
-    def _request(self, kind: Request, address: int, size: int, data: bytes = b"") -> bytes:
-        self._sequence += 1
-        return encode_request(kind, (self._sequence - 1) % 256, address, size, data)
 
 
 _COUNTED = (Lane.BITS_8, Lane.BITS_32)

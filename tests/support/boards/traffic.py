@@ -8,8 +8,9 @@ import random
 from collections.abc import Callable, Sequence
 from zlib import crc32
 
-from bitlane.links.frames import BOUNDARY, encode, encode_request
+from bitlane.links.frames import BOUNDARY, encode
 from bitlane_boards.board import Board
+from bitlane_boards.flips.requests import RequestWriter
 from bitlane_rtl.abi import (
     COMPLETION_OFFSET,
     CONTROL_BASE,
@@ -20,7 +21,7 @@ from bitlane_rtl.abi import (
     Mode,
     register,
 )
-from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, RECEIVE_BYTES, Request
+from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, RECEIVE_BYTES
 from bitlane_sim.pins import PinModel, PinSimulation
 from support.rtl.random_records import random_record
 from support.rtl.records import Task, pack
@@ -46,8 +47,9 @@ class RandomTraffic:
         self._bit = board.clock_hz / board.baud
         self._simulation = PinSimulation(model, self._bit)
         self._simulation.run(round(100e-6 * board.clock_hz))
-        self._sequence = self._doorbell = 0
-        self._send(self._hello())
+        self._requests = RequestWriter(self._random)
+        self._doorbell = 0
+        self._send(self._requests.hello())
 
     def run(self, pieces: int) -> None:
         """Send ``pieces`` more, each until all is quiet again."""
@@ -70,7 +72,10 @@ class RandomTraffic:
         patience = choose.choice([1, 2, 3, 8]) if choose.random() < 0.1 else 1 << 20
         size = choose.randrange(1, FRAME_DATA_BYTES)
         at = choose.randrange(self._memory - size)
-        self._send(self._register("TIMEOUT", patience) + self._write(at, self._content(size)))
+        self._send(
+            self._requests.register("TIMEOUT", patience)
+            + self._requests.write(at, self._content(size))
+        )
         records = [pack(self._task()) for _ in range(choose.randint(1, 4))]
         meanwhile = self._access() if choose.random() < 0.5 else b""
         self._send(self._submit(records) + meanwhile)
@@ -80,7 +85,7 @@ class RandomTraffic:
         """Records of which half are refused, and the others may lead anywhere."""
         count = self._random.choice([1, 2, 4, 8])
         records = [random_record(self._random, self._configuration) for _ in range(count)]
-        self._send(self._register("INTERRUPT", self._random.randrange(4)))
+        self._send(self._requests.register("INTERRUPT", self._random.randrange(4)))
         for first in range(0, count, 4):
             self._send(self._submit(records[first : first + 4]))
         self._look(records)
@@ -98,7 +103,11 @@ class RandomTraffic:
             size = self._random.choice([0, 1, 4, 100, self._random.randrange(FRAME_DATA_BYTES)])
             at = self._random.randrange(self._memory - size)
             writes = self._random.random() < 0.5
-            frame = self._write(at, self._content(size)) if writes else self._read(at, size)
+            frame = (
+                self._requests.write(at, self._content(size))
+                if writes
+                else self._requests.read(at, size)
+            )
             if len(line) + len(frame) > RECEIVE_BYTES:
                 return self._send(line)
             line += frame
@@ -115,9 +124,11 @@ class RandomTraffic:
             elif kind == 1:
                 del frame[choose.randrange(len(frame))]
             elif kind == 2:
-                self._sequence += choose.choice([-1, -100, 1, 5, 127, 128, 129])
+                self._requests.sequence += choose.choice([-1, -100, 1, 5, 127, 128, 129])
             elif kind == 3:
-                header = bytes([self._sequence % 256, choose.choice([2, 3, choose.randrange(256)])])
+                header = bytes(
+                    [self._requests.sequence % 256, choose.choice([2, 3, choose.randrange(256)])]
+                )
                 body = header + choose.choice(
                     [b"", bytes(6), choose.randbytes(choose.randint(6, 40))]
                 )
@@ -126,7 +137,7 @@ class RandomTraffic:
                 frame = bytearray(choose.randbytes(choose.randint(1, 40)))
             line += frame
         self._send(bytes(line))
-        self._send(self._hello())
+        self._send(self._requests.hello())
 
     def _line(self) -> None:
         """Glitches, a broken line, and a host whose bits are longer or shorter."""
@@ -137,10 +148,10 @@ class RandomTraffic:
             simulation.set("rx", 1)
             simulation.run(self._random.randrange(1, 400))
         simulation.divider = self._bit * self._random.uniform(0.95, 1.05)
-        self._send(self._hello())
+        self._send(self._requests.hello())
         self._accesses()
         simulation.divider = self._bit
-        self._send(self._hello())
+        self._send(self._requests.hello())
 
     # --- what they are made of --------------------------------------------------------------------
 
@@ -184,14 +195,16 @@ class RandomTraffic:
             offset = choose.choice([4 * choose.randrange(24), choose.randrange(CONTROL_SIZE), 4096])
             # DOORBELL has a piece of its own: records that nobody wrote could run for ever.
             if choose.random() < 0.3 and not 0 <= register("DOORBELL").offset - offset < size:
-                return self._write(CONTROL_BASE + offset, self._content(size))
-            return self._read(CONTROL_BASE + offset, size)
+                return self._requests.write(CONTROL_BASE + offset, self._content(size))
+            return self._requests.read(CONTROL_BASE + offset, size)
         size = choose.choice([0, 1, 3, 4, choose.randrange(FRAME_DATA_BYTES + 3)])
         inside = self._base + choose.randrange(self._memory - size)
         beside = self._base + self._memory - size + choose.randrange(3)
         at = choose.choice([inside, inside, beside, choose.getrandbits(32)])
         return (
-            self._write(at, self._content(size)) if choose.random() < 0.5 else self._read(at, size)
+            self._requests.write(at, self._content(size))
+            if choose.random() < 0.5
+            else self._requests.read(at, size)
         )
 
     def _submit(self, records: Sequence[Sequence[int]]) -> bytes:
@@ -199,43 +212,26 @@ class RandomTraffic:
         for words in records:
             slot = self._doorbell % self._configuration.slots
             data = b"".join(word.to_bytes(4, "little") for word in words)
-            line += self._write(CONTROL_BASE + RING_OFFSET + slot * RECORD_BYTES, data)
+            line += self._requests.write(CONTROL_BASE + RING_OFFSET + slot * RECORD_BYTES, data)
             self._doorbell += 1
-        return line + self._register("DOORBELL", self._doorbell)
+        return line + self._requests.register("DOORBELL", self._doorbell)
 
     def _look(self, records: Sequence[Sequence[int]]) -> None:
         """Read what tells of commands and what they wrote; CLEAR."""
-        line = self._read(CONTROL_BASE + register("STATUS").offset, 20)
-        line += self._read(CONTROL_BASE + COMPLETION_OFFSET, 4 * self._configuration.slots)
+        line = self._requests.read(CONTROL_BASE + register("STATUS").offset, 20)
+        line += self._requests.read(CONTROL_BASE + COMPLETION_OFFSET, 4 * self._configuration.slots)
         for words in records:
-            line += self._read(min(words[4], self._base + self._memory - 200), 200)
+            line += self._requests.read(min(words[4], self._base + self._memory - 200), 200)
         self._send(line)
         self._send(self._clear())
 
     def _clear(self) -> bytes:
         self._doorbell = 0
-        return self._register("CLEAR", 1) + self._register("INTERRUPT", 3)
+        return self._requests.register("CLEAR", 1) + self._requests.register("INTERRUPT", 3)
 
     def _content(self, size: int) -> bytes:
         ones = self._random.choice([0, 255])
         return self._random.choice([self._random.randbytes(size), bytes([ones]) * size])
-
-    def _register(self, name: str, value: int) -> bytes:
-        return self._write(CONTROL_BASE + register(name).offset, value.to_bytes(4, "little"))
-
-    def _read(self, address: int, size: int) -> bytes:
-        return self._request(Request.READ, address, size)
-
-    def _write(self, address: int, data: bytes) -> bytes:
-        return self._request(Request.WRITE, address, len(data), data)
-
-    def _hello(self) -> bytes:
-        self._sequence = self._random.randrange(256)
-        return BOUNDARY + self._request(Request.HELLO, self._random.getrandbits(32), 0)
-
-    def _request(self, kind: Request, address: int, size: int, data: bytes = b"") -> bytes:
-        self._sequence += 1
-        return encode_request(kind, (self._sequence - 1) % 256, address, size, data)
 
     def _send(self, line: bytes) -> None:
         self._simulation.send(line)

@@ -1,0 +1,36 @@
+"""Requests of the serial line, one behind the other, as bytes. Looks at no answer."""
+
+import random
+
+from bitlane.links.frames import BOUNDARY, encode_request
+from bitlane_rtl.abi import CONTROL_BASE, register
+from bitlane_rtl.abi.frames import Request
+
+__all__ = ["RequestWriter"]
+
+
+class RequestWriter:
+    """Each request has the next ``sequence`` number; ``chance`` gives that of HELLO."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self.sequence = 0
+
+    def hello(self) -> bytes:
+        self.sequence = self._chance.randrange(256)
+        return BOUNDARY + self.request(Request.HELLO, self._chance.getrandbits(32), 0)
+
+    def register(self, name: str, value: int) -> bytes:
+        """Write a register of 32 bits."""
+        return self.write(CONTROL_BASE + register(name).offset, value.to_bytes(4, "little"))
+
+    def read(self, address: int, size: int) -> bytes:
+        """Read ``size`` bytes."""
+        return self.request(Request.READ, address, size)
+
+    def write(self, address: int, data: bytes) -> bytes:
+        return self.request(Request.WRITE, address, len(data), data)
+
+    def request(self, kind: Request, address: int, size: int, data: bytes = b"") -> bytes:
+        self.sequence += 1
+        return encode_request(kind, (self.sequence - 1) % 256, address, size, data)
