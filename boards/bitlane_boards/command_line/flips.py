@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bitlane.command_line.cli import DONE, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
+from bitlane_sim.stand.command import count
 
 from .. import boards
 from .choice import add_board
@@ -43,22 +44,20 @@ def add_flips(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--backend", default="auto", help="auto, threads or cuda (default %(default)s)"
     )
-    parser.add_argument(
-        "--instances", type=whole_number, metavar="N", help="only N flips at random"
-    )
+    parser.add_argument("--instances", type=count, metavar="N", help="only N flips at random")
     parser.add_argument(
         "--seed", type=whole_number, default=1, metavar="S", help="of these (default %(default)s)"
     )
     parser.add_argument(
         "--cycles",
-        type=whole_number,
+        type=count,
         default=_CYCLES,
         metavar="N",
         help="most cycles of the traffic (default %(default)s)",
     )
     parser.add_argument(
         "--pool",
-        type=whole_number,
+        type=count,
         default=_POOL,
         metavar="N",
         help="random pieces of traffic to choose from (default %(default)s)",

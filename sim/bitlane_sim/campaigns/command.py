@@ -15,6 +15,7 @@ from bitlane.files import expect_writable
 from cppsim.errors import SimulationError
 
 from ..stand.command import Wanted, add_options, count, report, run, stage_of
+from .errors import JobFailed
 
 if TYPE_CHECKING:
     from ..stand.plan import CampaignPlan, Stage
@@ -169,5 +170,8 @@ def _run(arguments: argparse.Namespace) -> int:
     stage = stage_of(arguments, campaign.wanted)
     try:
         return DONE if stage is None else campaign.execute(stage, arguments)
+    except JobFailed as failure:
+        print(failure)
+        return CHECK_FAILED
     except SimulationError as error:
         raise BitlaneError(str(error)) from error

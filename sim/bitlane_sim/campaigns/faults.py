@@ -27,6 +27,7 @@ from ..stand.judge import (
 )
 from ..stand.plan import CampaignPlan, Portion, Stage
 from ..stand.workload import Workload, recover, submit, traffic_of
+from .errors import JobFailed
 from .jobs import jobs_of
 from .kinds import KINDS, FaultKind
 
@@ -87,7 +88,7 @@ class FaultPlan(CampaignPlan):
         expect_answers(verdict, observed)
         compare(verdict, self._ram, work, expected, observed)
         for place, reason in verdict.reasons.items():
-            raise ValueError(f"{self.jobs[jobs[place]].name} without a fault: {reason}")
+            raise JobFailed(f"{self.jobs[jobs[place]].name} without a fault: {reason}")
         shape = len(self.jobs), self._seeds
         began = observed.results["began"].astype(np.int64)
         self.cycles: Numbers = observed.results["came"].astype(np.int64).reshape(shape)

@@ -82,3 +82,11 @@ def test_bad_input_is_told_in_a_line(
     assert main(["flips", "hx8k", *words]) == UNUSABLE
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
+
+
+@pytest.mark.parametrize("option", ["--instances", "--cycles", "--pool"])
+def test_there_is_one_at_least(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["flips", "hx8k", "--results", "nowhere", option, "0"])
+    assert stop.value.code == UNUSABLE
+    assert f"argument {option}: '0': expected 1 or more" in capsys.readouterr().err

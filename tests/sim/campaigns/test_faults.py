@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane.command_line.cli import DONE
+from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane_rtl.abi import Status
 from bitlane_sim.campaigns import add_campaign
 from bitlane_sim.campaigns.faults import FaultPlan
 from bitlane_sim.stand.judge import Observed
 from bitlane_sim.stand.plan import Stage, run_plan
-from support.sim.stands import SMALL, command_line, small_circuit
+from support.sim.stands import SMALL, command_line, small_circuit, small_folder
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_nothing_is_wrong_with_a_share_of_them(stage: Stage) -> None:
     assert outcomes.failures == []
     assert outcomes.instances > 400
     rows = plan.rows()
-    assert sum(row["instances"] for row in rows) == outcomes.instances  # type: ignore[misc]
+    assert sum(int(str(row["instances"])) for row in rows) == outcomes.instances
     seen = {str(row["kind"]) for row in rows if row["seen"]}
     assert seen == {str(row["kind"]) for row in rows} - {"reset"}
 
@@ -64,6 +64,23 @@ def broken(monkeypatch: pytest.MonkeyPatch, spoil: Any, which: int = 0) -> None:
         return observed
 
     monkeypatch.setattr(Stage, "run", wrong)
+
+
+def test_a_job_that_fails_by_itself_is_no_bad_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = Stage.run
+
+    def wrong(self: Stage, ram: Any, scripts: Any, instances: int) -> list[Observed]:
+        observed = right(self, ram, scripts, instances)
+        spoil_ram(observed[0])
+        return observed
+
+    monkeypatch.setattr(Stage, "run", wrong)
+    words = ("faults", "--circuit", str(small_folder()), "--backend", "threads")
+    assert command_line(add_campaign, "campaign", *words) == CHECK_FAILED
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("dense XOR without a fault: ")
 
 
 def spoil_ram(observed: Observed) -> None:
