@@ -66,8 +66,8 @@ def add_flips(subparsers: Subparsers) -> None:
         "--folder",
         metavar="DIR",
         type=Path,
-        help="write it there instead, to be run by `python run_folder.py` in it where only NumPy"
-        " and CuPy are",
+        help="write it there instead, to be run by `python -m cppsim.batch . --no-memories` in it"
+        " where only NumPy and CuPy are",
     )
     parser.add_argument(
         "--results", metavar="DIR", type=Path, help="make the table of such a folder that was run"

@@ -7,7 +7,6 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
 
@@ -107,7 +106,7 @@ class FlipCampaign:
         return FlipOutcome.of(self.flips, [name for name, _ in self.parts()], results)
 
     def export(self, folder: Path) -> None:
-        """A folder whose ``run_folder.py`` runs all of it where only NumPy and CuPy are.
+        """A folder that ``python -m cppsim.batch`` runs where only NumPy and CuPy are.
 
         Neither compiles it nor takes memory for the instances: this computer may not have it.
         Raises ``BatchError``.
@@ -116,8 +115,6 @@ class FlipCampaign:
         rows = np.frombuffer(written.rows, np.uint8)[None]
         write_folder(folder, written, cast(Any, _PowerOn(self.instances, rows)), self.program())
         self.flips.save(folder / "flips.npz", [name for name, _ in self.parts()])
-        runs = files("bitlane_boards.flips") / "run_folder.py"
-        (folder / "run_folder.py").write_bytes(runs.read_bytes())
 
     def parts(self) -> list[tuple[str, int]]:
         """Parts of the stimulus that are told apart, and the bits at which they end.

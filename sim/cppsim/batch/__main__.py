@@ -14,6 +14,7 @@ from ..errors import SimulationError
 from .cuda import gpu_versions
 from .description import BatchError, BrokenOff
 from .folder import open_folder, read_expected, save_results
+from .program import Encoded
 from .runner import Runner
 
 __all__ = ["main"]
@@ -23,10 +24,17 @@ _Arrays = dict[str, NDArray[Any]]
 
 def main(arguments: list[str] | None = None) -> int:
     """Run them, and print a line of JSON for each with its speed. Returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m cppsim.batch", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m cppsim.batch",
+        description=__doc__,
+        epilog="exit codes: 0 done, 1 something differs or broke off, 2 bad input or no backend",
+    )
     parser.add_argument("folders", type=Path, nargs="*", help="what Batch.export has written")
     parser.add_argument("--backend", default="auto", help="auto, threads or cuda")
     parser.add_argument("--threads", type=int, help="by default one a core")
+    parser.add_argument(
+        "--no-memories", action="store_true", help="leave results without memories, which are large"
+    )
     parser.add_argument(
         "--compare", action="store_true", help="run on threads and on the GPU: are both the same?"
     )
@@ -41,17 +49,23 @@ def main(arguments: list[str] | None = None) -> int:
             if chosen.compare:
                 print(json.dumps(_compared(folder, chosen.threads)), flush=True)
             else:
-                print(json.dumps(_measured(folder, chosen.backend, chosen.threads)), flush=True)
+                started = perf_counter()
+                runner, program = open_folder(folder, chosen.backend, chosen.threads)
+                seconds = perf_counter() - started
+                line = _measured(folder, runner, program, memories=not chosen.no_memories)
+                print(json.dumps(line | {"compile_seconds": round(seconds, 3)}), flush=True)
     except SimulationError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return 1 if isinstance(error, BrokenOff | Differs) else 2
     return 0
 
 
-def _measured(folder: Path, backend: str, threads: int | None) -> dict[str, Any]:
+class Differs(BatchError):
+    """Instances are not the same on both backends. One line that says where."""
+
+
+def _measured(folder: Path, runner: Runner, program: Encoded, *, memories: bool) -> dict[str, Any]:
     """Run a folder, leave its results there, and say how fast it was."""
-    start = perf_counter()
-    runner, program = open_folder(folder, backend, threads)
     ready = perf_counter()
     try:
         results = runner.run_encoded(program)
@@ -60,19 +74,18 @@ def _measured(folder: Path, backend: str, threads: int | None) -> dict[str, Any]
         raise
     seconds = perf_counter() - ready
     cycles = runner.cycles()
-    save_results(folder, results, _memories(runner))
+    save_results(folder, results, _memories(runner) if memories else {})
     return {
         "backend": runner.backend.name,
         "instances": runner.instances,
         "instance_cycles": cycles,
         "seconds": round(seconds, 6),
         "instance_cycles_per_second": round(cycles / seconds),
-        "compile_seconds": round(ready - start, 3),
     }
 
 
 def _compared(folder: Path, threads: int | None) -> dict[str, Any]:
-    """Run a folder on both backends. Raises ``BatchError`` for the first thing that differs."""
+    """Run a folder on both backends. Raises ``Differs`` for the first thing that does."""
     found: dict[str, _Arrays] = {}
     for backend in ("threads", "cuda"):
         runner, program = open_folder(folder, backend, threads)
@@ -96,7 +109,7 @@ def _expect_same(folder: Path, found: _Arrays, expected: _Arrays, whose: str) ->
         if len(wrong):
             place = tuple(wrong[0].tolist())
             got = f"{found[name][place]} on the GPU, and {wanted[place]} of {whose}"
-            raise BatchError(f"{folder}: {name!r} differs, at {list(place)}: {got}")
+            raise Differs(f"{folder}: {name!r} differs, at {list(place)}: {got}")
 
 
 if __name__ == "__main__":

@@ -128,11 +128,13 @@ def test_a_folder_gives_the_same(tmp_path: Path) -> None:
     expected = campaign.batch("threads").run(campaign.program())
     campaign.export(tmp_path)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    command = [sys.executable, "run_folder.py", "threads"]
+    command = [sys.executable, "-m", "cppsim.batch", ".", "--no-memories", "--backend", "threads"]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout)["instances"] == 71
+    with np.load(tmp_path / "results.npz") as results:
+        assert not [name for name in results.files if name.startswith("memory:")]
     loaded, outcome = load_flips(tmp_path)
     assert (loaded.places == campaign.flips.places).all()
     assert outcome.rows(loaded) == campaign.outcome(expected).rows(campaign.flips)

@@ -247,7 +247,7 @@ def test_a_folder_runs_without_amaranth(tmp_path: Path) -> None:
         open_folder(tmp_path / "there", "threads")
     (tmp_path / "there" / "data.npz").write_bytes(b"no")
     done = subprocess.run(command, cwd=tmp_path / "there", env=environment, capture_output=True)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.decode().startswith("error: . is no whole batch:")
     with pytest.raises(BatchError, match="export before anything runs"):
         batch.export(tmp_path / "late", program)
@@ -339,7 +339,7 @@ def test_a_folder_is_compared_on_both_backends(
     assert main(["--compare", str(tmp_path)]) == 1
     assert capsys.readouterr().err.endswith("of threads\n")
     (tmp_path / "results.npz").mkdir()
-    assert main([str(tmp_path), "--backend", "threads"]) == 1
+    assert main([str(tmp_path), "--backend", "threads"]) == 2
     assert "results.npz cannot be written: " in capsys.readouterr().err
 
 
