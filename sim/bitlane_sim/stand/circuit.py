@@ -95,7 +95,7 @@ def circuit_of(options: str, ram_bytes: int | None = None) -> StandCircuit:
     """
     configuration = configuration_of(f"sim:compiled?{options}")
     size = configuration.memory_bytes if ram_bytes is None else ram_bytes
-    return StandCircuit(options, configuration, size, "", Description({}, {}, 0, 0, 0, 0), b"")
+    return StandCircuit(options, configuration, size, "", Description({}, {}, 0, 0, 0, 0, 0), b"")
 
 
 def make_circuit(options: str, ram_bytes: int | None = None) -> StandCircuit:

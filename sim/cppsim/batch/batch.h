@@ -27,7 +27,6 @@ struct Share {
   const uint64_t *input;
   uint64_t *output;
   uint64_t in_lane, in_next, out_lane, out_next;
-  uint64_t of, at; // where rows lie side by side: how many, and the first of the tile
   uint32_t lanes;
   bool fresh;
 };
@@ -41,18 +40,26 @@ struct Lane {
   uint64_t *output;
 };
 
-enum Task : uint32_t { QUIT, BEGIN, CYCLE, CHANGED, SETTLE, GIVE_PORT, TAKE_PORT, FREEZE, END };
+enum Task : uint32_t { QUIT, BEGIN, PASS, CHANGED, SETTLE, GIVE_PORT, TAKE_PORT, FREEZE, END };
+
+// What some wait for: that one of the BITS from `first` to `end` is 1, or that something is counted.
+struct Wait {
+  W who;
+  const Instruction *what;
+  uint32_t first, end, bit; // `bit` is the first of them
+  bool always, counted;
+};
 
 // What is done with a tile, by all threads of a GPU's block.
 struct Work {
   Tile t;
   Task task;
-  W whose;
-  uint32_t port;
+  W whose; // GIVE_PORT, TAKE_PORT, FREEZE: of whom; PASS: who has seen what he waited for
+  uint32_t port, waiting;
   uint64_t values[LANES];
+  Wait waits[LANES]; // as many as are `waiting`
+  uint64_t due;      // the first turn behind which an instance goes on
 };
-
-inline W &word_of(const Tile &t, uint32_t bit, W *q) { return (bit & 64 ? q : t.b)[bit >> 7]; }
 
 inline uint64_t get(const Tile &t, uint32_t port, uint32_t lane) {
   if (port >= PORT_WORDS) {
@@ -61,7 +68,7 @@ inline uint64_t get(const Tile &t, uint32_t port, uint32_t lane) {
   }
   uint64_t value = CONSTANTS[port];
   for (uint32_t k = PORTS[port]; k < PORTS[port + 1]; k++)
-    value |= uint64_t(has(word_of(t, BITS[k], t.q), lane)) << (BITS[k] & 63);
+    value |= uint64_t(has(word_of(t, BITS[k]), lane)) << (BITS[k] & 63);
   return value;
 }
 
@@ -120,6 +127,41 @@ inline void begin(Tile &t) {
   changed(t);
 }
 
+// Of those who wait for a port, the ones of whose port a bit of the state, or of all else, is 1.
+inline W met(const Work &x, bool state) {
+  W found = none();
+  for (uint32_t k = 0; k < x.waiting; k++) {
+    const Wait &wait = x.waits[k];
+    W high = wait.always ? all() : none();
+    for (uint32_t j = wait.first; j < wait.end; j++) {
+      const uint32_t bit = j == wait.first ? wait.bit : BITS[j];
+      if (is_state(bit) == state) high |= word_of(x.t, bit);
+    }
+    found |= high & wait.who;
+  }
+  return found;
+}
+
+// Cycles up to the one behind which somebody has something to do.
+inline void pass(Work &x) {
+  W high;
+  uint64_t turn = x.t.turn;
+  do {
+    high = met(x, true);
+    if (EDGES && x.waiting) {
+      settle(x.t);
+      high |= met(x, false);
+    }
+    TOGETHER();
+    cycle(x.t);
+    // What followed from the state before the edge has just been worked out.
+    if (!EDGES) high |= met(x, false);
+    turn++;
+    if (FIRST) x.t.turn = turn;
+  } while (!any(high) && turn < x.due);
+  if (FIRST) x.whose = high;
+}
+
 // The state of those that have ended is kept aside while others go on.
 inline void freeze(const Tile &t, const W &whose) {
   EACH(k, ENDED_WORDS) {
@@ -135,7 +177,7 @@ inline void unfreeze(const Tile &t) {
 inline void take(Work &x) {
   EACH(k, PORTS[x.port + 1] - PORTS[x.port]) {
     const uint32_t bit = BITS[PORTS[x.port] + k];
-    W &w = word_of(x.t, bit, x.t.q);
+    W &w = word_of(x.t, bit);
     each(x.whose, [&](uint32_t lane) {
       if ((x.values[lane] >> (bit & 63) & 1) != has(w, lane)) flip(w, lane);
     });
@@ -146,7 +188,7 @@ inline void perform(Work &x) {
   switch (x.task) {
   case QUIT: break;
   case BEGIN: begin(x.t); break;
-  case CYCLE: cycle(x.t); break;
+  case PASS: pass(x); break;
   case CHANGED: changed(x.t); break;
   case SETTLE: settle(x.t); break;
   case GIVE_PORT:
@@ -167,16 +209,12 @@ struct Run {
   const Instruction *program;
   uint64_t count;
   bool stale = true, frozen = false;
-  Lane lanes[LANES];
+  Lane *const lanes;
   W waiting = none();
-  uint32_t waits = 0;
-  const Instruction *waited[LANES]; // what is waited for, by whom
-  W waiters[LANES];
 
-  Run(Work &work, W *words, W *ended, const Share &share, const Instruction *program, uint64_t count)
-      : work(work), t(work.t), share(share), program(program), count(count) {
-    W *const state = words + STATE;
-    t = {words, state, state + STATES, ended, share.rows, share.of, share.at, 0, none()};
+  Run(Work &work, Lane *lanes, const Share &share, const Instruction *program, uint64_t count)
+      : work(work), t(work.t), share(share), program(program), count(count), lanes(lanes) {
+    work.waiting = 0;
     for (uint32_t k = 0; k < share.lanes; k++) {
       add(t.active, k);
       lanes[k] = {0, 0, {}, 0, share.input + k * share.in_lane, share.output + k * share.out_lane};
@@ -185,9 +223,7 @@ struct Run {
 
   void ask(Task task) {
     work.task = task;
-    TOGETHER();
-    perform(work);
-    TOGETHER();
+    DELEGATE(work);
   }
 
   void ask(Task task, uint32_t port, const W &whose) {
@@ -200,7 +236,7 @@ struct Run {
 
   void set(uint32_t port, uint64_t value, const W &whose) {
     for (uint32_t k = PORTS[port]; k < PORTS[port + 1]; k++) {
-      W &w = word_of(t, BITS[k], t.q);
+      W &w = word_of(t, BITS[k]);
       w = value >> (BITS[k] & 63) & 1 ? w | whose : w & ~whose;
     }
   }
@@ -218,31 +254,16 @@ struct Run {
     lanes[lane].output += share.out_next;
   }
 
-  // Of those who wait for what is counted, the ones that have some.
+  // Of those who wait for what is counted, the ones that have some; then a cycle passes at a time.
   W counted() {
     W found = none();
-    for (uint32_t k = 0; k < waits; k++)
-      if (uint32_t(waited[k]->port) >= PORT_WORDS)
-        each(waiters[k], [&](uint32_t lane) {
-          if (get(t, uint32_t(waited[k]->port), lane)) add(found, lane);
-        });
-    return found;
-  }
-
-  // Of those who wait for a port, the ones whose port is not 0, with the state in `q`.
-  W met(W *q) {
-    W found = none();
-    for (uint32_t k = 0; k < waits; k++) {
-      W high = none();
-      const uint32_t last = uint32_t(waited[k]->port >> 32);
-      for (uint32_t port = uint32_t(waited[k]->port); port <= last; port++) {
-        if (port >= PORT_WORDS) continue;
-        if (CONSTANTS[port])
-          high = all();
-        else
-          for (uint32_t j = PORTS[port]; j < PORTS[port + 1]; j++) high |= word_of(t, BITS[j], q);
-      }
-      found |= high & waiters[k];
+    for (uint32_t k = 0; k < work.waiting; k++) {
+      const Wait &wait = work.waits[k];
+      if (!wait.counted) continue;
+      work.due = t.turn + 1;
+      each(wait.who, [&](uint32_t lane) {
+        if (get(t, uint32_t(wait.what->port), lane)) add(found, lane);
+      });
     }
     return found;
   }
@@ -251,29 +272,31 @@ struct Run {
 
   void wait(const Instruction *x, const W &whose) {
     waiting |= whose;
-    for (uint32_t k = 0; k < waits; k++)
-      if (waited[k] == x) {
-        waiters[k] |= whose;
+    for (uint32_t k = 0; k < work.waiting; k++)
+      if (work.waits[k].what == x) {
+        work.waits[k].who |= whose;
         return;
       }
-    waited[waits] = x;
-    waiters[waits++] = whose;
+    const uint32_t first = uint32_t(x->port), last = uint32_t(x->port >> 32);
+    Wait &own = work.waits[work.waiting++] = {whose, x, 0, 0, 0, false, first >= PORT_WORDS};
+    if (own.counted) return;
+    own.first = PORTS[first];
+    own.end = PORTS[last + 1];
+    own.bit = BITS[own.first];
+    for (uint32_t port = first; port <= last; port++) own.always |= CONSTANTS[port] != 0;
   }
 
   // Those in `ready` wait no longer; `high` has those that have seen what they waited for.
   void go_on(const W &ready, const W &high) {
     if (!any(waiting & ready)) return;
-    for (uint32_t k = waits; k--;) {
-      each(waiters[k] & ready, [&](uint32_t lane) {
-        const uint64_t began = lanes[lane].due - waited[k]->value;
+    for (uint32_t k = work.waiting; k--;) {
+      Wait &own = work.waits[k];
+      each(own.who & ready, [&](uint32_t lane) {
+        const uint64_t began = lanes[lane].due - own.what->value;
         give(lane, has(high, lane) ? t.turn - began : 0);
       });
-      waiters[k] &= ~ready;
-      if (!any(waiters[k])) {
-        waits--;
-        waited[k] = waited[waits];
-        waiters[k] = waiters[waits];
-      }
+      own.who &= ~ready;
+      if (!any(own.who)) own = work.waits[--work.waiting];
     }
     waiting &= ~ready;
   }
@@ -350,27 +373,18 @@ struct Run {
 
   void run() {
     if (share.fresh) ask(BEGIN);
-    follow(t.active);
-    uint64_t due = next_due();
-    while (any(t.active)) {
+    for (follow(t.active); any(t.active);) {
+      work.due = next_due();
       W high = counted();
-      if (EDGES && waits) {
-        ask(SETTLE);
-        high |= met(t.q);
-      }
-      ask(CYCLE);
-      t.turn++;
+      ask(PASS);
       stale = true;
-      // What followed from the state before the edge has just been worked out.
-      if (!EDGES && waits) high |= met(t.n);
-      if (!any(high) && t.turn < due) continue;
+      high |= work.whose;
       W ready = high;
       each(t.active, [&](uint32_t lane) {
         if (lanes[lane].due == t.turn) add(ready, lane);
       });
       go_on(ready, high);
       follow(ready);
-      due = next_due();
     }
     if (frozen) ask(END);
     else if (t.q != t.b + STATE)

@@ -1,34 +1,40 @@
-// The entry for a GPU, behind batch.h: a tile a block, and the same row of all instances in one piece.
-// Where `fast` says so, a block's words are in its shared memory while it runs.
+// The entry for a GPU, behind batch.h: a tile a block, and the same row of its instances in one piece.
+// While it runs, a block's words are in its shared memory, if they fit there.
 
-#ifndef SHARED_WORDS
-#define SHARED_WORDS extern __shared__ W shared_words[]
-#endif
-SHARED_WORDS;
-
-extern "C" __global__ void batch_run(W *words, uint8_t *rows, const Instruction *program,
-                                     uint64_t count, const uint64_t *input, uint64_t *output,
-                                     uint64_t instances, uint32_t fresh, uint32_t fast) {
+extern "C" __global__ void __launch_bounds__(1024, 1)
+batch_run(W *words, uint8_t *rows, const Instruction *program, uint64_t count, const uint64_t *input,
+          uint64_t *output, uint64_t instances, uint32_t fresh) {
   __shared__ Work work;
-  const uint64_t i = uint64_t(blockIdx.x) * LANES, left = instances - i;
-  W *const kept = words + uint64_t(blockIdx.x) * BLOCK_WORDS, *const own = fast ? shared_words : kept;
-  if (fast) EACH(k, TILE_WORDS) own[k] = kept[k];
-  const Share share = {rows, input + i, output + i, 1, instances, 1, instances,
-                       instances, i,   uint32_t(left < LANES ? left : LANES), fresh != 0};
-  if (FIRST) {
-    Run run(work, own, kept + BLOCK_WORDS - ENDED_WORDS, share, program, count);
-    TOGETHER();
+  W *const kept = words + uint64_t(blockIdx.x) * BLOCK_WORDS + LANE_WORDS;
+#ifdef IN_SHARED
+  W *const own = shared_words;
+#else
+  W *const own = kept;
+#endif
+  if (threadIdx.x < WARP) {
+    if (threadIdx.x) return;
+    const uint64_t i = uint64_t(blockIdx.x) * LANES, left = instances - i;
+    const uint32_t lanes_here = uint32_t(left < LANES ? left : LANES);
+    const Share share = {rows + i * ROW_BYTES, input + i,  output + i, 1, instances, 1,
+                         instances,            lanes_here, fresh != 0};
+    static_assert(sizeof(Lane) * LANES <= LANE_WORDS * sizeof(W), "they lie before a tile's words");
+    Lane *const lanes = reinterpret_cast<Lane *>(kept - LANE_WORDS);
+    W *const ended = kept + BLOCK_WORDS - LANE_WORDS - ENDED_WORDS;
+    work.t = {own, own + STATE, own + STATE, ended, share.rows, 0, none()};
+    Run run(work, lanes, share, program, count);
+    all_together();
     run.run();
     work.task = QUIT;
-    TOGETHER();
-  } else {
-    for (TOGETHER();;) {
-      TOGETHER();
-      if (work.task == QUIT) break;
-      perform(work);
-      TOGETHER();
-    }
+    all_together();
+    return;
   }
-  TOGETHER();
-  if (fast) EACH(k, TILE_WORDS) kept[k] = own[k];
+  load_tables();
+  if (own != kept) EACH(k, TILE_WORDS) own[k] = kept[k];
+  for (all_together();;) {
+    all_together();
+    if (work.task == QUIT) break;
+    perform(work);
+    all_together();
+  }
+  if (own != kept) EACH(k, TILE_WORDS) kept[k] = own[k];
 }

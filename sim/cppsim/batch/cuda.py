@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .description import BatchError, Description
+from .description import BatchError, Description, MemoryPlace
 from .program import Encoded, Words
 
 __all__ = ["OPTIONS", "Cuda", "NoGpu", "gpu_versions", "kernel_source"]
@@ -19,14 +19,20 @@ __all__ = ["OPTIONS", "Cuda", "NoGpu", "gpu_versions", "kernel_source"]
 OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--device-int128")
 """Of NVRTC: every function is the device's, and there are integers of 128 bits."""
 
-_LANES = 32
-"""Instances of a tile, which is a block of threads."""
+_LANES = (128, 64, 32)
+"""Instances that a tile, which is a block of threads, may have: as many as there is room for."""
 
-_BLOCK = 512
+_BLOCK = 1024
 """Threads of a block."""
 
-_WORDS = 1 << 18
-"""Of a tile at most: tables have 18 bits for a word's number."""
+_WORDS = 1 << 28
+"""Of a tile at most: tables have 28 bits for a word's number."""
+
+_MOVED = 1 << 28
+"""Bytes that are moved to or from a GPU at a time."""
+
+_OWN = 1 << 13
+"""Bytes of shared memory that a block needs beside its words and tables."""
 
 
 _NONE = ("cudaErrorNoDevice", "cudaErrorInsufficientDriver", "libcuda")
@@ -38,9 +44,10 @@ class NoGpu(BatchError):
 
 
 class Cuda:
-    """Runs tiles of 32 instances, a block of threads each, as words (tiles, words).
+    """Runs tiles of up to 128 instances, a block of threads each, as words (tiles, words, parts).
 
-    Where they fit, the words of a tile are in the block's shared memory while it runs.
+    While it runs, the words of a tile are in the block's shared memory, if those of a narrow one
+    fit there: a tile is as wide as that allows.
 
     Raises ``BatchError`` where the source cannot be compiled, of which ``NoGpu`` where there is no
     CuPy or no GPU.
@@ -57,20 +64,25 @@ class Cuda:
                 f"the design takes {description.block_words:,} words a tile, and a GPU's tables"
                 f" count {_WORDS:,}: take backend='threads'"
             )
+        self._lanes, self._shared = self._sizes()
+        source = kernel_source(text, self._lanes, shared=self._shared > 0)
         try:
-            module = self._cupy.RawModule(code=kernel_source(text), options=OPTIONS)
+            module = self._cupy.RawModule(code=source, options=OPTIONS)
             self._kernel = module.get_function("batch_run")
-            self._shared = 4 * description.shared_words
-            if self._shared > self._most_shared() - self._kernel.shared_size_bytes:
-                self._shared = 0
-            else:
+            if self._shared:
                 self._kernel.max_dynamic_shared_size_bytes = self._shared
         except Exception as error:
             raise BatchError(f"the GPU's compiler refused the source: {_line(error)}") from error
 
-    def _most_shared(self) -> int:
-        """Bytes of shared memory that a block may have."""
-        return int(self._cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
+    def _sizes(self) -> tuple[int, int]:
+        """Instances of a tile, and bytes of shared memory for its words, or 0."""
+        attributes = self._cupy.cuda.Device().attributes
+        most = int(attributes["MaxSharedMemoryPerBlockOptin"]) - _OWN
+        words, tables = self._description.shared_words, self._description.shared_bytes
+        for lanes in _LANES:
+            if (size := -(-lanes // 8 * words // 8) * 8 + tables) <= most:
+                return lanes, size
+        return _LANES[0], 0
 
     def free_bytes(self) -> int:
         """Memory of the GPU that is free for instances."""
@@ -79,13 +91,13 @@ class Cuda:
 
     def allocate(self, rows: NDArray[np.uint8]) -> tuple[Any, Any, int]:
         """State and memories of as many instances as ``rows`` has, at power-on."""
-        cupy = self._cupy
-        tiles = -(-len(rows) // _LANES)
+        cupy, description = self._cupy, self._description
+        tiles = -(-len(rows) // self._lanes)
         with _told():
-            words = cupy.zeros((tiles, self._description.block_words), np.uint32)
-            instances = (words, cupy.zeros(rows.size, np.uint8), len(rows))
-            self.put_rows(instances, rows)
-            return instances
+            words = cupy.zeros((tiles, description.block_words, self._lanes // 32), np.uint32)
+            there = cupy.zeros((tiles, self._lanes * description.row_bytes), np.uint8)
+            self.put_rows((words, there, len(rows)), rows)
+            return words, there, len(rows)
 
     def run(self, instances: tuple[Any, Any, int], program: Encoded, *, fresh: bool) -> Words:
         """What ``program`` results in, as (instances, columns)."""
@@ -96,23 +108,48 @@ class Cuda:
             taken = cupy.asarray(np.ascontiguousarray(program.input.T))
             output = cupy.zeros((program.columns, count), np.uint64)
             told = instructions, np.uint64(len(program.instructions)), taken, output
-            numbers = np.uint64(count), np.uint32(fresh), np.uint32(self._shared > 0)
-            grid, arguments = (-(-count // _LANES),), (words, rows, *told, *numbers)
+            numbers = np.uint64(count), np.uint32(fresh)
+            grid, arguments = (-(-count // self._lanes),), (words, rows, *told, *numbers)
             self._kernel(grid, (_BLOCK,), arguments, shared_mem=self._shared)
             return np.ascontiguousarray(cupy.asnumpy(output).T)
 
     def rows(self, instances: tuple[Any, Any, int]) -> NDArray[np.uint8]:
         """The memories' bytes, as (instances, bytes)."""
-        _, rows, count = instances
+        _, there, count = instances
+        result = np.zeros((count, self._description.row_bytes), np.uint8)
         with _told():
-            there = self._cupy.asnumpy(rows)
-        return self._turned(there, count, back=True)
+            for own, memory, tiles in self._pieces(count):
+                lanes, end = self._lanes, memory.offset + memory.bytes
+                piece = there[tiles, lanes * memory.offset : lanes * end]
+                turned = piece.reshape(len(piece), memory.depth, lanes, -1).transpose(0, 2, 1, 3)
+                found = self._cupy.asnumpy(turned.reshape(-1, memory.bytes))
+                result[own, memory.offset : end] = found[: own.stop - own.start]
+        return result
 
     def put_rows(self, instances: tuple[Any, Any, int], rows: NDArray[np.uint8]) -> None:
         """Replace the memories' bytes."""
-        turned = self._turned(rows, len(rows), back=False)
+        _, there, count = instances
         with _told():
-            instances[1][...] = self._cupy.asarray(turned)
+            for own, memory, tiles in self._pieces(count):
+                lanes, end = self._lanes, memory.offset + memory.bytes
+                piece = there[tiles, lanes * memory.offset : lanes * end]
+                given = self._cupy.zeros((lanes * len(piece), memory.bytes), np.uint8)
+                given[: own.stop - own.start] = self._cupy.asarray(rows[own, memory.offset : end])
+                beside = given.reshape(len(piece), lanes, memory.depth, -1)
+                piece[...] = beside.transpose(0, 2, 1, 3).reshape(piece.shape)
+
+    def _pieces(self, count: int) -> Iterator[tuple[slice, MemoryPlace, slice]]:
+        """Instances, a memory and tiles that are moved at a time, for which there is room twice.
+
+        There the rows of a memory's lanes lie side by side, tile after tile.
+        """
+        tiles = -(-count // self._lanes)
+        for memory in self._description.memories.values():
+            step = max(1, _MOVED // (self._lanes * memory.bytes))
+            for first in range(0, tiles, step):
+                end = min(tiles, first + step)
+                own = slice(first * self._lanes, min(count, end * self._lanes))
+                yield own, memory, slice(first, end)
 
     def parked(self, instances: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
         """``instances`` in this computer's memory."""
@@ -125,21 +162,6 @@ class Cuda:
         words, rows, count = instances
         with _told():
             return self._cupy.asarray(words), self._cupy.asarray(rows), count
-
-    def _turned(self, rows: NDArray[np.uint8], count: int, *, back: bool) -> NDArray[np.uint8]:
-        """From bytes of one instance after the other to elements side by side, or ``back``."""
-        result = np.zeros((count, self._description.row_bytes) if back else rows.size, np.uint8)
-        for memory in self._description.memories.values():
-            size, end = memory.element // 8, memory.offset + memory.bytes
-            beside = (memory.bytes // size, count, size)
-            there = slice(memory.offset * count, end * count)
-            if back:
-                turned = rows[there].reshape(beside).transpose(1, 0, 2)
-                result[:, memory.offset : end] = turned.reshape(count, memory.bytes)
-            else:
-                own = rows[:, memory.offset : end].reshape(count, memory.bytes // size, size)
-                result[there] = own.transpose(1, 0, 2).reshape(-1)
-        return result
 
 
 @contextmanager
@@ -155,13 +177,17 @@ def _told() -> Iterator[None]:
         raise BatchError(f"the GPU gave up: {_line(error)}; {hint}") from error
 
 
-def kernel_source(text: str) -> str:
-    """What the GPU's compiler gets for the written source ``text``."""
+def kernel_source(text: str, lanes: int, *, shared: bool) -> str:
+    """What the GPU's compiler gets for the written source ``text``, with words of ``lanes`` bits.
+
+    ``shared``: the words of a tile are in shared memory.
+    """
     prelude, entry = (
         (files("cppsim") / "batch" / name).read_text(encoding="utf-8")
         for name in ("device.h", "cuda.cu")
     )
-    return "\n".join((prelude, text, entry))
+    told = ["#define IN_SHARED"] if shared else []
+    return "\n".join((*told, f"#define LANES {lanes}u", prelude, text, entry))
 
 
 def gpu_versions() -> dict[str, str]:

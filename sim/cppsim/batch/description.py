@@ -78,9 +78,9 @@ class MemoryPlace:
 class Description:
     """All that a runner has to know of a written design.
 
-    Instances have a bit in each of ``core_words`` or, on a GPU, of ``block_words``, of which the
-    first ``shared_words`` are needed often; and ``row_bytes`` of memories. ``checks`` says what
-    checks of the design say when they fail, by their numbers from 1.
+    Instances have a bit in each of ``core_words`` or, on a GPU, of ``block_words``, of which
+    ``shared_words`` are needed often, beside tables of ``shared_bytes``; and ``row_bytes`` of
+    memories. ``checks`` says what checks of the design say when they fail, by their numbers from 1.
     """
 
     ports: Mapping[str, PortPlace]
@@ -88,6 +88,7 @@ class Description:
     core_words: int
     block_words: int
     shared_words: int
+    shared_bytes: int
     row_bytes: int
     checks: Mapping[int, str] = field(default_factory=dict)
 
@@ -117,6 +118,7 @@ class Description:
             core_words=values["core_words"],
             block_words=values["block_words"],
             shared_words=values["shared_words"],
+            shared_bytes=values["shared_bytes"],
             row_bytes=values["row_bytes"],
             checks={int(number): text for number, text in values["checks"].items()},
         )

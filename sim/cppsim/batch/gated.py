@@ -1,8 +1,8 @@
 """A batch circuit as phases of gates, on words that hold one bit of as many instances as they can.
 
-Words of a tile, the instances that go together: `Layout` says which is which. What logic reads at
-an edge is the state before it, in the words of ``q``; what follows goes to those of ``n``, and then
-the two change places. All else is in ``b``, once.
+Words of a tile, the instances that go together, are in regions. What logic reads at an edge is the
+state before it, in the words of ``q``; what follows is that of ``n``, which is what ``q`` is then.
+Writes of memories wait in ``w`` until the edge is over. All else is in ``b``.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class WaitingWrite:
-    """A write of a memory: its address, data and enables wait in words from ``first`` on."""
+    """A write of a memory: its address, data and enables wait in ``w`` from ``first`` on."""
 
     memory: int
     first: int
@@ -51,7 +51,8 @@ class Gated:
     the words of ``b`` that show them after ``settle``, and before an edge after ``step``.
     ``inputs`` are bits that are given, and ``active`` those of them that are clocks. ``seen`` are
     words of ``b`` with those into which they are copied after a step; ``pending`` and ``levels``
-    those of clocks that the design makes.
+    those of clocks that the design makes. ``base``, ``state`` and ``waiting`` say how many words
+    there are of ``b``, ``q`` and ``w``.
     """
 
     network: Network = field(default_factory=Network)
@@ -71,6 +72,7 @@ class Gated:
     levels: list[tuple[int, int]] = field(default_factory=list)
     base: int = 0
     state: int = 0
+    waiting: int = 0
 
 
 def gated(circuit: BatchCircuit, memories: list[MemoryPlace]) -> Gated:
@@ -242,10 +244,11 @@ class _Gater:
         enables = self._of(write.enable)
         single = len(set(enables)) == 1
         nodes = [*address, *self._of(write.data), *(enables[:1] if single else enables)]
-        first = self._word(len(nodes))
+        first = self.result.waiting
+        self.result.waiting += len(nodes)
         self.result.stores.append(WaitingWrite(number, first, len(address), memory.width, single))
         for place, node in enumerate(nodes):
-            yield Output(node, ("b", first + place))
+            yield Output(node, ("w", first + place))
 
     def _tell(self, number: int, enable: int) -> Iterator[Output]:
         if number in self._circuit.checks:

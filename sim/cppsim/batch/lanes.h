@@ -17,11 +17,17 @@ typedef Word W __attribute__((vector_size(LANES / 8), may_alias));
 #define EACH(k, count) for (uint32_t k = 0; k < (count); k++)
 #define FIRST true
 #define TOGETHER()
+#define DELEGATE(work) perform(work)
 
 inline W none() { return W{}; }
 inline W all() { return ~W{}; }
 inline Word &part(W &w, uint32_t number) { return reinterpret_cast<Word *>(&w)[number]; }
 inline Word part(const W &w, uint32_t number) { return reinterpret_cast<const Word *>(&w)[number]; }
+// Lanes are counted across the parts first: so the squares that `transpose` turns give numbers in the
+// order of lanes.
+inline uint32_t part_of(uint32_t lane) { return lane % PARTS; }
+inline uint32_t bit_of(uint32_t lane) { return lane / PARTS; }
+inline uint32_t lane_of(uint32_t number, uint32_t bit) { return bit * PARTS + number; }
 inline uint32_t lowest(Word word) { return uint32_t(__builtin_ctzll(word)); }
 
 // A number of 64 bits of a lane, in the 64 words from `first` on.

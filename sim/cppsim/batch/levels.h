@@ -1,133 +1,224 @@
 // Phases of a circuit by a block of threads, from tables: gates and calls level by level. Words are
-// counted from the tile's first on. The tables, of what tables.h says:
-//   GATES, OUTS      of a gate its answers and three words, and the word that it gives
-//   CALLS, TAKEN     what gates do not do: reads of memories, arithmetic; the words that they take
-//   RESULTS          bits of what calls have staged, and the words that they give
-//   LEVELS           of a level where its gates, calls and results end
-//   STORES           writes of memories that wait after a step
+// counted from the tile's first on. `GATES` has of a gate its answers, the three words that it reads,
+// and the one that it writes; `TABLES` the calls, which do what gates do not, reads of memories and
+// arithmetic; where the calls and gates of a level end; the writes of memories that wait after a step;
+// and the numbers of the words of calls and writes.
 
-inline W logic(uint32_t table, W a, W b, W c) {
-  W answers[8];
-#pragma unroll
-  for (uint32_t k = 0; k < 8; k++) answers[k] = W(0) - W(table >> k & 1);
-#pragma unroll
-  for (uint32_t k = 0; k < 4; k++)
-    answers[k] = (answers[2 * k] & ~a) | (answers[2 * k + 1] & a);
-#pragma unroll
-  for (uint32_t k = 0; k < 2; k++)
-    answers[k] = (answers[2 * k] & ~b) | (answers[2 * k + 1] & b);
-  return (answers[0] & ~c) | (answers[1] & c);
+#ifdef IN_SHARED
+// Told of these addresses, the compiler knows that they are shared.
+inline W *words_of(const Tile &) { return shared_words; }
+inline Tables &tables() { return *reinterpret_cast<Tables *>(shared_words + RUNNING_WORDS); }
+inline void load_tables() {
+  EACH(k, sizeof(Tables) / 4)
+    reinterpret_cast<uint32_t *>(&tables())[k] = reinterpret_cast<const uint32_t *>(&TABLES)[k];
+  TOGETHER();
+}
+#else
+inline W *words_of(const Tile &t) { return t.b; }
+inline const Tables &tables() { return TABLES; }
+inline void load_tables() {}
+#endif
+
+// --- gates ------------------------------------------------------------------------------------------
+
+inline Gate gate_of(uint32_t number, uint32_t end) { return number < end ? GATES[number] : Gate(); }
+
+inline uint32_t number_in(const Gate &gate, uint32_t place) {
+  const uint32_t from = 8 + place * NUMBER_BITS, number = from / 64, shift = from % 64;
+  return uint32_t(gate.packed[number] >> shift) & ((1u << NUMBER_BITS) - 1);
 }
 
-inline uint64_t row_element(const Tile &t, const LevelCall &x, uint32_t lane, uint64_t number) {
-  if (x.element == 64) return element<uint64_t>(t, x.offset, lane, number);
-  return element<uint32_t>(t, x.offset, lane, number);
+inline void work_out(W *b, const Gate &gate) {
+  const W x = b[number_in(gate, 0)], y = b[number_in(gate, 1)], z = b[number_in(gate, 2)];
+  Word answers[8];
+#pragma unroll
+  for (uint32_t k = 0; k < 8; k++) answers[k] = Word(0) - (Word(gate.packed[0]) >> k & 1);
+  W result;
+#pragma unroll
+  for (uint32_t k = 0; k < PARTS; k++) {
+    const Word p = part(x, k), q = part(y, k), r = part(z, k);
+    const Word low = (~q & ((~p & answers[0]) | (p & answers[1]))) |
+                     (q & ((~p & answers[2]) | (p & answers[3])));
+    const Word high = (~q & ((~p & answers[4]) | (p & answers[5]))) |
+                      (q & ((~p & answers[6]) | (p & answers[7])));
+    part(result, k) = (~r & low) | (r & high);
+  }
+  b[number_in(gate, 3)] = result;
 }
 
-inline uint64_t lane_number(const W *words, const uint32_t *places, uint32_t bits, uint32_t lane) {
+// --- lanes ------------------------------------------------------------------------------------------
+
+// Bit k of what thread j of a warp gives becomes bit j of what thread k gets.
+inline Word turned(Word word) {
+  Word low = 0x0000ffff;
+#pragma unroll
+  for (uint32_t distance = WARP / 2; distance; distance >>= 1, low ^= low << distance) {
+    const Word other = __shfl_xor_sync(~0u, word, distance);
+    word = threadIdx.x & distance ? (word & ~low) | (other & ~low) >> distance
+                                  : (word & low) | (other & low) << distance;
+  }
+  return word;
+}
+
+// Of the numbers in `bits` words, 64 at most, of lanes in a part: each thread of a warp gets one.
+OUTLINE uint64_t number_of_lane(const W *b, const uint32_t *words, uint32_t bits, uint32_t number) {
   uint64_t value = 0;
-#pragma unroll 8
-  for (uint32_t k = 0; k < bits; k++) value |= uint64_t(words[places[k]] >> lane & 1) << k;
+#pragma unroll 1
+  for (uint32_t k = 0; k < bits && k < 64; k += WARP) {
+    const uint32_t bit = k + threadIdx.x % WARP;
+    value |= uint64_t(turned(bit < bits ? part(b[words[bit]], number) : Word(0))) << k;
+  }
   return value;
 }
 
-// What a call results in for a lane, left in words of its stage.
-inline void stage(const Tile &t, const LevelCall &x, uint32_t lane) {
-  W *to = t.b + x.stage + lane;
-  if (x.function) {
-    uint64_t a[ARITHMETIC_WORDS], b[ARITHMETIC_WORDS], r[ARITHMETIC_WORDS];
-    for (uint32_t k = 0; k < x.width; k += 64) {
-      const uint32_t bits = x.width - k < 64 ? x.width - k : 64;
-      a[k / 64] = lane_number(t.b, TAKEN + x.taken + k, bits, lane);
-      b[k / 64] = lane_number(t.b, TAKEN + x.taken + x.width + k, bits, lane);
-    }
-    arithmetic(x.function, a, b, r);
-    for (uint32_t k = 0; k < x.width; k += 32) to[k] = W(r[k / 64] >> k % 64);
-    return;
-  }
-  const uint64_t row = lane_number(t.b, TAKEN + x.taken, x.address, lane);
-  for (uint32_t k = 0; k < x.width; k += 32) {
-    const uint64_t found =
-        row < x.depth && t.at + lane < t.of
-            ? row_element(t, x, lane, row * x.count + k / 64)
-            : uint64_t(0);
-    to[k] = W(found >> k % 64);
+// The way back, for `bits` bits, of which it does 64 at most.
+OUTLINE void spread(W *b, const uint32_t *words, uint32_t bits, uint32_t number, uint64_t value) {
+#pragma unroll 1
+  for (uint32_t k = 0; k < bits && k < 64; k += WARP) {
+    const Word word = turned(Word(value >> k));
+    const uint32_t bit = k + threadIdx.x % WARP;
+    if (bit < bits) part(b[words[bit]], number) = word;
   }
 }
 
-inline void phase(const Tile &t, const LevelEnds *levels, uint32_t count) {
-  LevelEnds from = levels[0];
-  for (uint32_t level = 1; level <= count; level++) {
-    const LevelEnds to = levels[level];
-    EACH(k, to.gates - from.gates) {
-      const uint64_t gate = GATES[from.gates + k];
-      const W a = t.b[gate & 0x3ffff], b = t.b[gate >> 18 & 0x3ffff], c = t.b[gate >> 36 & 0x3ffff];
-      t.b[OUTS[from.gates + k]] = logic(uint32_t(gate >> 54), a, b, c);
-    }
-    if (to.calls != from.calls) {
-      EACH(k, (to.calls - from.calls) * LANES)
-        stage(t, CALLS[from.calls + k / LANES], k % LANES);
-      TOGETHER();
-      EACH(k, to.results - from.results) {
-        const ResultBit x = RESULTS[from.results + k];
-        W w = 0;
-#pragma unroll
-        for (uint32_t lane = 0; lane < LANES; lane++)
-          w |= (t.b[x.stage + lane] >> x.bit & 1) << lane;
-        t.b[x.word] = w;
+// --- calls ------------------------------------------------------------------------------------------
+
+// Calls are done for the lanes of a part, by a warp.
+OUTLINE void calculate(W *b, const LevelCall &x, uint32_t number) {
+  uint64_t first[ARITHMETIC_WORDS], second[ARITHMETIC_WORDS], result[ARITHMETIC_WORDS];
+  const uint32_t *const taken = tables().words + x.words, *const given = taken + x.taken;
+  for (uint32_t k = 0; k < x.width; k += 64) {
+    first[k / 64] = number_of_lane(b, taken + k, x.width - k, number);
+    second[k / 64] = number_of_lane(b, taken + x.width + k, x.width - k, number);
+  }
+  arithmetic(x.function, first, second, result);
+  for (uint32_t k = 0; k < x.width; k += 64)
+    spread(b, given + k, x.width - k, number, result[k / 64]);
+}
+
+inline void read(const Tile &t, W *b, const LevelCall &x, uint32_t number) {
+  const uint32_t *const taken = tables().words + x.words, *const given = taken + x.taken;
+  const uint32_t lane = lane_of(number, threadIdx.x % WARP);
+  const uint64_t row = number_of_lane(b, taken, x.taken, number);
+#pragma unroll 1
+  for (uint32_t k = 0; k < x.width; k += 64) {
+    uint64_t found = 0;
+    if (row < x.depth && x.element == 64)
+      found = element<uint64_t>(t, x.offset, lane, row, x.count, k / 64);
+    else if (row < x.depth)
+      found = element<uint32_t>(t, x.offset, lane, row, x.count, k / 64);
+    spread(b, given + k, x.width - k, number, found);
+  }
+}
+
+// --- phases -----------------------------------------------------------------------------------------
+
+// The gates of a level by so many `threads`, of whose gates `gate` is the first one.
+inline void work_out_all(W *b, const LevelEnds *level, Gate gate, uint32_t threads) {
+  for (uint32_t k = level[0].gates + WORKER; k < level[1].gates;) {
+    const Gate next = gate_of(k += threads, level[1].gates);
+    work_out(b, gate);
+    gate = next;
+  }
+}
+
+inline Gate first_gate(const LevelEnds *level) {
+  return gate_of(level[0].gates + WORKER, level[1].gates);
+}
+
+// Works levels out up to the next one with calls. Returns its number. A worker's gate of the next level
+// is on its way meanwhile: that is why nothing is called here. Most levels are narrow, and short but for
+// their barrier: who has nothing to do there waits at their end.
+OUTLINE uint32_t plain_levels(const Tile &t, uint32_t level, uint32_t last) {
+  W *const b = words_of(t);
+  const LevelEnds *const levels = tables().levels;
+  Gate gate = first_gate(levels + level);
+  while (level < last && levels[level].calls == levels[level + 1].calls) {
+    const uint32_t few = levels[level].crew, crew = few && few < WORKERS ? few : WORKERS;
+    const uint32_t behind = few ? levels[level].behind : level + 1;
+    if (WORKER < crew) {
+      for (;;) {
+        const Gate next = first_gate(levels + level + 1);
+        work_out_all(b, levels + level, gate, crew);
+        gate = next;
+        if (++level == behind) break;
+        BARRIER(2, crew);
       }
+    } else {
+      level = behind;
+      gate = first_gate(levels + level);
     }
     TOGETHER();
-    from = to;
+  }
+  return level;
+}
+
+// What little there is for a level with calls is as short as can be: a block waits for its instructions,
+// too, if they are many.
+OUTLINE void level_with_calls(const Tile &t, uint32_t level) {
+  W *const b = words_of(t);
+  const LevelEnds *const ends = tables().levels + level;
+  const LevelCall *const x = tables().calls + ends[0].calls;
+  const uint32_t calls = (ends[1].calls - ends[0].calls) * PARTS;
+#pragma unroll 1
+  for (uint32_t k = OWN_WARP; k < calls; k += WARPS) {
+    if (x[k / PARTS].function) calculate(b, x[k / PARTS], k % PARTS);
+    else read(t, b, x[k / PARTS], k % PARTS);
+  }
+  work_out_all(b, ends, first_gate(ends), WORKERS);
+  TOGETHER();
+}
+
+inline void phase(const Tile &t, uint32_t level, uint32_t count) {
+  const uint32_t last = level + count;
+  while ((level = plain_levels(t, level, last)) < last) level_with_calls(t, level++);
+}
+
+template <class T> inline void keep(T &to, bool whole, uint64_t value, uint64_t mask) {
+  // What is beyond a row's width is 0 and read by nobody: a whole row need not be read before.
+  if (whole) to = T(value);
+  else if (mask) to = T((to & ~mask) | (value & mask));
+}
+
+// A write for the lanes of a part, by a warp.
+inline void write(const Tile &t, const W *b, const LevelStore &x, uint32_t number) {
+  const uint32_t *const address = tables().words + x.words, *const data = address + x.address;
+  const uint32_t *const enable = data + x.width, lane = lane_of(number, threadIdx.x % WARP);
+  const bool active = has(t.active, lane) && (!x.single || has(b[*enable], lane));
+  if (!__any_sync(~0u, active)) return;
+  const uint64_t row = number_of_lane(b, address, x.address, number);
+#pragma unroll 1
+  for (uint32_t k = 0; k < x.width; k += 64) {
+    const uint32_t bits = x.width - k < 64 ? x.width - k : 64;
+    const uint64_t value = number_of_lane(b, data + k, bits, number);
+    const uint64_t whole = ~uint64_t(0) >> (64 - bits);
+    const uint64_t mask = x.single ? whole : number_of_lane(b, enable + k, bits, number);
+    if (!active || row >= x.depth) continue;
+    if (x.element == 64)
+      keep(element<uint64_t>(t, x.offset, lane, row, x.count, k / 64), mask == whole, value, mask);
+    else
+      keep(element<uint32_t>(t, x.offset, lane, row, x.count, k / 64), mask == whole, value, mask);
   }
 }
 
 // Of writes of one memory at an edge the last one wins: they take turns.
-inline void store(const Tile &t) {
+OUTLINE void store(const Tile &t) {
   for (uint32_t round = 0; round < STORE_ROUNDS; round++) {
-    EACH(k, STORE_COUNT * LANES) {
-      const LevelStore &x = STORES[k / LANES];
-      const uint32_t lane = k % LANES;
-      if (x.round != round || !has(t.active, lane)) continue;
-      const W *address = t.b + x.first, *data = address + x.address, *enable = data + x.width;
-      if (x.single && !has(*enable, lane)) continue;
-      uint64_t row = 0;
-#pragma unroll 8
-      for (uint32_t j = 0; j < x.address; j++) row |= uint64_t(has(address[j], lane)) << j;
-      if (row >= x.depth) continue;
-      for (uint32_t j = 0; j < x.width; j += x.element) {
-        const uint32_t bits = x.width - j < x.element ? x.width - j : x.element;
-        uint64_t value = 0, mask = ~uint64_t(0) >> (64 - bits);
-#pragma unroll 8
-        for (uint32_t i = 0; i < bits; i++) value |= uint64_t(has(data[j + i], lane)) << i;
-        if (!x.single) {
-          mask = 0;
-          for (uint32_t i = 0; i < bits; i++) mask |= uint64_t(has(enable[j + i], lane)) << i;
-        }
-        const uint64_t number = row * x.count + j / 64;
-        if (x.element == 64) {
-          uint64_t &to = element<uint64_t>(t, x.offset, lane, number);
-          to = (to & ~mask) | (value & mask);
-        } else {
-          uint32_t &to = element<uint32_t>(t, x.offset, lane, number);
-          to = uint32_t((to & ~mask) | (value & mask));
-        }
-      }
+    for (uint32_t k = OWN_WARP; k < STORE_COUNT * PARTS; k += WARPS) {
+      const LevelStore &x = tables().stores[k / PARTS];
+      if (x.round == round) write(t, words_of(t), x, k % PARTS);
     }
     TOGETHER();
   }
 }
 
-inline void step(Tile &t) { phase(t, LEVELS + STEP_LEVELS, STEP_LEVEL_COUNT); }
-inline void levels(Tile &t) { phase(t, LEVELS + LEVELS_LEVELS, LEVELS_LEVEL_COUNT); }
-inline void settle(Tile &t) { phase(t, LEVELS + SETTLE_LEVELS, SETTLE_LEVEL_COUNT); }
+inline void step(const Tile &t) { phase(t, STEP_LEVELS, STEP_LEVEL_COUNT); }
+inline void levels(const Tile &t) { phase(t, LEVELS_LEVELS, LEVELS_LEVEL_COUNT); }
+inline void settle(const Tile &t) { phase(t, SETTLE_LEVELS, SETTLE_LEVEL_COUNT); }
 
-// What follows is the state from now on, and the state what was before.
-inline void advance(Tile &t) {
-  EACH(k, STATES) {
-    const W before = t.q[k];
-    t.q[k] = t.n[k];
-    t.n[k] = before;
-  }
-  TOGETHER();
+inline W &word_of(const Tile &t, uint32_t bit) {
+  return words_of(t)[(is_state(bit) ? STATE : 0) + (bit >> 7)];
 }
+
+// Levels have written the state over already.
+inline void advance(Tile &) {}

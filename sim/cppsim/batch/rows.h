@@ -31,7 +31,7 @@ FAST inline void read_from(const Tile &t, Numbers &at, W *row) {
     const uint64_t number = at[lane];
     const bool there = Depth >> A || number < Depth;
     const uint64_t found =
-        there ? element<T>(t, Offset, lane, number * Count + Low / 64) : uint64_t(0);
+        there ? element<T>(t, Offset, lane, number, Count, Low / 64) : uint64_t(0);
     value[lane] = Word(found >> Low % 64);
   }
   words<bits_left(Width, Low)>(row + Low, value);
@@ -55,7 +55,7 @@ inline void write_to(const Tile &t, Numbers &at, const W *data, const W *enable,
   if (!Single) numbers<BITS>(enabled, enable + Low);
   each(lanes, [&](uint32_t lane) {
     if (at[lane] >= Depth) return;
-    T &row = element<T>(t, Offset, lane, uint64_t(at[lane]) * Count + Low / 64);
+    T &row = element<T>(t, Offset, lane, at[lane], Count, Low / 64);
     const Word whole = Word(~Word(0)) >> (WORD_BITS - BITS), own = Single ? whole : enabled[lane];
     const uint64_t mask = uint64_t(own) << Low % 64;
     row = T((row & ~mask) | (uint64_t(value[lane]) << Low % 64 & mask));
@@ -78,6 +78,8 @@ OUTLINE void write_row(const Tile &t, const W *given) {
   numbers<A>(at, given);
   write_to<0, Single, T, Count, Width, Depth, Offset>(t, at, data, enable, lanes);
 }
+
+inline W &word_of(const Tile &t, uint32_t bit) { return (is_state(bit) ? t.q : t.b)[bit >> 7]; }
 
 // What follows is the state from now on, and the state what was before.
 inline void advance(Tile &t) {

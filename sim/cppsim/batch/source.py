@@ -20,11 +20,12 @@ __all__ = ["WrittenBatch", "write_batch"]
 _TEXT = """\
 constexpr uint64_t ROW_BYTES = {row_bytes};
 
-// Words of a tile: what there is once, numbers of 64 bits, the state before and after an edge; then
-// what is in between, and the state of instances that have ended.
+// Words of a tile: what there is once, numbers of 64 bits, the state; then what each backend needs
+// in between, and the state of instances that have ended. `TILE_WORDS` are kept between cycles.
 constexpr uint32_t NUMBERS = {numbers}, STATE = {state}, STATES = {states};
-constexpr uint32_t TILE_WORDS = {tile_words}, ENDED_WORDS = {ended_words};
+constexpr uint32_t ENDED_WORDS = {ended_words};
 constexpr uint32_t CORE_WORDS = {core_words}, BLOCK_WORDS = {block_words};
+constexpr uint32_t LANE_WORDS = {lane_words}; // of a block, where its instances are in the program
 constexpr bool EDGES = {edges}, CLOCKED = {clocked};
 
 {words}
@@ -41,6 +42,12 @@ _KEPT = ("cycles", "failed", "failed_at")
 """What every instance counts: its cycles, the first check that failed, from 1, and when.
 
 Ports of these names, behind a ``$``."""
+
+_LANE_WORDS = 768
+"""Words of a tile in which a block keeps where instances are in the program."""
+
+_ALIGNED = 4
+"""Words of a tile are a multiple: so numbers of 64 bits lie as they must."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,6 @@ class _Writer:
         self._gates = gates
         self._frozen = [*gates.pending, *(level for _, level in gates.levels)]
         self._state = gates.base + WORD * len(_KEPT)
-        self._words = self._state + 2 * gates.state
 
     def written(self) -> WrittenBatch:
         gates, lowered = self._gates, self._circuit.lowered
@@ -91,21 +97,21 @@ class _Writer:
         checks = {number + 1: text for number, text in self._circuit.checks.items()}
         ports = {x.name: x for x in self._ports()}
         memories = {x.name: x for x in self._memories}
-        chunks = Chunks(gates, self._memories, self._words)
-        regions = {"b": 0, "q": self._state, "n": self._state + gates.state}
-        levels = Tables(gates, self._memories, regions, self._words)
+        chunks = Chunks(gates, self._memories, self._state)
+        levels = Tables(gates, self._memories, self._state)
         ended = gates.state + len(self._frozen)
-        sizes = chunks.words + ended, levels.words + ended, levels.words
-        description = Description(ports, memories, *sizes, row_bytes, checks)
+        block_words = _LANE_WORDS + levels.words + ended
+        sizes = chunks.words + ended, -(-block_words // _ALIGNED) * _ALIGNED, levels.words
+        description = Description(ports, memories, *sizes, levels.bytes, row_bytes, checks)
         text = _TEXT.format(
             row_bytes=row_bytes,
             numbers=gates.base,
             state=self._state,
             states=gates.state,
-            tile_words=self._words,
             ended_words=ended,
             core_words=sizes[0],
             block_words=sizes[1],
+            lane_words=_LANE_WORDS,
             edges=_truth(lowered.edges),
             clocked=_truth([*lowered.edges, *lowered.watches]),
             words=header("cpp", "words.h"),

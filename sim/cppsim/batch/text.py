@@ -1,9 +1,9 @@
 """Parts of C++ text: headers of this package, and tables of numbers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 
-__all__ = ["header", "pairs", "structures", "table"]
+__all__ = ["header", "pairs", "rows", "table"]
 
 
 def header(package: str, name: str) -> str:
@@ -29,9 +29,6 @@ def pairs(name: str, values: Sequence[tuple[int, int]], plural: str | None = Non
     yield f"TABLE uint32_t {plural or name}[][2] = {{{texts}}};"
 
 
-def structures(
-    kind: str, name: str, values: Sequence[Sequence[int]], where: str = "LOOKED_UP"
-) -> str:
-    """A table of structures."""
-    texts = ", ".join(f"{{{', '.join(map(str, x))}}}" for x in values) or "{}"
-    return f"{where} {kind} {name}[] = {{{texts}}};"
+def rows(values: Iterable[Iterable[int]]) -> str:
+    """Of structures, as C++ initialises them."""
+    return "{" + ", ".join("{" + ", ".join(f"{x}u" for x in row) + "}" for row in values) + "}"

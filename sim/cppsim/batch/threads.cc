@@ -15,12 +15,13 @@ batch_run(W *words, uint8_t *rows, const Instruction *program, uint64_t count,
                          1,
                          outputs,
                          1,
-                         1,
-                         0,
                          uint32_t(left < LANES ? left : LANES),
                          fresh != 0};
-    static_assert(sizeof(Run) + sizeof(Work) < 1 << 20, "they lie on the stack");
+    Lane lanes[LANES];
     Work work;
-    Run(work, own, own + CORE_WORDS - ENDED_WORDS, share, program, count).run();
+    static_assert(sizeof lanes + sizeof work < 1 << 20, "they lie on the stack");
+    W *const state = own + STATE, *const ended = own + CORE_WORDS - ENDED_WORDS;
+    work.t = {own, state, state + STATES, ended, share.rows, 0, none()};
+    Run(work, lanes, share, program, count).run();
   }
 }

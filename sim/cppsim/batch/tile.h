@@ -6,28 +6,28 @@ inline bool any(const W &w) {
   return found != 0;
 }
 
-// Lanes are counted across the parts first: so the squares that `transpose` turns give numbers in the
-// order of lanes.
-inline bool has(const W &w, uint32_t lane) { return part(w, lane % PARTS) >> lane / PARTS & 1; }
+inline bool has(const W &w, uint32_t lane) { return part(w, part_of(lane)) >> bit_of(lane) & 1; }
 
-inline void flip(W &w, uint32_t lane) { part(w, lane % PARTS) ^= Word(1) << lane / PARTS; }
+inline void flip(W &w, uint32_t lane) { part(w, part_of(lane)) ^= Word(1) << bit_of(lane); }
 
-inline void add(W &w, uint32_t lane) { part(w, lane % PARTS) |= Word(1) << lane / PARTS; }
+inline void add(W &w, uint32_t lane) { part(w, part_of(lane)) |= Word(1) << bit_of(lane); }
 
 template <class Do> inline void each(const W &lanes, Do work) {
   for (uint32_t k = 0; k < PARTS; k++)
-    for (Word left = part(lanes, k); left; left &= left - 1) work(lowest(left) * PARTS + k);
+    for (Word left = part(lanes, k); left; left &= left - 1) work(lane_of(k, lowest(left)));
 }
 
-// A tile's words are `b`, what there is once, and the state before and after an edge, `q` and `n`;
-// `ended` is the state of those that have ended. Rows are those of instance `at` of `of`.
+// A tile's words are `b`, what there is once, and the state `q`, which cores have twice: `n` is what
+// follows. `ended` is the state of those that have ended. 
 struct Tile {
   W *b, *q, *n, *ended;
   uint8_t *rows;
-  uint64_t of, at;
   uint64_t turn;
   W active;
 };
+
+// Of a bit that is looked at: whether its word is one of the state. The number there is behind that.
+inline bool is_state(uint32_t bit) { return bit & 64; }
 
 constexpr uint32_t CYCLES = 0, FAILED = 1, FAILED_AT = 2; // numbers, in the order of their ports
 
@@ -39,9 +39,11 @@ inline void keep_number(const Tile &t, uint32_t which, uint32_t lane, uint64_t v
   set_number(t.b + NUMBERS + which * 64, lane, value);
 }
 
+// Element `k` of `count` of a lane's row, of the memory that begins at byte `offset` of an instance.
 template <class T>
-inline T &element(const Tile &t, uint64_t offset, uint32_t lane, uint64_t number) {
+inline T &element(const Tile &t, uint64_t offset, uint32_t lane, uint64_t row, uint32_t count,
+                  uint32_t k) {
   if (SIDE_BY_SIDE)
-    return reinterpret_cast<T *>(t.rows + offset * t.of)[number * t.of + t.at + lane];
-  return reinterpret_cast<T *>(t.rows + lane * ROW_BYTES + offset)[number];
+    return reinterpret_cast<T *>(t.rows + offset * LANES)[(row * LANES + lane) * count + k];
+  return reinterpret_cast<T *>(t.rows + lane * ROW_BYTES + offset)[row * count + k];
 }

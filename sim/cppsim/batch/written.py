@@ -1,31 +1,52 @@
 """What works the phases of a circuit out: chunks of code for a core, tables for a GPU's block."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 
 from ..gates.levels import LevelCall, Levels
-from ..gates.phase import Phase
+from ..gates.phase import Output, Phase
 from .description import MemoryPlace
 from .gated import Gated, WaitingWrite
-from .text import header, structures, table
+from .text import header, rows
 
 __all__ = ["Chunks", "Tables"]
 
 _PHASES = ("step", "levels", "settle")
 
 
-class Chunks:
-    """Phases as code, with scratch words from ``first`` on: a tile has ``words`` then."""
+_SHORT = 14
+"""Bits of a word's number where a gate is to be eight bytes."""
+_LONG = 28
+"""The same where it is sixteen."""
+_WARP = 32
+_CREW = 12 * _WARP
+"""Gates of a level, at most, that not all threads of a block are to wait for."""
 
-    def __init__(self, gates: Gated, memories: Sequence[MemoryPlace], first: int) -> None:
+
+class Chunks:
+    """Phases as code. A tile has ``words``: from ``state`` on the state, twice, and scratch."""
+
+    def __init__(self, gates: Gated, memories: Sequence[MemoryPlace], state: int) -> None:
         self._gates = gates
         self._memories = memories
+        self._waiting = state + 2 * gates.state
+        first = self._waiting + gates.waiting
         self._phases = {
-            name: Phase(name, gates.network, gates.sources, gates.calls, outputs, first).written()
-            for name, outputs in gates.outputs.items()
+            name: self._phase(name, outputs, first) for name, outputs in gates.outputs.items()
         }
         self.words = first + max(phase.scratch for phase in self._phases.values())
 
+    def _phase(self, name: str, outputs: Sequence[Output], first: int) -> Phase:
+        gates = self._gates
+        placed = [
+            replace(x, place=("b", self._waiting + x.place[1])) if x.place[0] == "w" else x
+            for x in outputs
+        ]
+        return Phase(name, gates.network, gates.sources, gates.calls, placed, first).written()
+
     def lines(self) -> Iterator[str]:
+        yield f"constexpr uint32_t TILE_WORDS = {self._waiting};"
         for name in ("gates.h", "rows.h", "arithmetic.h"):
             yield header("batch", name)
         for name in _PHASES:
@@ -39,90 +60,129 @@ class Chunks:
     def _store(self, store: WaitingWrite) -> str:
         kind = f"{store.address}, {str(store.single).lower()}"
         memory = self._memories[store.memory].arguments
-        return f"write_row<{kind}, {memory}>(t, t.b + {store.first});"
+        return f"write_row<{kind}, {memory}>(t, t.b + {self._waiting + store.first});"
 
 
 class Tables:
-    """Phases as tables, with slots from ``first`` on: a tile has ``words`` then."""
+    """Phases as tables. Behind ``state`` are the state and slots: a tile has ``words`` then."""
 
-    def __init__(
-        self, gates: Gated, memories: Sequence[MemoryPlace], regions: dict[str, int], first: int
-    ) -> None:
+    def __init__(self, gates: Gated, memories: Sequence[MemoryPlace], state: int) -> None:
         self._gates = gates
         self._memories = memories
+        self._slots = state + gates.state
+        regions = {"b": 0, "q": state, "n": state}
+        nets = gates.network, gates.sources, regions, gates.calls
         self._levels = {
-            name: Levels(gates.network, gates.sources, regions, gates.calls, outputs, first).made()
+            name: Levels(*nets, outputs, self._slots).made()
             for name, outputs in gates.outputs.items()
         }
-        self._stage = first + max(levels.slots for levels in self._levels.values())
-        self._staged = 0
+        self.words = self._slots + max(levels.slots for levels in self._levels.values())
         self._kinds: dict[tuple[str, int], int] = {}
-        self._taken: list[int] = []
+        self._looked_up: list[int] = []
         self._calls: list[tuple[int, ...]] = []
-        self._results: list[tuple[int, int, int]] = []
         self._rows: list[tuple[int, int, int, int, int]] = []
-        self._ends: list[tuple[int, int, int]] = []
+        self._ends: list[tuple[int, int, int, int]] = []
         self._phases = {name: self._put(name) for name in _PHASES}
-        self.words = self._stage + self._staged
+        self._stores: list[tuple[int, ...]] = []
+        for store in gates.stores:
+            self._store(store)
 
     def _put(self, name: str) -> tuple[int, int]:
         """Add a phase. Returns where its levels begin, and how many there are."""
-        first = len(self._ends)
-        self._ends.append((len(self._rows), len(self._calls), len(self._results)))
-        levels = self._levels.get(name)
-        if levels is None:
-            return first, 0
-        for rows, calls in zip(levels.gates, levels.called, strict=True):
-            self._rows += rows
-            stage = self._stage
-            for call in calls:
-                stage = self._call(call, stage)
-            self._staged = max(self._staged, stage - self._stage)
-            self._ends.append((len(self._rows), len(self._calls), len(self._results)))
-        return first, len(levels.gates)
+        first, levels = len(self._ends), self._levels.get(name)
+        count = len(levels.gates) if levels else 0
+        if levels:
+            crews = self._crews(levels)
+            for number in range(count):
+                crew, behind = crews.get(number, (0, 0))
+                self._ends.append((len(self._rows), len(self._calls), crew, first + behind))
+                self._rows += levels.gates[number]
+                for call in levels.called[number]:
+                    self._call(call)
+        self._ends.append((len(self._rows), len(self._calls), 0, 0))
+        return first, count
 
-    def _call(self, call: LevelCall, stage: int) -> int:
-        """Add a call that stages from a word on. Returns the first word behind that."""
+    @staticmethod
+    def _crews(levels: Levels) -> dict[int, tuple[int, int]]:
+        """Of levels with few gates, in a row, the threads that do them, and the level behind."""
+        widths = [
+            _CREW + 1 if calls else len(gates)
+            for gates, calls in zip(levels.gates, levels.called, strict=True)
+        ]
+        crews: dict[int, tuple[int, int]] = {}
+        behind = 0
+        for few, group in groupby(widths, key=_CREW.__ge__):
+            row = list(group)
+            first, behind = behind, behind + len(row)
+            if few:
+                crew = -(-max(row) // _WARP) * _WARP
+                crews |= dict.fromkeys(range(first, behind), (crew, behind))
+        return crews
+
+    def _call(self, call: LevelCall) -> None:
         function = self._gates.functions[call.function]
-        width, taken = len(call.result), len(self._taken)
-        self._taken += call.taken
+        width, words = len(call.result), self._words_of([*call.taken, *call.result])
         if function.memory is None:
             kind = self._kinds.setdefault((function.kind, width), 1 + len(self._kinds))
-            self._calls.append((kind, taken, 0, width, 0, 0, 0, stage, 0))
+            self._calls.append((kind, words, 2 * width, width, 0, 0, 0, 0))
         else:
             x = self._memories[function.memory]
             sizes = (len(call.taken), width, x.depth, x.count, x.element)
-            self._calls.append((0, taken, *sizes, stage, x.offset))
-        for bit, word in enumerate(call.result):
-            self._results.append((stage + bit // 32 * 32, bit % 32, word))
-        return stage + -(-width // 32) * 32
+            self._calls.append((0, words, *sizes, x.offset))
+
+    def _words_of(self, words: Sequence[int]) -> int:
+        """Where the numbers of ``words`` are looked up."""
+        self._looked_up += words
+        return len(self._looked_up) - len(words)
+
+    def _store(self, store: WaitingWrite) -> None:
+        x = self._memories[store.memory]
+        first, count = store.first, store.address + store.width
+        taken = range(first, first + count + (1 if store.single else store.width))
+        words = self._words_of([self._levels["step"].kept["w", k] for k in taken])
+        sizes = (store.address, store.width, x.depth, x.count, x.element)
+        earlier = sum(row[-1] == x.offset for row in self._stores)
+        self._stores.append((words, *sizes, earlier, int(store.single), x.offset))
+
+    @property
+    def bytes(self) -> int:
+        """Of all tables but the gates; each has one more at its end."""
+        long = 40 * (len(self._calls) + 1 + len(self._stores) + 1) + 16 * (len(self._ends) + 1)
+        return long + -(-(len(self._looked_up) + 1) // 2) * 8
 
     def lines(self) -> Iterator[str]:
-        yield header("batch", "tables.h")
-        gates = [x[0] << 54 | x[3] << 36 | x[2] << 18 | x[1] for x in self._rows]
-        yield from table("GATE", gates, "GATES", "uint64_t")
-        yield from table("OUT", [x[4] for x in self._rows], "OUTS")
-        yield from table("TAKEN_WORD", self._taken, "TAKEN")
-        yield structures("LevelCall", "CALLS", self._calls)
-        yield structures("ResultBit", "RESULTS", self._results, "TABLE")
-        yield structures("LevelEnds", "LEVELS", self._ends)
+        sizes = {
+            "TILE_WORDS": self._slots,
+            "RUNNING_WORDS": self.words,
+            "NUMBER_BITS": self._number_bits,
+            "GATE_COUNT": len(self._rows),
+            "CALL_COUNT": len(self._calls),
+            "STORE_COUNT": len(self._stores),
+            "STORE_ROUNDS": 1 + max((row[6] for row in self._stores), default=-1),
+            "LEVEL_COUNT": len(self._ends),
+            "WORD_COUNT": len(self._looked_up),
+            "TABLES_BYTES": self.bytes,
+        }
         for name, (first, count) in self._phases.items():
-            yield f"constexpr uint32_t {name.upper()}_LEVELS = {first};"
-            yield f"constexpr uint32_t {name.upper()}_LEVEL_COUNT = {count};"
-        yield from self._stores()
+            sizes |= {f"{name.upper()}_LEVELS": first, f"{name.upper()}_LEVEL_COUNT": count}
+        yield from (f"constexpr uint32_t {name} = {size};" for name, size in sizes.items())
+        yield header("batch", "tables.h")
+        words = f"{{{', '.join(map(str, self._looked_up))}}}"
+        tables = f"{rows(self._calls)}, {rows(self._stores)}, {rows(self._ends)}, {words}"
+        yield f"TABLE Gate GATES[GATE_COUNT + 1] = {rows(self._packed(x) for x in self._rows)};"
+        yield f"TABLE Tables TABLES = {{{tables}}};"
         yield from self._arithmetic()
         yield header("batch", "levels.h")
 
-    def _stores(self) -> Iterator[str]:
-        rows, seen = list[tuple[int, ...]](), list[int]()
-        for store in self._gates.stores:
-            x = self._memories[store.memory]
-            place = (store.first, store.address, store.width, x.depth, x.count, x.element)
-            rows.append((*place, int(store.single), seen.count(store.memory), x.offset))
-            seen.append(store.memory)
-        yield structures("LevelStore", "STORES", rows)
-        yield f"constexpr uint32_t STORE_COUNT = {len(rows)};"
-        yield f"constexpr uint32_t STORE_ROUNDS = {1 + max((x[7] for x in rows), default=-1)};"
+    @property
+    def _number_bits(self) -> int:
+        return _SHORT if self.words <= 1 << _SHORT else _LONG
+
+    def _packed(self, gate: tuple[int, int, int, int, int]) -> list[int]:
+        """A gate as tables.h says."""
+        table, *words = gate
+        number = table | sum(x << 8 + k * self._number_bits for k, x in enumerate(words))
+        return [number >> low & (1 << 64) - 1 for low in range(0, 8 + 4 * self._number_bits, 64)]
 
     def _arithmetic(self) -> Iterator[str]:
         widest = max((width for _, width in self._kinds), default=1)

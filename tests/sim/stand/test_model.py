@@ -96,7 +96,7 @@ def test_trials_come_out_as_numpy_has_them(options: str) -> None:
 def lies() -> tuple[Configuration, NDArray[np.uint32]]:
     """Records of short commands with one or two wrong bits, sealed."""
     configuration = configuration_of("sim?width=64&memory=4KiB")
-    circuit = StandCircuit("", configuration, 4096, "", Description({}, {}, 0, 0, 0, 0), b"")
+    circuit = StandCircuit("", configuration, 4096, "", Description({}, {}, 0, 0, 0, 0, 0), b"")
     plan = RecordPlan(Stage(circuit), None)
     chance = np.random.default_rng(2)
     few = np.concatenate([plan.numbers()[:40], chance.integers(0, plan.instances, 2500)])

@@ -1,7 +1,8 @@
-"""Stands in for CuPy: compiles a kernel for this computer, and launches it thread after thread."""
+"""Stands in for CuPy: compiles a kernel for this computer, where a block's threads take turns."""
 
 import ctypes
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,40 +12,26 @@ from cppsim.compiling.library import provide
 
 __all__ = ["host_gpu"]
 
-_SHIMS = """\
-#define __global__
-#define __device__
-#define __noinline__ __attribute__((noinline))
-#define __ffs __builtin_ffs
-#define __constant__
-#define __shared__ static
-#define SHARED_WORDS static W shared_words[1 << 16]
-#define BARRIER
-extern "C" void *memset(void *, int, unsigned long);
-static struct { unsigned x; } blockIdx, blockDim, threadIdx;
-"""
+_THREADS = (Path(__file__).parent / "fibers.h").read_text(encoding="utf-8")
 
 _LAUNCH = """
 extern "C" __attribute__((visibility("default"))) void
-launch(unsigned grid, unsigned block, W *words, uint8_t *rows,
-       const Instruction *program, uint64_t count, const uint64_t *input, uint64_t *output,
-       uint64_t instances, uint32_t fresh, uint32_t fast) {
-  blockDim.x = 1; // one thread does the work of a block
+launch(unsigned grid, W *words, uint8_t *rows, const Instruction *program, uint64_t count,
+       const uint64_t *input, uint64_t *output, uint64_t instances, uint32_t fresh) {
   for (blockIdx.x = 0; blockIdx.x < grid; blockIdx.x++)
-      batch_run(words, rows, program, count, input, output, instances, fresh, fast);
+    fibers::run([&] { batch_run(words, rows, program, count, input, output, instances, fresh); });
 }
 """
 
 
 class _Module:
     def __init__(self, code: str, options: Sequence[str]) -> None:
-        self._launch: Any = ctypes.CDLL(str(provide(_SHIMS + code + _LAUNCH))).launch
+        self._launch: Any = ctypes.CDLL(str(provide(_THREADS + code + _LAUNCH))).launch
 
     def get_function(self, name: str) -> "_Module":
         assert name == "batch_run"
         return self
 
-    shared_size_bytes = 0
     max_dynamic_shared_size_bytes = 0
 
     def __call__(
@@ -52,7 +39,7 @@ class _Module:
     ) -> None:
         assert shared_mem <= self.max_dynamic_shared_size_bytes
         self._launch(
-            *(ctypes.c_uint32(x[0]) for x in (grid, block)),
+            ctypes.c_uint32(grid[0]),
             *(
                 ctypes.c_void_p(x.ctypes.data)
                 if isinstance(x, np.ndarray)

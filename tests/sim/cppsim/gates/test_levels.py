@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from cppsim.gates.levels import Levels
+from cppsim.gates.levels import LevelCall, Levels
+from cppsim.gates.network import Network
 from cppsim.gates.phase import Call, Output
 from support.sim.gate_networks import evaluated, random_network
 
@@ -27,27 +28,54 @@ def test_outputs_are_those_of_the_network(seed: int) -> None:
     swapped = network.source(), network.source()
     call = Call("swap", (roots[0], roots[1]), swapped)
     behind = [network.differ(swapped[0], roots[2]), network.both(*swapped)]
-    outputs = [Output(node, ("n", k)) for k, node in enumerate([*roots, *behind, swapped[1]])]
-    places = {0: ("b", 0), 1: ("b", 1)} | {node: ("b", 2 + k) for k, node in enumerate(sources)}
-    levels = Levels(network, places, {"b": 0, "n": 50}, [call], outputs, _FIRST).made()
+    nodes = [*roots, *behind, swapped[1], *sources[:3], roots[0]]
+    # What is put into `n` is written over sources, in `q`; there is no region `w`: that is kept.
+    outputs = [Output(node, (chance.choice("bnw"), k)) for k, node in enumerate(nodes)]
+    places = {0: ("c", 0), 1: ("c", 1)} | {node: ("q", k) for k, node in enumerate(sources)}
+    regions = {"c": 0, "b": 10, "q": 50, "n": 50}
+    levels = Levels(network, places, regions, [call], outputs, _FIRST).made()
 
     words = [0] * (_FIRST + levels.slots)
     values = {node: chance.getrandbits(_CASES) for node in sources}
     words[1] = _ONES
     for node, value in values.items():
-        words[places[node][1]] = value
+        words[50 + places[node][1]] = value
     for gates, calls in zip(levels.gates, levels.called, strict=True):
         # Nobody in a level waits for another one there.
-        for table, a, b, c, to in chance.sample(gates, len(gates)):
-            words[to] = logic(table, (words[a], words[b], words[c]))
-        staged = [[words[word] for word in reversed(made.taken)] for made in calls]
-        for made, taken in zip(calls, staged, strict=True):
-            for to, word in zip(made.result, taken, strict=True):
-                words[to] = word
+        for step in chance.sample([*gates, *calls], len(gates) + len(calls)):
+            if isinstance(step, LevelCall):
+                taken = [words[word] for word in reversed(step.taken)]
+                for to, word in zip(step.result, taken, strict=True):
+                    words[to] = word
+            else:
+                table, a, b, c, to = step
+                words[to] = logic(table, (words[a], words[b], words[c]))
 
     whole = evaluated(network.gates, values | dict.fromkeys(swapped, 0), _ONES)
     values |= {swapped[0]: whole[roots[1]], swapped[1]: whole[roots[0]]}
     expected = evaluated(network.gates, values, _ONES)
-    got = [words[50 + k] for k in range(len(outputs))]
-    assert got == [expected[output.node] for output in outputs]
+    where = [
+        levels.kept[x.place] if x.place[0] == "w" else regions[x.place[0]] + x.place[1]
+        for x in outputs
+    ]
+    assert [words[word] for word in where] == [expected[x.node] for x in outputs]
     assert levels.slots < 80 + 2
+
+
+def test_state_that_changes_places_is_copied_at_the_end() -> None:
+    network = Network()
+    a, b = network.source(), network.source()
+    both = network.both(a, b)
+    others = [network.source() for _ in range(4)]
+    deep = both
+    for other in others:
+        deep = network.differ(deep, other)
+    places = {a: ("q", 0), b: ("q", 1), 0: ("c", 0), 1: ("c", 1)}
+    places |= dict.fromkeys(others, ("c", 0))
+    outputs = [Output(b, ("n", 0)), Output(a, ("n", 1)), Output(deep, ("b", 0))]
+    levels = Levels(network, places, {"c": 0, "b": 2, "q": 4, "n": 4}, [], outputs, 9).made()
+    words = [0, _ONES, 0, 0, 0b01, 0b11] + [0] * (3 + levels.slots)
+    for gates in levels.gates:
+        for table, x, y, z, to in gates:
+            words[to] = logic(table, (words[x], words[y], words[z]))
+    assert (words[4], words[5], words[2]) == (0b11, 0b01, 0b01)

@@ -1,0 +1,140 @@
+"""Which level each gate and each call of a part of a network is in.
+
+A gate that puts an output into the word of a source comes behind all that read the source: state is
+written over, and not kept twice. Where that goes round in a circle, or takes more levels than logic
+does, the output is copied behind all others.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from .network import Gate, Network
+from .phase import Call, needed_calls
+
+__all__ = ["BUFFER", "Schedule"]
+
+BUFFER = 0b10101010
+"""The table of what is but its first input."""
+
+
+class Schedule:
+    """Levels count from 1; there are ``count``, with one of none before them.
+
+    ``words`` are those of sources, ``targets`` nodes with the words they are put into, or with
+    None. ``last`` has the gates that do that, one for each target, and no other gate reads those.
+    ``written`` has the word of a gate that writes it at once, ``copied`` of one whose result goes
+    there behind all levels.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        words: Mapping[int, int],
+        calls: Sequence[Call],
+        targets: Sequence[tuple[int, int | None]],
+    ) -> None:
+        self._drivers = {node: call for call in calls for node in call.result}
+        roots = [node for node, _ in targets]
+        self.calls = needed_calls(network, self._drivers, roots)
+        taken = [node for call in self.calls for node in call.taken]
+        self.gates: dict[int, Gate] = dict(network.merged([*taken, *roots]))
+        self.level: dict[int, int] = {}
+        self.written: dict[int, int] = {}
+        self.copied: dict[int, int] = {}
+        self.last = self._last_gates(network, roots)
+        self._readers = self._all_readers()
+        self._early()
+        self.count = 1 + max(self.level.values(), default=0)
+        self._overwrite(words, [word for _, word in targets])
+        self._delay()
+
+    def _last_gates(self, network: Network, roots: Sequence[int]) -> list[int]:
+        """For each of ``roots`` a gate that nobody reads: itself, or one that passes it on."""
+        reads = Counter(x for _, inputs in self.gates.values() for x in inputs)
+        reads.update(x for call in self.calls for x in call.taken)
+        reads.update(roots)
+        result: list[int] = []
+        for root in roots:
+            node = root
+            if reads[root] > 1 or root not in self.gates:
+                node = network.source()
+                self.gates[node] = BUFFER, (root,)
+            result.append(node)
+        return result
+
+    def _all_readers(self) -> dict[int, list[int]]:
+        """Of nodes the gates and calls that read them, calls by their first result."""
+        readers: dict[int, list[int]] = {}
+        for node in (*self.gates, *(call.result[0] for call in self.calls)):
+            for other in self._inputs(node):
+                readers.setdefault(other, []).append(node)
+        return readers
+
+    def _inputs(self, node: int) -> Sequence[int]:
+        call = self._drivers.get(node)
+        return call.taken if call else self.gates[node][1] if node in self.gates else ()
+
+    def _early(self) -> None:
+        """Let all be in the first level that they can be in; sources are in level 0."""
+        for root in (*self.gates, *(call.result[0] for call in self.calls)):
+            left = [root]
+            while left:
+                node = left[-1]
+                inputs = self._inputs(node)
+                missing = [x for x in inputs if x not in self.level]
+                left += missing
+                if not missing:
+                    left.pop()
+                    inside = node in self.gates or node in self._drivers
+                    behind = 1 + max((self.level[x] for x in inputs), default=0)
+                    self.level[node] = behind if inside else 0
+
+    def _overwrite(self, words: Mapping[int, int], targets: Sequence[int | None]) -> None:
+        """Let last gates whose words are read be behind those who read them."""
+        sources = {word: node for node, word in words.items()}
+        self._replaced: dict[int, int] = {}
+        """Of sources the gates that write over them."""
+        for node, word in zip(self.last, targets, strict=True):
+            if word is not None:
+                self.written[node] = word
+                if word in sources:
+                    self._replaced[sources[word]] = node
+        before = {node: source for source, node in self._replaced.items()}
+        done: set[int] = set()
+        for root in before:
+            path, left = set[int](), [root]
+            while left:
+                node = left[-1]
+                if node in done:
+                    left.pop()
+                    continue
+                path.add(node)
+                readers = [x for x in self._readers.get(before[node], ()) if x != node]
+                missing = [x for x in readers if x in before and x not in done]
+                circle = any(x in path for x in missing)
+                if missing and not circle:
+                    left.append(missing[0])
+                    continue
+                behind = 1 + max((self.level[x] for x in readers), default=0)
+                if circle or behind >= self.count:
+                    self.copied[node] = self.written.pop(node)
+                else:
+                    self.level[node] = max(self.level[node], behind)
+                done.add(node)
+                path.discard(node)
+        for node in self.copied:
+            del self._replaced[before[node]]
+
+    def _delay(self) -> None:
+        """Let gates wait whose inputs lie there anyway: all but one at most are sources."""
+        waiting = {*self._replaced.values()}
+        # Each is behind those that read it.
+        for node in sorted(self.gates, key=self.level.__getitem__, reverse=True):
+            inputs = self.gates[node][1]
+            made = sum(self.level[x] > 0 for x in inputs)
+            if node in waiting or made > 1 or node in self.copied:
+                continue
+            users = [self.level[x] for x in self._readers.get(node, ())]
+            over = [self._replaced[x] for x in inputs if x in self._replaced]
+            latest = min([*users, *(self.level[x] for x in over if x != node)], default=self.count)
+            self.level[node] = max(self.level[node], latest - 1)
