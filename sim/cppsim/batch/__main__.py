@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ..errors import SimulationError
 from .cuda import gpu_versions
 from .description import BatchError, BrokenOff
+from .encoding import Encoded
 from .folder import open_folder, read_expected, save_results
-from .program import Encoded
 from .runner import Runner
 
 __all__ = ["main"]

@@ -19,14 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .description import BatchError, Description
-from .program import Encoded, Program
+from .encoding import Encoded
+from .program import Program
 from .runner import Runner
 
 __all__ = ["open_folder", "read_expected", "save_results", "write_folder"]
 
 _MODULES = (
-    *("__init__", "__main__", "cuda", "description", "folder", "program", "runner", "threads"),
-    "values",
+    *("__init__", "__main__", "cuda", "description", "encoding", "folder", "program", "runner"),
+    *("threads", "values"),
 )
 _RUNNER = (
     *("__init__.py", "errors.py", "version.py"),

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .cuda import Cuda, NoGpu
 from .description import BatchError, BrokenOff, Description, MemoryPlace
-from .program import Encoded, Program, Words
+from .encoding import Encoded, Words
+from .program import Program
 from .threads import Threads
 from .values import as_array, counted
 

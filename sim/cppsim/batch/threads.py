@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..compiling.library import provide
 from .description import Description
-from .program import Encoded, Words
+from .encoding import Encoded, Words
 from .values import counted
 
 __all__ = ["Threads"]

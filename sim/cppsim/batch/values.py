@@ -5,11 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .description import BatchError
+from .description import BatchError, PortPlace
 
-__all__ = ["as_array", "counted"]
+__all__ = ["Words", "as_array", "counted", "fitting", "kind_of"]
+
+Words = NDArray[np.uint64]
 
 _MOST = (1 << 63) - 1
+_ONES = (1 << 64) - 1
 
 
 def counted(number: object, what: str, least: int, most: int = _MOST) -> int:
@@ -30,3 +33,36 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     if array.dtype.kind not in "iub":
         raise BatchError(f"{what} takes integers, not {array.dtype}")
     return array
+
+
+def kind_of(port: PortPlace) -> str:
+    return f"{port.width} bits{', signed' if port.signed else ''}"
+
+
+def fitting(port: PortPlace, values: ArrayLike, shape: tuple[int, ...]) -> Words:
+    """``values`` as words of 64 bits, of ``shape`` and an axis of words."""
+    array = as_array(values, f"port {port.name!r}")
+    wide = (port.words,) if port.words > 1 else ()
+    for axes in range(len(shape), 0, -1):
+        if array.shape == shape[:axes] + wide:
+            break
+    else:
+        wanted = ", ".join(map(str, shape + wide))
+        raise BatchError(
+            f"port {port.name!r} takes an array of shape ({wanted}), not {array.shape}"
+        )
+    if not wide:
+        array = array[..., None]
+        least = -(1 << port.width - 1) if port.signed else 0
+        most = (1 << port.width - port.signed) - 1
+        low, high = int(array.min(initial=0)), int(array.max(initial=0))
+        if low < least or high > most:
+            value = low if low < least else high
+            raise BatchError(f"port {port.name!r}: {value} does not fit {kind_of(port)}")
+    spread = array.reshape(array.shape[:axes] + (1,) * (len(shape) - axes) + array.shape[axes:])
+    words = np.broadcast_to(spread, (*shape, port.words)).astype(np.uint64)
+    top = np.uint64(_ONES >> -port.width % 64)
+    if wide and not port.signed and ((array < 0).any() or (words[..., -1] > top).any()):
+        raise BatchError(f"port {port.name!r}: words that do not fit {kind_of(port)}")
+    words[..., -1] &= top
+    return words

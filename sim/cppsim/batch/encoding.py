@@ -1,0 +1,182 @@
+"""A program as the compiled source follows it: instructions, and columns to take and to give."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .description import BatchError, Description
+from .values import Words, fitting, kind_of
+
+__all__ = ["BatchCode", "Encoded", "Encoder", "Item", "Result", "Words"]
+
+_DEPTH = 8
+_ONES = (1 << 64) - 1
+
+
+class BatchCode(IntEnum):
+    """As in batch.h."""
+
+    SET = 0
+    TAKE = 1
+    GET = 2
+    STEP = 3
+    UNTIL = 4
+    REPEAT = 5
+    AGAIN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An instruction. ``amount`` is of cycles, or of repetitions of ``body``."""
+
+    code: BatchCode
+    port: str = ""
+    values: Any = None
+    amount: int = 0
+    body: "tuple[Item, ...]" = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Where the values of a name are among the columns: a base, and a stride for each loop."""
+
+    name: str
+    base: int
+    loops: tuple[int, ...]
+    strides: tuple[int, ...]
+    words: int
+    signed: bool
+    width: int
+
+    def taken(self, columns: Words) -> NDArray[Any]:
+        """Values of shape (instances, loops...), or (instances, loops..., words) of wide ports."""
+        places = np.array(self.base)
+        for count, stride in zip(self.loops, self.strides, strict=True):
+            places = places[..., None] + np.arange(count) * stride
+        places = places[..., None] + np.arange(self.words)
+        values = columns[:, places]
+        if self.words > 1:
+            return values
+        values = values[..., 0]
+        if self.signed:
+            spare = np.int64(64 - self.width)
+            return np.asarray(values.view(np.int64) << spare >> spare)
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A program for a number of instances: instructions, columns to take, and results to give.
+
+    ``instructions`` has rows as in batch.h; ``input`` is of shape (instances, columns).
+    """
+
+    instructions: Words
+    input: Words
+    results: tuple[Result, ...]
+    columns: int
+
+    def about(self) -> dict[str, Any]:
+        """What is no array, for JSON."""
+        return {"columns": self.columns, "results": [asdict(x) for x in self.results]}
+
+    @staticmethod
+    def from_parts(about: Mapping[str, Any], instructions: Words, taken: Words) -> "Encoded":
+        """From what `about` gave and the arrays."""
+        results = tuple(
+            Result(**{**x, "loops": tuple(x["loops"]), "strides": tuple(x["strides"])})
+            for x in about["results"]
+        )
+        return Encoded(instructions, taken, results, about["columns"])
+
+
+class Encoder:
+    def __init__(self, description: Description, instances: int) -> None:
+        self._description = description
+        self._instances = instances
+        self.rows: list[tuple[int, int, int, int]] = []
+        self.results: list[Result] = []
+
+    def block(self, items: Sequence[Item], loops: tuple[int, ...]) -> Words:
+        """Write ``items``. Returns what they take each time: (instances, loops..., columns)."""
+        if len(loops) > _DEPTH:
+            raise BatchError(f"more than {_DEPTH} repeats lie within one another")
+        shape = (self._instances, *loops)
+        parts = [np.zeros((*shape, 0), np.uint64)]
+        for item in items:
+            match item.code:
+                case BatchCode.SET:
+                    parts += self._set(item, shape)
+                case BatchCode.STEP:
+                    self.rows.append((BatchCode.STEP, 0, item.amount, 0))
+                case BatchCode.REPEAT:
+                    self.rows.append((BatchCode.REPEAT, 0, item.amount, 0))
+                    start = len(self.rows)
+                    inner = self.block(item.body, (*loops, item.amount))
+                    parts.append(inner.reshape(*shape, inner.shape[-1] * item.amount))
+                    self.rows.append((BatchCode.AGAIN, start, 0, 0))
+                case _:
+                    self._look(item)
+        return np.concatenate(parts, axis=-1)
+
+    def _look(self, item: Item) -> None:
+        port = self._description.port(item.port)
+        last = port.first + port.words - 1
+        if item.code is BatchCode.UNTIL:
+            row = (BatchCode.UNTIL, port.first | last << 32, item.amount, int(port.settled))
+            self.rows.append(row)
+        else:
+            for word in range(port.first, last + 1):
+                self.rows.append((BatchCode.GET, word, 0, int(port.settled)))
+
+    def _set(self, item: Item, shape: tuple[int, ...]) -> Iterator[Words]:
+        port = self._description.port(item.port)
+        if not port.input:
+            raise BatchError(f"port {port.name!r} is driven by the design; only inputs can be set")
+        numbers = range(port.first, port.first + port.words)
+        looks = [int(port.active and number == numbers[-1]) for number in numbers]
+        if isinstance(item.values, int | np.integer):
+            value = int(item.values)
+            least = -(1 << port.width - 1) if port.signed else 0
+            if not least <= value < 1 << port.width - port.signed:
+                raise BatchError(f"port {port.name!r}: {value} does not fit {kind_of(port)}")
+            value &= (1 << port.width) - 1
+            for k, (number, look) in enumerate(zip(numbers, looks, strict=True)):
+                self.rows.append((BatchCode.SET, number, value >> 64 * k & _ONES, look))
+            return
+        self.rows += [
+            (BatchCode.TAKE, number, 0, look) for number, look in zip(numbers, looks, strict=True)
+        ]
+        yield fitting(port, item.values, shape)
+
+    def results_of(
+        self,
+        items: Sequence[Item],
+        base: int,
+        loops: tuple[int, ...],
+        strides: tuple[int, ...],
+    ) -> int:
+        """Note where results are from ``base`` on. Returns how many columns ``items`` give."""
+        size = 0
+        for item in items:
+            if item.code is BatchCode.GET:
+                port = self._description.port(item.port)
+                place = (item.values, base + size, loops, strides)
+                self.results.append(Result(*place, port.words, port.signed, port.width))
+                size += port.words
+            elif item.code is BatchCode.UNTIL:
+                place = (item.values, base + size, loops, strides)
+                self.results.append(Result(*place, 1, False, 64))
+                size += 1
+            elif item.code is BatchCode.REPEAT:
+                found = len(self.results)
+                inner = self.results_of(item.body, base + size, loops, strides)
+                del self.results[found:]
+                repeated = (*loops, item.amount), (*strides, inner)
+                self.results_of(item.body, base + size, *repeated)
+                size += inner * item.amount
+        return size
