@@ -18,25 +18,21 @@ from bitlane_rtl.abi import (
     CONTROL_BASE,
     CONTROL_SIZE,
     RECORD_BYTES,
-    RECORD_SEAL,
     RING_OFFSET,
     Lane,
-    Mode,
     Op,
     register,
 )
 from bitlane_rtl.abi.frames import FRAME_DATA_BYTES
 from bitlane_rtl.configuration import Configuration
 
+from .commands import CommandWriter, unsealed
 from .requests import RequestWriter
 
 __all__ = ["KINDS", "PieceWriter"]
 
 KINDS = {"jobs": 60, "refused": 15, "accesses": 15, "damage": 8, "broken": 2}
 """Kinds of pieces, and how many of a hundred are of each."""
-
-_STEPS = (-67, -9, -3, -2, -1, 0, 1, 2, 3, 5, 16, 70)
-"""From an element to the next, in elements."""
 
 _FOLDED = 128
 """Bytes that are left of memory when it is folded."""
@@ -55,6 +51,7 @@ class PieceWriter:
         self._configuration = configuration
         self._random = random.Random(0)
         self._requests = RequestWriter(self._random)
+        self._commands = CommandWriter(configuration, self._random)
         self._doorbell = 0
 
     def greeting(self) -> list[list[int]]:
@@ -78,7 +75,7 @@ class PieceWriter:
                 a, b = (Walk(at, at + run - 1) for at in places)
                 walks = a, b if op.reads_b else None, Walk(y, y + run - 1)
                 command = Command(op, Lane.BITS_8, Lane.BITS_8, run, *walks)
-                records.append(self._sealed(command))
+                records.append(self._commands.sealed(command))
             line += self._submit(records)
         return [levels(line + self._requests.read(self._base + room, len(ops) * _SHORT))]
 
@@ -126,7 +123,7 @@ class PieceWriter:
     def _job(self) -> bytes:
         """Operands, a command or more, and a look at what has become of them."""
         choose = self._random
-        commands = [self._command() for _ in range(choose.choice([1, 1, 1, 2, 3]))]
+        commands = [self._commands.command() for _ in range(choose.choice([1, 1, 1, 2, 3]))]
         line = b""
         for walk in [x for command in commands for x in (command.a, command.b) if x]:
             if choose.random() < 0.4:
@@ -137,7 +134,7 @@ class PieceWriter:
             line += self._requests.register("TIMEOUT", choose.choice([1, 2, 3, 8]))
         if choose.random() < 0.1:
             line += self._requests.register("INTERRUPT", choose.randrange(4))
-        line += self._submit([self._sealed(command) for command in commands])
+        line += self._submit([self._commands.sealed(command) for command in commands])
         for command in commands:
             size = choose.choice([4, 8, 8, 16])
             span = max(1, min(command.y.last - command.y.base, 200))
@@ -149,16 +146,16 @@ class PieceWriter:
 
     def _refused(self) -> bytes:
         """A good command, one with something wrong, and what the board says of them."""
-        choose = self._random
-        words = self._sealed(self._command())
+        choose, commands = self._random, self._commands
+        words = commands.sealed(commands.command())
         if choose.random() < 0.9:
             place = choose.choice([0, 0, 0, 1, choose.randrange(len(words))])
             bits = choose.choice([1 << choose.randrange(24), choose.getrandbits(24), 1 << 23])
             words[place] ^= bits if place == 0 or choose.random() < 0.5 else bits << 8
-            words[0] ^= _unsealed(words) << 24
+            words[0] ^= unsealed(words) << 24
         else:
             words[0] ^= 1 << choose.randrange(24, 32)
-        good = [self._sealed(self._command(dense=True))] if choose.random() < 0.3 else []
+        good = [commands.sealed(commands.command(dense=True))] if choose.random() < 0.3 else []
         line = self._requests.register("INTERRUPT", 3) if choose.random() < 0.3 else b""
         line += self._submit([*good, words])
         line += self._requests.read(CONTROL_BASE + register("STATUS").offset, 20)
@@ -205,78 +202,6 @@ class PieceWriter:
     def _end(self) -> int:
         return self._base + self._configuration.memory_bytes
 
-    def _command(self, op: Op | None = None, *, dense: bool = False) -> Command:
-        choose, configuration = self._random, self._configuration
-        op = choose.choice(sorted(configuration.ops - {Op.SEARCH})) if op is None else op
-        dense = dense or choose.random() < 0.4
-        lanes = [
-            x for x in sorted(configuration.lanes) if dense or x.bytes <= configuration.data_bytes
-        ]
-        lane = choose.choice(lanes or [Lane.BITS_8])
-        modes = [Mode.DENSE] * 3
-        if not dense:
-            modes = [choose.choice(sorted(configuration.modes - {Mode.SUM})) for _ in range(3)]
-            modes[1] = modes[1] if op.reads_b else Mode.DENSE
-            modes[2] = Mode.STRIDED if modes[2] is Mode.STRIDED else Mode.DENSE
-        if Mode.SUM in configuration.modes and op.counts and choose.random() < 0.3:
-            modes[2] = Mode.SUM
-        out_lane = lane
-        if op.counts:
-            out_lane = Lane.BITS_32 if modes[2] is Mode.SUM else choose.choice(_COUNTED)
-        loops = 1 if dense or configuration.loops == 1 else choose.randint(1, configuration.loops)
-        counts = [choose.choice([1, 2, 5, 9, 16, 33, 33, 100, 500])]
-        counts += [choose.choice([1, 2, 3, 7]) for _ in range(loops - 1)]
-        plain = modes == [Mode.DENSE] * 3
-        aligned = (
-            modes[0] is not Mode.DENSE,
-            modes[1] is not Mode.DENSE,
-            op.splits_lanes or not plain,
-        )
-        a, b, y = (
-            self._walk(counts, mode, of, unit=of.bytes if each else 1)
-            for mode, of, each in zip(modes, (lane, lane, out_lane), aligned, strict=True)
-        )
-        return Command(
-            *(op, lane, out_lane, counts[0], a, b if op.reads_b else None, y),
-            counts=tuple(counts[1:]),
-            fence=choose.random() < 0.2,
-        )
-
-    def _walk(self, counts: Sequence[int], mode: Mode, lane: Lane, unit: int) -> Walk:
-        """A way through memory that stays inside."""
-        choose = self._random
-        inner = {Mode.REPEAT: 0, Mode.SUM: 0, Mode.DENSE: lane.bytes}
-        while True:
-            step = inner[mode] if mode in inner else choose.choice(_STEPS) * lane.bytes
-            steps = [step, *(choose.choice(_STEPS) * 4 * unit for _ in counts[1:])]
-            ways = [step * (count - 1) for step, count in zip(steps, counts, strict=True)]
-            low = sum(min(way, 0) for way in ways)
-            high = sum(max(way, 0) for way in ways) + lane.bytes
-            room = self._configuration.memory_bytes - (high - low)
-            if room >= 0:
-                break
-        base = self._base - low + choose.randrange(room + 1)
-        base -= base % unit
-        if base + low < self._base:
-            base += unit
-        inside = ways[0] if mode is Mode.STRIDED else 0
-        jumps = []
-        for step, way in zip(steps[1:], ways[1:], strict=True):
-            jumps.append(step - inside)
-            inside += way
-        stride = step if mode is Mode.STRIDED and not jumps else steps[0]
-        return Walk(
-            base,
-            min(base + high, self._end) - 1,
-            mode,
-            stride if mode is Mode.STRIDED else 0,
-            tuple(jumps),
-        )
-
-    def _sealed(self, command: Command) -> list[int]:
-        interrupt = self._random.random() < 0.3
-        return [int(word) for word in encode(command, interrupt=interrupt)]
-
     def _access(self) -> bytes:
         """A read or a write, mostly of what there is."""
         choose = self._random
@@ -317,20 +242,7 @@ class PieceWriter:
         return self._random.choice([self._random.randbytes(size)] * 3 + [bytes([ones]) * size])
 
 
-_COUNTED = (Lane.BITS_8, Lane.BITS_32)
-"""Lanes that counts can have."""
-
-
 def levels(line: bytes) -> list[int]:
     """The levels of a UART's bits: a low start bit, 8 bits, a high stop bit for each byte."""
     frames = [byte << 1 | 1 << 9 for byte in line]
     return [frame >> bit & 1 for frame in frames for bit in range(10)]
-
-
-def _unsealed(words: Sequence[int]) -> int:
-    """What CONTROL.SEAL has to be changed by."""
-    total = RECORD_SEAL
-    for word in words:
-        for shift in (0, 8, 16, 24):
-            total ^= word >> shift & 0xFF
-    return total
