@@ -67,13 +67,18 @@ class Batch:
     def set(self, port: str, values: ArrayLike) -> None:
         """Set an input: one number for all, or integers of shape (instances,).
 
-        Ports of more than 64 bits take (instances, words). Raises ``BatchError`` for a port that
-        does not exist or is no input, and for arrays of another shape, type or range.
+        Ports of more than 64 bits take (instances, words), as `get` gives them, too. Raises
+        ``BatchError`` for a port that does not exist or is no input, and for arrays of another
+        shape, type or range.
         """
         self.run(Program().set(port, values))
 
     def get(self, port: str) -> NDArray[Any]:
-        """What a port shows, as (instances,); of more than 64 bits as (instances, words)."""
+        """What a port shows, as (instances,); of more than 64 bits as (instances, words).
+
+        Words are ``uint64``, the least significant first; of a signed port those of the value in
+        two's complement, with the sign in all bits above.
+        """
         return self.run(Program().get(port))[port]
 
     def step(self, cycles: int = 1) -> None:

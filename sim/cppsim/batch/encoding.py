@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .description import BatchError, Description
-from .values import Words, fitting, kind_of
+from .values import Words, expect_fit, extended, fitting
 
 __all__ = ["BatchCode", "Encoded", "Encoder", "Item", "Result", "Words"]
 
@@ -53,19 +53,20 @@ class Result:
     width: int
 
     def taken(self, columns: Words) -> NDArray[Any]:
-        """Values of shape (instances, loops...), or (instances, loops..., words) of wide ports."""
+        """Values of shape (instances, loops...), or (instances, loops..., words) of wide ports.
+
+        Words of signed values are those of two's complement: above their bits is their sign.
+        """
         places = np.array(self.base)
         for count, stride in zip(self.loops, self.strides, strict=True):
             places = places[..., None] + np.arange(count) * stride
         places = places[..., None] + np.arange(self.words)
         values = columns[:, places]
+        if self.signed:
+            values[..., -1] = extended(values[..., -1], self.width, signed=True)
         if self.words > 1:
             return values
-        values = values[..., 0]
-        if self.signed:
-            spare = np.int64(64 - self.width)
-            return np.asarray(values.view(np.int64) << spare >> spare)
-        return values
+        return values[..., 0].view(np.int64) if self.signed else values[..., 0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +142,7 @@ class Encoder:
         looks = [int(port.active and number == numbers[-1]) for number in numbers]
         if isinstance(item.values, int | np.integer):
             value = int(item.values)
-            least = -(1 << port.width - 1) if port.signed else 0
-            if not least <= value < 1 << port.width - port.signed:
-                raise BatchError(f"port {port.name!r}: {value} does not fit {kind_of(port)}")
+            expect_fit(port, value, value)
             value &= (1 << port.width) - 1
             for k, (number, look) in enumerate(zip(numbers, looks, strict=True)):
                 self.rows.append((BatchCode.SET, number, value >> 64 * k & _ONES, look))

@@ -116,8 +116,7 @@ class _Taken:
         name = self._name(port.name)
         self.program.get(port.name, name)
         if port.words > 1:
-            bits = value & (1 << port.width) - 1
-            words = [bits >> 64 * k & _ONES for k in range(port.words)]
+            words = [value >> 64 * k & _ONES for k in range(port.words)]
             self.results[name] = np.array(words, np.uint64)
         else:
             self.results[name] = np.array(value, np.int64 if port.signed else np.uint64)

@@ -21,6 +21,8 @@ __all__ = ["BACKENDS", "Backend", "BatchWarning", "Runner"]
 _SHARE = 0.8
 """Of the memory that is free: what programs take and give needs some, too."""
 
+_ONES = (1 << 64) - 1
+
 
 class BatchWarning(UserWarning):
     """A batch runs otherwise than asked for, with the same results."""
@@ -173,7 +175,8 @@ class Runner:
             )
         last = array[..., -1] if place.count > 1 else array
         top = (1 << place.width - 64 * (place.count - 1)) - 1
-        if array.size and (int(array.min()) < 0 or int(last.max()) > top):
+        over = max(int(last.max(initial=0)) - top, int(array.max(initial=0)) - _ONES)
+        if int(array.min(initial=0)) < 0 or over > 0:
             raise BatchError(f"memory {name!r} takes numbers of {place.width} bits")
         elements = np.broadcast_to(array, shape).astype(f"<u{place.element // 8}")
         rows = self.all_rows().copy()

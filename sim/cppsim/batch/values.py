@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .description import BatchError, PortPlace
 
-__all__ = ["Words", "as_array", "counted", "fitting", "kind_of"]
+__all__ = ["Words", "as_array", "counted", "expect_fit", "extended", "fitting"]
 
 Words = NDArray[np.uint64]
 
@@ -25,44 +25,102 @@ def counted(number: object, what: str, least: int, most: int = _MOST) -> int:
 
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
-    """``values`` of ``what``. Raises ``BatchError`` if they are no array of integers."""
+    """``values`` of ``what``: integers of NumPy's, or Python's where some are beyond 64 bits.
+
+    Raises ``BatchError`` if they are no array of integers.
+    """
     try:
         array = np.asarray(values)
     except ValueError as error:
         raise BatchError(f"{what} takes an array, not rows of different lengths") from error
-    if array.dtype.kind not in "iub":
+    # Lists with numbers from 2^63 on beside small ones are floats to NumPy.
+    if array.dtype.kind == "O" or (array.dtype.kind == "f" and not isinstance(values, np.ndarray)):
+        array = _whole_numbers(np.asarray(values, dtype=object), what, array.dtype)
+    if array.dtype.kind not in "iubO":
         raise BatchError(f"{what} takes integers, not {array.dtype}")
     return array
 
 
-def kind_of(port: PortPlace) -> str:
-    return f"{port.width} bits{', signed' if port.signed else ''}"
+def _whole_numbers(array: NDArray[Any], what: str, kind: np.dtype[Any]) -> NDArray[Any]:
+    """An array of objects as integers; NumPy took it for one of ``kind``."""
+    numbers = array.reshape(-1).tolist()
+    if not all(isinstance(x, int | np.integer) for x in numbers):
+        raise BatchError(f"{what} takes integers, not {kind}")
+    numbers = [int(x) for x in numbers]
+    low, high = min(numbers, default=0), max(numbers, default=0)
+    for fit in (np.int64, np.uint64):
+        if np.iinfo(fit).min <= low and high <= np.iinfo(fit).max:
+            return np.array(numbers, fit).reshape(array.shape)
+    found = np.empty(array.size, object)
+    found[:] = numbers
+    return found.reshape(array.shape)
+
+
+def expect_fit(port: PortPlace, low: int, high: int) -> None:
+    """Raise ``BatchError`` if ``port`` has not the bits for numbers from ``low`` to ``high``."""
+    least = -(1 << port.width - 1) if port.signed else 0
+    if low < least or high >> port.width - port.signed > 0:
+        value = low if low < least else high
+        raise BatchError(f"port {port.name!r}: {value} does not fit {_kind(port)}")
 
 
 def fitting(port: PortPlace, values: ArrayLike, shape: tuple[int, ...]) -> Words:
-    """``values`` as words of 64 bits, of ``shape`` and an axis of words."""
+    """``values`` as words of 64 bits, of ``shape`` and an axis of words.
+
+    Words of a signed port are those of its value in two's complement: above its bits is its sign.
+    """
     array = as_array(values, f"port {port.name!r}")
     wide = (port.words,) if port.words > 1 else ()
+    if wide and array.shape == shape[:1]:
+        array = _split(port, array)
     for axes in range(len(shape), 0, -1):
         if array.shape == shape[:axes] + wide:
             break
     else:
         wanted = ", ".join(map(str, shape + wide))
+        whole = f" or ({shape[0]},)" if wide else ""
         raise BatchError(
-            f"port {port.name!r} takes an array of shape ({wanted}), not {array.shape}"
+            f"port {port.name!r} takes an array of shape ({wanted}){whole}, not {array.shape}"
         )
-    if not wide:
+    if wide:
+        array = _wide(port, array)
+    else:
         array = array[..., None]
-        least = -(1 << port.width - 1) if port.signed else 0
-        most = (1 << port.width - port.signed) - 1
-        low, high = int(array.min(initial=0)), int(array.max(initial=0))
-        if low < least or high > most:
-            value = low if low < least else high
-            raise BatchError(f"port {port.name!r}: {value} does not fit {kind_of(port)}")
+        expect_fit(port, int(array.min(initial=0)), int(array.max(initial=0)))
     spread = array.reshape(array.shape[:axes] + (1,) * (len(shape) - axes) + array.shape[axes:])
     words = np.broadcast_to(spread, (*shape, port.words)).astype(np.uint64)
-    top = np.uint64(_ONES >> -port.width % 64)
-    if wide and not port.signed and ((array < 0).any() or (words[..., -1] > top).any()):
-        raise BatchError(f"port {port.name!r}: words that do not fit {kind_of(port)}")
-    words[..., -1] &= top
+    words[..., -1] &= np.uint64(_ONES >> -port.width % 64)
     return words
+
+
+def _split(port: PortPlace, numbers: NDArray[Any]) -> Words:
+    """Whole numbers of more than 64 bits as words, along a last axis."""
+    whole = [int(x) for x in numbers.tolist()]
+    expect_fit(port, min(whole, default=0), max(whole, default=0))
+    words = [[x >> 64 * k & _ONES for k in range(port.words)] for x in whole]
+    return np.array(words, np.uint64).reshape(*numbers.shape, port.words)
+
+
+def _wide(port: PortPlace, array: NDArray[Any]) -> NDArray[Any]:
+    """Words of a port of more than 64 bits, the last ones within its bits or its sign."""
+    least = -(1 << 63) if port.signed else 0
+    if least <= int(array.min(initial=0)) and int(array.max(initial=0)) <= _ONES:
+        if array.dtype.kind == "O":
+            words = np.array([x & _ONES for x in array.reshape(-1).tolist()], np.uint64)
+            array = words.reshape(array.shape)
+        last = array[..., -1].astype(np.uint64)
+        if (last == extended(last, port.width, signed=port.signed)).all():
+            return array
+    raise BatchError(f"port {port.name!r}: words that do not fit {_kind(port)}")
+
+
+def extended(last: Words, width: int, *, signed: bool) -> Words:
+    """The last words of ports of ``width`` bits, with their sign or zeros above their bits."""
+    spare = -width % 64
+    if signed:
+        return (last.view(np.int64) << np.int64(spare) >> np.int64(spare)).view(np.uint64)
+    return last << np.uint64(spare) >> np.uint64(spare)
+
+
+def _kind(port: PortPlace) -> str:
+    return f"{port.width} bits{', signed' if port.signed else ''}"

@@ -137,17 +137,16 @@ def _words(values: list[int], width: int) -> Any:
 
 def _shown(values: list[int], signal: Signal) -> Any:
     """As a batch shows them."""
-    width = len(signal)
-    return _words([x & (1 << width) - 1 for x in values] if width > 64 else values, width)
+    return _words(values, len(signal))
 
 
 def _numbers(values: Any, signal: Signal) -> list[int]:
     if values.ndim == 1:
         return [int(x) for x in values]
     numbers = [sum(int(x) << 64 * k for k, x in enumerate(row)) for row in values]
-    sign = 1 << len(signal)
+    beyond = 1 << 64 * values.shape[1]
     signed = signal.shape().signed
-    return [x - sign if signed and x >> (len(signal) - 1) else x for x in numbers]
+    return [x - beyond if signed and x >> (len(signal) - 1) else x for x in numbers]
 
 
 def _alone(

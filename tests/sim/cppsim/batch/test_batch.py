@@ -274,7 +274,7 @@ def _queue() -> Batch:
         (lambda x: x.set("by", [0, -1, 3]), "'by': -1 does not fit 7 bits"),
         (lambda x: x.set("by", [1, 2]), r"'by' takes an array of shape \(3\), not \(2,\)"),
         (lambda x: x.set("by", [0.5] * 3), "'by' takes integers, not float64"),
-        (lambda x: x.set("limit", [1, 2, 3]), r"'limit' takes an array of shape \(3, 2\)"),
+        (lambda x: x.set("limit", [1, 2]), r"of shape \(3, 2\) or \(3,\), not \(2,\)"),
         (lambda x: x.until("high", 0), "limit: 0 is no whole number from 1 on"),
         (lambda x: x.step(-1), "cycles: -1 is no whole number from 0 on"),
         (lambda x: x.memory("rows"), "no memory 'rows'; there are: none"),
