@@ -287,7 +287,7 @@ def open_link(url: str) -> SimulatorLink:
 
 def configuration_of(url: str) -> Configuration:
     """The circuit that ``url`` asks for. Raises ``LinkError`` for options that no circuit has."""
-    values = read_options(url, url.partition("?")[2], _OPTIONS)
+    values = read_options(url, url.partition("?")[2], {name: _OPTIONS[name] for name in _FIELDS})
     with _as_option_error(url):
         return _configuration(values)
 

@@ -14,7 +14,7 @@ from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from cppsim.errors import SimulationError
 
-from ..stand.command import Wanted, add_options, count, report, run, stage_of
+from ..stand.command import Wanted, add_options, instance_count, report, run, stage_of
 from .errors import JobFailed
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def add_campaign(subparsers: Subparsers) -> None:
         told = "all" if campaign.default is None else "%(default)s"
         kind.add_argument(
             f"--{campaign.option}",
-            type=count,
+            type=instance_count,
             default=campaign.default,
             metavar="N",
             help=f"{campaign.meaning} (default {told})",

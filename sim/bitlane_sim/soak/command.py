@@ -17,8 +17,16 @@ from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane.terminal import show
 
-from ..stand.command import Wanted, add_options, report, run, stage_of
-from ..stand.command import count as count_of
+from ..stand.command import (
+    MOST_INSTANCES,
+    Wanted,
+    add_options,
+    expect_fit,
+    instance_count,
+    report,
+    run,
+    stage_of,
+)
 
 if TYPE_CHECKING:
     from .case import Case
@@ -28,8 +36,8 @@ __all__ = ["add_soak"]
 
 _STEPS = 1000
 
-_MANY = "width=64&memory=16KiB"
-"""The circuit of many instances, unless it is said otherwise."""
+_MANY = Wanted("width=64&memory=16KiB", 16 << 10)
+"""The circuit of many instances."""
 
 _OF_MANY = ("backend", "model", "circuit", "json")
 """Options that go with many instances alone."""
@@ -73,7 +81,10 @@ def add_soak(subparsers: Subparsers) -> None:
     add_workers(parser)
     many = parser.add_argument_group("many instances of one circuit at once, instead of minutes")
     many.add_argument(
-        "--instances", type=count_of, metavar="N", help="run so many, each by a seed of its own"
+        "--instances",
+        type=instance_count,
+        metavar="N",
+        help="run so many, each by a seed of its own",
     )
     add_options(many)
     parser.set_defaults(run=_run, extra="sim")
@@ -148,7 +159,10 @@ def _replay_instance(case: "Case", instance: int, vcd: Path | None) -> int:
     from ..stand.plan import Stage, run_single
     from .many import SoakPlan
 
+    if instance >= MOST_INSTANCES:
+        raise BitlaneError(f"--replay: instance {instance}; expected less than {MOST_INSTANCES:,}")
     circuit = circuit_of(case.configuration)
+    expect_fit(circuit, _MANY)
     plan = SoakPlan(circuit, instance + 1, case.seed)
     outcomes = run_single(Stage(circuit, model="numpy"), plan, instance, vcd)
     print("\n".join(outcomes.failures) or f"{plan.commands:,} commands: no failure")
@@ -160,7 +174,7 @@ def _run_many(arguments: argparse.Namespace) -> int:
     for option in ("workers", "cluster"):
         if getattr(arguments, option) is not None:
             raise BitlaneError(f"--{option}: goes only without --instances; --backend says where")
-    stage = stage_of(arguments, Wanted(_MANY, 16 << 10))
+    stage = stage_of(arguments, _MANY)
     if stage is None:
         return DONE
     from .many import SoakPlan

@@ -24,7 +24,24 @@ if TYPE_CHECKING:
     from .circuit import StandCircuit
     from .plan import CampaignPlan, Outcomes, Stage
 
-__all__ = ["Wanted", "add_options", "count", "report", "run", "stage_of", "table"]
+__all__ = [
+    "MOST_INSTANCES",
+    "Wanted",
+    "add_options",
+    "count",
+    "expect_fit",
+    "instance_count",
+    "report",
+    "run",
+    "stage_of",
+    "table",
+]
+
+MOST_INSTANCES = 100_000_000
+"""Of a run: each has a number, which takes memory, too."""
+
+_MOST_RAM = 16 << 20
+"""Bytes of RAM of an instance. On a core 512 run at once."""
 
 _SHOWN = 20
 """Failures that are printed."""
@@ -50,6 +67,14 @@ def count(text: str) -> int:
     number = whole_number(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r}: expected 1 or more")
+    return number
+
+
+def instance_count(text: str) -> int:
+    """The ``type`` of an option that takes a number of instances, or of what each has one of."""
+    number = count(text)
+    if number > MOST_INSTANCES:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected {MOST_INSTANCES:,} or less")
     return number
 
 
@@ -92,22 +117,23 @@ def stage_of(arguments: argparse.Namespace, wanted: Wanted) -> "Stage | None":
             circuit = open_circuit(arguments.circuit)
         else:
             options = wanted.options if arguments.config is None else arguments.config
-            _expect_fit(circuit_of(options, wanted.ram_bytes), wanted)
+            expect_fit(circuit_of(options, wanted.ram_bytes), wanted)
             circuit = make_circuit(options, wanted.ram_bytes)
-        _expect_fit(circuit, wanted)
+        expect_fit(circuit, wanted)
         if arguments.export:
             circuit.write(arguments.export)
             print(f"wrote {arguments.export}: run it with --circuit {arguments.export}")
             return None
         stage = Stage(circuit, arguments.backend or "auto", arguments.model or "auto")
-        # A backend that is not there is told of before anything else.
-        _ = stage.backend
+        # What is not there is told of before anything else.
+        stage.expect_ready()
     except SimulationError as error:
         raise BitlaneError(str(error)) from error
     return stage
 
 
-def _expect_fit(circuit: "StandCircuit", wanted: Wanted) -> None:
+def expect_fit(circuit: "StandCircuit", wanted: Wanted) -> None:
+    """Raise ``BitlaneError`` if many instances of ``circuit`` cannot do what ``wanted`` is for."""
     configuration = circuit.configuration
     if configuration.memory_bytes < wanted.memory:
         raise BitlaneError(
@@ -119,6 +145,11 @@ def _expect_fit(circuit: "StandCircuit", wanted: Wanted) -> None:
         raise BitlaneError(
             f"circuit: {circuit.options!r} has {circuit.ram_bytes:,} bytes of RAM; expected"
             f" {size:,}: export it for this campaign"
+        )
+    if size > _MOST_RAM:
+        raise BitlaneError(
+            f"circuit: {circuit.options!r} has {size:,} bytes of memory in each instance; expected"
+            f" {_MOST_RAM:,} at most, as of 'memory={_MOST_RAM >> 20}MiB'"
         )
     if configuration.search:
         raise BitlaneError(f"circuit: {circuit.options!r} has a search array; expected none")

@@ -8,7 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["Array", "Namespace", "draw", "namespace", "noise", "tally"]
+from cppsim.errors import SimulationError
+
+__all__ = ["Array", "Namespace", "cupy", "draw", "namespace", "noise", "tally"]
 
 Array: TypeAlias = Any
 """An array of NumPy's or of CuPy's."""
@@ -35,6 +37,23 @@ def noise(seed: int, numbers: Array, size: int) -> Array:
 def namespace(array: Array) -> Namespace:
     """The package that ``array`` is of: NumPy or CuPy."""
     return np if isinstance(array, np.ndarray) else import_module("cupy")
+
+
+def cupy() -> Namespace:
+    """CuPy, on a GPU. Raises ``SimulationError`` that says what to do where there is none."""
+    hint = "or take model 'numpy'"
+    try:
+        found = import_module("cupy")
+        count = int(found.cuda.runtime.getDeviceCount())
+    except ModuleNotFoundError:
+        line = f"model 'cupy' needs CuPy: pip install 'cppsim[cuda]', {hint}"
+        raise SimulationError(line) from None
+    except Exception as error:
+        line = next(iter(str(error).split("\n")), "").strip() or type(error).__name__
+        raise SimulationError(f"model 'cupy': CuPy fails: {line}; make it work, {hint}") from error
+    if not count:
+        raise SimulationError(f"model 'cupy': CuPy finds no GPU; run it where one is, {hint}")
+    return found
 
 
 def tally(numbers: Array, below: int) -> Array:

@@ -19,7 +19,7 @@ from cppsim.batch.runner import Backend
 from cppsim.errors import SimulationError
 
 from .circuit import StandCircuit
-from .draws import Array, namespace
+from .draws import Array, cupy, namespace
 from .judge import Bytes, Numbers, Observed
 from .model.model import Expected, execute
 from .script import Script
@@ -66,6 +66,12 @@ class Stage:
         if isinstance(self._backend, str):
             self._backend = self.circuit.runner(1, self._backend).backend
         return self._backend
+
+    def expect_ready(self) -> None:
+        """Raise ``SimulationError`` if the backend or the model cannot run here."""
+        _ = self.backend
+        if not self._on_numpy:
+            cupy()
 
     @property
     def portion(self) -> int:
@@ -115,11 +121,7 @@ class Stage:
 
     def _moved(self, array: NDArray[Any]) -> Array:
         """``array`` where the model computes."""
-        if self._on_numpy:
-            return array
-        from importlib import import_module
-
-        return import_module("cupy").asarray(array)
+        return array if self._on_numpy else cupy().asarray(array)
 
 
 def _back(array: Array) -> NDArray[Any]:

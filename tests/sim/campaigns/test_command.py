@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from bitlane_sim.stand.plan import Stage
 from cppsim.batch.description import BatchError
 from support.sim.stands import SMALL, command_line, small_folder
 
+ROOT = Path(__file__).parents[3]
 THREADS = ("--backend", "threads")
 
 
@@ -96,6 +99,15 @@ def test_what_is_exported_is_what_runs(tmp_path: Path, capsys: pytest.CaptureFix
         (("faults", "--circuit", "nowhere"), r"nowhere holds no circuit .*--export"),
         (("faults", "--circuit", "nowhere", "--config", SMALL), r"goes only without --circuit"),
         (("faults", "--vcd", "x.vcd"), r"--vcd: goes only with --replay"),
+        (
+            ("faults", "--config", "width=32&memory=4KiB&latency=3"),
+            r"no option 'latency'; choose wid",
+        ),
+        (
+            ("faults", "--config", "width=32&memory=32MiB"),
+            r"in each instance; expected 16,777,216 at",
+        ),
+        (("faults", "--replay", "0", "--config", "width=32&search=8,64,2,1"), r"search"),
         (("faults", "--json", "nowhere/x.json", "--config", SMALL), r"--json: nowhere/x.json"),
         (("records", "--backend", "cuda", "--circuit", "SMALL"), r"needs CuPy|no GPU"),
         (("records", *THREADS, "--replay", "999999999", "--circuit", "SMALL"), r"expected 0 to"),
@@ -113,12 +125,37 @@ def test_bad_input_is_one_line(
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("more", [(), ("--replay", "3")])
+def test_a_model_that_is_not_there_is_told_of_before_anything_runs(
+    more: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[object] = []
+    for name in ("run", "expected"):
+        monkeypatch.setattr(Stage, name, lambda *words: ran.append(words))
+    words = ("records", "--circuit", str(small_folder()), "--model", "cupy", *THREADS, *more)
+    none, broken = (SimpleNamespace(cuda=SimpleNamespace(runtime=SimpleNamespace())) for _ in "ab")
+    none.cuda.runtime.getDeviceCount = lambda: 0
+    for there, wanted in (
+        (None, r"model 'cupy' needs CuPy: pip install 'cppsim\[cuda\]', or take model 'numpy'"),
+        (none, r"CuPy finds no GPU; run it where one is, or take model 'numpy'"),
+        (broken, r"CuPy fails: .*getDeviceCount.*; make it work, or take model 'numpy'"),
+    ):
+        monkeypatch.setitem(sys.modules, "cupy", there)
+        with pytest.raises(BitlaneError, match=wanted) as caught:
+            campaign(*words)
+        assert "\n" not in str(caught.value)
+    assert not ran
+    extras = tomllib.loads((ROOT / "sim" / "pyproject.toml").read_text(encoding="utf-8"))
+    assert any("cupy" in x for x in extras["project"]["optional-dependencies"]["cuda"])
+
+
 @pytest.mark.parametrize(
     "words",
     [
         (),
         ("nothing",),
         ("faults", "--seeds", "0"),
+        ("faults", "--seeds", "100000001"),
         ("records", "--instances", "x"),
         ("records", "--replay", "-1"),
         ("faults", "--backend", "abacus"),

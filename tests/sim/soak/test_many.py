@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE
-from bitlane.errors import BitlaneError
+from bitlane.errors import BitlaneError, LinkError
 from bitlane_rtl.abi import Op
 from bitlane_sim.soak import add_soak, run
 from bitlane_sim.soak.case import Case, parse_case
@@ -102,11 +102,37 @@ def test_bad_input_is_refused(folder: str) -> None:
         (("--instances", "3", "--replay", "3/7:width=32"), "goes only without --replay"),
         (("--instances", "3", "--config", "width=32&memory=4KiB"), "expected 16,384 or more"),
         (("--replay", "3/7:width=32&memory=16KiB", "--vcd", "nowhere/x.vcd"), "--vcd"),
+        (("--instances", "3", "--config", "width=32"), "1,073,741,824 bytes of memory in each"),
     ):
         with pytest.raises(BitlaneError, match=wanted):
             soak(*words)
-    with pytest.raises(SystemExit):
-        soak("--instances", "0")
+    for instances in ("0", "100000001"):
+        with pytest.raises(SystemExit):
+            soak("--instances", instances)
+
+
+@pytest.mark.parametrize(
+    ("case", "wanted"),
+    [
+        ("3/7:width=32", "1,073,741,824 bytes of memory in each instance; expected 16,777,216 at"),
+        ("3/7:width=32&memory=4KiB", "4,096 bytes of memory; expected 16,384 or more"),
+        ("3/7:width=32&memory=16KiB&search=8,64,2,1", "has a search array; expected none"),
+        ("3/7:width=32&memory=16KiB&latency=3", "no option 'latency'; choose width, ports, memory"),
+        ("3/7:width=32&memory=16KiB&vcd=x.vcd", "no option 'vcd'; choose width, ports, memory"),
+        ("3/7:width=32&memory=16KiB&record=9", "no option 'record'; choose width, ports, memory"),
+        ("3/100000000:width=32&memory=16KiB", "instance 100000000; expected less than 100,000,000"),
+        (f"3/{1 << 70}:width=32&memory=16KiB", f"instance {1 << 70}; expected less than 100,000,0"),
+    ],
+)
+def test_what_many_could_not_be_is_not_replayed(
+    case: str, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[object] = []
+    monkeypatch.setattr(SoakPlan, "portion", lambda *words: ran.append(words))
+    with pytest.raises((BitlaneError, LinkError), match=wanted) as caught:
+        soak("--replay", case)
+    assert "\n" not in str(caught.value)
+    assert not ran
 
 
 def test_one_case_of_the_other_kind_has_waves_too(
