@@ -1,6 +1,7 @@
 """Many instances of a soak: all of one follows from its number, and what is planted is found."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from bitlane_sim.soak.case import Case, parse_case
 from bitlane_sim.soak.many import SoakPlan
 from bitlane_sim.stand.circuit import StandCircuit, make_circuit
 from bitlane_sim.stand.model import model
+from bitlane_sim.stand.model.values import Computation
 from support.sim.stands import command_line
 
 OPTIONS = "width=32&ports=1&memory=16KiB&loops=2&slots=4&ops=xor,not,count,shift_left"
@@ -70,8 +72,8 @@ def test_a_bug_in_the_model_is_found_and_replayed_with_waves(
 ) -> None:
     right = model.compute
 
-    def wrong(op: Any, bits: Any, a: Any, b: Any, saturate: Any, arithmetic: Any) -> Any:
-        return right(np.where(op == Op.XOR, int(Op.OR), op), bits, a, b, saturate, arithmetic)
+    def wrong(how: Computation, a: Any, b: Any) -> Any:
+        return right(replace(how, op=np.where(how.op == Op.XOR, int(Op.OR), how.op)), a, b)
 
     waves = tmp_path / "waves.vcd"
     with monkeypatch.context() as patch:

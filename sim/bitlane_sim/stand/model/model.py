@@ -14,7 +14,7 @@ from bitlane_rtl.configuration import Configuration
 
 from ..draws import Array, Namespace, namespace, tally
 from .fields import Fields, refusals
-from .values import compute
+from .values import Computation, compute
 from .walk import Elements, elements, leaving, shape_of
 
 __all__ = ["Expected", "execute"]
@@ -121,15 +121,13 @@ class _Execution:
         last, ports = leaving(shape, self._configuration, self._most)
         some = elements(shape, last * 0, last)
         streams = _Streams(xp, some, shape, expected.memory[active], self._configuration)
-        result = compute(
+        how = Computation(
             fields.op[some.owner],
             8 * shape.sizes["A"][some.owner],
-            streams.load("A"),
-            streams.load("B"),
             fields.control("SATURATE")[some.owner] != 0,
             fields.control("ARITHMETIC")[some.owner] != 0,
         )
-        streams.store(result, shape.sums)
+        streams.store(compute(how, streams.load("A"), streams.load("B")), shape.sums)
         left = (ports != 0) & (expected.status[active] == Status.OK)
         endless = (ports == 0) & (shape.total > self._most)
         expected.status[active[left]] = int(Status.PAST_MEMORY)

@@ -1,23 +1,40 @@
 """What is computed of elements: flat arrays of ``uint64``, where narrow ones have zeros above."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from bitlane_rtl.abi import LOGIC_OPS, Op
 
-from ..draws import Array, Namespace, namespace
+from ..draws import Array, namespace
 from .fields import is_one_of
 
-__all__ = ["compute", "ones_in"]
+__all__ = ["Computation", "compute", "ones_in"]
 
 _ONE = np.uint64(1)
 
 
-def compute(
-    op: Array, bits: Array, a: Array, b: Array, saturate: Array, arithmetic: Array
-) -> Array:
-    """``op`` on elements of ``bits`` bits, each array of (elements,). Counts give how many ones."""
-    xp = namespace(op)
-    mask = _mask(bits)
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """What is done with each element: its ``op`` on ``bits`` bits. Arrays of (elements,).
+
+    ``saturate`` and ``arithmetic`` are masks: how shifts are done.
+    """
+
+    op: Array
+    bits: Array
+    saturate: Array
+    arithmetic: Array
+
+    @property
+    def mask(self) -> Array:
+        """So many ones, 8 to 64."""
+        return np.uint64((1 << 64) - 1) >> (np.uint64(64) - self.bits.astype(np.uint64))
+
+
+def compute(how: Computation, a: Array, b: Array) -> Array:
+    """What comes of elements ``a`` and ``b``, (elements,). Counts give how many ones."""
+    xp, op, mask = namespace(how.op), how.op, how.mask
     counted = xp.where(op < 12, op, op & 3)
     low = counted & 3
     logic = xp.where(low == 0, a & b, xp.where(low == 1, a | b, xp.where(low == 2, a ^ b, a)))
@@ -26,7 +43,7 @@ def compute(
     shifts = (op == Op.SHIFT_LEFT) | (op == Op.SHIFT_RIGHT)
     result = xp.where(op >= 12, ones_in(logic), logic)
     if bool(shifts.any()):
-        result = xp.where(shifts, _shifted(xp, op, bits, a, b, saturate, arithmetic), result)
+        result = xp.where(shifts, _shifted(how, a, b), result)
     return result
 
 
@@ -39,23 +56,15 @@ def ones_in(values: Array) -> Array:
     return (values * np.uint64(0x0101_0101_0101_0101)) >> np.uint64(56)
 
 
-def _mask(bits: Array) -> Array:
-    """So many ones, 8 to 64."""
-    return np.uint64((1 << 64) - 1) >> (np.uint64(64) - bits.astype(np.uint64))
-
-
-def _shifted(
-    xp: Namespace, op: Array, bits: Array, a: Array, b: Array, saturate: Array, arithmetic: Array
-) -> Array:
-    width = bits.astype(np.uint64)
-    mask = _mask(bits)
-    beyond = saturate & (b >= width)
+def _shifted(how: Computation, a: Array, b: Array) -> Array:
+    xp, mask, width = namespace(how.op), how.mask, how.bits.astype(np.uint64)
+    beyond = how.saturate & (b >= width)
     count = b & (width - _ONE)
     left = (a << count) & mask
-    negative = arithmetic & ((a >> (width - _ONE)) & _ONE != 0)
+    negative = how.arithmetic & ((a >> (width - _ONE)) & _ONE != 0)
     fill = xp.where(negative, mask, np.uint64(0))
     # What comes in from above: ones where the sign is one.
     right = (a >> count) | (fill & ~(mask >> count))
     left = xp.where(beyond, np.uint64(0), left)
     right = xp.where(beyond, fill, right)
-    return xp.where(op == Op.SHIFT_LEFT, left, right)
+    return xp.where(how.op == Op.SHIFT_LEFT, left, right)
