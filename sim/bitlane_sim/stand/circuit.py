@@ -43,14 +43,14 @@ class StandCircuit:
     ram_bytes: int
     text: str
     description: Description
-    memories: bytes
+    rows: bytes
+    """Memories of an instance at power-on."""
 
     def runner(
         self, instances: int, backend: Backend | str = "auto", threads: int | None = None
     ) -> Runner:
         """Instances at power-on. A backend that ran others of this circuit serves again."""
-        description, text = self.description, self.text
-        return Runner(description, text, self.memories, instances, backend, threads)
+        return Runner(self, instances, backend, threads)
 
     def write(self, folder: Path) -> None:
         """Raises ``BitlaneError`` if ``folder`` cannot be written."""
@@ -62,7 +62,7 @@ class StandCircuit:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / _TEXT).write_text(self.text, encoding="utf-8")
-            (folder / _MEMORIES).write_bytes(self.memories)
+            (folder / _MEMORIES).write_bytes(self.rows)
             (folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
         except OSError as error:
             raise BitlaneError(f"{folder} cannot be written: {error.strerror}") from error
@@ -109,7 +109,7 @@ def make_circuit(options: str, ram_bytes: int | None = None) -> StandCircuit:
     bare = circuit_of(options, ram_bytes)
     stand = Stand(bare.configuration, bare.ram_bytes // bare.configuration.data_bytes)
     written = write_batch(batch_circuit(stand))
-    return replace(bare, text=written.text, description=written.description, memories=written.rows)
+    return replace(bare, text=written.text, description=written.description, rows=written.rows)
 
 
 def open_circuit(folder: Path) -> StandCircuit:

@@ -51,8 +51,7 @@ class Batch:
     ) -> None:
         self._dut, self._clocks = dut, clocks
         self.written = write_batch(batch_circuit(dut, clocks, watch))
-        text, description, rows = self.written.text, self.written.description, self.written.rows
-        self.runner = Runner(description, text, rows, instances, backend, threads)
+        self.runner = Runner(self.written, instances, backend, threads)
 
     @property
     def backend(self) -> str:

@@ -11,9 +11,10 @@ FOLDER/expected.npz  what should, of the first instances; only if somebody puts 
 import json
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from .description import BatchError, Description
 from .encoding import Encoded
 from .program import Program
-from .runner import Runner
+from .runner import Runner, Written
 
 __all__ = ["open_folder", "read_expected", "save_results", "write_folder"]
 
@@ -38,15 +39,16 @@ _RUNNER = (
 """All that a folder needs of this package."""
 
 
-class _Written(Protocol):
-    @property
-    def text(self) -> str: ...
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What a folder has of a written batch."""
 
-    @property
-    def description(self) -> Description: ...
+    text: str
+    description: Description
+    rows: bytes
 
 
-def write_folder(folder: Path, written: _Written, runner: Runner, program: Program) -> None:
+def write_folder(folder: Path, written: Written, runner: Runner, program: Program) -> None:
     """Write ``folder``. Raises ``BatchError`` if it cannot be, or ``runner`` is not fresh."""
     if not runner.fresh:
         raise BatchError("a folder begins at power-on: export before anything runs")
@@ -92,7 +94,8 @@ def open_folder(folder: Path, backend: str, threads: int | None = None) -> tuple
             raise ValueError(f"it has not the data of {instances} instances")
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise BatchError(f"{folder} is no whole batch: {error}; export it again") from error
-    runner = Runner(description, text, arrays["rows"][0].tobytes(), instances, backend, threads)
+    written = _Opened(text, description, arrays["rows"][0].tobytes())
+    runner = Runner(written, instances, backend, threads)
     if len(arrays["rows"]) > 1:
         runner.put_all_rows(arrays["rows"])
     return runner, program

@@ -16,7 +16,7 @@ from .program import Program
 from .threads import Threads
 from .values import as_array, counted
 
-__all__ = ["BACKENDS", "Backend", "BatchWarning", "Runner"]
+__all__ = ["BACKENDS", "Backend", "BatchWarning", "Runner", "Written"]
 
 _SHARE = 0.8
 """Of the memory that is free: what programs take and give needs some, too."""
@@ -26,6 +26,19 @@ _ONES = (1 << 64) - 1
 
 class BatchWarning(UserWarning):
     """A batch runs otherwise than asked for, with the same results."""
+
+
+class Written(Protocol):
+    """``text`` that backends compile, what it is, and memories of an instance at power-on."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def description(self) -> Description: ...
+
+    @property
+    def rows(self) -> bytes: ...
 
 
 class Backend(Protocol):
@@ -69,7 +82,7 @@ BACKENDS: dict[str, Callable[[Description, str, int | None], Backend]] = {
 
 
 class Runner:
-    """``instances`` of what ``text`` says, each with memories as in ``rows`` at power-on.
+    """``instances`` of what is ``written``, from power-on.
 
     With ``auto`` a GPU runs them where there is one, else threads; a GPU that fails is told of in a
     ``BatchWarning``. Raises ``BatchError``, and ``SimulationError`` where there is no compiler.
@@ -77,20 +90,18 @@ class Runner:
 
     def __init__(
         self,
-        description: Description,
-        text: str,
-        rows: bytes,
+        written: Written,
         instances: int,
         backend: Backend | str = "auto",
         threads: int | None = None,
     ) -> None:
-        self.description = description
+        self.description = written.description
         self.instances = counted(instances, "instances", 1)
-        self.backend = _backend(backend, description, text, threads)
+        self.backend = _backend(backend, written, threads)
         self._parts: list[tuple[int, int, Any]] = []
         self._divided = False
         self._fresh, self._whole = True, True
-        self._power_on = np.frombuffer(rows, np.uint8)
+        self._power_on = np.frombuffer(written.rows, np.uint8)
         self._divide()
 
     def _divide(self) -> None:
@@ -205,9 +216,8 @@ class Runner:
         return self._fresh
 
 
-def _backend(
-    chosen: Backend | str, description: Description, text: str, threads: int | None
-) -> Backend:
+def _backend(chosen: Backend | str, written: Written, threads: int | None) -> Backend:
+    description, text = written.description, written.text
     if not isinstance(chosen, str) and hasattr(chosen, "allocate"):
         return chosen
     if chosen == "auto":
