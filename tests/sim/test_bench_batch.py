@@ -1,6 +1,7 @@
 """`bitlane bench --batch`: every byte of every instance is right, and what is missing is said."""
 
 import json
+import multiprocessing
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +14,13 @@ from bitlane.command_line.cli import DONE, UNUSABLE, main
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.bench import batch, beside
+from bitlane_sim.bench.apart import Apart, apart
 from bitlane_sim.bench.page import page
 from bitlane_sim.bench.record import BenchError
+from bitlane_sim.bench.xors import RAM_BYTES, SIZE, TIMINGS, xors
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.stand.circuit import StandCircuit, make_circuit
+from bitlane_sim.stand.workload import submit
 from cppsim import BatchError
 from cppsim.batch import cuda
 from support.sim.host_gpu import host_gpu
@@ -27,11 +31,28 @@ SMALL = "width=32&ports=1&memory=1MiB&loops=1&slots=2&ops=xor"
 
 @pytest.fixture(scope="module")
 def circuit() -> StandCircuit:
-    return make_circuit(SMALL, batch.RAM_BYTES)
+    return make_circuit(SMALL, RAM_BYTES)
 
 
 def quiet(text: str) -> None:
     """Progress that nobody hears."""
+
+
+@pytest.fixture(autouse=True)
+def once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "_ROUNDS", 1)
+
+
+def test_ways_take_turns_and_the_best_of_each_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "_ROUNDS", 2)
+    rates = {"one": iter([5.0, 7.0, 2.0, 1.0]), "all": iter([9.0, 8.0, 3.0, 4.0])}
+    ways = {what: lambda _, own=own: next(own) for what, own in rates.items()}
+    turns: list[str] = []
+    assert batch._best(ways, turns.append) == {
+        "one": {"same": 7.0, "diverging": 2.0},
+        "all": {"same": 9.0, "diverging": 4.0},
+    }
+    assert turns == 2 * ["one, same", "all, same"] + 2 * ["one, diverging", "all, diverging"]
 
 
 def test_threads_and_gpu_are_measured(
@@ -42,27 +63,33 @@ def test_threads_and_gpu_are_measured(
     monkeypatch.setattr(batch, "_ROUNDS", 1)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     rows = list(batch.measure_batches(circuit, "auto", 3, quiet))
-    assert [row.what for row in rows] == ["threads, 1 core", "threads, 2 cores", "GPU"]
+    assert [row.what for row in rows] == [
+        *("threads, 1 core", "2 processes, 1 core each", "threads, 2 cores", "GPU")
+    ]
+    assert [row.instances for row in rows] == [3, 6, 3, 3]
     for row in rows:
-        assert row.instances == 3
         assert row.rates is not None
         assert min(row.rates[x] for x in ("same", "diverging")) > 100
         assert row.what in batch.line(row)
-    one, two = rows[0].rates, rows[1].rates
-    assert one
-    assert two
-    shares = ", ".join(f"{two[x] / (2 * one[x]):.2f}" for x in ("same", "diverging"))
-    assert rows[1].note == f"{shares} of 2 times one core"
-    assert rows[2].note.startswith("compiled in ")
+
+    def share(a: int, b: int, times: int) -> str:
+        more, less = rows[a].rates, rows[b].rates
+        assert more
+        assert less
+        return ", ".join(f"{more[x] / (times * less[x]):.2f}" for x in ("same", "diverging"))
+
+    assert rows[1].note == f"{share(1, 0, 2)} of 2 times 1 core"
+    assert rows[2].note == f"{share(2, 1, 1)} of 2 processes; {share(2, 0, 2)} of 2 times 1 core"
+    assert rows[3].note.startswith("compiled in ")
 
 
 def test_timings_diverge(circuit: StandCircuit) -> None:
     numbers = np.arange(8)
     cycles = {}
-    for name, stall in batch.TIMINGS.items():
+    for name, stall in TIMINGS.items():
         runner = circuit.runner(8, "threads")
-        work = batch._work(numbers, stall)
-        cycles[name] = runner.run(batch.submit(work).program())["came"].tolist()
+        work = xors(numbers, stall)
+        cycles[name] = runner.run(submit(work).program())["came"].tolist()
     assert len(set(cycles["same"])) == 1
     assert len(set(cycles["diverging"])) > 4
     assert min(cycles["diverging"]) > 1.5 * cycles["same"][0]
@@ -75,13 +102,47 @@ def test_one_wrong_byte_of_one_instance_is_no_figure(
 
     def spoil(self: StandCircuit, runner: Any) -> Any:
         found = ram(self, runner)
-        found[2, 2 * batch._SIZE + 5] ^= 1
+        found[2, 2 * SIZE + 5] ^= 1
         return found
 
     monkeypatch.setattr(StandCircuit, "ram", spoil)
     line = "--batch: 1 of 3 instances are wrong; instance 2: 1 bytes are wrong, the first at 0x8005"
     with pytest.raises(BenchError, match=line):
         list(batch.measure_batches(circuit, "threads", 3, quiet))
+
+
+def test_processes_begin_when_all_are_ready_and_their_rates_add_up() -> None:
+    done: list[str] = []
+
+    class Line:
+        def __init__(self, name: str, rate: float) -> None:
+            self.name, self.answers = name, iter([0.0, rate])
+
+        def send(self, timing: str) -> None:
+            done.append(f"{self.name} is told {timing}")
+
+        def recv(self) -> float:
+            done.append(f"{self.name} answers")
+            return next(self.answers)
+
+    lines: Any = [Line("one", 5.0), Line("two", 7.0)]
+    assert Apart(lines).rate("same") == 12.0
+    told = ["one is told same", "two is told same", "one answers", "two answers"]
+    assert done == 2 * told
+
+
+def test_processes_apart_say_what_is_wrong(circuit: StandCircuit) -> None:
+    with apart(circuit, 3, 2) as others:
+        assert others.rate("same") > 1000
+        with pytest.raises(BenchError, match="KeyError: 'never'"):
+            others.rate("never")
+    assert not multiprocessing.active_children()
+    with apart(circuit, 3, 2) as others:
+        assert others.rate("diverging") > 1000
+        multiprocessing.active_children()[0].kill()
+        with pytest.raises(BenchError, match="a process of one thread has ended; take fewer"):
+            others.rate("same")
+    assert not multiprocessing.active_children()
 
 
 def test_no_gpu_is_a_row_unless_it_is_asked_for(

@@ -16,40 +16,27 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bitlane.driver.commands import encode
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
-from bitlane_rtl.abi import RECORD_WORDS, Op
 from cppsim.batch.cuda import NoGpu, gpu_versions
 from cppsim.batch.runner import Backend
 
 from ..evaluator import SimulationError
 from ..stand.circuit import StandCircuit, open_circuit
 from ..stand.command import count
-from ..stand.draws import draw, noise
-from ..stand.judge import Observed, Verdict, expect_answers
-from ..stand.workload import Workload, submit
-from .job import move
-from .record import BenchError, record, write_json
+from .apart import apart
+from .record import record, write_json
+from .xors import TIMINGS, Xors
 
-__all__ = ["HEADER", "OPTIONS", "RAM_BYTES", "BatchRow", "line", "main", "measure_batches", "tools"]
+__all__ = ["HEADER", "OPTIONS", "BatchRow", "line", "main", "measure_batches", "tools"]
 
 OPTIONS = ""
 """Of the circuit: the full 64-bit system."""
-RAM_BYTES = 1 << 16
-_SIZE = 1 << 14
-"""Bytes of a XOR."""
-_A, _B, _Y = 0, _SIZE, 2 * _SIZE
-
-TIMINGS = {"same": 0, "diverging": 128}
-"""Chances in 256 that a channel of the memory does nothing in a cycle, with a seed for each."""
 
 _INSTANCES = {"threads": 512, "cuda": 1 << 16}
-_LIMIT = 1 << 16
-_ROUNDS = 2
-_SEED = 1
+_ROUNDS = 3
+"""Of each timing, of which the best counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,100 +73,89 @@ def tools(*, gpu: bool) -> dict[str, str]:
 def measure_batches(
     circuit: StandCircuit, backend: str, instances: int | None, progress: Callable[[str], None]
 ) -> Iterator[BatchRow]:
-    """One core, all cores and the GPU, or what ``backend`` says; ``auto``: a GPU if there is one.
+    """One core, all cores, apart and together, and the GPU, or what ``backend`` says.
 
+    ``auto``: a GPU if there is one.
     Raises ``BenchError`` if an instance did something wrong, ``SimulationError`` without compiler
     or backend.
     """
-    rates: dict[int, Mapping[str, float]] = {}
-    cores = os.cpu_count() or 1
     if backend != "cuda":
-        for threads in dict.fromkeys((1, cores)):
-            progress(f"threads, {_cores(threads)}")
-            own, _ = _compiled(circuit, "threads", threads)
-            number = instances or _INSTANCES["threads"] * threads
-            rates[threads] = _rates(circuit, own, number)
-            note = ""
-            if threads > 1:
-                shares = [rates[threads][x] / (threads * rates[1][x]) for x in TIMINGS]
-                note = f"{', '.join(f'{x:.2f}' for x in shares)} of {threads} times one core"
-            yield BatchRow(f"threads, {_cores(threads)}", number, rates[threads], note)
+        yield from _on_cores(circuit, instances, progress)
     if backend != "threads":
         progress("cuda")
         try:
-            own, seconds = _compiled(circuit, "cuda", None)
+            own, seconds = _gpu(circuit)
         except NoGpu as error:
             if backend == "cuda":
                 raise
             yield BatchRow("GPU", None, None, str(error))
             return
-        number = instances or _INSTANCES["cuda"]
-        yield BatchRow("GPU", number, _rates(circuit, own, number), f"compiled in {seconds:.1f} s")
+        systems = Xors(circuit, own, instances or _INSTANCES["cuda"])
+        rates = _best({"GPU": systems.rate}, progress)["GPU"]
+        yield BatchRow("GPU", systems.instances, rates, f"compiled in {seconds:.1f} s")
+
+
+def _on_cores(
+    circuit: StandCircuit, instances: int | None, progress: Callable[[str], None]
+) -> Iterator[BatchRow]:
+    """One core, and all: processes apart, whose sum is what the machine gives, and threads.
+
+    They take turns, as machines are not equally fast all the time.
+    """
+    cores = os.cpu_count() or 1
+    each = instances or _INSTANCES["threads"]
+    one, many = f"threads, {_cores(1)}", f"threads, {_cores(cores)}"
+    single = Xors(circuit, circuit.runner(1, "threads", 1).backend, each)
+    if cores == 1:
+        yield BatchRow(one, each, _best({one: single.rate}, progress)[one])
+        return
+    number = instances or each * cores
+    together = Xors(circuit, circuit.runner(1, "threads", cores).backend, number)
+    processes = f"{cores} processes, {_cores(1)} each"
+    with apart(circuit, each, cores) as others:
+        ways = {one: single.rate, processes: others.rate, many: together.rate}
+        rates = _best(ways, progress)
+    yield BatchRow(one, each, rates[one])
+    yield BatchRow(processes, each * cores, rates[processes], _share(rates, processes, one, cores))
+    notes = _share(rates, many, processes, 1), _share(rates, many, one, cores)
+    yield BatchRow(many, number, rates[many], "; ".join(notes))
+
+
+def _best(
+    ways: Mapping[str, Callable[[str], float]], progress: Callable[[str], None]
+) -> dict[str, dict[str, float]]:
+    """The best of some rounds of each way, by timing; in a round each way has its turn."""
+    best = {what: dict.fromkeys(TIMINGS, 0.0) for what in ways}
+    for name in TIMINGS:
+        for _ in range(_ROUNDS):
+            for what, rate in ways.items():
+                progress(f"{what}, {name}")
+                best[what][name] = max(best[what][name], rate(name))
+    return best
+
+
+def _share(rates: Mapping[str, Mapping[str, float]], what: str, of: str, times: int) -> str:
+    shares = ", ".join(f"{rates[what][x] / (times * rates[of][x]):.2f}" for x in TIMINGS)
+    return f"{shares} of {f'{times} times {_cores(1)}' if times > 1 else of.partition(',')[0]}"
 
 
 def _cores(count: int) -> str:
     return f"{count} core{'s' if count > 1 else ''}"
 
 
-def _compiled(circuit: StandCircuit, name: str, threads: int | None) -> tuple[Backend, float]:
-    """The backend ``name``, and the seconds that it took; of a GPU's, nothing is kept before."""
+def _gpu(circuit: StandCircuit) -> tuple[Backend, float]:
+    """The GPU's backend, and the seconds that its compiler took, which had kept nothing."""
     started = perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         before = os.environ.get("CUPY_CACHE_DIR")
         os.environ["CUPY_CACHE_DIR"] = folder
         try:
-            backend = circuit.runner(1, name, threads).backend
+            backend = circuit.runner(1, "cuda").backend
         finally:
             os.environ.pop("CUPY_CACHE_DIR")
             if before is not None:
                 os.environ["CUPY_CACHE_DIR"] = before
     return backend, perf_counter() - started
-
-
-def _rates(circuit: StandCircuit, backend: Backend, instances: int) -> dict[str, float]:
-    best = dict.fromkeys(TIMINGS, 0.0)
-    numbers = np.arange(instances)
-    ram = np.zeros((instances, circuit.ram_bytes), np.uint8)
-    ram[:, :_Y] = noise(_SEED, numbers, _Y)
-    for name, stall in TIMINGS.items():
-        work = _work(numbers, stall)
-        program = submit(work).program()
-        for _ in range(_ROUNDS):
-            runner = circuit.runner(instances, backend)
-            circuit.put_ram(runner, ram)
-            encoded = program.encoded(circuit.description, instances)
-            started = perf_counter()
-            results = runner.run_encoded(encoded)
-            seconds = perf_counter() - started
-            _check(ram, Observed(results, circuit.ram(runner)))
-            best[name] = max(best[name], runner.cycles() / seconds)
-    return best
-
-
-def _work(numbers: NDArray[np.int64], stall: int) -> Workload:
-    """One XOR for each of ``numbers``."""
-    words = encode(move(Op.XOR, _SIZE, _A, _B, _Y), interrupt=True)
-    records = np.zeros((numbers.size, 1, RECORD_WORDS), np.uint32)
-    records[:, 0, : words.size] = words
-    settings = {f"memory__stall_{name}": stall for name in ("ar", "r", "aw", "w", "b")}
-    used = np.full((numbers.size, 1), words.size)
-    seeds = draw(_SEED, numbers, "seed", 1 << 32)
-    counts = np.ones(numbers.size, np.int64)
-    return Workload(records, used, counts, 1 << 12, _LIMIT, {**settings, "memory__seed": seeds})
-
-
-def _check(before: NDArray[np.uint8], found: Observed) -> None:
-    """Every byte of every instance is NumPy's. Raises ``BenchError`` that names the first other."""
-    verdict = Verdict(len(before))
-    expect_answers(verdict, found)
-    verdict.expect(found.results["came"] != 0, lambda _: f"no interrupt in {_LIMIT} cycles")
-    verdict.expect(found.results["FAULT"] == 0, lambda _: "the engine stopped with a fault")
-    wanted = before.copy()
-    wanted[:, _Y : _Y + _SIZE] = before[:, _A : _A + _SIZE] ^ before[:, _B : _B + _SIZE]
-    verdict.expect_bytes(found.ram == wanted, found.ram, wanted)
-    for instance, reason in verdict.reasons.items():
-        wrong = f"{len(verdict.reasons)} of {len(before)} instances are wrong"
-        raise BenchError(f"--batch: {wrong}; instance {instance}: {reason}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,10 +15,11 @@ from bitlane_rtl.configuration import Configuration
 from ..compiled.model import CompiledEvaluator
 from ..evaluator import SimulationError
 from ..simulator import Simulator
-from .batch import TIMINGS, BatchRow
+from .batch import BatchRow
 from .job import execute, move
 from .record import BenchError
 from .verilated import build_verilated, verilator_folder
+from .xors import TIMINGS
 
 __all__ = ["measure_beside"]
 

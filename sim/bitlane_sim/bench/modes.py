@@ -19,6 +19,7 @@ from .record import BenchError, record, replace, write_json
 from .search import configured, measure_search
 from .simulators import measure_simulators
 from .verilator import measure as measure_beside_verilator
+from .xors import RAM_BYTES
 
 __all__ = ["MODES"]
 
@@ -114,7 +115,7 @@ def _search(arguments: argparse.Namespace) -> int:
 
 def _batch(arguments: argparse.Namespace) -> int:
     _progress("the circuit")
-    circuit = make_circuit(batch.OPTIONS, batch.RAM_BYTES)
+    circuit = make_circuit(batch.OPTIONS, RAM_BYTES)
     if arguments.export:
         circuit.write(arguments.export)
         show("")

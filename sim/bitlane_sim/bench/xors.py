@@ -1,0 +1,89 @@
+"""Many systems at once that do a XOR each, of data of their own: timed, and every byte checked."""
+
+from collections.abc import Callable
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane.driver.commands import encode
+from bitlane_rtl.abi import RECORD_WORDS, Op
+from cppsim.batch.encoding import Encoded
+from cppsim.batch.runner import Backend
+
+from ..stand.circuit import StandCircuit
+from ..stand.draws import draw, noise
+from ..stand.judge import Observed, Verdict, expect_answers
+from ..stand.workload import Workload, submit
+from .job import move
+from .record import BenchError
+
+__all__ = ["RAM_BYTES", "SIZE", "TIMINGS", "Xors", "xors"]
+
+RAM_BYTES = 1 << 16
+"""Of a circuit that does them."""
+
+SIZE = 1 << 14
+"""Bytes of a XOR."""
+_A, _B, _Y = 0, SIZE, 2 * SIZE
+
+TIMINGS = {"same": 0, "diverging": 128}
+"""Chances in 256 that a channel of the memory does nothing in a cycle, with a seed for each."""
+
+_LIMIT = 1 << 16
+_SEED = 1
+
+
+class Xors:
+    """``instances`` of ``circuit`` on ``backend``, whose data follow from their numbers."""
+
+    def __init__(self, circuit: StandCircuit, backend: Backend, instances: int) -> None:
+        self.instances = instances
+        self._circuit, self._backend = circuit, backend
+        numbers = np.arange(instances)
+        self._ram = np.zeros((instances, circuit.ram_bytes), np.uint8)
+        self._ram[:, :_Y] = noise(_SEED, numbers, _Y)
+        self._programs: dict[str, Encoded] = {
+            name: submit(xors(numbers, stall)).program().encoded(circuit.description, instances)
+            for name, stall in TIMINGS.items()
+        }
+
+    def rate(self, timing: str, ready: Callable[[], object] = lambda: None) -> float:
+        """Cycles a second of all together, from power-on; ``ready`` is called before they begin.
+
+        Raises ``BenchError`` if an instance did something wrong.
+        """
+        runner = self._circuit.runner(self.instances, self._backend)
+        self._circuit.put_ram(runner, self._ram)
+        ready()
+        started = perf_counter()
+        results = runner.run_encoded(self._programs[timing])
+        seconds = perf_counter() - started
+        _check(self._ram, Observed(results, self._circuit.ram(runner)))
+        return runner.cycles() / seconds
+
+
+def xors(numbers: NDArray[np.int64], stall: int) -> Workload:
+    """One XOR for each of ``numbers``."""
+    words = encode(move(Op.XOR, SIZE, _A, _B, _Y), interrupt=True)
+    records = np.zeros((numbers.size, 1, RECORD_WORDS), np.uint32)
+    records[:, 0, : words.size] = words
+    settings = {f"memory__stall_{name}": stall for name in ("ar", "r", "aw", "w", "b")}
+    used = np.full((numbers.size, 1), words.size)
+    seeds = draw(_SEED, numbers, "seed", 1 << 32)
+    counts = np.ones(numbers.size, np.int64)
+    return Workload(records, used, counts, 1 << 12, _LIMIT, {**settings, "memory__seed": seeds})
+
+
+def _check(before: NDArray[np.uint8], found: Observed) -> None:
+    """Every byte of every instance is NumPy's. Raises ``BenchError`` that names the first other."""
+    verdict = Verdict(len(before))
+    expect_answers(verdict, found)
+    verdict.expect(found.results["came"] != 0, lambda _: f"no interrupt in {_LIMIT} cycles")
+    verdict.expect(found.results["FAULT"] == 0, lambda _: "the engine stopped with a fault")
+    wanted = before.copy()
+    wanted[:, _Y : _Y + SIZE] = before[:, _A : _A + SIZE] ^ before[:, _B : _B + SIZE]
+    verdict.expect_bytes(found.ram == wanted, found.ram, wanted)
+    for instance, reason in verdict.reasons.items():
+        wrong = f"{len(verdict.reasons)} of {len(before)} instances are wrong"
+        raise BenchError(f"--batch: {wrong}; instance {instance}: {reason}")
