@@ -10,6 +10,8 @@ TESTS := tests
 LONG := formal verify benchmarks package
 FIGURES := docs/performance
 BATCHES := build/gpu
+# As soon as a worker has nothing left, it takes half of what another one still has.
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 GPU_PYTHON = PYTHONPATH=rtl:sim:host $(firstword $(wildcard $(BIN)/python) python3)
 WORKERS := 2
 COUNT := 200
@@ -29,15 +31,15 @@ demo: $(DEMO_READY) ## Run the demo on the simulated circuit; pictures go to out
 
 test: lint ## Check style, types and imports, then run the tests (TESTS=tests/host for some)
 	@echo "== pytest, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest -n $(WORKERS) $(LONG:%=--ignore tests/%) $(TESTS)
+	@$(PYTEST) $(LONG:%=--ignore tests/%) $(TESTS)
 
 prove: $(TEST_READY) ## Prove the circuit's control: streams, bursts, bus rules
 	@echo "== pytest, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest -n $(WORKERS) tests/formal
+	@$(PYTEST) tests/formal
 
 verify: $(TEST_READY) ## Run the long tests: every board's bitstream and netlist, many faults
 	@echo "== pytest, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest -n $(WORKERS) tests/verify
+	@$(PYTEST) tests/verify
 
 mutants: $(TEST_READY) ## Change the circuit in COUNT places, one at a time: do its tests notice?
 	@PYTHONPATH=tests $(BIN)/python -m mutants.run --count $(COUNT) --seed $(SEED) --workers $(WORKERS)
@@ -46,10 +48,10 @@ lint: $(TEST_READY) ## Check style, types and imports
 	@echo "== ruff"
 	@$(BIN)/python -m ruff check --quiet .
 	@$(BIN)/python -m ruff format --check --quiet .
-	@echo "== mypy"
-	@$(BIN)/python -m mypy
-	@echo "== pyright"
-	@$(BIN)/python -m pyright --warnings
+	@echo "== mypy, and pyright beside it"
+	@$(BIN)/python -m mypy & mypy=$$!; \
+	  $(BIN)/python -m pyright --warnings; pyright=$$?; \
+	  wait $$mypy && exit $$pyright
 	@echo "== import-linter"
 	@$(BIN)/lint-imports
 
