@@ -1,6 +1,25 @@
-"""Prints what tests report (``record_property("report", line)``) after the results."""
+"""What all tests share: the order in which they begin, and where garbage is looked for.
+
+What tests report (``record_property("report", line)``) is printed after the results.
+"""
+
+import gc
 
 import pytest
+
+# Circuits are elaborated into very many objects, of which nearly none are garbage so early.
+gc.set_threshold(10_000)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with those that are given most time, so that no worker is left with one in the end."""
+    items.sort(key=_seconds_given, reverse=True)
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests out of collections: they stay, and tests ask for collections."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -14,3 +33,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("reports")
     for line in sorted(lines):
         terminalreporter.line(line)
+
+
+def _seconds_given(item: pytest.Item) -> float:
+    """What a test says for itself, if that is more than all are given."""
+    given = float(item.config.getini("timeout"))
+    marker = item.get_closest_marker("timeout")
+    return max(given, marker.args[0]) if marker else given
