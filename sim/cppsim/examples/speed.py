@@ -18,6 +18,9 @@ from cppsim.mode import Mode
 SECONDS = 1.0
 """Of processor time for each figure, about."""
 
+SIDES = (12, 24)
+"""Of the grids that are measured."""
+
 Testbench = Callable[[Any, int], Callable[[Any], Any]]
 
 
@@ -106,8 +109,7 @@ def main() -> None:
     """Print the table."""
     designs: dict[str, Callable[[], Any]] = {
         "FIFO of 8 bits": partial(SyncFIFOBuffered, width=8, depth=16),
-        "grid of 144 cells": partial(Grid, 12),
-        "grid of 576 cells": partial(Grid, 24),
+        **{f"grid of {side * side} cells": partial(Grid, side) for side in SIDES},
     }
     works = {"touch": touch, "sample": sample, "repeat": repeat}
     print(f"{'design':20}{'testbench':20}{'pysim':>12}{'cppsim':>14}{'ratio':>8}")

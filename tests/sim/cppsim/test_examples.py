@@ -34,6 +34,7 @@ def test_the_table_of_speeds_has_a_ratio_for_each_design_and_testbench(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(speed, "SECONDS", 0.01)
+    monkeypatch.setattr(speed, "SIDES", (2, 3))
     speed.main()
     title, *lines = capsys.readouterr().out.splitlines()
     assert title.split() == ["design", "testbench", "pysim", "cppsim", "ratio"]
