@@ -12,7 +12,7 @@ CIRCUITS = {
     "one unit": configured(1, nearest=1),
     "two clusters": configured(6),
     "narrow beats": configured(5, data_width=32, nearest=2),
-    "rows of four beats": configured(8, row_bits=256, queries=8, nearest=8),
+    "rows of four beats": configured(8, row_bits=128, data_width=32, queries=8, nearest=8),
     "units beyond queries": configured(21, queries=2),
 }
 
