@@ -1,16 +1,28 @@
-"""Random designs with random inputs in compiled code and in Amaranth's simulator, side by side."""
+"""Random designs with random inputs in compiled code and in Amaranth's simulator, side by side.
+
+    python -m support.sim.fuzz COUNT [FIRST_SEED]
+
+compares ``COUNT`` designs of each kind, of which `make verify` compares the first.
+"""
 
 import random
+import sys
 from contextlib import redirect_stdout
 from io import StringIO
 from typing import Any
 
 import cppsim
 
-from .random_designs import RandomDesign
+from .random_designs import RandomDesign, random_expressions, random_system
 from .random_values import random_number
 
-__all__ = ["fuzz"]
+__all__ = ["EXPRESSIONS", "FIRST_SEED", "STEPS", "fuzz"]
+
+EXPRESSIONS, STEPS = 200, 125
+"""Of each design of expressions, and of each design: what long runs compare."""
+
+FIRST_SEED = 1000
+"""Of the long runs."""
 
 _STEP = 0.25e-6
 
@@ -42,3 +54,16 @@ def fuzz(design: RandomDesign, *, steps: int, seed: int) -> int:
     except cppsim.Difference as difference:
         raise AssertionError(f"seed {seed}: {difference}") from None
     return steps * len(design.outputs)
+
+
+def _fuzz_many(count: int, first: int = FIRST_SEED) -> None:
+    values = 0
+    for seed in range(first, first + count):
+        values += fuzz(random_expressions(seed, EXPRESSIONS), steps=STEPS, seed=seed)
+        values += fuzz(random_system(seed), steps=STEPS, seed=seed)
+        print(f"\r{seed - first + 1} of {count}: {values:,} values", end="", flush=True)
+    print()
+
+
+if __name__ == "__main__":
+    _fuzz_many(*map(int, sys.argv[1:]))

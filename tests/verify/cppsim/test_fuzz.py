@@ -1,14 +1,15 @@
 """A million values of random expressions are in compiled code what Amaranth's simulator shows.
 
 And so are random statements, machines of states and memories, in domains of all kinds; programs of
-random testbenches do on many instances what they did on one.
+random testbenches do on many instances what they did on one. More designs, as many as are wanted:
+``python -m support.sim.fuzz``.
 """
 
 from collections.abc import Callable
 
 import pytest
 
-from support.sim.fuzz import fuzz
+from support.sim.fuzz import EXPRESSIONS, FIRST_SEED, STEPS, fuzz
 from support.sim.random_designs import (
     RandomDesign,
     random_circuit,
@@ -19,8 +20,6 @@ from support.sim.random_designs import (
 from support.sim.recordings import compare_recording
 
 VALUES = 1_000_000
-EXPRESSIONS, STEPS = 200, 50
-FIRST_SEED = 1000
 BATCHES = VALUES // (EXPRESSIONS * STEPS)
 
 
@@ -30,7 +29,7 @@ def test_expressions(seed: int) -> None:
     assert compared * BATCHES == VALUES
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 100))
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + BATCHES))
 def test_statements_states_memories_and_clocks(seed: int) -> None:
     assert fuzz(random_system(seed), steps=STEPS, seed=seed) > 0
 
