@@ -25,7 +25,8 @@ from support.system.watched import Watched, escapes
 
 BASE, SIZE, SPACE = 0x10000, 0x20000, 0x40000
 
-RECORDS = 1200
+RECORDS = 500
+"""Of many bits and kinds; `bitlane campaign records` tries all pairs of bits of short ones."""
 
 CYCLES = 1500
 """How long each record runs before CLEAR: many bursts of each stream."""
