@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from cppsim.compiling.toolchain import Compiler
 from cppsim.netlist.design import DesignPort, PlainDesign
 from cppsim.netlist.tidy import trim
 
@@ -34,7 +35,6 @@ _VERILATOR = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-
 _COMPILER = (
     "-std=c++17",
     "-O3",
-    "-shared",
     "-fPIC",
     "-fvisibility=hidden",
     "-DNDEBUG",
@@ -43,6 +43,8 @@ _COMPILER = (
     "-DVL_IGNORE_UNKNOWN_ARCH",
     "-w",
 )
+_RUNTIME = ("verilated", "verilated_threads")
+"""Of Verilator's sources those that every model is linked with."""
 
 _GLUE = """\
 #include "Vtop.h"
@@ -133,6 +135,7 @@ def build_verilated(
     parts = [circuit.digest, glue, own, *versions]
     parts += [*compiler.command, *_VERILATOR, *_COMPILER]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    runtime = _runtime(root, compiler, versions)
     fresh = False
 
     def fill(folder: Path) -> None:
@@ -145,25 +148,54 @@ def build_verilated(
         (folder / "library.cc").write_text(glue, encoding="utf-8")
         _verilate(root, folder)
         sources = ["library.cc", *sorted(path.name for path in folder.glob("Vtop*.cpp"))]
-        runtime = [root / "include" / f"verilated{part}.cpp" for part in ("", "_threads")]
         headers = [f"-I{path}" for path in (folder, root / "include", *_HEADERS)]
         compiler.run(
             [
                 *_COMPILER,
+                "-shared",
                 *headers,
                 "-o",
                 str(folder / "model.so"),
                 *(str(folder / source) for source in sources),
-                *map(str, runtime),
+                *(str(runtime / f"{part}.o") for part in _RUNTIME),
                 "-lpthread",
             ]
         )
-        seconds = {"seconds": round(time.monotonic() - started, 3)}
-        (folder / "about.json").write_text(json.dumps(seconds), encoding="utf-8")
+        _note_seconds(folder, time.monotonic() - started)
 
     folder = CACHE.cached("verilator", key, fill)
-    seconds = json.loads((folder / "about.json").read_text(encoding="utf-8"))["seconds"]
+    seconds = _seconds(folder) + _seconds(runtime)
     return Library(folder / "model.so", compiler.name, seconds, fresh, "Verilator")
+
+
+def _runtime(root: Path, compiler: Compiler, versions: Sequence[str]) -> Path:
+    """The folder of what all of Verilator's models share, compiled once: an object for each part.
+
+    It takes longer than most models do.
+    """
+    parts = [*versions, *compiler.command, *_COMPILER]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+    def fill(folder: Path) -> None:
+        started = time.monotonic()
+        for part in _RUNTIME:
+            include = root / "include"
+            paths = [f"-I{include}", "-o", str(folder / f"{part}.o"), str(include / f"{part}.cpp")]
+            compiler.run([*_COMPILER, "-c", *paths])
+        _note_seconds(folder, time.monotonic() - started)
+
+    return CACHE.cached("verilator-runtime", key, fill)
+
+
+def _note_seconds(folder: Path, seconds: float) -> None:
+    """Keep how long it took to fill ``folder``."""
+    (folder / "about.json").write_text(json.dumps({"seconds": round(seconds, 3)}), encoding="utf-8")
+
+
+def _seconds(folder: Path) -> float:
+    """How long it took to fill ``folder``."""
+    seconds: float = json.loads((folder / "about.json").read_text(encoding="utf-8"))["seconds"]
+    return seconds
 
 
 def _verilog(design: PlainDesign, names: list[str]) -> str:
