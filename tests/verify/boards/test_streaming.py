@@ -11,13 +11,13 @@ from bitlane_boards.readback.netlist import rtl_model
 from support.boards.session import SILENCE, connect, opened
 
 BOARD = boards()["icebreaker"]
-SIZE = 1 << 20
+SIZE = 1 << 19
 
 
 def test_a_unary_operator_takes_the_time_of_the_line(
     record_property: Callable[[str, object], None],
 ) -> None:
-    assert 8 * BOARD.configuration.memory_bytes <= SIZE
+    assert 4 * BOARD.configuration.memory_bytes <= SIZE
     x = np.random.default_rng(1).integers(0, 256, SIZE, np.uint8)
     port = opened(rtl_model(BOARD), BOARD)
     link = connect(port, BOARD.name)
