@@ -17,6 +17,7 @@ from cppsim.private import eval_value
 from support.sim.amaranth import Simulator
 from support.sim.random_designs import RandomDesign, random_expressions, random_machine
 from support.sim.random_values import random_expression, random_number
+from support.sim.seeds import seeds
 
 WORD = (1 << 64) - 1
 _VALUES = (0, 1, 2, 3, 5, 62, 63, 64, 65, 1 << 31, 1 << 63, WORD - 1, WORD)
@@ -192,11 +193,11 @@ def looked_at(design: RandomDesign, seed: int) -> int:
     return len(look([*followed, *settled]))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_combinational_logic(seed: int) -> None:
     assert looked_at(random_expressions(seed), seed)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_machines_of_several_clocks(seed: int) -> None:
     assert looked_at(random_machine(seed), seed)

@@ -16,6 +16,7 @@ from cppsim.mode import Mode
 from support.sim.amaranth import Simulator
 from support.sim.random_designs import random_machine
 from support.sim.random_testbenches import close, follow
+from support.sim.seeds import seeds
 
 Make = Callable[[Any], Any]
 
@@ -29,7 +30,7 @@ def leaping(module: Any) -> Any:
 
 
 @pytest.mark.parametrize("make", [on_engine, leaping])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_random_testbenches(make: Make, seed: int) -> None:
     slow = follow(Simulator, random_machine(seed), seed=seed)
     fast = follow(make, random_machine(seed), seed=seed)

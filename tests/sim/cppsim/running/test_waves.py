@@ -27,11 +27,12 @@ from cppsim.native.library import ModelHandle
 from cppsim.native.waves import Areas, Variable, Waves
 from support.sim.amaranth import Simulator
 from support.sim.random_designs import random_machine
+from support.sim.seeds import seeds
 from support.sim.switching import expect_same_wherever_switched
 from support.sim.waveforms import Traced, compiled_text, expect_same, many_registers, seen
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_machines_of_several_clocks(seed: int) -> None:
     def design() -> Traced:
         machine, chance = random_machine(seed), random.Random(seed)
