@@ -1,4 +1,4 @@
-"""A small core keeps AXI4's rules, whatever is in its ring, and whatever memory and host do."""
+"""A small core keeps AXI4's rules and its memory's bounds, whatever ring, memory and host do."""
 
 from typing import Any
 
@@ -44,12 +44,11 @@ DEPTH = 25
 class KeepsTheBusRules(Contract):
     """The ring starts with any words; the host and the memory do whatever they may.
 
-    ``bounds``: bursts must also stay in the memory.
+    Bursts stay in the memory, too.
     """
 
-    def __init__(self, *, bounds: bool = False) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._bounds = bounds
         self.starts_as_anything("core.engine.ring.storage")
 
     def claim(self, m: Module) -> None:
@@ -93,12 +92,9 @@ class KeepsTheBusRules(Contract):
                 Assert(address // BLOCK == last // BLOCK),
                 Assert(size == (BEAT - 1).bit_length()),
                 Assert(kind == 1),
+                Assert(address >= CONFIGURATION.memory_base),
+                Assert(last <= CONFIGURATION.memory_last),
             ]
-            if self._bounds:
-                m.d.comb += [
-                    Assert(address >= CONFIGURATION.memory_base),
-                    Assert(last <= CONFIGURATION.memory_last),
-                ]
         return burst
 
     def _reads(self, m: Module, bus: Any) -> Value:
@@ -158,16 +154,12 @@ class KeepsTheBusRules(Contract):
         return opened
 
 
-def test_a_small_core_keeps_the_bus_rules(proof: Proof) -> None:
+def test_a_small_core_keeps_the_bus_rules_and_stays_in_its_memory(proof: Proof) -> None:
     proof.holds(KeepsTheBusRules(), Bounded(DEPTH))
 
 
 def test_that_is_enough_for_bursts_of_several_beats_and_a_stop(proof: Proof) -> None:
     proof.holds(KeepsTheBusRules(), Reaching(DEPTH))
-
-
-def test_a_small_core_stays_in_its_memory(proof: Proof) -> None:
-    proof.holds(KeepsTheBusRules(bounds=True), Bounded(DEPTH))
 
 
 BUGS = {
