@@ -16,8 +16,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_seconds_given, reverse=True)
 
 
-def pytest_collection_finish() -> None:
-    """Leave modules and tests out of collections: they stay, and tests ask for collections."""
+@pytest.fixture(scope="module", autouse=True)
+def _left_out_of_collections() -> None:
+    """What is there before a file's tests stays: it is not looked at when they ask for garbage."""
     gc.collect()
     gc.freeze()
 
