@@ -22,9 +22,8 @@ from support.boards.traffic import RandomTraffic
 
 NAME, PACKAGE = "hx8k", "ct256"
 COUNT = COPIES
-PIECES = 300
-"""Of random traffic: tens of millions of cycles. By hand, more of it; and `bitlane flips` tries all
-rows, and not these alone."""
+PIECES = 1000
+"""Of random traffic: some hundred million cycles."""
 
 
 @pytest.mark.timeout(1800)
