@@ -18,7 +18,7 @@ from .random_values import random_number
 
 __all__ = ["EXPRESSIONS", "FIRST_SEED", "STEPS", "fuzz"]
 
-EXPRESSIONS, STEPS = 200, 125
+EXPRESSIONS, STEPS = 200, 200
 """Of each design of expressions, and of each design: what long runs compare."""
 
 FIRST_SEED = 1000
