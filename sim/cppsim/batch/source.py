@@ -119,7 +119,7 @@ class _Writer:
             tables="\n".join(self._tables(ports)),
             levels="\n".join(levels.lines()),
             chunks="\n".join(chunks.lines()),
-            runner=header("batch", "batch.h"),
+            runner=header("batch", "work.h") + "\n" + header("batch", "batch.h"),
         )
         return WrittenBatch(text, description, b"".join(map(self._rows, self._memories)))
 

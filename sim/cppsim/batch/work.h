@@ -1,0 +1,172 @@
+// What is done with a tile, by a core or by all workers of a GPU's block: cycles, the words of ports,
+// and the state of those that have ended. The text before this declares
+//   step, levels, settle    what the circuit does with words; CLOCKED where there are clocks to watch
+//   store, advance          writes of memories that wait after a step, and what is the state then
+//   ONES_B, ONES_Q          words that begin as ones
+//   PORTS, BITS, CONSTANTS  of a port's word its bits, and those of them that never change
+//   CLOCKS, SEEN, MADE      clocks that a cycle raises, and what is copied once they were looked at
+//   CHECKS                  words that say who fails, and what
+//   FROZEN                  words of `b` that go on after an instance has ended
+
+struct Instruction;
+
+enum Task : uint32_t { QUIT, BEGIN, PASS, CHANGED, SETTLE, GIVE_PORT, TAKE_PORT, FREEZE, END };
+
+// What some wait for: that one of the BITS from `first` to `end` is 1, or that something is counted.
+struct Wait {
+  W who;
+  const Instruction *what;
+  uint32_t first, end, bit; // `bit` is the first of them
+  bool always, counted;
+};
+
+// What is done with a tile, by all threads of a GPU's block.
+struct Work {
+  Tile t;
+  Task task;
+  W whose; // GIVE_PORT, TAKE_PORT, FREEZE: of whom; PASS: who has seen what he waited for
+  uint32_t port, waiting;
+  uint64_t values[LANES];
+  Wait waits[LANES]; // as many as are `waiting`
+  uint64_t due;      // the first turn behind which an instance goes on
+};
+
+inline uint64_t get(const Tile &t, uint32_t port, uint32_t lane) {
+  if (port >= PORT_WORDS) {
+    const uint32_t which = port - PORT_WORDS;
+    return number_of(t, which, lane) + (which == CYCLES ? t.turn : 0);
+  }
+  uint64_t value = CONSTANTS[port];
+  for (uint32_t k = PORTS[port]; k < PORTS[port + 1]; k++)
+    value |= uint64_t(has(word_of(t, BITS[k]), lane)) << (BITS[k] & 63);
+  return value;
+}
+
+// Whatever a check says the first time, of those from `first` to `last`.
+inline void tell(const Tile &t, uint32_t first, uint32_t last) {
+  if (!FIRST) return;
+  for (uint32_t k = first; k < last; k++)
+    each(t.b[CHECKS[k][0]] & t.active, [&](uint32_t lane) {
+      if (number_of(t, FAILED, lane)) return;
+      keep_number(t, FAILED, lane, CHECKS[k][1] + 1);
+      keep_number(t, FAILED_AT, lane, number_of(t, CYCLES, lane) + t.turn);
+    });
+}
+
+inline void stepped(Tile &t) {
+  step(t);
+  tell(t, 0, EVENT_COUNT);
+  store(t);
+  advance(t);
+  if (!CLOCKED) return;
+  EACH(k, SEEN_COUNT) t.b[SEEN[k][1]] = t.b[SEEN[k][0]];
+  TOGETHER();
+  levels(t);
+  tell(t, EVENT_COUNT, CHECK_COUNT);
+  EACH(k, MADE_COUNT) t.b[MADE[k][1]] = t.b[MADE[k][0]];
+  TOGETHER();
+}
+
+inline void changed(Tile &t) {
+  if (!CLOCKED) return;
+  W pending;
+  do {
+    stepped(t);
+    pending = none();
+    for (uint32_t k = 0; k < PENDING_COUNT; k++) pending |= t.b[PENDING[k]];
+    TOGETHER();
+  } while (any(pending & t.active));
+}
+
+inline void cycle(Tile &t) {
+  if (!EDGES) return stepped(t);
+  EACH(k, CLOCK_COUNT) t.b[CLOCKS[k]] = all();
+  TOGETHER();
+  changed(t);
+  EACH(k, CLOCK_COUNT) t.b[CLOCKS[k]] = none();
+  TOGETHER();
+  changed(t);
+}
+
+inline void begin(Tile &t) {
+  EACH(k, TILE_WORDS) t.b[k] = none();
+  TOGETHER();
+  EACH(k, ONES_B_COUNT) t.b[ONES_B[k]] = all();
+  EACH(k, ONES_Q_COUNT) t.q[ONES_Q[k]] = all();
+  TOGETHER();
+  changed(t);
+}
+
+// Of those who wait for a port, the ones of whose port a bit of the state, or of all else, is 1.
+inline W met(const Work &x, bool state) {
+  W found = none();
+  for (uint32_t k = 0; k < x.waiting; k++) {
+    const Wait &wait = x.waits[k];
+    W high = wait.always ? all() : none();
+    for (uint32_t j = wait.first; j < wait.end; j++) {
+      const uint32_t bit = j == wait.first ? wait.bit : BITS[j];
+      if (is_state(bit) == state) high |= word_of(x.t, bit);
+    }
+    found |= high & wait.who;
+  }
+  return found;
+}
+
+// Cycles up to the one behind which somebody has something to do.
+inline void pass(Work &x) {
+  W high;
+  uint64_t turn = x.t.turn;
+  do {
+    high = met(x, true);
+    if (EDGES && x.waiting) {
+      settle(x.t);
+      high |= met(x, false);
+    }
+    TOGETHER();
+    cycle(x.t);
+    // What followed from the state before the edge has just been worked out.
+    if (!EDGES) high |= met(x, false);
+    turn++;
+    if (FIRST) x.t.turn = turn;
+  } while (!any(high) && turn < x.due);
+  if (FIRST) x.whose = high;
+}
+
+// The state of those that have ended is kept aside while others go on.
+inline void freeze(const Tile &t, const W &whose) {
+  EACH(k, ENDED_WORDS) {
+    const W w = k < STATES ? t.q[k] : t.b[FROZEN[k - STATES]];
+    t.ended[k] = (t.ended[k] & ~whose) | (w & whose);
+  }
+}
+
+inline void unfreeze(const Tile &t) {
+  EACH(k, ENDED_WORDS) (k < STATES ? t.b[STATE + k] : t.b[FROZEN[k - STATES]]) = t.ended[k];
+}
+
+inline void take(Work &x) {
+  EACH(k, PORTS[x.port + 1] - PORTS[x.port]) {
+    const uint32_t bit = BITS[PORTS[x.port] + k];
+    W &w = word_of(x.t, bit);
+    each(x.whose, [&](uint32_t lane) {
+      if ((x.values[lane] >> (bit & 63) & 1) != has(w, lane)) flip(w, lane);
+    });
+  }
+}
+
+inline void perform(Work &x) {
+  switch (x.task) {
+  case QUIT: break;
+  case BEGIN: begin(x.t); break;
+  case PASS: pass(x); break;
+  case CHANGED: changed(x.t); break;
+  case SETTLE: settle(x.t); break;
+  case GIVE_PORT:
+    EACH(lane, LANES)
+      if (has(x.whose, lane)) x.values[lane] = get(x.t, x.port, lane);
+    break;
+  case TAKE_PORT: take(x); break;
+  case FREEZE: freeze(x.t, x.whose); break;
+  case END: unfreeze(x.t); break;
+  }
+}
