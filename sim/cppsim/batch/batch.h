@@ -46,7 +46,7 @@ struct Run {
 
   Run(Work &work, Lane *lanes, const Share &share, const Instruction *program, uint64_t count)
       : work(work), t(work.t), share(share), program(program), count(count), lanes(lanes) {
-    work.waiting = 0;
+    work.wait_count = 0;
     for (uint32_t k = 0; k < share.lanes; k++) {
       add(t.active, k);
       lanes[k] = {0, 0, {}, 0, share.input + k * share.in_lane, share.output + k * share.out_lane};
@@ -89,7 +89,7 @@ struct Run {
   // Of those who wait for what is counted, the ones that have some; then a cycle passes at a time.
   W counted() {
     W found = none();
-    for (uint32_t k = 0; k < work.waiting; k++) {
+    for (uint32_t k = 0; k < work.wait_count; k++) {
       const Wait &wait = work.waits[k];
       if (!wait.counted) continue;
       work.due = t.turn + 1;
@@ -104,31 +104,31 @@ struct Run {
 
   void wait(const Instruction *x, const W &whose) {
     waiting |= whose;
-    for (uint32_t k = 0; k < work.waiting; k++)
+    for (uint32_t k = 0; k < work.wait_count; k++)
       if (work.waits[k].what == x) {
         work.waits[k].who |= whose;
         return;
       }
     const uint32_t first = uint32_t(x->port), last = uint32_t(x->port >> 32);
-    Wait &own = work.waits[work.waiting++] = {whose, x, 0, 0, 0, false, first >= PORT_WORDS};
+    Wait &own = work.waits[work.wait_count++] = {whose, x, 0, 0, 0, false, first >= PORT_WORDS};
     if (own.counted) return;
     own.first = PORTS[first];
     own.end = PORTS[last + 1];
-    own.bit = BITS[own.first];
+    if (own.first < own.end) own.bit = BITS[own.first];
     for (uint32_t port = first; port <= last; port++) own.always |= CONSTANTS[port] != 0;
   }
 
   // Those in `ready` wait no longer; `high` has those that have seen what they waited for.
   void go_on(const W &ready, const W &high) {
     if (!any(waiting & ready)) return;
-    for (uint32_t k = work.waiting; k--;) {
+    for (uint32_t k = work.wait_count; k--;) {
       Wait &own = work.waits[k];
       each(own.who & ready, [&](uint32_t lane) {
         const uint64_t began = lanes[lane].due - own.what->value;
         give(lane, has(high, lane) ? t.turn - began : 0);
       });
       own.who &= ~ready;
-      if (!any(own.who)) own = work.waits[--work.waiting];
+      if (!any(own.who)) own = work.waits[--work.wait_count];
     }
     waiting &= ~ready;
   }

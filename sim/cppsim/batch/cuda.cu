@@ -5,6 +5,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
 batch_run(W *words, uint8_t *rows, const Instruction *program, uint64_t count, const uint64_t *input,
           uint64_t *output, uint64_t instances, uint32_t fresh) {
   __shared__ Work work;
+  static_assert(sizeof(Work) <= OWN_BYTES, "more than was left for it");
   W *const kept = words + uint64_t(blockIdx.x) * BLOCK_WORDS + LANE_WORDS;
 #ifdef IN_SHARED
   W *const own = shared_words;

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .description import BatchError, Description, MemoryPlace
-from .program import Encoded, Words
+from .encoding import Encoded, Words
 
 __all__ = ["OPTIONS", "Cuda", "NoGpu", "gpu_versions", "kernel_source"]
 
@@ -25,8 +25,8 @@ _LANES = (128, 64, 32)
 _BLOCK = 1024
 """Threads of a block."""
 
-_WORDS = 1 << 28
-"""Of a tile at most: tables have 28 bits for a word's number."""
+_WORDS = 1 << 25
+"""Of a tile at most: a bit of a port has 25 bits for its word."""
 
 _MOVED = 1 << 28
 """Bytes that are moved to or from a GPU at a time."""
@@ -65,6 +65,7 @@ class Cuda:
                 f" count {_WORDS:,}: take backend='threads'"
             )
         self._lanes, self._shared = self._sizes()
+        self.together = self._lanes
         source = kernel_source(text, self._lanes, shared=self._shared > 0)
         try:
             module = self._cupy.RawModule(code=source, options=OPTIONS)
@@ -75,14 +76,16 @@ class Cuda:
             raise BatchError(f"the GPU's compiler refused the source: {_line(error)}") from error
 
     def _sizes(self) -> tuple[int, int]:
-        """Instances of a tile, and bytes of shared memory for its words, or 0."""
+        """Instances of a tile, and bytes of shared memory for its words and tables, or 0."""
         attributes = self._cupy.cuda.Device().attributes
         most = int(attributes["MaxSharedMemoryPerBlockOptin"]) - _OWN
         words, tables = self._description.shared_words, self._description.shared_bytes
-        for lanes in _LANES:
-            if (size := -(-lanes // 8 * words // 8) * 8 + tables) <= most:
+        free = self.free_bytes() // (2 * self._description.instance_bytes)
+        fitting = [lanes for lanes in _LANES if lanes <= free] or [_LANES[-1]]
+        for lanes in fitting:
+            if (size := lanes // 8 * words + tables) <= most:
                 return lanes, size
-        return _LANES[0], 0
+        return fitting[0], 0
 
     def free_bytes(self) -> int:
         """Memory of the GPU that is free for instances."""
@@ -180,14 +183,15 @@ def _told() -> Iterator[None]:
 def kernel_source(text: str, lanes: int, *, shared: bool) -> str:
     """What the GPU's compiler gets for the written source ``text``, with words of ``lanes`` bits.
 
-    ``shared``: the words of a tile are in shared memory.
+    ``shared``: the words of a tile are in shared memory, and the tables that are read often.
     """
     prelude, entry = (
         (files("cppsim") / "batch" / name).read_text(encoding="utf-8")
         for name in ("device.h", "cuda.cu")
     )
     told = ["#define IN_SHARED"] if shared else []
-    return "\n".join((*told, f"#define LANES {lanes}u", prelude, text, entry))
+    told += [f"#define LANES {lanes}u", f"#define OWN_BYTES {_OWN}"]
+    return "\n".join((*told, prelude, text, entry))
 
 
 def gpu_versions() -> dict[str, str]:

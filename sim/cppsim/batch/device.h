@@ -77,7 +77,6 @@ inline void set_number(W *first, uint32_t lane, uint64_t value) {
 #define BLOCKS
 #define OUTLINE static __noinline__
 #define TABLE static __device__ const
-#define LOOKED_UP static __constant__ const // what all threads of a warp ask for at once
 
 // Of a block's threads those of the first warp but one do nothing: that one follows the program, and
 // the others, the workers, do what it asks for. With them in its warp all would be done twice.

@@ -1,8 +1,9 @@
 """A batch circuit as phases of gates, on words that hold one bit of as many instances as they can.
 
 Words of a tile, the instances that go together, are in regions. What logic reads at an edge is the
-state before it, in the words of ``q``; what follows is that of ``n``, which is what ``q`` is then.
-Writes of memories wait in ``w`` until the edge is over. All else is in ``b``.
+state before it, in the words of ``q``; what follows goes to ``n``, which cores have beside it, and
+on a GPU is ``q`` once all have read that. Writes of memories wait in ``w`` until the edge is over.
+All else is in ``b``.
 """
 
 from collections.abc import Iterator

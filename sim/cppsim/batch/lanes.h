@@ -12,7 +12,6 @@ typedef Word W __attribute__((vector_size(LANES / 8), may_alias));
 #define FAST __attribute__((optimize("O3")))
 #define GIVEN const W & // loaded where it is used: there are few registers
 #define TABLE static const
-#define LOOKED_UP static const
 
 #define EACH(k, count) for (uint32_t k = 0; k < (count); k++)
 #define FIRST true

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .description import BatchError, Description
-from .encoding import BatchCode, Encoded, Encoder, Item, Words
+from .encoding import BatchCode, Encoded, Encoder, Item
 from .values import as_array, counted
 
-__all__ = ["Encoded", "Program", "Words"]
+__all__ = ["Program"]
 
 _REPEATS = 1 << 32
 

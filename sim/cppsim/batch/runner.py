@@ -45,10 +45,12 @@ class Backend(Protocol):
     """What runs instances: see `Threads`.
 
     ``parts``: instances that do not fit at a time can wait elsewhere, as `parked` gives them.
+    ``together``: so many of them take memory at a time.
     """
 
     name: str
     parts: bool
+    together: int
 
     def free_bytes(self) -> int:
         """Memory that is free for instances."""
@@ -108,13 +110,14 @@ class Runner:
         """Allocate all instances; on a GPU in parts that fit, if need be, which take turns."""
         size = max(1, self.description.instance_bytes)
         free = int(self.backend.free_bytes() * _SHARE)
-        most = free // size
+        most = free // (size * self.backend.together) * self.backend.together
         self._divided = self.instances > most
         if self.instances > most:
             text = f"{self.instances} instances take {_mebibytes(self.instances * size)}, and "
             text += f"{_mebibytes(free)} are free"
             if not (most and self.backend.parts):
-                raise BatchError(f"{text}: run {most} at a time")
+                hint = f"run {most} at a time" if most else "not even a tile has room"
+                raise BatchError(f"{text}: {hint}")
             parts = -(-self.instances // most)
             warnings.warn(BatchWarning(f"{text}: they run in {parts} parts"), stacklevel=4)
         for first in range(0, self.instances, most):

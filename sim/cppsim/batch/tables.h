@@ -4,7 +4,7 @@
 // and of the one that it writes, of `NUMBER_BITS`. It takes no more than it must: all are read in every
 // cycle.
 struct Gate {
-  uint64_t packed[(8 + 4 * NUMBER_BITS) / 64];
+  uint64_t packed[(8 + 4 * NUMBER_BITS + 63) / 64];
 };
 
 // Where the gates and calls of a level begin, and those of the one before it end. Levels that few

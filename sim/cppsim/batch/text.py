@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 
-__all__ = ["header", "pairs", "rows", "table"]
+__all__ = ["header", "pairs", "structures", "table"]
 
 
 def header(package: str, name: str) -> str:
@@ -29,6 +29,6 @@ def pairs(name: str, values: Sequence[tuple[int, int]], plural: str | None = Non
     yield f"TABLE uint32_t {plural or name}[][2] = {{{texts}}};"
 
 
-def rows(values: Iterable[Iterable[int]]) -> str:
+def structures(values: Iterable[Iterable[int]]) -> str:
     """Of structures, as C++ initialises them."""
     return "{" + ", ".join("{" + ", ".join(f"{x}u" for x in row) + "}" for row in values) + "}"

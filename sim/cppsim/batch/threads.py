@@ -37,6 +37,7 @@ class Threads:
 
     name = "threads"
     parts = False
+    together = 1
 
     def __init__(self, description: Description, text: str, threads: int | None = None) -> None:
         self._description = description

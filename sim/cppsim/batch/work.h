@@ -25,9 +25,9 @@ struct Work {
   Tile t;
   Task task;
   W whose; // GIVE_PORT, TAKE_PORT, FREEZE: of whom; PASS: who has seen what he waited for
-  uint32_t port, waiting;
+  uint32_t port, wait_count;
   uint64_t values[LANES];
-  Wait waits[LANES]; // as many as are `waiting`
+  Wait waits[LANES]; // `wait_count` of them
   uint64_t due;      // the first turn behind which an instance goes on
 };
 
@@ -100,7 +100,7 @@ inline void begin(Tile &t) {
 // Of those who wait for a port, the ones of whose port a bit of the state, or of all else, is 1.
 inline W met(const Work &x, bool state) {
   W found = none();
-  for (uint32_t k = 0; k < x.waiting; k++) {
+  for (uint32_t k = 0; k < x.wait_count; k++) {
     const Wait &wait = x.waits[k];
     W high = wait.always ? all() : none();
     for (uint32_t j = wait.first; j < wait.end; j++) {
@@ -118,7 +118,7 @@ inline void pass(Work &x) {
   uint64_t turn = x.t.turn;
   do {
     high = met(x, true);
-    if (EDGES && x.waiting) {
+    if (EDGES && x.wait_count) {
       settle(x.t);
       high |= met(x, false);
     }

@@ -8,7 +8,7 @@ from ..gates.levels import LevelCall, Levels
 from ..gates.phase import Output, Phase
 from .description import MemoryPlace
 from .gated import Gated, WaitingWrite
-from .text import header, rows
+from .text import header, structures
 
 __all__ = ["Chunks", "Tables"]
 
@@ -76,11 +76,13 @@ class Tables:
             name: Levels(*nets, outputs, self._slots).made()
             for name, outputs in gates.outputs.items()
         }
-        self.words = self._slots + max(levels.slots for levels in self._levels.values())
+        words = self._slots + max(levels.slots for levels in self._levels.values())
+        # Tables with numbers of 64 bits lie behind, also where a word has but 32.
+        self.words = -(-words // 2) * 2
         self._kinds: dict[tuple[str, int], int] = {}
         self._looked_up: list[int] = []
         self._calls: list[tuple[int, ...]] = []
-        self._rows: list[tuple[int, int, int, int, int]] = []
+        self._gates_made: list[tuple[int, int, int, int, int]] = []
         self._ends: list[tuple[int, int, int, int]] = []
         self._phases = {name: self._put(name) for name in _PHASES}
         self._stores: list[tuple[int, ...]] = []
@@ -95,11 +97,11 @@ class Tables:
             crews = self._crews(levels)
             for number in range(count):
                 crew, behind = crews.get(number, (0, 0))
-                self._ends.append((len(self._rows), len(self._calls), crew, first + behind))
-                self._rows += levels.gates[number]
+                self._ends.append((len(self._gates_made), len(self._calls), crew, first + behind))
+                self._gates_made += levels.gates[number]
                 for call in levels.called[number]:
                     self._call(call)
-        self._ends.append((len(self._rows), len(self._calls), 0, 0))
+        self._ends.append((len(self._gates_made), len(self._calls), 0, 0))
         return first, count
 
     @staticmethod
@@ -155,7 +157,7 @@ class Tables:
             "TILE_WORDS": self._slots,
             "RUNNING_WORDS": self.words,
             "NUMBER_BITS": self._number_bits,
-            "GATE_COUNT": len(self._rows),
+            "GATE_COUNT": len(self._gates_made),
             "CALL_COUNT": len(self._calls),
             "STORE_COUNT": len(self._stores),
             "STORE_ROUNDS": 1 + max((row[6] for row in self._stores), default=-1),
@@ -168,9 +170,10 @@ class Tables:
         yield from (f"constexpr uint32_t {name} = {size};" for name, size in sizes.items())
         yield header("batch", "tables.h")
         words = f"{{{', '.join(map(str, self._looked_up))}}}"
-        tables = f"{rows(self._calls)}, {rows(self._stores)}, {rows(self._ends)}, {words}"
-        yield f"TABLE Gate GATES[GATE_COUNT + 1] = {rows(self._packed(x) for x in self._rows)};"
-        yield f"TABLE Tables TABLES = {{{tables}}};"
+        gates = structures(self._packed(x) for x in self._gates_made)
+        calls, stores = structures(self._calls), structures(self._stores)
+        yield f"TABLE Gate GATES[GATE_COUNT + 1] = {gates};"
+        yield f"TABLE Tables TABLES = {{{calls}, {stores}, {structures(self._ends)}, {words}}};"
         yield from self._arithmetic()
         yield header("batch", "levels.h")
 

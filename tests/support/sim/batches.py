@@ -27,7 +27,7 @@ from .random_designs import (
 )
 from .random_values import random_number
 
-__all__ = ["compare_batch", "export_batch"]
+__all__ = ["batch_of", "compare_batch", "export_batch"]
 
 _PERIOD = 1e-6
 
@@ -94,13 +94,8 @@ class _Run:
 
         Results are called as a round and an output: ``3 name``.
         """
-        prepared: Any = Fragment.get(self.design.module, None).prepare()
-        names = {id(signal): name for name, signal in named_signals(prepared)}
-        clocks = None if self.design.clocks else ()
-        looked = [names[id(x)] for x in (*self.outputs, *self.inputs) if id(x) in names]
-        batch = cppsim.Batch(
-            self.design.module, len(self.given), backend, clocks=clocks, watch=looked
-        )
+        names = _names(self.design)
+        batch = batch_of(self.design, len(self.given), backend)
         watch = [names[id(x)] for x in self.outputs]
         program = cppsim.Program()
         for number in range(len(self.given[0])):
@@ -113,6 +108,20 @@ class _Run:
             for name in dict.fromkeys(watch):
                 program.get(name, f"{number} {name}")
         return batch, program, watch
+
+
+def batch_of(design: RandomDesign, instances: int, backend: str) -> cppsim.Batch:
+    """Instances of a design, of which all inputs and outputs that it reads or drives are ports."""
+    names = _names(design)
+    looked = [names[id(x)] for x in (*design.outputs, *design.inputs) if id(x) in names and len(x)]
+    clocks = None if design.clocks else ()
+    return cppsim.Batch(design.module, instances, backend, clocks=clocks, watch=looked)
+
+
+def _names(design: RandomDesign) -> dict[int, str]:
+    """What a batch calls signals, by their identities."""
+    prepared: Any = Fragment.get(design.module, None).prepare()
+    return {id(signal): name for name, signal in named_signals(prepared)}
 
 
 def _random_inputs(chance: random.Random, inputs: list[Signal], rounds: int) -> _Values:

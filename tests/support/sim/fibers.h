@@ -1,5 +1,5 @@
-// Stands in for a GPU on this computer: the threads of a block take turns, each up to where it waits
-// for others. Every second round goes backwards, so that whoever forgets to wait reads too early.
+// Stands in for a GPU on this computer: the warps of a block take turns, in an order that is drawn, each
+// up to where it waits for others: so whoever forgets to wait reads too early.
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -9,12 +9,11 @@
 
 #define __global__
 #define __device__
-#define __constant__
 #define __noinline__ __attribute__((noinline))
 #define __shared__ static
 #define __launch_bounds__(...)
 #define __ffs __builtin_ffs
-#define SHARED_WORDS static W shared_words[1 << 14]
+#define SHARED_WORDS alignas(16) static W shared_words[1 << 16]
 #define BARRIER(number, threads) fibers::wait(number, threads)
 #define BARRIER_OF_ALL fibers::wait(0, fibers::alive)
 
@@ -22,7 +21,7 @@ static struct { unsigned x; } blockIdx, blockDim, threadIdx;
 
 namespace fibers {
 
-constexpr unsigned THREADS = 96, WARPS = THREADS / 32, STACK = 1 << 16;
+constexpr unsigned THREADS = 128, WARPS = THREADS / 32, STACK = 1 << 16;
 constexpr unsigned BARRIERS = 3, LANES_OF_WARP = 32;
 
 struct Fiber {
@@ -68,27 +67,37 @@ template <class Do> void enter() {
   _longjmp(scheduler, 1);
 }
 
+// Lets each thread of a warp go to where it waits. Whether one of them went on.
+template <class Do> bool turn(unsigned warp) {
+  static unsigned k; // is not lost where threads jump
+  moved = false;
+  for (k = 0; k < LANES_OF_WARP; k++) {
+    threadIdx.x = warp * LANES_OF_WARP + k;
+    Fiber &fiber = fibers[threadIdx.x];
+    if (fiber.ended || _setjmp(scheduler)) continue;
+    if (fiber.begun) _longjmp(fiber.place, 1);
+    fiber.begun = true;
+    getcontext(&fiber.start);
+    fiber.start.uc_stack.ss_sp = fiber.stack;
+    fiber.start.uc_stack.ss_size = STACK;
+    makecontext(&fiber.start, enter<Do>, 0);
+    setcontext(&fiber.start);
+  }
+  return moved;
+}
+
 // Runs `work` on all threads of a block.
 template <class Do> void run(Do work) {
+  static unsigned drawn;
   body<Do> = &work;
   blockDim.x = alive = THREADS;
   for (Fiber &fiber : fibers) fiber.begun = fiber.ended = false;
-  static unsigned round, k;
-  for (round = 0; alive; round++) {
-    moved = false;
-    for (k = 0; k < THREADS; k++) {
-      threadIdx.x = round & 1 ? THREADS - 1 - k : k;
-      Fiber &fiber = fibers[threadIdx.x];
-      if (fiber.ended || _setjmp(scheduler)) continue;
-      if (fiber.begun) _longjmp(fiber.place, 1);
-      fiber.begun = true;
-      getcontext(&fiber.start);
-      fiber.start.uc_stack.ss_sp = fiber.stack;
-      fiber.start.uc_stack.ss_size = STACK;
-      makecontext(&fiber.start, enter<Do>, 0);
-      setcontext(&fiber.start);
-    }
-    if (alive && !moved) {
+  while (alive) {
+    bool went = false;
+    drawn = drawn * 1664525 + 1013904223;
+    for (unsigned k = 0; k < WARPS; k++)
+      while (turn<Do>((drawn >> 16) + k & WARPS - 1)) went = true;
+    if (alive && !went) {
       fprintf(stderr, "the threads of a block wait for each other\n");
       abort();
     }

@@ -188,7 +188,7 @@ def test_a_check_that_fails_is_told_of_its_instance_alone(backend: str) -> None:
 
 
 def test_more_than_a_gpu_holds_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "_cupy", lambda: host_gpu(free=1 << 10))
+    monkeypatch.setattr(cuda, "_cupy", lambda: host_gpu(free=1 << 13))
     with pytest.warns(BatchWarning, match=r"100 instances take .*: they run in \d+ parts"):
         batch = Batch(SyncFIFO(width=8, depth=4), 100, "cuda")
     batch.set("w_data", np.arange(100))
@@ -198,8 +198,19 @@ def test_more_than_a_gpu_holds_take_turns(monkeypatch: pytest.MonkeyPatch) -> No
     assert batch.memory("storage")[:, 1].tolist() == [k * (k % 2) for k in range(100)]
 
 
+def test_a_tile_is_narrow_where_a_wide_one_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = host_gpu(free=1 << 20)
+    monkeypatch.setattr(cuda, "_cupy", lambda: gpu)
+    # A memory of 8 KiB an instance: half of what is free has room for 32 of them.
+    with pytest.warns(BatchWarning, match=r"129 instances take .*: they run in \d parts"):
+        batch = Batch(SyncFIFO(width=64, depth=1024), 129, "cuda")
+    assert batch.runner.backend.together == 32
+    with pytest.raises(BatchError, match=r"2 instances take .*: not even a tile has room"):
+        Batch(SyncFIFO(width=64, depth=1 << 14), 2, "cuda")
+
+
 def test_what_was_through_is_kept_when_a_launch_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    gpu = host_gpu(free=1 << 10)
+    gpu = host_gpu(free=1 << 13)
     monkeypatch.setattr(cuda, "_cupy", lambda: gpu)
     with pytest.warns(BatchWarning):
         batch = Batch(SyncFIFO(width=8, depth=4), 60, "cuda")
@@ -207,7 +218,7 @@ def test_what_was_through_is_kept_when_a_launch_is_killed(monkeypatch: pytest.Mo
 
     def asarray(values: NDArray[Any]) -> NDArray[Any]:
         taken.append(values.shape)
-        if len(taken) > 8:
+        if len(taken) > 5:
             raise RuntimeError("CUDA_ERROR_LAUNCH_FAILED: unspecified\nlaunch failure")
         return np.asarray(copy(values))
 

@@ -1,0 +1,91 @@
+"""Random programs give the same on threads and on the GPU's source, however a tile is laid out."""
+
+import random
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cppsim import Batch, Program
+from cppsim.batch import cuda, written
+from support.sim.batches import batch_of
+from support.sim.host_gpu import host_gpu
+from support.sim.random_designs import random_circuit, random_machine, random_system
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How wide a tile is, where its words are, and how long the numbers of words."""
+
+    lanes: int
+    shared: bool = True
+    short: bool = True
+
+
+def random_program(chance: random.Random, batch: Batch, length: int) -> Program:
+    """Sets, steps, waits, looks and loops, all with values for each instance."""
+    ports = list(batch.written.description.ports.values())
+    inputs = [port for port in ports if port.input]
+    names = map("{} {}".format, count(), iter(lambda: chance.choice(ports).name, None))
+    program = Program()
+
+    def number(port: Any) -> int:
+        value = chance.getrandbits(port.width)
+        return value - (value >> port.width - 1 << port.width) if port.signed else value
+
+    def some(steps: int, depth: int) -> None:
+        for _ in range(steps):
+            kind = chance.choice(("set", "set", "step", "until", "get", "repeat"))
+            if kind == "set" and inputs:
+                port = chance.choice(inputs)
+                values = [number(port) for _ in range(batch.runner.instances)]
+                program.set(port.name, np.array(values, object))
+            elif kind == "step":
+                program.step(chance.choice((0, 1, 2, 5)))
+            elif kind == "repeat" and depth < 2:
+                with program.repeat(chance.randint(1, 3)):
+                    some(3, depth + 1)
+            else:
+                name = next(names)
+                port_name = name.partition(" ")[2]
+                if kind == "until":
+                    program.until(port_name, chance.choice((1, 2, 7)), name)
+                else:
+                    program.get(port_name, name)
+
+    some(length, 0)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("make", "seed", "instances", "layout"),
+    [
+        (random_circuit, 0, 129, Layout(128)),
+        (random_machine, 1, 65, Layout(64)),
+        (random_system, 2, 33, Layout(32)),
+        (random_circuit, 3, 31, Layout(128, short=False)),
+        (random_system, 4, 130, Layout(128, shared=False)),
+    ],
+)
+def test_random_programs(
+    make: Any, seed: int, instances: int, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda, "_cupy", host_gpu)
+    monkeypatch.setattr(cuda, "_LANES", (layout.lanes,))
+    if not layout.short:
+        monkeypatch.setattr(written, "_SHORT", 0)
+    if not layout.shared:
+        monkeypatch.setattr(cuda, "_OWN", 4 << 16)
+    design = make(seed)
+    on_threads, on_gpu = (batch_of(design, instances, x) for x in ("threads", "cuda"))
+    chance = random.Random(seed)
+    for _ in range(2):
+        program = random_program(chance, on_threads, 25)
+        expected, found = on_threads.run(program), on_gpu.run(program)
+        different = [name for name in expected if (expected[name] != found[name]).any()]
+        assert not different, f"seed {seed}: {different[0]}"
+        rows = on_threads.runner.all_rows()
+        assert (rows == on_gpu.runner.all_rows()).all(), f"seed {seed}: memories"
+    assert expected
