@@ -166,6 +166,9 @@ BUGS = {
     "bursts cross their block": Bug(
         "walk.bursts", "Mux(final, rest, ~start)", "Mux(final, rest, 15)"
     ),
+    "bursts leave the memory": Bug(
+        "walk.bursts", "return block[same:] != first >> same", "return block[same:] != block[same:]"
+    ),
     "last beat is not marked": Bug("bus.axi4", "beat.payload.last),", "beat.payload.last & 0),"),
     "beats are marked by what they hold": Bug(
         "bus.axi4",

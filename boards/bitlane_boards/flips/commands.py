@@ -23,14 +23,6 @@ class CommandWriter:
         self._configuration = configuration
         self._random = chance
 
-    @property
-    def _base(self) -> int:
-        return self._configuration.memory_base
-
-    @property
-    def _end(self) -> int:
-        return self._base + self._configuration.memory_bytes
-
     def command(self, *, dense: bool = False) -> Command:
         """One that stays inside the memory; ``dense``: its streams are."""
         choose, configuration = self._random, self._configuration
@@ -71,7 +63,7 @@ class CommandWriter:
 
     def _walk(self, counts: Sequence[int], mode: Mode, lane: Lane, unit: int) -> Walk:
         """A way through memory that stays inside."""
-        choose = self._random
+        choose, configuration = self._random, self._configuration
         inner = {Mode.REPEAT: 0, Mode.SUM: 0, Mode.DENSE: lane.bytes}
         while True:
             step = inner[mode] if mode in inner else choose.choice(_STEPS) * lane.bytes
@@ -79,12 +71,12 @@ class CommandWriter:
             ways = [step * (count - 1) for step, count in zip(steps, counts, strict=True)]
             low = sum(min(way, 0) for way in ways)
             high = sum(max(way, 0) for way in ways) + lane.bytes
-            room = self._configuration.memory_bytes - (high - low)
+            room = configuration.memory_bytes - (high - low)
             if room >= 0:
                 break
-        base = self._base - low + choose.randrange(room + 1)
+        base = configuration.memory_base - low + choose.randrange(room + 1)
         base -= base % unit
-        if base + low < self._base:
+        if base + low < configuration.memory_base:
             base += unit
         inside = ways[0] if mode is Mode.STRIDED else 0
         jumps = []
@@ -94,7 +86,7 @@ class CommandWriter:
         stride = step if mode is Mode.STRIDED and not jumps else steps[0]
         return Walk(
             base,
-            min(base + high, self._end) - 1,
+            min(base + high - 1, configuration.memory_last),
             mode,
             stride if mode is Mode.STRIDED else 0,
             tuple(jumps),
