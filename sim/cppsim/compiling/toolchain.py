@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from ..errors import SimulationError
@@ -15,6 +16,7 @@ from ..errors import SimulationError
 __all__ = [
     "COMPILER_VARIABLE",
     "Compiler",
+    "Kind",
     "find_compiler",
     "run_program",
 ]
@@ -24,6 +26,14 @@ COMPILER_VARIABLE = "CPPSIM_CXX"
 
 _DEADLINE_SECONDS = 600.0
 """After which a program is given up that takes seconds: whoever waits for its result does, too."""
+
+
+class Kind(Enum):
+    """A family of compilers that take the same flags, by a text in its members' ``--version``."""
+
+    GCC = "Free Software Foundation"
+    CLANG = "clang version"  # ziglang's, too
+    OTHER = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,11 @@ class Compiler:
     def name(self) -> str:
         """The command without its folder."""
         return " ".join((Path(self.command[0]).name, *self.command[1:]))
+
+    @property
+    def kind(self) -> Kind:
+        """The first `Kind` that `version` names, ``OTHER`` for a compiler that is not known."""
+        return next(kind for kind in Kind if kind.value in self.version)
 
     def run(self, arguments: Sequence[str]) -> None:
         """Compile. Raises ``SimulationError`` with the compiler's first error."""

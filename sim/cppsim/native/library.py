@@ -7,13 +7,14 @@ from importlib.resources import files
 from pathlib import Path
 
 from ..compiling.cache import CACHE
+from ..compiling.flags import LIBRARY
 from ..compiling.toolchain import find_compiler
 
 __all__ = ["ModelHandle", "native"]
 
 _KIND = "native"
 _LIBRARY = "native.so"
-_FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-w")
+_FLAGS = (*LIBRARY, "-O2")
 _FOLDER = Path(str(files("cppsim") / "native"))
 
 
