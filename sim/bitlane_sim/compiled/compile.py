@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from bitlane.terminal import is_terminal
+from bitlane.terminal import say
 from cppsim.compiling.flags import LIBRARY, selecting, straight
 from cppsim.netlist.design import Bits, DesignPort, FormattedValue, Notice, PlainDesign
 from cppsim.netlist.tidy import trim
@@ -97,8 +96,7 @@ def build(
     def fill(folder: Path) -> None:
         nonlocal fresh
         fresh = True
-        if is_terminal():
-            print("bitlane: compiling the circuit, once for this computer", file=sys.stderr)
+        say("bitlane: compiling the circuit, once for this computer")
         started = time.monotonic()
         work = folder / "work"
         work.mkdir()

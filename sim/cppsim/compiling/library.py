@@ -9,6 +9,7 @@ from typing import Any
 
 from .cache import CACHE
 from .flags import LIBRARY, selecting
+from .notice import noticed
 from .toolchain import Compiler, find_compiler
 
 __all__ = ["load", "prepare", "provide"]
@@ -56,7 +57,8 @@ def provide(source: str, flags: tuple[str, ...] = ()) -> Path:
         text = folder / "model.cc"
         text.write_text(source, encoding="utf-8")
         compiler, paths = _compiler(), (f"-I{_HEADERS}", "-o", str(folder / _LIBRARY), str(text))
-        compiler.run([*_FLAGS, *selecting(compiler), *flags, *paths])
+        with noticed("cppsim: compiling a design, once for this computer"):
+            compiler.run([*_FLAGS, *selecting(compiler), *flags, *paths])
         text.unlink()
 
     return CACHE.cached(_KIND, key, fill) / _LIBRARY

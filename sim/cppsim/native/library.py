@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..compiling.cache import CACHE
 from ..compiling.flags import LIBRARY
+from ..compiling.notice import noticed
 from ..compiling.toolchain import find_compiler
 
 __all__ = ["ModelHandle", "native"]
@@ -44,6 +45,7 @@ def native() -> ctypes.PyDLL:
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
     def fill(folder: Path) -> None:
-        compiler.run([*_FLAGS, "-o", str(folder / _LIBRARY), *map(str, sources)])
+        with noticed("cppsim: compiling its own library, once for this computer"):
+            compiler.run([*_FLAGS, "-o", str(folder / _LIBRARY), *map(str, sources)])
 
     return ctypes.PyDLL(str(CACHE.cached(_KIND, key, fill) / _LIBRARY))
