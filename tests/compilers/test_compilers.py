@@ -91,7 +91,9 @@ def variables(folder: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def ziglang(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """The tests' own Python, whose ziglang is the only compiler."""
-    return Place(Path(sys.executable), variables(tmp_path_factory.mktemp("ziglang")))
+    folders = os.pathsep.join(str(ROOT / name) for name in ("rtl", "sim", "host", "boards"))
+    own = variables(tmp_path_factory.mktemp("ziglang"))
+    return Place(Path(sys.executable), {**own, "PYTHONPATH": folders})
 
 
 @pytest.fixture(scope="module")

@@ -251,7 +251,7 @@ def test_a_wait_lasts_as_long_as_bytes_move(
         return came
 
     monkeypatch.setattr(link, "wait", wait)
-    result, expected = xor(Driver(link), 4000)
+    result, expected = xor(Driver(link), 600)
     assert (result == expected).all()
     ((came, took),) = ended
     assert came
