@@ -8,28 +8,18 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
 from ..errors import SimulationError
 
 __all__ = [
     "Compiler",
-    "Kind",
     "find_compiler",
     "run_program",
 ]
 
 _DEADLINE_SECONDS = 600.0
 """After which a program is given up that takes seconds: whoever waits for its result does, too."""
-
-
-class Kind(Enum):
-    """A family of compilers that take the same flags, by a text in its members' ``--version``."""
-
-    GCC = "Free Software Foundation"
-    CLANG = "clang version"  # ziglang's, too
-    OTHER = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +35,9 @@ class Compiler:
         return " ".join((Path(self.command[0]).name, *self.command[1:]))
 
     @property
-    def kind(self) -> Kind:
-        """The first `Kind` that `version` names, ``OTHER`` for a compiler that is not known."""
-        return next(kind for kind in Kind if kind.value in self.version)
+    def is_gcc(self) -> bool:
+        """Whether it is GCC by its own answer: the name may be that of another compiler."""
+        return "Free Software Foundation" in self.version
 
     def run(self, arguments: Sequence[str]) -> None:
         """Compile. Raises ``SimulationError`` with the compiler's first error."""
