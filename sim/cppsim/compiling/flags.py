@@ -32,7 +32,7 @@ def straight(compiler: Compiler) -> tuple[str, ...]:
 
     Stores of neighbouring words joined into vectors cost more than they save. The source computes
     nothing twice, and looking for it takes a sixth of the time. Clang's vectors do pay: without
-    them ziglang's circuit does 0.87 times as many cycles a second.
+    them ziglang's circuit does 0.9 times as many cycles a second.
     """
     if not compiler.is_gcc:
         return ()
