@@ -7,7 +7,7 @@ INSTALL := $(PIP) install --quiet --progress-bar off --require-hashes
 DEMO_READY := $(VENV)/.demo-ready
 TEST_READY := $(VENV)/.test-ready
 TESTS := tests
-LONG := formal verify benchmarks package
+LONG := formal verify benchmarks package compilers
 FIGURES := docs/performance
 BATCHES := build/gpu
 # As soon as a worker has nothing left, it takes half of what another one still has.
@@ -19,7 +19,7 @@ SEED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test prove verify mutants lint bench figures performance batches gpu docs registers drawing package pins venv clean distclean moved
+.PHONY: help demo test prove compilers verify mutants lint bench figures performance batches gpu docs registers drawing package pins venv clean distclean moved
 
 help: ## List the targets
 	@echo "bitlane: DirectML's bit operators on an FPGA. Targets:"
@@ -36,6 +36,9 @@ test: lint ## Check style, types and imports, then run the tests (TESTS=tests/ho
 prove: $(TEST_READY) ## Prove the circuit's control: streams, bursts, bus rules
 	@echo "== pytest, $(WORKERS) at a time"
 	@$(PYTEST) tests/formal
+
+compilers: $(TEST_READY) ## Run the demo and some tests with ziglang alone, and without a C++ compiler
+	@$(BIN)/python -m pytest tests/compilers
 
 verify: $(TEST_READY) ## Run the long tests: every board's bitstream and netlist, many faults
 	@echo "== pytest, $(WORKERS) at a time"

@@ -281,7 +281,7 @@ def test_continuous_integration_runs_the_readmes_test_command_the_proofs_and_lon
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     assert script.read_text(encoding="utf-8").endswith(
-        "\nmake test\nmake prove\nexec make verify\n"
+        "\nmake test\nmake prove\nmake compilers\nexec make verify\n"
     )
     assert "\n    make test" in (ROOT / "README.md").read_text(encoding="utf-8")
 

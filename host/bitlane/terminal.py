@@ -1,10 +1,11 @@
-"""One line on the terminal that says how far long work is; nothing anywhere else."""
+"""Lines on standard error: notices anywhere, and on a terminal how far long work is."""
 
 import sys
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import Self, TypeVar
 
-__all__ = ["Percentage", "each", "is_terminal", "progress", "progress_is_wanted", "show"]
+__all__ = ["Percentage", "each", "is_terminal", "progress", "progress_is_wanted", "say", "show"]
 
 _Item = TypeVar("_Item")
 
@@ -39,6 +40,13 @@ def show(text: str) -> None:
     """Put ``text`` in place of what was shown before, on standard error, if that is a terminal."""
     if is_terminal():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def say(line: str) -> None:
+    """Print ``line`` on standard error, if there is one that can be written."""
+    if sys.stderr is not None:
+        with suppress(AttributeError, OSError, ValueError):
+            print(line, file=sys.stderr, flush=True)
 
 
 class Percentage:

@@ -128,6 +128,9 @@ class Evaluator(ABC):
     widths: Mapping[str, int]
     """Bits of every top-level port, by name."""
 
+    slow: bool = False
+    """Whether Python evaluates the circuit, some thousand clock cycles a second."""
+
     @property
     def description(self) -> str:
         """``name``, and what is not as usual about it, for people."""

@@ -52,6 +52,11 @@ class SimulatorLink(Link):
         return self.simulator.cycles
 
     @property
+    def slow(self) -> bool:
+        """Whether Python evaluates the circuit. ``Link`` says more."""
+        return self.simulator.evaluator.slow
+
+    @property
     def host_memory(self) -> NDArray[np.uint8]:
         """The memory that the compiled loop reads and writes. ``Link`` says more."""
         return self.simulator.memory

@@ -36,6 +36,7 @@ class PysimEvaluator(Evaluator):
     """
 
     name = "pysim"
+    slow = True
 
     def __init__(
         self,

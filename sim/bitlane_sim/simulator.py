@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.links.recording import Recording
+from bitlane.terminal import say
 from bitlane_rtl.configuration import Configuration
 
 from .compiled.model import CompiledEvaluator
@@ -53,12 +55,22 @@ _SLICE_SECONDS = 0.02
 
 
 def choose_evaluator() -> str:
-    """``compiled`` where there is a compiler, else ``pysim``."""
+    """Return ``compiled`` if there is a C++ compiler, else ``pysim``.
+
+    Standard error says why it is ``pysim``, once for each reason.
+    """
     try:
         find_compiler()
-    except SimulationError:
+    except SimulationError as error:
+        _warn_of_pysim(str(error))
         return "pysim"
     return "compiled"
+
+
+@cache
+def _warn_of_pysim(reason: str) -> None:
+    what = "bitlane: Amaranth's simulator runs the circuit, hundreds of times slower than compiled"
+    say(f"{what}: {reason}")
 
 
 def load_evaluator(name: str) -> Callable[..., Evaluator]:
@@ -214,10 +226,15 @@ class Simulator:
         self.access([(offset + 4 * k, word) for k, word in enumerate(words.tolist())], ())
 
     def wait(self, timeout: float) -> bool:
-        """Run the clock until the interrupt is high, ``timeout`` seconds of real time at most."""
+        """Run the clock until the interrupt is high, or until nothing happens for ``timeout``.
+
+        The timeout is in seconds of real time, and starts anew with every transfer on the memory's
+        channels: a command may take as long as it needs on a slow evaluator.
+        """
         if self.evaluator.get("irq"):
             return True
         deadline = monotonic() + timeout
+        transfers: list[int] = []
         while True:
             started = monotonic()
             if started >= deadline:
@@ -227,6 +244,13 @@ class Simulator:
             if came:
                 return True
             self._adapt(monotonic() - started)
+            before, transfers = transfers, self._transfers()
+            if transfers != before:
+                deadline = monotonic() + timeout
+
+    def _transfers(self) -> list[int]:
+        """Transfers on each of the memory's channels so far."""
+        return self.evaluator.run([Get(f"{channel}__count") for channel in self.channels])
 
     def set_latency(self, cycles: int) -> None:
         """Let reads and write responses take ``cycles`` more, 0 to 255."""

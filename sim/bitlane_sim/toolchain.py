@@ -5,9 +5,10 @@ from cppsim.compiling.toolchain import Compiler
 
 __all__ = ["find_compiler"]
 
-_COMPILER_VARIABLE = "BITLANE_CXX"
-
 
 def find_compiler() -> Compiler:
-    """What ``BITLANE_CXX`` says, else the first compiler there is; raises ``SimulationError``."""
-    return toolchain.find_compiler(_COMPILER_VARIABLE)
+    """Return the compiler that ``BITLANE_CXX`` names, else the first that is found.
+
+    Raises ``SimulationError`` if none runs, which says what to install.
+    """
+    return toolchain.find_compiler("bitlane")

@@ -1,5 +1,6 @@
 """The demo's parts, on a device that computes with NumPy, and on devices that lie."""
 
+import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -251,6 +252,60 @@ def test_the_whole_demo(
         # Disks rebuilt from a parity that is wrong in the same way come out right.
         assert lines[-1] == "A CHECK FAILED: see above."
         assert ["DIFFER" in line for line in judged[:3]] == [True] * 3
+
+
+@pytest.mark.parametrize("package", ["sklearn", "PIL"])
+def test_without_a_package_of_its_extra_nothing_runs(
+    package: str,
+    examples: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda x: None if x == package else find(x))
+    output = tmp_path / "out"
+    assert main(["demo", "--examples", str(examples), "-o", str(output)]) == UNUSABLE
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == (
+        f"bitlane: demo needs the Python package {package}, which is not installed:"
+        " pip install 'bitlane[demo]' brings it\n"
+    )
+    assert not output.exists()
+
+
+class SlowLink(ModelLink):
+    """A device that says that it is slow."""
+
+    slow = True
+
+
+def test_a_slow_device_gets_less_to_do_and_says_so(
+    examples: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    link, output = SlowLink(memory_bytes=1 << 24), tmp_path / "out"
+    monkeypatch.setattr(bitlane, "open", lambda url: bitlane.Device(Driver(link)))
+    assert main(["demo", "--examples", str(examples), "-o", str(output)]) == DONE
+    said = capsys.readouterr().out
+    reduced = "because this simulation is slow: 6 of 297 queries, one pixel in 64 of the photo"
+    for part in (reduced, "6 held-out images", "9,000 distances", "12,960 bytes in 13 stripes"):
+        assert part in said
+    # The picture is as large as that of the whole photo.
+    with Image.open(output / "photo.png") as image:
+        assert image.size == (2 * 640 + 16, 54 * 8 + 44)
+
+
+def test_queries_that_are_asked_for_are_not_reduced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    link = SlowLink(memory_bytes=1 << 24)
+    monkeypatch.setattr(bitlane, "open", lambda url: bitlane.Device(Driver(link)))
+    assert main(["demo", "digits", "--queries", "9", "-o", str(tmp_path)]) == DONE
+    assert "13,500 distances" in capsys.readouterr().out
 
 
 def test_without_examples_nothing_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

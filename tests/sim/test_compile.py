@@ -16,16 +16,19 @@ from cppsim.compiling.toolchain import Compiler
 from support.sim.evaluated import STORAGE, Inverter, Mixer
 
 
-def test_a_first_compilation_is_told_on_a_terminal(
-    fresh_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_first_compilation_is_told_on_a_terminal_and_in_a_pipe(
+    terminal: bool,
+    fresh_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    build(Circuit(Inverter()), waveform=True)
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    build(Circuit(Inverter()))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     build(Circuit(Inverter()))
     line = "bitlane: compiling the circuit, once for this computer\n"
     assert capsys.readouterr().err == line
+    build(Circuit(Inverter()))
+    assert capsys.readouterr().err == ""
 
 
 def test_same_circuit_is_compiled_once_and_another_one_anew(fresh_cache: Path) -> None:
@@ -85,7 +88,10 @@ def test_missing_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("BITLANE_CXX", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(SimulationError, match=r"install g\+\+ or clang\+\+, or run `pip install"):
+    with pytest.raises(
+        SimulationError,
+        match=r"install g\+\+ or clang\+\+, or run pip install 'bitlane\[compiler\]'$",
+    ):
         find_compiler()
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bitlane_sim.link
+import bitlane_sim.simulator
 from bitlane.errors import LinkError
 from bitlane.links.link import open_link as open_any
 from bitlane_rtl.abi import Lane, Mode, Op
@@ -159,10 +160,30 @@ def test_bad_urls_are_refused_in_one_line_that_names_the_choices(url: str, messa
     assert "\n" not in str(raised.value)
 
 
-def test_evaluator_depends_on_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("fake")
+def test_a_simulator_that_is_not_compiled_says_so_once_with_the_cure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("BITLANE_CXX", raising=False)
+    monkeypatch.setattr("cppsim.compiling.toolchain._candidates", lambda chosen: [])
+    bitlane_sim.simulator._warn_of_pysim.cache_clear()
+    # Whoever names it knows.
+    open_link("sim:pysim")
+    assert capsys.readouterr().err == ""
+    for _ in range(2):
+        assert open_link("sim").description == "simulator pysim, 64 bits"
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("bitlane: Amaranth's simulator runs the circuit, hundreds of times slow")
+    assert line.endswith("or run pip install 'bitlane[compiler]'")
+
+
+def test_evaluator_depends_on_the_compiler(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert choose_evaluator() == "compiled"
     monkeypatch.setenv("BITLANE_CXX", "no-such-compiler")
     assert choose_evaluator() == "pysim"
+    assert "BITLANE_CXX: 'no-such-compiler' is no C++ compiler" in capsys.readouterr().err
     with pytest.raises(LinkError, match="BITLANE_CXX: 'no-such-compiler' is no"):
         open_link("sim:compiled?memory=64KiB")
 

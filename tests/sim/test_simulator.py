@@ -1,5 +1,6 @@
 """The simulated system: the same bytes and cycles in both evaluators, settings, faults, rules."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
@@ -232,6 +233,33 @@ def test_wait_of_nothing_only_looks_and_a_wait_ends_at_its_deadline(simulator: S
     assert not link.wait(0.1)
     assert 0.1 <= monotonic() - started < 2
     assert link.cycles > 0
+
+
+def test_a_wait_lasts_as_long_as_bytes_move(
+    simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that a slow evaluator's cycles take seconds of."""
+    seconds = itertools.count()
+    monkeypatch.setattr("bitlane_sim.simulator.monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr(simulator, "_slice", 1)
+    link, ended = SimulatorLink(simulator), []
+
+    def wait(timeout: float) -> bool:
+        started = next(seconds)
+        came = simulator.wait(100.0)
+        ended.append((came, next(seconds) - started))
+        return came
+
+    monkeypatch.setattr(link, "wait", wait)
+    result, expected = xor(Driver(link), 600)
+    assert (result == expected).all()
+    ((came, took),) = ended
+    assert came
+    assert took > 200
+
+
+def test_a_link_tells_whether_it_is_slow(simulator: Simulator) -> None:
+    assert SimulatorLink(simulator).slow == (simulator.evaluator.name == "pysim")
 
 
 def test_power_on_forgets_all_but_the_memory(simulator: Simulator) -> None:

@@ -4,6 +4,7 @@ Judging and printing only; the parts do the work, and the device computes.
 """
 
 import argparse
+import importlib.util
 import sys
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -24,6 +25,9 @@ from .traffic import Meter, MeteredDevice, table
 __all__ = ["add_demo", "show"]
 
 _PARTS = ("examples", "digits", "parity")
+
+_PACKAGES = {"examples": (), "digits": ("sklearn", "PIL"), "parity": ("sklearn", "PIL")}
+"""Modules of the extra ``demo`` that each part needs."""
 
 _EXAMPLES = (Path(__file__).parent / "model_files", Path(__file__).parents[3] / "examples")
 """Where an installed wheel has its model files, and where a checkout has them."""
@@ -52,9 +56,9 @@ def add_demo(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--queries",
         type=whole_number,
-        default=digits.HELD_OUT,
         metavar="N",
-        help=f"images to search for, 1 to {digits.HELD_OUT} (default): slow lines want few",
+        help=f"images to search for, 1 to {digits.HELD_OUT}; default: all, or"
+        f" {digits.SLOW_HELD_OUT} on a simulation that is not compiled",
     )
     parser.add_argument(
         "-o",
@@ -71,7 +75,7 @@ def add_demo(subparsers: Subparsers) -> None:
         metavar="DIR",
         help="folder of model files; default: those that came with bitlane",
     )
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, extra="demo")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -79,7 +83,7 @@ def _run(arguments: argparse.Namespace) -> int:
     unknown = [part for part in parts if part not in _PARTS]
     if unknown:
         raise BitlaneError(f"demo: no part {unknown[0]!r}; expected {', '.join(_PARTS)}")
-    if not 1 <= arguments.queries <= digits.HELD_OUT:
+    if arguments.queries is not None and not 1 <= arguments.queries <= digits.HELD_OUT:
         raise BitlaneError(
             f"--queries {arguments.queries}: expected 1 to {digits.HELD_OUT} images to search for"
         )
@@ -91,13 +95,20 @@ def _run(arguments: argparse.Namespace) -> int:
         )
     if arguments.output.exists() and not arguments.output.is_dir():
         raise BitlaneError(f"--output {arguments.output}: is no folder; expected one, or none yet")
-    simulated = arguments.device.startswith("sim")
-    note = " (a simulated circuit is compiled once, before its first run)" if simulated else ""
-    print(f"Opening {arguments.device}{note}")
+    _expect_packages(parts)
+    print(f"Opening {arguments.device}")
     sys.stdout.flush()
     with bitlane.open(arguments.device) as device:
         right = show(device, models, arguments.output, parts=parts, queries=arguments.queries)
         return DONE if right else CHECK_FAILED
+
+
+def _expect_packages(parts: Collection[str]) -> None:
+    """Raise ``ModuleNotFoundError``, which the command line explains, before anything runs."""
+    for part in parts:
+        for name in _PACKAGES[part]:
+            if importlib.util.find_spec(name) is None:
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def _verdict(right: bool) -> str:
@@ -111,13 +122,25 @@ def show(
     say: Print = print,
     *,
     parts: Collection[str] = _PARTS,
-    queries: int = digits.HELD_OUT,
+    queries: int | None = None,
 ) -> bool:
-    """Run ``parts`` on ``device``, write pictures into ``output``; whether every check held."""
+    """Run ``parts`` on ``device``, write pictures into ``output``; whether every check held.
+
+    A slow device gets part of the photo, and few queries unless ``queries`` says how many.
+    """
+    slow = device.driver.link.slow
+    step = parity.SLOW_STEP if slow else 1
+    if queries is None:
+        queries = digits.SLOW_HELD_OUT if slow else digits.HELD_OUT
     output.mkdir(parents=True, exist_ok=True)
     meter = Meter(device.driver.read_register)
     metered = MeteredDevice(device, meter)
     say(f"bitlane {bitlane.__version__} on {device.description}")
+    if slow:
+        say(
+            f"Reduced, because this simulation is slow: {queries} of {digits.HELD_OUT} queries,"
+            f" one pixel in {step * step} of the photo"
+        )
     results = []
     if "examples" in parts:
         with meter.part("examples"):
@@ -129,7 +152,7 @@ def show(
             results.append(_digits(metered, output, say, queries))
     if "parity" in parts:
         with meter.part("parity"):
-            results.append(_parity(metered, output, say))
+            results.append(_parity(metered, output, say, step))
     say("")
     if device.driver.geometry.counters:
         say("Summary: the circuit's own counters; beats a cycle on the busiest port, 1 at most")
@@ -166,18 +189,19 @@ def _digits(device: MeteredDevice, output: Path, say: Print, queries: int) -> bo
     return wrong == 0
 
 
-def _parity(device: MeteredDevice, output: Path, say: Print) -> bool:
+def _parity(device: MeteredDevice, output: Path, say: Print, step: int) -> bool:
     from . import picture  # Pillow is there only where the extra is installed
 
-    photo = parity.load()
-    disks = parity.stripe(device, photo)
+    photo = parity.load(step)
+    # About as many stripes of a part of the photo as of the whole.
+    disks = parity.stripe(device, photo, parity.UNIT // step**2)
     count, stripes, unit = disks.shape
     say("")
     say(
         f"Parity: china.jpg, {photo.size:,} bytes in {stripes} stripes over {count} disks,"
         " parity on each disk in turn"
     )
-    expected = np.bitwise_xor.reduce(parity.units(photo), axis=1)
+    expected = np.bitwise_xor.reduce(parity.units(photo, unit), axis=1)
     computed = np.stack([disks[parity.parity_disk(row), row] for row in range(stripes)])
     results = [np.array_equal(computed, expected)]
     say(f"  parity, {computed.size:,} bytes: {_verdict(results[0])} to NumPy's")
@@ -192,6 +216,6 @@ def _parity(device: MeteredDevice, output: Path, say: Print) -> bool:
         results.append(right)
         say(f"  disk {lost} lost, {stripes * unit:,} bytes rebuilt: {_verdict(right)}")
         if lost == count // 2:
-            picture.save(picture.photo_picture(before, after, lost), path)
+            picture.save(picture.photo_picture(before, after, lost, step), path)
     say(f"  wrote {path} (photo: danielbuechele, CC BY 2.0)")
     return all(results)

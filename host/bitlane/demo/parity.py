@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 __all__ = [
     "DISKS",
+    "SLOW_STEP",
     "UNIT",
     "XorDevice",
     "join",
@@ -26,7 +27,10 @@ Bytes = npt.NDArray[np.uint8]
 
 DISKS = 5
 UNIT = 16384
-"""Bytes of a stripe on one disk."""
+"""Bytes of a stripe on one disk, of the whole photo."""
+
+SLOW_STEP = 8
+"""Every so many rows and columns of the photo are striped if the device is slow."""
 
 
 class XorDevice(Protocol):
@@ -37,12 +41,15 @@ class XorDevice(Protocol):
     ) -> npt.NDArray[np.generic]: ...
 
 
-def load() -> Bytes:
-    """The pixels of china.jpg, (427, 640, 3). Photo by danielbuechele, CC BY 2.0."""
+def load(step: int = 1) -> Bytes:
+    """Return the pixels of china.jpg, (427, 640, 3), in every ``step``-th row and column.
+
+    Photo by danielbuechele, CC BY 2.0.
+    """
     from sklearn.datasets import load_sample_image
 
     photo: Bytes = load_sample_image("china.jpg")
-    return photo
+    return np.ascontiguousarray(photo[::step, ::step])
 
 
 def parity_disk(stripe: int) -> int:
@@ -54,11 +61,11 @@ def _data_disks(stripe: int) -> list[int]:
     return [disk for disk in range(DISKS) if disk != parity_disk(stripe)]
 
 
-def units(data: Bytes) -> Bytes:
-    """``data`` cut into stripes of four units, (stripes, 4, UNIT), zeros after its end."""
+def units(data: Bytes, unit: int = UNIT) -> Bytes:
+    """Return ``data`` cut into stripes of four units, (stripes, 4, unit), zeros after its end."""
     flat = data.reshape(-1)
-    stripes = -(-flat.size // ((DISKS - 1) * UNIT))
-    padded = np.zeros((stripes, DISKS - 1, UNIT), np.uint8)
+    stripes = -(-flat.size // ((DISKS - 1) * unit))
+    padded = np.zeros((stripes, DISKS - 1, unit), np.uint8)
     padded.reshape(-1)[: flat.size] = flat
     return padded
 
@@ -72,11 +79,11 @@ def _xor_all(device: XorDevice, parts: Sequence[Bytes]) -> Bytes:
     return total
 
 
-def stripe(device: XorDevice, data: Bytes) -> Bytes:
-    """The contents of the disks, (DISKS, stripes, UNIT), parity by ``device``."""
-    pieces = units(data)
-    parity = _xor_all(device, [pieces[:, unit] for unit in range(DISKS - 1)])
-    disks = np.empty((DISKS, len(pieces), UNIT), np.uint8)
+def stripe(device: XorDevice, data: Bytes, unit: int = UNIT) -> Bytes:
+    """Return the contents of the disks, (DISKS, stripes, unit), parity by ``device``."""
+    pieces = units(data, unit)
+    parity = _xor_all(device, [pieces[:, disk] for disk in range(DISKS - 1)])
+    disks = np.empty((DISKS, len(pieces), unit), np.uint8)
     for row, piece in enumerate(pieces):
         disks[_data_disks(row), row] = piece
         disks[parity_disk(row), row] = parity[row]
@@ -84,7 +91,7 @@ def stripe(device: XorDevice, data: Bytes) -> Bytes:
 
 
 def rebuild(device: XorDevice, disks: Bytes, lost: int) -> Bytes:
-    """The contents of the disk ``lost``, (stripes, UNIT), from the others, by ``device``."""
+    """Return the contents of the disk ``lost``, (stripes, unit), from the others."""
     return _xor_all(device, [disks[disk] for disk in range(DISKS) if disk != lost])
 
 

@@ -103,10 +103,13 @@ def digits_picture(search: Neighbours) -> Image.Image:
 
 
 def photo_picture(
-    damaged: npt.NDArray[np.uint8], rebuilt: npt.NDArray[np.uint8], lost: int
+    damaged: npt.NDArray[np.uint8], rebuilt: npt.NDArray[np.uint8], lost: int, scale: int = 1
 ) -> Image.Image:
-    """The photo without the disk ``lost``, beside the photo with the rebuilt one."""
-    height, width = rebuilt.shape[:2]
+    """Draw the photo without the disk ``lost``, beside the photo with the rebuilt one.
+
+    Each pixel becomes a square of ``scale`` by ``scale``.
+    """
+    height, width = (scale * length for length in rebuilt.shape[:2])
     top = 44
     picture = Image.new("RGB", (2 * width + 16, height + top), _WHITE)
     draw = ImageDraw.Draw(picture)
@@ -114,7 +117,8 @@ def photo_picture(
     for side, (image, note) in enumerate(zip((damaged, rebuilt), notes, strict=True)):
         x = side * (width + 16)
         draw.text((x + 8, top // 2), note, _TEXT, _font(20), anchor="lm")
-        picture.paste(Image.fromarray(image), (x, top))
+        enlarged = Image.fromarray(image).resize((width, height), Image.Resampling.NEAREST)
+        picture.paste(enlarged, (x, top))
     return picture
 
 

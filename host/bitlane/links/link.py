@@ -44,6 +44,11 @@ class Link(Closing):
     """Whether calls travel over a line, so that a long exchange beats many calls, one each way."""
 
     @property
+    def slow(self) -> bool:
+        """Whether a megabyte takes the device minutes, as on a circuit that Python evaluates."""
+        return False
+
+    @property
     def host_memory(self) -> NDArray[np.uint8] | None:
         """All bytes of the device's memory, if it is this computer's own: not a copy. Else None."""
         return None
@@ -90,7 +95,8 @@ class Link(Closing):
     def wait(self, timeout: float) -> bool:
         """Wait until the device's interrupt line is high, ``timeout`` seconds at most.
 
-        Returns whether it is high. Does not lower it. ``timeout`` 0 only looks.
+        Returns whether it is high. Does not lower it. ``timeout`` 0 only looks. A link to a
+        simulation counts only seconds in which nothing moves on the device's buses.
         """
 
     @abstractmethod

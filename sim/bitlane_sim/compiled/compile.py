@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,8 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from bitlane.terminal import is_terminal
-from cppsim.compiling.flags import selecting
+from bitlane.terminal import say
+from cppsim.compiling.flags import LIBRARY, selecting, straight
 from cppsim.netlist.design import Bits, DesignPort, FormattedValue, Notice, PlainDesign
 from cppsim.netlist.tidy import trim
 
@@ -36,21 +35,7 @@ _LOADED = source_digest(*_WRITERS)
 
 _HEADERS = [Path(str(files("bitlane_sim"))) / "compiled", Path(str(files("cppsim"))) / "cpp"]
 
-_FLAGS = (
-    "-std=c++17",
-    "-O2",
-    # Stores of neighbouring words joined into vectors cost more than they save.
-    "-fno-tree-vectorize",
-    # The source computes nothing twice, and looking for it takes a sixth of the time.
-    "-fno-tree-pre",
-    "-fno-gcse",
-    "-shared",
-    "-fPIC",
-    "-fvisibility=hidden",
-    "-fno-exceptions",
-    "-DNDEBUG",
-    "-w",
-)
+_FLAGS = (*LIBRARY, "-O2", "-DNDEBUG")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +78,7 @@ def build(
     Raises ``SimulationError`` if there is no compiler or it fails, and for combinational loops.
     """
     compiler = find_compiler()
-    flags = (*_FLAGS, *selecting(compiler))
+    flags = (*_FLAGS, *straight(compiler), *selecting(compiler))
     key = _key(
         circuit.digest,
         str(circuit.widths),
@@ -111,8 +96,7 @@ def build(
     def fill(folder: Path) -> None:
         nonlocal fresh
         fresh = True
-        if is_terminal():
-            print("bitlane: compiling the circuit, once for this computer", file=sys.stderr)
+        say("bitlane: compiling the circuit, once for this computer")
         started = time.monotonic()
         work = folder / "work"
         work.mkdir()

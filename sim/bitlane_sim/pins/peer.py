@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from cppsim.compiling.flags import LIBRARY
+
 from ..cache import CACHE
 from ..evaluator import SimulationError
 from ..toolchain import find_compiler
@@ -19,7 +21,7 @@ from .model import Entry
 __all__ = ["Stop", "UartPeer", "compile_library"]
 
 _PACKAGE = "bitlane_sim.pins"
-_FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-w")
+_FLAGS = (*LIBRARY, "-O2")
 
 
 class Stop(IntEnum):

@@ -20,10 +20,10 @@ from .values import counted
 __all__ = ["Threads"]
 
 _WIDEST = (
-    ({"avx512f", "avx512bw"}, 512, "avx512f,avx512bw,avx512dq,avx512vl"),
-    ({"avx2"}, 256, "avx2"),
+    ({"avx512f", "avx512bw"}, 512, ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl")),
+    ({"avx2"}, 256, ("-mavx2",)),
 )
-"""What a processor says of itself that has words of so many bits, and what the compiler is told."""
+"""Features of an x86 processor, the bits of its words then, and what compilers are told."""
 
 _ALIGNED = 64
 """Bytes: words are not to lie in two lines of a cache."""
@@ -41,8 +41,8 @@ class Threads:
 
     def __init__(self, description: Description, text: str, threads: int | None = None) -> None:
         self._description = description
-        self._lanes, target = _words()
-        self._run = _entry(threads_source(text, self._lanes, target))
+        self._lanes, flags = _words()
+        self._run = _entry(threads_source(text, self._lanes, ternary=self._lanes == 512), flags)
         wanted = os.cpu_count() or 1 if threads is None else threads
         self.threads = counted(wanted, "threads", 1)
 
@@ -103,34 +103,35 @@ class Threads:
         return instances
 
 
-def threads_source(text: str, lanes: int, target: str = "") -> str:
-    """What the compiler gets for the written source ``text``, with words of ``lanes`` bits."""
+def threads_source(text: str, lanes: int, *, ternary: bool = False) -> str:
+    """Return the C++ of the written source ``text``, with words of ``lanes`` bits.
+
+    ``ternary`` uses the instruction of AVX-512 for functions of three bits.
+    """
     prelude, entry = (
         (files("cppsim") / "batch" / name).read_text(encoding="utf-8")
         for name in ("lanes.h", "threads.cc")
     )
-    told = f'#pragma GCC target("{target}")\n' if target else ""
-    if "avx512" in target:
-        told += "#define TERNARY\n"
+    told = "#define TERNARY\n" if ternary else ""
     headers = "".join(f"#include <{x}.h>\n" for x in ("stddef", "stdint", "string"))
     parts = (told, headers, f"constexpr uint32_t LANES = {lanes};\n")
     return "".join((*parts, prelude, text, entry))
 
 
 @cache
-def _words() -> tuple[int, str]:
-    """Bits of the widest words that this processor works on, and what the compiler is told."""
+def _words() -> tuple[int, tuple[str, ...]]:
+    """Bits of the widest words that this processor works on, and the compiler's flags for them."""
     with suppress(OSError), Path("/proc/cpuinfo").open(encoding="ascii") as lines:
         flags = {flag for line in lines if line.startswith("flags") for flag in line.split()}
-        for needed, lanes, target in _WIDEST:
+        for needed, lanes, wide in _WIDEST:
             if needed <= flags:
-                return lanes, target
-    return 128, ""
+                return lanes, wide
+    return 128, ()
 
 
 @cache
-def _entry(source: str) -> Any:
-    function = ctypes.CDLL(str(provide(source))).batch_run
+def _entry(source: str, flags: tuple[str, ...]) -> Any:
+    function = ctypes.CDLL(str(provide(source, flags))).batch_run
     address, number = ctypes.c_void_p, ctypes.c_uint64
     function.argtypes = (
         *(address, address, address, number, address, number, address, number),

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from .cache import CACHE
-from .flags import selecting
+from .flags import LIBRARY, selecting
+from .notice import noticed
 from .toolchain import Compiler, find_compiler
 
 __all__ = ["load", "prepare", "provide"]
 
 _KIND = "cppsim"
 _LIBRARY = "model.so"
-_FLAGS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-w")
+_FLAGS = (*LIBRARY, "-O1")
 _HEADERS = Path(str(files("cppsim") / "cpp"))
 
 
@@ -44,15 +45,20 @@ def load(source: str) -> Any:
     return _loaded(provide(source))
 
 
-def provide(source: str) -> Path:
-    """Where the library of ``source`` is, now. Raises ``SimulationError`` as `load`."""
-    key = hashlib.sha256(_fixed() + source.encode()).hexdigest()[:32]
+def provide(source: str, flags: tuple[str, ...] = ()) -> Path:
+    """Return the path of the library of ``source``, compiled with ``flags`` besides the usual ones.
+
+    Raises ``SimulationError`` as `load`.
+    """
+    own = "\0".join((*flags, source))
+    key = hashlib.sha256(_fixed() + own.encode()).hexdigest()[:32]
 
     def fill(folder: Path) -> None:
         text = folder / "model.cc"
         text.write_text(source, encoding="utf-8")
         compiler, paths = _compiler(), (f"-I{_HEADERS}", "-o", str(folder / _LIBRARY), str(text))
-        compiler.run([*_FLAGS, *selecting(compiler), *paths])
+        with noticed("cppsim: compiling a design, once for this computer"):
+            compiler.run([*_FLAGS, *selecting(compiler), *flags, *paths])
         text.unlink()
 
     return CACHE.cached(_KIND, key, fill) / _LIBRARY

@@ -13,14 +13,10 @@ from pathlib import Path
 from ..errors import SimulationError
 
 __all__ = [
-    "COMPILER_VARIABLE",
     "Compiler",
     "find_compiler",
     "run_program",
 ]
-
-COMPILER_VARIABLE = "CPPSIM_CXX"
-"""Environment variable that names the C++ compiler to use, with arguments if any."""
 
 _DEADLINE_SECONDS = 600.0
 """After which a program is given up that takes seconds: whoever waits for its result does, too."""
@@ -37,6 +33,11 @@ class Compiler:
     def name(self) -> str:
         """The command without its folder."""
         return " ".join((Path(self.command[0]).name, *self.command[1:]))
+
+    @property
+    def is_gcc(self) -> bool:
+        """Whether it is GCC by its own answer: the name may be that of another compiler."""
+        return "Free Software Foundation" in self.version
 
     def run(self, arguments: Sequence[str]) -> None:
         """Compile. Raises ``SimulationError`` with the compiler's first error."""
@@ -80,11 +81,15 @@ def _candidates(chosen: str | None) -> list[tuple[str, ...]]:
     return commands
 
 
-def find_compiler(variable: str = COMPILER_VARIABLE) -> Compiler:
-    """The C++ compiler that ``variable`` names, else one of g++, clang++, c++, ziglang that runs.
+def find_compiler(owner: str = "cppsim") -> Compiler:
+    """Return the compiler that ``CPPSIM_CXX`` names, else the first of g++, clang++, c++, ziglang.
 
-    Raises ``SimulationError`` that says what to install.
+    The variable holds a command, with arguments if any. ``owner`` is the Python package in whose
+    name it begins, and whose extra ``compiler`` the error advises.
+
+    Raises ``SimulationError`` if none runs, which says what to install.
     """
+    variable = f"{owner.upper()}_CXX"
     chosen = os.environ.get(variable)
     for command in _candidates(chosen):
         path = shutil.which(command[0])
@@ -102,5 +107,5 @@ def find_compiler(variable: str = COMPILER_VARIABLE) -> Compiler:
     if chosen:
         raise SimulationError(f"{variable}: {chosen!r} is no C++ compiler that runs")
     raise SimulationError(
-        "no C++ compiler found: install g++ or clang++, or run `pip install ziglang`"
+        f"no C++ compiler found: install g++ or clang++, or run pip install '{owner}[compiler]'"
     )

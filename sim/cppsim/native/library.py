@@ -7,13 +7,15 @@ from importlib.resources import files
 from pathlib import Path
 
 from ..compiling.cache import CACHE
+from ..compiling.flags import LIBRARY
+from ..compiling.notice import noticed
 from ..compiling.toolchain import find_compiler
 
 __all__ = ["ModelHandle", "native"]
 
 _KIND = "native"
 _LIBRARY = "native.so"
-_FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-w")
+_FLAGS = (*LIBRARY, "-O2")
 _FOLDER = Path(str(files("cppsim") / "native"))
 
 
@@ -43,6 +45,7 @@ def native() -> ctypes.PyDLL:
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
     def fill(folder: Path) -> None:
-        compiler.run([*_FLAGS, "-o", str(folder / _LIBRARY), *map(str, sources)])
+        with noticed("cppsim: compiling its own library, once for this computer"):
+            compiler.run([*_FLAGS, "-o", str(folder / _LIBRARY), *map(str, sources)])
 
     return ctypes.PyDLL(str(CACHE.cached(_KIND, key, fill) / _LIBRARY))

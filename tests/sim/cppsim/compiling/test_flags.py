@@ -1,23 +1,58 @@
 """Flags for compilers of written C++: each compiler takes what it is given."""
 
+import shutil
+import sys
 from pathlib import Path
 
-from cppsim.compiling.flags import selecting
+import pytest
+
+import bitlane_sim.compiled.compile as simulated
+from bitlane_sim.pins import peer
+from cppsim.batch import threads
+from cppsim.compiling import library
+from cppsim.compiling.flags import selecting, straight
 from cppsim.compiling.toolchain import Compiler, find_compiler
+from cppsim.native import library as native
+
+ZIGLANG = f"{sys.executable} -m ziglang c++"
+CHOICES = [ZIGLANG, *filter(shutil.which, ("g++", "clang++", "c++"))]
+"""Compilers of this machine, of which ziglang is always there for the tests."""
 
 
-def test_the_compiler_that_is_found_takes_its_flags(tmp_path: Path) -> None:
-    compiler, source = find_compiler(), tmp_path / "empty.cc"
-    source.write_text("", encoding="utf-8")
-    made = tmp_path / "empty.o"
-    compiler.run([*selecting(compiler), "-Werror", "-c", "-o", str(made), str(source)])
+@pytest.fixture(params=CHOICES)
+def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Compiler:
+    monkeypatch.setenv("CPPSIM_CXX", request.param)
+    return find_compiler()
+
+
+def test_every_compiler_takes_the_flags_of_every_library(
+    compiler: Compiler, tmp_path: Path
+) -> None:
+    """Whatever it does not know or not use would be a warning."""
+    source, made = tmp_path / "source.cc", tmp_path / "source.o"
+    source.write_text('extern "C" int f() { return 3; }\n', encoding="utf-8")
+    parts = (library, native, peer, simulated)
+    flags = dict.fromkeys(flag for part in parts for flag in part._FLAGS)
+    flags |= dict.fromkeys((*straight(compiler), *selecting(compiler), *threads._words()[1]))
+    words = [flag for flag in flags if flag not in ("-w", "-shared")]
+    compiler.run([*words, "-Werror", "-c", "-o", str(made), str(source)])
     assert made.stat().st_size
 
 
-def test_a_compiler_that_is_not_gcc_is_given_none() -> None:
-    assert selecting(Compiler(("g++",), "Apple clang version 15.0.0 (clang-1500.3.9.4)")) == ()
+GCC = "g++ (Debian 12.2.0-14) 12.2.0\nCopyright (C) 2022 Free Software Foundation, Inc."
+OTHERS = (
+    "Apple clang version 15.0.0 (clang-1500.3.9.4)",
+    "clang version 22.1.8\nTarget: x86_64-unknown-linux-gnu",
+    "mine",
+)
 
 
-def test_gcc_is_told_to_select() -> None:
-    version = "g++ (Debian 12.2.0-14) 12.2.0\nCopyright (C) 2022 Free Software Foundation, Inc."
-    assert len(selecting(Compiler(("g++",), version))) == 2
+@pytest.mark.parametrize("version", OTHERS)
+def test_a_compiler_that_is_not_gcc_is_given_none_of_gccs_flags(version: str) -> None:
+    compiler = Compiler(("g++",), version)
+    assert (selecting(compiler), straight(compiler)) == ((), ())
+
+
+def test_gcc_is_given_flags_of_its_own() -> None:
+    compiler = Compiler(("c++",), GCC)
+    assert (len(selecting(compiler)), len(straight(compiler))) == (2, 3)

@@ -1,0 +1,144 @@
+"""The demo and tests where ziglang is the only C++ compiler, and where there is none at all.
+
+`make compilers` runs them. Both places have a PATH without a compiler and empty caches. The second
+is an environment of its own, made of the demo's pins as its users' are, because the tests' own has
+ziglang.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+TOOLS = ("bash", "cat", "env", "git", "make", "python3", "rm", "sh", "sleep", "uname")
+"""Programs on the PATH, none of which compiles C++."""
+
+COMPILERS = ("g++", "clang++", "c++", "gcc", "clang", "cc")
+
+CURE = "no C++ compiler found: install g++ or clang++, or run pip install 'bitlane[compiler]'"
+
+COMPILED = (
+    "tests/sim/cppsim/test_engine.py",
+    "tests/sim/cppsim/batch/test_circuit.py",
+    "tests/sim/test_evaluators.py",
+    "tests/sim/test_simulator.py",
+    "tests/sim/pins/test_pin_simulation.py",
+)
+"""Tests of everything that hands C++ to a compiler."""
+
+INTERPRETED = (
+    ("tests/sim/test_simulator.py", "tests/sim/test_evaluators.py", "-k", "pysim"),
+    # Amaranth's simulator stands in for cppsim, which warns. The test left out is about compiled
+    # code alone.
+    (
+        "tests/sim/cppsim/running/test_waits.py",
+        *("-k", "not interrupted_leap", "-W", "default::cppsim.FallbackWarning"),
+    ),
+)
+"""Arguments of pytest for tests that pass without a compiler."""
+
+PYTEST = ("iniconfig", "packaging", "pluggy", "pygments", "pytest", "pytest-timeout")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A Python, and the variables of the environment that it runs in."""
+
+    python: Path
+    variables: Mapping[str, str]
+
+    def run(self, *words: str | Path, folder: Path = ROOT) -> "subprocess.CompletedProcess[str]":
+        """Run Python with ``words``; expect that it succeeds."""
+        done = subprocess.run(
+            [self.python, *words],
+            cwd=folder,
+            env=self.variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    def test(self, *words: str) -> None:
+        """Run pytest with ``words`` here."""
+        done = self.run("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *words)
+        assert re.search(r"^[1-9]\d* passed", done.stdout, flags=re.M), done.stdout
+
+
+def variables(folder: Path) -> dict[str, str]:
+    """Return an environment with an empty home, empty caches, and no compiler on the PATH."""
+    programs = folder / "bin"
+    programs.mkdir()
+    for name in TOOLS:
+        found = shutil.which(name)
+        assert found, f"{name} is not on the PATH: install it first"
+        (programs / name).symlink_to(found)
+    assert not any(shutil.which(name, path=str(programs)) for name in COMPILERS)
+    kept = {name: os.environ[name] for name in ("LANG", "TERM") if name in os.environ}
+    return {**kept, "HOME": str(folder), "PATH": str(programs)}
+
+
+@pytest.fixture(scope="module")
+def ziglang(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """The tests' own Python, whose ziglang is the only compiler."""
+    folders = os.pathsep.join(str(ROOT / name) for name in ("rtl", "sim", "host", "boards"))
+    own = variables(tmp_path_factory.mktemp("ziglang"))
+    return Place(Path(sys.executable), {**own, "PYTHONPATH": folders})
+
+
+@pytest.fixture(scope="module")
+def nothing(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Python with bitlane and what its demo needs, without ziglang."""
+    folder = tmp_path_factory.mktemp("nothing")
+    place = Place(folder / "venv" / "bin" / "python", variables(folder))
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    pins = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
+    found = re.findall(r"^(\S+)(==(?:.*\\\n)*.*\n)", pins, flags=re.M)
+    text = "".join(name + rest for name, rest in found if name in PYTEST)
+    (folder / "pytest.txt").write_text(text, encoding="utf-8")
+    pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    demo = ROOT / "requirements" / "demo.txt"
+    # As this process, pip may have to know of a mirror, which its settings at home say.
+    installer = Place(place.python, os.environ)
+    installer.run(*pip, "--require-hashes", "-r", demo, "-r", folder / "pytest.txt")
+    installer.run(*pip, "--no-deps", "--no-build-isolation", ROOT / "sim", ROOT)
+    return place
+
+
+def test_ziglang_runs_the_demo(ziglang: Place, tmp_path: Path) -> None:
+    done = ziglang.run("-m", "bitlane", "demo", folder=tmp_path)
+    assert "on simulator compiled, 64 bits" in done.stdout
+    assert "297 held-out images" in done.stdout
+    assert done.stdout.endswith("All checks passed.\n")
+    assert done.stderr == "bitlane: compiling the circuit, once for this computer\n"
+
+
+def test_ziglang_passes_the_tests_of_compiled_code(ziglang: Place) -> None:
+    ziglang.test(*COMPILED)
+
+
+def test_without_a_compiler_the_demo_does_less_and_says_so(nothing: Place, tmp_path: Path) -> None:
+    done = nothing.run("-m", "bitlane", "demo", folder=tmp_path)
+    assert "on simulator pysim, 64 bits" in done.stdout
+    assert "Reduced, because this simulation is slow: " in done.stdout
+    assert done.stdout.endswith("All checks passed.\n")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("bitlane: Amaranth's simulator runs the circuit")
+    assert line.endswith(CURE)
+
+
+@pytest.mark.parametrize("words", INTERPRETED, ids=["simulator", "cppsim"])
+def test_without_a_compiler_the_tests_of_interpreted_code_pass(
+    words: tuple[str, ...], nothing: Place
+) -> None:
+    nothing.test(*words)

@@ -1,0 +1,39 @@
+"""A long compilation is told on standard error, a short one is not."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from cppsim.compiling import notice
+from cppsim.compiling.library import provide
+
+
+def test_a_long_compilation_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(notice, "_PATIENCE", 0.0)
+    with notice.noticed("cppsim: compiling"):
+        for timer in threading.enumerate():
+            if isinstance(timer, threading.Timer):
+                timer.join()
+    assert capsys.readouterr().err == "cppsim: compiling\n"
+
+
+def test_a_short_one_is_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(notice, "_PATIENCE", threading.TIMEOUT_MAX)
+    with notice.noticed("cppsim: compiling"):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_what_a_design_becomes_is_compiled_with_notice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CPPSIM_CACHE", str(tmp_path))
+    monkeypatch.setattr(notice, "_PATIENCE", 0.0)
+    for _ in range(2):
+        provide("int nothing;\n")
+    assert capsys.readouterr().err == "cppsim: compiling a design, once for this computer\n"
