@@ -31,9 +31,6 @@ def add_simulate(subparsers: Subparsers) -> None:
         epilog="exit codes: 0 stopped after it was ready, 2 bad input or a missing tool",
     )
     add_board(parser)
-    parser.add_argument(
-        "--pty", action="store_true", help="serve it on a pseudo-terminal, which is the only way"
-    )
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
         "--bitstream",
