@@ -9,7 +9,7 @@ import contextlib
 import sys
 from pathlib import Path
 
-from bitlane.command_line.cli import DONE, Subparsers
+from bitlane.command_line.cli import DONE, Group, Subparsers
 from bitlane.errors import BitlaneError
 from bitlane_sim.evaluator import SimulationError
 
@@ -47,7 +47,7 @@ def add_simulate(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--deadline", metavar="SECONDS", type=_seconds, help="stop after so long (default: never)"
     )
-    parser.set_defaults(run=_run, extra="boards")
+    parser.set_defaults(run=_run, group=Group.BOARDS, extra="boards")
 
 
 def _seconds(text: str) -> float:
