@@ -62,7 +62,7 @@ class Simulated:
 
 @pytest.fixture
 def simulated(bitstream: Path) -> Iterator[Simulated]:
-    run = Simulated(NAME, "--pty", "--bitstream", str(bitstream))
+    run = Simulated(NAME, "--bitstream", str(bitstream))
     yield run
     if run.process.poll() is None:
         run.process.kill()

@@ -38,11 +38,12 @@ def refused(*words: str) -> str:
 @pytest.mark.parametrize(
     "words",
     [
-        ("hx9k", "--pty"),
-        ("--pty",),
-        ("hx8k", "--pty", "--bitstream", "a", "--netlist", "b"),
-        ("hx8k", "--pty", "--deadline", "0"),
-        ("hx8k", "--pty", "--deadline", "soon"),
+        ("hx9k",),
+        (),
+        ("hx8k", "--pty"),
+        ("hx8k", "--bitstream", "a", "--netlist", "b"),
+        ("hx8k", "--deadline", "0"),
+        ("hx8k", "--deadline", "soon"),
     ],
 )
 def test_arguments_that_make_no_sense_end_with_code_2(words: tuple[str, ...]) -> None:
@@ -53,7 +54,7 @@ def test_arguments_that_make_no_sense_end_with_code_2(words: tuple[str, ...]) ->
 
 def test_a_deadline_that_is_none_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        run("hx8k", "--pty", "--deadline", "soon")
+        run("hx8k", "--deadline", "soon")
     assert "'soon': expected seconds, more than 0" in capsys.readouterr().err
 
 
@@ -74,38 +75,38 @@ def test_stopped_while_it_serves_is_no_error_but_before_it_is(
     )
     monkeypatch.setattr("bitlane_sim.pins.pty.PtyServer", lambda *_: server)
     server.serve = interrupted
-    assert run("hx8k") == run("hx8k", "--pty") == 0
+    assert run("hx8k") == 0
     captured = capsys.readouterr()
-    assert captured.out == "/dev/pts/9\n" * 2
+    assert captured.out == "/dev/pts/9\n"
     assert "stopped after 0 cycles" in captured.err
     server.warm_up = interrupted
     with pytest.raises(KeyboardInterrupt):
-        run("hx8k", "--pty")
+        run("hx8k")
     assert capsys.readouterr().out == ""
 
 
 def test_files_of_the_wrong_kind_are_refused(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
-    assert "missing" in refused("hx8k", "--pty", "--bitstream", missing)
-    assert "missing" in refused("ulx3s", "--pty", "--netlist", missing)
+    assert "missing" in refused("hx8k", "--bitstream", missing)
+    assert "missing" in refused("ulx3s", "--netlist", missing)
     text = tmp_path / "text"
     text.write_text("nothing of the sort")
-    assert "no bitstream of an iCE40" in refused("hx8k", "--pty", "--bitstream", str(text))
-    assert "no netlist of one top module" in refused("ulx3s", "--pty", "--netlist", str(text))
-    wide = refused("ulx3s", "--pty", "--bitstream", str(text))
+    assert "no bitstream of an iCE40" in refused("hx8k", "--bitstream", str(text))
+    assert "no netlist of one top module" in refused("ulx3s", "--netlist", str(text))
+    wide = refused("ulx3s", "--bitstream", str(text))
     assert "expected --netlist with the routed netlist" in wide
-    assert "expected --bitstream" in refused("hx8k", "--pty", "--netlist", str(text))
+    assert "expected --bitstream" in refused("hx8k", "--netlist", str(text))
 
 
 def test_a_file_of_another_board_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "top.bin"
     file.write_bytes(ice40("up5k", Store.SINGLE_PORT))
     assert "for an iCE40 5k; expected one for Lattice iCE40-HX8K-B-EVN" in refused(
-        "hx8k", "--pty", "--bitstream", str(file)
+        "hx8k", "--bitstream", str(file)
     )
     file.write_bytes(ice40("hx8k"))
-    assert "runs at 12 MHz; expected 72 MHz" in refused("hx8k", "--pty", "--bitstream", str(file))
-    message = refused("ulx3s", "--pty", "--netlist", str(ecp5()))
+    assert "runs at 12 MHz; expected 72 MHz" in refused("hx8k", "--bitstream", str(file))
+    message = refused("ulx3s", "--netlist", str(ecp5()))
     assert "is it one of this board? it has" in message
 
 

@@ -33,6 +33,7 @@ MEASURED = {
 """How blocks of output begin that are not compared, and why."""
 
 ELSEWHERE = {
+    ("docs/adding_an_operator.md", "diff"): "tests/docs/test_adding_an_operator.py",
     ("docs/integrating.md", "c"): "tests/system/test_integrating.py",
     ("examples/soc/README.md", "text"): "tests/system/test_soc_example.py",
 }

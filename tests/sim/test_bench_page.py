@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bitlane.version import __version__
 from bitlane_sim.bench.page import main, page
 
 _CYCLES: dict[str, Any] = {
@@ -100,6 +101,19 @@ def test_seconds_are_shown() -> None:
     figures = {"compiled, cycles/s": 1_234_567.0, "ratio": 1.5}
     text = page([{**_CYCLES, "kind": "verilator", "rows": figures}], None)
     assert "| compiled, cycles/s | 1,234,567 |\n| ratio | 1.50 |" in text
+
+
+def test_figures_of_another_version_are_marked() -> None:
+    mark = f"**Not measured since: this page is of bitlane {__version__}.**"
+    today = {**_CYCLES, "versions": {"bitlane": __version__}}
+    assert mark not in page([today], None)
+    assert f"bitlane 1.2, amaranth 0.5. {mark}" in page([_CYCLES], None)
+
+
+def test_the_cycles_in_docs_are_of_this_version() -> None:
+    """They are the same on every computer, and take a minute: `make figures` measures them."""
+    file = Path(__file__).parents[2] / "docs" / "performance" / "cycles.json"
+    assert json.loads(file.read_text())["versions"]["bitlane"] == __version__
 
 
 def test_the_page_in_docs_says_what_the_files_beside_it_say() -> None:

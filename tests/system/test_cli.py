@@ -7,6 +7,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import entry_points
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -256,3 +258,17 @@ def test_a_plain_locale_reads_sources_as_they_were_written(tmp_path: Path) -> No
     assert (ran.returncode, ran.stdout) == (0, "[-2]\n"), ran.stderr
     warned = [line for line in ran.stderr.splitlines() if "EncodingWarning" in line]
     assert all("site-packages" in line for line in warned), warned
+
+
+def test_every_command_stands_in_one_group_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    names = sorted(command.name for command in entry_points(group="bitlane.commands"))
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    listed: dict[str, list[str]] = {}
+    for line in capsys.readouterr().out.partition("commands:\n")[2].splitlines():
+        if heading := re.fullmatch(r"  (\w.*):", line):
+            commands = listed.setdefault(heading[1], [])
+        elif command := re.match(r"    (\w+)(  +\w|$)", line):
+            commands.append(command[1])
+    assert list(listed) == ["use", "boards", "measure and verify"]
+    assert sorted(chain(*listed.values())) == names

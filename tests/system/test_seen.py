@@ -1,6 +1,8 @@
 """``bitlane run --trace`` on the simulator: what the trace says is what the circuit counts."""
 
 import json
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from bitlane.command_line import cli
 from bitlane.links.link import open_link
 from bitlane.model_file import load_model, prepare, run
 from bitlane.seen.noting import NotingDriver
-from bitlane.seen.traffic import bursts, ports, runs, stalls
+from bitlane.seen.traffic import bursts, busy, ports, runs, stalls
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LEVEL = dml.FeatureLevel.LEVEL_4_1
@@ -32,6 +34,8 @@ def test_beats_and_stalls_are_those_that_the_circuit_counts(name: str) -> None:
         counters, recording = driver.counters(), link.recording
     assert recording is not None
     assert len(runs(recording)) == len(driver.noted)
+    counted = sum(end - first for first, end in busy(recording))
+    assert counted == counters["BUSY_CYCLES"] > 0
     found = set[str]()
     for port, letter in zip(ports(recording), "ABY", strict=True):
         beats = sum(burst.beats for burst in bursts(recording, port))
@@ -40,6 +44,27 @@ def test_beats_and_stalls_are_those_that_the_circuit_counts(name: str) -> None:
         assert sum(x.end - x.first for x in lost) == counters[f"{letter}_STALLS"]
         found |= {x.cause for x in lost}
     assert found
+
+
+@pytest.mark.parametrize(
+    ("name", "dispatches"), [("bit_xor", ["xor"]), ("hamming", ["differ", "count"])]
+)
+def test_the_report_and_the_command_line_have_one_figure(
+    name: str, dispatches: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "report.html"
+    device = "sim:pysim?memory=64KiB&loops=2&stall=0.2&seed=1"
+    words = ["run", str(EXAMPLES / f"{name}.json"), "--device", device, "--report", str(file)]
+    assert cli.main(words) == cli.DONE
+    printed = re.findall(r"median \(CPU\), (\d+) cycles", capsys.readouterr().out)
+    summary = file.read_text(encoding="utf-8").partition('<section id="summary">')[2]
+    rows = re.findall(
+        r"<td>([^<]*)</td><td class=number>\d+</td><td class=number>([\d,]+)</td>",
+        summary.partition("</section>")[0],
+    )
+    shown = {unescape(row): int(cycles.replace(",", "")) for row, cycles in rows}
+    assert len(printed) == len(dispatches)
+    assert {sum(shown[each] for each in dispatches)} == set(map(int, printed))
 
 
 def test_a_trace_that_is_too_long_is_cut_and_said_so(

@@ -8,7 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers, whole_number
+from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane_sim.bench.record import record, write_json
@@ -57,7 +57,7 @@ def add_area(subparsers: Subparsers) -> None:
     parser.add_argument("--paths", action="store_true", help="show the path that bounds each clock")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a row misses its goal")
-    parser.set_defaults(run=_run, extra="boards")
+    parser.set_defaults(run=_run, group=Group.MEASURE, extra="boards")
 
 
 def _run(arguments: argparse.Namespace) -> int:

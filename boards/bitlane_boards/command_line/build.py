@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers
+from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers
 from bitlane.command_line.workers import add_workers, shared_by
 from bitlane.errors import BitlaneError
 
@@ -56,7 +56,7 @@ def add_build(subparsers: Subparsers) -> None:
         help="folder for the bitstream, the report and the netlists (default build/BOARD)",
     )
     add_workers(parser)
-    parser.set_defaults(run=_run, extra="boards")
+    parser.set_defaults(run=_run, group=Group.BOARDS, extra="boards")
 
 
 def _seed(text: str) -> int:

@@ -5,7 +5,7 @@ import sys
 from collections import defaultdict
 from typing import Any
 
-from bitlane.command_line.cli import DONE, Subparsers
+from bitlane.command_line.cli import DONE, Group, Subparsers
 from bitlane.errors import BitlaneError
 from bitlane_rtl.abi.frames import DEFAULT_BAUD
 
@@ -23,7 +23,7 @@ def add_devices(subparsers: Subparsers) -> None:
         " bridge may sit on other things: bitlane info URL asks the device itself.",
         epilog="exit codes: 0 listed, if only that there are none; 2 bad input",
     )
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, group=Group.BOARDS)
 
 
 def connected(ports: list[Any]) -> list[tuple[str, str, list[Board]]]:

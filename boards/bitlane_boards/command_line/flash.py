@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers
+from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers
 from bitlane.errors import BitlaneError
 
 from .. import Board, boards
@@ -46,7 +46,7 @@ def add_flash(subparsers: Subparsers) -> None:
         help="the bitstream (default: what bitlane build BOARD left in build/BOARD)",
     )
     parser.add_argument("--permanent", action="store_true", help="into flash memory")
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, group=Group.BOARDS)
 
 
 def _expect_bitstream(board: Board, file: Path) -> None:

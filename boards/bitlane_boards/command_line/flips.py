@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bitlane.command_line.cli import DONE, Subparsers, whole_number
+from bitlane.command_line.cli import DONE, Group, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane_sim.stand.command import count
@@ -73,7 +73,7 @@ def add_flips(subparsers: Subparsers) -> None:
         "--results", metavar="DIR", type=Path, help="make the table of such a folder that was run"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there too")
-    parser.set_defaults(run=_run, extra="boards")
+    parser.set_defaults(run=_run, group=Group.MEASURE, extra="boards")
 
 
 def _run(arguments: argparse.Namespace) -> int:

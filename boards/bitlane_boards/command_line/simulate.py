@@ -9,7 +9,7 @@ import contextlib
 import sys
 from pathlib import Path
 
-from bitlane.command_line.cli import DONE, Subparsers
+from bitlane.command_line.cli import DONE, Group, Subparsers
 from bitlane.errors import BitlaneError
 from bitlane_sim.evaluator import SimulationError
 
@@ -31,9 +31,6 @@ def add_simulate(subparsers: Subparsers) -> None:
         epilog="exit codes: 0 stopped after it was ready, 2 bad input or a missing tool",
     )
     add_board(parser)
-    parser.add_argument(
-        "--pty", action="store_true", help="serve it on a pseudo-terminal, which is the only way"
-    )
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
         "--bitstream",
@@ -50,7 +47,7 @@ def add_simulate(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--deadline", metavar="SECONDS", type=_seconds, help="stop after so long (default: never)"
     )
-    parser.set_defaults(run=_run, extra="boards")
+    parser.set_defaults(run=_run, group=Group.BOARDS, extra="boards")
 
 
 def _seconds(text: str) -> float:

@@ -20,7 +20,7 @@ from ..driver.control import Control
 from ..links.link import open_link
 from ..model_file import load_model, prepare
 from ..seen.noting import PaperDriver
-from .cli import DONE, Subparsers
+from .cli import DONE, Group, Subparsers
 from .run import add_feature_level, feature_level
 
 __all__ = ["add_check", "check_model"]
@@ -43,7 +43,7 @@ def add_check(subparsers: Subparsers) -> None:
         help="check too that this device has the memory and the operations; it does nothing",
     )
     add_feature_level(parser)
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, group=Group.USE)
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from enum import Enum
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from threading import current_thread, main_thread
@@ -28,6 +29,7 @@ __all__ = [
     "DONE",
     "INTERRUPTED",
     "UNUSABLE",
+    "Group",
     "Subparsers",
     "main",
     "whole_number",
@@ -37,9 +39,20 @@ __all__ = [
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """What the entry points `bitlane.commands` are called with.
 
-Each adds a parser that sets the defaults ``run``, what runs it, and ``extra``, the extra of bitlane
-that brings the packages that it needs, if any. Adding must take no time, and none of them.
+Each adds a parser that sets the defaults ``run``, what runs it, ``group``, its `Group`, and
+``extra``, the extra of bitlane that brings the packages that it needs, if any. Adding must take no
+time, and none of them.
 """
+
+
+class Group(Enum):
+    """Headings of `bitlane --help`, in order. OTHERS has commands that set no group."""
+
+    USE = "use"
+    BOARDS = "boards"
+    MEASURE = "measure and verify"
+    OTHERS = "others"
+
 
 DONE = 0
 CHECK_FAILED = 1
@@ -70,12 +83,33 @@ class _Parser(argparse.ArgumentParser):
         self.exit(UNUSABLE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
+class _Grouped(argparse.HelpFormatter):
+    """Lists subcommands under the headings of their groups."""
+
+    def _format_action(self, action: argparse.Action) -> str:
+        if not isinstance(action, argparse._SubParsersAction):
+            return super()._format_action(action)
+        members: dict[Group, list[argparse.Action]] = {group: [] for group in Group}
+        for command in self._iter_indented_subactions(action):
+            group = action.choices[command.dest].get_default("group") or Group.OTHERS
+            members[group].append(command)
+        lines = []
+        for group, commands in members.items():
+            if commands:
+                lines.append(f"{'':{self._current_indent}}{group.value}:\n")
+                self._indent()
+                lines += [self._format_action(command) for command in commands]
+                self._dedent()
+        return "".join(lines)
+
+
 def _new_parser() -> argparse.ArgumentParser:
     return _Parser(
         prog="bitlane",
         description="Bit operators of DirectML on an FPGA, or on a simulation of its circuit.",
         epilog="exit codes: 0 done, 1 a check failed, 2 bad input or no usable device;"
         " `bitlane help COMMAND` is `bitlane COMMAND --help`",
+        formatter_class=_Grouped,
         allow_abbrev=False,
     )
 

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator
 
-from .cli import DONE, Subparsers, whole_parser
+from .cli import DONE, Group, Subparsers, whole_parser
 
 __all__ = ["add_completion"]
 
@@ -26,7 +26,7 @@ def add_completion(subparsers: Subparsers) -> None:
         choices=("bash", "fish", "tcsh", "zsh"),
         help="bash, fish, tcsh or zsh",
     )
-    parser.set_defaults(run=_run, extra="completion")
+    parser.set_defaults(run=_run, group=Group.USE, extra="completion")
 
 
 def _run(arguments: argparse.Namespace) -> int:

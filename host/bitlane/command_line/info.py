@@ -16,7 +16,7 @@ from ..driver.geometry import ArraySizes, Geometry
 from ..errors import LinkError
 from ..links.link import ENTRY_POINT_GROUP, Link, open_link
 from ..version import __version__
-from .cli import DONE, Subparsers
+from .cli import DONE, Group, Subparsers
 
 __all__ = ["add_info"]
 
@@ -43,7 +43,7 @@ def add_info(subparsers: Subparsers) -> None:
         metavar="URL",
         help="a device: sim, sim:pysim, sim:compiled, serial:/dev/ttyUSB1",
     )
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, group=Group.USE)
 
 
 def _run(arguments: argparse.Namespace) -> int:

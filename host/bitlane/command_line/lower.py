@@ -7,7 +7,7 @@ from ..driver.control import Control
 from ..links.link import open_link
 from ..model_file import load_model
 from ..seen.lowered import lowered, lowered_text
-from .cli import DONE, Subparsers
+from .cli import DONE, Group, Subparsers
 from .run import add_feature_level, feature_level
 
 __all__ = ["add_lower"]
@@ -32,7 +32,7 @@ def add_lower(subparsers: Subparsers) -> None:
         " BITLANE_DEVICE, now %(default)s)",
     )
     add_feature_level(parser)
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, group=Group.USE)
 
 
 def _run(arguments: argparse.Namespace) -> int:

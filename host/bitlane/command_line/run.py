@@ -18,7 +18,7 @@ from ..errors import BitlaneError
 from ..links.link import open_link
 from ..model_file import Line, load_model, prepare, run
 from ..seen.watch import NO_WATCH, Watch
-from .cli import CHECK_FAILED, DONE, Subparsers, whole_number
+from .cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 
 __all__ = ["Shown", "add_feature_level", "add_run", "feature_level", "run_model"]
 
@@ -83,7 +83,7 @@ def add_run(subparsers: Subparsers) -> None:
             metavar="NAME=FILE.npy",
             help=f"of MODEL.onnx: the file that {what}; once for each",
         )
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, group=Group.USE)
 
 
 def _add_watch(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from ..links.link import open_link
 from ..sizes import parse_size
 from ..validate.report import validate
 from ..validate.session import Session
-from .cli import CHECK_FAILED, DONE, Subparsers, whole_number
+from .cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 
 __all__ = ["add_validate"]
 
@@ -47,7 +47,7 @@ def add_validate(subparsers: Subparsers) -> None:
         help="bytes of memory to march over, with KiB, MiB or GiB (default: all of a board's, 64MiB"
         " of a simulator's, 16KiB if --quick)",
     )
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, group=Group.MEASURE)
 
 
 def _size(text: str) -> int:

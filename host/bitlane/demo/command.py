@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import bitlane
-from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers, whole_number
+from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 from bitlane.default import default_url
 from bitlane.device import Device
 from bitlane.errors import BitlaneError
@@ -75,7 +75,7 @@ def add_demo(subparsers: Subparsers) -> None:
         metavar="DIR",
         help="folder of model files; default: those that came with bitlane",
     )
-    parser.set_defaults(run=_run, extra="demo")
+    parser.set_defaults(run=_run, group=Group.USE, extra="demo")
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ from ..links.recording import Recording
 from .lowered import Dispatched, command_text, walk_text
 from .timeline import PORT_COLOURS, STALL_COLOURS, first_cycle, rates, spans
 from .trace import CUT
-from .traffic import CAUSES, SeenCommand, SeenPort, bursts, ports, runs, stalls
+from .traffic import CAUSES, SeenCommand, SeenPort, bursts, busy, ports, runs, stalls
 from .walked import drawing, streams
 
 __all__ = ["write_report"]
@@ -138,20 +138,23 @@ def _summary(
 ) -> Iterator[str]:
     """A line for each dispatch: its cycles, and those that its busiest port needs at least."""
     rows = []
+    counted = busy(recording)
     for each in seen:
-        ended = [x for x in each.commands if x.end >= 0]
+        last_number = each.first_number + len(each.dispatch.commands)
+        ended = counted[each.first_number : last_number]
         if not ended:
             rows.append([escape(each.name), str(len(each.dispatch.commands)), *["-"] * 4])
             continue
-        first, end = ended[0].started, ended[-1].end
+        first, end = ended[0][0], ended[-1][1]
+        cycles = sum(stop - start for start, stop in ended)
         bound = sum(beats(x, geometry) for x in each.dispatch.commands[: len(ended)])
         rows.append(
             [
                 escape(each.name),
                 str(len(each.dispatch.commands)),
-                f"{end - first:,}",
+                f"{cycles:,}",
                 f"{bound:,}",
-                f"{bound / (end - first):.3f}",
+                f"{bound / cycles:.3f}",
                 f'<button data-first="{first}" data-end="{end}">show</button>',
             ]
         )
@@ -161,10 +164,11 @@ def _summary(
         f"{port.name} {sum(burst.beats for burst in bursts(recording, port)):,}" for port in found
     )
     yield (
-        "<p class=soft>Cycles from a dispatch's first start to its last end. The bound is what its"
-        " busiest port has to carry, a beat a cycle; commands are fastest where beats a cycle,"
-        f" bound by cycles, come to 1. Beats of {8 * geometry.data_bytes} bits carried:"
-        f" {moved}.</p>"
+        "<p class=soft>A dispatch takes the cycles from its doorbell, or from the end of the"
+        " dispatch before it, to its own end; those of a job come to the figure that <code>bitlane"
+        " run</code> prints. The bound is the number of beats on the busiest port; commands are"
+        " fastest where beats a cycle, bound by cycles, come to 1. Beats of"
+        f" {8 * geometry.data_bytes} bits carried: {moved}.</p>"
     )
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "SeenPort",
     "SeenStall",
     "bursts",
+    "busy",
     "moved",
     "ports",
     "runs",
@@ -110,6 +111,26 @@ def runs(recording: Recording) -> list[SeenCommand]:
             strict=False,
         )
     ]
+
+
+def busy(recording: Recording) -> list[tuple[int, int]]:
+    """For each command that ended, in order, the first cycle that counts for it, and its end.
+
+    The circuit is busy from the cycle after a doorbell until all that was submitted has ended; so
+    is BUSY_CYCLES counted. A cycle counts for the oldest command that has not ended.
+    """
+    rung = recording.cycles[recording.doorbell]
+    result: list[tuple[int, int]] = []
+    before = 0
+    for run in runs(recording):
+        if run.end < 0:
+            break
+        # Without a doorbell between the last end and its start it had been submitted before.
+        place = int(np.searchsorted(rung, before))
+        idle = place < len(rung) and int(rung[place]) < run.started
+        result.append((int(rung[place]) + 1 if idle else before, run.end))
+        before = run.end
+    return result
 
 
 def moved(recording: Recording, channel: str) -> NDArray[np.int64]:

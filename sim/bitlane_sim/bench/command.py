@@ -7,7 +7,7 @@ import argparse
 import importlib.util
 from pathlib import Path
 
-from bitlane.command_line.cli import Subparsers, whole_number
+from bitlane.command_line.cli import Group, Subparsers, whole_number
 from bitlane.files import expect_writable
 
 from ..evaluator import SimulationError
@@ -71,7 +71,7 @@ def add_bench(subparsers: Subparsers) -> None:
     _add_search(parser.add_argument_group("search"))
     _add_batch(parser.add_argument_group("batch"))
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
-    parser.set_defaults(run=_run, extra="sim")
+    parser.set_defaults(run=_run, group=Group.MEASURE, extra="sim")
 
 
 def _add_cycles(group: argparse._ArgumentGroup) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from bitlane.command_line.cli import DONE, UNUSABLE
 from bitlane.files import expect_writable
+from bitlane.version import __version__
 
 from .record import BenchError, replace
 
@@ -37,7 +38,8 @@ _HEAD = """<!-- Written by `make performance` from docs/performance/*.json, whic
 measures. Do not edit. -->
 
 Nothing here was run on hardware: cycles are those of the simulated circuit, areas and clocks those
-of the place-and-route tools."""
+of the place-and-route tools. Each section says when and with which version of bitlane it was
+measured, and is marked where that is not the version of this page."""
 
 _CYCLES = """On a memory that takes every request and beat at once and answers in the next cycle
 (or as said), with bursts of 16 beats. *bound*: what the buses allow. *peer*: the best that another
@@ -100,7 +102,10 @@ def _missing(title: str, kind: str) -> list[str]:
 
 def _origin(record: Record) -> list[str]:
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
-    return [f"Measured {record['date']} on {record['machine']}; {versions}.", ""]
+    text = f"Measured {record['date']} on {record['machine']}; {versions}."
+    if record["versions"].get("bitlane") != __version__:
+        text += f" **Not measured since: this page is of bitlane {__version__}.**"
+    return [text, ""]
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers, whole_number
+from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from cppsim.errors import SimulationError
@@ -123,6 +123,7 @@ def add_campaign(subparsers: Subparsers) -> None:
         " A failure prints the line that replays it on one instance.",
         epilog="exit codes: 0 no failure, 1 a failure, 2 bad input or a missing tool",
     )
+    parser.set_defaults(group=Group.MEASURE)
     kinds = parser.add_subparsers(title="campaigns", metavar="NAME", required=True)
     for name, campaign in CAMPAIGNS.items():
         kind = kinds.add_parser(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bitlane.command_line.cli import DONE, Subparsers, whole_number
+from bitlane.command_line.cli import DONE, Group, Subparsers, whole_number
 from bitlane.sizes import parse_size
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Mode
 from bitlane_rtl.configuration import Configuration, Search
@@ -80,7 +80,7 @@ def add_export(subparsers: Subparsers) -> None:
     )
     _add_destination(parser)
     _add_configuration(parser)
-    parser.set_defaults(run=_run, extra="sim")
+    parser.set_defaults(run=_run, group=Group.USE, extra="sim")
 
 
 def _add_destination(parser: argparse.ArgumentParser) -> None:

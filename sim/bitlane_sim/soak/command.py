@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from bitlane.command_line.cli import CHECK_FAILED, DONE, Subparsers, whole_number
+from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 from bitlane.command_line.workers import add_workers, first_done, shared_by
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
@@ -87,7 +87,7 @@ def add_soak(subparsers: Subparsers) -> None:
         help="run so many, each by a seed of its own",
     )
     add_options(many)
-    parser.set_defaults(run=_run, extra="sim")
+    parser.set_defaults(run=_run, group=Group.MEASURE, extra="sim")
 
 
 def _seed(text: str) -> int:

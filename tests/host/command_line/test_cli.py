@@ -105,6 +105,34 @@ def test_help_lists_every_command_and_the_exit_codes(
     assert "1 a check failed" in text
 
 
+def test_the_help_lists_a_command_below_the_heading_of_its_group(
+    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def grouped(name: str, group: cli.Group) -> Command:
+        def add(subparsers: cli.Subparsers) -> None:
+            parser = subparsers.add_parser(name, help=f"what {name} does")
+            parser.set_defaults(run=lambda _: 0, group=group)
+
+        return Command(name, add)
+
+    lacking = Command("lacks", error=ModuleNotFoundError(name="nowhere"))
+    install(
+        grouped("one", cli.Group.MEASURE),
+        grouped("two", cli.Group.USE),
+        command("strange", lambda _: 0),
+        grouped("three", cli.Group.MEASURE),
+        lacking,
+    )
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    lines = capsys.readouterr().out.partition("commands:\n")[2].partition("\n\n")[0].splitlines()
+    assert [line.strip().partition("  ")[0] for line in lines] == [
+        *("use:", "two", "measure and verify:", "one", "three"),
+        *("others:", "lacks", "strange"),
+    ]
+    assert "(needs packages that are not installed)" in "".join(lines)
+
+
 def test_without_arguments_the_help_and_2(
     install: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,6 +15,7 @@ from bitlane.seen.traffic import (
     SeenPort,
     SeenStall,
     bursts,
+    busy,
     ports,
     runs,
     stalls,
@@ -121,6 +122,21 @@ def test_commands_overlap_end_in_order_and_may_fail() -> None:
         SeenCommand(4, 9, 11, faulted=True),
         SeenCommand(4, 12, -1),
     ]
+
+
+def test_a_cycle_counts_for_the_oldest_command_that_has_not_ended() -> None:
+    recording = drawn(
+        {},
+        #         0123456789abcdef
+        doorbell="x...x......x....",
+        started=".x.x.....x...x..",
+        retired="......x.x.x.....",
+    )
+    # The second was submitted with the first, the third while the second was at work; then the
+    # circuit had nothing to do, and the fourth has not ended.
+    assert busy(recording) == [(1, 6), (6, 8), (8, 10)]
+    recording = drawn({}, doorbell="x...x..", started=".x...x.", retired="..x...x")
+    assert busy(recording) == [(1, 2), (5, 6)]
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -62,6 +62,10 @@ class Fields:
     def mode(self, stream: str) -> Array:
         return self.control(f"{stream}_MODE")
 
+    def has_mode(self, stream: str, mode: Mode) -> Array:
+        # CuPy takes no enumeration as an operand.
+        return self.mode(stream) == int(mode)
+
     def size(self, stream: str) -> Array:
         """Bytes of an element."""
         return 1 << self.control("OUT_LANE" if stream == "Y" else "LANE")
@@ -89,7 +93,7 @@ class Fields:
 
     @property
     def sums(self) -> Array:
-        return self.mode("Y") == Mode.SUM
+        return self.has_mode("Y", Mode.SUM)
 
     def any_mode(self, *modes: Mode) -> Array:
         a, b, y = (is_one_of(self.mode(stream), modes) for stream in "ABY")
@@ -146,16 +150,15 @@ def _bad_lane(fields: Fields, configuration: Configuration) -> Array:
 
 
 def _bad_control(fields: Fields, configuration: Configuration) -> Array:
-    a, b, y = (fields.mode(stream) for stream in "ABY")
     lacking = fields.any_mode(*(mode for mode in Mode if mode not in configuration.modes))
     return (
         (fields.words[:, 0] & ~_KNOWN != 0)
         | lacking
-        | (y == Mode.REPEAT)
-        | (a == Mode.SUM)
-        | (b == Mode.SUM)
+        | fields.has_mode("Y", Mode.REPEAT)
+        | fields.has_mode("A", Mode.SUM)
+        | fields.has_mode("B", Mode.SUM)
         | (fields.sums & ~fields.counts_bits)
-        | (~fields.with_b & (b != Mode.DENSE))
+        | (~fields.with_b & ~fields.has_mode("B", Mode.DENSE))
         | (fields.loops < 1)
         | (fields.loops > configuration.loops)
         | ((fields.used > RECORD["RESERVED"].word) & (fields.word("RESERVED") != 0))
@@ -180,7 +183,7 @@ def _misaligned(fields: Fields) -> Array:
         if stream == "Y":
             matters = fields.splits | ~plain
         else:
-            matters = fields.mode(stream) != Mode.DENSE
+            matters = ~fields.has_mode(stream, Mode.DENSE)
             if stream == "B":
                 matters = matters & fields.with_b
         below = fields.size(stream) - 1

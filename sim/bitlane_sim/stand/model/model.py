@@ -27,6 +27,9 @@ _BYTES = 1 << 24
 
 _NEVER = (1 << 31) - 1
 
+_OK = int(Status.OK)
+"""CuPy takes no enumeration as an operand."""
+
 
 @dataclass(slots=True)
 class Expected:
@@ -82,7 +85,7 @@ class _Execution:
 
     def _goes_on(self, fields: Fields) -> Array:
         """Whether a command may be started: behind one that left the memory without FENCE only."""
-        stopped = self.expected.status != Status.OK
+        stopped = self.expected.status != _OK
         left = stopped & (self.expected.ports != 0)
         return ~stopped | (left & (fields.control("FENCE") == 0))
 
@@ -90,11 +93,11 @@ class _Execution:
         """Command ``number`` of the instances ``active``, whose ``fields`` these are."""
         expected = self.expected
         status = refusals(fields, self._configuration)
-        first = expected.status[active] == Status.OK
-        refused = (status != Status.OK) & first
+        first = expected.status[active] == _OK
+        refused = (status != _OK) & first
         expected.status[active[refused]] = status[refused]
         expected.index[active[refused]] = number
-        good = status == Status.OK
+        good = status == _OK
         active, fields = active[good], Fields(fields.words[good])
         fenced = active[fields.control("FENCE") != 0]
         self._reading[fenced] = False
@@ -128,7 +131,7 @@ class _Execution:
             fields.control("ARITHMETIC")[some.owner] != 0,
         )
         streams.store(compute(how, streams.load("A"), streams.load("B")), shape.sums)
-        left = (ports != 0) & (expected.status[active] == Status.OK)
+        left = (ports != 0) & (expected.status[active] == _OK)
         endless = (ports == 0) & (shape.total > self._most)
         expected.status[active[left]] = int(Status.PAST_MEMORY)
         expected.index[active[left]] = number
@@ -141,7 +144,7 @@ class _Execution:
         expected = self.expected
         written, read = streams.written, streams.read
         expected.memory[active] = streams.memory
-        unsure = (expected.status[active] != Status.OK) | endless
+        unsure = (expected.status[active] != _OK) | endless
         if bool(unsure.any()):
             expected.optional[active] |= written & unsure[:, None]
         wrong, loose = streams.hazard, written

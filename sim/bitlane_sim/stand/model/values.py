@@ -13,6 +13,9 @@ __all__ = ["Computation", "compute", "ones_in"]
 
 _ONE = np.uint64(1)
 
+# CuPy takes no enumeration as an operand.
+_LEFT, _RIGHT = int(Op.SHIFT_LEFT), int(Op.SHIFT_RIGHT)
+
 
 @dataclass(frozen=True, slots=True)
 class Computation:
@@ -40,7 +43,7 @@ def compute(how: Computation, a: Array, b: Array) -> Array:
     logic = xp.where(low == 0, a & b, xp.where(low == 1, a | b, xp.where(low == 2, a ^ b, a)))
     inverted = is_one_of(counted, [op for op in LOGIC_OPS if op & 4])
     logic = xp.where(inverted, ~logic, logic) & mask
-    shifts = (op == Op.SHIFT_LEFT) | (op == Op.SHIFT_RIGHT)
+    shifts = (op == _LEFT) | (op == _RIGHT)
     result = xp.where(op >= 12, ones_in(logic), logic)
     if bool(shifts.any()):
         result = xp.where(shifts, _shifted(how, a, b), result)
@@ -67,4 +70,4 @@ def _shifted(how: Computation, a: Array, b: Array) -> Array:
     right = (a >> count) | (fill & ~(mask >> count))
     left = xp.where(beyond, np.uint64(0), left)
     right = xp.where(beyond, fill, right)
-    return xp.where(how.op == Op.SHIFT_LEFT, left, right)
+    return xp.where(how.op == _LEFT, left, right)

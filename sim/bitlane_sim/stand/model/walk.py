@@ -43,10 +43,10 @@ class Shape:
     @property
     def total(self) -> Array:
         """Elements of A."""
-        total = self.counts[0]
+        xp, total = namespace(self.counts[0]), self.counts[0]
         for count in self.counts[1:]:
             # Nobody walks as far: 2**62 is as good as any number beyond.
-            total = np.minimum(total * 1.0 * count, 2.0**62).astype(np.int64)
+            total = xp.minimum(total * 1.0 * count, 2.0**62).astype(np.int64)
         return total
 
     def of(self, some: Array) -> "Shape":
@@ -70,10 +70,9 @@ def shape_of(fields: Fields) -> Shape:
     bases, steps, sizes = {}, {}, {}
     for stream in "ABY":
         size = 1 + (fields.size(stream) - 1) * ~bytewise
-        mode = fields.mode(stream)
-        strided = mode == Mode.STRIDED
+        strided = fields.has_mode(stream, Mode.STRIDED)
         stride = fields.word(f"{stream}_STRIDE") * strided
-        own = [stride + size * (mode == Mode.DENSE)]
+        own = [stride + size * fields.has_mode(stream, Mode.DENSE)]
         # How far the loops inside one have gone when it advances.
         gone = stride * (run - 1)
         for loop in range(1, _MOST_LOOPS):

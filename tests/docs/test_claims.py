@@ -1,0 +1,86 @@
+"""What pages say of the code, where the code can be asked whether it is so."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from bitlane_rtl.walk import nest
+from support.docs.pages import PAGES, ROOT, name
+
+CPPSIM = ROOT / "sim" / "cppsim"
+
+OWN = {"_advance", "_items", "_name", "_report"}
+"""Private attributes of cppsim's own objects, and of ctypes', that are read from outside."""
+
+
+def said(page: str) -> str:
+    """The text of a page, lines joined."""
+    return " ".join((ROOT / page).read_text(encoding="utf-8").split())
+
+
+def test_one_nest_saves_the_counters_of_all_streams_but_one() -> None:
+    (saved,) = re.findall(r"saves (\w+) counters of each loop", said("docs/architecture.md"))
+    assert ["none", "one", "two", "three"].index(saved) == len(nest.STREAMS) - 1
+
+
+def test_the_unit_that_retires_is_drawn_to_retire() -> None:
+    source = (ROOT / "docs" / "data_path.dot").read_text(encoding="utf-8")
+    labels = dict(re.findall(r'(\w+) \[label = "([^"]+)"', source))
+    units = {"sequencer": "control/sequencer.py", "writer": "datapath/writer.py"}
+    for unit, file in units.items():
+        text = (ROOT / "rtl" / "bitlane_rtl" / file).read_text(encoding="utf-8")
+        assert ('"retire": Out(1)' in text) == ("retires" in labels[unit]), unit
+
+
+def test_no_page_says_that_all_code_blocks_are_run() -> None:
+    """Builds of boards and seconds are not compared: see MEASURED in `test_blocks`."""
+    claims = re.compile(r"(every|each|all) code blocks?", re.I)
+    # What was said of a release stays in the list of changes.
+    pages = [name(page) for page in PAGES if page.name != "CHANGELOG.md"]
+    assert {page: claims.findall(said(page)) for page in pages if claims.search(said(page))} == {}
+
+
+def test_amaranths_private_parts_are_used_where_the_page_says() -> None:
+    listed = said("docs/cppsim.md").partition("private modules of Amaranth")[2]
+    files = set(re.findall(r"`sim/cppsim/([\w/]+\.py)`", listed.partition("Tests run")[0]))
+    trees = {
+        path.relative_to(CPPSIM).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(CPPSIM.rglob("*.py"))
+    }
+    assert [file for file, tree in trees.items() if any(private_imports(tree))] == ["private.py"]
+    assert {file for file, tree in trees.items() if any(foreign(tree))} - {"private.py"} == files
+
+
+def private_imports(tree: ast.Module) -> Iterator[str]:
+    """Private modules of Amaranth that a file imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("amaranth"):
+            names = [*(node.module or "").split("."), *(each.name for each in node.names)]
+            yield from (each for each in names if each.startswith("_"))
+
+
+def foreign(tree: ast.Module) -> Iterator[str]:
+    """Private attributes of other objects than a method's own that a file reads."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and re.match(r"_[^_]", node.attr):
+            of = node.value.id if isinstance(node.value, ast.Name) else ""
+            if of not in ("cls", "os", "self", "sys") and node.attr not in OWN:
+                yield node.attr
+
+
+def test_the_generators_that_the_page_names_write_code() -> None:
+    """Two of the three write it with the same parts."""
+    page = said("docs/cppsim.md")
+    shared = {
+        "sim/cppsim/cpp/simulation.py": "",
+        "sim/bitlane_sim/compiled/program.py": "cppsim.cpp",
+    }
+    for file, package in shared.items():
+        text = (ROOT / file).read_text(encoding="utf-8")
+        assert f"`{file}`" in page
+        for part in ("body", "edge", "words"):
+            assert re.search(rf"^from {re.escape(package)}\.{part} import ", text, re.M), file
+    batch = Path("sim/cppsim/batch/source.py")
+    assert f"`{batch}`" in page
+    assert "cpp.body" not in (ROOT / batch).read_text(encoding="utf-8")
