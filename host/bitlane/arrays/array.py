@@ -83,6 +83,9 @@ class Array(Views):
     def __int__(self) -> int:
         return int(self.item())
 
+    def __float__(self) -> float:
+        return float(self.item())
+
     def __index__(self) -> int:
         if self.ndim or self.dtype.kind not in "ui":
             raise DataTypeError(f"index: {self!r}; expected an integer without axes")
