@@ -115,3 +115,11 @@ def test_devices_of_one_name_are_told_apart(device: Device) -> None:
     assert str(caught.value).count(repr(device)) == 1
     assert "another device that is also" in str(caught.value)
     assert "expected one on the same device (device.asarray copies it there)" in str(caught.value)
+
+
+def test_memory_that_numpy_does_not_let_go_of_is_given_back_by_free(device: Device) -> None:
+    x = device.asarray(random(9, "u1"))
+    with pytest.raises(ShapeError, match="axis: 9"):
+        np.bitwise_or.reduce(x, axis=9)  # type: ignore[arg-type]
+    x.free()
+    assert device.driver.allocator.pieces == 0
