@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..errors import ExchangeError
 from ..expression.form import Stored
-from ..jobs.operands import AnyArray
+from ..jobs.operands import AnyArray, expect_axes
 from .transfers import download
 from .usage import usage_of
 from .value import Value, changing
@@ -20,13 +21,13 @@ CPU: Final = (1, 0)
 
 
 def capsule(value: Value, copy: bool | None, dl_device: Any, options: dict[str, Any]) -> Any:
-    """What ``__dlpack__`` gives. Raises ``BufferError`` for what cannot be had."""
+    """What ``__dlpack__`` gives. Raises ``ExchangeError`` for what cannot be had."""
     if dl_device not in (None, CPU):
-        raise BufferError(f"dl_device: {dl_device}; expected {CPU}, this computer's memory")
+        raise ExchangeError(f"dl_device: {dl_device}; expected {CPU}, this computer's memory")
     array = None if copy else shared(value)
     if array is None:
         if copy is False:
-            raise BufferError("copy: False; this device's memory is not this computer's")
+            raise ExchangeError("copy: False; this device's memory is not this computer's")
         array = download(value)
     return array.__dlpack__(**options)
 
@@ -36,10 +37,14 @@ def shared(value: Value) -> AnyArray | None:
 
     Whoever has them can change them at any time: as long as they do, what reads them is computed at
     once. The memory stays as long as the result is held, also after the device has been closed.
+    Without elements there is nothing to share, or to copy: the result is an empty array.
     """
     driver = value.home.driver
+    expect_axes("array", value.shape)
+    if not value.strided.size:
+        return np.empty(value.shape, value.dtype)
     memory = driver.link.host_memory
-    if memory is None or not value.strided.size:
+    if memory is None:
         return None
     with changing(value) as node:
         shown = _Window(value, node, memory)

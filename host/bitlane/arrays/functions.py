@@ -125,6 +125,6 @@ _FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
     np.squeeze: lambda a, axis=None: shaping.squeeze(a, axis),
     np.stack: shaping.stack,
     np.sum: Views.sum,
-    np.swapaxes: lambda a, axis1, axis2: shaping.moveaxis(a, (axis1, axis2), (axis2, axis1)),
+    np.swapaxes: lambda a, axis1, axis2: shaping.swapaxes(a, axis1, axis2),
     np.transpose: lambda a, axes=None: a.transpose(axes),
 }
