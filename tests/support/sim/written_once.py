@@ -28,6 +28,7 @@ _kept: dict[_Key, tuple[Any, Written]] = {}
 def write_once(replace: Callable[[Any, str, Any], None]) -> None:
     """Let engines find what is written of a design with the same signals and memories.
 
+    So its module defines its clock domains: Amaranth makes missing ones anew each time.
     Lowering takes most of the time of a test of a random machine. ``replace`` is called as
     ``setattr``.
     """

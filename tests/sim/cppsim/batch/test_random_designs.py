@@ -22,11 +22,13 @@ def _gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "_cupy", host_gpu)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, 2))
 def test_circuits_of_one_clock(seed: int) -> None:
     assert compare_batch(random_circuit(seed), BACKENDS, seed=seed) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, 2))
 def test_expressions(seed: int) -> None:
     design = random_expressions(seed, 20)
@@ -38,6 +40,7 @@ def test_machines_with_clocks_of_all_kinds(seed: int) -> None:
     assert compare_batch(random_machine(seed), BACKENDS, seed=seed) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, 2))
 def test_statements_states_memories_and_made_clocks(seed: int) -> None:
     assert compare_batch(random_system(seed), BACKENDS, seed=seed) > 0

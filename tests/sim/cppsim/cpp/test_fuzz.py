@@ -18,12 +18,12 @@ def expressions(seed: int) -> RandomDesign:
     return random_expressions(seed, 100)
 
 
-@pytest.mark.parametrize("pack", in_packs(seeds(2, 4)), ids=str)
+@pytest.mark.parametrize("pack", in_packs(seeds(1, 4)), ids=str)
 def test_expressions(pack: Sequence[int]) -> None:
     assert fuzz(expressions, pack, steps=40) == 4000 * len(pack)
 
 
-@pytest.mark.parametrize("pack", in_packs(seeds(2, 6)), ids=str)
+@pytest.mark.parametrize("pack", in_packs(seeds(1, 6)), ids=str)
 def test_statements_states_memories_and_clocks(pack: Sequence[int]) -> None:
     assert fuzz(random_system, pack, steps=40) > 0
 
@@ -31,4 +31,4 @@ def test_statements_states_memories_and_clocks(pack: Sequence[int]) -> None:
 def test_what_differs_is_told_with_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words, "_sign_extended", lambda operand, _: f"int64_t({operand})")
     with pytest.raises(AssertionError, match=r"^seed 0: .* is .*, and .* in Amaranth's simulator"):
-        fuzz(expressions, range(2), steps=40)
+        fuzz(expressions, [0], steps=40)

@@ -24,6 +24,12 @@ from support.sim.waveforms import (
     many_registers,
     seen,
 )
+from support.sim.written_once import write_once
+
+
+@pytest.fixture(autouse=True)
+def _written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_once(monkeypatch.setattr)
 
 
 @cache
@@ -44,7 +50,7 @@ def as_both(path: Path) -> Any:
 
 
 def as_archive(path: Path) -> Any:
-    return gzip.open(path, "wt")
+    return gzip.open(path, "wt", compresslevel=1)
 
 
 @pytest.mark.parametrize("opened", [str, as_text, as_latin, as_both, as_archive])
