@@ -7,11 +7,11 @@ exports some for a machine with a GPU, with what the first instances show alone.
 
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from copy import copy
 from io import StringIO
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import cppsim
 from cppsim.batch.runner import Runner
 from cppsim.netlist.one_clock import named_signals
 
+from .packs import compare_pack, merged, side_by_side
 from .random_designs import (
     RandomDesign,
     random_circuit,
@@ -40,21 +41,30 @@ _Values = list[list[int]]
 
 
 def compare_batch(
-    design: RandomDesign,
+    make: Callable[[int], RandomDesign],
+    seeds: Sequence[int],
     backends: Sequence[str],
     *,
-    seed: int,
     instances: int = 3,
     rounds: int = 12,
 ) -> int:
-    """Compare each instance on each backend with its design alone; return how many values.
+    """Compare each instance on each backend with the single simulator; return how many values.
 
-    Every instance sees inputs of its own. Raises ``AssertionError`` that names the backend, the
-    seed, the instance, the round and the signal.
+    The designs of all seeds are side by side. Every instance sees inputs of its own. Raises
+    ``AssertionError`` that names the seed, the backend, the instance, the round and the signal.
     """
-    run = _Run(design, seed, instances, rounds)
+
+    def compare(some: Sequence[int]) -> int:
+        designs = side_by_side({seed: make(seed) for seed in some})
+        return _compare(_Run(designs, instances, rounds), backends)
+
+    return compare_pack(seeds, compare)
+
+
+def _compare(run: "_Run", backends: Sequence[str]) -> int:
+    instances, rounds = len(run.given), len(run.given[0])
     batch, program, names = run.batch(backends[0])
-    alone = _alone(design, run.inputs, run.outputs, run.given)
+    alone = _alone(run.design, run.inputs, run.outputs, run.given)
     for backend in backends:
         results = on_backend(batch, backend).run(program)
         for instance, number in product(range(instances), range(rounds)):
@@ -62,7 +72,7 @@ def compare_batch(
             for name, signal, expected in values:
                 got = _numbers(results[f"{number} {name}"], signal)[instance]
                 assert got == expected, (
-                    f"{backend}, seed {seed}, instance {instance}, round {number}: "
+                    f"{backend}, instance {instance}, round {number}: "
                     f"{signal.name} is {got}, and {expected} alone"
                 )
     return len(backends) * instances * rounds * len(run.outputs)
@@ -78,7 +88,7 @@ def export_batch(
     alone: int = 4,
 ) -> None:
     """Write the same as a folder, with what the first ``alone`` instances show alone."""
-    run = _Run(design, seed, instances, rounds)
+    run = _Run({seed: design}, instances, rounds)
     batch, program, names = run.batch("threads")
     batch.export(folder, program)
     shown = _alone(design, run.inputs, run.outputs, run.given[:alone])
@@ -91,14 +101,13 @@ def export_batch(
 
 
 class _Run:
-    """A design, and inputs of its own for each instance."""
+    """Designs side by side, and inputs of its own for each instance, as by the seed of each."""
 
-    def __init__(self, design: RandomDesign, seed: int, instances: int, rounds: int) -> None:
-        chances = [random.Random(f"{seed} {instance}") for instance in range(instances)]
-        self.design = design
-        self.inputs = [x for x in design.inputs if len(x)]
-        self.outputs = [x for x in design.outputs if len(x)]
-        self.given = [_random_inputs(chance, self.inputs, rounds) for chance in chances]
+    def __init__(self, designs: Mapping[int, RandomDesign], instances: int, rounds: int) -> None:
+        self.design = merged(designs.values())
+        self.inputs = [x for x in self.design.inputs if len(x)]
+        self.outputs = [x for x in self.design.outputs if len(x)]
+        self.given = [_inputs(designs, instance, rounds) for instance in range(instances)]
 
     def batch(self, backend: str) -> tuple[cppsim.Batch, cppsim.Program, list[str]]:
         """The instances, what they do, and what the batch calls the outputs.
@@ -140,6 +149,17 @@ def _names(design: RandomDesign) -> dict[int, str]:
     """What a batch calls signals, by their identities."""
     prepared: Any = Fragment.get(design.module, None).prepare()
     return {id(signal): name for name, signal in named_signals(prepared)}
+
+
+def _inputs(designs: Mapping[int, RandomDesign], instance: int, rounds: int) -> _Values:
+    """Return the values of all inputs of an instance, those of one design after the other."""
+    each = [
+        _random_inputs(
+            random.Random(f"{seed} {instance}"), [x for x in design.inputs if len(x)], rounds
+        )
+        for seed, design in designs.items()
+    ]
+    return [list(chain.from_iterable(values)) for values in zip(*each, strict=True)]
 
 
 def _random_inputs(chance: random.Random, inputs: list[Signal], rounds: int) -> _Values:

@@ -1,6 +1,6 @@
 """Random designs side by side in one, which is compiled once for all of them. No tests here."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from amaranth.hdl import DomainRenamer, Module
@@ -9,7 +9,7 @@ from support.seeds import SINGLE
 
 from .random_designs import RandomDesign
 
-__all__ = ["MOST", "Compare", "compare_pack", "in_packs", "side_by_side"]
+__all__ = ["MOST", "Compare", "compare_pack", "in_packs", "merged", "side_by_side"]
 
 MOST = 15
 """Designs of a pack at most."""
@@ -30,7 +30,7 @@ def side_by_side(designs: Mapping[int, RandomDesign]) -> dict[int, RandomDesign]
     """Return ``designs`` as submodules of one module, which is the module of each.
 
     A clock of the design of seed 7 is then called ``seed7_sync`` instead of ``sync``. A single
-    design stays as it is. Elaborate the module once: that renames the clock domains themselves.
+    design stays as it is. The designs given are of no use any more: their domains are renamed.
     """
     if len(designs) == 1:
         return dict(designs)
@@ -42,6 +42,18 @@ def side_by_side(designs: Mapping[int, RandomDesign]) -> dict[int, RandomDesign]
         clocks = {names[name]: period for name, period in design.clocks.items()}
         packed[seed] = replace(design, module=top, clocks=clocks, domains=tuple(names.values()))
     return packed
+
+
+def merged(designs: Collection[RandomDesign]) -> RandomDesign:
+    """Return what `side_by_side` returned as one design."""
+    (module,) = {design.module for design in designs}
+    return RandomDesign(
+        module,
+        [signal for design in designs for signal in design.inputs],
+        [signal for design in designs for signal in design.outputs],
+        {name: period for design in designs for name, period in design.clocks.items()},
+        [name for design in designs for name in design.domains],
+    )
 
 
 def compare_pack(seeds: Sequence[int], compare: Compare) -> int:

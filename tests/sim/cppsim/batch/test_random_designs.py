@@ -7,6 +7,7 @@ from support.seeds import seeds
 from support.sim.batches import compare_batch
 from support.sim.host_gpu import host_gpu
 from support.sim.random_designs import (
+    RandomDesign,
     random_circuit,
     random_expressions,
     random_machine,
@@ -22,25 +23,25 @@ def _gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "_cupy", host_gpu)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", seeds(1, 2))
-def test_circuits_of_one_clock(seed: int) -> None:
-    assert compare_batch(random_circuit(seed), BACKENDS, seed=seed) > 0
+def expressions(seed: int) -> RandomDesign:
+    return random_expressions(seed, 20)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", seeds(1, 2))
-def test_expressions(seed: int) -> None:
-    design = random_expressions(seed, 20)
-    assert compare_batch(design, BACKENDS, seed=seed) == 2 * 3 * 12 * 20
-
-
-@pytest.mark.parametrize("seed", seeds(1, 2))
-def test_machines_with_clocks_of_all_kinds(seed: int) -> None:
-    assert compare_batch(random_machine(seed), BACKENDS, seed=seed) > 0
+def test_circuits_of_one_clock() -> None:
+    assert compare_batch(random_circuit, seeds(1, 2), BACKENDS) > 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", seeds(1, 2))
-def test_statements_states_memories_and_made_clocks(seed: int) -> None:
-    assert compare_batch(random_system(seed), BACKENDS, seed=seed) > 0
+def test_expressions() -> None:
+    pack = seeds(1, 2)
+    assert compare_batch(expressions, pack, BACKENDS) == 2 * 3 * 12 * 20 * len(pack)
+
+
+def test_machines_with_clocks_of_all_kinds() -> None:
+    assert compare_batch(random_machine, seeds(1, 2), BACKENDS) > 0
+
+
+@pytest.mark.slow
+def test_statements_states_memories_and_made_clocks() -> None:
+    assert compare_batch(random_system, seeds(1, 2), BACKENDS) > 0
