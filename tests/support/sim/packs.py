@@ -1,4 +1,4 @@
-"""Random designs side by side in one, which is compiled once for all of them. No tests here."""
+"""Random designs as submodules of one module, which is compiled once. No tests here."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +30,8 @@ def side_by_side(designs: Mapping[int, RandomDesign]) -> dict[int, RandomDesign]
     """Return ``designs`` as submodules of one module, which is the module of each.
 
     A clock of the design of seed 7 is then called ``seed7_sync`` instead of ``sync``. A single
-    design stays as it is. The designs given are of no use any more: their domains are renamed.
+    design stays as it is. The given designs cannot be used afterwards: this renames their
+    clock domains.
     """
     if len(designs) == 1:
         return dict(designs)
@@ -45,7 +46,7 @@ def side_by_side(designs: Mapping[int, RandomDesign]) -> dict[int, RandomDesign]
 
 
 def merged(designs: Collection[RandomDesign]) -> RandomDesign:
-    """Return what `side_by_side` returned as one design."""
+    """Return the designs that `side_by_side` returned as one design."""
     (module,) = {design.module for design in designs}
     return RandomDesign(
         module,

@@ -26,9 +26,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RandomDesign:
-    """A design, what drives it, what it shows, and the periods of the clocks that it is given.
+    """A design, its inputs and outputs, and the periods of its clocks by domain.
 
-    ``domains`` are all its clock domains, those of clocks that it makes itself included.
+    ``domains`` names all clock domains, including those whose clock the design itself drives.
     """
 
     module: Module
@@ -164,7 +164,7 @@ def trace(design: RandomDesign, engine: object, *, steps: int, seed: int) -> lis
 def trace_all(
     designs: Mapping[int, RandomDesign], engine: object, *, steps: int
 ) -> dict[int, list[list[int]]]:
-    """Return by seed what `trace` returns, of designs that have one module."""
+    """Return the result of `trace` for each seed. The designs share one module."""
     (module,) = {design.module for design in designs.values()}
     simulator = Simulator(module, engine=engine)
     assert not getattr(simulator._engine, "reason", ""), "left to Amaranth's simulator"
