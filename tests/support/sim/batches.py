@@ -101,7 +101,7 @@ def export_batch(
 
 
 class _Run:
-    """Designs side by side, and inputs of its own for each instance, as by the seed of each."""
+    """Designs side by side, and the inputs of each instance, which follow from the seeds."""
 
     def __init__(self, designs: Mapping[int, RandomDesign], instances: int, rounds: int) -> None:
         self.design = merged(designs.values())

@@ -1,4 +1,4 @@
-"""Designs that several simulations share are lowered once. No tests here."""
+"""Share lowered designs between simulations. No tests here."""
 
 from collections.abc import Callable
 from functools import cache
@@ -17,19 +17,19 @@ _Key = tuple[int, ...]
 
 @cache
 def machine(seed: int) -> RandomDesign:
-    """Return the `random_machine` of ``seed``, the same for all tests: nothing changes it."""
+    """Return the `random_machine` of ``seed``, the same object for all tests."""
     return random_machine(seed)
 
 
 _kept: dict[_Key, tuple[Any, Written]] = {}
-"""What is written of each design, with the design, whose identities make the key."""
+"""Lowered designs by the identities of signals and memories, which the kept design holds."""
 
 
 def write_once(replace: Callable[[Any, str, Any], None]) -> None:
-    """Let engines find what is written of a design with the same signals and memories.
+    """Lower a design once for all engines that simulate it.
 
-    So its module defines its clock domains: Amaranth makes missing ones anew each time.
-    Lowering takes most of the time of a test of a random machine. ``replace`` is called as
+    Lowering takes most of the time of a test of a random machine. A module has to define its clock
+    domains: Amaranth creates missing ones anew for each simulation. ``replace`` is called like
     ``setattr``.
     """
 
