@@ -126,7 +126,9 @@ def suite(folder: Path, engine: str, *options: str) -> str:
     return run.stdout
 
 
-@pytest.mark.parametrize("plugin", ["cppsim", "cppsim.pytest_plugin"])
+@pytest.mark.parametrize(
+    "plugin", ["cppsim", pytest.param("cppsim.pytest_plugin", marks=pytest.mark.slow)]
+)
 def test_a_suite_runs_compiled_and_the_summary_says_what_did_not(
     tmp_path: Path, plugin: str
 ) -> None:
@@ -145,6 +147,7 @@ def test_a_suite_is_left_to_amaranth_if_asked(tmp_path: Path) -> None:
     assert "cppsim, mode" not in suite(tmp_path, "PySimEngine", "-p", "cppsim", "--cppsim=off")
 
 
+@pytest.mark.slow
 def test_workers_count_together(tmp_path: Path) -> None:
     said = suite(tmp_path, "_CompiledEngine", "-p", "cppsim", "--cppsim=always", "-n", "2")
     assert "7 of 8 simulations ran in compiled code" in said

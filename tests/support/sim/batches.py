@@ -7,8 +7,11 @@ exports some for a machine with a GPU, with what the first instances show alone.
 
 import random
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
+from copy import copy
 from io import StringIO
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,10 @@ import numpy as np
 from amaranth.hdl import Fragment, Signal
 
 import cppsim
+from cppsim.batch.runner import Runner
 from cppsim.netlist.one_clock import named_signals
 
+from .packs import compare_pack, merged, side_by_side
 from .random_designs import (
     RandomDesign,
     random_circuit,
@@ -27,7 +32,7 @@ from .random_designs import (
 )
 from .random_values import random_number
 
-__all__ = ["batch_of", "compare_batch", "export_batch"]
+__all__ = ["batch_of", "compare_batch", "export_batch", "on_backend"]
 
 _PERIOD = 1e-6
 
@@ -36,25 +41,41 @@ _Values = list[list[int]]
 
 
 def compare_batch(
-    design: RandomDesign, backend: str, *, seed: int, instances: int = 3, rounds: int = 12
+    make: Callable[[int], RandomDesign],
+    seeds: Sequence[int],
+    backends: Sequence[str],
+    *,
+    instances: int = 3,
+    rounds: int = 12,
 ) -> int:
-    """Let each instance see inputs of its own; how many values of outputs have been compared.
+    """Compare each instance on each backend with the single simulator; return how many values.
 
-    Raises ``AssertionError`` that names the seed, the instance, the round and the signal.
+    The designs of all seeds are side by side. Every instance sees inputs of its own. Raises
+    ``AssertionError`` that names the seed, the backend, the instance, the round and the signal.
     """
-    run = _Run(design, seed, instances, rounds)
-    batch, program, names = run.batch(backend)
-    results = batch.run(program)
-    for instance in range(instances):
-        alone = _alone(design, run.inputs, run.outputs, run.given[instance])
-        for number in range(rounds):
-            for name, signal, expected in zip(names, run.outputs, alone[number], strict=True):
+
+    def compare(some: Sequence[int]) -> int:
+        designs = side_by_side({seed: make(seed) for seed in some})
+        return _compare(_Run(designs, instances, rounds), backends)
+
+    return compare_pack(seeds, compare)
+
+
+def _compare(run: "_Run", backends: Sequence[str]) -> int:
+    instances, rounds = len(run.given), len(run.given[0])
+    batch, program, names = run.batch(backends[0])
+    alone = _alone(run.design, run.inputs, run.outputs, run.given)
+    for backend in backends:
+        results = on_backend(batch, backend).run(program)
+        for instance, number in product(range(instances), range(rounds)):
+            values = zip(names, run.outputs, alone[instance][number], strict=True)
+            for name, signal, expected in values:
                 got = _numbers(results[f"{number} {name}"], signal)[instance]
                 assert got == expected, (
-                    f"seed {seed}, instance {instance}, round {number}: "
+                    f"{backend}, instance {instance}, round {number}: "
                     f"{signal.name} is {got}, and {expected} alone"
                 )
-    return instances * rounds * len(run.outputs)
+    return len(backends) * instances * rounds * len(run.outputs)
 
 
 def export_batch(
@@ -67,10 +88,10 @@ def export_batch(
     alone: int = 4,
 ) -> None:
     """Write the same as a folder, with what the first ``alone`` instances show alone."""
-    run = _Run(design, seed, instances, rounds)
+    run = _Run({seed: design}, instances, rounds)
     batch, program, names = run.batch("threads")
     batch.export(folder, program)
-    shown = [_alone(design, run.inputs, run.outputs, run.given[x]) for x in range(alone)]
+    shown = _alone(design, run.inputs, run.outputs, run.given[:alone])
     expected = {
         f"{number} {name}": _shown([each[number][place] for each in shown], signal)
         for number in range(rounds)
@@ -80,14 +101,13 @@ def export_batch(
 
 
 class _Run:
-    """A design, and inputs of its own for each instance."""
+    """Designs side by side, and the inputs of each instance, which follow from the seeds."""
 
-    def __init__(self, design: RandomDesign, seed: int, instances: int, rounds: int) -> None:
-        chances = [random.Random(f"{seed} {instance}") for instance in range(instances)]
-        self.design = design
-        self.inputs = [x for x in design.inputs if len(x)]
-        self.outputs = [x for x in design.outputs if len(x)]
-        self.given = [_random_inputs(chance, self.inputs, rounds) for chance in chances]
+    def __init__(self, designs: Mapping[int, RandomDesign], instances: int, rounds: int) -> None:
+        self.design = merged(designs.values())
+        self.inputs = [x for x in self.design.inputs if len(x)]
+        self.outputs = [x for x in self.design.outputs if len(x)]
+        self.given = [_inputs(designs, instance, rounds) for instance in range(instances)]
 
     def batch(self, backend: str) -> tuple[cppsim.Batch, cppsim.Program, list[str]]:
         """The instances, what they do, and what the batch calls the outputs.
@@ -118,10 +138,28 @@ def batch_of(design: RandomDesign, instances: int, backend: str) -> cppsim.Batch
     return cppsim.Batch(design.module, instances, backend, clocks=clocks, watch=looked)
 
 
+def on_backend(batch: cppsim.Batch, backend: str) -> cppsim.Batch:
+    """Return the same instances at power-on on ``backend``, without writing the design again."""
+    other = copy(batch)
+    other.runner = Runner(batch.written, batch.runner.instances, backend)
+    return other
+
+
 def _names(design: RandomDesign) -> dict[int, str]:
     """What a batch calls signals, by their identities."""
     prepared: Any = Fragment.get(design.module, None).prepare()
     return {id(signal): name for name, signal in named_signals(prepared)}
+
+
+def _inputs(designs: Mapping[int, RandomDesign], instance: int, rounds: int) -> _Values:
+    """Return the values of all inputs of an instance, those of one design after the other."""
+    each = [
+        _random_inputs(
+            random.Random(f"{seed} {instance}"), [x for x in design.inputs if len(x)], rounds
+        )
+        for seed, design in designs.items()
+    ]
+    return [list(chain.from_iterable(values)) for values in zip(*each, strict=True)]
 
 
 def _random_inputs(chance: random.Random, inputs: list[Signal], rounds: int) -> _Values:
@@ -159,24 +197,30 @@ def _numbers(values: Any, signal: Signal) -> list[int]:
 
 
 def _alone(
-    design: RandomDesign, inputs: list[Signal], outputs: list[Signal], given: _Values
-) -> _Values:
+    design: RandomDesign, inputs: list[Signal], outputs: list[Signal], given: Sequence[_Values]
+) -> list[_Values]:
+    """Return what the design shows of each sequence of inputs, each time from power-on."""
     simulator: Any = cppsim.Simulator(design.module, mode="always")
     assert not simulator._engine.reason
     for domain in design.clocks:
         simulator.add_clock(_PERIOD, phase=_PERIOD / 4, domain=domain)
-    shown: _Values = []
+    shown: list[_Values] = []
 
     async def work(context: Any) -> None:
-        for values in given:
+        instance: _Values = []
+        for values in given[len(shown)]:
             for signal, value in zip(inputs, values, strict=True):
                 context.set(signal, value)
             await context.delay(_PERIOD)
-            shown.append([context.get(x) for x in outputs])
+            instance.append([context.get(x) for x in outputs])
+        shown.append(instance)
 
     simulator.add_testbench(work)
     with redirect_stdout(StringIO()):
-        simulator.run()
+        for number in range(len(given)):
+            if number:
+                simulator.reset()
+            simulator.run()
     return shown
 
 

@@ -7,16 +7,18 @@ compares ``COUNT`` designs of each kind, of which `make verify` compares the fir
 
 import random
 import sys
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 from typing import Any
 
 import cppsim
 
+from .packs import compare_pack, side_by_side
 from .random_designs import RandomDesign, random_expressions, random_system
 from .random_values import random_number
 
-__all__ = ["EXPRESSIONS", "FIRST_SEED", "STEPS", "fuzz"]
+__all__ = ["EXPRESSIONS", "FIRST_SEED", "STEPS", "fuzz", "many_expressions"]
 
 EXPRESSIONS, STEPS = 200, 200
 """Of each design of expressions, and of each design: what long runs compare."""
@@ -27,19 +29,42 @@ FIRST_SEED = 1000
 _STEP = 0.25e-6
 
 
-def fuzz(design: RandomDesign, *, steps: int, seed: int) -> int:
+Make = Callable[[int], RandomDesign]
+"""Makes the random design of a seed."""
+
+
+def fuzz(make: Make, seeds: Sequence[int], *, steps: int) -> int:
     """Let random inputs pass ``steps`` times; how many values of outputs have been compared.
 
-    Raises ``AssertionError`` that names the seed, and the difference.
+    The designs of all seeds run side by side. Raises ``AssertionError`` that names the seed which
+    differs alone, too, and the difference.
     """
-    chance = random.Random(seed)
-    simulator: Any = cppsim.Simulator(design.module, mode="check")
-    assert not simulator._engine.reason, f"seed {seed}: {simulator._engine.reason}"
-    for domain, period in design.clocks.items():
-        # What others see of a reset at the very moment at which it is released is a race.
-        phases = (0.3e-7,) if domain == "late" else (1e-7, 2e-7, period / 2)
-        simulator.add_clock(period, phase=chance.choice(phases), domain=domain)
 
+    def compare(some: Sequence[int]) -> int:
+        return _compare(side_by_side({seed: make(seed) for seed in some}), steps)
+
+    return compare_pack(seeds, compare)
+
+
+def _compare(designs: dict[int, RandomDesign], steps: int) -> int:
+    (module,) = {design.module for design in designs.values()}
+    simulator: Any = cppsim.Simulator(module, mode="check")
+    assert not simulator._engine.reason, simulator._engine.reason
+    for seed, design in designs.items():
+        chance = random.Random(seed)
+        for domain, period in design.clocks.items():
+            # What others see of a reset at the very moment at which it is released is a race.
+            phases = (0.3e-7,) if domain.endswith("late") else (1e-7, 2e-7, period / 2)
+            simulator.add_clock(period, phase=chance.choice(phases), domain=domain)
+        simulator.add_testbench(_testbench(design, chance, steps))
+    with redirect_stdout(StringIO()):
+        simulator.run()
+    return steps * sum(len(design.outputs) for design in designs.values())
+
+
+def _testbench(
+    design: RandomDesign, chance: random.Random, steps: int
+) -> Callable[[Any], Coroutine[Any, Any, None]]:
     async def work(context: Any) -> None:
         for _ in range(steps):
             for signal in design.inputs:
@@ -47,20 +72,19 @@ def fuzz(design: RandomDesign, *, steps: int, seed: int) -> int:
                     context.set(signal, random_number(chance, signal))
             await context.delay(_STEP)
 
-    simulator.add_testbench(work)
-    try:
-        with redirect_stdout(StringIO()):
-            simulator.run()
-    except cppsim.Difference as difference:
-        raise AssertionError(f"seed {seed}: {difference}") from None
-    return steps * len(design.outputs)
+    return work
+
+
+def many_expressions(seed: int) -> RandomDesign:
+    """Return as many expressions as long runs compare."""
+    return random_expressions(seed, EXPRESSIONS)
 
 
 def _fuzz_many(count: int, first: int = FIRST_SEED) -> None:
     values = 0
     for seed in range(first, first + count):
-        values += fuzz(random_expressions(seed, EXPRESSIONS), steps=STEPS, seed=seed)
-        values += fuzz(random_system(seed), steps=STEPS, seed=seed)
+        values += fuzz(many_expressions, [seed], steps=STEPS)
+        values += fuzz(random_system, [seed], steps=STEPS)
         print(f"\r{seed - first + 1} of {count}: {values:,} values", end="", flush=True)
     print()
 

@@ -1,8 +1,9 @@
 """Random designs for comparisons of simulators, the same for the same seed. No tests here."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from amaranth.hdl import C, Cat, ClockDomain, ClockSignal, Module, Shape, Signal, Value
 from amaranth.lib.cdc import ResetSynchronizer
@@ -19,17 +20,22 @@ __all__ = [
     "random_machine",
     "random_system",
     "trace",
+    "trace_all",
 ]
 
 
 @dataclass(frozen=True)
 class RandomDesign:
-    """A design, what drives it, what it shows, and the periods of its clocks."""
+    """A design, its inputs and outputs, and the periods of its clocks by domain.
+
+    ``domains`` names all clock domains, including those whose clock the design itself drives.
+    """
 
     module: Module
     inputs: Sequence[Signal]
     outputs: Sequence[Signal]
     clocks: dict[str, float]
+    domains: Sequence[str] = ()
 
 
 def random_expressions(seed: int, count: int = 12) -> RandomDesign:
@@ -83,7 +89,7 @@ def random_machine(seed: int) -> RandomDesign:
         m.d.comb += output.eq(random_expression(chance, leaves, 3))
     rows = _memory(chance, m, leaves)
     periods = {"sync": 1e-6, "fall": chance.choice((1e-6, 0.7e-6)), "late": 1.6e-6}
-    return RandomDesign(m, inputs, [*registers, *shown, *rows], periods)
+    return RandomDesign(m, inputs, [*registers, *shown, *rows], periods, tuple(periods))
 
 
 def random_system(seed: int) -> RandomDesign:
@@ -126,7 +132,8 @@ def random_system(seed: int) -> RandomDesign:
     # late lets it say what has not settled.
     RandomStatements(chance, m, chance.choice(("sync", "fall")), (), leaves).say()
     periods = {name: chance.choice((1e-6, 0.7e-6, 2e-6)) for name in ("sync", "fall", "late")}
-    return RandomDesign(m, [*inputs, stop, go, sync.rst], [*registers, *shown, *rows], periods)
+    outputs = [*registers, *shown, *rows]
+    return RandomDesign(m, [*inputs, stop, go, sync.rst], outputs, periods, (*domains,))
 
 
 def random_circuit(seed: int) -> RandomDesign:
@@ -145,19 +152,35 @@ def random_circuit(seed: int) -> RandomDesign:
     shown = [random_signal(chance, f"shown{k}") for k in range(2)]
     RandomStatements(chance, m, "comb", shown, leaves).assign()
     rows = _memory(chance, m, leaves, "sync")
-    return RandomDesign(m, [*inputs, sync.rst], [*registers, *shown, *rows], {"sync": 1e-6})
+    outputs = [*registers, *shown, *rows]
+    return RandomDesign(m, [*inputs, sync.rst], outputs, {"sync": 1e-6}, ("sync",))
 
 
 def trace(design: RandomDesign, engine: object, *, steps: int, seed: int) -> list[list[int]]:
     """What the outputs show after each of ``steps``, with random inputs before it."""
-    chance = random.Random(seed)
-    simulator = Simulator(design.module, engine=engine)
-    assert not getattr(simulator._engine, "reason", ""), "left to Amaranth's simulator"
-    shown: list[list[int]] = []
-    for number, (domain, period) in enumerate(design.clocks.items()):
-        simulator.add_clock(period, phase=1e-7 * (number + 1), domain=domain)
+    return trace_all({seed: design}, engine, steps=steps)[seed]
 
-    async def work(context: object) -> None:
+
+def trace_all(
+    designs: Mapping[int, RandomDesign], engine: object, *, steps: int
+) -> dict[int, list[list[int]]]:
+    """Return the result of `trace` for each seed. The designs share one module."""
+    (module,) = {design.module for design in designs.values()}
+    simulator = Simulator(module, engine=engine)
+    assert not getattr(simulator._engine, "reason", ""), "left to Amaranth's simulator"
+    shown: dict[int, list[list[int]]] = {seed: [] for seed in designs}
+    for seed, design in designs.items():
+        for number, (domain, period) in enumerate(design.clocks.items()):
+            simulator.add_clock(period, phase=1e-7 * (number + 1), domain=domain)
+        simulator.add_testbench(_tracing(design, random.Random(seed), steps, shown[seed]))
+    simulator.run()
+    return shown
+
+
+def _tracing(
+    design: RandomDesign, chance: random.Random, steps: int, shown: list[list[int]]
+) -> Callable[[Any], Coroutine[Any, Any, None]]:
+    async def work(context: Any) -> None:
         for _ in range(steps):
             for signal in design.inputs:
                 if chance.random() < 0.6:
@@ -167,9 +190,7 @@ def trace(design: RandomDesign, engine: object, *, steps: int, seed: int) -> lis
             values = [context.get(x) for x in design.outputs]
             shown.append(values)
 
-    simulator.add_testbench(work)
-    simulator.run()
-    return shown
+    return work
 
 
 def _memory(

@@ -1,7 +1,7 @@
 """Random testbenches on random designs, recorded, and the programs run on many instances."""
 
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import redirect_stdout, suppress
 from io import StringIO
 from typing import Any
@@ -12,6 +12,7 @@ from amaranth.sim import DomainReset
 import cppsim
 from cppsim.netlist.one_clock import named_signals
 
+from .batches import on_backend
 from .random_designs import RandomDesign
 from .random_values import random_number
 
@@ -20,19 +21,23 @@ __all__ = ["compare_recording"]
 _ROUNDS = 16
 
 
-def compare_recording(design: RandomDesign, backend: str, *, seed: int, instances: int = 3) -> int:
+def compare_recording(
+    design: RandomDesign, backends: Sequence[str], *, seed: int, instances: int = 3
+) -> int:
     """Record a random testbench, and replay it; how many values of each instance are compared.
 
-    Of a design of one clock, what the testbench hears is compared with what it hears unrecorded.
-    Raises ``AssertionError`` that names the seed and the result.
+    It is replayed on each of the ``backends``. Of a design of one clock, what the testbench hears
+    is compared with what it hears unrecorded. Raises ``AssertionError`` that names the backend, the
+    seed and the result.
     """
-    batch, heard = _batch(design, backend, instances), list[Any]()
+    batch, heard = _batch(design, backends[0], instances), list[Any]()
     with redirect_stdout(StringIO()):
         recording = batch.record(_testbench(design, seed, heard))
-    results = batch.run(recording.program)
-    for name, value in recording.results.items():
-        same = all((x == value).all() for x in results[name])
-        assert same, f"seed {seed}, {name!r}: {results[name]}, and {value} was recorded"
+    for backend in backends:
+        results = on_backend(batch, backend).run(recording.program)
+        for name, value in recording.results.items():
+            same = all((x == value).all() for x in results[name])
+            assert same, f"{backend}, seed {seed}, {name!r}: {results[name]}, recorded: {value}"
     if len(design.clocks) == 1:
         assert heard == _alone(design, seed), f"seed {seed}: who is recorded hears other things"
     return len(recording.results)

@@ -9,11 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
-from support.sim.fuzz import EXPRESSIONS, FIRST_SEED, STEPS, fuzz
+from support.sim.fuzz import EXPRESSIONS, FIRST_SEED, STEPS, fuzz, many_expressions
 from support.sim.random_designs import (
     RandomDesign,
     random_circuit,
-    random_expressions,
     random_machine,
     random_system,
 )
@@ -25,16 +24,15 @@ BATCHES = VALUES // (EXPRESSIONS * STEPS)
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + BATCHES))
 def test_expressions(seed: int) -> None:
-    compared = fuzz(random_expressions(seed, EXPRESSIONS), steps=STEPS, seed=seed)
-    assert compared * BATCHES == VALUES
+    assert fuzz(many_expressions, [seed], steps=STEPS) * BATCHES == VALUES
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + BATCHES))
 def test_statements_states_memories_and_clocks(seed: int) -> None:
-    assert fuzz(random_system(seed), steps=STEPS, seed=seed) > 0
+    assert fuzz(random_system, [seed], steps=STEPS) > 0
 
 
 @pytest.mark.parametrize("make", [random_circuit, random_machine, random_system])
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 3))
 def test_recorded_testbenches(make: Callable[[int], RandomDesign], seed: int) -> None:
-    assert compare_recording(make(seed), "threads", seed=seed) > 0
+    assert compare_recording(make(seed), ["threads"], seed=seed) > 0

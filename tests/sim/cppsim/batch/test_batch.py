@@ -23,7 +23,7 @@ from cppsim.batch.__main__ import main
 from cppsim.batch.folder import open_folder
 from support.sim.batches import export_batch
 from support.sim.host_gpu import host_gpu
-from support.sim.random_designs import random_circuit
+from support.sim.random_designs import random_machine
 
 
 class Counter(wiring.Component):
@@ -326,7 +326,7 @@ def test_a_folder_is_compared_on_both_backends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cuda, "_cupy", host_gpu)
-    export_batch(random_circuit(0), tmp_path, seed=0, instances=5, rounds=3, alone=2)
+    export_batch(random_machine(1), tmp_path, seed=1, instances=5, rounds=3, alone=2)
     assert main(["--gpu", "--compare", str(tmp_path)]) == 0
     gpu, compared = map(json.loads, capsys.readouterr().out.splitlines())
     assert gpu["GPU"] == "Stand-in"

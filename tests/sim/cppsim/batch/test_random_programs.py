@@ -10,9 +10,11 @@ import pytest
 
 from cppsim import Batch, Program
 from cppsim.batch import cuda, written
-from support.sim.batches import batch_of
+from support.sim.batches import batch_of, on_backend
 from support.sim.host_gpu import host_gpu
 from support.sim.random_designs import random_circuit, random_machine, random_system
+
+pytestmark = pytest.mark.slow
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ def test_random_programs(
     if not layout.shared:
         monkeypatch.setattr(cuda, "_OWN", 4 << 16)
     design = make(seed)
-    on_threads, on_gpu = (batch_of(design, instances, x) for x in ("threads", "cuda"))
+    on_threads = batch_of(design, instances, "threads")
+    on_gpu = on_backend(on_threads, "cuda")
     chance = random.Random(seed)
     compared = 0
     for _ in range(2):

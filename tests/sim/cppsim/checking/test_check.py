@@ -1,7 +1,7 @@
 """Compiled code and Amaranth's simulator side by side: bugs in either are named where they are."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -11,8 +11,10 @@ from amaranth.lib.memory import Memory
 import cppsim
 from cppsim.cpp import edge, words
 from cppsim.errors import SimulationError
+from support.seeds import seeds
 from support.sim.amaranth import Simulator
-from support.sim.random_designs import random_machine, trace
+from support.sim.packs import compare_pack, in_packs, side_by_side
+from support.sim.random_designs import random_machine, trace_all
 
 
 def line_of(signal: Any) -> str:
@@ -20,9 +22,13 @@ def line_of(signal: Any) -> str:
     return f"{filename}:{line}"
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_random_machines_are_the_same_at_all_times(seed: int) -> None:
-    assert trace(random_machine(seed), cppsim.CheckedEngine, steps=40, seed=seed)
+@pytest.mark.parametrize("pack", in_packs(seeds(3, 6)), ids=str)
+def test_random_machines_are_the_same_at_all_times(pack: Sequence[int]) -> None:
+    def compare(some: Sequence[int]) -> int:
+        designs = side_by_side({seed: random_machine(seed) for seed in some})
+        return len(trace_all(designs, cppsim.CheckedEngine, steps=40))
+
+    assert compare_pack(pack, compare) == len(pack)
 
 
 # --- bugs that are planted in the code generator --------------------------------------------------

@@ -1,21 +1,39 @@
 """Random expressions show in compiled code what they show in Amaranth's simulator."""
 
+from collections.abc import Callable, Sequence
+
 import pytest
 
 import cppsim
-from support.sim.random_designs import random_expressions, random_machine, trace
-from support.sim.seeds import seeds
+from support.seeds import seeds
+from support.sim.packs import compare_pack, in_packs, side_by_side
+from support.sim.random_designs import (
+    RandomDesign,
+    random_expressions,
+    random_machine,
+    trace_all,
+)
 
 
-@pytest.mark.parametrize("seed", seeds(25))
-def test_combinational_logic(seed: int) -> None:
-    slow = trace(random_expressions(seed), "pysim", steps=25, seed=seed)
-    fast = trace(random_expressions(seed), cppsim.Engine, steps=25, seed=seed)
-    assert fast == slow, seed
+def compared(make: Callable[[int], RandomDesign], pack: Sequence[int], steps: int) -> int:
+    """Compare the traces of the designs of a pack; return of how many designs."""
+
+    def compare(some: Sequence[int]) -> int:
+        slow, fast = (
+            trace_all(side_by_side({seed: make(seed) for seed in some}), engine, steps=steps)
+            for engine in ("pysim", cppsim.Engine)
+        )
+        assert fast == slow
+        return len(slow)
+
+    return compare_pack(pack, compare)
 
 
-@pytest.mark.parametrize("seed", seeds(15))
-def test_machines_of_several_clocks(seed: int) -> None:
-    slow = trace(random_machine(seed), "pysim", steps=60, seed=seed)
-    fast = trace(random_machine(seed), cppsim.Engine, steps=60, seed=seed)
-    assert fast == slow, seed
+@pytest.mark.parametrize("pack", in_packs(seeds(5, 25)), ids=str)
+def test_combinational_logic(pack: Sequence[int]) -> None:
+    assert compared(random_expressions, pack, 25) == len(pack)
+
+
+@pytest.mark.parametrize("pack", in_packs(seeds(3, 15)), ids=str)
+def test_machines_of_several_clocks(pack: Sequence[int]) -> None:
+    assert compared(random_machine, pack, 60) == len(pack)

@@ -3,24 +3,32 @@
 The same by the million: tests/verify/cppsim.
 """
 
+from collections.abc import Sequence
+
 import pytest
 
 from cppsim.cpp import words
+from support.seeds import seeds
 from support.sim.fuzz import fuzz
-from support.sim.random_designs import random_expressions, random_system
+from support.sim.packs import in_packs
+from support.sim.random_designs import RandomDesign, random_expressions, random_system
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_expressions(seed: int) -> None:
-    assert fuzz(random_expressions(seed, 100), steps=40, seed=seed) == 4000
+def expressions(seed: int) -> RandomDesign:
+    return random_expressions(seed, 100)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_statements_states_memories_and_clocks(seed: int) -> None:
-    assert fuzz(random_system(seed), steps=40, seed=seed) > 0
+@pytest.mark.parametrize("pack", in_packs(seeds(1, 4)), ids=str)
+def test_expressions(pack: Sequence[int]) -> None:
+    assert fuzz(expressions, pack, steps=40) == 4000 * len(pack)
+
+
+@pytest.mark.parametrize("pack", in_packs(seeds(1, 6)), ids=str)
+def test_statements_states_memories_and_clocks(pack: Sequence[int]) -> None:
+    assert fuzz(random_system, pack, steps=40) > 0
 
 
 def test_what_differs_is_told_with_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words, "_sign_extended", lambda operand, _: f"int64_t({operand})")
-    with pytest.raises(AssertionError, match=r"^seed 0: .* is .*, and .* in Amaranth's simulator"):
-        fuzz(random_expressions(0, 100), steps=40, seed=0)
+    with pytest.raises(AssertionError, match=r"^seed 1: .* is .*, and .* in Amaranth's simulator"):
+        fuzz(random_expressions, range(2), steps=40)

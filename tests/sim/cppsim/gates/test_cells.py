@@ -7,6 +7,7 @@ import pytest
 from cppsim.gates.cells import bits_of_cell, by_numbers
 from cppsim.gates.network import Network
 from cppsim.netlist.design import Bits, CellKind, PlainCell
+from support.seeds import seeds
 from support.sim.gate_networks import evaluated
 from support.sim.plain_cells import number_of, random_cell, value_of
 
@@ -31,7 +32,7 @@ def shown(cell: PlainCell) -> dict[tuple[int, ...], int]:
     }
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", seeds(50, 200))
 def test_cells_of_all_kinds(seed: int) -> None:
     cell = random_cell(random.Random(seed))
     bits = sorted({bit for operand in cell.operands for bit in operand if bit > 1})

@@ -5,13 +5,14 @@ import random
 import pytest
 
 from cppsim.gates.network import AND, CARRY, ODD3, OR, SELECT, XOR, Network
+from support.seeds import seeds
 from support.sim.gate_networks import evaluated, random_network
 
 _CASES = 64
 _ONES = (1 << _CASES) - 1
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(10, 30))
 def test_merged_gates_mean_what_gates_mean(seed: int) -> None:
     chance = random.Random(seed)
     network, sources, roots = random_network(chance, 5, 60)

@@ -2,6 +2,8 @@
 
 import ctypes
 import random
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,10 +16,11 @@ from cppsim.model.probe_writer import ProgramWriter
 from cppsim.native.probe import Code, Instruction, ProbeProgram
 from cppsim.netlist.design import CellKind, PlainCell
 from cppsim.private import eval_value
+from support.seeds import seeds
 from support.sim.amaranth import Simulator
+from support.sim.packs import compare_pack, in_packs, side_by_side
 from support.sim.random_designs import RandomDesign, random_expressions, random_machine
 from support.sim.random_values import random_expression, random_number
-from support.sim.seeds import seeds
 
 WORD = (1 << 64) - 1
 _VALUES = (0, 1, 2, 3, 5, 62, 63, 64, 65, 1 << 31, 1 << 63, WORD - 1, WORD)
@@ -152,10 +155,12 @@ def test_rows_wider_than_a_word() -> None:
     assert seen == [*(row >> 50 for row in rows), 0, 0, 0]
 
 
-def looked_at(design: RandomDesign, seed: int) -> int:
-    """Compare all that can be probed in a run; how much that was."""
-    chance = random.Random(seed)
-    simulator: Any = Simulator(design.module, engine=cppsim.Engine)
+def looked_at(make: Callable[[int], RandomDesign], seeds: Sequence[int]) -> int:
+    """Compare all that can be probed in a run of the designs of ``seeds``; how much that was."""
+    designs = side_by_side({seed: make(seed) for seed in seeds})
+    (module,) = {design.module for design in designs.values()}
+    chances = {seed: random.Random(seed) for seed in designs}
+    simulator: Any = Simulator(module, engine=cppsim.Engine)
     state = simulator._engine._state
     probes = Probes(state._lowered, state.model)
     probes.limit = 1 << 20
@@ -163,25 +168,28 @@ def looked_at(design: RandomDesign, seed: int) -> int:
         (signal, probes.of_expression(signal)) for signal in state._lowered.signals
     ]
     settled = []
-    for _ in range(8):
-        value = Value.cast(random_expression(chance, [*design.inputs, *design.outputs], 3))[:64]
-        followed.append((value, probes.of_expression(value)))
-        settled.append((value, probes.of_settled(value)))
-    for number, (domain, period) in enumerate(design.clocks.items()):
-        simulator.add_clock(period, phase=1e-7 * (number + 1), domain=domain)
+    for seed, design in designs.items():
+        for _ in range(8):
+            leaves = [*design.inputs, *design.outputs]
+            value = Value.cast(random_expression(chances[seed], leaves, 3))[:64]
+            followed.append((value, probes.of_expression(value)))
+            settled.append((value, probes.of_settled(value)))
+        for number, (domain, period) in enumerate(design.clocks.items()):
+            simulator.add_clock(period, phase=1e-7 * (number + 1), domain=domain)
 
     def expect(shown: list[tuple[Value, int]], step: int) -> None:
         for value, got in shown:
-            assert got == eval_value(state, value), (seed, step, value)
+            assert got == eval_value(state, value), (step, value)
 
     def look(values: list[tuple[Value, ProbeProgram | None]]) -> list[tuple[Value, int]]:
         return [(value, x.on(state.model.address)()) for value, x in values if x]
 
     async def work(context: Any) -> None:
         for step in range(15):
-            for signal in design.inputs:
-                if chance.random() < 0.6:
-                    context.set(signal, random_number(chance, signal))
+            for seed, design in designs.items():
+                for signal in design.inputs:
+                    if chances[seed].random() < 0.6:
+                        context.set(signal, random_number(chances[seed], signal))
             if design.clocks:
                 await context.delay(0.25e-6)
             shown = look(followed)
@@ -193,11 +201,11 @@ def looked_at(design: RandomDesign, seed: int) -> int:
     return len(look([*followed, *settled]))
 
 
-@pytest.mark.parametrize("seed", seeds(10))
-def test_combinational_logic(seed: int) -> None:
-    assert looked_at(random_expressions(seed), seed)
+@pytest.mark.parametrize("pack", in_packs(seeds(2, 10)), ids=str)
+def test_combinational_logic(pack: Sequence[int]) -> None:
+    assert compare_pack(pack, partial(looked_at, random_expressions)) > 12 * len(pack)
 
 
-@pytest.mark.parametrize("seed", seeds(8))
-def test_machines_of_several_clocks(seed: int) -> None:
-    assert looked_at(random_machine(seed), seed)
+@pytest.mark.parametrize("pack", in_packs(seeds(3, 8)), ids=str)
+def test_machines_of_several_clocks(pack: Sequence[int]) -> None:
+    assert compare_pack(pack, partial(looked_at, random_machine)) > 8 * len(pack)

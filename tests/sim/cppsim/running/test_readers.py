@@ -17,8 +17,10 @@ from cppsim.model import probe
 from cppsim.model.probe_expression import signals_of
 from cppsim.netlist.design import NotPlain
 from cppsim.running import readers
-from support.sim.random_designs import RandomDesign, random_machine
+from support.seeds import seeds
+from support.sim.random_designs import RandomDesign
 from support.sim.random_values import random_expression, random_number
+from support.sim.written_once import machine, write_once
 
 Run = Callable[[Any], list[Any]]
 
@@ -88,9 +90,10 @@ def read_by_all(design: RandomDesign, simulate: Any, seed: int) -> list[Any]:
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("seed", range(12))
-def test_random_machines(seed: int) -> None:
-    expect_same(lambda simulate: read_by_all(random_machine(seed), simulate, seed))
+@pytest.mark.parametrize("seed", seeds(3, 12))
+def test_random_machines(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_once(monkeypatch.setattr)
+    expect_same(lambda simulate: read_by_all(machine(seed), simulate, seed))
 
 
 @pytest.mark.usefixtures("eager")

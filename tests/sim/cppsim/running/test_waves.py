@@ -25,26 +25,28 @@ from amaranth.lib.memory import Memory
 from cppsim.cpp.simulation import WordPlace
 from cppsim.native.library import ModelHandle
 from cppsim.native.waves import Areas, Variable, Waves
+from support.seeds import seeds
 from support.sim.amaranth import Simulator
-from support.sim.random_designs import random_machine
-from support.sim.seeds import seeds
 from support.sim.switching import expect_same_wherever_switched
 from support.sim.waveforms import Traced, compiled_text, expect_same, many_registers, seen
+from support.sim.written_once import machine, write_once
 
 
-@pytest.mark.parametrize("seed", seeds(12))
-def test_machines_of_several_clocks(seed: int) -> None:
+@pytest.mark.parametrize("seed", seeds(3, 12))
+def test_machines_of_several_clocks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_once(monkeypatch.setattr)
+
     def design() -> Traced:
-        machine, chance = random_machine(seed), random.Random(seed)
+        shared, chance = machine(seed), random.Random(seed)
 
         async def work(ctx: Any) -> None:
             for _ in range(60):
-                for signal in machine.inputs:
+                for signal in shared.inputs:
                     if chance.random() < 0.6:
                         ctx.set(signal, chance.getrandbits(140) & (1 << len(signal)) - 1)
                 await ctx.delay(0.25e-6)
 
-        return Traced(machine.module, work, clocks=machine.clocks)
+        return Traced(shared.module, work, clocks=shared.clocks)
 
     expect_same(design)
 

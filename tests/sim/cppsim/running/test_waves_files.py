@@ -6,6 +6,7 @@ import resource
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,17 @@ from support.sim.waveforms import (
     many_registers,
     seen,
 )
+from support.sim.written_once import write_once
+
+
+@pytest.fixture(autouse=True)
+def _written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_once(monkeypatch.setattr)
+
+
+@cache
+def expected_text(cycles: int) -> str:
+    return compiled_text(many_registers(cycles))
 
 
 def as_text(path: Path) -> Any:
@@ -38,7 +50,7 @@ def as_both(path: Path) -> Any:
 
 
 def as_archive(path: Path) -> Any:
-    return gzip.open(path, "wt")
+    return gzip.open(path, "wt", compresslevel=1)
 
 
 @pytest.mark.parametrize("opened", [str, as_text, as_latin, as_both, as_archive])
@@ -51,7 +63,7 @@ def test_files_of_all_kinds(opened: Callable[[Path], Any], tmp_path: Path) -> No
         file.close()
     content = path.read_bytes()
     text = (gzip.decompress(content) if opened is as_archive else content).decode()
-    assert body(text) == body(compiled_text(many_registers(300)))
+    assert body(text) == body(expected_text(300))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
@@ -99,7 +111,7 @@ def whole_steps(text: str, complete: str) -> int:
 
 @pytest.mark.parametrize("leaping", [False, True])
 def test_a_full_disk(leaping: bool, tmp_path: Path) -> None:
-    path, complete = tmp_path / "wave.vcd", compiled_text(many_registers(700))
+    path, complete = tmp_path / "wave.vcd", expected_text(700)
     made = many_registers(700).simulator()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 19, limits[1]))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
-from functools import partial
+from functools import cache, partial
 from io import StringIO
 from typing import Any
 
@@ -13,11 +13,13 @@ from amaranth.sim import DomainReset
 import cppsim
 from cppsim import simulator
 from cppsim.mode import Mode
-from cppsim.starting.background import written
+from cppsim.starting.background import Written, written
+from support.seeds import seeds
 from support.sim.amaranth import Simulator
-from support.sim.random_designs import random_machine, trace
+from support.sim.random_designs import trace
 from support.sim.random_testbenches import follow
 from support.sim.switching import Switching, expect_same_wherever_switched
+from support.sim.written_once import machine
 
 
 def expect_same(run: Callable[[Any], list[Any]]) -> list[Any]:
@@ -27,10 +29,14 @@ def expect_same(run: Callable[[Any], list[Any]]) -> list[Any]:
     return expected
 
 
-@pytest.mark.parametrize("seed", range(10))
+@cache
+def written_machine(seed: int) -> Written:
+    return written(Fragment.get(machine(seed).module, None).prepare())
+
+
+@pytest.mark.parametrize("seed", seeds(2, 10))
 def test_machines_may_change_over_at_any_advance(seed: int) -> None:
-    design = random_machine(seed)
-    ready = written(Fragment.get(design.module, None).prepare())
+    design, ready = machine(seed), written_machine(seed)
 
     def run(engine: Any) -> list[list[int]]:
         return trace(design, engine, steps=14, seed=seed)
@@ -38,10 +44,9 @@ def test_machines_may_change_over_at_any_advance(seed: int) -> None:
     assert expect_same_wherever_switched(run, run("pysim"), ready) > 14
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(2, 5))
 def test_random_testbenches_hear_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    design = random_machine(seed)
-    ready = written(Fragment.get(design.module, None).prepare())
+    design, ready = machine(seed), written_machine(seed)
     expected = follow(Simulator, design, seed=seed)
     for number in (1, 8, 30):
         switching = Switching(number, ready)

@@ -1,0 +1,42 @@
+"""Share lowered designs between simulations. No tests here."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from cppsim import engine
+from cppsim.private import memories_of, signals_of
+from cppsim.starting.background import Written, written
+
+from .random_designs import RandomDesign, random_machine
+
+__all__ = ["machine", "write_once"]
+
+_Key = tuple[int, ...]
+
+
+@cache
+def machine(seed: int) -> RandomDesign:
+    """Return the `random_machine` of ``seed``, the same object for all tests."""
+    return random_machine(seed)
+
+
+_kept: dict[_Key, tuple[Any, Written]] = {}
+"""Lowered designs by the identities of signals and memories, which the kept design holds."""
+
+
+def write_once(replace: Callable[[Any, str, Any], None]) -> None:
+    """Lower a design once for all engines that simulate it.
+
+    Lowering takes most of the time of a test of a random machine. A module has to define its clock
+    domains: Amaranth creates missing ones anew for each simulation. ``replace`` is called like
+    ``setattr``.
+    """
+
+    def found(design: Any) -> Written:
+        key = tuple(map(id, (*signals_of(design), *memories_of(design))))
+        if key not in _kept:
+            _kept[key] = design, written(design)
+        return _kept[key][1]
+
+    replace(engine, "written", found)
