@@ -17,6 +17,8 @@ from mutants.relevance import OWN, WHOLE, own_tests, whole_tests
 from mutants.run import Answer, Answers, Outcome, judge, report
 from mutants.workplace import PACKAGE, NoAnswer, Workplace
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 UNIT = "def total(a, b):\n    return a + b * 0\n"

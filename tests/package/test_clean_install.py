@@ -16,6 +16,8 @@ import pytest
 import bitlane
 import cppsim
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 DIST = ROOT / "dist"
 

@@ -26,6 +26,7 @@ from support.rtl.bench import SIZE, EngineBench, configuration, logic
 from support.rtl.records import Task, apply, pack
 from support.rtl.streams import NO_STALLS, STALLS, Stalls
 from support.rtl.walks import OPERAND_MODES, Walk, random_walk
+from support.seeds import seeds
 
 
 def random_task(generator: random.Random, config: Configuration) -> Task:
@@ -75,7 +76,7 @@ def random_task(generator: random.Random, config: Configuration) -> Task:
 @pytest.mark.parametrize("width", [32, 64, 128])
 @pytest.mark.parametrize("ports", [1, 2])
 @pytest.mark.parametrize("stalls", STALLS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(1, 4))
 def test_random_commands(width: int, ports: int, stalls: Stalls, seed: int) -> None:
     generator = random.Random(f"{width} {ports} {seed}")
     config = configuration(data_width=width, read_ports=ports)

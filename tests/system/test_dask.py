@@ -22,7 +22,7 @@ from support.host.arrays import model, random, same
 from support.host.neighbours import nearest, within
 from support.system.clusters import SECONDS, cluster_of
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from bitlane.seen.traffic import (
     stalls,
 )
 from support.host.recordings import drawn
+from support.seeds import seeds
 
 READ, WRITE = SeenPort("read", "ar", "r"), SeenPort("write", "aw", "w")
 READ_A, READ_B = SeenPort("read A", "ar", "r"), SeenPort("read B", "ar_b", "r_b")
@@ -123,7 +124,7 @@ def test_commands_overlap_end_in_order_and_may_fail() -> None:
     ]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(1, 5))
 def test_long_entries_say_what_single_cycles_do(seed: int) -> None:
     """A recording joins cycles that are alike; nothing that is read off it may change by that."""
     random = np.random.default_rng(seed)

@@ -16,6 +16,7 @@ from support.rtl.memory import Memory, ReadServer
 from support.rtl.streams import NO_STALLS, STALLS, Sink, Source, Stalls
 from support.rtl.walked import walked_reader
 from support.rtl.walks import OPERAND_MODES, Walk, command_constant, random_walk
+from support.seeds import seeds
 
 SIZE = 1 << 12
 
@@ -123,7 +124,7 @@ def dense(base: int, size: int) -> Walk:
 
 @pytest.mark.parametrize("width", [32, 64, 128])
 @pytest.mark.parametrize("stalls", STALLS)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(1, 6))
 def test_random_loops_of_every_mode(width: int, stalls: Stalls, seed: int) -> None:
     generator = random.Random(f"{width} {seed}")
     configuration = Configuration(data_width=width, fifo_beats=32)

@@ -13,6 +13,7 @@ from support.rtl.memory import Memory, WriteServer
 from support.rtl.streams import NO_STALLS, STALLS, Source, Stalls
 from support.rtl.walked import walked_writer
 from support.rtl.walks import Walk, command_constant, random_walk
+from support.seeds import seeds
 
 SIZE = 1 << 12
 GUARD = 0xEE
@@ -106,7 +107,7 @@ class Bench:
 
 @pytest.mark.parametrize("width", [32, 64, 128])
 @pytest.mark.parametrize("stalls", STALLS)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(1, 5))
 def test_random_loops(width: int, stalls: Stalls, seed: int) -> None:
     generator = random.Random(f"{width} {seed}")
     configuration = Configuration(data_width=width)
