@@ -15,7 +15,7 @@ from amaranth.lib import data
 from bitlane_rtl.abi import Mode, Op, Port
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.pairing import Pairing
-from support.rtl.streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, simulate
 from support.seeds import seeds
 
 DENSE = frozenset({Mode.DENSE})
@@ -165,7 +165,7 @@ def random_traffic(name: str, seed: int, errors: float = 0.0) -> Traffic:
     return traffic
 
 
-@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_commands_of_every_kind_in_turn(name: str, stalls: Stalls) -> None:
     _, cycles, _ = check(random_traffic(name, stalls.seed), stalls)

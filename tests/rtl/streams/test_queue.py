@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator, SimulatorContext
 
 from bitlane_rtl.streams.queue import Credit, ForwardRegister, Hold, Queue, Skid, Slack, Wire
-from support.rtl.streams import NO_STALLS, STALLS, Stalls, simulate, transfer
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, simulate, transfer
 from support.seeds import seeds
 
 KINDS: dict[str, tuple[Callable[[], Skid | Slack | Queue], int, int]] = {
@@ -245,7 +245,7 @@ THROUGH: dict[str, tuple[Callable[[], Wire | ForwardRegister], int]] = {
 }
 
 
-@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("kind", THROUGH)
 def test_wire_and_register_lose_double_and_reorder_nothing(kind: str, stalls: Stalls) -> None:
     make, latency = THROUGH[kind]
@@ -300,7 +300,7 @@ class Credited(wiring.Component):
         return m
 
 
-@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("registered", [False, True])
 @pytest.mark.parametrize(("depth", "way"), [(4, 0), (4, 1), (16, 4), (16, 13)])
 def test_nothing_is_lost_on_a_credited_way(
