@@ -17,6 +17,7 @@ GPU_PYTHON = PYTHONPATH=rtl:sim:host $(firstword $(wildcard $(BIN)/python) pytho
 WORKERS := 2
 COUNT := 200
 SEED := 1
+TIER := full
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -44,8 +45,8 @@ prove: $(TEST_READY) ## Prove the circuit's control: streams, bursts, bus rules
 verify: $(TEST_READY) ## Build every board and run its bitstream and netlist, with many faults
 	@$(PYTEST) $(FULL) tests/verify
 
-mutants: $(TEST_READY) ## Change the circuit in COUNT places, one at a time: do its tests notice?
-	@PYTHONPATH=tests $(BIN)/python -m mutants.run --count $(COUNT) --seed $(SEED) --workers $(WORKERS)
+mutants: $(TEST_READY) ## Change the circuit in COUNT places, one at a time: do its tests notice? (TIER=quick)
+	@PYTHONPATH=tests $(BIN)/python -m mutants.run --count $(COUNT) --seed $(SEED) --workers $(WORKERS) --tier $(TIER)
 
 lint: $(TEST_READY) ## Check style, types and imports
 	@echo "== ruff"
