@@ -110,7 +110,7 @@ package: $(TEST_READY) ## Build wheels and sdists into dist/, and try them on ev
 	@$(BIN)/python -m build --no-isolation --outdir dist ./sim > /dev/null
 	@$(BIN)/python -m build --no-isolation --outdir dist . > /dev/null
 	@$(BIN)/python -m twine check --strict dist/*
-	@$(BIN)/python -m pytest tests/package
+	@$(BIN)/python -m pytest tests/package --every-python
 
 pins: ## Renew the pins in requirements/ (needs uv)
 	@sh requirements/renew.sh
