@@ -7,19 +7,21 @@ INSTALL := $(PIP) install --quiet --progress-bar off --require-hashes
 DEMO_READY := $(VENV)/.demo-ready
 TEST_READY := $(VENV)/.test-ready
 TESTS := tests
-LONG := formal verify benchmarks package compilers
 FIGURES := docs/performance
 BATCHES := build/gpu
-# As soon as a worker has nothing left, it takes half of what another one still has.
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+# tests/conftest.py groups the tests of a module for a worker, and puts long modules first.
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+QUICK = -m "not slow" --hypothesis-profile quick
+FULL = --hypothesis-profile full
 GPU_PYTHON = PYTHONPATH=rtl:sim:host $(firstword $(wildcard $(BIN)/python) python3)
 WORKERS := 2
 COUNT := 200
 SEED := 1
+TIER := full
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test prove compilers verify mutants lint bench figures performance batches gpu docs registers drawing package pins venv clean distclean moved
+.PHONY: help demo test check prove compilers verify mutants lint bench figures performance batches gpu docs registers drawing package pins venv clean distclean moved
 
 help: ## List the targets
 	@echo "bitlane: DirectML's bit operators on an FPGA. Targets:"
@@ -29,23 +31,25 @@ help: ## List the targets
 demo: $(DEMO_READY) ## Run the demo on the simulated circuit; pictures go to out/
 	@$(BIN)/bitlane demo
 
-test: lint ## Check style, types and imports, then run the tests (TESTS=tests/host for some)
-	@echo "== pytest, $(WORKERS) at a time"
-	@$(PYTEST) $(LONG:%=--ignore tests/%) $(TESTS)
+test: lint ## Check style, types and imports, then run the quick tests (TESTS=tests/host for some)
+	@echo "== pytest, quick tests, $(WORKERS) at a time"
+	@$(PYTEST) $(QUICK) $(TESTS)
+
+check: lint ## Run every test at full depth: random ones with more seeds, proofs, boards, packages
+	@echo "== pytest, all tests, $(WORKERS) at a time"
+	@$(PYTEST) $(FULL) $(TESTS)
 
 prove: $(TEST_READY) ## Prove the circuit's control: streams, bursts, bus rules
-	@echo "== pytest, $(WORKERS) at a time"
-	@$(PYTEST) tests/formal
+	@$(PYTEST) $(FULL) tests/formal
 
 compilers: $(TEST_READY) ## Run the demo and some tests with ziglang alone, and without a C++ compiler
-	@$(BIN)/python -m pytest tests/compilers
+	@$(PYTEST) $(FULL) tests/compilers
 
-verify: $(TEST_READY) ## Run the long tests: every board's bitstream and netlist, many faults
-	@echo "== pytest, $(WORKERS) at a time"
-	@$(PYTEST) tests/verify
+verify: $(TEST_READY) ## Build every board and run its bitstream and netlist, with many faults
+	@$(PYTEST) $(FULL) tests/verify
 
-mutants: $(TEST_READY) ## Change the circuit in COUNT places, one at a time: do its tests notice?
-	@PYTHONPATH=tests $(BIN)/python -m mutants.run --count $(COUNT) --seed $(SEED) --workers $(WORKERS)
+mutants: $(TEST_READY) ## Change the circuit in COUNT places, one at a time: do its tests notice? (TIER=quick)
+	@PYTHONPATH=tests $(BIN)/python -m mutants.run --count $(COUNT) --seed $(SEED) --workers $(WORKERS) --tier $(TIER)
 
 lint: $(TEST_READY) ## Check style, types and imports
 	@echo "== ruff"
@@ -109,7 +113,7 @@ package: $(TEST_READY) ## Build wheels and sdists into dist/, and try them on ev
 	@$(BIN)/python -m build --no-isolation --outdir dist ./sim > /dev/null
 	@$(BIN)/python -m build --no-isolation --outdir dist . > /dev/null
 	@$(BIN)/python -m twine check --strict dist/*
-	@$(BIN)/python -m pytest tests/package
+	@$(BIN)/python -m pytest tests/package --every-python
 
 pins: ## Renew the pins in requirements/ (needs uv)
 	@sh requirements/renew.sh

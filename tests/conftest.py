@@ -1,43 +1,98 @@
-"""What all tests share: the order in which they begin, and where garbage is looked for.
+"""What all tests share: the tiers' profiles, the order of the modules, and the closing lines.
 
-What tests report (``record_property("report", line)``) is printed after the results.
+A tier is a marker and a profile of hypothesis: `make test` leaves out tests marked ``slow`` and
+loads ``quick``; `make check` runs all tests with ``full``. ``explore`` is ``full`` with new random
+examples in every run. Which tests a tier runs never depends on the machine.
+
+A test reports with ``record_property("report", line)``; the lines are printed after the results.
 """
 
 import gc
+import json
+from collections import defaultdict
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+from support.seeds import FULL, QUICK
 
 # Circuits are elaborated into very many objects, of which nearly none are garbage so early.
 gc.set_threshold(10_000)
 
+settings.register_profile(
+    QUICK,
+    max_examples=20,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+settings.register_profile(FULL, settings.get_profile(QUICK), max_examples=100)
+settings.register_profile("explore", settings.get_profile(FULL), derandomize=False)
+settings.load_profile(QUICK)
+
+ROOT = Path(__file__).parent
+DURATIONS = ROOT / "durations.json"
+"""Seconds of each module, as the last run with ``--store-durations`` measured them."""
+
+SHOWN = 10
+"""Modules in the list of the slowest."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--store-durations",
+        action="store_true",
+        help=f"write the seconds of each module that ran to {DURATIONS.relative_to(ROOT.parent)}",
+    )
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with those that are given most time, so that no worker is left with one in the end."""
-    items.sort(key=_seconds_given, reverse=True)
+    """Run long modules first, and each quick one on one worker, which builds its circuits once.
+
+    A slow module's tests are spread over the workers: one worker would be left with it at the end.
+    """
+    seconds = json.loads(DURATIONS.read_text(encoding="utf-8"))
+    for item in items:
+        if item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.xdist_group(_module(item.nodeid)))
+    items.sort(key=lambda item: seconds.get(_module(item.nodeid), 1.0), reverse=True)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _left_out_of_collections() -> None:
-    """What is there before a file's tests stays: it is not looked at when they ask for garbage."""
+    """Keep objects that exist before a module's tests out of its garbage collections."""
     gc.collect()
     gc.freeze()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    lines = [
-        str(value)
-        for report in terminalreporter.stats.get("passed", [])
-        for name, value in report.user_properties
-        if name == "report"
-    ]
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    seconds = defaultdict[str, float](float)
+    lines = list[str]()
+    for report in (x for stat in terminalreporter.stats.values() for x in stat):
+        if isinstance(report, pytest.TestReport):
+            seconds[_module(report.nodeid)] += report.duration
+            if report.when == "call":
+                lines += [str(text) for name, text in report.user_properties if name == "report"]
     if lines:
         terminalreporter.section("reports")
     for line in sorted(lines):
         terminalreporter.line(line)
+    slowest = sorted(seconds.items(), key=lambda each: -each[1])
+    if len(slowest) > SHOWN:
+        total = sum(seconds.values())
+        terminalreporter.section(f"slowest modules, of {total:.0f} s on all workers")
+        for module, taken in slowest[:SHOWN]:
+            terminalreporter.line(f"{taken:6.1f} s  {module}")
+    if config.getoption("--store-durations"):
+        known = json.loads(DURATIONS.read_text(encoding="utf-8"))
+        known |= {module: round(taken, 1) for module, taken in slowest}
+        known = {name: known[name] for name in sorted(known) if (ROOT / name).is_file()}
+        DURATIONS.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
 
 
-def _seconds_given(item: pytest.Item) -> float:
-    """What a test says for itself, if that is more than all are given."""
-    given = float(item.config.getini("timeout"))
-    marker = item.get_closest_marker("timeout")
-    return max(given, marker.args[0]) if marker else given
+def _module(nodeid: str) -> str:
+    """Return the path of a test's module below ``tests``."""
+    return nodeid.partition("::")[0].removeprefix("tests/")

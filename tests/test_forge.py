@@ -23,8 +23,10 @@ def test_the_workflow_runs_what_continuous_integration_runs_and_nothing_else() -
     assert workflow["permissions"] == {"contents": "read"}
     # YAML 1.1 takes the key `on` for a truth value.
     assert set(workflow[True]) == {"push", "pull_request"}
-    [python] = (x["with"]["python-version"] for x in job["steps"] if "python-version" in str(x))
-    assert f'requires-python = ">={python}"' in (ROOT / "pyproject.toml").read_text()
+    [versions] = (x["with"]["python-version"] for x in job["steps"] if "python-version" in str(x))
+    project = (ROOT / "pyproject.toml").read_text()
+    assert set(versions.split()) == set(re.findall(r":: (3\.\d+)\b", project))
+    assert f'requires-python = ">={versions.split()[-1]}"' in project, "the last one is `python`"
 
 
 def test_the_hooks_are_local_and_call_make_lint() -> None:

@@ -20,6 +20,8 @@ from bitlane.driver.driver import Driver
 from bitlane.links.link import Link
 from support.host.line import LeanLink
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 LARGE = 64 * MIB
 YARDSTICKS = 12

@@ -18,6 +18,8 @@ import bitlane.dask
 from support.system.clusters import cluster_of
 from support.system.devices import DEFAULT
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 3
 ROWS, WIDTH = 256, 1 << 16
 """Of the rows that are compared: 16 MiB, a chunk of 1 MiB 16 rows."""

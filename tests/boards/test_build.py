@@ -19,6 +19,8 @@ from bitlane_boards.flow.build import BuildError, build
 from bitlane_boards.flow.tools import Tool, ToolError, Usage
 from support.boards.board_builds import built
 
+pytestmark = pytest.mark.slow
+
 NAME = "hx8k"
 
 LOG = """\

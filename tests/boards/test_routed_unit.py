@@ -20,6 +20,8 @@ from bitlane_boards.readback.pins import BoardPin, Side
 from bitlane_rtl.search.unit import Unit
 from bitlane_sim.pins import GateModel
 
+pytestmark = pytest.mark.slow
+
 ROW_BITS = 64
 
 

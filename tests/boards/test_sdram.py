@@ -18,6 +18,8 @@ from bitlane_sim.pins import CircuitModel
 from bitlane_sim.pins.sdram import SdramModel, SplitPins
 from support.boards.session import SILENCE, connect, opened, validated
 
+pytestmark = pytest.mark.slow
+
 BOARD = boards()["ulx3s-sdram"]
 
 

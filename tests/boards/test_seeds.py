@@ -20,6 +20,8 @@ from bitlane_boards.flow import build as build_module
 from bitlane_boards.flow.seeds import Routed, Synthesised, best_of, place
 from bitlane_boards.flow.tools import Tool, ToolError, Usage
 
+pytestmark = pytest.mark.slow
+
 NAME = "hx8k"
 
 LOG = "Info: \t         ICESTORM_LC:    5000/   7680    65%\n"

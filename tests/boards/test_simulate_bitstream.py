@@ -27,6 +27,8 @@ from support.boards.board_builds import built
 from support.boards.flips import Flip, flipped, random_flips
 from support.boards.session import SILENCE, connect, opened, validated
 
+pytestmark = pytest.mark.slow
+
 NAME = "hx8k"
 BOARD = boards()[NAME]
 PACKAGE = "ct256"

@@ -19,6 +19,8 @@ from bitlane_sim.pins import PinSimulation
 from support.boards.small_builds import DIVIDER, PLACES, ecp5, ice40
 from support.sim.answerer import Store, answers
 
+pytestmark = pytest.mark.slow
+
 
 def run(*words: str) -> int:
     parser = argparse.ArgumentParser()

@@ -12,6 +12,8 @@ from bitlane_sim.pins.netlist import HIGH
 from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
 from support.sim.answerer import Answerer, Store, answers
 
+pytestmark = pytest.mark.slow
+
 CASES = [
     ("hx8k", Store.BLOCK),
     ("hx8k", Store.TALL),

@@ -16,6 +16,8 @@ from bitlane_sim.pins.netlist import Netlist
 from support.boards.small_builds import DIVIDER, ECP5_PINS, GOWIN_PINS, ecp5, gowin
 from support.sim.answerer import Answerer, Store, answers
 
+pytestmark = pytest.mark.slow
+
 
 def from_ecp5(path: Path) -> Netlist:
     return convert(JsonNetlist.read(path), ecp5_readback.CELLS, ECP5_PINS)

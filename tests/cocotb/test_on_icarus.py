@@ -11,6 +11,8 @@ import pytest
 from support.cocotb.runs import run_suite
 from support.cocotb.simulators import icarus
 
+pytestmark = pytest.mark.slow
+
 TESTS = 20
 
 

@@ -8,6 +8,8 @@ import pytest
 from support.cocotb.runs import run_suite
 from support.cocotb.simulators import verilator
 
+pytestmark = pytest.mark.slow
+
 TESTS = 20
 
 

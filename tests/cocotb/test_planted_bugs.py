@@ -12,6 +12,8 @@ import pytest
 from support.cocotb.runs import run_suite
 from support.cocotb.simulators import icarus
 
+pytestmark = pytest.mark.slow
+
 WIDTH, PORTS = 64, 2
 
 END_OF_PORTS = "\n);\n"

@@ -13,6 +13,8 @@ from amaranth.lib.wiring import Component
 import bitlane_rtl
 from support.docs.pages import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -11,6 +11,8 @@ from support.formal.planted import Bug
 from support.formal.proof import Proof
 from support.formal.prover import Induction
 
+pytestmark = pytest.mark.slow
+
 DEPTH = 12
 """Cycles within which a bug is found; induction over as many takes a hundred times as long."""
 ALL_BYTES = 0b1111

@@ -13,6 +13,8 @@ from support.formal.planted import Bug
 from support.formal.proof import Proof
 from support.formal.prover import Bounded, Reaching
 
+pytestmark = pytest.mark.slow
+
 CONFIGURATION = Configuration(
     data_width=32,
     address_width=16,

@@ -14,6 +14,8 @@ from support.formal.planted import Bug
 from support.formal.proof import Proof
 from support.formal.prover import Induction
 
+pytestmark = pytest.mark.slow
+
 WIDTH = 32
 DEPTH = 6
 

@@ -13,6 +13,8 @@ from support.formal.planted import Bug
 from support.formal.proof import Proof
 from support.formal.prover import Reached
 
+pytestmark = pytest.mark.slow
+
 STAGES: dict[str, tuple[Any, int]] = {"wire": (Wire, 0), "register": (ForwardRegister, 1)}
 
 

@@ -13,6 +13,8 @@ from support.formal.planted import Bug
 from support.formal.proof import Proof
 from support.formal.prover import Reached
 
+pytestmark = pytest.mark.slow
+
 CONFIGURATION = Configuration(loops=3, count_bits=2, length_bits=12)
 MOST = 3
 """Iterations of each loop, at most: else a proof takes too long."""

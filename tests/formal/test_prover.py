@@ -8,6 +8,8 @@ from amaranth.hdl import Assert, Assume, Module, Signal
 from support.formal.contract import Contract
 from support.formal.prover import Bounded, Induction, Method, Reached, prove
 
+pytestmark = pytest.mark.slow
+
 
 class Counts(Contract):
     """A counter that goes on when it is told to, from 0 up to ``highest`` and back to 0."""

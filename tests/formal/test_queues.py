@@ -11,6 +11,8 @@ from support.formal.planted import Bug
 from support.formal.proof import Proof
 from support.formal.prover import Reached
 
+pytestmark = pytest.mark.slow
+
 WIDTH = 2
 """Bits of a payload: control does not look at them, and two can be exchanged."""
 

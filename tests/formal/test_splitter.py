@@ -13,6 +13,8 @@ from support.formal.planted import Bug
 from support.formal.proof import Proof
 from support.formal.prover import Induction
 
+pytestmark = pytest.mark.slow
+
 CONFIGURATIONS = {
     "16-bit addresses": Configuration(
         data_width=32, address_width=16, memory_bytes=1 << 16, length_bits=12

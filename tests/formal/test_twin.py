@@ -9,6 +9,8 @@ from support.formal.planted import Bug
 from support.formal.proof import Proof
 from support.formal.prover import Reached
 
+pytestmark = pytest.mark.slow
+
 WIDTH = 2
 DEPTH = 8
 

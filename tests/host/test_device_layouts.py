@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from bitlane import reference
 from bitlane.device import Device
 from support.host.arrays import INTEGERS, TYPES, link_of, model, random, same, uploads
-
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+from support.seeds import examples
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def layouts(draw: st.DrawFn, shape: tuple[int, ...], dtype: str) -> NDArray[Any]
     return view[(*flips, ...)]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@examples(1.5)
 @given(data=st.data())
 def test_any_layout_of_operands_and_output(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from(TYPES))
@@ -70,7 +69,6 @@ def test_any_layout_of_operands_and_output(data: st.DataObject) -> None:
         assert np.count_nonzero(changed) <= out.nbytes
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_shifts_and_counts_of_any_layout(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from(INTEGERS))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -16,8 +16,6 @@ from bitlane.driver.allocator import Allocation, OutOfDeviceMemory
 from bitlane.driver.queue import DeviceFault
 from support.host.arrays import link_of, model, random, same, uploads
 
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-
 
 @pytest.fixture
 def device() -> Iterator[Device]:
@@ -26,7 +24,6 @@ def device() -> Iterator[Device]:
     assert device.driver.allocator.pieces == 0
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_overlap_is_as_if_operands_had_been_copied(data: st.DataObject) -> None:
     base = random(60, "u2", data.draw(st.integers(0, 9)))

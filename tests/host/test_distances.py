@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -32,7 +32,6 @@ def test_bits_of_every_type_are_compared(dtype: str) -> None:
     assert [Op(record.op) for record in link_of(device).log] == [Op.COUNT_XOR, Op.COUNT]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), shapes(200), st.sampled_from(INTEGERS), st.booleans())
 def test_any_layout_along_any_axes(
     data: st.DataObject, shape: tuple[int, ...], dtype: str, small: bool

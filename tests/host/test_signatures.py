@@ -13,6 +13,8 @@ import pytest
 from bitlane import Array, default
 from support.host.arrays import model
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 HEAD = """

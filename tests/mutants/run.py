@@ -23,7 +23,7 @@ from typing import Protocol
 from mutants import equivalent
 from mutants.changes import Change, changes, sample
 from mutants.relevance import CHOICES, has_netlist, own_tests, whole_tests
-from mutants.workplace import PACKAGE, NoAnswer, Workplace
+from mutants.workplace import PACKAGE, TIERS, NoAnswer, Workplace
 
 __all__ = ["Answer", "Outcome", "judge", "main", "report"]
 
@@ -171,7 +171,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="only list them")
     parser.add_argument("--workers", type=int, choices=(1, 2), default=1, help="at a time")
     parser.add_argument("--deadline", type=float, default=900, help="seconds for the tests of one")
-    parser.add_argument("--answers", type=Path, default=PROJECT / "out/mutants.jsonl")
+    parser.add_argument("--tier", choices=TIERS, default="full", help="which tests are run")
+    parser.add_argument("--answers", type=Path, help="default: out/mutants_TIER.jsonl")
     return parser
 
 
@@ -182,8 +183,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if options.list:
         print(*chosen, sep="\n")
         return 0
-    answers = Answers(options.answers)
-    places = [Workplace(PROJECT, options.deadline) for _ in range(options.workers)]
+    answers = Answers(options.answers or PROJECT / f"out/mutants_{options.tier}.jsonl")
+    places = [Workplace(PROJECT, options.deadline, options.tier) for _ in range(options.workers)]
     judged = []
     try:
         for place in places:

@@ -17,11 +17,19 @@ from mutants.relevance import OWN, WHOLE, own_tests, whole_tests
 from mutants.run import Answer, Answers, Outcome, judge, report
 from mutants.workplace import PACKAGE, NoAnswer, Workplace
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 UNIT = "def total(a, b):\n    return a + b * 0\n"
 TESTS = "from bitlane_rtl.unit import total\n\ndef test_total():\n    assert total(2, 3) == 2\n"
 CRASH = "import os\n\ndef test_it():\n    os.abort()\n"
+SLOW = "import pytest\npytestmark = pytest.mark.slow\n" + TESTS
+PROFILES = """from hypothesis import settings
+
+for name in ("quick", "full"):
+    settings.register_profile(name)
+"""
 HANGS = "import time\n\ndef test_it():\n    time.sleep(60)\n"
 
 
@@ -29,11 +37,13 @@ HANGS = "import time\n\ndef test_it():\n    time.sleep(60)\n"
 def project(tmp_path: Path) -> Path:
     for folder in (PACKAGE, "sim", "host", "boards", "tests", "docs", "examples"):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\nmarkers = ["slow"]\n')
     (tmp_path / "README.md").touch()
     (tmp_path / PACKAGE / "__init__.py").touch()
     (tmp_path / PACKAGE / "unit.py").write_text(UNIT)
     (tmp_path / "tests/test_total.py").write_text(TESTS)
+    (tmp_path / "tests/conftest.py").write_text(PROFILES)
+    (tmp_path / "tests/test_slow.py").write_text(SLOW)
     (tmp_path / "tests/test_crash.py").write_text(CRASH)
     (tmp_path / "tests/test_hangs.py").write_text(HANGS)
     return tmp_path
@@ -49,6 +59,16 @@ def place(project: Path) -> Iterator[Workplace]:
 def change(summary: str) -> Change:
     [found] = (each for each in changes(UNIT, "unit.py") if each.summary == summary)
     return found
+
+
+@pytest.mark.parametrize(
+    ("tier", "by"), [("full", "tests/test_slow.py::test_total"), ("quick", "")]
+)
+def test_the_quick_tier_runs_no_slow_test(project: Path, tier: str, by: str) -> None:
+    place = Workplace(project, deadline=30, tier=tier)
+    with place.changed(change("b * 0 -> (b + 0)")):
+        assert place.fails(["tests/test_slow.py"]) == by
+    place.close()
 
 
 def test_a_test_that_notices_a_change_is_named(place: Workplace, project: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mutants.changes import Change, apply
 
-__all__ = ["PACKAGE", "NoAnswer", "Workplace"]
+__all__ = ["PACKAGE", "TIERS", "NoAnswer", "Workplace"]
 
 PACKAGE = "rtl/bitlane_rtl"
 
@@ -22,8 +22,15 @@ _FOLDERS = (*_PATH, "docs", "examples")
 _FILES = ("pyproject.toml", "README.md")
 
 _PASSED = 0
-_MISUSED = (3, 4, 5)
+_NO_TEST = 5
+_MISUSED = (3, 4, _NO_TEST)
 """Exit codes of pytest: it failed itself, was asked wrongly, or found no test."""
+
+TIERS = {
+    "full": ("--hypothesis-profile", "full"),
+    "quick": ("--hypothesis-profile", "quick", "-m", "not slow"),
+}
+"""Options of pytest by the name of the tier."""
 
 _TEST_SECONDS = 180
 """A test that takes longer has failed: a circuit that hangs, where the test does not see to it."""
@@ -36,11 +43,12 @@ class NoAnswer(Exception):
 
 
 class Workplace:
-    """Holds one change at a time. The project that it is a copy of is never written to."""
+    """A copy that holds one change at a time, and runs the tests of ``tier`` on it."""
 
-    def __init__(self, project: Path, deadline: float) -> None:
+    def __init__(self, project: Path, deadline: float, tier: str = "full") -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="mutants-"))
         self._deadline = deadline
+        self._tier = tier
         for name in _FOLDERS:
             ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(project / name, self._folder / name, ignore=ignored)
@@ -78,8 +86,9 @@ class Workplace:
 
         Raises ``NoAnswer`` if there is no such test.
         """
-        code, output = self._run("pytest", *_OPTIONS, f"--timeout={_TEST_SECONDS}", *tests)
-        if code == _PASSED:
+        options = (*_OPTIONS, *TIERS[self._tier], f"--timeout={_TEST_SECONDS}")
+        code, output = self._run("pytest", *options, *tests)
+        if code == _PASSED or (code == _NO_TEST and self._tier != "full"):
             return ""
         if code in _MISUSED:
             raise NoAnswer(output)

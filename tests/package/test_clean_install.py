@@ -1,13 +1,14 @@
-"""The wheels in dist/ in an environment that holds nothing else, on every Python that they allow.
+"""The wheels in an environment that holds nothing else.
 
-`make package` builds them before. A Python that is not on the PATH fails its test; pip brings what
-the wheels ask for.
+`make package` installs them on every Python that they allow; one that is not on the PATH fails its
+test. pip installs what the wheels require.
 """
 
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -16,8 +17,9 @@ import pytest
 import bitlane
 import cppsim
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
-DIST = ROOT / "dist"
 
 SCRIPT = """
 import numpy as np
@@ -38,13 +40,24 @@ def allowed() -> list[str]:
     return found[0]
 
 
-@pytest.mark.parametrize("version", allowed())
-def test_the_wheels_alone_compute(version: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of both wheels."""
+    folder = tmp_path_factory.mktemp("dist")
+    for project in (ROOT, ROOT / "sim"):
+        build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder]
+        subprocess.run([*build, project], check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.xdist_group("package")
+def test_the_wheels_alone_compute(version: str, dist: Path, tmp_path: Path) -> None:
     python = shutil.which(f"python{version}")
     assert python, f"no python{version} on the PATH, which the metadata name: install it first"
     subprocess.run([python, "-m", "venv", tmp_path / "venv"], check=True)
     bin_folder = tmp_path / "venv" / "bin"
-    own, alone = wheel("bitlane", bitlane.__version__), wheel("cppsim", cppsim.__version__)
+    own = dist / f"bitlane-{bitlane.__version__}-py3-none-any.whl"
+    alone = dist / f"cppsim-{cppsim.__version__}-py3-none-any.whl"
     install = [bin_folder / "pip", "install", "--quiet", "--disable-pip-version-check"]
     run(*install, f"bitlane[sim] @ {own.as_uri()}", f"cppsim @ {alone.as_uri()}", folder=tmp_path)
 
@@ -52,12 +65,6 @@ def test_the_wheels_alone_compute(version: str, tmp_path: Path) -> None:
     assert re.search(r"^state +idle$", told, flags=re.M), told
     computed = run(bin_folder / "python", "-c", SCRIPT, folder=tmp_path)
     assert computed == f"{bitlane.__version__} [254, 253, 252]\n"
-
-
-def wheel(project: str, version: str) -> Path:
-    path = DIST / f"{project}-{version}-py3-none-any.whl"
-    assert path.exists(), f"no {path}: make package builds it"
-    return path
 
 
 def run(*words: str | Path, folder: Path) -> str:
@@ -76,6 +83,5 @@ def run(*words: str | Path, folder: Path) -> str:
 
 
 def clean(folder: Path) -> dict[str, str]:
-
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     return {**kept, "BITLANE_CACHE": str(folder / "cache"), "BITLANE_DEVICE": "sim"}

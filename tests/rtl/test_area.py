@@ -13,6 +13,8 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full, small
 from bitlane_rtl.core import Core
 
+pytestmark = pytest.mark.slow
+
 MARGIN = 0.03
 """How far a part's LUT4 may be from its record: other versions of Yosys differ by less."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from amaranth.back import rtlil
 
 from bitlane_rtl.abi import (
     COMPLETION_OFFSET,
@@ -20,12 +21,25 @@ from bitlane_rtl.abi import (
     register,
 )
 from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.engine import Engine
 from cppsim.mode import Mode as SimulationMode
 from cppsim.mode import set_default_mode
 from support.rtl.bench import SIZE, EngineBench, configuration, logic
 from support.rtl.records import Task, apply, pack
-from support.rtl.streams import NO_STALLS, STALLS, Stalls
+from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls
 from support.rtl.walks import OPERAND_MODES, Walk, random_walk
+from support.seeds import seeds, slow
+
+REDUCED = [
+    {"ops": frozenset({Op.NOT}), "loops": 1, "modes": frozenset({Mode.DENSE})},
+    {"ops": frozenset({Op.COUNT}), "loops": 2},
+    {"ops": frozenset({Op.XOR, Op.COUNT}), "loops": 6, "slots": 32},
+    {"ops": frozenset({Op.NOT, Op.COUNT_XOR}), "loops": 2},
+    {"lanes": frozenset({Lane.BITS_8, Lane.BITS_16}), "block_ram": True},
+    {"loops": 2, "modes": frozenset({Mode.DENSE, Mode.STRIDED}), "block_ram": True},
+    {"bursts": 2, "fifo_beats": 32, "counters": False},
+]
+"""Options of engines that lack something."""
 
 
 def random_task(generator: random.Random, config: Configuration) -> Task:
@@ -72,10 +86,11 @@ def random_task(generator: random.Random, config: Configuration) -> Task:
     )
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
-@pytest.mark.parametrize("ports", [1, 2])
-@pytest.mark.parametrize("stalls", STALLS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("width", "ports"), [(32, 1), (64, 2), slow(32, 2), slow(64, 1), slow(128, 1), slow(128, 2)]
+)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
+@pytest.mark.parametrize("seed", seeds(2, 4))
 def test_random_commands(width: int, ports: int, stalls: Stalls, seed: int) -> None:
     generator = random.Random(f"{width} {ports} {seed}")
     config = configuration(data_width=width, read_ports=ports)
@@ -83,6 +98,7 @@ def test_random_commands(width: int, ports: int, stalls: Stalls, seed: int) -> N
     bench.check([random_task(generator, config) for _ in range(6)])
 
 
+@pytest.mark.slow
 def test_compiled_engines_do_in_less_time_what_amaranths_simulator_shows(
     record_property: Callable[[str, object], None],
 ) -> None:
@@ -104,7 +120,7 @@ def test_compiled_engines_do_in_less_time_what_amaranths_simulator_shows(
     record_property("report", f"{text} cppsim, {seconds[1]:.2f} s in Amaranth's simulator")
 
 
-@pytest.mark.parametrize("width", [256, 512])
+@pytest.mark.parametrize("width", [slow(256), slow(512)])
 def test_wide_engines(width: int) -> None:
     generator = random.Random(width)
     config = configuration(data_width=width)
@@ -112,18 +128,19 @@ def test_wide_engines(width: int) -> None:
     bench.check([random_task(generator, config) for _ in range(6)])
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"ops": frozenset({Op.NOT}), "loops": 1, "modes": frozenset({Mode.DENSE})},
-        {"ops": frozenset({Op.COUNT}), "loops": 2},
-        {"ops": frozenset({Op.XOR, Op.COUNT}), "loops": 6, "slots": 32},
-        {"ops": frozenset({Op.NOT, Op.COUNT_XOR}), "loops": 2},
-        {"lanes": frozenset({Lane.BITS_8, Lane.BITS_16}), "block_ram": True},
-        {"loops": 2, "modes": frozenset({Mode.DENSE, Mode.STRIDED}), "block_ram": True},
-        {"bursts": 2, "fifo_beats": 32, "counters": False},
-    ],
-)
+@pytest.mark.parametrize("options", REDUCED)
+@pytest.mark.parametrize("width", [32, slow(64)])
+def test_reduced_engines_have_the_ports_that_they_use(options: dict[str, Any], width: int) -> None:
+    config = configuration(data_width=width, **options)
+    text = rtlil.convert(Engine(config), emit_src=False)
+    reads_b = config.read_ports == 2 and any(op.reads_b for op in config.ops)
+    assert {"read_a": True, "read_b": reads_b, "write": True} == {
+        port: f"\\{port}__request__valid" in text for port in ("read_a", "read_b", "write")
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", REDUCED)
 @pytest.mark.parametrize("width", [32, 64])
 def test_reduced_engines(options: dict[str, Any], width: int) -> None:
     generator = random.Random(f"{sorted(options)} {width}")
@@ -140,7 +157,7 @@ def test_reduced_engines(options: dict[str, Any], width: int) -> None:
     EngineBench(config, compile_it=False).check(tasks)
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("op", [Op.NOT, Op.XOR])
 def test_no_idle_cycle_between_queued_commands(width: int, op: Op) -> None:
     bench = EngineBench(configuration(data_width=width))
@@ -171,18 +188,19 @@ def test_in_place() -> None:
 @pytest.mark.parametrize(
     ("options", "latency"),
     [
-        ({"data_width": 32, "ops": frozenset({Op.NOT})}, 9),
-        ({"data_width": 32}, 12),
-        ({"data_width": 32, "operand_registers": True}, 13),
-        ({"data_width": 32, "block_ram": True}, 13),
-        ({"data_width": 64, "ops": frozenset({Op.NOT})}, 11),
+        slow({"data_width": 32, "ops": frozenset({Op.NOT})}, 9),
+        ({"data_width": 32, "read_ports": 1}, 12),
+        slow({"data_width": 32, "operand_registers": True}, 13),
+        slow({"data_width": 32, "block_ram": True}, 13),
+        slow({"data_width": 64, "ops": frozenset({Op.NOT})}, 11),
         ({"data_width": 64}, 14),
-        ({"data_width": 64, "operand_registers": True}, 15),
+        slow({"data_width": 64, "operand_registers": True}, 15),
     ],
 )
 def test_latency_of_a_short_command(options: dict[str, Any], latency: int) -> None:
     """N + 12 cycles are wanted at 32 bits, and N + 14 at 64."""
-    bench = EngineBench(configuration(**options), compile_it=False)
+    known = options.keys() <= {"data_width", "read_ports"}
+    bench = EngineBench(configuration(**options), compile_it=known)
     bench.check([logic(Op.NOT, 0, None, 4096, 64)])
     beats = 64 // bench.configuration.data_bytes
     assert bench.writes.responses[-1] - bench.doorbells[0] == beats + latency
@@ -234,6 +252,7 @@ def test_counters() -> None:
     assert busy == 64 + 14
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stalls", [NO_STALLS, STALLS[1]])
 def test_ring_goes_round(stalls: Stalls) -> None:
     bench = EngineBench(configuration(slots=2), stalls=stalls, compile_it=False)
@@ -254,7 +273,7 @@ def test_ring_goes_round(stalls: Stalls) -> None:
     assert np.array_equal(bench.memory.data, expected)
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("wait", range(5))
 def test_a_record_written_while_the_one_before_it_starts_is_fetched_again(
     width: int, wait: int
@@ -284,7 +303,7 @@ def test_a_record_written_while_the_one_before_it_starts_is_fetched_again(
     assert np.array_equal(bench.memory.data, expected)
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("counts", [[2, 2], [1, 2], [2, 1, 2]])
 def test_runs_and_loops_of_one_and_two(width: int, counts: list[int]) -> None:
     bench = EngineBench(configuration(data_width=width))
@@ -340,7 +359,7 @@ def test_stalls_are_the_cycles_in_which_a_read_is_open_and_no_beat_comes(latency
     assert counted == expected
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 def test_rows_that_end_in_a_flush_never_overrun_the_fifo(width: int) -> None:
     """Rows of 46 beats: whole blocks behind one that takes a beat more, as the writer waits."""
     bench = EngineBench(Configuration(data_width=width, memory_bytes=1 << 13, fifo_beats=64))
@@ -367,7 +386,7 @@ def test_rows_that_end_in_a_flush_never_overrun_the_fifo(width: int) -> None:
     assert np.array_equal(bench.memory.data, expected)
 
 
-@pytest.mark.parametrize(("width", "block_ram"), [(32, True), (64, True), (128, False)])
+@pytest.mark.parametrize(("width", "block_ram"), [slow(32, True), (64, True), slow(128, False)])
 def test_a_gather_that_is_scattered_again_goes_on(width: int, block_ram: bool) -> None:
     """A beat of elements is told to the writer before it is whole."""
     bench = EngineBench(configuration(data_width=width, block_ram=block_ram))

@@ -20,6 +20,7 @@ from support.rtl.bench import SIZE, EngineBench, configuration, logic
 from support.rtl.records import Task, apply, pack
 from support.rtl.streams import Stalls
 from support.rtl.walks import Walk
+from support.seeds import slow
 
 
 @pytest.mark.parametrize("bad", [0x0, 0x48, 0xF8])
@@ -125,7 +126,7 @@ LEAVING = [
 ]
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize(("op", "lane", "out_lane"), LEAVING)
 def test_a_walk_that_leaves_the_memory_ends(width: int, op: Op, lane: Lane, out_lane: Lane) -> None:
     """Whatever a burst that is never asked for would have given: all of a run, or half of one

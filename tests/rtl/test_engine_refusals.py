@@ -19,6 +19,7 @@ from bitlane_rtl.abi import (
 from support.rtl.bench import SIZE, EngineBench, configuration, logic
 from support.rtl.records import Task, pack, reseal
 from support.rtl.walks import Walk
+from support.seeds import slow
 
 STRIDED_COUNT = Task(
     Op.COUNT,
@@ -74,7 +75,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize(("status", "task", "overrides"), REFUSED)
 def test_refusal(width: int, status: Status, task: Task, overrides: dict[str, int]) -> None:
     """A bad command causes no traffic; the one before it is done, the one after it is not."""
@@ -98,7 +99,7 @@ def test_a_refused_command_has_no_address_whatever_was_written_before() -> None:
     assert (retired, bench.fault_address) == (1, 0)
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("task", [logic(Op.XOR, 3, 1030, 4099, 50), STRIDED_COUNT])
 def test_every_flipped_bit_of_a_record_is_refused(width: int, task: Task) -> None:
     """One engine takes the record with one bit flipped after another, cleared in between."""

@@ -12,8 +12,9 @@ from bitlane_rtl.configuration import Configuration, Search
 from support.models.record import nearest
 from support.rtl.bench import SIZE, EngineBench, configuration, dense, logic
 from support.rtl.records import Task, apply, pack
-from support.rtl.streams import NO_STALLS, STALLS, Stalls
+from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls
 from support.rtl.walks import Walk
+from support.seeds import slow
 
 ROW = 16
 ARRAY = Search(units=3, row_bits=8 * ROW, queries=8, nearest=2)
@@ -40,9 +41,9 @@ def found(bench: EngineBench, rows: int, queries: int) -> Any:
     return nearest(database, batch, ARRAY.nearest).reshape(-1).view(np.uint8)
 
 
-@pytest.mark.parametrize("width", [32, 64])
-@pytest.mark.parametrize("ports", [1, 2])
-@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("width", [slow(32), 64])
+@pytest.mark.parametrize("ports", [slow(1), 2])
+@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_searches_among_other_commands(width: int, ports: int, stalls: Stalls) -> None:
     """Each is written in its turn, whatever comes before and behind it."""
     generator = random.Random(f"{width} {ports} {stalls.seed}")
@@ -65,7 +66,7 @@ def test_searches_among_other_commands(width: int, ports: int, stalls: Stalls) -
     assert not wrong.size, f"first at {wrong[0]:#x}, {stalls}"
 
 
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("width", [slow(32), 64])
 @pytest.mark.parametrize("bad", [A, A + 17 * ROW, B + ROW, B + 3 * ROW])
 @pytest.mark.parametrize("stalls", [NO_STALLS, STALLS[1]])
 def test_nothing_is_found_of_what_cannot_be_read(width: int, bad: int, stalls: Stalls) -> None:
@@ -126,7 +127,7 @@ def test_clear_in_the_middle_of_a_search_lets_another_be_right(after: int) -> No
     assert np.array_equal(bench.memory.data[Y : Y + entries.size], entries)
 
 
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("width", [slow(32), 64])
 def test_entries_that_cannot_be_written_stop_the_engine(width: int) -> None:
     bench = EngineBench(engine(width))
     bench.memory.bad = lambda address: address == Y + 32
@@ -134,7 +135,7 @@ def test_entries_that_cannot_be_written_stop_the_engine(width: int) -> None:
     assert (fault & 0xFF, fault >> 8 & 3, retired) == (Status.WRITE_ERROR, Port.WRITE, 0)
 
 
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("width", [slow(32), 64])
 def test_rows_that_leave_the_memory_stop_the_engine(width: int) -> None:
     bench = EngineBench(engine(width))
     before = bench.memory.data.copy()
@@ -162,7 +163,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("width", [slow(32), 64])
 @pytest.mark.parametrize(("status", "overrides"), REFUSED)
 def test_a_search_is_refused(width: int, status: Status, overrides: dict[str, int]) -> None:
     """A bad one causes no traffic."""

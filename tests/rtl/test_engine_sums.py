@@ -8,8 +8,9 @@ import pytest
 from bitlane_rtl.abi import COUNT_OPS, Lane, Mode, Op, Port, Status
 from support.rtl.bench import SIZE, EngineBench, configuration, logic
 from support.rtl.records import Task, apply
-from support.rtl.streams import NO_STALLS, STALLS, Stalls
+from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls
 from support.rtl.walks import OPERAND_MODES, Walk, random_walk
+from support.seeds import slow
 
 HALF = SIZE // 2
 """Where sums go: operands are below."""
@@ -26,9 +27,9 @@ def rows(base: int, size: int, number: int, step: int) -> Walk:
     return Walk(base, [size, number], [1, step], Mode.DENSE, Lane.BITS_8)
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("ports", [1, 2])
-@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_rows_of_every_length_at_any_byte(width: int, ports: int, stalls: Stalls) -> None:
     """Two matrices row by row, and a row that is read again and again."""
     generator = random.Random(f"{width} {ports} {stalls.seed}")
@@ -46,7 +47,7 @@ def test_rows_of_every_length_at_any_byte(width: int, ports: int, stalls: Stalls
         bench.check(tasks[first : first + config.slots])
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("lane", Lane)
 @pytest.mark.parametrize("a_mode", OPERAND_MODES)
 def test_operands_that_stride_and_repeat(width: int, lane: Lane, a_mode: Mode) -> None:
@@ -68,7 +69,7 @@ def test_operands_that_stride_and_repeat(width: int, lane: Lane, a_mode: Mode) -
     bench.check(tasks)
 
 
-@pytest.mark.parametrize("width", [256, 512])
+@pytest.mark.parametrize("width", [slow(256), slow(512)])
 def test_wide_beats(width: int) -> None:
     bench = EngineBench(configuration(data_width=width), compile_it=False)
     bench.check([sums(Op.COUNT_XOR, rows(1, 100, 5, 101), rows(2050, 100, 5, 0), HALF)])
@@ -93,7 +94,7 @@ def test_sums_may_go_backwards_and_stand_apart(width: int) -> None:
     )
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 def test_a_row_a_cycle_where_it_fills_a_beat(width: int) -> None:
     bench = EngineBench(configuration(data_width=width))
     size = width // 8
@@ -102,7 +103,7 @@ def test_a_row_a_cycle_where_it_fills_a_beat(width: int) -> None:
     assert beats == list(range(beats[0], beats[0] + 64))
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("bad", [0, 40, 250, 767])
 @pytest.mark.parametrize("which", ["a", "b"])
 @pytest.mark.parametrize("stalls", [NO_STALLS, STALLS[1]])
@@ -126,7 +127,7 @@ def test_a_row_that_cannot_be_read_is_never_summed(
     assert np.array_equal(bench.memory.data[whole:], before[whole:])
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 def test_a_sum_that_cannot_be_written_stops_the_engine(width: int) -> None:
     bench = EngineBench(configuration(data_width=width))
     bench.memory.bad = lambda address: address == HALF + 16
@@ -135,7 +136,7 @@ def test_a_sum_that_cannot_be_written_stops_the_engine(width: int) -> None:
     assert (fault & 0xFF, fault >> 8 & 3, retired) == (Status.WRITE_ERROR, Port.WRITE, 0)
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 def test_rows_that_leave_the_memory_stop_the_engine(width: int) -> None:
     bench = EngineBench(configuration(data_width=width))
     task = sums(Op.COUNT, rows(SIZE - 256, 64, 4, 64), None, HALF)

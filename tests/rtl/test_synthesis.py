@@ -10,6 +10,8 @@ from bitlane_rtl.configurations import full, small
 from bitlane_rtl.core import Core
 from support.rtl.synthesis import SynthesisError, synthesise, synthesise_rtlil
 
+pytestmark = pytest.mark.slow
+
 CORES = {
     "ice40": replace(small(32, block_ram=True), read_ports=1),
     "ecp5": full(32),

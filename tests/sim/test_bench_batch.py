@@ -25,6 +25,8 @@ from cppsim import BatchError
 from cppsim.batch import cuda
 from support.sim.host_gpu import host_gpu
 
+pytestmark = pytest.mark.slow
+
 SMALL = "width=32&ports=1&memory=1MiB&loops=1&slots=2&ops=xor"
 """A circuit that is compiled in seconds; its memory has room for the simulators beside it."""
 

@@ -15,6 +15,8 @@ from bitlane_sim.bench.profile import Point, Profile, Spent
 from bitlane_sim.bench.waits import Waits, bursts, spend
 from bitlane_sim.simulator import Simulator
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def simulator() -> Iterator[Simulator]:

@@ -13,6 +13,8 @@ from bitlane_rtl.configuration import Search
 from bitlane_sim.bench import modes
 from bitlane_sim.bench.search import SearchRow, configured, expected_cycles, measure_search
 
+pytestmark = pytest.mark.slow
+
 SEARCH = Search(units=4, row_bits=64, queries=16, nearest=4)
 ROW = SearchRow(
     rows=1000,

@@ -13,6 +13,8 @@ from bitlane_sim.bench import verilator
 from bitlane_sim.bench.record import BenchError
 from bitlane_sim.simulator import Simulator
 
+pytestmark = pytest.mark.slow
+
 SMALL = Configuration(
     data_width=32, read_ports=1, loops=1, ops=frozenset({Op.XOR}), memory_bytes=1 << 16
 )

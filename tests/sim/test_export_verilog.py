@@ -10,6 +10,8 @@ from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.pysim import PysimEvaluator
 from support.sim.zoo import Memories, Partly, Registers, stimuli
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("make", "sizes"),

@@ -10,6 +10,7 @@ from bitlane_sim.evaluator import Evaluator
 from bitlane_sim.interface import Hang, Response
 from bitlane_sim.memory.address_range import AddressRange
 from bitlane_sim.pysim import PysimEvaluator
+from support.seeds import seeds
 from support.sim.manager import Manager, manage
 
 PLACE = AddressRange(address_width=16, data_width=64, base=0x2000, size=0x1000)
@@ -139,7 +140,7 @@ def check_reads(manager: Manager, ram: np.ndarray) -> None:
         assert received == beats
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(1, 6))
 def test_every_byte_is_right_under_stalls_on_every_channel(seed: int) -> None:
     choose = random.Random(seed)
     manager, ram = manage(PLACE, two=True, seed=seed, patience=0.6, eagerness=0.6)

@@ -22,6 +22,7 @@ from amaranth.lib.wiring import In, Out
 from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.evaluator import Clock, Evaluator, Set, SimulationError
 from bitlane_sim.pysim import PysimEvaluator
+from support.seeds import seeds
 from support.sim.zoo import Calculator, Memories, Registers, stimuli
 
 
@@ -142,7 +143,7 @@ class Decided(wiring.Component):
             m.d.sync += target[low:].eq(source + chance.randrange(2))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(3, 12))
 def test_registers_load_and_hold_as_decided(seed: int) -> None:
     expect_agreement(Decided, seed, cycles=150)
 

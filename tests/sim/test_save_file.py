@@ -9,6 +9,8 @@ from bitlane.command_line import cli
 from bitlane_rtl.abi import Op
 from bitlane_sim.save_file import write_save_file
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 HEADER = """\

@@ -1,33 +1,48 @@
-"""The seeds that a random test runs with. No tests here."""
+"""What a test takes in each tier: seeds, examples, and parameters of the full tier. No tests here.
+
+The tier is the hypothesis profile that `tests/conftest.py` loads: ``quick`` for `make test` and for
+plain `pytest`, ``full`` for `make check`.
+"""
 
 import os
+from typing import Any
 
-__all__ = ["FACTOR", "SINGLE", "TIER", "seeds"]
+import pytest
+from hypothesis import settings
 
-TIER = "BITLANE_TIER"
-"""Environment variable that names the tier of tests: ``quick``, the default, or ``full``."""
+__all__ = ["FACTOR", "FULL", "QUICK", "SINGLE", "examples", "seeds", "slow"]
+
+QUICK, FULL = "quick", "full"
+"""Names of the tiers' profiles."""
 
 FACTOR = "SEEDS"
-"""Environment variable that multiplies the number of seeds: ``SEEDS=10 make test``."""
+"""Environment variable that multiplies the number of seeds: ``SEEDS=10 make check``."""
 
-SINGLE = "SEED"
-"""Environment variable that names the one seed to run: ``SEED=7 pytest FILE`` replays it alone."""
+SINGLE = "REPLAY"
+"""Environment variable that names the one seed to run: ``REPLAY=7 pytest FILE``."""
 
 
 def seeds(few: int, all: int) -> range:  # noqa: A002 - the word for it at 60 calls
-    """Return ``few`` seeds in the quick tier and ``all`` in the full one, times `FACTOR`.
+    """Return ``few`` seeds in the quick tier and ``all`` in any other, times `FACTOR`.
 
-    Returns the seed that `SINGLE` names instead, if any. Raises ``ValueError`` for another tier,
-    and for numbers that are none.
+    Returns the seed that `SINGLE` names instead, if any. Raises ``ValueError`` for numbers that
+    are none.
     """
-    counts = {"quick": few, "full": all}
-    tier = os.environ.get(TIER, "quick")
-    if tier not in counts:
-        raise ValueError(f"{TIER}: {tier!r}; expected quick or full")
     if SINGLE in os.environ:
         single = _number(SINGLE, 0)
         return range(single, single + 1)
-    return range(counts[tier] * _number(FACTOR, 1))
+    count = few if settings.get_current_profile_name() == QUICK else all
+    return range(count * _number(FACTOR, 1))
+
+
+def examples(times: float) -> settings:
+    """Return a decorator for a hypothesis test with ``times`` the profile's number of examples."""
+    return settings(max_examples=max(1, round(settings.default.max_examples * times)))
+
+
+def slow(*values: Any) -> Any:
+    """Return a set of parameters that only the full tier takes."""
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def _number(variable: str, least: int) -> int:

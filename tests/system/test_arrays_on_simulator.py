@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane_rtl.abi import Op
 from support.host.arrays import INTEGERS, TYPES, random, same
+from support.seeds import examples
 from support.sim.resident import resident_bytes
 from support.system.devices import DEFAULT, DEVICES, NARROW, noise, opened, simulator_of
 from support.system.views import ViewOf, answer, shapes, views
 
-RANDOM = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 METHODS = {
     Op.NOT: "bit_not",
     Op.AND: "bit_and",
@@ -60,7 +60,7 @@ def small_counts(block: NDArray[np.uint8], view: ViewOf) -> None:
     counts[...] = np.where(keep, counts, np.abs(counts % bound))
 
 
-@settings(RANDOM, max_examples=400)
+@examples(4)
 @given(data=st.data(), op=st.sampled_from(sorted(METHODS)), seed=st.integers(0, 2**32 - 1))
 def test_any_views_of_one_block(
     device: bitlane.Device, data: st.DataObject, op: Op, seed: int
@@ -96,7 +96,7 @@ def test_any_views_of_one_block(
     assert different.size == 0, f"bytes {different[:8]} of the block: {replay}"
 
 
-@settings(RANDOM, max_examples=150)
+@examples(1.5)
 @given(
     data=st.data(),
     broadcast=hnp.mutually_broadcastable_shapes(num_shapes=2, min_side=0, max_side=6, max_dims=8),

@@ -22,7 +22,7 @@ from support.host.arrays import model, random, same
 from support.host.neighbours import nearest, within
 from support.system.clusters import SECONDS, cluster_of
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_what_chunks_have_is_joined(cluster: Client, metric: str) -> None:
             assert same(one, other)
             assert (told.shape, told.dtype) == (other.shape, other.dtype)
     both = bitlane.dask.search(queries, database, 7, radius=0.5, metric=metric)
-    distances, indices = get(both, cluster)
+    _, indices = get(both, cluster)
     expected = nearest(queries, rows, 7, metric)
     assert same(indices, np.where(expected[0] < 0.5, expected[1], -1))
     assert [x.shape for x in both] == [(3, 7), (3, 7)]

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import bitlane
 from bitlane import reference
 from support.host.arrays import INTEGERS, same
+from support.seeds import examples
 from support.system.devices import DEVICES, noise, opened
 from support.system.views import ViewOf, shapes, views
 
@@ -31,11 +32,7 @@ def pairs(draw: st.DrawFn) -> tuple[ViewOf, ViewOf, tuple[int, ...] | None]:
     return (*pair, None if axes is None else tuple(axes))
 
 
-@settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+@examples(0.4)
 @given(pairs())
 def test_any_layout_along_any_axes(
     device: bitlane.Device, pair: tuple[ViewOf, ViewOf, tuple[int, ...] | None]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import bitlane
@@ -19,12 +19,12 @@ from bitlane import dml
 from bitlane.dml import BufferTensorDesc, DataType
 from bitlane.driver.queue import DeviceFault
 from bitlane_sim.simulator import Report
+from support.seeds import examples
 from support.system.devices import link_of, noise, opened, simulator_of
 from support.system.jobs import Job, evaluate, execute, jobs
 
 BUFFER = 8 * 1024
 
-RANDOM = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 SETTINGS = [
     "",
     "width=32&ports=1&memory=256KiB&latency=30",
@@ -83,7 +83,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
         yield Pair(request.param, *devices)
 
 
-@settings(RANDOM, max_examples=8)
+@examples(0.1)
 @given(chain=st.lists(jobs(most=60, reach=120), min_size=1, max_size=2), seed=st.integers(0, 999))
 def test_on_random_jobs(pair: Pair, chain: list[Job], seed: int) -> None:
     pair.run(seed, *chain)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 import bitlane
 from bitlane.driver.driver import Driver
@@ -21,9 +21,8 @@ from support.host.expressions import (
     programs,
 )
 from support.host.tensors import upload
+from support.seeds import examples
 from support.system.devices import DEFAULT, DEVICES, NARROW, noise, opened
-
-RANDOM = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 PYSIM = "sim:pysim?memory=16KiB"
 
@@ -34,7 +33,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
         yield device
 
 
-@settings(RANDOM, max_examples=40)
+@examples(0.4)
 @given(programs(10))
 def test_the_circuit_gives_numpys_bits(device: bitlane.Device, program: Program) -> None:
     for finish in (later, one_by_one, now_and_then):
@@ -44,7 +43,7 @@ def test_the_circuit_gives_numpys_bits(device: bitlane.Device, program: Program)
 def test_pysim_gives_numpys_bits() -> None:
     with opened(PYSIM) as device:
 
-        @settings(RANDOM, max_examples=4)
+        @examples(0.05)
         @given(programs(4))
         def check(program: Program) -> None:
             expect_numpys(device.driver, program)

@@ -16,6 +16,8 @@ from bitlane_sim.simulator import Simulator, choose_evaluator
 from support.c_driver import CDriver, compiled
 from support.cocotb.simulators import verilator
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).parents[2] / "docs" / "integrating.md"
 CONFIGURATION = Configuration(memory_bytes=1 << 13, slots=4)
 

@@ -15,6 +15,8 @@ from bitlane.onnx.evaluation import expected
 from support.host.onnx_models import made_up
 from support.system.devices import DEFAULT, NARROW, opened
 
+pytestmark = pytest.mark.slow
+
 OFFICIAL = 80
 PATTERNS = (
     r"^test_bitwise_(not|and|or|xor)_",

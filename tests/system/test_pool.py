@@ -22,6 +22,8 @@ from support.board.pty import terminal
 from support.host.arrays import model, random, same
 from support.system.devices import DEFAULT, NARROW
 
+pytestmark = pytest.mark.slow
+
 LARGE = 3 << 20
 """Bytes that take several rounds of pieces."""
 

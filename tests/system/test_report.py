@@ -9,6 +9,8 @@ import pytest
 from bitlane.command_line import cli
 from support.browser import Page, opened
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DEVICE = "sim:pysim?memory=64KiB&loops=2&stall=0.2&seed=1"
 CYCLES = "Bokeh.documents[0].get_model_by_name('cycles')"

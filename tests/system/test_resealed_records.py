@@ -23,6 +23,8 @@ from support.rtl.walks import OPERAND_MODES, Walk, random_walk
 from support.system.devices import noise
 from support.system.watched import Watched, escapes
 
+pytestmark = pytest.mark.slow
+
 BASE, SIZE, SPACE = 0x10000, 0x20000, 0x40000
 
 RECORDS = 500

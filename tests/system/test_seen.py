@@ -14,6 +14,8 @@ from bitlane.model_file import load_model, prepare, run
 from bitlane.seen.noting import NotingDriver
 from bitlane.seen.traffic import bursts, busy, ports, runs, stalls
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LEVEL = dml.FeatureLevel.LEVEL_4_1
 COUNTED = {"read data awaited", "read data not taken", "write data not taken"}

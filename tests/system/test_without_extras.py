@@ -9,6 +9,8 @@ import pytest
 
 from bitlane.command_line.cli import DONE, UNUSABLE
 
+pytestmark = pytest.mark.slow
+
 NUMPY_ALONE = """
 import sys
 

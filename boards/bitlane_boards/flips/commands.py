@@ -4,10 +4,10 @@ import random
 from collections.abc import Sequence
 
 from bitlane.driver.commands import Command, Walk, encode
-from bitlane_rtl.abi import RECORD_SEAL, Lane, Mode, Op
+from bitlane_rtl.abi import Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration
 
-__all__ = ["CommandWriter", "unsealed"]
+__all__ = ["CommandWriter"]
 
 _STEPS = (-67, -9, -3, -2, -1, 0, 1, 2, 3, 5, 16, 70)
 """From an element to the next, in elements."""
@@ -96,12 +96,3 @@ class CommandWriter:
         """The words of its record; some ask for an interrupt."""
         interrupt = self._random.random() < 0.3
         return [int(word) for word in encode(command, interrupt=interrupt)]
-
-
-def unsealed(words: Sequence[int]) -> int:
-    """What CONTROL.SEAL has to be changed by."""
-    total = RECORD_SEAL
-    for word in words:
-        for shift in (0, 8, 16, 24):
-            total ^= word >> shift & 0xFF
-    return total

@@ -22,11 +22,12 @@ from bitlane_rtl.abi import (
     Lane,
     Op,
     register,
+    seal,
 )
 from bitlane_rtl.abi.frames import FRAME_DATA_BYTES
 from bitlane_rtl.configuration import Configuration
 
-from .commands import CommandWriter, unsealed
+from .commands import CommandWriter
 from .requests import RequestWriter
 
 __all__ = ["KINDS", "PieceWriter"]
@@ -152,7 +153,7 @@ class PieceWriter:
             place = choose.choice([0, 0, 0, 1, choose.randrange(len(words))])
             bits = choose.choice([1 << choose.randrange(24), choose.getrandbits(24), 1 << 23])
             words[place] ^= bits if place == 0 or choose.random() < 0.5 else bits << 8
-            words[0] ^= unsealed(words) << 24
+            words[0] = seal(words)
         else:
             words[0] ^= 1 << choose.randrange(24, 32)
         good = [commands.sealed(commands.command(dense=True))] if choose.random() < 0.3 else []

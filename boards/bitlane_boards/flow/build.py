@@ -4,13 +4,15 @@ A bitstream is left behind only if the circuit fits the device and meets its clo
 seed and tools give the same bits.
 """
 
+import hashlib
+import inspect
 import json
 import re
 import warnings
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from ..board import Board
 from .families import FLOWS, YOSYS, ToolCall
@@ -123,6 +125,23 @@ class Build:
         self._platform = load_platform(board)
         expect_clock(board, self._platform)
 
+    def identity(self, seed: int) -> str:
+        """Return a digest of what decides the bitstream: circuit, pins, tools and their arguments.
+
+        Sources that write the same circuit have the same digest.
+        """
+        flow, platform = self._flow, self._platform
+        calls = (
+            flow.synthesise(_NAME, platform),
+            flow.route(_NAME, self._board.clock_hz / 1e6, seed, flow.part(_NAME, platform)),
+            flow.packs(_NAME, platform, self._bitstream.name),
+        )
+        change = Path(inspect.getfile(flow.change)).read_text() if flow.change else ""
+        digest = hashlib.sha256(f"{calls} {sorted(self.versions.items())} {change}".encode())
+        for name, content in sorted(self._circuit.items()):
+            digest.update(name.encode() + content)
+        return digest.hexdigest()
+
     def synthesise(self) -> tuple[str, ...]:
         """Write the circuit and its netlist. Names of the files that `route` needs."""
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -130,7 +149,8 @@ class Build:
         for old in ("report.json", "report.txt", self._bitstream.name):
             (self._folder / old).unlink(missing_ok=True)
         self._progress("writing the circuit")
-        _write_circuit(self._board, self._platform, self._folder)
+        for name, content in self._circuit.items():
+            (self._folder / name).write_bytes(content)
         self._run(self._flow.synthesise(_NAME, self._platform))
         self._flow.finish(self._folder / f"{_NAME}.json")
         return f"{_NAME}.json", f"{_NAME}.{self._flow.constraints}"
@@ -165,6 +185,20 @@ class Build:
         _write(report, self._folder)
         return report
 
+    @cached_property
+    def _circuit(self) -> dict[str, bytes]:
+        """The circuit's RTLIL and its pins, by the name of the file."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            # Without the places of the sources, which differ from one checkout to the next.
+            plan = self._platform.prepare(BoardTop(self._board), _NAME, emit_src=False)
+        names = [f"{_NAME}.{suffix}" for suffix in ("il", self._flow.constraints)]
+        contents = [plan.files[name] for name in names]
+        return {
+            name: content if isinstance(content, bytes) else content.encode()
+            for name, content in zip(names, contents, strict=True)
+        }
+
     @property
     def _bitstream(self) -> Path:
         return self._folder / f"{self._board.name}.{self._flow.bitstream}"
@@ -197,18 +231,6 @@ class Build:
             steps=self.steps,
             versions=self.versions | ours,
         )
-
-
-def _write_circuit(board: Board, platform: Any, folder: Path) -> None:
-    """Write the circuit's RTLIL and its pins."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        # Without the places of the sources, which differ from one checkout to the next.
-        plan = platform.prepare(BoardTop(board), _NAME, emit_src=False)
-    for suffix in ("il", FLOWS[board.family].constraints):
-        content = plan.files[f"{_NAME}.{suffix}"]
-        data = content if isinstance(content, bytes) else content.encode()
-        (folder / f"{_NAME}.{suffix}").write_bytes(data)
 
 
 def _used(board: Board, log: Path) -> dict[str, tuple[int, int]]:

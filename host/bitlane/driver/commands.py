@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import MAX_LOOPS, RECORD, RECORD_SEAL, Bits, Lane, Mode, Op, record_words
+from bitlane_rtl.abi import MAX_LOOPS, RECORD, Bits, Lane, Mode, Op, record_words, seal
 
 __all__ = ["Command", "Walk", "encode"]
 
@@ -114,7 +114,7 @@ def encode(command: Command, *, interrupt: bool = False) -> NDArray[np.uint32]:
         command.fence,
         interrupt,
     )
-    words[_WORD["CONTROL"]] |= _CONTROL["SEAL"].insert(_seal(words))
+    words[_WORD["CONTROL"]] = seal(words)
     try:
         return np.array(words, dtype="<u4")
     except OverflowError as error:
@@ -150,13 +150,3 @@ def _control(
         "INTERRUPT": interrupt,
     }
     return sum(_CONTROL[name].insert(value) for name, value in fields.items())
-
-
-def _seal(words: list[int]) -> int:
-    """The byte that makes all bytes of ``words`` XOR to ``RECORD_SEAL``."""
-    total = 0
-    for word in words:
-        total ^= word
-    total ^= total >> 16
-    total ^= total >> 8
-    return (total ^ RECORD_SEAL) & 0xFF

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..jobs.operands import AnyArray
 from .database import Rows
-from .index import Wanted, as_rows
+from .index import SearchLimits, as_rows
 from .merging import Nearest, Within
 from .metrics import metric_of
 
@@ -26,7 +26,7 @@ class Asked:
     ) -> None:
         self.queries: Rows = as_rows("queries", queries)
         self._metric = metric_of(metric)
-        self._wanted = Wanted.of(k, radius)
+        self._wanted = SearchLimits.of(k, radius)
 
     @property
     def keywords(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from .database import Database, Rows
 from .merging import Found, Nearest, Within
 from .metrics import metric_of
 
-__all__ = ["BinaryIndex", "Wanted", "as_rows", "search_once"]
+__all__ = ["BinaryIndex", "SearchLimits", "as_rows", "search_once"]
 
 _MOST_ROWS = 2**31 - 1
 """That a query may ask for; memory on the host is asked for all of them."""
@@ -36,7 +36,7 @@ Ranges = tuple[NDArray[np.uint64], AnyArray, NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SearchLimits:
     """How many of the nearest rows a search returns (``k``), and how near they are (``radius``)."""
 
     k: int | None
@@ -120,7 +120,7 @@ class BinaryIndex:
         given; ``radius`` alone gives what `range_search` does. Raises ``SearchError``,
         ``DataTypeError``, ``ShapeError`` or what ``Device`` does.
         """
-        return self._found(self._rows("queries", queries), Wanted.of(k, radius))
+        return self._found(self._rows("queries", queries), SearchLimits.of(k, radius))
 
     def range_search(self, queries: ArrayLike, radius: float) -> Ranges:
         """All rows that are nearer than ``radius``, each query's in the order of their indices.
@@ -130,7 +130,7 @@ class BinaryIndex:
         """
         return self._within(self._rows("queries", queries), as_distance(radius))
 
-    def _found(self, queries: Rows, wanted: Wanted) -> tuple[AnyArray, ...]:
+    def _found(self, queries: Rows, wanted: SearchLimits) -> tuple[AnyArray, ...]:
         if wanted.k is not None:
             return self._nearest(queries, wanted.k, wanted.radius)
         assert wanted.radius is not None
@@ -190,7 +190,7 @@ def search_once(
     rows = as_rows("database", database)
     index = BinaryIndex(device, 8 * rows.shape[1], metric=metric)
     given = index._rows("queries", queries)
-    wanted = Wanted.of(k, radius)
+    wanted = SearchLimits.of(k, radius)
     device.expect_open()
     with device.driver.lock:
         index._database.add(rows, copied=False)

@@ -3,9 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-import numpy as np
-
-from bitlane_rtl.abi import BIT_OPS, RECORD, RECORD_SEAL, Bits, Lane
+from bitlane_rtl.abi import BIT_OPS, RECORD, Bits, Lane, seal
 
 from ..driver.commands import Command, Walk
 from ..driver.queue import Words
@@ -79,10 +77,7 @@ def with_field(words: Words, name: str, value: int) -> Words:
 
 
 def sealed(words: Words) -> Words:
-    """The same words with the seal that belongs to them."""
+    """Return a copy of ``words`` with the right seal."""
     changed = words.copy()
-    seal = CONTROL["SEAL"]
-    changed[0] = int(changed[0]) & ~seal.insert((1 << seal.width) - 1)
-    total = int(np.bitwise_xor.reduce(changed.view(np.uint8)))
-    changed[0] = int(changed[0]) | seal.insert(total ^ RECORD_SEAL)
+    changed[0] = seal(words.tolist())
     return changed

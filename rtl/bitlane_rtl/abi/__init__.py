@@ -35,6 +35,7 @@ from .record import (
     RecordField,
     loop_word,
     record_words,
+    seal,
 )
 from .registers import (
     COMPLETION,
@@ -84,4 +85,5 @@ __all__ = [
     "loop_word",
     "record_words",
     "register",
+    "seal",
 ]

@@ -1,5 +1,6 @@
 """The command record: what the host writes into a slot of the ring. Plain data only."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .bits import Bits
@@ -14,6 +15,7 @@ __all__ = [
     "RecordField",
     "loop_word",
     "record_words",
+    "seal",
 ]
 
 MAX_LOOPS = 6
@@ -114,6 +116,7 @@ where the run (``i = 0``) takes part only if the stream is STRIDED.
 """
 
 
+_SEAL = next(bits for bits in _CONTROL_BITS if bits.name == "SEAL")
 _READS_B = frozenset(op for op in Op if op.reads_b)
 
 
@@ -129,3 +132,17 @@ def record_words(op: int, loops: int, modes: tuple[int, int, int]) -> int:
     if loops > 1 or Mode.STRIDED in modes:
         return 12 + 4 * (loops - 1)
     return 8 if op in _READS_B else 6
+
+
+def seal(words: Sequence[int]) -> int:
+    """Return the word CONTROL of the record ``words`` with the right SEAL, whatever SEAL it has.
+
+    ``words`` are those in use, of which the first is CONTROL.
+    """
+    control = words[0] & (1 << _SEAL.low) - 1
+    total = control
+    for word in words[1:]:
+        total ^= word
+    total ^= total >> 16
+    total ^= total >> 8
+    return control | _SEAL.insert((total ^ RECORD_SEAL) & 0xFF)

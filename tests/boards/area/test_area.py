@@ -23,6 +23,8 @@ from bitlane_boards.area.wrapper import OutOfContext
 from bitlane_boards.flow.families import Cells
 from bitlane_rtl.streams.queue import Skid
 
+pytestmark = pytest.mark.slow
+
 _WIDTH = 8
 
 

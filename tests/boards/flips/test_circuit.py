@@ -32,6 +32,8 @@ from support.boards.flips import Flip, flipped
 from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
 from support.sim.answerer import Store
 
+pytestmark = pytest.mark.slow
+
 TABLES = random.Random(1).sample(range(1 << 16), 500)
 
 

@@ -8,15 +8,14 @@ import gc
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bitlane.device import Device
 from support.host.arrays import model
 from support.host.programs import Program
+from support.seeds import examples
 from support.system.devices import DEVICES, opened
-
-RANDOM = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module", params=DEVICES)
@@ -26,7 +25,7 @@ def circuit(request: pytest.FixtureRequest) -> Iterator[Device]:
         gc.collect()
 
 
-@settings(RANDOM, max_examples=30)
+@examples(0.4)
 @given(data=st.data())
 def test_programs_on_a_model(data: st.DataObject) -> None:
     device = model()
@@ -35,7 +34,6 @@ def test_programs_on_a_model(data: st.DataObject) -> None:
     assert device.driver.allocator.pieces == 0, "memory was not given back"
 
 
-@settings(RANDOM, max_examples=120, derandomize=True)
 @given(data=st.data())
 def test_programs_on_circuits(circuit: Device, data: st.DataObject) -> None:
     Program(data, circuit).run(data.draw(st.integers(1, 14)))

@@ -4,7 +4,7 @@ The device is a model of the circuit's contract, so that lowering and records ar
 """
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bitlane import dml
@@ -15,7 +15,6 @@ MOST, REACH = 200, 1000
 CHAIN = 4
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(
     chain=st.lists(jobs(MOST, REACH), min_size=1, max_size=CHAIN), seed=st.integers(0, 2**32 - 1)
 )

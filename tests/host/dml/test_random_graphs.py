@@ -5,7 +5,7 @@ Fused or not, in whatever layouts, on circuits that can and cannot count what lo
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bitlane import dml
@@ -27,14 +27,12 @@ def agrees(driver: ModelDriver, sketch: Sketch, seed: int) -> None:
         assert different.size == 0, f"noise of seed {seed}, {sketch}: bytes {different[:8]}"
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(sketch=sketches(sums=True), seed=st.integers(0, 2**32 - 1))
 def test_agree_with_the_golden_model(sketch: Sketch, seed: int) -> None:
     agrees(ModelDriver(), sketch, seed)
 
 
 @pytest.mark.parametrize("data_bytes", [4, 16])
-@settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, max_examples=50)
 @given(sketch=sketches(sums=False), seed=st.integers(0, 2**32 - 1))
 def test_agree_on_circuits_that_do_one_thing_at_a_time(
     data_bytes: int, sketch: Sketch, seed: int

@@ -67,7 +67,7 @@ class AnyUse(RuleBasedStateMachine):
 
 
 TestAnyUse = AnyUse.TestCase
-TestAnyUse.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestAnyUse.settings = settings(stateful_step_count=30)
 
 
 def test_the_smallest_hole_that_fits_is_taken() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitlane.driver.commands import Command, Walk, encode
-from bitlane_rtl.abi import MAX_LOOPS, RECORD, RECORD_SEAL, Lane, Mode, Op, record_words
+from bitlane_rtl.abi import MAX_LOOPS, RECORD, RECORD_SEAL, Lane, Mode, Op, record_words, seal
 
 DENSE = Command(Op.NOT, Lane.BITS_8, Lane.BITS_8, 64, Walk(0x1001, 0x1040), None, Walk(0, 63))
 
@@ -121,3 +121,11 @@ def test_a_moved_command_keeps_its_shape() -> None:
     assert (moved.a, moved.b, moved.y) == (Walk(0x1011, 0x1050), None, Walk(32, 95))
     assert moved.fence
     assert not DENSE.fence
+
+
+@pytest.mark.parametrize("old", [0, 0x5A, 0xFF])
+def test_a_sealed_records_bytes_xor_to_the_seal_whatever_seal_it_had(old: int) -> None:
+    words = [old << 24 | 0x123456, 0xDEADBEEF, 0x80000001]
+    sealed = np.array([seal(words), *words[1:]], "<u4")
+    assert np.bitwise_xor.reduce(sealed.view(np.uint8)) == RECORD_SEAL
+    assert sealed[0] & 0xFFFFFF == 0x123456

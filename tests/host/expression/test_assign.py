@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -149,7 +149,6 @@ def test_what_does_not_fit_is_refused() -> None:
 
 
 @given(programs(6), st.integers(0, 20), st.integers(0, 20))
-@settings(max_examples=60, deadline=None)
 def test_any_value_over_any_leaf(program: Any, leaf: int, root: int) -> None:
     driver = Driver(ModelLink(memory_bytes=1 << 18))
     stored: list[Stored] = []

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bitlane.driver.driver import Driver
@@ -17,6 +17,7 @@ from support.host.expressions import (
     programs,
 )
 from support.models.device import ModelLink
+from support.seeds import examples
 
 MEMORY = 1 << 18
 
@@ -44,18 +45,17 @@ def check(program: Program, **abilities: Any) -> None:
 
 
 @given(programs())
-@settings(max_examples=100, deadline=None)
 def test_on_a_circuit_that_has_everything(program: Program) -> None:
     check(program)
 
 
 @given(programs(8), ABILITIES)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(0.4)
 def test_on_lesser_circuits(program: Program, abilities: dict[str, Any]) -> None:
     check(program, **abilities)
 
 
 @given(programs(8), st.sets(st.sampled_from(sorted(BIT_OPS)), min_size=1))
-@settings(max_examples=40, deadline=None)
+@examples(0.4)
 def test_on_circuits_with_fewer_operations(program: Program, ops: set[Op]) -> None:
     check(program, ops=frozenset(ops))

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -16,6 +16,7 @@ from bitlane.driver.geometry import Geometry
 from bitlane.jobs.lowering import LayoutError, UnsupportedError, View, lower
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
 from support.host.layouts import execute, geometries, interpreter, views, window
+from support.seeds import examples
 
 MEMORY = 1 << 13
 
@@ -73,7 +74,7 @@ def expected(
     return np.array(flat, dtype=f"<u{out}").reshape(a.shape)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(4)
 @given(works(), geometries(MEMORY), st.booleans(), st.booleans(), st.integers(0, 1 << 32))
 def test_any_layout_on_any_circuit(
     work: tuple[Op, tuple[int, ...], View, View | None, View],

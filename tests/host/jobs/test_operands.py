@@ -12,6 +12,7 @@ from bitlane.errors import BitlaneError
 from bitlane.jobs.operands import DataTypeError, OutOfRangeError, ShapeError, packed_strides
 from support.host.arrays import model
 from support.models.device import ModelLink
+from support.seeds import seeds
 
 U8 = np.zeros(4, np.uint8)
 
@@ -205,7 +206,7 @@ def test_elements_of_an_output_must_not_lie_on_one_another(
         refused(device, ShapeError, "lie on one another", lambda: device.bit_not(a, out=out))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(10, 60))
 def test_outputs_that_overlap_themselves_are_told_from_those_that_do_not(
     device: Device, seed: int
 ) -> None:

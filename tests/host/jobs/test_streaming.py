@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -20,6 +20,7 @@ from bitlane_rtl.abi import Mode
 from support.host.arrays import random, same
 from support.host.line import LeanLink, line
 from support.models.record import Bytes
+from support.seeds import examples
 
 KIB = 1 << 10
 LINES = [(8 * KIB, 0.0001, 256 * KIB), (64 * KIB, 0.0005, 1024 * KIB)]
@@ -95,7 +96,7 @@ def test_small_arrays_take_two_round_trips() -> None:
 # --- results ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(0.4)
 @given(
     seed=st.integers(0, 2**32 - 1),
     eager=st.booleans(),

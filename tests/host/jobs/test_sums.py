@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -20,6 +20,7 @@ from bitlane.jobs.operands import packed_strides
 from bitlane.jobs.sums import NoRunError, RowTooLongError, longest_row, lower_sum
 from bitlane_rtl.abi import COUNT_OPS, Lane, Mode, Op
 from support.host.layouts import execute, geometries, interpreter, views, window
+from support.seeds import examples
 
 MEMORY = 1 << 13
 
@@ -190,7 +191,7 @@ def summed(
     return result
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(4)
 @given(works(), geometries(MEMORY), st.integers(0, 9).map(bool), st.integers(0, 1 << 32))
 def test_any_layout_on_any_circuit(
     work: tuple[Op, tuple[int, ...], View, View | None, View],

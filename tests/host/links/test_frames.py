@@ -4,7 +4,7 @@ import random
 from zlib import crc32
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bitlane.links.frames import (
@@ -28,7 +28,6 @@ CONTENTS = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(CONTENTS)
 def test_a_request_comes_out_as_it_went_in(content: bytes) -> None:
     block = encode(content)
@@ -37,7 +36,6 @@ def test_a_request_comes_out_as_it_went_in(content: bytes) -> None:
     assert cobs_decode(block) == content
 
 
-@settings(deadline=None)
 @given(CONTENTS)
 def test_an_answer_comes_out_as_it_went_in(content: bytes) -> None:
     assert decode_backward(backward_cobs(content)) == content
@@ -56,7 +54,6 @@ def test_a_full_block_at_the_end_needs_no_empty_one_behind_it() -> None:
     assert decode_backward(b"\1" * 254 + b"\xff\1") == b"\1" * 254
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=600))
 def test_garbage_raises_nothing(block: bytes) -> None:
     decode_backward(block)
@@ -81,7 +78,6 @@ def answer(content: bytes) -> bytes:
     return answer_line(content)[:-1]
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=512), st.integers(0, 255), st.integers(0, 127), st.booleans())
 def test_an_answer_is_header_and_data(
     data: bytes, sequence: int, kind: int, interrupt: bool
@@ -110,7 +106,6 @@ def test_lines_carry_no_more_than_is_counted(size: int) -> None:
     assert request_room(size) == 12 + size
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.binary(min_size=1, max_size=40).map(lambda x: x.replace(b"\0", b"\1"))), st.data()
 )

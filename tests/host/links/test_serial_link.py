@@ -4,7 +4,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bitlane.errors import LinkError
@@ -104,7 +104,6 @@ def test_nothing_sends_nothing() -> None:
 RANGES = st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 3000)), max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
 @given(RANGES, RANGES, st.integers(0, 100))
 def test_an_exchange_is_its_writes_and_its_reads(
     writes: list[tuple[int, int]], reads: list[tuple[int, int]], seed: int

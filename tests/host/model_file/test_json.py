@@ -7,6 +7,7 @@ import pytest
 
 from bitlane.model_file import ModelFileError
 from bitlane.model_file.json_text import parse_json
+from support.seeds import seeds
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_refuses_nesting_without_end() -> None:
         parse_json("[" * 200_000, "m.json")
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(5, 20))
 def test_comments_and_commas_change_nothing(seed: int) -> None:
     generator = random.Random(seed)
 

@@ -14,6 +14,7 @@ from bitlane.jobs.operands import ShapeError
 from bitlane.onnx import OnnxError, is_compatible, load, prepare
 from support.host.arrays import link_of, model
 from support.host.onnx_models import model_of, node, tensor
+from support.seeds import seeds
 
 U1 = ("u1", [4])
 Change = Callable[[ModelProto], object]
@@ -219,7 +220,7 @@ def test_a_file_that_was_cut_off_is_refused(tmp_path: Path) -> None:
     assert is_compatible(load(file))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(1, 4))
 def test_a_damaged_file_is_refused_or_another_model(seed: int, tmp_path: Path) -> None:
     choose = np.random.default_rng(seed)
     whole = np.frombuffer(good().SerializeToString(), np.uint8)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bitlane import BinaryIndex
@@ -79,7 +79,6 @@ def test_what_the_array_cannot_do_is_done_by_sums() -> None:
     assert {record.modes[2] for record in link.log} == {Mode.SUM}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.integers(0, 90), max_size=4),
     st.integers(1, 17),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -21,6 +21,7 @@ from bitlane.jobs.operands import DataTypeError, ShapeError
 from bitlane_rtl.abi import CONTROL_BASE, Mode, Op
 from support.host.arrays import link_of, model, random, same
 from support.host.neighbours import all_distances, nearest, within
+from support.seeds import examples
 
 METRICS = ["hamming", "jaccard"]
 
@@ -146,7 +147,7 @@ def test_one_mask_over_all_changes_nothing(device: Device) -> None:
     expect(device.search(queries ^ mask, rows ^ mask), device.search(queries, rows))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(0.4)
 @given(
     st.lists(st.integers(0, 90), max_size=4),
     st.integers(1, 9),

@@ -14,11 +14,12 @@ from bitlane.seen.lowered import lowered
 from bitlane.seen.walked import drawing, streams, visited
 from bitlane_rtl.abi import Mode
 from support.host.model_driver import NotingLink
+from support.seeds import seeds
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(5, 20))
 def test_loops_are_walked_by_their_steps(seed: int) -> None:
     """Jumps are made of steps as the contract says, and undone again."""
     random = np.random.default_rng(seed)

@@ -10,27 +10,30 @@ import pytest
 from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.bit_unit import BitUnit
 from support.rtl.results import compute, join, random_counts, random_word, split
-from support.rtl.streams import NO_STALLS, STALLS, Stalls, transfer
+from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls, transfer
+from support.seeds import slow
 
 ALL_OPS = BIT_OPS
 ALL_LANES = frozenset(Lane)
 COUNT = frozenset({Op.COUNT})
 COUNT_XOR = frozenset({Op.COUNT_XOR})
 
+SLOW = pytest.mark.slow
+
 LATENCIES = [
     # Operations; latency of units of 32 bits, and of wider ones.
     pytest.param(LOGIC_OPS, (1, 1), id="logic"),
-    pytest.param(frozenset({Op.NOT}), (1, 1), id="not"),
+    pytest.param(frozenset({Op.NOT}), (1, 1), id="not", marks=SLOW),
     pytest.param(LOGIC_OPS | COUNT, (2, 3), id="logic+count"),
-    pytest.param(LOGIC_OPS | COUNT_OPS, (2, 3), id="logic+counts"),
-    pytest.param(frozenset({Op.XOR}) | COUNT, (2, 3), id="xor+count"),
-    pytest.param(frozenset({Op.AND, Op.NOT}) | COUNT_OPS, (2, 3), id="and+not+counts"),
+    pytest.param(LOGIC_OPS | COUNT_OPS, (2, 3), id="logic+counts", marks=SLOW),
+    pytest.param(frozenset({Op.XOR}) | COUNT, (2, 3), id="xor+count", marks=SLOW),
+    pytest.param(frozenset({Op.AND, Op.NOT}) | COUNT_OPS, (2, 3), id="and+not+counts", marks=SLOW),
     pytest.param(COUNT, (2, 3), id="count"),
-    pytest.param(COUNT_XOR, (2, 3), id="count-xor"),
+    pytest.param(COUNT_XOR, (2, 3), id="count-xor", marks=SLOW),
     pytest.param(SHIFT_OPS | COUNT_XOR, (3, 3), id="shift+count-xor"),
     pytest.param(SHIFT_OPS, (3, 3), id="shift"),
-    pytest.param(frozenset({Op.SHIFT_RIGHT, Op.NOT}), (3, 3), id="right+not"),
-    pytest.param(LOGIC_OPS | SHIFT_OPS, (3, 3), id="logic+shift"),
+    pytest.param(frozenset({Op.SHIFT_RIGHT, Op.NOT}), (3, 3), id="right+not", marks=SLOW),
+    pytest.param(LOGIC_OPS | SHIFT_OPS, (3, 3), id="logic+shift", marks=SLOW),
     pytest.param(ALL_OPS, (3, 3), id="all"),
 ]
 
@@ -206,15 +209,15 @@ def test_mixed_commands_back_to_back(
         assert got == [cycle + latency for cycle in put]
 
 
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 def test_all_operations_in_long_streams(width: int, stalls: Stalls) -> None:
     runs = 60 if width <= 64 else 30
     traffic = mixed(width, ALL_OPS, ALL_LANES, f"long {width} {stalls.seed}", runs)
     traffic.check(BitUnit(width, ALL_OPS, ALL_LANES), stalls)
 
 
-@pytest.mark.parametrize("width", [256, 512])
+@pytest.mark.parametrize("width", [slow(256), slow(512)])
 def test_wide_beats(width: int) -> None:
     put, got = mixed(width, ALL_OPS, ALL_LANES, f"{width}", 8).check(
         BitUnit(width, ALL_OPS, ALL_LANES)
@@ -244,7 +247,7 @@ def test_beats_of_32_bits_take_a_cycle_each_whatever_the_lane(op: Op, lane: Lane
 
 
 @pytest.mark.parametrize("ops", [ALL_OPS, LOGIC_OPS | COUNT_OPS], ids=["all", "logic+counts"])
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_half_elements_among_whole_ones(ops: frozenset[Op], stalls: Stalls) -> None:
     generator = random.Random(f"pairs {stalls.seed}")
     traffic = Traffic(32, generator)
@@ -292,18 +295,19 @@ def some_sums(
     return traffic
 
 
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize(
     ("ops", "lanes"),
     [
-        (ALL_OPS, ALL_LANES),
-        (LOGIC_OPS | COUNT_OPS, ALL_LANES),
-        (COUNT, ALL_LANES - {Lane.BITS_64}),
-        (LOGIC_OPS | COUNT_XOR, frozenset({Lane.BITS_8})),
-        (SHIFT_OPS | COUNT_OPS, frozenset({Lane.BITS_64})),
+        pytest.param(ALL_OPS, ALL_LANES, id="all"),
+        pytest.param(LOGIC_OPS | COUNT_OPS, ALL_LANES, id="logic+counts", marks=SLOW),
+        pytest.param(COUNT, ALL_LANES - {Lane.BITS_64}, id="count"),
+        pytest.param(LOGIC_OPS | COUNT_XOR, frozenset({Lane.BITS_8}), id="bytes", marks=SLOW),
+        pytest.param(
+            SHIFT_OPS | COUNT_OPS, frozenset({Lane.BITS_64}), id="shift+counts", marks=SLOW
+        ),
     ],
-    ids=["all", "logic+counts", "count", "bytes", "shift+counts"],
 )
 def test_sums_among_other_runs(
     width: int, ops: frozenset[Op], lanes: frozenset[Lane], stalls: Stalls
@@ -317,7 +321,7 @@ def test_sums_among_other_runs(
         assert got == [cycle + 3 for cycle in put]
 
 
-@pytest.mark.parametrize("width", [256, 512])
+@pytest.mark.parametrize("width", [slow(256), slow(512)])
 def test_sums_of_wide_beats(width: int) -> None:
     traffic = some_sums(width, COUNT_OPS, ALL_LANES, f"{width}", 8)
     traffic.check(BitUnit(width, COUNT_OPS, ALL_LANES, sums=True))

@@ -7,7 +7,7 @@ import pytest
 
 from bitlane_rtl.abi import COUNT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.halves import Accumulate, Gather, Spread
-from support.rtl.streams import NO_STALLS, STALLS, Stalls, transfer
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, transfer
 
 PAIR, SINGLE = "pair", "single"
 
@@ -30,7 +30,7 @@ def edge_of(payload: Any, names: dict[str, Any]) -> dict[str, Any]:
     return {name: payload.edge[name] for name in names}
 
 
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_gather_puts_both_beats_of_a_shift_side_by_side(stalls: Stalls) -> None:
     generator = random.Random(f"gather {stalls.seed}")
     sent: list[dict[str, Any]] = []
@@ -64,7 +64,7 @@ def test_gather_puts_both_beats_of_a_shift_side_by_side(stalls: Stalls) -> None:
     assert sink.cycles == [source.cycles[beat] for beat in completed]
 
 
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_spread_sends_the_lower_half_first_and_marks_the_upper_one_as_last(stalls: Stalls) -> None:
     generator = random.Random(f"spread {stalls.seed}")
     sent: list[dict[str, Any]] = []
@@ -84,7 +84,7 @@ def test_spread_sends_the_lower_half_first_and_marks_the_upper_one_as_last(stall
         assert sink.cycles == list(range(len(expected)))
 
 
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_accumulate_adds_both_counts_and_leaves_all_else_alone(stalls: Stalls) -> None:
     generator = random.Random(f"accumulate {stalls.seed}")
     sent: list[dict[str, Any]] = []
@@ -119,7 +119,7 @@ def test_accumulate_adds_both_counts_and_leaves_all_else_alone(stalls: Stalls) -
     assert sink.cycles == source.cycles
 
 
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 @pytest.mark.parametrize("good", [0, 1, 2, 3])
 def test_every_beat_in_error_comes_through_whatever_half_it_is(good: int, stalls: Stalls) -> None:
     """As behind the first all are, and a burst that was never asked for has a single one."""

@@ -9,6 +9,7 @@ from bitlane_rtl.abi import Lane
 from bitlane_rtl.bit_unit.row_sum import RowSum
 from support.rtl.results import join
 from support.rtl.streams import simulate
+from support.seeds import slow
 
 
 def beats_of(generator: random.Random, runs: int) -> list[tuple[bool, bool]]:
@@ -21,7 +22,7 @@ def beats_of(generator: random.Random, runs: int) -> list[tuple[bool, bool]]:
 
 
 @pytest.mark.parametrize("lane", Lane)
-@pytest.mark.parametrize("width", [32, 64, 128, 512])
+@pytest.mark.parametrize("width", [32, 64, slow(128), slow(512)])
 def test_a_run_is_summed_up_to_the_beat_that_was_taken_last(width: int, lane: Lane) -> None:
     if lane.bits > width:
         return

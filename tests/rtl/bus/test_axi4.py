@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from bitlane_rtl.bus.axi4 import Axi4, Axi4ReadManager, Axi4WriteManager, join_channels
-from support.rtl.streams import STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, simulate
 
 ADDRESS_WIDTH = 32
 REQUESTS = [
@@ -41,7 +41,7 @@ def address_words(data_width: int) -> list[int]:
 ADDRESS = ("addr", "len", "size", "burst", "prot", "cache")
 
 
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 @pytest.mark.parametrize("data_width", [32, 512])
 def test_reads_appear_on_ar_and_come_back_from_r(data_width: int, stalls: Stalls) -> None:
     dut = Axi4ReadManager(ADDRESS_WIDTH, data_width)
@@ -62,7 +62,7 @@ def test_reads_appear_on_ar_and_come_back_from_r(data_width: int, stalls: Stalls
     assert answer.cycles == answered.cycles, "not in the same cycle"
 
 
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 @pytest.mark.parametrize("data_width", [32, 512])
 def test_writes_appear_on_aw_and_w_and_are_answered_from_b(data_width: int, stalls: Stalls) -> None:
     dut = Axi4WriteManager(ADDRESS_WIDTH, data_width)

@@ -10,7 +10,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 
 from bitlane_rtl.bus.axi4_lite import OKAY, SLVERR, Axi4LiteControl
-from support.rtl.streams import STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, simulate
 
 WORDS = 16
 
@@ -135,7 +135,7 @@ def test_it_reads_every_fourth_cycle() -> None:
     assert r.cycles == list(range(3, 27, 4))
 
 
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_writes_land_in_order_and_only_whole_aligned_words_do(stalls: Stalls) -> None:
     rng = random.Random(stalls.seed)
     writes = [
@@ -188,7 +188,7 @@ def test_writes_land_in_order_and_only_whole_aligned_words_do(stalls: Stalls) ->
     assert seen == expected, stalls
 
 
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_reads_and_writes_at_once_disturb_each_other_not(stalls: Stalls) -> None:
     rng = random.Random(stalls.seed)
     top = Memories()

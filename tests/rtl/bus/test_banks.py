@@ -15,7 +15,7 @@ from support.rtl.bursts import (
     blocks,
     check_at_random,
 )
-from support.rtl.streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, simulate
 
 
 def memory(banks: int = 2, read_ports: int = 2) -> Any:
@@ -23,7 +23,7 @@ def memory(banks: int = 2, read_ports: int = 2) -> Any:
 
 
 @pytest.mark.parametrize(("banks", "read_ports"), [(1, 1), (1, 2), (2, 1), (2, 2), (4, 2)])
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, banks: int, read_ports: int) -> None:
     dut = memory(banks, read_ports)
     check_at_random(dut, dut, read_ports, stalls)

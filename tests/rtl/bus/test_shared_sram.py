@@ -17,7 +17,7 @@ from support.rtl.bursts import (
     blocks,
     check_at_random,
 )
-from support.rtl.streams import STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, simulate
 
 
 class Circuit(wiring.Component):
@@ -34,7 +34,7 @@ class Circuit(wiring.Component):
 
 
 @pytest.mark.parametrize("read_ports", [1, 2])
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, read_ports: int) -> None:
     circuit = Circuit(read_ports)
     check_at_random(circuit, circuit.dut, read_ports, stalls)

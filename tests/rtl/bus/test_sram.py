@@ -17,7 +17,7 @@ from support.rtl.bursts import (
     check_at_random,
     filled,
 )
-from support.rtl.streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, simulate
 
 
 class Circuit(wiring.Component):
@@ -70,7 +70,7 @@ class Holder:
 
 @pytest.mark.parametrize("holds", [0, 0.3], ids=["alone", "held"])
 @pytest.mark.parametrize("read_ports", [1, 2])
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_reads_and_writes_reach_the_right_bytes(
     stalls: Stalls, read_ports: int, holds: float
 ) -> None:

@@ -17,6 +17,7 @@ from support.rtl.random_records import interpreter, random_record
 from support.rtl.records import Task, pack
 from support.rtl.sequencing import Outcome, SequencerBench, expected_command
 from support.rtl.walks import Walk
+from support.seeds import slow
 
 MEMORY = Configuration(memory_base=0x20000, memory_bytes=0x30000, slots=4)
 
@@ -47,7 +48,7 @@ def check(outcome: Outcome, words: list[int], configuration: Configuration, told
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.3, 0.8])
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 def test_random_records_while_others_run(width: int, pause: float) -> None:
     """Jobs of records, each up to its first refusal; the ring still holds those of the job before.
 
@@ -87,7 +88,7 @@ def run_random_records(configuration: Configuration, seed: str, pause: float) ->
     assert min(ended.values()) > 30, str(ended)
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 def test_a_word_written_around_the_start_before_it_is_seen(width: int) -> None:
     """One word of a record that was fetched ahead changes, in every cycle of the start before."""
     bench = SequencerBench(replace(MEMORY, data_width=width), random.Random(0))
@@ -113,7 +114,7 @@ def test_a_word_written_around_the_start_before_it_is_seen(width: int) -> None:
     bench.simulate(host)
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("words", [NOT, XOR, ROWS], ids=["NOT", "XOR", "ROWS"])
 def test_a_record_fetched_ahead_starts_in_the_cycle_after_its_doorbell(
     words: list[int], width: int
@@ -130,7 +131,7 @@ def test_a_record_fetched_ahead_starts_in_the_cycle_after_its_doorbell(
     assert bench.outcomes[0].cycle == bench.rings[0] + 1
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("words", [NOT, XOR, ROWS, REFUSED])
 def test_a_fetch_takes_four_cycles_and_one_for_each_group(words: list[int], width: int) -> None:
     """From the last write to the ring, in the cycle of the doorbell, to the start or refusal."""
@@ -144,7 +145,7 @@ def test_a_fetch_takes_four_cycles_and_one_for_each_group(words: list[int], widt
     assert bench.outcomes[0].cycle == bench.rings[0] + 4 + groups
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("words", [NOT, XOR])
 def test_a_command_every_two_cycles_and_one_for_each_group(words: list[int], width: int) -> None:
     bench = SequencerBench(replace(MEMORY, data_width=width, slots=16), random.Random(0))

@@ -12,7 +12,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.joiner import Joiner
 from bitlane_rtl.streams.queue import ForwardRegister, Wire
 from support.rtl.results import join
-from support.rtl.streams import NO_STALLS, STALLS, Source, Stalls, from_bits, simulate
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Source, Stalls, from_bits, simulate
 
 STAGES: dict[str, tuple[Any, int, bool]] = {
     "wire": (Wire, 0, False),
@@ -134,7 +134,7 @@ def random_word(generator: random.Random, size: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("width", [32, 64])
 @pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_words_of_every_kind_give_their_beats(width: int, stage: str, stalls: Stalls) -> None:
     generator = random.Random(f"{width} {stage} {stalls.seed}")
     words = [random_word(generator, width // 8) for _ in range(300)]
@@ -193,7 +193,7 @@ def test_any_other_word_behind_a_flush_waits_a_cycle_unless_two_beats_can_leave(
     assert taken == ([0, 1, 2] if stage in TWIN else [0, 1, 3])
 
 
-@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("stage", STAGES)
 def test_gather_behind_a_flush_keeps_its_first_element(stalls: Stalls, stage: str) -> None:
     """Its first word is taken while the run before still gives its last beat."""

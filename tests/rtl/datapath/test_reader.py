@@ -13,9 +13,10 @@ from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
 from support.rtl.compiled import compiled
 from support.rtl.memory import Memory, ReadServer
-from support.rtl.streams import NO_STALLS, STALLS, Sink, Source, Stalls
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls
 from support.rtl.walked import walked_reader
 from support.rtl.walks import OPERAND_MODES, Walk, command_constant, random_walk
+from support.seeds import seeds, slow
 
 SIZE = 1 << 12
 
@@ -121,9 +122,9 @@ def dense(base: int, size: int) -> Walk:
     return Walk(base, [size], [1], Mode.DENSE, Lane.BITS_8)
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
-@pytest.mark.parametrize("stalls", STALLS)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
+@pytest.mark.parametrize("stalls", ALL_STALLS)
+@pytest.mark.parametrize("seed", seeds(1, 6))
 def test_random_loops_of_every_mode(width: int, stalls: Stalls, seed: int) -> None:
     generator = random.Random(f"{width} {seed}")
     configuration = Configuration(data_width=width, fifo_beats=32)

@@ -16,7 +16,7 @@ from bitlane_rtl.streams.beats import Result, ToWrite
 from bitlane_rtl.streams.queue import Queue, Skid, Wire
 from bitlane_rtl.streams.stage import Stage
 from support.rtl.results import join
-from support.rtl.streams import NO_STALLS, STALLS, Stalls, transfer
+from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls, transfer
 
 ALL = frozenset(Lane)
 OPS = BIT_OPS
@@ -225,7 +225,7 @@ def test_runs_of_every_length_in_every_cycle(width: int, lane: Lane, out_lane: L
     traffic.check(Bench(width, ALL, OPS))
 
 
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("between", BETWEEN)
 def test_mixed_commands_back_to_back(width: int, stalls: Stalls, between: str) -> None:

@@ -10,9 +10,10 @@ from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
 from support.rtl.compiled import compiled
 from support.rtl.memory import Memory, WriteServer
-from support.rtl.streams import NO_STALLS, STALLS, Source, Stalls
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Source, Stalls
 from support.rtl.walked import walked_writer
 from support.rtl.walks import Walk, command_constant, random_walk
+from support.seeds import seeds, slow
 
 SIZE = 1 << 12
 GUARD = 0xEE
@@ -104,9 +105,9 @@ class Bench:
         self._circuit.simulate(setup, self.commands, settle, background=background)
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
-@pytest.mark.parametrize("stalls", STALLS)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
+@pytest.mark.parametrize("stalls", ALL_STALLS)
+@pytest.mark.parametrize("seed", seeds(1, 5))
 def test_random_loops(width: int, stalls: Stalls, seed: int) -> None:
     generator = random.Random(f"{width} {seed}")
     configuration = Configuration(data_width=width)

@@ -7,7 +7,7 @@ import pytest
 
 from bitlane_rtl.ports.memory_port import request
 from bitlane_rtl.ports.read_arbiter import ReadArbiter
-from support.rtl.streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, simulate
 
 B_ADDRESS = 0x8000_0000
 """Reader B's requests have this bit, reader A's do not."""
@@ -87,7 +87,7 @@ class Memory:
 
 @pytest.mark.parametrize("block_ram", [False, True])
 @pytest.mark.parametrize("latency", [1, 12])
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_each_reader_gets_its_own_beats(stalls: Stalls, latency: int, block_ram: bool) -> None:
     dut = ReadArbiter(32, 32, 4, block_ram=block_ram)
     of_a, of_b = requests(25, 0), requests(20, B_ADDRESS)
@@ -124,7 +124,7 @@ def test_two_that_ask_are_granted_in_turn_one_a_cycle() -> None:
     assert memory.beat_cycles == list(range(1, 41))
 
 
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_a_stalled_port_is_shared_evenly_too(stalls: Stalls) -> None:
     dut = ReadArbiter(32, 32, 4)
     of_a, of_b = requests(20, 0, length=3), requests(20, B_ADDRESS, length=3)

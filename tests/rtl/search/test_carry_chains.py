@@ -17,6 +17,8 @@ from bitlane_boards.flow.tools import ToolError, run_tool
 from bitlane_rtl.search import carry_chains
 from bitlane_rtl.search.unit import Unit
 
+pytestmark = pytest.mark.slow
+
 PROOF = (
     "read_verilog -DNO_INCLUDES +/lattice/cells_sim_ecp5.v; read_rtlil cells.il;"
     " hierarchy -top cells; proc; flatten; opt_clean; design -save cells; design -reset;"

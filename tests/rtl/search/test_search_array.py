@@ -6,7 +6,8 @@ import pytest
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.search.search_array import SearchArray
 from support.rtl.searching import Bytes, configured, nearest, search
-from support.rtl.streams import STALLS, Stalls
+from support.rtl.streams import ALL_STALLS, STALLS, Stalls
+from support.seeds import slow
 
 CIRCUITS = {
     "one unit": configured(1, nearest=1),
@@ -15,6 +16,9 @@ CIRCUITS = {
     "rows of four beats": configured(8, row_bits=128, data_width=32, queries=8, nearest=8),
     "units beyond queries": configured(21, queries=2),
 }
+
+QUICK = {"two clusters", "narrow beats"}
+"""Circuits of the quick tier."""
 
 
 def random_batch(seed: int, configuration: Configuration) -> tuple[Bytes, Bytes]:
@@ -44,8 +48,8 @@ def assert_found(
         )
 
 
-@pytest.mark.parametrize("stalls", STALLS)
-@pytest.mark.parametrize("name", CIRCUITS)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
+@pytest.mark.parametrize("name", [name if name in QUICK else slow(name) for name in CIRCUITS])
 def test_the_nearest_rows_are_found(name: str, stalls: Stalls) -> None:
     circuit = CIRCUITS[name]
     assert_found(circuit, [random_batch(seed, circuit) for seed in range(6)], stalls)
@@ -62,7 +66,7 @@ def test_few_rows_leave_places_empty(queries: int, rows: int) -> None:
     assert_found(CIRCUITS["two clusters"], [batch, batch], STALLS[0])
 
 
-@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_of_equal_distances_the_lower_index_wins(stalls: Stalls) -> None:
     """Rows of bytes 0 and 1: all distances are among nine."""
     generator = np.random.default_rng(7)
@@ -71,7 +75,7 @@ def test_of_equal_distances_the_lower_index_wins(stalls: Stalls) -> None:
     assert_found(CIRCUITS["two clusters"], [(rows[:3], np.repeat(rows[:4], 50, axis=0))], stalls)
 
 
-@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("queries", [1, 16])
 def test_each_row_nearer_than_all_before_is_slow_and_right(queries: int, stalls: Stalls) -> None:
     bits = np.arange(64) < np.arange(64, -1, -1)[:, np.newaxis]

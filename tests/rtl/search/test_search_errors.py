@@ -8,7 +8,7 @@ from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
 
 from bitlane_rtl.search.search_array import SearchArray
 from support.rtl.searching import beats, configured, nearest
-from support.rtl.streams import STALLS, Sink, Source, Stalls, Testbench, simulate
+from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, Testbench, simulate
 
 ROWS, QUERIES, NEAREST = 60, 5, 4
 
@@ -26,7 +26,7 @@ class Resettable(Elaboratable):
         return m
 
 
-@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize(
     ("of_rows", "bad"), [(False, 0), (False, 2 * QUERIES - 1), (True, 0), (True, 2 * ROWS - 1)]
 )

@@ -14,7 +14,7 @@ from bitlane_rtl.abi.frames import Answer
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.serial.executor import RequestExecutor
 from support.rtl.compiled import compiled
-from support.rtl.streams import NO_STALLS, STALLS, Source, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Source, Stalls, simulate
 from support.serial.frames import Reply, given_out, hello, read, request, write
 from support.serial.ports import AnswerSink, Memory, Window
 
@@ -315,7 +315,7 @@ def test_an_interrupt_line_that_never_rests() -> None:
     assert {answer[1] for answer in sink.answers} == {0x00, 0x80}
 
 
-@pytest.mark.parametrize("stalls", STALLS, ids=["full", "halves", "long"])
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=["full", "halves", "long"])
 @pytest.mark.parametrize("haste", [1.0, 0.5, 0.1])
 def test_all_sides_may_wait(stalls: Stalls, haste: float) -> None:
     bench = Bench(stalls=stalls, haste=haste)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.abi.frames import Answer
+from support.seeds import seeds
 from support.serial.bench import DIVIDER, SerialBench, assert_same_events, start
 from support.serial.frames import (
     Levels,
@@ -42,7 +43,7 @@ def damaged(line: bytes, rng: random.Random) -> bytes:
     )
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(1, 6))
 def test_frame_by_frame(bench: SerialBench, seed: int) -> None:
     """Every answer and every write is the one that the rules give."""
     rng = random.Random(seed)
@@ -59,7 +60,7 @@ def test_frame_by_frame(bench: SerialBench, seed: int) -> None:
         assert replies(bench.exchange(good)) == rules.answers(good), (seed, line.hex())
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(1, 6))
 def test_window_by_window(bench: SerialBench, seed: int) -> None:
     """Frames back to back. When a complaint is sent is the board's business; the rest is exact."""
     rng = random.Random(100 + seed)
@@ -87,7 +88,7 @@ def noisy(levels: Levels, rng: np.random.Generator, rate: float) -> Levels:
 
 
 @pytest.mark.parametrize("rate", [1e-5, 1e-4, 1e-3])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, 3))
 def test_noise_on_the_line(bench: SerialBench, rate: float, seed: int) -> None:
     """Writes are sent in windows, from the first one that has no answer, until all have one."""
     rng = np.random.default_rng([seed, int(1 / rate)])

@@ -9,6 +9,8 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.serial.serial_bridge import SerialBridge
 from support.rtl.synthesis import synthesise
 
+pytestmark = pytest.mark.slow
+
 CONFIGURATION = Configuration(data_width=32, address_width=17, memory_bytes=1 << 17, block_ram=True)
 
 RAM = {"ice40": {"SB_RAM40_4K": 4}, "ecp5": {"DP16KD": 1}, "gowin": {"DPX9B": 1}}

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.serial.transmitter import AnswerByte, AnswerTransmitter
 from bitlane_rtl.serial.uart import UartTransmitter
 from support.rtl.compiled import compiled
-from support.rtl.streams import STALLS, Sink, Source, Stalls
+from support.rtl.streams import ALL_STALLS, STALLS, Sink, Source, Stalls
 from support.serial.frames import answer_content, answer_line, uart_bytes
 
 
@@ -39,7 +39,7 @@ def transmit(
 SHORT = [b"\x00", b"\x01", b"\x00\x00", b"\x07\x80", b"\xff\x00\xff", bytes(9), b"\xff" * 9]
 
 
-@pytest.mark.parametrize("stalls", STALLS, ids=["full", "halves", "long"])
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=["full", "halves", "long"])
 def test_short_answers(stalls: Stalls) -> None:
     transmit(SHORT + [random.Random(n).randbytes(n + 1) for n in range(8)], stalls)
 

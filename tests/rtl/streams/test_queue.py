@@ -11,7 +11,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator, SimulatorContext
 
 from bitlane_rtl.streams.queue import Credit, ForwardRegister, Hold, Queue, Skid, Slack, Wire
-from support.rtl.streams import NO_STALLS, STALLS, Stalls, simulate, transfer
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, simulate, transfer
+from support.seeds import seeds
 
 KINDS: dict[str, tuple[Callable[[], Skid | Slack | Queue], int, int]] = {
     # name: constructor of an 8-bit queue, payloads held, latency in cycles
@@ -122,7 +123,7 @@ def test_a_full_queue_empties_without_a_gap(kind: str) -> None:
     assert not any(valid for valid, _ in taken[full + depth :])
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, 3))
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_stalls_lose_double_and_reorder_nothing(kind: str, seed: int) -> None:
     make, depth, _ = KINDS[kind]
@@ -229,7 +230,7 @@ def test_hold_passes_a_payload_every_second_cycle() -> None:
     assert sink.cycles == list(range(1, 41, 2))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, 3))
 def test_hold_loses_doubles_and_reorders_nothing(seed: int) -> None:
     hold = Hold(8)
     _, sink = transfer(
@@ -244,7 +245,7 @@ THROUGH: dict[str, tuple[Callable[[], Wire | ForwardRegister], int]] = {
 }
 
 
-@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("kind", THROUGH)
 def test_wire_and_register_lose_double_and_reorder_nothing(kind: str, stalls: Stalls) -> None:
     make, latency = THROUGH[kind]
@@ -299,7 +300,7 @@ class Credited(wiring.Component):
         return m
 
 
-@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("registered", [False, True])
 @pytest.mark.parametrize(("depth", "way"), [(4, 0), (4, 1), (16, 4), (16, 13)])
 def test_nothing_is_lost_on_a_credited_way(
@@ -336,7 +337,7 @@ def test_a_credit_that_is_returned_can_be_taken_two_cycles_later(depth: int) -> 
     assert rooms == [1] * depth + [0, 0, 0, 1, 1]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, 3))
 def test_credits_are_counted_whatever_comes_and_goes(seed: int) -> None:
     rng = random.Random(seed)
     credit = Credit(8)

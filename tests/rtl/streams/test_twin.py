@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from bitlane_rtl.streams.twin import Twin
-from support.rtl.streams import STALLS, Sink, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, Sink, Stalls, simulate
 
 DEPTH = 8
 
 
-@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_payloads_leave_in_order_and_fill_every_place(stalls: Stalls) -> None:
     """What enters keeps as many there as fit; a payload is offered two cycles after it came."""
     generator = random.Random(stalls.seed)

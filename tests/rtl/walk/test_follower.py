@@ -8,7 +8,7 @@ import pytest
 from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.walk.follower import Follower
-from support.rtl.streams import NO_STALLS, STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, simulate
 from support.rtl.walks import (
     OPERAND_MODES,
     Walk,
@@ -17,6 +17,7 @@ from support.rtl.walks import (
     random_walk,
     walked_steps,
 )
+from support.seeds import seeds, slow
 
 
 def expected_runs(configuration: Configuration, a: Walk, y: Walk) -> list[dict[str, int]]:
@@ -73,9 +74,9 @@ def check(
     assert sink.cycles == cycles, "with the step"
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
-@pytest.mark.parametrize("stalls", STALLS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
+@pytest.mark.parametrize("stalls", ALL_STALLS)
+@pytest.mark.parametrize("seed", seeds(1, 3))
 def test_random_loops_of_every_mode(width: int, stalls: Stalls, seed: int) -> None:
     generator = random.Random(f"{width} {seed}")
     configuration = Configuration(data_width=width)

@@ -12,7 +12,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.streams.queue import Queue, Skid
 from bitlane_rtl.streams.stage import Stage
 from bitlane_rtl.walk.nest import STREAMS, Nest
-from support.rtl.streams import NO_STALLS, STALLS, Sink, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Stalls, simulate
 from support.rtl.walks import walked_steps
 
 QUEUES: dict[str, Stage] = {"skid": Skid, "queue": lambda shape: Queue(shape, 4)}
@@ -132,7 +132,7 @@ def random_command(generator: random.Random, loops: int, strides: bool = True) -
 
 @pytest.mark.parametrize("queue", QUEUES)
 @pytest.mark.parametrize("loops", [1, 2, 4, 6])
-@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_commands_of_every_kind_in_turn(loops: int, queue: str, stalls: Stalls) -> None:
     generator = random.Random(f"{loops} {stalls.seed}")
     commands = [random_command(generator, min(loops, 4)) for _ in range(30)]
@@ -141,7 +141,7 @@ def test_commands_of_every_kind_in_turn(loops: int, queue: str, stalls: Stalls) 
 
 
 @pytest.mark.parametrize("loops", [1, 4])
-@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_without_strided_runs_there_is_nothing_to_count_within_them(
     loops: int, stalls: Stalls
 ) -> None:
@@ -186,7 +186,7 @@ def test_a_stream_that_is_held_up_holds_up_the_others(slow: int) -> None:
     assert sinks[slow].cycles == list(range(36))
 
 
-@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_it_walks_until_the_last_step_is_taken(stalls: Stalls) -> None:
     bench = Bench(Configuration(), [Nested([3, 2], strided=(True, False, True))])
     sinks = [

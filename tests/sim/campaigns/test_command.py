@@ -18,6 +18,8 @@ from bitlane_sim.stand.plan import Stage
 from cppsim.batch.description import BatchError
 from support.sim.stands import SMALL, command_line, small_folder
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 THREADS = ("--backend", "threads")
 

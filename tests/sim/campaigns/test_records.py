@@ -15,6 +15,8 @@ from bitlane_sim.system import System
 from support.models.record import Record
 from support.sim.stands import SMALL, small_circuit
 
+pytestmark = pytest.mark.slow
+
 
 def quiet(done: int) -> None:
     """Nobody is told."""

@@ -20,6 +20,8 @@ from bitlane_sim.soak.case import Case, parse_case, random_case
 from bitlane_sim.soak.run import run_case
 from support.system.clusters import cluster_of
 
+pytestmark = pytest.mark.slow
+
 NARROW = "width=32&ports=1&memory=256KiB"
 
 

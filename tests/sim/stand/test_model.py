@@ -25,6 +25,8 @@ from cppsim.batch.description import Description
 from support.models.record import Fault, Record
 from support.rtl.random_records import interpreter, random_record
 
+pytestmark = pytest.mark.slow
+
 MEMORY = 16384
 
 CONFIGURATIONS = {

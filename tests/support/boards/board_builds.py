@@ -1,14 +1,10 @@
-"""Whole builds of boards, kept by all that they depend on, because they take minutes. No tests."""
+"""Builds of boards, which take minutes, cached by the circuit that is built. No tests."""
 
-import hashlib
-from importlib.metadata import version
 from pathlib import Path
 
-import bitlane_boards
-import bitlane_rtl
 from bitlane_boards import boards
 from bitlane_boards.board import Board, Family
-from bitlane_boards.flow.build import build, tools_of
+from bitlane_boards.flow.build import Build, build
 from bitlane_boards.readback.netlist import bitstream_model, netlist_model
 from bitlane_sim.cache import CACHE
 from bitlane_sim.pins import PinModel
@@ -17,20 +13,16 @@ __all__ = ["built", "readback"]
 
 
 def built(board: Board) -> Path:
-    """The folder of the board's build, with seed 1."""
-    digest = hashlib.sha256(board.name.encode())
-    for package in (bitlane_rtl, bitlane_boards):
-        for path in sorted(Path(str(package.__file__)).parent.rglob("*.py")):
-            # These do not change what is built.
-            if path.parent.name not in ("area", "command_line", "readback"):
-                digest.update(path.read_bytes())
-    for name in ("amaranth", "amaranth-boards", *(tool.package for tool in tools_of(board))):
-        digest.update(version(name).encode())
+    """Return the folder of the board's build with seed 1."""
 
     def fill(folder: Path) -> None:
-        build(board, folder, lambda _: None)
+        build(board, folder, quiet)
 
-    return CACHE.cached("board-builds", digest.hexdigest(), fill)
+    return CACHE.cached("board-builds", Build(board, Path(), quiet).identity(seed=1), fill)
+
+
+def quiet(_: str) -> None:
+    """Drop what a build reports of its progress."""
 
 
 def readback(name: str) -> PinModel:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from bitlane_rtl.abi import RECORD, RECORD_SEAL, RECORD_WORDS, Mode, Op, record_words
+from bitlane_rtl.abi import RECORD, RECORD_WORDS, Mode, Op, record_words, seal
 from support.rtl.walks import Walk
 
 __all__ = ["Task", "apply", "pack", "reseal"]
@@ -30,13 +30,8 @@ class Task:
 
 
 def reseal(words: list[int], used: int) -> list[int]:
-    """The words with CONTROL.SEAL set right."""
-    folded = 0
-    words = [words[0] & 0xFFFFFF, *words[1:]]
-    for word in words[:used]:
-        for shift in (0, 8, 16, 24):
-            folded ^= word >> shift & 0xFF
-    return [words[0] | (folded ^ RECORD_SEAL) << 24, *words[1:]]
+    """Return the words with the right CONTROL.SEAL."""
+    return [seal(words[:used]), *words[1:]]
 
 
 def pack(task: Task) -> list[int]:

@@ -15,8 +15,10 @@ from amaranth.hdl import Elaboratable, Module, Shape, ShapeCastable, Signal, Val
 from amaranth.lib import stream
 
 import cppsim
+from support.seeds import slow
 
 __all__ = [
+    "ALL_STALLS",
     "CLOCK_PERIOD",
     "NO_STALLS",
     "STALLS",
@@ -82,7 +84,10 @@ STALLS = (
     Stalls(seed=1, probability=0.5),
     Stalls(seed=2, probability=0.2, longest=8),
 )
-"""What every stream of a test should go through: none, half of all cycles, and long ones."""
+"""Stalls that every stream has to survive: none, in half of all cycles, and long ones."""
+
+ALL_STALLS = (*STALLS[:2], slow(STALLS[2]))
+"""`STALLS` as parameters of a test: the quick tier leaves out the long ones."""
 
 
 def _shape(port: Any) -> Any:

@@ -20,6 +20,8 @@ from bitlane_boards.readback.netlist import rtl_model
 from bitlane_sim.pins import PinSimulation, SimulatedPort
 from support.board.line import Noise
 
+pytestmark = pytest.mark.slow
+
 BOARD = boards()["hx8k"]
 SILENCE = 0.25
 """Simulated seconds until the link gives up: room for many repetitions."""

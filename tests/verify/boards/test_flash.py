@@ -9,6 +9,8 @@ from bitlane_boards import boards
 from bitlane_boards.flow.families import FLOWS
 from support.boards.board_builds import built
 
+pytestmark = pytest.mark.slow
+
 BUILT = {board.chip: name for name, board in sorted(boards().items(), reverse=True)}
 """A board for each chip; the first by name are built by other tests, too."""
 

@@ -10,6 +10,8 @@ from bitlane_boards.flow.build import build
 from bitlane_boards.flow.families import FLOWS
 from support.boards.board_builds import built
 
+pytestmark = pytest.mark.slow
+
 
 def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()

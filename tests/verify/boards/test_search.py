@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 import bitlane
 from bitlane_boards import boards
@@ -10,6 +11,8 @@ from bitlane_boards.readback.netlist import rtl_model
 from bitlane_sim.pins import PinSimulation
 from bitlane_sim.pins.pty import PtyServer
 from support.sim.serving import serving
+
+pytestmark = pytest.mark.slow
 
 BOARD = replace(boards()["ulx3s-sdram"], baud=12_500_000)
 """With a line of 8 clocks a bit, which the board's bridge would not take: a quarter of the time."""

@@ -3,12 +3,15 @@
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 
 from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.readback.netlist import rtl_model
 from support.boards.session import SILENCE, connect, opened
+
+pytestmark = pytest.mark.slow
 
 BOARD = boards()["icebreaker"]
 SIZE = 1 << 19

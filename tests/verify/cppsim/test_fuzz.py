@@ -18,6 +18,8 @@ from support.sim.random_designs import (
 )
 from support.sim.recordings import compare_recording
 
+pytestmark = pytest.mark.slow
+
 VALUES = 1_000_000
 BATCHES = VALUES // (EXPRESSIONS * STEPS)
 

@@ -16,6 +16,8 @@ from bitlane_sim.pins import COPIES
 from support.boards.board_builds import built
 from support.boards.flip_copies import line_crc, seen_by_copies
 
+pytestmark = pytest.mark.slow
+
 NAME = "hx8k"
 CYCLES, POOL = 300_000, 300
 

@@ -19,6 +19,8 @@ from bitlane_sim.pins.sdram import SdramModel
 from support.boards.board_builds import readback
 from support.boards.session import SILENCE, connect, opened, validated
 
+pytestmark = pytest.mark.slow
+
 SLOW = {"icesugar-pro", "ulx3s-search"}
 """The one's line takes 29 times as long as others, and so would its simulation; apart from that and
 its pins it is the Icepi Zero. The other's array takes a quarter of an hour to place and route; for

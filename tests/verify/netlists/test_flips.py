@@ -20,6 +20,8 @@ from support.boards.flips import random_flips
 from support.boards.session import validated
 from support.boards.traffic import RandomTraffic
 
+pytestmark = pytest.mark.slow
+
 NAME, PACKAGE = "hx8k", "ct256"
 COUNT = COPIES
 PIECES = 1000

@@ -15,6 +15,8 @@ import bitlane
 from support.host.arrays import same
 from support.system.devices import DEFAULT, opened
 
+pytestmark = pytest.mark.slow
+
 Rows = NDArray[np.uint8]
 Record = Callable[[str, object], None]
 

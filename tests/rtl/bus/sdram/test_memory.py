@@ -10,7 +10,7 @@ from bitlane_rtl.bus.sdram.part import SdramTiming
 from bitlane_sim.pins.sdram import SdramChip
 from support.rtl.bursts import BYTES, check_at_random
 from support.rtl.sdram import CLOCK_HZ, PART, ChipAtPins
-from support.rtl.streams import STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, simulate
 
 
 def memory(data_width: int, read_ports: int = 2) -> Any:
@@ -19,7 +19,7 @@ def memory(data_width: int, read_ports: int = 2) -> Any:
 
 
 @pytest.mark.parametrize("read_ports", [1, 2])
-@pytest.mark.parametrize("stalls", STALLS, ids=str)
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, read_ports: int) -> None:
     dut = memory(8 * BYTES, read_ports)
     chip = SdramChip(PART, CLOCK_HZ)
