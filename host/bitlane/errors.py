@@ -11,6 +11,7 @@ __all__ = [
     "DeviceTimeout",
     "DmlError",
     "DmlTypeError",
+    "ExportError",
     "FreedError",
     "LinkError",
     "MissingError",
@@ -129,6 +130,10 @@ class FreedError(BitlaneError, ValueError):
 
 class OtherDeviceError(BitlaneError, ValueError):
     """Arrays of two devices in one operation. Nothing has been executed."""
+
+
+class ExportError(BitlaneError, BufferError):
+    """What DLPack cannot hand to another library: memory of another device, or on a stream."""
 
 
 class SearchError(BitlaneError, ValueError):

@@ -33,6 +33,7 @@ from .errors import (
     DeviceError,
     DeviceTimeout,
     DmlError,
+    ExportError,
     FreedError,
     LinkError,
     MissingError,
@@ -42,7 +43,7 @@ from .errors import (
     SettingError,
 )
 from .jobs.lowering import LayoutError, UnsupportedError
-from .jobs.operands import DataTypeError, OutOfRangeError, ShapeError
+from .jobs.operands import AxisError, DataTypeError, OutOfRangeError, ShapeError
 from .pool import Pool
 from .search import BinaryIndex
 from .terminal import progress
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Array",
     "ArrayIndexError",
+    "AxisError",
     "BinaryIndex",
     "BitlaneError",
     "BusyError",
@@ -64,6 +66,7 @@ __all__ = [
     "DeviceFault",
     "DeviceTimeout",
     "DmlError",
+    "ExportError",
     "FreedError",
     "LayoutError",
     "LinkError",

@@ -22,12 +22,14 @@ ERRORS: list[BitlaneError] = [
         kind("thing: 1; expected 2")
         for kind in (
             bitlane.ArrayIndexError,
+            bitlane.AxisError,
             bitlane.BitlaneError,
             bitlane.BusyError,
             bitlane.CopyError,
             bitlane.DataTypeError,
             bitlane.DeviceError,
             bitlane.DeviceTimeout,
+            bitlane.ExportError,
             bitlane.FreedError,
             bitlane.LayoutError,
             bitlane.LinkError,

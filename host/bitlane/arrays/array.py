@@ -96,11 +96,12 @@ class Array(Views):
     def __dlpack__(
         self,
         *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-        **options: Any,
     ) -> Any:
-        return capsule(self._value, copy, dl_device, options)
+        return capsule(self._value, copy, dl_device, stream=stream, max_version=max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return CPU

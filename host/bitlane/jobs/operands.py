@@ -16,6 +16,7 @@ from .overlap import overlaps_itself
 
 __all__ = [
     "AnyArray",
+    "AxisError",
     "DataTypeError",
     "OutOfRangeError",
     "ShapeError",
@@ -62,6 +63,10 @@ class DataTypeError(BitlaneError, TypeError):
 
 class ShapeError(BitlaneError, ValueError):
     """Shapes that do not go together. Nothing has been executed."""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis that an array does not have; also NumPy's kind of it is both. Nothing is executed."""
 
 
 class OutOfRangeError(BitlaneError, OverflowError):
