@@ -19,6 +19,7 @@ __all__ = [
     "OtherDeviceError",
     "SearchError",
     "SettingError",
+    "shown",
 ]
 
 _LONGEST = 40
@@ -30,6 +31,13 @@ class BitlaneError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # Not the class: the arguments of its __init__ are not those that make up the message.
         return _restore, (type(self), self.args, self.__dict__)
+
+
+def shown(value: object) -> str:
+    """``value`` in a message: arrays by their type alone, as their elements take several lines."""
+    parts = value if isinstance(value, tuple | list) else (value,)
+    array = any(hasattr(part, "__array_function__") for part in parts)
+    return f"of type {type(value).__name__}" if array else repr(value)
 
 
 def _restore(

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..errors import shown
 from ..expression.form import broadcast
 from ..jobs.operands import DataTypeError, ShapeError, as_array, expect_supported
 from .casts import cast
@@ -75,6 +76,6 @@ def supported(dtype: DTypeLike) -> np.dtype[Any]:
     try:
         kind = np.dtype(dtype)
     except TypeError:
-        raise DataTypeError(f"dtype: {dtype!r}; expected a data type") from None
+        raise DataTypeError(f"dtype: {shown(dtype)}; expected a data type") from None
     expect_supported("dtype", kind)
     return kind.newbyteorder("=")

@@ -56,7 +56,8 @@ def repeat(x: Views, repeats: Any, axis: int | None = None) -> Views:
     counts = _integers("repeats", repeats)
     if counts.shape not in ((), (1,), (x.shape[at],)) or (counts < 0).any():
         raise ShapeError(
-            f"repeats: {repeats!r}; expected a number from 0 on, or {x.shape[at]} of them"
+            f"repeats: shape {counts.shape}, from {counts.min(initial=0)} on; expected a number of"
+            f" 0 or more, or {x.shape[at]} of them"
         )
     if counts.size != 1:
         return take(x, np.repeat(np.arange(x.shape[at]), counts), at)

@@ -12,7 +12,7 @@ from operator import index as as_index
 from types import EllipsisType
 from typing import Any, Self
 
-from ..errors import ArrayIndexError, NotOfferedError
+from ..errors import ArrayIndexError, NotOfferedError, shown
 from ..jobs.operands import AxisError, ShapeError, packed_strides
 
 __all__ = ["Strided", "axes_of", "part_of", "shape_of"]
@@ -156,7 +156,7 @@ class Strided:
             wanted = [as_index(shape)] if not isinstance(shape, Sequence) else list(shape)
             wanted = [as_index(n) for n in wanted]
         except TypeError:
-            raise ShapeError(f"shape: {shape!r}; expected integers") from None
+            raise ShapeError(f"shape: {shown(shape)}; expected integers") from None
         known = prod(n for n in wanted if n != -1)
         if wanted.count(-1) == 1 and known and self.size % known == 0:
             wanted[wanted.index(-1)] = self.size // known
@@ -190,7 +190,7 @@ def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
     try:
         wanted = tuple(as_index(n) for n in (shape if isinstance(shape, Sequence) else (shape,)))
     except TypeError:
-        raise ShapeError(f"shape: {shape!r}; expected integers") from None
+        raise ShapeError(f"shape: {shown(shape)}; expected integers") from None
     if min(wanted, default=0) < 0:
         raise ShapeError(f"shape: {wanted}; expected none below 0")
     return wanted
@@ -202,7 +202,7 @@ def axes_of(axes: int | Sequence[int], rank: int) -> tuple[int, ...]:
     try:
         numbers = [as_index(axis) for axis in wanted]
     except TypeError:
-        raise ShapeError(f"axes: {axes!r}; expected integers") from None
+        raise ShapeError(f"axes: {shown(axes)}; expected integers") from None
     for axis in numbers:
         if not -rank <= axis < rank:
             known = f"expected {-rank} to {rank - 1}" if rank else "there are no axes"

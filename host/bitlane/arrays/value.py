@@ -13,7 +13,7 @@ import numpy as np
 from ..driver.driver import Driver
 from ..driver.fork import guard
 from ..driver.storage import Storage
-from ..errors import BusyError
+from ..errors import BusyError, shown
 from ..expression.evaluate import assign, evaluate
 from ..expression.form import Expression, Stored, broadcast, window
 from ..jobs.operands import DataTypeError, ShapeError
@@ -41,7 +41,7 @@ class Home(Protocol):
 def expect_device(device: object) -> None:
     """Raises ``DataTypeError`` for what is no device."""
     if not isinstance(device, Home):
-        raise DataTypeError(f"device: {device!r}; expected one that bitlane.open gave")
+        raise DataTypeError(f"device: {shown(device)}; expected one that bitlane.open gave")
 
 
 class Value:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays.value import Home, expect_device
-from ..errors import SearchError
+from ..errors import SearchError, shown
 from ..jobs.operands import AnyArray, DataTypeError, ShapeError, as_array
 from .by_array import array_for, offer_nearest
 from .by_sums import offer_distances
@@ -185,7 +185,7 @@ def as_distance(radius: float) -> float:
     real = isinstance(radius, Real) and not isinstance(radius, bool)
     # Of all numbers, only one that is none differs from itself.
     if not real or radius != radius:
-        raise SearchError(f"radius: {radius!r}; expected a number")
+        raise SearchError(f"radius: {shown(radius)}; expected a number")
     # Whole numbers may be more than a float holds.
     return float(max(-1, min(radius, _BEYOND_ALL)))
 
@@ -194,4 +194,4 @@ def _whole(name: str, number: SupportsIndex) -> int:
     try:
         return as_index(number)
     except TypeError:
-        raise SearchError(f"{name}: {number!r}; expected a whole number") from None
+        raise SearchError(f"{name}: {shown(number)}; expected a whole number") from None
