@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from sys import modules
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy import e, iinfo, inf, isdtype, nan, newaxis, pi
@@ -240,8 +240,8 @@ def finfo(x: DType | Array, /) -> _FloatInfo:
         found = np.finfo(kind)
     except ValueError:
         raise DataTypeError(f"x: {kind}; expected a float type") from None
-    limits = (float(x) for x in (found.eps, found.max, found.min, found.smallest_normal))
-    return _FloatInfo(found.bits, *limits, found.dtype)
+    eps, most, least = float(found.eps), float(found.max), float(found.min)
+    return _FloatInfo(found.bits, eps, most, least, float(found.smallest_normal), found.dtype)
 
 
 class __array_namespace_info__:  # the standard's name
@@ -401,5 +401,4 @@ def take(x: Array, indices: Any, /, *, axis: int | None = None) -> Array:
     """
     if axis is None and x.ndim != 1:
         raise ShapeError(f"axis: None for shape {x.shape}; expected an axis")
-    result: Array = _take(x, indices, axis or 0)
-    return result
+    return cast(Array, _take(x, indices, axis or 0))

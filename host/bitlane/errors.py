@@ -11,7 +11,7 @@ __all__ = [
     "DeviceTimeout",
     "DmlError",
     "DmlTypeError",
-    "ExportError",
+    "ExchangeError",
     "FreedError",
     "LinkError",
     "MissingError",
@@ -140,7 +140,7 @@ class OtherDeviceError(BitlaneError, ValueError):
     """Arrays of two devices in one operation. Nothing has been executed."""
 
 
-class ExportError(BitlaneError, BufferError):
+class ExchangeError(BitlaneError, BufferError):
     """What DLPack cannot hand to another library: memory of another device, or on a stream."""
 
 

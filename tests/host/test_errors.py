@@ -29,7 +29,7 @@ ERRORS: list[BitlaneError] = [
             bitlane.DataTypeError,
             bitlane.DeviceError,
             bitlane.DeviceTimeout,
-            bitlane.ExportError,
+            bitlane.ExchangeError,
             bitlane.FreedError,
             bitlane.LayoutError,
             bitlane.LinkError,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import ExportError
+from ..errors import ExchangeError
 from ..expression.form import Stored
 from ..jobs.operands import AnyArray
 from .transfers import download
@@ -21,15 +21,17 @@ CPU: Final = (1, 0)
 
 
 def capsule(value: Value, copy: bool | None, dl_device: Any, **options: Any) -> Any:
-    """What ``__dlpack__`` gives. Raises ``ExportError`` for what cannot be had."""
+    """What ``__dlpack__`` gives. Raises ``ExchangeError`` for what cannot be had."""
     if options["stream"] is not None:
-        raise ExportError(f"stream: {options['stream']!r}; expected None, as there are no streams")
+        raise ExchangeError(
+            f"stream: {options['stream']!r}; expected None, as there are no streams"
+        )
     if dl_device not in (None, CPU):
-        raise ExportError(f"dl_device: {dl_device}; expected {CPU}, this computer's memory")
+        raise ExchangeError(f"dl_device: {dl_device}; expected {CPU}, this computer's memory")
     array = None if copy else shared(value)
     if array is None:
         if copy is False:
-            raise ExportError("copy: False; this device's memory is not this computer's")
+            raise ExchangeError("copy: False; this device's memory is not this computer's")
         array = download(value)
     return array.__dlpack__(**options)
 

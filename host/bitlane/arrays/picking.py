@@ -121,8 +121,12 @@ def pick(strided: Strided, key: Any) -> Picked:
             sides = strided.shape[axis : axis + count] or (1,)
             limits += [(axis + at, n) for at, n in enumerate(sides)]
         # Axes that arrays pick from stay whole; a truth value without axes picks from a new one.
-        whole = [slice(None)] * count if count or part is ... else [None]
-        plain += [part] if part is None or isinstance(part, slice) else whole
+        if part is None or isinstance(part, slice):
+            plain.append(part)
+        elif isinstance(part, np.ndarray) and not count:
+            plain.append(None)
+        else:
+            plain += [slice(None)] * count
         axis += count
     where = [at for at, part in enumerate(parts) if isinstance(part, np.ndarray)]
     together = where[-1] - where[0] + 1 == len(where)

@@ -91,7 +91,7 @@ class BinaryIndex:
             if not 0 <= row < self.ntotal:
                 known = f"expected 0 to {self.ntotal - 1}" if self.ntotal else "there are no rows"
                 raise ArrayIndexError(f"i: {row}; {known}")
-            return self._database.rows(row, 1)[0]
+            return self._database.rows(row, 1).reshape(-1)
 
     def save(self, file: str | PathLike[str]) -> None:
         """Write all rows and the metric to ``file``, from which `load` makes the index again.
