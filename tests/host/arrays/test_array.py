@@ -63,6 +63,8 @@ def test_of_a_large_array_the_corners_alone_come_to_the_host(
         assert repr(x).endswith(f"\n{np.array2string(here)}>")
         read = sum(size for kind, _, size in link_of(device).traffic if kind == "read")
         assert read < a.nbytes / 4
+    with np.printoptions(formatter={"int": "<{}>".format}):
+        assert "&lt;1&gt;" in device.asarray([1])._repr_html_()
     with np.printoptions(threshold=8, edgeitems=1):
         assert repr(x).endswith(f"\n{np.array2string(a.T)}>")
 
