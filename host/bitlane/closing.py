@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import NoReturn, Self
 
+from .errors import NotOfferedError
+
 __all__ = ["Closing"]
 
 
@@ -20,7 +22,7 @@ class Closing(ABC):
         return self
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(
+        raise NotOfferedError(
             f"{type(self).__name__} cannot be pickled, as it holds a device or a part of one;"
             " in another process, open the device there: bitlane.open(url)"
         )

@@ -229,16 +229,16 @@ class Device(Closing):
         self,
         queries: ArrayLike,
         database: ArrayLike,
-        k: int = 10,
+        k: int | None = None,
         *,
         radius: float | None = None,
         metric: str = "hamming",
     ) -> tuple[AnyArray, ...]:
         """The rows of ``database`` that are nearest to ``queries``: distances and indices.
 
-        Both are uint8 of shape (n, bytes); see `BinaryIndex.search`, and for ``radius``, with
-        which all nearer rows are found and ``k`` does not matter, `BinaryIndex.range_search`. A
-        database for many searches belongs into a ``BinaryIndex``.
+        Both are uint8 of shape (n, bytes). With ``k`` the result is that of `BinaryIndex.search`,
+        with ``radius`` alone that of `BinaryIndex.range_search`. A database for many searches
+        belongs in a ``BinaryIndex``.
         """
         return search_once(self, queries, database, k, radius, metric)
 
@@ -331,3 +331,8 @@ def open_device(url: str) -> Device:
     except BaseException:
         link.close()
         raise
+
+
+# Messages of Python's and `help` show the name that users call.
+open_device.__name__ = open_device.__qualname__ = "open"
+open_device.__module__ = "bitlane"

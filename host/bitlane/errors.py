@@ -2,24 +2,34 @@
 
 from typing import Any
 
+from bitlane_rtl.abi import Port, Status
+
 __all__ = [
     "ArrayIndexError",
+    "AxisError",
     "BitlaneError",
     "BusyError",
     "CopyError",
+    "DataTypeError",
     "DeviceError",
+    "DeviceFault",
     "DeviceTimeout",
     "DmlError",
     "DmlTypeError",
     "ExchangeError",
     "FreedError",
+    "LayoutError",
     "LinkError",
     "MissingError",
     "NotOfferedError",
     "OtherDeviceError",
+    "OutOfDeviceMemory",
+    "OutOfHostMemory",
+    "OutOfRangeError",
     "SearchError",
     "SettingError",
-    "shown",
+    "ShapeError",
+    "UnsupportedError",
 ]
 
 _LONGEST = 40
@@ -31,13 +41,6 @@ class BitlaneError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # Not the class: the arguments of its __init__ are not those that make up the message.
         return _restore, (type(self), self.args, self.__dict__)
-
-
-def shown(value: object) -> str:
-    """``value`` in a message: arrays by their type alone, as their elements take several lines."""
-    parts = value if isinstance(value, tuple | list) else (value,)
-    array = any(hasattr(part, "__array_function__") for part in parts)
-    return f"of type {type(value).__name__}" if array else repr(value)
 
 
 def _restore(
@@ -103,8 +106,55 @@ class DeviceError(BitlaneError, RuntimeError):
     """The device refused or could not finish a command; the message carries its registers."""
 
 
+class DeviceFault(DeviceError):
+    """The device stopped at a command.
+
+    ``code`` is an ``abi.Status`` where the contract has it; ``index`` counts the commands of the
+    job before the one that failed; ``port`` and ``address`` say where, if memory was involved.
+    """
+
+    def __init__(self, message: str, code: int, index: int, port: Port, address: int) -> None:
+        super().__init__(message)
+        self.code = Status(code) if code in Status.__members__.values() else code
+        self.index = index
+        self.port = port
+        self.address = address
+
+
 class DeviceTimeout(DeviceError, TimeoutError):
     """The device did not answer within the deadline; the message carries its registers."""
+
+
+class OutOfDeviceMemory(DeviceError, MemoryError):
+    """No hole of the device's memory is large enough."""
+
+
+class OutOfHostMemory(BitlaneError, MemoryError):
+    """This computer has no memory for a result. Nothing has been executed."""
+
+
+class UnsupportedError(DeviceError, NotImplementedError):
+    """An operation or lane that this device was built without."""
+
+
+class LayoutError(BitlaneError, ValueError):
+    """A view that no command can describe: misplaced, or outside the device's memory."""
+
+
+class DataTypeError(BitlaneError, TypeError):
+    """An array of a type that the operation does not take. Nothing has been executed."""
+
+
+class ShapeError(BitlaneError, ValueError):
+    """Shapes that do not go together. Nothing has been executed."""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis that an array does not have; also NumPy's kind of it is both. Nothing is executed."""
+
+
+class OutOfRangeError(BitlaneError, OverflowError):
+    """A Python integer that the other operand's type cannot hold. Nothing has been executed."""
 
 
 class SettingError(BitlaneError, ValueError):
@@ -140,13 +190,18 @@ class OtherDeviceError(BitlaneError, ValueError):
     """Arrays of two devices in one operation. Nothing has been executed."""
 
 
-class ExchangeError(BitlaneError, BufferError):
-    """What DLPack cannot hand to another library: memory of another device, or on a stream."""
-
-
 class SearchError(BitlaneError, ValueError):
     """A search that cannot be: for no rows, by no known metric, or in rows of no whole bytes."""
 
 
 class CopyError(BitlaneError, ValueError):
-    """What was to be had without a copy takes one."""
+    """``copy=False`` was requested, but a copy is needed."""
+
+
+class ExchangeError(BitlaneError, BufferError):
+    """An array that DLPack cannot hand over as another library requested it."""
+
+
+for _name in __all__:
+    # Tracebacks show the name that users write: ``bitlane.ShapeError``.
+    globals()[_name].__module__ = "bitlane"

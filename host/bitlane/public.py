@@ -23,27 +23,33 @@ from .default import (
 )
 from .device import Device
 from .device import open_device as open
-from .driver.allocator import OutOfDeviceMemory
-from .driver.queue import DeviceFault
 from .errors import (
     ArrayIndexError,
+    AxisError,
     BitlaneError,
     BusyError,
     CopyError,
+    DataTypeError,
     DeviceError,
+    DeviceFault,
     DeviceTimeout,
     DmlError,
+    DmlTypeError,
     ExchangeError,
     FreedError,
+    LayoutError,
     LinkError,
     MissingError,
     NotOfferedError,
     OtherDeviceError,
+    OutOfDeviceMemory,
+    OutOfHostMemory,
+    OutOfRangeError,
     SearchError,
     SettingError,
+    ShapeError,
+    UnsupportedError,
 )
-from .jobs.lowering import LayoutError, UnsupportedError
-from .jobs.operands import AxisError, DataTypeError, OutOfRangeError, ShapeError
 from .pool import Pool
 from .search import BinaryIndex
 from .terminal import progress
@@ -66,6 +72,7 @@ __all__ = [
     "DeviceFault",
     "DeviceTimeout",
     "DmlError",
+    "DmlTypeError",
     "ExchangeError",
     "FreedError",
     "LayoutError",
@@ -74,6 +81,7 @@ __all__ = [
     "NotOfferedError",
     "OtherDeviceError",
     "OutOfDeviceMemory",
+    "OutOfHostMemory",
     "OutOfRangeError",
     "Pool",
     "SearchError",

@@ -1,6 +1,8 @@
 """Errors survive a trip through a pool of processes; what holds a device refuses one."""
 
+import importlib
 import pickle
+import traceback
 
 import pytest
 
@@ -37,6 +39,7 @@ ERRORS: list[BitlaneError] = [
             bitlane.NotOfferedError,
             bitlane.OtherDeviceError,
             bitlane.OutOfDeviceMemory,
+            bitlane.OutOfHostMemory,
             bitlane.OutOfRangeError,
             bitlane.SearchError,
             bitlane.SettingError,
@@ -58,8 +61,23 @@ def test_what_holds_a_device_says_to_open_it_in_the_worker() -> None:
     device = dml.Device(ModelDriver())
     index = bitlane.BinaryIndex(model(), 64)
     for thing in (model(), device, device.create_buffer(4), index):
-        with pytest.raises(TypeError, match=r"open the device there: bitlane\.open\(url\)"):
+        with pytest.raises(BitlaneError, match=r"open the device there: bitlane\.open\(url\)") as e:
             pickle.dumps(thing)
+        assert isinstance(e.value, TypeError)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_tracebacks_show_the_name_that_users_write(error: BitlaneError) -> None:
+    (line,) = traceback.format_exception_only(error)
+    module, name = line.partition(":")[0].rsplit(".", 1)
+    assert module in ("bitlane", "bitlane.model_file")
+    assert getattr(importlib.import_module(module), name) is type(error)
+
+
+def test_messages_name_bitlane_open_as_users_call_it() -> None:
+    with pytest.raises(TypeError, match=r"^open\(\) missing 1 required positional argument: 'url'"):
+        bitlane.open()  # type: ignore[call-arg]
+    assert repr(bitlane.open).startswith("<function open at ")
 
 
 def test_no_public_error_is_left_out() -> None:

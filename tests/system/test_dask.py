@@ -114,6 +114,11 @@ def test_what_chunks_have_is_joined(cluster: Client, metric: str) -> None:
         for one, other, told in zip(get(lazy, cluster), expected, lazy, strict=True):
             assert same(one, other)
             assert (told.shape, told.dtype) == (other.shape, other.dtype)
+    both = bitlane.dask.search(queries, database, 7, radius=0.5, metric=metric)
+    distances, indices = get(both, cluster)
+    expected = nearest(queries, rows, 7, metric)
+    assert same(indices, np.where(expected[0] < 0.5, expected[1], -1))
+    assert [x.shape for x in both] == [(3, 7), (3, 7)]
     radius = 40 if metric == "hamming" else 0.6
     found = get(bitlane.dask.search(queries, database, radius=radius, metric=metric), cluster)
     for one, other in zip(found, within(queries, rows, radius, metric), strict=True):

@@ -115,7 +115,9 @@ def test_what_is_found_is_joined(pool: bitlane.Pool, metric: str) -> None:
     rows[2000:2500] = rows[:500]
     queries = rows[[0, 499, 2700]]
     with bitlane.open(DEFAULT) as device:
-        for options in ({"k": 7}, {"k": 4000}, {"radius": 50}, {"radius": 0.7}, {"radius": -1}):
+        choices: list[dict[str, Any]] = [{"k": 7}, {"k": 4000}, {"k": 7, "radius": 0.6}]
+        choices += [{"k": 4000, "radius": 60}, {"radius": 50}, {"radius": 0.7}, {"radius": -1}]
+        for options in choices:
             expected = device.search(queries, rows, metric=metric, **options)
             found = pool.search(queries, rows, metric=metric, **options)
             for one, other in zip(found, expected, strict=True):

@@ -28,7 +28,8 @@ class Array(Views):
     Shapes, types, views and operators are NumPy's, as far as they take no arithmetic. The result
     of an operator is *pending*: it is computed when it is needed, together with what it is made
     of; that is when it is read (``get``, ``np.asarray``), indexed or viewed, or when something is
-    about to be written over what it is made of. Operators in place are computed at once.
+    about to be written over what it is made of, or when more than 256 operations wait. An operator
+    in place is computed at once, unless the array itself is still pending.
 
     The memory is given back with the last array that shows it. Threads may share an array while
     none writes to it: ``BusyError`` else.
@@ -82,6 +83,9 @@ class Array(Views):
 
     def __int__(self) -> int:
         return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
 
     def __index__(self) -> int:
         if self.ndim or self.dtype.kind not in "ui":

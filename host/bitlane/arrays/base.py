@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..errors import shown
 from ..expression.form import broadcast
-from ..jobs.operands import DataTypeError, ShapeError, as_array, expect_supported
+from ..jobs.operands import DataTypeError, ShapeError, as_array, expect_supported, shown
 from .casts import cast
 from .operations import Operand, placed
 from .transfers import download

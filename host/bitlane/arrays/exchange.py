@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ExchangeError
 from ..expression.form import Stored
-from ..jobs.operands import AnyArray
+from ..jobs.operands import AnyArray, expect_axes
 from .transfers import download
 from .usage import usage_of
 from .value import Value, changing
@@ -41,10 +41,14 @@ def shared(value: Value) -> AnyArray | None:
 
     Whoever has them can change them at any time: as long as they do, what reads them is computed at
     once. The memory stays as long as the result is held, also after the device has been closed.
+    Without elements there is nothing to share, or to copy: the result is an empty array.
     """
     driver = value.home.driver
+    expect_axes("array", value.shape)
+    if not value.strided.size:
+        return np.empty(value.shape, value.dtype)
     memory = driver.link.host_memory
-    if memory is None or not value.strided.size:
+    if memory is None:
         return None
     with changing(value) as node:
         shown = _Window(value, node, memory)

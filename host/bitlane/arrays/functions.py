@@ -144,7 +144,7 @@ _FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
     np.squeeze: lambda a, axis=None: shaping.squeeze(a, axis),
     np.stack: shaping.stack,
     np.sum: Views.sum,
-    np.swapaxes: lambda a, axis1, axis2: shaping.moveaxis(a, (axis1, axis2), (axis2, axis1)),
+    np.swapaxes: lambda a, axis1, axis2: shaping.swapaxes(a, axis1, axis2),
     np.take: lambda a, indices, axis=None: repeating.take(a, indices, axis),
     np.take_along_axis: _take_along_axis,
     np.tile: lambda A, reps: repeating.tile(A, reps),

@@ -70,8 +70,11 @@ def placed(home: Home, name: str, operand: Operand, dtype: np.dtype[Any]) -> Val
     """
     if isinstance(operand, Value):
         if operand.home is not home:
+            there, here = repr(operand.home), repr(home)
+            if there == here:
+                there, here = f"another device that is also {there}", "the same device"
             raise OtherDeviceError(
-                f"{name}: an array on {operand.home!r}; expected one on {home!r}"
+                f"{name}: an array on {there}; expected one on {here}"
                 " (device.asarray copies it there)"
             )
         return cast(operand, dtype)

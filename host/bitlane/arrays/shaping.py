@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..jobs.operands import DataTypeError, ShapeError, as_array
+from ..jobs.operands import DataTypeError, ShapeError, as_array, broadcast_shapes
 from .base import value_of
 from .operations import placed
 from .strided import axes_of
@@ -27,6 +27,7 @@ __all__ = [
     "roll",
     "squeeze",
     "stack",
+    "swapaxes",
     "unstack",
 ]
 
@@ -58,6 +59,14 @@ def moveaxis(x: Views, source: Axes, destination: Axes) -> Views:
     order = [at for at in range(x.ndim) if at not in old]
     for to, at in sorted(zip(new, old, strict=True)):
         order.insert(to, at)
+    return x.transpose(order)
+
+
+def swapaxes(x: Views, axis1: int, axis2: int) -> Views:
+    """With two axes in each other's place; they may be the same. Raises ``ShapeError``."""
+    order = list(range(x.ndim))
+    (one,), (other,) = axes_of(axis1, x.ndim), axes_of(axis2, x.ndim)
+    order[one], order[other] = other, one
     return x.transpose(order)
 
 
@@ -100,7 +109,7 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Views:
     if len({(len(s), s[:at], s[at + 1 :]) for s in shapes}) != 1:
         raise ShapeError(f"arrays: shapes {shapes}; expected alike but for axis {at}")
     home = here[0].device
-    dtype = np.result_type(*(x.dtype if isinstance(x, Views) else np.asarray(x) for x in parts))
+    dtype = _common_type(parts)
     shape = (*shapes[0][:at], sum(s[at] for s in shapes), *shapes[0][at + 1 :])
     values = [
         placed(home, "arrays", value_of(x) if isinstance(x, Views) else np.asarray(x), dtype)
@@ -114,6 +123,22 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Views:
         overwrite(value_of(part), value)
         start = stop
     return result
+
+
+def _common_type(arrays: Sequence[Any]) -> np.dtype[Any]:
+    """The type that NumPy joins ``arrays`` as.
+
+    Raises ``DataTypeError`` if the device would have to convert integers to floats.
+    """
+    kinds = [x.dtype if isinstance(x, Views) else np.asarray(x).dtype for x in arrays]
+    dtype = np.result_type(*kinds)
+    if dtype.kind == "f" and any(isinstance(x, Views) and x.dtype != dtype for x in arrays):
+        names = " and ".join(dict.fromkeys(map(str, kinds)))
+        raise DataTypeError(
+            f"arrays: data types {names}, which NumPy joins as {dtype}; expected one type, or types"
+            " that an integer type holds together (astype converts integers; view keeps the bits)"
+        )
+    return dtype
 
 
 def stack(arrays: Sequence[Any], axis: int = 0) -> Views:
@@ -148,8 +173,10 @@ def broadcast_arrays(*arrays: Any) -> list[Views]:
     """Views of ``arrays`` in one shape. Raises ``ShapeError``."""
     here = all_on_device(arrays)
     try:
-        shape = np.broadcast_shapes(*(x.shape for x in here))
-    except ValueError:
+        shape: tuple[int, ...] = ()
+        for x in here:
+            shape = broadcast_shapes(shape, x.shape)
+    except ShapeError:
         shapes = ", ".join(str(x.shape) for x in here)
         raise ShapeError(f"arrays: shapes {shapes} do not broadcast") from None
     return [x.broadcast_to(shape) for x in here]

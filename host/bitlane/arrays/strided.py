@@ -12,8 +12,8 @@ from operator import index as as_index
 from types import EllipsisType
 from typing import Any, Self
 
-from ..errors import ArrayIndexError, NotOfferedError, shown
-from ..jobs.operands import AxisError, ShapeError, packed_strides
+from ..errors import ArrayIndexError, NotOfferedError
+from ..jobs.operands import AxisError, ShapeError, packed_strides, shown
 
 __all__ = ["Strided", "axes_of", "part_of", "shape_of"]
 

@@ -13,7 +13,17 @@ from numpy.typing import DTypeLike
 from bitlane_rtl.abi import Op
 
 from ..errors import NotOfferedError
-from ..expression.form import Applied, Constant, added, apply, broadcast, window
+from ..expression.form import (
+    Applied,
+    Constant,
+    Expression,
+    added,
+    apply,
+    broadcast,
+    narrowed,
+    widened,
+    window,
+)
 from ..jobs.operands import DataTypeError, OutOfRangeError
 from .casts import cast
 from .strided import axes_of
@@ -52,19 +62,22 @@ def sum_type(dtype: DTypeLike | None, bits: int) -> np.dtype[Any]:
 
 
 def summed(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool) -> Value:
-    """The sums of ``value``, counts that are pending or truth values, along ``axes``.
+    """The sums of ``value``, counts of bits or truth values, along ``axes``.
 
     ``keep``: the axes stay, with one element. Raises ``NotOfferedError`` for other values, and as
     ``chosen_axes`` and ``sum_type`` do.
     """
     node = value.node
+    width = value.counted_bytes
     if value.dtype.kind == "b":
         node = apply(Op.COUNT, node)
+    elif width is not None:
+        node = apply(Op.COUNT, _as_ones(node, width))
     elif not (isinstance(node, Applied) and node.op.counts and not node.summed):
         raise NotOfferedError(
-            "sum: a device adds up what it counts, while it counts; expected the result of"
-            " bit_count itself, no view of it, that is still pending, or truth values (cardinality,"
-            " hamming and jaccard do it in one call; x.get().sum does it on the host)"
+            "sum: a device adds up counts of bits alone; expected the result of bit_count, which"
+            " nothing has been written over, or truth values (cardinality, hamming and jaccard do"
+            " it in one call; x.get().sum does it on the host)"
         )
     chosen = chosen_axes(axes, len(node.shape))
     count = prod(node.shape[axis] for axis in chosen)
@@ -88,3 +101,16 @@ def summed(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool) -> 
         kept = tuple([1 if axis in chosen else n for axis, n in enumerate(node.shape)])
         sums = sums.derived(window(result, 0, kept, strides))
     return cast(sums, kind)
+
+
+def _as_ones(counts: Expression, width: int) -> Expression:
+    """Elements of ``width`` bytes with as many ones as ``counts``, from 0 to 8 * width, say.
+
+    The device has no adder for numbers, but one for bits.
+    """
+    if counts.itemsize > width:
+        counts = narrowed(counts, width)
+    else:
+        counts = widened(counts, width, signed=False)
+    # All ones, shifted left by n, end with n zeros; a shift by the width leaves nothing.
+    return apply(Op.NOT, apply(Op.SHIFT_LEFT, Constant(b"\xff" * width), counts))

@@ -11,7 +11,8 @@ from bitlane_rtl.abi import Op
 from ..driver.storage import Storage
 from ..expression.form import Constant, Stored, apply
 from ..jobs.lowering import View
-from ..jobs.operands import AnyArray, order_of, packed_strides
+from ..jobs.operands import AnyArray, expect_axes, host_memory, order_of, packed_strides
+from .strided import Strided
 from .usage import using
 from .value import Home, Value, changing
 
@@ -71,12 +72,19 @@ def _bytes(array: AnyArray) -> NDArray[np.uint8]:
 def download(value: Value) -> AnyArray:
     """A copy of ``value`` in the host's memory, with its axes in the same order.
 
-    Elements far apart are brought together on the device first. Raises ``LinkError``.
+    Elements far apart are brought together on the device first. Raises ``LinkError``,
+    ``OutOfHostMemory``, or ``ShapeError`` for more axes than NumPy's arrays have.
     """
     value.home.expect_open()
     strided = value.strided
+    expect_axes("array", strided.shape)
     if not strided.size:
         return np.empty(strided.shape, value.dtype)
+    with host_memory("array", strided.nbytes):
+        return _downloaded(value, strided)
+
+
+def _downloaded(value: Value, strided: Strided) -> AnyArray:
     if len(strided.span) > _SPREAD * strided.nbytes:
         value = value.derived(apply(Op.COPY, value.node))
         strided = value.strided

@@ -9,6 +9,8 @@ from threading import get_ident
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
+import numpy as np
+
 from ..driver.fork import guard
 from ..driver.storage import Storage
 from ..errors import BusyError, FreedError
@@ -37,6 +39,9 @@ class _Usage:
         self.windows: WeakSet[Any] = WeakSet()
         """Through which others can change the bytes at any time: while there are any, nothing may
         wait, and the bytes stay."""
+        self.counts: tuple[np.dtype[Any], int] | None = None
+        """If the bytes are counts of bits and nobody has written others over them: their type, and
+        the width in bytes of what was counted."""
         self.readers: WeakSet[_Claim] = WeakSet()
         self.writers: WeakSet[_Claim] = WeakSet()
         """Calls in progress."""

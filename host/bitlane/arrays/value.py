@@ -5,7 +5,7 @@ Runs expressions, and sees to it that they do before anything that they read is 
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 from weakref import WeakSet
 
 import numpy as np
@@ -13,15 +13,20 @@ import numpy as np
 from ..driver.driver import Driver
 from ..driver.fork import guard
 from ..driver.storage import Storage
-from ..errors import BusyError, shown
+from ..errors import BusyError
 from ..expression.evaluate import assign, evaluate
-from ..expression.form import Expression, Stored, broadcast, window
-from ..jobs.operands import DataTypeError, ShapeError
+from ..expression.form import Applied, Expression, Stored, broadcast, window
+from ..expression.walk import count_pending
+from ..jobs.operands import DataTypeError, ShapeError, shown
 from .strided import Strided
 from .usage import usage_of, using
 
 __all__ = ["Home", "Value", "changing", "compute", "expect_device", "free", "overwrite"]
 
+
+_MOST_PENDING: Final = 256
+"""Operations that a value may wait for: with more, it is computed as it is made, so that neither
+the memory of the host nor the time to plan grows with a program's loops."""
 
 _guard = guard()
 """Held while it is noted who reads what, never while a device works."""
@@ -59,6 +64,7 @@ class Value:
         "kept",
         "leaves",
         "node",
+        "operations",
         "readers",
         "shown_only",
     )
@@ -83,6 +89,8 @@ class Value:
         """The values that are not there yet either, and of which this is a reader."""
         self.kept: list[Expression] = []
         """What it is computed from, until it is."""
+        self.operations = 0
+        """How many operations it waits for, or more: what two sources share counts twice."""
         self.shown_only = shown_only
         """Whether it is a view that may repeat elements, and so is not to be written to."""
         if isinstance(node, Stored):
@@ -96,13 +104,20 @@ class Value:
                 self.ancestors |= source.ancestors
                 if source.pending:
                     self.ancestors.add(source)
+                    self.operations += source.operations
             for each in self.ancestors:
                 each.readers.add(self)
             usages = [usage_of(leaf) for leaf in self.leaves]
             for usage in usages:
                 usage.waiting.add(self)
-        if any(usage.windows for usage in usages):
+        if any(usage.windows for usage in usages) or self._waits_for_many():
             compute(self)
+
+    def _waits_for_many(self) -> bool:
+        self.operations += 1
+        if self.operations > _MOST_PENDING:
+            self.operations = count_pending(self.node)
+        return self.operations > _MOST_PENDING
 
     @property
     def pending(self) -> bool:
@@ -124,6 +139,14 @@ class Value:
     def strided(self) -> Strided:
         """How its elements lie; element 0 counts as byte 0."""
         return Strided(self.node.shape, self.node.strides, self.node.itemsize)
+
+    @property
+    def counted_bytes(self) -> int | None:
+        """The width of what was counted, if the elements are stored counts of bits; else None."""
+        if not isinstance(self.node, Stored):
+            return None
+        dtype, width = usage_of(self.node.storage).counts or (None, None)
+        return width if dtype == self.dtype else None
 
     def expect_writable(self) -> None:
         """Raises ``ShapeError`` for a view that may repeat elements."""
@@ -179,6 +202,9 @@ def _settle(value: Value, result: Stored) -> None:
     usage_of(result.storage).waiting.update(readers)
     for reader in readers:
         reader.leaves.add(result.storage)
+    node = value.node
+    if isinstance(node, Applied) and node.op.counts and not node.summed:
+        usage_of(result.storage).counts = (value.dtype, node.a.itemsize)
     value.node = result
     value.leaves = WeakSet({result.storage})
     for reader in readers:
@@ -206,6 +232,7 @@ def changing(
         compute(*waiting)
         with _guard:
             usage.waiting.difference_update(waiting)
+            usage.counts = None
         yield node
 
 

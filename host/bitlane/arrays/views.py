@@ -146,10 +146,11 @@ class Views(Operators):
         out: Any = None,
         keepdims: bool = False,
     ) -> Any:
-        """The sums along ``axis`` of counts that are pending, or of truth values, as uint32.
+        """The sums along ``axis`` of counts of bits, or of truth values, as uint32.
 
-        The device has no other adder: raises ``NotOfferedError`` for other arrays. With the
-        operations before it, it is one pass over memory.
+        The device has no other adder: raises ``NotOfferedError`` for other arrays. Of counts that
+        are pending it is one pass over memory, with the operations before it; of those that are
+        computed, or of views of them, it is up to four.
         """
         options = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "out": (out,)}
         return apply_ufunc(np.add, "reduce", (self,), options)

@@ -82,7 +82,7 @@ def _along(
 def search(
     queries: ArrayLike,
     database: Given,
-    k: int = 10,
+    k: int | None = None,
     *,
     radius: float | None = None,
     metric: str = "hamming",
@@ -107,13 +107,9 @@ def search(
         for first, block in zip(firsts, rows.to_delayed().ravel(), strict=False)
     ]
     joined = _joined(shared, parts)
-    count = len(asked.queries)
-    shapes: list[tuple[float, ...]] = [(count, k), (count, k)]
-    if radius is not None:
-        shapes = [(count + 1,), (np.nan,), (np.nan,)]
     return tuple(
         da.from_delayed(joined[number], shape, dtype)
-        for number, (shape, dtype) in enumerate(zip(shapes, asked.types, strict=True))
+        for number, (shape, dtype) in enumerate(zip(asked.shapes, asked.types, strict=True))
     )
 
 

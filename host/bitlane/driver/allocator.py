@@ -4,16 +4,12 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Final
 
-from ..errors import DeviceError
+from ..errors import DeviceError, OutOfDeviceMemory
 
 __all__ = ["ALIGNMENT", "Allocation", "Allocator", "OutOfDeviceMemory"]
 
 ALIGNMENT: Final = 64
 """Every piece starts at a multiple of this many bytes: the widest beat."""
-
-
-class OutOfDeviceMemory(DeviceError, MemoryError):
-    """No hole of the device's memory is large enough."""
 
 
 @dataclass(frozen=True, slots=True)

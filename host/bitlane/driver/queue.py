@@ -12,10 +12,10 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import CONTROL_BASE, RECORD_BYTES, RING_OFFSET, WORD_BYTES, Port, Status
+from bitlane_rtl.abi import CONTROL_BASE, RECORD_BYTES, RING_OFFSET, WORD_BYTES, Port
 from bitlane_rtl.abi import register as find_register
 
-from ..errors import DeviceError, DeviceTimeout, LinkError
+from ..errors import DeviceError, DeviceFault, DeviceTimeout, LinkError
 from ..links.link import BytesLike, Link
 from .commands import Command, encode
 from .control import Control, describe, status_name
@@ -54,21 +54,6 @@ _ACKNOWLEDGE: Final[Write] = (
 )
 _DOORBELL: Final = CONTROL_BASE + find_register("DOORBELL").offset
 _RING: Final = CONTROL_BASE + RING_OFFSET
-
-
-class DeviceFault(DeviceError):
-    """The device stopped at a command.
-
-    ``code`` is an ``abi.Status`` where the contract has it; ``index`` counts the commands of the
-    job before the one that failed; ``port`` and ``address`` say where, if memory was involved.
-    """
-
-    def __init__(self, message: str, code: int, index: int, port: Port, address: int) -> None:
-        super().__init__(message)
-        self.code = Status(code) if code in Status.__members__.values() else code
-        self.index = index
-        self.port = port
-        self.address = address
 
 
 class CommandQueue:

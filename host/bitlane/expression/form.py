@@ -4,7 +4,6 @@ Shapes, bytes and lanes alone: no data types. Nothing here computes, or talks to
 """
 
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from math import prod
 from typing import TypeAlias
 from weakref import ref
@@ -13,7 +12,7 @@ from bitlane_rtl.abi import Op
 
 from ..driver.storage import Storage
 from ..jobs.lowering import LayoutError, View
-from ..jobs.operands import ShapeError, order_of, packed_strides
+from ..jobs.operands import ShapeError, broadcast_shapes, order_of, packed_strides
 
 __all__ = [
     "Applied",
@@ -125,7 +124,7 @@ class Applied(_Computed):
     @property
     def walked(self) -> tuple[int, ...]:
         """The shape that the operands have together."""
-        return self.a.shape if self.b is None else _common_shape(self.a.shape, self.b.shape)
+        return self.a.shape if self.b is None else broadcast_shapes(self.a.shape, self.b.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
@@ -180,7 +179,7 @@ def apply(
     if itemsize not in ((1, 4) if op.counts else (a.itemsize,)):
         raise LayoutError(f"itemsize: {itemsize} bytes for the result of {op.name}")
     operands = (a,) if b is None else (a, b)
-    shape = a.shape if b is None else _common_shape(a.shape, b.shape)
+    shape = a.shape if b is None else broadcast_shapes(a.shape, b.shape)
     order = _order(shape, operands)
     strides = packed_strides(shape, order, itemsize)
     return Applied(op, a, b, shape, strides, itemsize, *flags)
@@ -269,7 +268,7 @@ def broadcast(source: Expression, shape: tuple[int, ...]) -> Expression:
     """``source`` with further axes, and repeated along those that count 1. ``ShapeError``."""
     if source.shape == shape:
         return source
-    if _common_shape(source.shape, shape) != shape:
+    if broadcast_shapes(source.shape, shape) != shape:
         raise ShapeError(f"shape: {source.shape} does not broadcast to {shape}")
     missing = len(shape) - len(source.shape)
     kept = [
@@ -280,17 +279,6 @@ def broadcast(source: Expression, shape: tuple[int, ...]) -> Expression:
 
 def _size(source: Applied | Widened | Constant) -> int:
     return prod(source.shape) * source.itemsize
-
-
-def _common_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    if a == b:
-        return a
-    axes = []
-    for x, y in zip_longest(reversed(a), reversed(b), fillvalue=1):
-        if x != y and 1 not in (x, y):
-            raise ShapeError(f"a, b: shapes {a} and {b} do not broadcast")
-        axes.append(y if x == 1 else x)
-    return tuple(reversed(axes))
 
 
 def _order(shape: tuple[int, ...], operands: tuple[Expression, ...]) -> tuple[int, ...]:

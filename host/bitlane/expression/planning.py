@@ -21,7 +21,10 @@ from .walk import operands_first
 
 __all__ = ["planned"]
 
-_CONSTANT: Final = 8
+_WIDTHS: Final = (1, 2, 4, 8)
+"""Bytes of an element."""
+
+_CONSTANT: Final = _WIDTHS[-1]
 """Bytes that a constant takes: the widest element."""
 
 _ANYWHERE: Final = 1 << 62
@@ -35,7 +38,7 @@ def planned(roots: Sequence[Expression], geometry: Geometry) -> Plan:
     for node in operands_first(kept):
         writer.visit(node)
     results = tuple(writer.spots[root] for root in kept)
-    return Plan(tuple(writer.passes), results, writer.constants, tuple(kept))
+    return Plan(tuple(writer.passes), results, writer.constants.room(), tuple(kept))
 
 
 def _is_constant(node: Expression) -> bool:
@@ -48,7 +51,7 @@ class _Writer:
     def __init__(self, geometry: Geometry) -> None:
         self._anywhere = replace(geometry, memory_base=0, memory_last=_ANYWHERE)
         self.passes: list[Pass] = []
-        self.constants = Room(0)
+        self.constants = _Constants()
         self.spots: dict[Expression, Spot] = {}
 
     def visit(self, node: Expression) -> None:
@@ -59,7 +62,7 @@ class _Writer:
             source = self.spots[node.source]
             self.spots[node] = source.moved(node.offset, node.strides, node.itemsize)
         elif isinstance(node, Constant):
-            self.spots[node] = self._constant(node.content)
+            self.spots[node] = self.constants.spot(node.content)
         else:
             room = Room(prod(node.shape) * node.itemsize)
             y = Spot(room, View(0, node.strides, node.itemsize))
@@ -108,7 +111,7 @@ class _Writer:
             self.passes += best
             return
         places = (8 * (node.itemsize - narrow)).to_bytes(node.itemsize, "little")
-        count = _repeated(self._constant(places), (), node.shape)
+        count = _repeated(self.constants.spot(places), (), node.shape)
         top = y.moved(node.itemsize - narrow, node.strides, narrow)
         self.passes.append(Pass(Op.COPY, node.shape, source, None, top))
         self.passes.append(Pass(Op.SHIFT_RIGHT, node.shape, y, count, y, (True, True)))
@@ -117,7 +120,7 @@ class _Writer:
         """Each element as often as it fits into a wider one, and 0 but for the lowest."""
         narrow = node.source.itemsize
         parts = node.itemsize // narrow
-        mask = self._constant((b"\xff" * narrow).ljust(node.itemsize, b"\0"))
+        mask = self.constants.spot((b"\xff" * narrow).ljust(node.itemsize, b"\0"))
         shape, still = (*node.shape, parts), (0,) * len(node.shape)
         a = source.moved(0, (*source.view.strides, 0), narrow)
         b = mask.moved(0, (*still, narrow), narrow)
@@ -125,7 +128,7 @@ class _Writer:
 
     def _spread(self, node: Widened, source: Spot, y: Spot) -> list[Pass]:
         """Zeros, and then each element over the lowest bytes."""
-        zero = _repeated(self._constant(bytes(node.itemsize)), (), node.shape)
+        zero = _repeated(self.constants.spot(bytes(node.itemsize)), (), node.shape)
         bottom = y.moved(0, node.strides, node.source.itemsize)
         return [
             Pass(Op.COPY, node.shape, zero, None, y),
@@ -142,14 +145,33 @@ class _Writer:
         except UnsupportedError:
             return _ANYWHERE
 
-    def _constant(self, content: bytes) -> Spot:
-        room, width = self.constants, len(content)
-        known = (at for at in range(0, room.size, width) if room.content[at:].startswith(content))
-        offset = next(known, room.size)
-        if offset == room.size:
-            room.content += content.ljust(_CONSTANT, b"\0")
-            room.size += _CONSTANT
-        return Spot(room, View(offset, (), width))
+
+class _Constants:
+    """The bytes of a plan's constants, each of them once. A look-up takes the same time for any
+    number of constants."""
+
+    def __init__(self) -> None:
+        self._room = Room(0)
+        self._content = bytearray()
+        self._offsets: dict[bytes, int] = {}
+
+    def spot(self, content: bytes) -> Spot:
+        """Where ``content``, of 1, 2, 4 or 8 bytes, is: a part of another constant may hold it."""
+        if content not in self._offsets:
+            self._append(content.ljust(_CONSTANT, b"\0"))
+        return Spot(self._room, View(self._offsets[content], (), len(content)))
+
+    def room(self) -> Room:
+        """The memory of all of them, once the last one is there."""
+        self._room.size, self._room.content = len(self._content), bytes(self._content)
+        return self._room
+
+    def _append(self, content: bytes) -> None:
+        first = len(self._content)
+        self._content += content
+        for width in _WIDTHS:
+            for at in range(0, _CONSTANT, width):
+                self._offsets.setdefault(content[at : at + width], first + at)
 
 
 def _repeated(spot: Spot, shape: tuple[int, ...], wanted: tuple[int, ...]) -> Spot:

@@ -5,7 +5,7 @@ from math import prod
 
 from .form import Applied, Expression, Stored, Viewed, Widened
 
-__all__ = ["kept_values", "operands", "operands_first"]
+__all__ = ["count_pending", "kept_values", "operands", "operands_first"]
 
 
 def operands(node: Expression) -> tuple[Expression, ...]:
@@ -13,6 +13,22 @@ def operands(node: Expression) -> tuple[Expression, ...]:
     if isinstance(node, Applied):
         return (node.a,) if node.b is None else (node.a, node.b)
     return (node.source,) if isinstance(node, Widened | Viewed) else ()
+
+
+def count_pending(root: Expression) -> int:
+    """How many operations ``root`` needs that are not computed yet."""
+    waiting, seen = [root], {root}
+    count = 0
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Applied | Widened):
+            if node.kept:
+                continue
+            count += 1
+        fresh = [each for each in operands(node) if each not in seen]
+        waiting += fresh
+        seen.update(fresh)
+    return count
 
 
 def kept_values(roots: Sequence[Expression]) -> dict[Expression, Stored]:

@@ -5,13 +5,23 @@ it never looks at an element, except to fit a Python integer into a type.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import zip_longest
+from math import prod
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..errors import BitlaneError
+from ..errors import (
+    AxisError,
+    BitlaneError,
+    DataTypeError,
+    OutOfHostMemory,
+    OutOfRangeError,
+    ShapeError,
+)
 from .overlap import overlaps_itself
 
 __all__ = [
@@ -23,11 +33,14 @@ __all__ = [
     "address_of",
     "as_array",
     "bits",
+    "broadcast_shapes",
     "count_type",
     "detached",
+    "expect_axes",
     "expect_integers",
     "expect_supported",
     "fitted",
+    "host_memory",
     "is_device_order",
     "new_order",
     "order_of",
@@ -35,6 +48,7 @@ __all__ = [
     "plain",
     "result_shape",
     "same_place",
+    "shown",
     "use_output",
 ]
 
@@ -50,27 +64,14 @@ _USUAL: Final = frozenset(
 _FOREIGN: Final = ">" if sys.byteorder == "little" else "="
 """How NumPy marks the byte order that the device does not have: it is little-endian."""
 
+_MOST_AXES: Final = 64
+"""Axes that an array of NumPy's can have."""
+
 _HINTS: Final = {
     "c": "; view it as the float type of its parts",
     "M": "; view it as np.int64",
     "m": "; view it as np.int64",
 }
-
-
-class DataTypeError(BitlaneError, TypeError):
-    """An array of a type that the operation does not take. Nothing has been executed."""
-
-
-class ShapeError(BitlaneError, ValueError):
-    """Shapes that do not go together. Nothing has been executed."""
-
-
-class AxisError(ShapeError, IndexError):
-    """An axis that an array does not have; also NumPy's kind of it is both. Nothing is executed."""
-
-
-class OutOfRangeError(BitlaneError, OverflowError):
-    """A Python integer that the other operand's type cannot hold. Nothing has been executed."""
 
 
 def as_array(name: str, value: ArrayLike) -> AnyArray:
@@ -147,13 +148,48 @@ def result_shape(a: AnyArray, b: AnyArray | None) -> tuple[int, ...]:
     """The shape that NumPy's broadcasting gives. Raises ``ShapeError``."""
     if b is None or a.shape == b.shape:
         return a.shape
+    shape = broadcast_shapes(a.shape, b.shape)
+    if prod(shape) > sys.maxsize:
+        raise ShapeError(
+            f"a, b: shapes {a.shape} and {b.shape} make more elements than an array can have"
+        )
+    return shape
+
+
+def broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that two shapes broadcast to, of any number of axes. Raises ``ShapeError``."""
+    if a == b:
+        return a
+    axes = []
+    for x, y in zip_longest(reversed(a), reversed(b), fillvalue=1):
+        if x != y and 1 not in (x, y):
+            raise ShapeError(f"a, b: shapes {a} and {b} do not broadcast")
+        axes.append(y if x == 1 else x)
+    return tuple(reversed(axes))
+
+
+def expect_axes(name: str, shape: Sequence[int]) -> None:
+    """Raises ``ShapeError`` for more axes than an array of NumPy's has."""
+    if len(shape) > _MOST_AXES:
+        raise ShapeError(
+            f"{name}: {len(shape)} axes; expected {_MOST_AXES} at most, as NumPy's arrays have"
+            " (reshape it first)"
+        )
+
+
+@contextmanager
+def host_memory(name: str, size: int) -> Iterator[None]:
+    """Raise ``OutOfHostMemory`` where this computer has no ``size`` bytes for an array."""
     try:
-        return np.broadcast_shapes(a.shape, b.shape)
-    except ValueError:
-        pairs = zip(reversed(a.shape), reversed(b.shape), strict=False)
-        fit = all(m == n or 1 in (m, n) for m, n in pairs)
-        problem = "make more elements than an array can have" if fit else "do not broadcast"
-        raise ShapeError(f"a, b: shapes {a.shape} and {b.shape} {problem}") from None
+        if size > sys.maxsize:
+            raise MemoryError
+        yield
+    except BitlaneError:
+        raise
+    except MemoryError:
+        raise OutOfHostMemory(
+            f"{name}: {size} bytes do not fit this computer's memory; expected fewer (take slices)"
+        ) from None
 
 
 def use_output(out: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
@@ -229,6 +265,13 @@ def address_of(array: AnyArray) -> int:
     """Where element 0 lies in the host's memory."""
     address: int = array.ctypes.data
     return address
+
+
+def shown(value: object) -> str:
+    """``value`` in a message: arrays by their type alone, as their elements take several lines."""
+    parts = value if isinstance(value, tuple | list) else (value,)
+    array = any(hasattr(part, "__array_function__") for part in parts)
+    return f"of type {type(value).__name__}" if array else repr(value)
 
 
 def same_place(a: AnyArray, b: AnyArray) -> bool:

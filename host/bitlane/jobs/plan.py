@@ -12,7 +12,7 @@ from bitlane_rtl.abi import Lane, Mode, Op
 
 from ..driver.commands import Command, Walk
 from ..driver.geometry import Geometry
-from ..errors import BitlaneError, DeviceError
+from ..errors import LayoutError, UnsupportedError
 from .axes import Axis, Block, Stream, blocks
 
 __all__ = [
@@ -47,14 +47,6 @@ ALIGNMENT: Final = 8
 
 Relative: TypeAlias = tuple[int, tuple[int, ...], int]
 """A view wherever it is: its address modulo `ALIGNMENT`, its strides, its element's bytes."""
-
-
-class LayoutError(BitlaneError, ValueError):
-    """A view that no command can describe: misplaced, or outside the device's memory."""
-
-
-class UnsupportedError(DeviceError, NotImplementedError):
-    """An operation or lane that this device was built without."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ down. Moves bytes; never computes on them.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import isqrt
+from math import isqrt, prod
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +22,7 @@ from ..terminal import Percentage, progress_is_wanted
 from .aliasing import untangle
 from .call import Call, call_of
 from .lowering import View
-from .operands import AnyArray, address_of, packed_strides
+from .operands import AnyArray, address_of, host_memory, packed_strides
 from .pipeline import Piece, results
 from .tiles import Index, tile_shape, tiles
 from .transfer import Layout, Source, rounded, source_of, store
@@ -81,7 +81,8 @@ def compute(
             return target.out
         out = target.out
         if out is None:
-            out = _array(target, np.empty(call.output_size, np.uint8))
+            with host_memory("result", call.output_size):
+                out = _array(target, np.empty(call.output_size, np.uint8))
         _in_pieces(driver, call, inputs, np.asarray(out), wanted)
         return out
 
@@ -102,7 +103,8 @@ def compute_sums(
     with driver.lock:
         if _fits(driver, call):
             return _sums(_at_once(driver, call, inputs), shape[:-1]).astype(np.uint64)
-        sums = np.zeros(shape[:-1], np.uint64)
+        with host_memory("sums", 8 * prod(shape[:-1])):
+            sums = np.zeros(shape[:-1], np.uint64)
         _in_pieces(driver, call, inputs, sums, wanted)
         return sums
 

@@ -32,6 +32,10 @@ class ModelFileError(BitlaneError, ValueError):
         self.expected = expected
 
 
+# Tracebacks show the name that users write.
+ModelFileError.__module__ = "bitlane.model_file"
+
+
 def _shown(value: object) -> str:
     """A value as JSON writes it, cut short."""
     if isinstance(value, Enum | Fact):

@@ -15,6 +15,10 @@ class OnnxMissingError(BitlaneError, ImportError):
     """The package `onnx` is not installed."""
 
 
+# Tracebacks show the name that users write.
+OnnxError.__module__ = OnnxMissingError.__module__ = "bitlane.onnx"
+
+
 def quoted(name: str) -> str:
     """A name as Python writes it, on one line and cut short: it may hold anything."""
     text = repr(name)

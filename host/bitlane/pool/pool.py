@@ -173,7 +173,7 @@ class Pool(Closing):
         self,
         queries: ArrayLike,
         database: ArrayLike,
-        k: int = 10,
+        k: int | None = None,
         *,
         radius: float | None = None,
         metric: str = "hamming",

@@ -3,6 +3,7 @@
 Checks what is given; the work is done elsewhere.
 """
 
+from dataclasses import dataclass
 from numbers import Real
 from operator import index as as_index
 from os import PathLike
@@ -12,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays.value import Home, expect_device
-from ..errors import ArrayIndexError, SearchError, shown
-from ..jobs.operands import AnyArray, DataTypeError, ShapeError, as_array
+from ..errors import ArrayIndexError, SearchError
+from ..jobs.operands import AnyArray, DataTypeError, ShapeError, as_array, shown
 from .by_array import array_for, offer_nearest
 from .by_sums import offer_distances
 from .database import Database, Rows
@@ -21,16 +22,38 @@ from .index_file import read_rows, write_rows
 from .merging import Found, Nearest, Within
 from .metrics import metric_of
 
-__all__ = ["BinaryIndex", "as_distance", "as_rows", "as_rows_wanted", "search_once"]
+__all__ = ["BinaryIndex", "Wanted", "as_rows", "search_once"]
 
 _MOST_ROWS = 2**31 - 1
 """That a query may ask for; memory on the host is asked for all of them."""
+
+_USUAL_K = 10
+"""Rows for each query if neither ``k`` nor ``radius`` is given."""
 
 _BEYOND_ALL = 2.0**64
 """A radius that no distance reaches."""
 
 Ranges = tuple[NDArray[np.uint64], AnyArray, NDArray[np.int64]]
 """Limits, distances and indices: those of query i from ``limits[i]`` to ``limits[i + 1]``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How many of the nearest rows a search returns (``k``), and how near they are (``radius``)."""
+
+    k: int | None
+    """None: all that are nearer than ``radius``."""
+    radius: float | None
+
+    @classmethod
+    def of(cls, k: SupportsIndex | None, radius: float | None) -> Self:
+        """What was given; 10 rows if nothing was. Raises ``SearchError``."""
+        if k is None and radius is None:
+            k = _USUAL_K
+        return cls(
+            None if k is None else as_rows_wanted(k),
+            None if radius is None else as_distance(radius),
+        )
 
 
 class BinaryIndex:
@@ -123,14 +146,18 @@ class BinaryIndex:
         with self.device.driver.lock:
             self._database.clear()
 
-    def search(self, queries: ArrayLike, k: int = 10) -> tuple[AnyArray, NDArray[np.int64]]:
+    def search(
+        self, queries: ArrayLike, k: int | None = None, *, radius: float | None = None
+    ) -> tuple[AnyArray, ...]:
         """The ``k`` nearest rows of each of ``queries``, uint8 of shape (n, dimension / 8).
 
         Distances and indices (n, k), the nearest first and of equal ones the lower index. Where
         there are fewer rows, the index is -1 and the distance 2**31 - 1, or infinite if it is a
-        float. Raises ``SearchError``, ``DataTypeError``, ``ShapeError`` or what ``Device`` does.
+        float. With ``radius``, only rows that are nearer than it count. ``k`` is 10 if neither is
+        given; ``radius`` alone gives what `range_search` does. Raises ``SearchError``,
+        ``DataTypeError``, ``ShapeError`` or what ``Device`` does.
         """
-        return self._nearest(self._rows("queries", queries), as_rows_wanted(k))
+        return self._found(self._rows("queries", queries), Wanted.of(k, radius))
 
     def range_search(self, queries: ArrayLike, radius: float) -> Ranges:
         """All rows that are nearer than ``radius``, each query's in the order of their indices.
@@ -140,7 +167,15 @@ class BinaryIndex:
         """
         return self._within(self._rows("queries", queries), as_distance(radius))
 
-    def _nearest(self, queries: Rows, k: int) -> tuple[AnyArray, NDArray[np.int64]]:
+    def _found(self, queries: Rows, wanted: Wanted) -> tuple[AnyArray, ...]:
+        if wanted.k is not None:
+            return self._nearest(queries, wanted.k, wanted.radius)
+        assert wanted.radius is not None
+        return self._within(queries, wanted.radius)
+
+    def _nearest(
+        self, queries: Rows, k: int, radius: float | None
+    ) -> tuple[AnyArray, NDArray[np.int64]]:
         self.device.expect_open()
         with self.device.driver.lock:
             found = Nearest(len(queries), k, self._metric)
@@ -148,6 +183,8 @@ class BinaryIndex:
                 self._compare(queries, found)
             elif len(queries) and self.ntotal:
                 offer_nearest(self.device.driver, self._array, self._database, queries, found)
+            if radius is not None:
+                found.drop(radius)
             return found.distances, found.indices
 
     def _within(self, queries: Rows, radius: float) -> Ranges:
@@ -182,7 +219,7 @@ def search_once(
     device: Home,
     queries: ArrayLike,
     database: ArrayLike,
-    k: int,
+    k: int | None,
     radius: float | None,
     metric: str,
 ) -> tuple[AnyArray, ...]:
@@ -190,11 +227,11 @@ def search_once(
     rows = as_rows("database", database)
     index = BinaryIndex(device, 8 * rows.shape[1], metric=metric)
     given = index._rows("queries", queries)
-    wanted, limit = as_rows_wanted(k), None if radius is None else as_distance(radius)
+    wanted = Wanted.of(k, radius)
     device.expect_open()
     with device.driver.lock:
         index._database.add(rows, copied=False)
-        return index._nearest(given, wanted) if limit is None else index._within(given, limit)
+        return index._found(given, wanted)
 
 
 def as_rows(name: str, given: ArrayLike) -> Rows:

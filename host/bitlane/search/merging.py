@@ -36,6 +36,7 @@ class Nearest:
 
     def __init__(self, queries: int, k: int, metric: Metric) -> None:
         self.k = k
+        self._metric = metric
         try:
             self.distances: NDArray[Any] = np.full((queries, k), metric.farthest, metric.dtype)
             self.indices: Indices = np.full((queries, k), -1, np.int64)
@@ -56,6 +57,12 @@ class Nearest:
         rows = np.concatenate([self.indices[place], indices], axis=1)
         self.distances[place] = np.take_along_axis(both, order, axis=1)
         self.indices[place] = np.take_along_axis(rows, order, axis=1)
+
+    def drop(self, radius: float) -> None:
+        """Leave only rows that are nearer than ``radius``."""
+        far = self.distances >= radius
+        self.distances[far] = self._metric.farthest
+        self.indices[far] = -1
 
 
 class Within:

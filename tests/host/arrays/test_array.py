@@ -5,13 +5,16 @@ import gc
 import pickle
 from collections.abc import Callable
 from html import escape
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import pytest
 
 from bitlane import BitlaneError, CopyError, DataTypeError, ShapeError
+from bitlane.arrays.base import value_of
 from bitlane.device import Device
+from bitlane.expression.walk import count_pending
 from bitlane_rtl.abi import CONTROL_BASE
 from support.host.arrays import link_of, model, random, same, uploads
 
@@ -330,3 +333,39 @@ def test_python_copies_it_and_does_not_send_it(device: Device) -> None:
     assert x.get().any()
     with pytest.raises(TypeError, match=r"open the device there: bitlane\.open\(url\)"):
         pickle.dumps(x)
+
+
+def test_a_long_chain_is_computed_on_the_way(device: Device) -> None:
+    a = random(9, "u4")
+    y = device.asarray(a)
+    pending = []
+    for i in range(1000):
+        y, a = y ^ i, a ^ np.uint32(i)
+        pending.append(y.pending)
+    longest = max(len(list(run)) for state, run in groupby(pending) if state)
+    assert 128 <= longest <= 256
+    assert count_pending(value_of(y).node) <= 256
+    assert same(y.get(), a)
+
+
+def test_what_two_operands_share_counts_once(device: Device) -> None:
+    a = random(9, "u4")
+    y = device.asarray(a)
+    for i in range(100):
+        y, a = y ^ (y << i % 3), a ^ (a << np.uint32(i % 3))
+        assert y.pending
+    assert same(y.get(), a)
+
+
+def test_an_operator_in_place_waits_only_where_nothing_is_in_memory_yet(device: Device) -> None:
+    a = random(9, "u4")
+    y = device.asarray(a).copy()
+    link_of(device).log.clear()
+    y ^= 1
+    y &= 7
+    assert y.pending
+    assert link_of(device).log == []
+    y.get()
+    y |= 8
+    assert not y.pending
+    assert same(y.get(), ((a ^ 1) & 7) | 8)

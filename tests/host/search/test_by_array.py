@@ -56,6 +56,16 @@ def test_a_database_longer_than_a_run_is_searched_in_pieces(eager: bool) -> None
     assert ops(link) == [Op.SEARCH] * 3
 
 
+def test_a_radius_beside_k_leaves_the_array_its_work() -> None:
+    device, link = device_of()
+    rows, queries = random((30, 16), "u1", 1), random((2, 16), "u1", 2)
+    distances, indices = nearest(queries, rows, 4)
+    radius = float(distances[0, 2])
+    found = device.search(queries, rows, 4, radius=radius)[1]
+    assert same(found, np.where(distances < radius, indices, -1))
+    assert ops(link) == [Op.SEARCH]
+
+
 def test_what_the_array_cannot_do_is_done_by_sums() -> None:
     device, link = device_of()
     rows, queries = random((30, 16), "u1", 1), random((2, 16), "u1", 2)

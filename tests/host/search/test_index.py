@@ -90,6 +90,44 @@ def test_a_radius_leaves_out_what_lies_on_it(device: Device) -> None:
     assert (limits.tolist(), distances.tolist(), indices.tolist()) == ([0, 2], [0, 1], [0, 1])
 
 
+@pytest.mark.parametrize("metric", METRICS)
+def test_k_and_a_radius_give_the_nearest_within_it(device: Device, metric: str) -> None:
+    rows, queries = random((200, 8), "u1", 1) & random((200, 8), "u1", 3), random((5, 8), "u1", 2)
+    rows[150:] = rows[:50]
+    index = BinaryIndex(device, 64, metric=metric)
+    index.add(rows)
+    distances, indices = nearest(queries, rows, 20, metric)
+    for radius in (0, float(np.median(distances)), float(distances[0, 5]), np.inf):
+        beyond = distances >= radius
+        expected = (
+            np.where(beyond, 2**31 - 1 if metric == "hamming" else np.inf, distances),
+            np.where(beyond, -1, indices),
+        )
+        expected = expected[0].astype(distances.dtype), expected[1]
+        expect(device.search(queries, rows, k=20, radius=radius, metric=metric), expected)
+        expect(index.search(queries, 20, radius=radius), expected)
+
+
+def test_k_counts_beside_a_radius(device: Device) -> None:
+    rows = np.zeros((3, 2), np.uint8)
+    distances, indices = device.search(rows[:1], rows, k=1, radius=2)
+    assert (distances.tolist(), indices.tolist()) == ([[0]], [[0]])
+    distances, indices = device.search(rows[:1], rows, k=1, radius=0)
+    assert (distances.tolist(), indices.tolist()) == ([[2**31 - 1]], [[-1]])
+    for k in (0, 1.5):
+        with pytest.raises(SearchError, match="k: "):
+            device.search(rows[:1], rows, k=k, radius=2)  # type: ignore[arg-type]
+
+
+def test_an_index_takes_a_radius_alone(device: Device) -> None:
+    rows, queries = random((200, 8), "u1", 1), random((5, 8), "u1", 2)
+    index = BinaryIndex(device, 64)
+    index.add(rows)
+    expect(index.search(queries, radius=30), within(queries, rows, 30))
+    expect(index.search(queries, radius=30), index.range_search(queries, 30))
+    expect(index.search(queries), nearest(queries, rows, 10))
+
+
 def test_a_radius_may_be_any_number(device: Device) -> None:
     rows = np.array([[0], [1], [3]], np.uint8)
     for radius, found in [(10**400, 3), (-(10**400), 0), (np.float32(1.5), 2), (np.int8(2), 2)]:
