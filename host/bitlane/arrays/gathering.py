@@ -5,7 +5,7 @@ Each is one job of COPY commands; the indices are on the host. Never computes.
 
 import numpy as np
 
-from ..jobs.moves import Block, Moves, Offsets, lower_moves
+from ..jobs.moves import MovedBlock, Moves, Offsets, lower_moves
 from .operations import copied
 from .picking import Picked, offsets_of
 from .transfers import empty
@@ -24,7 +24,7 @@ def gather(source: Value, picked: Picked) -> Value:
     result = empty(source.home, picked.shape, source.dtype)
     if result.strided.size:
         inner, outer = picked.split(result.strided)
-        block = Block(outer.shape, picked.rest.strides, outer.strides, outer.itemsize)
+        block = MovedBlock(outer.shape, picked.rest.strides, outer.strides, outer.itemsize)
         sources = stored.view.address + picked.rest.offset + picked.offsets
         targets = result.stored.view.address + offsets_of(inner)
         with using((stored.storage,)):
@@ -50,7 +50,7 @@ def scatter(target: Value, picked: Picked, source: Value) -> None:
         given = source.strided.broadcast(shape)
     inner, outer = picked.split(given)
     places, last = _last_of_each(picked.offsets)
-    block = Block(outer.shape, outer.strides, picked.rest.strides, outer.itemsize)
+    block = MovedBlock(outer.shape, outer.strides, picked.rest.strides, outer.itemsize)
     sources = source.stored.view.address + offsets_of(inner)[last]
     with changing(target, source) as node:
         targets = node.view.address + picked.rest.offset + places

@@ -16,7 +16,7 @@ from ..driver.commands import Command
 from ..driver.geometry import Geometry
 from .lowering import View, lower
 
-__all__ = ["Block", "Moves", "lower_moves"]
+__all__ = ["MovedBlock", "Moves", "lower_moves"]
 
 _PROGRESSION = 3
 """Moves that make one command if their distances are equal; two moves take two commands, which
@@ -26,7 +26,7 @@ Offsets = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class MovedBlock:
     """The elements that one move copies: their shape, and their strides on both sides in bytes."""
 
     shape: tuple[int, ...]
@@ -42,7 +42,7 @@ class Moves:
     No two targets may overlap, and no target a source.
     """
 
-    block: Block
+    block: MovedBlock
     sources: Offsets
     targets: Offsets
 

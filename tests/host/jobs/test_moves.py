@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from bitlane.jobs.moves import Block, Moves, lower_moves
+from bitlane.jobs.moves import MovedBlock, Moves, lower_moves
 from support.host.arrays import model, random
 
-ROW = Block((4,), (2,), (2,), 2)
+ROW = MovedBlock((4,), (2,), (2,), 2)
 
 
 @pytest.mark.parametrize(
