@@ -5,16 +5,19 @@ else is refused by name. Functions that make an array take ``device=``; None is 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from sys import modules
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
-from numpy import e, finfo, iinfo, inf, isdtype, nan, newaxis, pi
+from numpy import e, iinfo, inf, isdtype, nan, newaxis, pi
 
 from . import arrays
 from .arrays import Array
 from .arrays.functions import own_type
+from .arrays.repeating import meshgrid, repeat, take_along_axis, tile
+from .arrays.repeating import take as _take
 from .arrays.shaping import (
     broadcast_arrays,
     expand_dims,
@@ -30,13 +33,14 @@ from .arrays.ufuncs import apply_ufunc
 from .arrays.value import Home, expect_device
 from .default import default_device
 from .errors import MissingError, NotOfferedError
-from .jobs.operands import DataTypeError
+from .jobs.operands import DataTypeError, ShapeError
 
 __array_api_version__ = "2024.12"
 
 __all__ = [
     "__array_api_version__",
     "__array_namespace_info__",
+    "arange",
     "asarray",
     "astype",
     "bitwise_and",
@@ -54,6 +58,7 @@ __all__ = [
     "empty",
     "empty_like",
     "expand_dims",
+    "eye",
     "finfo",
     "flip",
     "float32",
@@ -68,10 +73,12 @@ __all__ = [
     "int32",
     "int64",
     "isdtype",
+    "linspace",
     "logical_and",
     "logical_not",
     "logical_or",
     "logical_xor",
+    "meshgrid",
     "moveaxis",
     "nan",
     "newaxis",
@@ -79,11 +86,15 @@ __all__ = [
     "ones_like",
     "permute_dims",
     "pi",
+    "repeat",
     "reshape",
     "result_type",
     "roll",
     "squeeze",
     "stack",
+    "take",
+    "take_along_axis",
+    "tile",
     "uint8",
     "uint16",
     "uint32",
@@ -210,12 +221,35 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     return np.result_type(*(own_type(x) for x in arrays_and_dtypes))
 
 
+@dataclass(frozen=True, slots=True)
+class _FloatInfo:
+    """What a float type holds, as Python's floats."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+
+def finfo(x: DType | Array, /) -> _FloatInfo:
+    """Bits and limits of a float type, or of the type of an array. Raises ``DataTypeError``."""
+    kind = own_type(x)
+    try:
+        found = np.finfo(kind)
+    except ValueError:
+        raise DataTypeError(f"x: {kind}; expected a float type") from None
+    eps, most, least = float(found.eps), float(found.max), float(found.min)
+    return _FloatInfo(found.bits, eps, most, least, float(found.smallest_normal), found.dtype)
+
+
 class __array_namespace_info__:  # the standard's name
     """What the namespace has: types, devices, and abilities that are optional."""
 
     def capabilities(self) -> dict[str, Any]:
         return {
-            "boolean indexing": False,
+            "boolean indexing": True,
             "data-dependent shapes": False,
             "max dimensions": None,
         }
@@ -273,6 +307,46 @@ def ones(shape: Shape, *, dtype: DType | None = None, device: Home | None = None
     return full(shape, 1, dtype=float64 if dtype is None else dtype, device=device)
 
 
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DType | None = None,
+    device: Home | None = None,
+) -> Array:
+    """Elements that are 1 where the column is the row plus ``k``, else 0."""
+    return arrays.eye(_home(device), n_rows, n_cols, k, float64 if dtype is None else dtype)
+
+
+def arange(
+    start: Any,
+    /,
+    stop: Any = None,
+    step: Any = 1,
+    *,
+    dtype: DType | None = None,
+    device: Home | None = None,
+) -> Array:
+    """The numbers from ``start`` to before ``stop``, which the host makes and sends."""
+    return arrays.arange(_home(device), start, stop, step, dtype)
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    /,
+    num: int,
+    *,
+    dtype: DType | None = None,
+    device: Home | None = None,
+    endpoint: Any = True,
+) -> Array:
+    """``num`` numbers at equal distances, which the host makes and sends."""
+    return arrays.linspace(_home(device), start, stop, num, dtype, endpoint=endpoint)
+
+
 def empty_like(x: Array, /, *, dtype: DType | None = None, device: Home | None = None) -> Array:
     """As ``empty``, of the shape, type and device of ``x`` unless told otherwise."""
     return empty(x.shape, dtype=dtype or x.dtype, device=device or x.device)
@@ -318,3 +392,13 @@ def permute_dims(x: Array, /, axes: Sequence[int]) -> Array:
 def reshape(x: Array, /, shape: Shape, *, copy: Any = None) -> Array:
     """The elements, in C's order, as ``shape``; without a copy where that can be."""
     return x.reshape(shape, copy=copy)
+
+
+def take(x: Array, indices: Any, /, *, axis: int | None = None) -> Array:
+    """The elements of ``x`` at ``indices`` along ``axis``, which may be left out of one axis alone.
+
+    Raises ``ArrayIndexError``, ``AxisError``, or ``ShapeError`` without an axis.
+    """
+    if axis is None and x.ndim != 1:
+        raise ShapeError(f"axis: None for shape {x.shape}; expected an axis")
+    return cast(Array, _take(x, indices, axis or 0))

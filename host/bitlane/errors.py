@@ -6,6 +6,7 @@ from bitlane_rtl.abi import Port, Status
 
 __all__ = [
     "ArrayIndexError",
+    "AxisError",
     "BitlaneError",
     "BusyError",
     "CopyError",
@@ -146,6 +147,10 @@ class DataTypeError(BitlaneError, TypeError):
 
 class ShapeError(BitlaneError, ValueError):
     """Shapes that do not go together. Nothing has been executed."""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis that an array does not have; also NumPy's kind of it is both. Nothing is executed."""
 
 
 class OutOfRangeError(BitlaneError, OverflowError):

@@ -6,16 +6,25 @@ import secrets
 import shutil
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from .errors import BitlaneError
 
-__all__ = ["expect_writable", "expected_instead", "write_atomically"]
+__all__ = ["expect_writable", "expected_instead", "replacing", "write_atomically"]
 
 
 def write_atomically(target: Path, data: bytes) -> None:
-    """Replace ``target`` in one step: at any time it is the old file or the new one.
+    """Replace ``target`` by ``data`` as `replacing` does. Raises ``OSError``."""
+    with replacing(target) as file:
+        file.write(data)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[BinaryIO]:
+    """A file that becomes ``target`` in one step, which is the old one until the block ends.
 
     A link stays one, to a file with the new content; a file that exists keeps its mode. Raises
     ``OSError``, also for what is there and no file.
@@ -31,7 +40,7 @@ def write_atomically(target: Path, data: bytes) -> None:
                 # Before the content, which may be nobody else's to read.
                 with suppress(PermissionError):
                     shutil.copymode(target, temporary)
-            file.write(data)
+            yield file
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -25,6 +25,7 @@ from .device import Device
 from .device import open_device as open
 from .errors import (
     ArrayIndexError,
+    AxisError,
     BitlaneError,
     BusyError,
     CopyError,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Array",
     "ArrayIndexError",
+    "AxisError",
     "BinaryIndex",
     "BitlaneError",
     "BusyError",

@@ -24,6 +24,7 @@ ERRORS: list[BitlaneError] = [
         kind("thing: 1; expected 2")
         for kind in (
             bitlane.ArrayIndexError,
+            bitlane.AxisError,
             bitlane.BitlaneError,
             bitlane.BusyError,
             bitlane.CopyError,

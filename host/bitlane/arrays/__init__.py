@@ -4,7 +4,17 @@ Every bit of every result comes from the device. Nothing here computes on data.
 """
 
 from .array import Array
-from .creation import asarray, empty, from_dlpack, full
+from .creation import arange, asarray, empty, eye, from_dlpack, full, linspace
 from .explanation import explain
 
-__all__ = ["Array", "asarray", "empty", "explain", "from_dlpack", "full"]
+__all__ = [
+    "Array",
+    "arange",
+    "asarray",
+    "empty",
+    "explain",
+    "eye",
+    "from_dlpack",
+    "full",
+    "linspace",
+]

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..errors import CopyError, MissingError, NotOfferedError
-from ..expression.form import Stored
 from ..jobs.operands import AnyArray, DataTypeError, ShapeError
 from .exchange import CPU, capsule
 from .functions import apply_function, offers
+from .showing import html, summary, text
 from .transfers import download
 from .value import expect_device, free
 from .views import Views
@@ -89,7 +89,7 @@ class Array(Views):
 
     def __index__(self) -> int:
         if self.ndim or self.dtype.kind not in "ui":
-            raise DataTypeError(f"index: {self!r}; expected an integer without axes")
+            raise DataTypeError(f"index: {summary(self._value)}; expected an integer without axes")
         return int(self.item())
 
     def __array_function__(
@@ -100,11 +100,12 @@ class Array(Views):
     def __dlpack__(
         self,
         *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-        **options: Any,
     ) -> Any:
-        return capsule(self._value, copy, dl_device, options)
+        return capsule(self._value, copy, dl_device, stream=stream, max_version=max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return CPU
@@ -128,10 +129,10 @@ class Array(Views):
         )
 
     def __repr__(self) -> str:
-        node = self._value.node
-        freed = isinstance(node, Stored) and node.storage.closed
-        state = ", freed" if freed else ", pending" if self.pending else ""
-        return f"<bitlane.Array: shape {self.shape}, {self.dtype}, on {self.device!r}{state}>"
+        return text(self._value)
+
+    def _repr_html_(self) -> str:
+        return html(self._value)
 
     def __getattr__(self, name: str) -> NoReturn:
         if offers(name):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..expression.form import broadcast
-from ..jobs.operands import DataTypeError, ShapeError, as_array, expect_supported
+from ..jobs.operands import DataTypeError, ShapeError, as_array, expect_supported, shown
 from .casts import cast
 from .operations import Operand, placed
 from .transfers import download
@@ -75,6 +75,6 @@ def supported(dtype: DTypeLike) -> np.dtype[Any]:
     try:
         kind = np.dtype(dtype)
     except TypeError:
-        raise DataTypeError(f"dtype: {dtype!r}; expected a data type") from None
+        raise DataTypeError(f"dtype: {shown(dtype)}; expected a data type") from None
     expect_supported("dtype", kind)
     return kind.newbyteorder("=")

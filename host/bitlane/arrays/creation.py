@@ -1,6 +1,7 @@
 """From what the host has to arrays on a device, and the types that they may have."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,9 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from bitlane_rtl.abi import Op
 
-from ..errors import CopyError
+from ..errors import BitlaneError, CopyError
 from ..expression.form import apply, broadcast
-from ..jobs.operands import DataTypeError, as_array
+from ..jobs.operands import AnyArray, DataTypeError, ShapeError, as_array, expect_supported
 from .array import Array
 from .base import operand, supported
 from .operations import converted, placed
@@ -19,7 +20,7 @@ from .transfers import empty as reserved
 from .transfers import upload
 from .value import Home
 
-__all__ = ["asarray", "empty", "from_dlpack", "full"]
+__all__ = ["arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace"]
 
 
 def asarray(
@@ -37,6 +38,9 @@ def asarray(
         raise CopyError("copy: False; what the host has comes to the device as a copy")
     array = as_array("x", x)
     kind = array.dtype.newbyteorder("=") if dtype is None else supported(dtype)
+    if not array.size and not hasattr(x, "dtype"):
+        # Without elements, NumPy's type of a list is float64.
+        array = array.astype(kind)
     return Array(upload(home, converted("x", array, kind)))
 
 
@@ -59,3 +63,54 @@ def full(home: Home, shape: int | Sequence[int], fill: Any, dtype: DTypeLike | N
     one = placed(home, "fill_value", given, kind)
     node = apply(Op.COPY, broadcast(one.node, shape_of(shape)))
     return Array(one.derived(node))
+
+
+def eye(home: Home, rows: int, columns: int | None, k: int, dtype: DTypeLike) -> Array:
+    """Elements that are 1 where the column is the row plus ``k``, else 0."""
+    height, width = shape_of((rows, rows if columns is None else columns))
+    result = full(home, (height, width), 0, dtype)
+    first = (max(0, -as_index(k)), max(0, as_index(k)))
+    count = min(height - first[0], width - first[1])
+    if count > 0:
+        start = first[0] * width + first[1]
+        diagonal = result.reshape(-1)[start : start + (count - 1) * (width + 1) + 1 : width + 1]
+        diagonal[...] = np.ones((), diagonal.dtype)
+    return result
+
+
+def arange(home: Home, start: Any, stop: Any, step: Any, dtype: DTypeLike | None) -> Array:
+    """``np.arange``, which the host makes and sends. Raises as `linspace` does."""
+    limits = (0, start, step) if stop is None else (start, stop, step)
+    return _made(home, "arange", lambda: np.arange(*limits, dtype=_or_none(dtype)))
+
+
+def linspace(
+    home: Home, start: Any, stop: Any, num: int, dtype: DTypeLike | None, *, endpoint: bool
+) -> Array:
+    """``np.linspace``, which the host makes and sends.
+
+    Raises ``DataTypeError`` or ``ShapeError``.
+    """
+    kind = _or_none(dtype)
+    return _made(
+        home, "linspace", lambda: np.linspace(start, stop, num, endpoint=endpoint, dtype=kind)
+    )
+
+
+def _or_none(dtype: DTypeLike | None) -> np.dtype[Any] | None:
+    return None if dtype is None else supported(dtype)
+
+
+def _made(home: Home, name: str, make: Callable[[], AnyArray]) -> Array:
+    """What ``make`` gives, on the device; NumPy's errors as bitlane's."""
+    home.expect_open()
+    try:
+        array = make()
+    except BitlaneError:
+        raise
+    except TypeError as error:
+        raise DataTypeError(f"{name}: {error}; expected numbers") from None
+    except (ValueError, ArithmeticError, MemoryError) as error:
+        raise ShapeError(f"{name}: {error}; expected a range that memory holds") from None
+    expect_supported(name, array.dtype)
+    return asarray(home, array)

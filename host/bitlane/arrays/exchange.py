@@ -20,8 +20,12 @@ CPU: Final = (1, 0)
 """DLPack's kDLCPU, the first one: this computer's memory, or a copy there."""
 
 
-def capsule(value: Value, copy: bool | None, dl_device: Any, options: dict[str, Any]) -> Any:
+def capsule(value: Value, copy: bool | None, dl_device: Any, **options: Any) -> Any:
     """What ``__dlpack__`` gives. Raises ``ExchangeError`` for what cannot be had."""
+    if options["stream"] is not None:
+        raise ExchangeError(
+            f"stream: {options['stream']!r}; expected None, as there are no streams"
+        )
     if dl_device not in (None, CPU):
         raise ExchangeError(f"dl_device: {dl_device}; expected {CPU}, this computer's memory")
     array = None if copy else shared(value)

@@ -13,7 +13,7 @@ from bitlane_rtl.abi import Op
 
 from ..errors import NotOfferedError
 from ..jobs.operands import DataTypeError
-from . import shaping
+from . import repeating, shaping
 from .base import Base, operand, value_of
 from .operations import operate
 from .reductions import reduced
@@ -95,6 +95,23 @@ def _broadcast(array: Views, shape: Any, subok: bool = False) -> Views:
     return array.broadcast_to(shape)
 
 
+def _broadcast_arrays(*arrays: Views, subok: bool = False) -> tuple[Views, ...]:
+    return tuple(shaping.broadcast_arrays(*arrays))
+
+
+def _meshgrid(*arrays: Views, **options: Any) -> tuple[Views, ...]:
+    return tuple(repeating.meshgrid(*arrays, **options))
+
+
+def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Views:
+    if not isinstance(arr, Views):
+        raise DataTypeError(
+            "arr: an array on the host with indices on a device; expected indices on the host"
+            " (indices.get() brings them there)"
+        )
+    return repeating.take_along_axis(arr, indices, axis)
+
+
 def _size(a: Views, axis: int | None = None) -> int:
     return a.size if axis is None else a.shape[axis]
 
@@ -106,7 +123,7 @@ def own_type(x: Any) -> Any:
 
 _FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
     np.array_equal: array_equal,
-    np.broadcast_arrays: shaping.broadcast_arrays,
+    np.broadcast_arrays: _broadcast_arrays,
     np.broadcast_to: _broadcast,
     np.can_cast: _can_cast,
     np.concatenate: shaping.concatenate,
@@ -114,9 +131,11 @@ _FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
     np.copyto: _copyto,
     np.expand_dims: lambda a, axis: shaping.expand_dims(a, axis),
     np.flip: lambda m, axis=None: shaping.flip(m, axis),
+    np.meshgrid: _meshgrid,
     np.moveaxis: lambda a, source, destination: shaping.moveaxis(a, source, destination),
     np.ndim: lambda a: a.ndim,
     np.ravel: _raveled,
+    np.repeat: lambda a, repeats, axis=None: repeating.repeat(a, repeats, axis),
     np.reshape: _reshaped,
     np.result_type: lambda *given: np.result_type(*(own_type(x) for x in given)),
     np.roll: lambda a, shift, axis=None: shaping.roll(a, shift, axis),
@@ -126,5 +145,8 @@ _FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
     np.stack: shaping.stack,
     np.sum: Views.sum,
     np.swapaxes: lambda a, axis1, axis2: shaping.swapaxes(a, axis1, axis2),
+    np.take: lambda a, indices, axis=None: repeating.take(a, indices, axis),
+    np.take_along_axis: _take_along_axis,
+    np.tile: lambda A, reps: repeating.tile(A, reps),
     np.transpose: lambda a, axes=None: a.transpose(axes),
 }

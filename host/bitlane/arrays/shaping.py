@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ..jobs.operands import DataTypeError, ShapeError, broadcast_shapes
+from ..jobs.operands import DataTypeError, ShapeError, as_array, broadcast_shapes
 from .base import value_of
 from .operations import placed
 from .strided import axes_of
-from .transfers import empty
+from .transfers import empty, upload
 from .value import overwrite
 from .views import Views
 
 __all__ = [
+    "all_on_device",
     "broadcast_arrays",
     "concatenate",
     "expand_dims",
@@ -44,7 +45,7 @@ def squeeze(x: Views, axis: Axes | None = None) -> Views:
 
 
 def expand_dims(x: Views, axis: Axes = 0) -> Views:
-    """With axes of one element more, which are then at ``axis``. Raises ``ShapeError``."""
+    """With axes of one element more, which are then at ``axis``. Raises ``AxisError``."""
     count = 1 if isinstance(axis, int) else len(axis)
     new = axes_of(axis, x.ndim + count)
     return x[(*(None if at in new else slice(None) for at in range(x.ndim + count)), ...)]
@@ -156,13 +157,26 @@ def unstack(x: Views, axis: int = 0) -> tuple[Views, ...]:
     return tuple(moveaxis(x, axis, 0))
 
 
-def broadcast_arrays(*arrays: Views) -> tuple[Views, ...]:
+def all_on_device(arrays: Sequence[Any]) -> list[Views]:
+    """``arrays``, those of the host sent to the device of the first that is on one."""
+    like = next((x for x in arrays if isinstance(x, Views)), None)
+    if arrays and like is None:
+        raise DataTypeError("arrays: none on a device; expected one at least")
+    return [
+        x if isinstance(x, Views) else type(like)(upload(like.device, as_array("arrays", x)))
+        for x in arrays
+        if like is not None
+    ]
+
+
+def broadcast_arrays(*arrays: Any) -> list[Views]:
     """Views of ``arrays`` in one shape. Raises ``ShapeError``."""
+    here = all_on_device(arrays)
     try:
         shape: tuple[int, ...] = ()
-        for x in arrays:
+        for x in here:
             shape = broadcast_shapes(shape, x.shape)
     except ShapeError:
-        shapes = ", ".join(str(x.shape) for x in arrays)
+        shapes = ", ".join(str(x.shape) for x in here)
         raise ShapeError(f"arrays: shapes {shapes} do not broadcast") from None
-    return tuple(x.broadcast_to(shape) for x in arrays)
+    return [x.broadcast_to(shape) for x in here]

@@ -13,9 +13,9 @@ from types import EllipsisType
 from typing import Any, Self
 
 from ..errors import ArrayIndexError, NotOfferedError
-from ..jobs.operands import ShapeError, packed_strides
+from ..jobs.operands import AxisError, ShapeError, packed_strides, shown
 
-__all__ = ["Strided", "axes_of", "shape_of"]
+__all__ = ["Strided", "axes_of", "part_of", "shape_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,9 @@ class Strided:
         return any(n > 1 and not stride for n, stride in zip(self.shape, self.strides, strict=True))
 
     def index(self, key: Any) -> "Strided":
-        """What ``key`` picks: integers, slices, ``...`` and ``None``.
+        """What ``key`` picks: integers, slices, ``...`` and ``None``; `picking` does the others.
 
-        Raises ``ArrayIndexError``, ``ShapeError`` (a step of 0) or, for lists, arrays and truth
-        values, ``NotOfferedError``.
+        Raises ``ArrayIndexError``, ``ShapeError`` (a step of 0) or ``NotOfferedError``.
         """
         parts = _whole(key if isinstance(key, tuple) else (key,), len(self.shape))
         shape, strides, offset, axis = [], [], self.offset, 0
@@ -157,7 +156,7 @@ class Strided:
             wanted = [as_index(shape)] if not isinstance(shape, Sequence) else list(shape)
             wanted = [as_index(n) for n in wanted]
         except TypeError:
-            raise ShapeError(f"shape: {shape!r}; expected integers") from None
+            raise ShapeError(f"shape: {shown(shape)}; expected integers") from None
         known = prod(n for n in wanted if n != -1)
         if wanted.count(-1) == 1 and known and self.size % known == 0:
             wanted[wanted.index(-1)] = self.size // known
@@ -191,23 +190,23 @@ def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
     try:
         wanted = tuple(as_index(n) for n in (shape if isinstance(shape, Sequence) else (shape,)))
     except TypeError:
-        raise ShapeError(f"shape: {shape!r}; expected integers") from None
+        raise ShapeError(f"shape: {shown(shape)}; expected integers") from None
     if min(wanted, default=0) < 0:
         raise ShapeError(f"shape: {wanted}; expected none below 0")
     return wanted
 
 
 def axes_of(axes: int | Sequence[int], rank: int) -> tuple[int, ...]:
-    """``axes`` counted from the front, each once. Raises ``ShapeError``."""
+    """``axes`` counted from the front, each once. Raises ``AxisError`` or ``ShapeError``."""
     wanted = axes if isinstance(axes, Sequence) else (axes,)
     try:
         numbers = [as_index(axis) for axis in wanted]
     except TypeError:
-        raise ShapeError(f"axes: {axes!r}; expected integers") from None
+        raise ShapeError(f"axes: {shown(axes)}; expected integers") from None
     for axis in numbers:
         if not -rank <= axis < rank:
             known = f"expected {-rank} to {rank - 1}" if rank else "there are no axes"
-            raise ShapeError(f"axis: {axis}; {known}")
+            raise AxisError(f"axis: {axis}; {known}")
     positive = tuple(axis % rank for axis in numbers)
     if len(set(positive)) != len(positive):
         raise ShapeError(f"axes: {tuple(numbers)}; expected each once")
@@ -216,7 +215,7 @@ def axes_of(axes: int | Sequence[int], rank: int) -> tuple[int, ...]:
 
 def _whole(parts: tuple[Any, ...], rank: int) -> list[int | slice | None]:
     """An index with as many integers and slices as there are axes."""
-    known = [_part(part) for part in parts]
+    known = [part_of(part) for part in parts]
     dots = known.count(...)
     if dots > 1:
         raise ArrayIndexError("index: more than one ...; expected one at most")
@@ -232,13 +231,14 @@ def _whole(parts: tuple[Any, ...], rank: int) -> list[int | slice | None]:
     return whole
 
 
-def _part(part: Any) -> int | slice | EllipsisType | None:
+def part_of(part: Any) -> int | slice | EllipsisType | None:
+    """One part of an index. Raises ``NotOfferedError``."""
     if part is None or isinstance(part, slice | EllipsisType):
         return part
     if not isinstance(part, bool) and getattr(part, "ndim", 0) == 0:
         with suppress(TypeError):
             return as_index(part)
     raise NotOfferedError(
-        f"index: of type {type(part).__name__}; expected integers, slices, ... and None"
-        " (x.get()[index] picks elements one by one, on the host)"
+        f"index: of type {type(part).__name__}; expected integers, slices, ..., None, and arrays"
+        " of integers or truth values"
     )

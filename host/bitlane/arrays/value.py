@@ -17,7 +17,7 @@ from ..errors import BusyError
 from ..expression.evaluate import assign, evaluate
 from ..expression.form import Applied, Expression, Stored, broadcast, window
 from ..expression.walk import count_pending
-from ..jobs.operands import DataTypeError, ShapeError
+from ..jobs.operands import DataTypeError, ShapeError, shown
 from .strided import Strided
 from .usage import usage_of, using
 
@@ -46,7 +46,7 @@ class Home(Protocol):
 def expect_device(device: object) -> None:
     """Raises ``DataTypeError`` for what is no device."""
     if not isinstance(device, Home):
-        raise DataTypeError(f"device: {device!r}; expected one that bitlane.open gave")
+        raise DataTypeError(f"device: {shown(device)}; expected one that bitlane.open gave")
 
 
 class Value:

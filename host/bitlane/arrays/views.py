@@ -15,13 +15,15 @@ from ..expression.form import window
 from ..jobs.operands import DataTypeError, ShapeError
 from .base import operand, supported, value_of
 from .casts import cast
+from .gathering import gather, scatter
 from .operations import converted, copied, placed
 from .operators import Operators
+from .picking import pick, picks
 from .strided import Strided, shape_of
 from .sums import Axes
 from .transfers import replace
 from .ufuncs import apply_ufunc
-from .value import Home, overwrite
+from .value import Home, Value, overwrite
 
 __all__ = ["Views"]
 
@@ -74,6 +76,8 @@ class Views(Operators):
     # --- views ----------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Self:
+        if picks(key):
+            return type(self)(gather(self._value, pick(self._strided, key)))
         return self._view(self._strided.index(key))
 
     def __len__(self) -> int:
@@ -175,18 +179,19 @@ class Views(Operators):
         return self.__copy__()
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        target, given = value_of(self[key]), operand("value", value)
+        given = operand("value", value)
+        if picks(key):
+            picked = pick(self._strided, key)
+            source = placed(self.device, "value", given, self.dtype)
+            scatter(self._value, picked, _without_extra_axes(source, len(picked.shape)))
+            return
+        target = value_of(self[key])
         in_c_order = target.strided.contiguous
         if isinstance(given, np.ndarray) and given.shape == target.shape and in_c_order:
             replace(target, converted("value", given, self.dtype))
             return
         source = placed(target.home, "value", given, self.dtype)
-        # As NumPy has it, axes of one in front do not count.
-        extra = max(0, len(source.shape) - len(target.shape))
-        if set(source.shape[:extra]) == {1}:
-            node = source.node
-            source = source.derived(window(node, 0, node.shape[extra:], node.strides[extra:]))
-        overwrite(target, source)
+        overwrite(target, _without_extra_axes(source, len(target.shape)))
 
     @property
     def _strided(self) -> Strided:
@@ -194,3 +199,12 @@ class Views(Operators):
 
     def _view(self, strided: Strided, dtype: np.dtype[Any] | None = None) -> Self:
         return type(self)(self._value.seen(strided, dtype))
+
+
+def _without_extra_axes(source: Value, rank: int) -> Value:
+    """``source`` without its first axes beyond ``rank`` if they count one element, as in NumPy."""
+    extra = max(0, len(source.shape) - rank)
+    if set(source.shape[:extra]) != {1}:
+        return source
+    node = source.node
+    return source.derived(window(node, 0, node.shape[extra:], node.strides[extra:]))

@@ -14,11 +14,19 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ..errors import BitlaneError, DataTypeError, OutOfHostMemory, OutOfRangeError, ShapeError
+from ..errors import (
+    AxisError,
+    BitlaneError,
+    DataTypeError,
+    OutOfHostMemory,
+    OutOfRangeError,
+    ShapeError,
+)
 from .overlap import overlaps_itself
 
 __all__ = [
     "AnyArray",
+    "AxisError",
     "DataTypeError",
     "OutOfRangeError",
     "ShapeError",
@@ -40,6 +48,7 @@ __all__ = [
     "plain",
     "result_shape",
     "same_place",
+    "shown",
     "use_output",
 ]
 
@@ -256,6 +265,13 @@ def address_of(array: AnyArray) -> int:
     """Where element 0 lies in the host's memory."""
     address: int = array.ctypes.data
     return address
+
+
+def shown(value: object) -> str:
+    """``value`` in a message: arrays by their type alone, as their elements take several lines."""
+    parts = value if isinstance(value, tuple | list) else (value,)
+    array = any(hasattr(part, "__array_function__") for part in parts)
+    return f"of type {type(value).__name__}" if array else repr(value)
 
 
 def same_place(a: AnyArray, b: AnyArray) -> bool:

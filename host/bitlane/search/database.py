@@ -17,6 +17,9 @@ Rows = NDArray[np.uint8]
 _RESERVE = 4
 """One in so many bytes of the device's memory stays free: for queries, results and others."""
 
+_MOST = 1 << 16
+"""Rows that are brought to the host at a time."""
+
 _GROWTH = 4
 """A block has room for one in so many of the rows that are there, so that blocks stay few."""
 
@@ -122,6 +125,25 @@ class Database:
                 content = rows[start : start + most]
                 yield Stretch(first, len(content), content=content)
                 first += len(content)
+
+    def rows(self, first: int, count: int) -> Rows:
+        """A copy of ``count`` rows from ``first`` on, in the host's memory."""
+        result = np.empty((count, self.row_bytes), np.uint8)
+        for stretch in self.tiles(_MOST):
+            low = max(first, stretch.first)
+            high = min(first + count, stretch.first + stretch.count)
+            for start in range(low, high, _MOST):
+                stop = min(start + _MOST, high)
+                part = self._fetched(stretch, start - stretch.first, stop - start)
+                result[start - first : stop - first] = part
+        return result
+
+    def _fetched(self, stretch: Stretch, first: int, count: int) -> Rows:
+        if stretch.content is not None:
+            return stretch.content[first : first + count]
+        address = stretch.address + first * self.stride
+        data = self._driver.read(address, count * self.stride)
+        return data.reshape(count, self.stride)[:, : self.row_bytes]
 
     def padded(self, rows: Rows) -> Rows:
         """``rows`` as the device has them, in one."""

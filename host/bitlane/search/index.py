@@ -6,17 +6,19 @@ Checks what is given; the work is done elsewhere.
 from dataclasses import dataclass
 from numbers import Real
 from operator import index as as_index
+from os import PathLike
 from typing import Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays.value import Home, expect_device
-from ..errors import SearchError
-from ..jobs.operands import AnyArray, DataTypeError, ShapeError, as_array
+from ..errors import ArrayIndexError, SearchError
+from ..jobs.operands import AnyArray, DataTypeError, ShapeError, as_array, shown
 from .by_array import array_for, offer_nearest
 from .by_sums import offer_distances
 from .database import Database, Rows
+from .index_file import read_rows, write_rows
 from .merging import Found, Nearest, Within
 from .metrics import metric_of
 
@@ -103,6 +105,41 @@ class BinaryIndex:
         self.device.expect_open()
         with self.device.driver.lock:
             self._database.add(given, copied=True)
+
+    def reconstruct(self, i: SupportsIndex) -> Rows:
+        """Row ``i``, from 0 to ntotal - 1, as it was added. Raises ``ArrayIndexError``."""
+        row = _whole("i", i)
+        self.device.expect_open()
+        with self.device.driver.lock:
+            if not 0 <= row < self.ntotal:
+                known = f"expected 0 to {self.ntotal - 1}" if self.ntotal else "there are no rows"
+                raise ArrayIndexError(f"i: {row}; {known}")
+            return self._database.rows(row, 1).reshape(-1)
+
+    def save(self, file: str | PathLike[str]) -> None:
+        """Write all rows and the metric to ``file``, from which `load` makes the index again.
+
+        It is an archive of NumPy's: ``np.load(file)["rows"]`` has the rows. What was in the file
+        stays there until the new content is whole. Raises ``SearchError`` or ``LinkError``.
+        """
+        self.device.expect_open()
+        with self.device.driver.lock:
+            write_rows(file, self._database.rows(0, self.ntotal), self.metric)
+
+    @classmethod
+    def load(cls, device: Home, file: str | PathLike[str]) -> Self:
+        """The index that `save` wrote to ``file``, on ``device``.
+
+        Raises ``SearchError`` for any other file, and what `add` does.
+        """
+        expect_device(device)
+        rows, metric = read_rows(file)
+        index = cls(device, 8 * rows.shape[1], metric=metric)
+        device.expect_open()
+        with device.driver.lock:
+            # Nobody else has the rows: those that stay on the host need no copy.
+            index._database.add(rows, copied=False)
+        return index
 
     def reset(self) -> None:
         """Forget all rows, and give their memory back."""
@@ -222,7 +259,7 @@ def as_distance(radius: float) -> float:
     real = isinstance(radius, Real) and not isinstance(radius, bool)
     # Of all numbers, only one that is none differs from itself.
     if not real or radius != radius:
-        raise SearchError(f"radius: {radius!r}; expected a number")
+        raise SearchError(f"radius: {shown(radius)}; expected a number")
     # Whole numbers may be more than a float holds.
     return float(max(-1, min(radius, _BEYOND_ALL)))
 
@@ -231,4 +268,4 @@ def _whole(name: str, number: SupportsIndex) -> int:
     try:
         return as_index(number)
     except TypeError:
-        raise SearchError(f"{name}: {number!r}; expected a whole number") from None
+        raise SearchError(f"{name}: {shown(number)}; expected a whole number") from None

@@ -3,12 +3,15 @@
 import copy
 import gc
 import pickle
+from collections.abc import Callable
+from html import escape
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pytest
 
-from bitlane import CopyError, DataTypeError, ShapeError
+from bitlane import BitlaneError, CopyError, DataTypeError, ShapeError
 from bitlane.arrays.base import value_of
 from bitlane.device import Device
 from bitlane.expression.walk import count_pending
@@ -33,13 +36,54 @@ def test_what_an_array_says_of_itself(device: Device) -> None:
     assert device.asarray(np.asfortranarray(a)).strides == np.asfortranarray(a).strides
 
 
-def test_its_representation_brings_nothing_to_the_host(device: Device) -> None:
-    x = device.asarray(random((2, 3), "u4"))
+def test_its_representation_has_its_elements(device: Device) -> None:
+    for a in (random((2, 3), "u4"), random((), "f4"), random((0, 3), "i1"), random(50, "u1") > 9):
+        x = device.asarray(a)
+        what = f"bitlane.Array: shape {a.shape}, {a.dtype}, on {device!r}"
+        assert repr(x) == f"<{what}\n{np.array2string(a)}>"
+        assert f"{x}" == repr(x)
+        assert (
+            x._repr_html_() == f"<div>{escape(what)}</div><pre>{escape(np.array2string(a))}</pre>"
+        )
+
+
+def test_the_representation_of_what_is_pending_says_so_and_computes_nothing(device: Device) -> None:
+    x = device.asarray(random((2, 3), "u4")) ^ 1
     link_of(device).traffic.clear()
-    assert repr(x) == f"<bitlane.Array: shape (2, 3), uint32, on {device!r}>"
-    assert repr(x ^ 1) == f"<bitlane.Array: shape (2, 3), uint32, on {device!r}, pending>"
-    assert f"{x}" == repr(x)
+    assert repr(x) == f"<bitlane.Array: shape (2, 3), uint32, on {device!r}, pending>"
+    assert x._repr_html_() == f"<div>{escape(repr(x)[1:-1])}</div>"
+    assert x.pending
     assert link_of(device).traffic == []
+
+
+@pytest.mark.parametrize("shape", [(3000,), (40, 50), (3, 900), (2, 30, 40), (1001, 1)])
+def test_of_a_large_array_the_corners_alone_come_to_the_host(
+    device: Device, shape: tuple[int, ...]
+) -> None:
+    a = random(shape, "u2")
+    for x, here in ((device.asarray(a), a), (device.asarray(a).T, a.T)):
+        link_of(device).traffic.clear()
+        assert repr(x).endswith(f"\n{np.array2string(here)}>")
+        read = sum(size for kind, _, size in link_of(device).traffic if kind == "read")
+        assert read < a.nbytes / 4
+    with np.printoptions(formatter={"int": "<{}>".format}):
+        assert "&lt;1&gt;" in device.asarray([1])._repr_html_()
+    with np.printoptions(threshold=8, edgeitems=1):
+        assert repr(x).endswith(f"\n{np.array2string(a.T)}>")
+
+
+def test_an_array_in_a_message_is_named_by_its_type(device: Device) -> None:
+    x = device.asarray(random((2, 3), "u1"))
+    wrong: list[Callable[[], Any]] = [
+        lambda: x.reshape(x),
+        lambda: x.transpose(x),
+        lambda: x.to_device(x),
+        lambda: x.__index__(),
+    ]
+    for call in wrong:
+        with pytest.raises(BitlaneError, match=r"of type|shape \(2, 3\), uint8") as caught:
+            call()
+        assert "\n" not in str(caught.value)
 
 
 def test_an_array_is_sent_once_and_its_views_are_not(device: Device) -> None:

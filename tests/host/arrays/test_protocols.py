@@ -8,6 +8,7 @@ import pytest
 
 import bitlane
 from bitlane import (
+    BitlaneError,
     BusyError,
     DataTypeError,
     MissingError,
@@ -327,7 +328,7 @@ def test_its_types(device: Device) -> None:
     assert xp.iinfo(x.dtype).max == 255
     assert xp.finfo(xp.float32).bits == 32
     info = xp.__array_namespace_info__()
-    assert info.capabilities()["boolean indexing"] is False
+    assert info.capabilities()["boolean indexing"] is True
     assert set(info.dtypes(kind="bool")) == {"bool"}
     assert info.default_dtypes()["integral"] == xp.int64
 
@@ -336,3 +337,21 @@ def test_what_it_lacks_it_says() -> None:
     with pytest.raises(MissingError, match=r"no sum: .*np\.sum of np\.asarray\(x\) does it"):
         array_api.sum  # noqa: B018
     assert not hasattr(array_api, "einsum")
+
+
+def test_dlpack_takes_all_that_the_standard_names(device: Device) -> None:
+    x = device.asarray(random((2, 3), "u2"))
+    assert x.__dlpack__(stream=None, max_version=(1, 0), dl_device=(1, 0), copy=None)
+    for options in ({"stream": 1}, {"dl_device": (2, 0)}):
+        with pytest.raises(BufferError, match=f"{next(iter(options))}: ") as caught:
+            x.__dlpack__(**options)  # type: ignore[arg-type]
+        assert isinstance(caught.value, BitlaneError)
+
+
+def test_a_list_without_elements_may_have_any_type(device: Device) -> None:
+    assert same(device.asarray([], np.uint8).get(), np.array([], np.uint8))
+    assert same(
+        array_api.asarray([[]], dtype=array_api.bool, device=device).get(), np.ones((1, 0), "?")
+    )
+    with pytest.raises(DataTypeError, match="float64 for uint8"):
+        device.asarray(np.array([]), np.uint8)

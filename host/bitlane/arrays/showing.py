@@ -1,0 +1,69 @@
+"""How an array shows itself: what it is, and its elements if they are there.
+
+Never computes; of a large array only the corners come to the host.
+"""
+
+from html import escape
+
+import numpy as np
+
+from ..errors import BitlaneError
+from ..expression.form import Stored
+from ..jobs.operands import AnyArray
+from .gathering import gather
+from .picking import pick
+from .transfers import download
+from .value import Value
+
+__all__ = ["html", "summary", "text"]
+
+
+def text(value: Value) -> str:
+    """What an array is, and its elements as NumPy prints them; of pending ones that they are."""
+    what, shown = _shown(value)
+    return f"<{what}>" if shown is None else f"<{what}\n{shown}>"
+
+
+def html(value: Value) -> str:
+    """What `text` gives, as notebooks show it."""
+    what, shown = _shown(value)
+    return f"<div>{escape(what)}</div>" + ("" if shown is None else f"<pre>{escape(shown)}</pre>")
+
+
+def summary(value: Value) -> str:
+    """What an array is, in one line; nothing comes to the host."""
+    return f"<{_what(value)}>"
+
+
+def _what(value: Value) -> str:
+    node = value.node
+    freed = isinstance(node, Stored) and node.storage.closed
+    state = ", freed" if freed else ", pending" if value.pending else ""
+    return f"bitlane.Array: shape {value.shape}, {value.dtype}, on {value.home!r}{state}"
+
+
+def _shown(value: Value) -> tuple[str, str | None]:
+    what, node = _what(value), value.node
+    if not isinstance(node, Stored) or node.storage.closed:
+        return what, None
+    try:
+        return what, _elements(value)
+    except BitlaneError as error:
+        # Debuggers show arrays of a device that is closed or busy, too.
+        return f"{what}, not shown: {error}", None
+
+
+def _elements(value: Value) -> str:
+    options = np.get_printoptions()
+    edge = options["edgeitems"]
+    if value.strided.size <= options["threshold"]:
+        return np.array2string(download(value))
+    return np.array2string(_corners(value, edge), threshold=0, edgeitems=edge)
+
+
+def _corners(value: Value, edge: int) -> AnyArray:
+    """``edge`` elements at both ends of each axis, and one between them that is not printed."""
+    sides = [
+        np.arange(n) if n <= 2 * edge else np.r_[: edge + 1, n - edge : n] for n in value.shape
+    ]
+    return download(gather(value, pick(value.strided, np.ix_(*sides))))

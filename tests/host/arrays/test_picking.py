@@ -1,0 +1,179 @@
+"""Indices that are arrays pick, and are written to, as NumPy's are: by copies on the device."""
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitlane import Array, ArrayIndexError, BitlaneError, DataTypeError, NotOfferedError, ShapeError
+from bitlane.device import Device
+from bitlane_rtl.abi import Op
+from support.host.arrays import TYPES, link_of, model, random, same
+
+
+@pytest.fixture
+def device() -> Iterator[Device]:
+    with model() as device:
+        yield device
+
+
+def key_of(source: Random, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """An index of all kinds at once, sometimes one that NumPy refuses."""
+    return tuple(
+        _part(source, shape[min(axis, len(shape) - 1)] if shape else 1)
+        for axis in range(source.randrange(1, len(shape) + 2))
+    )
+
+
+def _part(source: Random, n: int) -> Any:
+    kind = source.randrange(7)
+    if kind == 0:
+        return source.randrange(-n, n) if n else 0
+    if kind == 1:
+        ends = [source.choice([None, source.randrange(-n - 1, n + 2)]) for _ in range(2)]
+        return slice(*ends, source.choice([None, 1, 2, -1]))
+    if kind == 2:
+        return source.choice([None, ...])
+    if kind == 3:
+        return np.array([source.random() < 0.5 for _ in range(n)], bool)
+    shape: tuple[int, ...] = source.choice([(3,), (1,), (2, 3), (0,), (2, 1), ()])
+    limit = n + source.choice([0] * 9 + [1])
+    numbers = [source.randrange(-n, limit) if n else 0 for _ in range(int(np.prod(shape)))]
+    return np.array(numbers, source.choice(["i8", "i1"])).reshape(shape)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_indices_pick_and_set_what_numpys_do(device: Device, seed: int) -> None:
+    source = Random(seed)
+    done = 0
+    for at in range(50):
+        shape = tuple(source.choice([0, 1, 2, 3, 4, 4]) for _ in range(source.randrange(5)))
+        a = random(shape, source.choice(TYPES), at)
+        key = key_of(source, shape)
+        x = device.asarray(a)
+        try:
+            wanted = a[key]
+        except (IndexError, ValueError, DeprecationWarning):
+            with pytest.raises((ArrayIndexError, ShapeError)):
+                x[key]
+            continue
+        done += 1
+        assert same(x[key].get(), wanted), (seed, shape, key)
+        value = random(wanted.shape, a.dtype.str, at + 1)
+        a[key] = value
+        x[key] = value
+        assert same(x.get(), a), (seed, shape, key)
+    assert done > 20
+
+
+def test_lists_ranges_truth_values_and_arrays_on_the_device_are_indices(device: Device) -> None:
+    a = random((4, 3), "u2")
+    x = device.asarray(a)
+    mask = a > 30_000
+    keys: list[Any] = [[2, 0, -1], range(3, 0, -1), [], [[0, 1], [2, 3]], ([0, 1], [2, 2])]
+    keys += [mask, mask.tolist(), True, False, np.array(True), np.uint64([3, 1])]
+    for key in keys:
+        assert same(x[key].get(), a[key]), key
+    assert same(x[device.asarray([2, 0])].get(), a[[2, 0]])
+    assert same(x[device.asarray(mask)].get(), a[mask])
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        np.s_[:, [1, 0], :, [1, 2]],
+        np.s_[:, 1, :, [1, 2]],
+        np.s_[:, [1, 0], [1, 2]],
+        np.s_[:, [1, 0], ..., [4]],
+        np.s_[:, None, [1, 0], [[2], [1]]],
+        np.s_[:, [1, 0], None, [1, 2]],
+    ],
+)
+def test_the_axes_of_indices_stand_together_or_in_front(device: Device, key: Any) -> None:
+    a = random((2, 3, 4, 5), "u2")
+    x = device.asarray(a)
+    assert same(x[key].get(), a[key])
+    x[key] = a[key] ^ 1
+    a[key] ^= 1
+    assert same(x.get(), a)
+
+
+def test_what_is_set_may_be_read_from_the_array_itself(device: Device) -> None:
+    a = random((6, 4), "u4")
+    x = device.asarray(a)
+    x[[1, 2, 0]] = x[0:3]
+    a[[1, 2, 0]] = a[0:3].copy()
+    x[[4, 5]] = 7
+    a[[4, 5]] = 7
+    x[[3, 3, 3], 1] = np.array([1, 2, 3], "u4")
+    a[3, 1] = 3
+    x[:, [0, 2]] ^= x[:, [1, 3]]
+    a[:, [0, 2]] ^= a[:, [1, 3]]
+    x[[1]] = random((1, 1, 4), "u4")
+    a[[1]] = random((1, 4), "u4")
+    assert same(x.get(), a)
+
+
+def test_what_waits_for_the_elements_is_computed_before_they_are_set(device: Device) -> None:
+    a = random(8, "u1")
+    x = device.asarray(a)
+    pending = x ^ 1
+    x[[0, 7]] = 0
+    assert same(pending.get(), a ^ 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "commands"),
+    [
+        ([5, 4, 3, 2, 1, 0], 1),
+        ([0, 2, 4, 1, 3, 5], 2),
+        ([3, 3, 3, 3], 1),
+        ([0, 5, 1], 3),
+        (np.arange(6) % 2 == 0, 1),
+        ((slice(None), [1, 0]), 2),
+    ],
+)
+def test_equal_distances_are_one_command_and_nothing_is_sent(
+    device: Device, key: Any, commands: int
+) -> None:
+    a = random((6, 4), "u4")
+    x = device.asarray(a)
+    log, traffic = link_of(device).log, link_of(device).traffic
+    log.clear()
+    traffic.clear()
+    y = x[key]
+    assert [record.op for record in log] == [Op.COPY] * commands
+    assert sum(size for kind, _, size in traffic if kind == "read") < a.nbytes
+    assert same(y.get(), a[key])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: x[[0, 3]], ArrayIndexError, "index: 3 for axis 0 of 3; expected -3 to 2"),
+        (lambda x: x[:, [-5]], ArrayIndexError, "index: -5 for axis 1 of 4; expected -4 to 3"),
+        (lambda x: x[[[0], [0, 1]]], ArrayIndexError, "lists of different lengths"),
+        (lambda x: x[np.uint64([2**63])], ArrayIndexError, "9223372036854775808 for axis 0"),
+        (lambda x: x[[0.5]], ArrayIndexError, "an array of float64; expected integers or truth"),
+        (lambda x: x[np.ones(4, bool)], ArrayIndexError, r"of shape \(4,\) for axis 0"),
+        (lambda x: x[[0, 1], [0, 1, 2]], ArrayIndexError, r"\(2,\), \(3,\) do not broadcast"),
+        (lambda x: x[[0], [0], [0]], ArrayIndexError, "index: 3 axes; the array has 2"),
+        (lambda x: x[..., [0], ...], ArrayIndexError, "more than one"),
+        (lambda x: x["row"], NotOfferedError, "of type str; expected integers, slices"),
+        (lambda x: x[[0], 0.5], NotOfferedError, "of type float"),
+        (lambda x: x.__setitem__([0, 1], [1, 2, 3]), ShapeError, "does not broadcast"),
+        (lambda x: x.__setitem__([0, 1], 1.5), DataTypeError, "value: data type float64"),
+        (lambda x: x.broadcast_to((2, 3, 4)).__setitem__([0], 1), ShapeError, "repeats"),
+    ],
+)
+def test_an_index_that_is_wrong_is_refused_by_name(
+    device: Device, call: Callable[[Array], Any], error: type[BitlaneError], message: str
+) -> None:
+    x = device.asarray(random((3, 4), "u1"))
+    log = len(link_of(device).log)
+    with pytest.raises(error, match=message) as caught:
+        call(x)
+    assert "\n" not in str(caught.value)
+    assert len(link_of(device).log) == log

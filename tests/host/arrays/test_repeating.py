@@ -1,0 +1,185 @@
+"""``take``, ``repeat``, ``tile`` and their like give what NumPy's do, without sending elements."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitlane import (
+    Array,
+    ArrayIndexError,
+    AxisError,
+    BitlaneError,
+    DataTypeError,
+    NotOfferedError,
+    ShapeError,
+    array_api,
+)
+from bitlane.device import Device
+from support.host.arrays import link_of, model, random, same
+
+
+@pytest.fixture
+def device() -> Iterator[Device]:
+    with model() as device:
+        yield device
+
+
+A = random((3, 4), "u2")
+
+CALLS: list[Callable[[Any], Any]] = [
+    lambda x: np.take(x, [5, 0, -1]),
+    lambda x: np.take(x, [[2, 0], [1, 1]], axis=1),
+    lambda x: np.take(x, 1, axis=0),
+    lambda x: np.take(x, [], axis=0),
+    lambda x: np.take_along_axis(x, np.array([[3, 0], [1, 1], [-1, 2]]), axis=1),
+    lambda x: np.take_along_axis(x, np.array([[2, 0, 1, 1]]), axis=0),
+    lambda x: np.take_along_axis(x, np.array([11, 0]), axis=None),
+    lambda x: np.repeat(x, 3),
+    lambda x: np.repeat(x, 2, axis=1),
+    lambda x: np.repeat(x, 0, axis=0),
+    lambda x: np.repeat(x, [2], axis=0),
+    lambda x: np.repeat(x, [2, 0, 3], axis=-2),
+    lambda x: np.tile(x, 2),
+    lambda x: np.tile(x, (2, 1, 3)),
+    lambda x: np.tile(x[0], (2, 2)),
+    lambda x: np.tile(x, ()),
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_elements_come_as_with_numpy(device: Device, call: Callable[[Any], Any]) -> None:
+    x = device.asarray(A)
+    link_of(device).traffic.clear()
+    got = call(x)
+    assert isinstance(got, Array)
+    assert same(got.get(), call(A))
+    got[...] = 0
+    assert same(x.get(), A)
+
+
+def test_one_repetition_of_everything_is_one_command(device: Device) -> None:
+    x = device.asarray(A)
+    for call in (lambda: np.repeat(x, 5, axis=0), lambda: np.tile(x, (4, 1))):
+        link_of(device).log.clear()
+        call().get()
+        assert len(link_of(device).log) == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"indexing": "ij"}, {"sparse": True}, {"copy": False}])
+def test_a_grid_is_numpys(device: Device, options: dict[str, Any]) -> None:
+    sides = [random(n, "u1", n) for n in (2, 3, 4)]
+    for count in range(1, 4):
+        got = np.meshgrid(*map(device.asarray, sides[:count]), **options)
+        wanted = np.meshgrid(*sides[:count], **options)
+        assert isinstance(got, tuple)
+        for one, other in zip(got, wanted, strict=True):
+            assert same(one.get(), np.ascontiguousarray(other))
+
+
+def test_the_host_has_a_part_in_a_grid_and_in_a_broadcast(device: Device) -> None:
+    x, a = device.asarray(A), random(4, "u1")
+    for one, other in zip(np.broadcast_arrays(x, a), np.broadcast_arrays(A, a), strict=True):
+        assert same(one.get(), np.ascontiguousarray(other))
+    assert same(np.meshgrid(a, x[0])[1].get(), np.meshgrid(a, A[0])[1])
+
+
+def test_the_array_api_gives_lists_and_numpy_tuples(device: Device) -> None:
+    x = device.asarray(A)
+    assert type(array_api.broadcast_arrays(x, x[0])) is list
+    assert type(array_api.meshgrid(x[0], x[1])) is list
+    assert type(np.broadcast_arrays(x, x[0])) is tuple
+
+
+def test_the_array_apis_take(device: Device) -> None:
+    x = device.asarray(A)
+    indices = device.asarray([2, 0])
+    assert same(array_api.take(x, indices, axis=0).get(), A[[2, 0]])
+    assert same(array_api.take(x[0], indices).get(), A[0, [2, 0]])
+    with pytest.raises(ShapeError, match="axis: None"):
+        array_api.take(x, indices)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: np.expand_dims(x, 4), AxisError, "axis: 4; expected -3 to 2"),
+        (lambda x: array_api.expand_dims(x, axis=-4), AxisError, "axis: -4"),
+        (lambda x: np.take(x, [0], axis=2), AxisError, "axis: 2; expected -2 to 1"),
+        (lambda x: np.take(x, [3], axis=0), ArrayIndexError, "index: 3 for axis 0 of 3"),
+        (lambda x: np.take(x, [0.5]), DataTypeError, "indices: data type float64"),
+        (lambda x: np.take(x, [True]), DataTypeError, "indices: data type bool"),
+        (lambda x: np.take(x, [0], mode="wrap"), NotOfferedError, "np.take: .*mode"),
+        (lambda x: np.take_along_axis(x, np.array([0]), 0), ShapeError, "expected 2 axes"),
+        (lambda x: np.take_along_axis(A, x, 0), DataTypeError, "arr: an array on the host"),
+        (lambda x: np.repeat(x, -1), ShapeError, "from -1 on"),
+        (lambda x: np.repeat(x, [1, 2], axis=0), ShapeError, r"repeats: shape \(2,\), .* or 3 of"),
+        (lambda x: np.repeat(x, 1.5), DataTypeError, "repeats: data type float64"),
+        (lambda x: np.tile(x, -1), ShapeError, "none below 0"),
+        (lambda x: np.tile(x, "2"), ShapeError, "expected integers"),
+        (lambda x: np.meshgrid(x), ShapeError, "expected one axis each"),
+        (lambda x: np.meshgrid(x[0], indexing="ii"), ShapeError, "indexing: 'ii'"),
+        (lambda x: array_api.broadcast_arrays(A), DataTypeError, "none on a device"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_name(
+    device: Device, call: Callable[[Array], Any], error: type[BitlaneError], message: str
+) -> None:
+    x = device.asarray(A)
+    with pytest.raises(error, match=message) as caught:
+        call(x)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_wrong_axis_is_an_error_of_numpys_kinds(device: Device) -> None:
+    x = device.asarray(A)
+    for kind in (IndexError, ValueError, BitlaneError):
+        with pytest.raises(kind, match="axis: 9"):
+            np.moveaxis(x, 9, 0)
+
+
+# --- creation -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [0, 1, -2, 3, 9, -9, 2**70])
+@pytest.mark.parametrize("shape", [(3, None), (3, 5), (4, 2), (0, 3)])
+def test_eye(device: Device, shape: tuple[int, int | None], k: int) -> None:
+    for dtype in (None, "u1", "f4", "?"):
+        kind = None if dtype is None else np.dtype(dtype)
+        got = array_api.eye(*shape, k=k, dtype=kind, device=device)
+        width = min(abs(k), 20) * (1 if k > 0 else -1)
+        assert same(got.get(), np.eye(*shape, k=width, dtype=kind or "f8"))
+
+
+def test_ranges(device: Device) -> None:
+    xp = array_api
+    assert same(xp.arange(5, device=device).get(), np.arange(5))
+    assert same(xp.arange(5, 0, -2, dtype=xp.uint8, device=device).get(), np.arange(5, 0, -2, "u1"))
+    assert same(xp.arange(0, 1, 0.25, device=device).get(), np.arange(0, 1, 0.25))
+    assert same(xp.linspace(0, 1, 5, device=device).get(), np.linspace(0, 1, 5))
+    got = xp.linspace(0, 1, 5, dtype=xp.float32, endpoint=False, device=device)
+    assert same(got.get(), np.linspace(0, 1, 5, endpoint=False, dtype="f4"))
+    wrong: list[tuple[Callable[[], Any], type[BitlaneError], str]] = [
+        (lambda: xp.arange(0, 5, 0, device=device), ShapeError, "arange: "),
+        (lambda: xp.arange("x", device=device), DataTypeError, "arange: "),
+        (lambda: xp.arange(3, dtype=np.dtype("c8"), device=device), DataTypeError, "dtype: "),
+        (lambda: xp.arange(1 << 62, device=device), ShapeError, "arange: "),
+        (lambda: xp.linspace(0, 1, -1, device=device), ShapeError, "linspace: "),
+        (lambda: xp.linspace(1j, 2, 3, device=device), DataTypeError, "linspace: "),
+        (lambda: xp.linspace(0, 1, 2.5, device=device), DataTypeError, "linspace: "),  # type: ignore[arg-type]
+    ]
+    for call, error, message in wrong:
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_finfo_gives_pythons_floats(device: Device) -> None:
+    for dtype in (array_api.float32, array_api.float64):
+        found = array_api.finfo(dtype)
+        limits = (found.eps, found.max, found.min, found.smallest_normal)
+        assert all(type(limit) is float for limit in limits)
+        assert found == array_api.finfo(device.asarray(np.ones(1, dtype)))
+        assert (found.bits, found.dtype, found.max) == (8 * dtype.itemsize, dtype, limits[1])
+    with pytest.raises(DataTypeError, match="x: uint8; expected a float type"):
+        array_api.finfo(array_api.uint8)

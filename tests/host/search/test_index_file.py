@@ -1,0 +1,149 @@
+"""An index is the same after it has been saved and loaded; other files are refused by name."""
+
+import io
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitlane import ArrayIndexError, BinaryIndex, SearchError
+from bitlane.device import Device
+from bitlane.errors import LinkError
+from bitlane.jobs.operands import DataTypeError
+from support.host.arrays import model, random, same
+
+
+@pytest.fixture
+def device() -> Iterator[Device]:
+    with model(memory_bytes=1 << 13) as device:
+        yield device
+
+
+def filled(device: Device, *counts: int, metric: str = "hamming") -> tuple[BinaryIndex, Any]:
+    """An index of so many rows of 24 bits, added one call after the other, and the rows."""
+    index = BinaryIndex(device, 24, metric=metric)
+    parts = [random((count, 3), "u1", count) for count in counts]
+    for part in parts:
+        index.add(part)
+    return index, np.concatenate([np.zeros((0, 3), "u1"), *parts])
+
+
+@pytest.mark.parametrize("metric", ["hamming", "jaccard"])
+@pytest.mark.parametrize("counts", [(), (5,), (40, 1, 300), (2500,)])
+def test_an_index_that_is_saved_and_loaded_finds_the_same(
+    device: Device, tmp_path: Path, metric: str, counts: tuple[int, ...]
+) -> None:
+    index, rows = filled(device, *counts, metric=metric)
+    file = tmp_path / "index.npz"
+    index.save(file)
+    with model() as other:
+        again = BinaryIndex.load(other, str(file))
+        assert (again.ntotal, again.dimension, again.metric) == (len(rows), 24, metric)
+        for one, two in zip(index.search(rows[:3], 4), again.search(rows[:3], 4), strict=True):
+            assert same(one, two)
+        again.add(random((1, 3), "u1"))
+        assert again.ntotal == len(rows) + 1
+    with np.load(file) as archive:
+        assert same(archive["rows"], rows)
+
+
+def test_a_row_comes_back_from_wherever_it_is(device: Device) -> None:
+    index, rows = filled(device, 40, 1, 3000)
+    assert index._database.streamed
+    for i in (0, 39, 40, 41, 3040, np.int64(2000)):
+        assert same(index.reconstruct(i), rows[i])
+    for i in (-1, 3041):
+        with pytest.raises(ArrayIndexError, match=f"i: {i}; expected 0 to 3040"):
+            index.reconstruct(i)
+    with pytest.raises(SearchError, match=r"i: 1\.5; expected a whole number"):
+        index.reconstruct(1.5)  # type: ignore[arg-type]
+    index.reset()
+    with pytest.raises(ArrayIndexError, match="i: 0; there are no rows"):
+        index.reconstruct(0)
+
+
+def test_a_row_that_is_given_back_is_a_copy(device: Device) -> None:
+    index, rows = filled(device, 3000)
+    index.reconstruct(2999)[:] = 0
+    assert same(index.reconstruct(2999), rows[2999])
+
+
+def archive(**members: Any) -> bytes:
+    target = io.BytesIO()
+    np.savez(target, **members)
+    return target.getvalue()
+
+
+ROWS = np.zeros((2, 3), np.uint8)
+GOOD = {"format": "bitlane.BinaryIndex 1", "metric": "hamming", "rows": ROWS}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "no archive of an index"),
+        (b"text, not an archive", "no archive of an index"),
+        (archive(**GOOD)[:200], "no archive of an index"),
+        (archive(**GOOD).replace(bytes(ROWS), bytes(5) + b"!"), "no archive of an index"),
+        (archive(rows=ROWS), "no archive of an index .KeyError"),
+        (archive(**GOOD | {"rows": np.array([None])}), "no archive of an index"),
+        (archive(**GOOD | {"format": "bitlane.BinaryIndex 2"}), "format 'bitlane.BinaryIndex 2'"),
+        (archive(**GOOD | {"rows": ROWS.astype("u2")}), "rows of uint16"),
+        (archive(**GOOD | {"rows": ROWS[0]}), r"shape \(3,\)"),
+        (archive(**GOOD | {"rows": ROWS[:, :0]}), r"shape \(2, 0\)"),
+        (archive(**GOOD | {"metric": "cosine"}), "metric: 'cosine'"),
+    ],
+)
+def test_another_file_is_refused(
+    device: Device, tmp_path: Path, content: bytes, message: str
+) -> None:
+    file = tmp_path / "index.npz"
+    file.write_bytes(content)
+    with pytest.raises(SearchError, match=message) as caught:
+        BinaryIndex.load(device, file)
+    assert "\n" not in str(caught.value)
+    assert device.driver.allocator.pieces == 0
+
+
+def test_an_array_of_numpys_is_refused(device: Device, tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", ROWS)
+    with pytest.raises(SearchError, match=r"expected one that BinaryIndex\.save wrote"):
+        BinaryIndex.load(device, tmp_path / "rows.npy")
+
+
+def test_files_that_cannot_be_read_or_written_are_named(device: Device, tmp_path: Path) -> None:
+    index, _ = filled(device, 3)
+    wrong: list[tuple[Callable[[], Any], str]] = [
+        (lambda: BinaryIndex.load(device, tmp_path / "none"), "none: No such file"),
+        (lambda: BinaryIndex.load(device, tmp_path), "Is a directory"),
+        (lambda: index.save(tmp_path / "none" / "x.npz"), "No such file"),
+        (lambda: index.save(tmp_path), "expected one that can be written"),
+        (lambda: index.save(3), "file: of type int; expected a path"),  # type: ignore[arg-type]
+        (lambda: BinaryIndex.load(device, None), "file: of type NoneType"),  # type: ignore[arg-type]
+    ]
+    for call, message in wrong:
+        with pytest.raises(SearchError, match=message):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_stays_as_it_was_if_the_rows_cannot_be_read(device: Device, tmp_path: Path) -> None:
+    index, rows = filled(device, 3)
+    file = tmp_path / "index.npz"
+    index.save(file)
+    before = file.read_bytes()
+    device.close()
+    with pytest.raises(LinkError, match="the device is closed"):
+        index.save(file)
+    with pytest.raises(LinkError, match="the device is closed"):
+        BinaryIndex.load(device, file)
+    with pytest.raises(LinkError, match="the device is closed"):
+        index.reconstruct(0)
+    with pytest.raises(DataTypeError, match="device: "):
+        BinaryIndex.load("sim", file)  # type: ignore[arg-type]
+    assert file.read_bytes() == before
+    assert zipfile.is_zipfile(file)
+    assert len(rows) == 3
