@@ -23,7 +23,7 @@ __all__ = [
 IDENTITY = 0x4249544C
 """First register of every bitlane device: ``BITL`` in ASCII, most significant byte first."""
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 """Changes whenever a record, a register or a code changes its meaning."""
 
 WORD_BYTES = 4
@@ -184,6 +184,11 @@ class Status(Code):
     READ_ERROR = 8, "the memory answered a read with SLVERR or DECERR (AXI4 A3.4.4)"
     WRITE_ERROR = 9, "the memory answered a write with SLVERR or DECERR"
     TIMEOUT = 10, "no handshake on any memory port for TIMEOUT cycles while an answer was due"
+    BAD_DOORBELL = (
+        11,
+        """DOORBELL was written with a number that exceeds RETIRED by more than the slots, or that
+        is behind the number before it: see Submitting commands""",
+    )
 
 
 class Port(Code):

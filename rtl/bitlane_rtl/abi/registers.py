@@ -118,7 +118,15 @@ REGISTERS = (
         0x1C,
         _RW,
         "commands submitted since reset or CLEAR, modulo 2**16; writing it starts them",
-        (Bits("COUNT", 0, 16, "may exceed RETIRED by at most the slots of the ring"),),
+        (
+            Bits(
+                "COUNT",
+                0,
+                16,
+                "may exceed RETIRED by at most the slots of the ring, and never goes back; else"
+                " BAD_DOORBELL",
+            ),
+        ),
     ),
     Register(
         "RETIRED",

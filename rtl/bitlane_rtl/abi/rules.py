@@ -62,7 +62,12 @@ RULES = (
         """
         Commands are counted from 0 since reset or CLEAR; command i uses slot i modulo the slots.
         Write the words in use, in any order, then a DOORBELL above i; one doorbell may submit
-        several. DOORBELL may exceed RETIRED by at most the slots.
+        several. DOORBELL may exceed RETIRED by at most the slots, and stays or grows.
+
+        Any other DOORBELL stops the engine with BAD_DOORBELL and PORT NONE. None of the commands
+        that it would submit causes any bus traffic, and their records are not looked at. INDEX is
+        RETIRED. Commands that were submitted before and have not retired are stopped, too, and
+        may have written some of their bytes, all of them right. DOORBELL reads as it was written.
 
         The words of a slot must not change from the doorbell until its command has retired. Before
         it they may be written at any time, while other commands run, too: the circuit reads ahead,

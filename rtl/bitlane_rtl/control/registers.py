@@ -127,6 +127,11 @@ class Registers(wiring.Component):
         DOORBELL: commands submitted. Changes in the cycle after it is written.
     doorbell_write, doorbell_data : ``Out``
         ``doorbell`` will be ``doorbell_data`` in the next cycle.
+    rung : ``Out(1)``
+        DOORBELL was written in the cycle before.
+    bad_doorbell : ``Out(1)``
+        ``doorbell`` exceeds ``retired`` by more than the slots, or is behind the number that it was
+        in the cycle before. Undefined once it was 1, until ``flush``.
     clear : ``Out(1)``
         CLEAR was written: 1 from the cycle after that until the one that has ``flush``.
     flush : ``In(1)``
@@ -168,6 +173,8 @@ class Registers(wiring.Component):
                 "doorbell": Out(register("DOORBELL")["COUNT"].width),
                 "doorbell_write": Out(1),
                 "doorbell_data": Out(register("DOORBELL")["COUNT"].width),
+                "rung": Out(1),
+                "bad_doorbell": Out(1),
                 "clear": Out(1),
                 "flush": In(1),
                 "timeout": Out(32),
@@ -193,6 +200,8 @@ class Registers(wiring.Component):
     doorbell: Signal
     doorbell_write: Signal
     doorbell_data: Signal
+    rung: Signal
+    bad_doorbell: Signal
     clear: Signal
     flush: Signal
     timeout: Signal
@@ -261,7 +270,29 @@ class Registers(wiring.Component):
             m.d.sync += self.doorbell.eq(self.doorbell_data)
         with m.If(self.flush):
             m.d.sync += self.doorbell.eq(0)
+        self._judge_doorbell(m)
         return _word("DOORBELL", COUNT=self.doorbell)
+
+    def _judge_doorbell(self, m: Module) -> None:
+        """Compute ``bad_doorbell``. DOORBELL moves by -slots to slots if it is not too far ahead,
+        so a few bits tell the direction."""
+        slots_log2 = (self._configuration.slots - 1).bit_length()
+        ahead = Signal(len(self.doorbell))
+        before = Signal(slots_log2 + 2)
+        step = Signal(len(before))
+        m.d.sync += [
+            self.rung.eq(self.doorbell_write),
+            before.eq(Mux(self.flush, 0, self.doorbell)),
+        ]
+        m.d.comb += [
+            ahead.eq(self.doorbell - self.retired),
+            step.eq(self.doorbell - before),
+            self.bad_doorbell.eq(
+                ahead[slots_log2 + 1 :].any()
+                | (ahead[slots_log2] & ahead[:slots_log2].any())
+                | step[-1]
+            ),
+        ]
 
     def _clear(self, m: Module, late_data: Signal) -> None:
         cleared = Signal()
