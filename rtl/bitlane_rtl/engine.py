@@ -55,8 +55,7 @@ class _State:
         self.bad_doorbell = Signal()
         """DOORBELL was bad in the cycle before."""
         self.refuses = Signal()
-        """A bad DOORBELL, or a record that cannot be executed, and ``refusal`` is its code."""
-        self.refusal = Signal(8)
+        """DOORBELL was bad in the cycle before, or a record cannot be executed."""
 
 
 class Engine(wiring.Component):
@@ -181,7 +180,6 @@ class Engine(wiring.Component):
             state.refuses.eq(
                 state.bad_doorbell | (units.sequencer.refused & ~units.registers.rung)
             ),
-            state.refusal.eq(Mux(state.bad_doorbell, Status.BAD_DOORBELL, units.sequencer.code)),
             state.faults.eq(~state.fault & (state.reported | state.refuses)),
             state.retires.eq(
                 units.data_path.retire & ~(state.fault | state.reported | state.bad_doorbell)
@@ -197,7 +195,7 @@ class Engine(wiring.Component):
             units.registers.fault_address.eq(state.address),
             units.registers.retired.eq(state.retired),
         ]
-        self._note(m, units, state)
+        self._note(m, units, state, flush)
         m.d.sync += [
             state.reported.eq(units.data_path.fault),
             state.bad_doorbell.eq(units.registers.bad_doorbell & ~flush),
@@ -223,7 +221,7 @@ class Engine(wiring.Component):
         ]
         self._advance(m, units, state, flush)
 
-    def _note(self, m: Module, units: "_Units", state: "_State") -> None:
+    def _note(self, m: Module, units: "_Units", state: "_State", flush: Signal) -> None:
         """Write down how each command ended, and whether somebody wants to hear of it."""
         config = self.configuration
         wanted = Array(Signal(name=f"interrupt_{slot}") for slot in range(config.slots))
@@ -239,18 +237,14 @@ class Engine(wiring.Component):
             noted.eq(state.starts),
             noted_slot.eq(state.started),
             interrupts.eq(units.sequencer.interrupt),
-            units.completions.write.eq(state.faults | state.retires),
+            # A refusal in the very cycle of a flush is dropped with its command.
+            units.completions.write.eq((state.faults | state.retires) & ~flush),
             units.completions.write_slot.eq(state.retired),
             units.completions.index.eq(state.retired),
-            units.completions.status.eq(
-                Mux(
-                    state.reported,
-                    state.code,
-                    Mux(state.refuses, state.refusal, Status.OK),
-                )
-            ),
         ]
         ended = units.completions.write_slot[:slot_bits]
+        # Nothing retires in the cycle of a fault, nor after it.
+        m.d.comb += units.completions.status.eq(Mux(state.fault, state.code, Status.OK))
         m.d.comb += units.registers.interrupt_set.eq(
             units.completions.write & (state.fault | wanted[ended])
         )
@@ -271,9 +265,10 @@ class Engine(wiring.Component):
             m.d.sync += state.retired.eq(state.retired + 1)
         with m.If(state.faults):
             m.d.sync += state.fault.eq(1)
+        refusal = Mux(state.bad_doorbell, Status.BAD_DOORBELL, units.sequencer.code)
         with m.If(~(state.fault | state.reported)):
             m.d.sync += [
-                state.code.eq(Mux(state.refuses, state.refusal, units.data_path.code)),
+                state.code.eq(Mux(state.refuses, refusal, units.data_path.code)),
                 state.port.eq(Mux(state.refuses, Port.NONE, units.data_path.fault_port)),
                 state.address.eq(Mux(state.refuses, 0, units.data_path.fault_address)),
             ]
