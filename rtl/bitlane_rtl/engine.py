@@ -39,7 +39,7 @@ class _State:
     def __init__(self, configuration: Configuration) -> None:
         self.retired = Signal(16)
         self.started = Signal(16)
-        self.running = Signal(16)
+        self.running = Signal(range(configuration.slots + 1))
         self.idle = Signal(init=1)
         self.stop = Signal()
         self.stopped = Signal()
@@ -52,6 +52,10 @@ class _State:
         self.retires = Signal()
         self.reported = Signal()
         """The data path's fault of the cycle before; that of this cycle is known late."""
+        self.bad_doorbell = Signal()
+        """DOORBELL was bad in the cycle before."""
+        self.refuses = Signal()
+        """DOORBELL was bad in the cycle before, or a record cannot be executed."""
 
 
 class Engine(wiring.Component):
@@ -76,6 +80,8 @@ class Engine(wiring.Component):
     The record must have been in the ring for as long as `Sequencer` takes to fetch it.
     A FENCE lets its command start 2 cycles after the last one before it retired, at the earliest.
     A fault stops the engine 1 cycle after it is seen, and is latched 2 cycles after; a refusal 1.
+    A bad DOORBELL is a fault that is seen in the cycle after it is written; a refusal is seen 2
+    cycles after its DOORBELL at the earliest.
     The completion is written in the cycle in which RETIRED or FAULT changes.
     Throughput: see `DataPath`.
     """
@@ -170,8 +176,14 @@ class Engine(wiring.Component):
         m.d.comb += [
             state.starts.eq(units.sequencer.o.valid & units.sequencer.o.ready),
             units.sequencer.idle.eq(state.idle),
-            state.faults.eq(~state.fault & (state.reported | units.sequencer.refused)),
-            state.retires.eq(units.data_path.retire & ~(state.fault | state.reported)),
+            # A record is refused a cycle after its doorbell, when that is known to be good.
+            state.refuses.eq(
+                state.bad_doorbell | (units.sequencer.refused & ~units.registers.rung)
+            ),
+            state.faults.eq(~state.fault & (state.reported | state.refuses)),
+            state.retires.eq(
+                units.data_path.retire & ~(state.fault | state.reported | state.bad_doorbell)
+            ),
             units.data_path.stop.eq(state.stop),
             units.registers.flush.eq(flush),
             units.registers.busy.eq(units.registers.doorbell != state.retired),
@@ -183,11 +195,18 @@ class Engine(wiring.Component):
             units.registers.fault_address.eq(state.address),
             units.registers.retired.eq(state.retired),
         ]
-        self._note(m, units, state)
+        self._note(m, units, state, flush)
         m.d.sync += [
             state.reported.eq(units.data_path.fault),
+            state.bad_doorbell.eq(units.registers.bad_doorbell & ~flush),
+            # A command that a bad doorbell submits is started in the cycle before `stop`, and a
+            # request takes 3 cycles: nothing of it reaches the bus.
             state.stop.eq(
-                state.fault | units.data_path.fault | state.faults | units.registers.clear
+                state.fault
+                | units.data_path.fault
+                | units.registers.bad_doorbell
+                | state.faults
+                | units.registers.clear
             ),
             # What readers ask for in the first cycle of `stop` is seen by `drained` in the next.
             state.stopped.eq(state.stop),
@@ -202,7 +221,7 @@ class Engine(wiring.Component):
         ]
         self._advance(m, units, state, flush)
 
-    def _note(self, m: Module, units: "_Units", state: "_State") -> None:
+    def _note(self, m: Module, units: "_Units", state: "_State", flush: Signal) -> None:
         """Write down how each command ended, and whether somebody wants to hear of it."""
         config = self.configuration
         wanted = Array(Signal(name=f"interrupt_{slot}") for slot in range(config.slots))
@@ -218,18 +237,14 @@ class Engine(wiring.Component):
             noted.eq(state.starts),
             noted_slot.eq(state.started),
             interrupts.eq(units.sequencer.interrupt),
-            units.completions.write.eq(state.faults | state.retires),
+            # A refusal in the very cycle of a flush is dropped with its command.
+            units.completions.write.eq((state.faults | state.retires) & ~flush),
             units.completions.write_slot.eq(state.retired),
             units.completions.index.eq(state.retired),
-            units.completions.status.eq(
-                Mux(
-                    state.reported,
-                    state.code,
-                    Mux(units.sequencer.refused, units.sequencer.code, Status.OK),
-                )
-            ),
         ]
         ended = units.completions.write_slot[:slot_bits]
+        # Nothing retires in the cycle of a fault, nor after it.
+        m.d.comb += units.completions.status.eq(Mux(state.fault, state.code, Status.OK))
         m.d.comb += units.registers.interrupt_set.eq(
             units.completions.write & (state.fault | wanted[ended])
         )
@@ -250,17 +265,12 @@ class Engine(wiring.Component):
             m.d.sync += state.retired.eq(state.retired + 1)
         with m.If(state.faults):
             m.d.sync += state.fault.eq(1)
+        refusal = Mux(state.bad_doorbell, Status.BAD_DOORBELL, units.sequencer.code)
         with m.If(~(state.fault | state.reported)):
             m.d.sync += [
-                state.code.eq(units.data_path.code),
-                state.port.eq(units.data_path.fault_port),
-                state.address.eq(units.data_path.fault_address),
-            ]
-        with m.If(~state.fault & units.sequencer.refused):
-            m.d.sync += [
-                state.code.eq(units.sequencer.code),
-                state.port.eq(Port.NONE),
-                state.address.eq(0),
+                state.code.eq(Mux(state.refuses, refusal, units.data_path.code)),
+                state.port.eq(Mux(state.refuses, Port.NONE, units.data_path.fault_port)),
+                state.address.eq(Mux(state.refuses, 0, units.data_path.fault_address)),
             ]
         with m.If(flush):
             m.d.sync += [

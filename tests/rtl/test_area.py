@@ -55,12 +55,12 @@ SMALL = {
     "engine.data_path.watchdog": 78,
     "engine.data_path.writer": 598,
     "engine.data_path.writer.follower": 97,
-    "engine.registers": 159,
+    "engine.registers": 190,
     "engine.sequencer": 309,
     "engine.sequencer.decoder": 141,
     "engine.sequencer.refusals": 107,
     "engine.data_path": 2636,
-    "engine": 3267,
+    "engine": 3317,
 }
 """LUT4 on iCE40."""
 

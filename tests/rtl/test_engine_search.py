@@ -66,6 +66,14 @@ def test_searches_among_other_commands(width: int, ports: int, stalls: Stalls) -
     assert not wrong.size, f"first at {wrong[0]:#x}, {stalls}"
 
 
+def test_a_search_ignores_what_matters_to_shifts_alone() -> None:
+    bench = EngineBench(engine(64))
+    given = search(9, 3, overrides={"SATURATE": 1, "ARITHMETIC": 1})
+    entries = found(bench, 9, 3)
+    assert bench.execute([given]) == [Status.OK, 1]
+    assert np.array_equal(bench.memory.data[Y : Y + entries.size], entries)
+
+
 @pytest.mark.parametrize("width", [slow(32), 64])
 @pytest.mark.parametrize("bad", [A, A + 17 * ROW, B + ROW, B + 3 * ROW])
 @pytest.mark.parametrize("stalls", [NO_STALLS, STALLS[1]])

@@ -304,6 +304,22 @@ def test_a_fault_is_told_and_a_cleared_core_goes_on(library: Path, simulator: Si
     assert (simulator.memory[0x1100:0x1140] == 0xAA).all()
 
 
+def test_a_doorbell_that_is_refused_is_told(library: Path, simulator: Simulator) -> None:
+    """As if another program had submitted commands to the same core."""
+    driver = drive(simulator, library)
+    driver.core.submitted = CONFIGURATION.slots
+    driver.core.retired = CONFIGURATION.slots
+    before = simulator.memory.copy()
+    assert driver.submit_dense(Op.NOT, 64, (0x1000, 0x100, 0)) == "DONE"
+    assert driver.wait(LONG) == "STOPPED"
+    assert register("FAULT")["CODE"].extract(driver.core.fault) == Status.BAD_DOORBELL
+    assert np.array_equal(simulator.memory, before)
+    assert driver.clear(LONG) == "DONE"
+    assert driver.submit_dense(Op.NOT, 64, (0x1000, 0x100, 0)) == "DONE"
+    assert driver.wait(LONG) == "DONE"
+    assert np.array_equal(simulator.memory[0x1000:0x1040], ~before[0x100:0x140])
+
+
 def test_a_memory_that_never_answers_is_late(library: Path, simulator: Simulator) -> None:
     driver = drive(simulator, library)
     simulator.inject_hang(read=Hang.NO_ANSWER)

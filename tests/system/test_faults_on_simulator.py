@@ -12,7 +12,7 @@ import bitlane
 from bitlane.driver.queue import DeviceFault
 from bitlane.errors import DeviceError, DeviceTimeout
 from bitlane.jobs.lowering import View, lower
-from bitlane_rtl.abi import BEATS_PER_BLOCK, Op, Port, Status
+from bitlane_rtl.abi import BEATS_PER_BLOCK, Op, Port, Status, register
 from bitlane_sim.interface import Hang, Response
 from support.system.devices import DEVICES, heal, noise, opened, simulator_of
 
@@ -167,6 +167,27 @@ def test_commands_after_the_one_that_failed_do_nothing(stand: Stand) -> None:
         done = {int(address - 8192) // strides[0] for address in changed}
         assert done == set(range(row)), replay
         stand.expect_to_work(seed)
+
+
+@pytest.mark.parametrize("ahead", ["one too far", 0x8000, 0xFFFF])
+def test_a_doorbell_too_far_ahead_is_refused(stand: Stand, ahead: str | int) -> None:
+    driver = stand.device.driver
+    before = stand.fill(1)
+    stand.run()  # so that the ring holds a record
+    stand.memory[:] = before
+    driver.clear()
+    driver.write_register(
+        "DOORBELL", ahead if isinstance(ahead, int) else driver.geometry.slots + 1
+    )
+    simulator_of(stand.device).step(200)
+    fault = register("FAULT")
+    word = driver.read_register("FAULT")
+    assert fault["CODE"].extract(word) == Status.BAD_DOORBELL
+    assert (fault["PORT"].extract(word), fault["INDEX"].extract(word)) == (Port.NONE, 0)
+    assert driver.read_register("RETIRED") == 0
+    assert np.array_equal(stand.memory, before)
+    driver.clear()
+    stand.expect_to_work(2)
 
 
 HANGS = [

@@ -101,10 +101,10 @@ def _record() -> list[str]:
         "## Command record",
         "",
         (
-            f"{abi.RECORD_WORDS} words, of which a command uses the leading 6 (dense, one operand),"
-            " 8 (dense, two operands) or 12 + 4 (loops - 1): the last if there is more than one"
-            " loop or any stream is STRIDED. The circuit reads no others. The bytes of the words"
-            f" in use XOR to RECORD_SEAL, `{abi.RECORD_SEAL:#04x}`."
+            f"{abi.RECORD_WORDS} words, of which a command uses the leading 6 (one operand),"
+            " 8 (two operands) or 12 + 4 (loops - 1): the last if there is more than one"
+            " loop or any stream is STRIDED (see Words in use). The circuit reads no others. The"
+            f" bytes of the words in use XOR to RECORD_SEAL, `{abi.RECORD_SEAL:#04x}`."
         ),
         "",
         *_table(("Word", "Field", "Meaning"), words),

@@ -215,9 +215,15 @@ class CommandQueue:
         registers = self._control.registers()
         address = registers["FAULT_ADDRESS"]
         where = "" if port is Port.NONE else f" on port {port.name} at {address:#x}"
+        what = f"command {index} of the job stopped with {status_name(code)}{where}"
+        if code == Status.BAD_DOORBELL:
+            what = (
+                f"DOORBELL {registers['DOORBELL']} was refused with {status_name(code)}; expected"
+                f" at most {self._slots} above RETIRED and none below the one before: let no other"
+                " program use the device"
+            )
         raise DeviceFault(
-            f"device: command {index} of the job stopped with {status_name(code)}{where};"
-            f" {describe(registers)}{self._help()}",
+            f"device: {what}; {describe(registers)}{self._help()}",
             code,
             index,
             port,

@@ -23,7 +23,7 @@ __all__ = [
 IDENTITY = 0x4249544C
 """First register of every bitlane device: ``BITL`` in ASCII, most significant byte first."""
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 """Changes whenever a record, a register or a code changes its meaning."""
 
 WORD_BYTES = 4
@@ -151,8 +151,8 @@ class Status(Code):
         3,
         """OUT_LANE is not LANE, or of a count neither BITS_8 nor BITS_32, or of a SUM of counts
         not BITS_32; of a SEARCH, LANE is not BITS_8 or OUT_LANE not BITS_32; a shift or count with
-        a LANE that the circuit was built without; or STRIDED or REPEAT with such a LANE, or with
-        elements wider than a beat: of 64 bits on a data width of 32""",
+        a LANE that the circuit was built without; or elements one at a time with such a LANE, or
+        wider than a beat: see Elements one at a time""",
     )
     BAD_CONTROL = (
         4,
@@ -170,10 +170,8 @@ class Status(Code):
     )
     MISALIGNED = (
         6,
-        """BASE, STRIDE or a JUMP in use is no multiple of the stream's element, where that
-        matters: on A and B if the stream's own mode is not DENSE; on Y of shifts and counts
-        always, of logic if any mode is not DENSE. A STRIDE in use matters whatever the stream's
-        mode. Or Y_BASE of a SEARCH is no multiple of 8""",
+        """BASE, or a STRIDE or JUMP in use, of a stream that has to be aligned is not a multiple
+        of the stream's element: see Alignment. Or Y_BASE of a SEARCH is not a multiple of 8""",
     )
     PAST_MEMORY = (
         7,
@@ -183,7 +181,16 @@ class Status(Code):
     )
     READ_ERROR = 8, "the memory answered a read with SLVERR or DECERR (AXI4 A3.4.4)"
     WRITE_ERROR = 9, "the memory answered a write with SLVERR or DECERR"
-    TIMEOUT = 10, "no handshake on any memory port for TIMEOUT cycles while an answer was due"
+    TIMEOUT = (
+        10,
+        """no handshake on any memory port for TIMEOUT cycles while an answer was due: see Waits for
+        the memory""",
+    )
+    BAD_DOORBELL = (
+        11,
+        """DOORBELL was written with a number that exceeds RETIRED by more than the slots, or that
+        is behind the number before it: see Submitting commands""",
+    )
 
 
 class Port(Code):

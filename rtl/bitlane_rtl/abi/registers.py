@@ -118,7 +118,15 @@ REGISTERS = (
         0x1C,
         _RW,
         "commands submitted since reset or CLEAR, modulo 2**16; writing it starts them",
-        (Bits("COUNT", 0, 16, "may exceed RETIRED by at most the slots of the ring"),),
+        (
+            Bits(
+                "COUNT",
+                0,
+                16,
+                "may exceed RETIRED by at most the slots of the ring, and never goes back; else"
+                " BAD_DOORBELL",
+            ),
+        ),
     ),
     Register(
         "RETIRED",
@@ -142,8 +150,7 @@ REGISTERS = (
         "FAULT_ADDRESS",
         0x28,
         _R,
-        "address of the burst that failed, or with PAST_MEMORY at a burst of the one that would"
-        " have left the memory; 0 if none",
+        "address of the first beat of the burst that failed; 0 if no burst did",
     ),
     Register(
         "CLEAR",
@@ -154,7 +161,11 @@ REGISTERS = (
         (Bits("CLEAR", 0, 1, ""),),
     ),
     Register(
-        "TIMEOUT", 0x30, _RW, "longest wait for the memory in cycles; 0: no limit", reset=1 << 20
+        "TIMEOUT",
+        0x30,
+        _RW,
+        "longest wait for the memory in cycles, see Waits for the memory; 0: no limit",
+        reset=1 << 20,
     ),
     Register(
         "INTERRUPT",

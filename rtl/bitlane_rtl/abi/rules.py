@@ -46,6 +46,52 @@ RULES = (
         """,
     ),
     Rule(
+        "Words in use",
+        """
+        A record without B uses 6 words, one with B 8; both use 12 + 4 (LOOPS - 1) if LOOPS is more
+        than 1 or any of the three modes is STRIDED. REPEAT and SUM in one loop add none.
+
+        The seal covers the words in use of every record, also of one that is refused. An operation
+        that does not exist has no B; one that this circuit lacks has B if it needs one elsewhere.
+        LOOPS 0 and 7 count as 1, and loops that this circuit lacks count, up to 6. B_MODE STRIDED
+        counts in an operation without B, too.
+        """,
+    ),
+    Rule(
+        "Elements one at a time",
+        """
+        A mode of A or B other than DENSE, and STRIDED or REPEAT of Y, take elements one at a time.
+        B_MODE counts in an operation without B, too. The circuit must then have been built with
+        LANE, and an element of LANE must not be wider than a beat: not BITS_64 on a data width of
+        32. LANE decides even if only Y's mode is such a one; OUT_LANE does not matter.
+
+        A command that breaks this is refused with BAD_LANE, even if the mode itself would be
+        refused with BAD_CONTROL: a SUM of A or B, a REPEAT of Y.
+        """,
+    ),
+    Rule(
+        "Alignment",
+        """
+        A has to be aligned if A_MODE is not DENSE, B if B_MODE is not DENSE. Y has to be aligned in
+        shifts and counts always, and in logic if any of the three modes is not DENSE.
+
+        Of a stream that has to be aligned, BASE and each STRIDE and JUMP in use must be multiples
+        of its element; STRIDE also where the stream's mode is not STRIDED. Of other streams, and of
+        B in an operation without B, they may be any number.
+        """,
+    ),
+    Rule(
+        "Fields that do not matter",
+        """
+        SATURATE matters to shifts alone, and ARITHMETIC to SHIFT_RIGHT alone; other operations
+        accept and ignore them.
+
+        LAST has to lie in the memory. But for B and Y of a SEARCH it is not compared with BASE or
+        the bytes that the stream touches: it may be below BASE. B_BASE and B_LAST are not checked
+        in an operation without B.
+        """,
+    ),
+    Rule(
         "SEARCH",
         """
         A is a database of RUN bytes, B a batch of queries: rows, one behind the other, from any
@@ -62,7 +108,12 @@ RULES = (
         """
         Commands are counted from 0 since reset or CLEAR; command i uses slot i modulo the slots.
         Write the words in use, in any order, then a DOORBELL above i; one doorbell may submit
-        several. DOORBELL may exceed RETIRED by at most the slots.
+        several. DOORBELL may exceed RETIRED by at most the slots, and stays or grows.
+
+        Any other DOORBELL stops the engine with BAD_DOORBELL and PORT NONE. None of the commands
+        that it would submit causes any bus traffic, and their records are not looked at. INDEX is
+        RETIRED. Commands that were submitted before and have not retired are stopped, too, and
+        may have written some of their bytes, all of them right. DOORBELL reads as it was written.
 
         The words of a slot must not change from the doorbell until its command has retired. Before
         it they may be written at any time, while other commands run, too: the circuit reads ahead,
@@ -105,8 +156,25 @@ RULES = (
         after READ_ERROR, but may have written some of their bytes, all of them right, after
         WRITE_ERROR, TIMEOUT and PAST_MEMORY.
 
+        FAULT_ADDRESS is the address of a burst's first beat: with READ_ERROR and WRITE_ERROR of
+        the burst that was answered with an error; with PAST_MEMORY and a PORT of the burst that
+        would have left the memory; with TIMEOUT of the oldest burst on PORT that has not been
+        answered to its end, whether the memory has taken its request or not.
+
         Nothing new is started on the bus then. Bursts that are open end legally: reads are taken,
         the rest of a write goes out without strobes.
+        """,
+    ),
+    Rule(
+        "Waits for the memory",
+        """
+        An answer is due from the request of a burst until its last beat, or its response. While
+        one is due and TIMEOUT is N, not 0, the memory may take N + 1 cycles from one handshake on
+        any of its ports to the next: a handshake in cycle N + 1 is in time, and without one until
+        cycle N + 2 the command ends with TIMEOUT. The response that ends a command may come in
+        cycle N + 2.
+
+        PORT is READ_A if an answer to A is due, else READ_B if one to B is, else WRITE.
         """,
     ),
     Rule(

@@ -129,7 +129,8 @@ def page(configuration: Configuration, name: str, command: str, ports: Sequence[
         ),
         (
             "2. Write i + 1 to DOORBELL, modulo 2^16. It may exceed RETIRED by at most"
-            f" {configuration.slots}."
+            f" {configuration.slots}; one that exceeds it by more stops the core with"
+            f" {abi.Status.BAD_DOORBELL.name}."
         ),
         (
             "3. Wait until RETIRED is i + 1; or set INTERRUPT.ENABLE, and the flag INTERRUPT in the"

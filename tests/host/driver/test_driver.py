@@ -312,6 +312,23 @@ def test_a_command_that_the_circuit_refuses() -> None:
     assert (caught.value.port, caught.value.address) == (Port.NONE, 0)
 
 
+def test_a_doorbell_that_is_refused_is_no_commands_fault() -> None:
+    link = ModelLink()
+    driver = Driver(link)
+    # As if another program had submitted commands.
+    link.doorbell = link.retired = link.total_submitted = link.total_retired = 5
+    with pytest.raises(DeviceFault) as caught:
+        invert_rows(driver, 4, 0, 0x200)
+    assert (caught.value.code, caught.value.port) == (Status.BAD_DOORBELL, Port.NONE)
+    text = str(caught.value)
+    assert text.startswith("device: DOORBELL 1 was refused with BAD_DOORBELL; expected at most 16")
+    assert "let no other program use the device" in text
+    assert not link.log
+    assert not link.memory[0x200:].any()
+    invert_rows(driver, 4, 0, 0x200)
+    assert link.memory[0x200:0x208].tolist() == [255, 0, 255, 0, 255, 0, 255, 0]
+
+
 def test_a_device_that_changed_meanwhile_is_noticed_after_a_fault() -> None:
     link = ModelLink(fail_reads=frozenset({0}))
     driver = Driver(link)

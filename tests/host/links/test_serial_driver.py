@@ -12,7 +12,7 @@ from bitlane.driver.driver import Driver
 from bitlane.errors import BitlaneError, LinkError
 from bitlane.links import serial_link
 from bitlane.links.serial_link import SerialLink
-from bitlane_rtl.abi import CONTROL_BASE, register
+from bitlane_rtl.abi import CONTROL_BASE, Status, register
 from support.board.driver import DriverDevice
 from support.board.line import ModelPort, Noise, connected
 from support.board.model import BoardModel
@@ -52,6 +52,18 @@ def test_jobs_on_a_quiet_line() -> None:
         job(device, 1)
         assert device.description == "model board"
     assert (board.repetitions, board.damaged) == (0, 0)
+
+
+def test_a_doorbell_too_far_ahead_is_refused_over_a_line_and_the_next_job_works() -> None:
+    with device_on(ModelPort(BoardModel(DriverDevice()))) as device:
+        job(device, 1)
+        driver = device.driver
+        driver.clear()
+        driver.write_register("DOORBELL", driver.geometry.slots + 1)
+        code = register("FAULT")["CODE"].extract(driver.read_register("FAULT"))
+        assert (code, driver.read_register("RETIRED")) == (Status.BAD_DOORBELL, 0)
+        driver.clear()
+        job(device, 2)
 
 
 def test_a_list_of_dispatches_takes_few_round_trips(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,6 +177,33 @@ def test_the_doorbell_rings_in_the_next_cycle() -> None:
     check(bench)
 
 
+@pytest.mark.parametrize("slots", [2, 8, 32])
+def test_a_doorbell_is_bad_if_it_is_too_far_ahead_or_behind(slots: int) -> None:
+    edges = {0, 1, slots - 1, slots, slots + 1, 2 * slots, 0x7FFF, 0x8000, 0xFFFF, -slots}
+
+    async def bench(ctx: Any, dut: Registers) -> None:
+        for retired in (0, 1, slots - 1, 0x7FFF, 0x8000, 0xFFFF, 0x10000 - slots):
+            for before in (0, 1, slots - 1, slots):
+                for ahead in sorted(edges | {before - 1, before + 1}):
+                    ctx.set(dut.retired, retired)
+                    await write(ctx, dut, register("DOORBELL").offset, retired + before & 0xFFFF)
+                    await ctx.tick()
+                    where = f"{retired}: {before}, then {ahead}"
+                    assert ctx.get(dut.bad_doorbell) == 0, where
+                    assert ctx.get(dut.rung) == 0, where
+                    await write(ctx, dut, register("DOORBELL").offset, retired + ahead & 0xFFFF)
+                    bad = not before <= ahead <= slots
+                    assert ctx.get(dut.bad_doorbell) == bad, where
+                    assert ctx.get(dut.rung) == 1, where
+                    ctx.set(dut.flush, 1)
+                    await ctx.tick()
+                    ctx.set(dut.flush, 0)
+                    ctx.set(dut.retired, 0)
+                    assert ctx.get(dut.bad_doorbell) == 0, where
+
+    check(bench, Configuration(slots=slots))
+
+
 def test_clear_holds_until_the_engine_flushes() -> None:
     async def bench(ctx: Any, dut: Registers) -> None:
         await write(ctx, dut, register("DOORBELL").offset, 7)

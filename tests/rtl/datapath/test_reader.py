@@ -292,6 +292,26 @@ def run_until_stop(a: Walk, y: Walk, latency: int, cycle: int) -> tuple[ReadServ
     return server, waiting[0]
 
 
+@pytest.mark.parametrize("size", [64, 300])
+def test_a_reader_waits_from_its_request_to_its_last_beat(size: int) -> None:
+    """In every cycle in which the memory owes a beat, and in no other: ``drained`` relies on it."""
+    configuration = Configuration(data_width=64)
+    dut, circuit = compiled(walked_reader, configuration)
+    server = ReadServer(dut.port, memory(configuration), latency=20)
+    source = Source(dut.commands, [command(configuration, dense(0, size), dense(0, 1))])
+    waiting = []
+
+    async def watch(ctx: Any) -> None:
+        ctx.set(dut.o.ready, 1)
+        for _ in range(120):
+            _, _, seen = await ctx.tick().sample(dut.waiting)
+            waiting.append(seen)
+
+    circuit.simulate(source, watch, background=[server])
+    cycles = [cycle for cycle, seen in enumerate(waiting) if seen]
+    assert cycles == list(range(server.requests[0][0], server.beats[-1] + 1))
+
+
 def test_stop_requests_no_more_and_takes_what_was_requested() -> None:
     server, waiting = run_until_stop(dense(0, 2048), dense(0, 1), 20, 6)
     assert not waiting

@@ -58,6 +58,7 @@ def test_nothing_is_wrong_with_a_share_of_them() -> None:
         Status.READ_ERROR,
         Status.WRITE_ERROR,
         Status.TIMEOUT,
+        Status.BAD_DOORBELL,
     }
 
 

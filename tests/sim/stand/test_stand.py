@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,29 @@ def test_every_instance_computes_and_its_timing_is_its_own(circuit: StandCircuit
         8: "RETIRED is 0, expected 1",
         9: "STATUS is 0x1 after CLEAR",
     }
+
+
+def test_a_doorbell_too_far_ahead_is_refused_as_the_model_says(circuit: StandCircuit) -> None:
+    assert circuit.configuration.slots == 2
+    job = one_job(3)
+    work = replace(
+        job,
+        records=np.repeat(job.records, 3, axis=1),
+        used=np.repeat(job.used, 3, axis=1),
+        counts=np.array([1, 3, 3]),
+    )
+    before = noise(3, np.arange(3), 4096)
+    runner = circuit.runner(3, "threads")
+    circuit.put_ram(runner, before)
+    found = Observed(runner.run(recover(submit(work), 200).program()), circuit.ram(runner))
+    expected = execute(before, work.records, work.counts, circuit.configuration)
+    assert expected.status.tolist() == [Status.OK, Status.BAD_DOORBELL, Status.BAD_DOORBELL]
+    assert np.array_equal(expected.memory[1:], before[1:])
+    verdict = Verdict(3)
+    expect_answers(verdict, found)
+    expect_cleared(verdict, found)
+    compare(verdict, before, work, expected, found)
+    assert not verdict.reasons
 
 
 def test_one_alone_does_what_it_does_among_many(circuit: StandCircuit, tmp_path: Path) -> None:

@@ -192,14 +192,7 @@ class ModelLink(Interpreter, Link):
             self.window[offset : offset + 4] = np.array([word], "<u4").view(np.uint8)
         elif offset == register("DOORBELL").offset:
             assert word < 1 << 16, f"DOORBELL has no bits for {word:#x}"
-            new = (word - self.doorbell) % (1 << 16)
-            self.doorbell = word
-            self.doorbells.append(new)
-            self.total_submitted += new
-            outstanding = self.total_submitted - self.total_retired
-            assert outstanding <= self.slots, f"{outstanding} commands in {self.slots} slots"
-            while self.eager and self._progress():
-                pass
+            self._ring(word)
         elif offset == register("CLEAR").offset and word & 1 and not self.deaf:
             if self.hang_at is not None and self.executed >= self.hang_at:
                 self.hang_at = None
@@ -212,6 +205,32 @@ class ModelLink(Interpreter, Link):
 
     # --- commands -----------------------------------------------------------------------------
 
+    def _ring(self, word: int) -> None:
+        """Submit commands, up to number ``word``, or refuse to."""
+        before, ahead = ((x - self.retired) % (1 << 16) for x in (self.doorbell, word))
+        self.doorbell = word
+        self.doorbells.append(ahead - before)
+        if not before <= ahead <= self.slots:
+            if not self.fault:
+                self._stop(Status.BAD_DOORBELL, Port.NONE, 0)
+            return
+        self.total_submitted += ahead - before
+        while self.eager and self._progress():
+            pass
+
+    def _stop(self, status: Status, port: Port, address: int) -> None:
+        """Stop at the first command that has not retired."""
+        index = self.total_retired
+        self.fault = (status, port, index, address)
+        self.pending = True
+        self._complete(status, index)
+
+    def _complete(self, status: Status, index: int) -> None:
+        """Write the completion of the command ``index``."""
+        completion = COMPLETION_OFFSET + index % self.slots * 4
+        word = status | index % (1 << COMPLETION[1].width) << COMPLETION[1].low
+        self.window[completion : completion + 4] = np.array([word], "<u4").view(np.uint8)
+
     def _progress(self) -> bool:
         """Execute one command, if one is waiting; whether one has retired."""
         if self.fault or self.doorbell == self.retired or self.executed == self.hang_at:
@@ -223,18 +242,13 @@ class ModelLink(Interpreter, Link):
         self.executed += 1
         if self.cycles is not None:
             self.cycles = (self.cycles + 123) % (1 << 32)
-        status = Status.OK
         try:
             self.execute(record)
         except Fault as fault:
-            status = fault.status
-            self.fault = (status, fault.port, index, fault.address)
-            self.pending = True
-        else:
-            self.total_retired += 1
-            self.retired = self.total_retired % (1 << 16)
-            self.pending = self.pending or bool(record.control["INTERRUPT"])
-        completion = COMPLETION_OFFSET + index % self.slots * 4
-        word = status | index % (1 << COMPLETION[1].width) << COMPLETION[1].low
-        self.window[completion : completion + 4] = np.array([word], "<u4").view(np.uint8)
-        return status is Status.OK
+            self._stop(fault.status, fault.port, fault.address)
+            return False
+        self.total_retired += 1
+        self.retired = self.total_retired % (1 << 16)
+        self.pending = self.pending or bool(record.control["INTERRUPT"])
+        self._complete(Status.OK, index)
+        return True

@@ -250,7 +250,9 @@ class Interpreter:
             return (lane, out_lane) != (Lane.BITS_8, Lane.BITS_32)
         if out_lane not in (counted if op.counts else (lane,)):
             return True
-        by_elements = not set(record.modes) <= {Mode.DENSE, Mode.SUM}
+        a_mode, b_mode, y_mode = record.modes
+        # A SUM of A or B, which no circuit has, counts as STRIDED here.
+        by_elements = {a_mode, b_mode} != {Mode.DENSE} or y_mode in (Mode.STRIDED, Mode.REPEAT)
         if lane not in self.lanes and (op.splits_lanes or by_elements):
             return True
         return by_elements and lane.bytes > self.data_bytes

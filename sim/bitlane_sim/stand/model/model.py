@@ -56,7 +56,7 @@ def execute(
     """What the first ``counts`` of ``records``, (instances, commands, 32), do to ``memory``.
 
     ``memory`` is (instances, bytes) and stays as it is. No more than ``most`` elements of a command
-    are looked at.
+    are looked at. More ``counts`` than the ring has slots are a DOORBELL that is refused.
     """
     return _Execution(memory, records, counts, configuration, most).expected
 
@@ -76,6 +76,7 @@ class _Execution:
         # Commands that have not retired for sure: what they read and write.
         self._reading, self._writing = no_bytes.copy(), no_bytes.copy()
         self._begun = False
+        self.expected.status[counts > configuration.slots] = int(Status.BAD_DOORBELL)
         for number in range(records.shape[1]):
             words = records[:, number].astype(np.int64)
             active = xp.flatnonzero((counts > number) & self._goes_on(Fields(words)))

@@ -120,6 +120,19 @@ def test_streams_that_began_in_one_bank_go_on_a_block_apart() -> None:
     assert at_refresh - before == 22, "the last words, tRP, tRFC, and a row to open"
 
 
+@pytest.mark.parametrize("bank", range(4))
+def test_two_streams_that_begin_in_any_one_bank_lose_no_cycle(bank: int) -> None:
+    """The first beat opens its row; each of the 127 behind it takes its words' cycles alone."""
+    first = bank * BLOCK
+    benches, _ = run(
+        a=bursts(*range(first, first + 4 * BLOCK, BLOCK)),
+        b=bursts(*range(ROW + first, ROW + first + 4 * BLOCK, BLOCK)),
+    )
+    opening = TIMING.cas + WORDS + 8 + TIMING.activate_to_access
+    cycles = sorted(benches["a"].cycles + benches["b"].cycles)
+    assert cycles == [opening + WORDS * beat for beat in range(128)]
+
+
 def test_lines_that_turn_round() -> None:
     writes = bursts(2 * BLOCK, 6 * BLOCK)
     _, given = run(a=bursts(0), write=writes, b=bursts(4 * BLOCK), b_after=80)

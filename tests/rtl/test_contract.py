@@ -1,0 +1,335 @@
+"""What `docs/registers.md` says of refusals, words in use, TIMEOUT and FAULT_ADDRESS, run on the
+circuit: a sentence of the page, a row here."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitlane_rtl.abi import (
+    RECORD,
+    RECORD_WORDS,
+    Lane,
+    Mode,
+    Op,
+    Port,
+    Status,
+    record_words,
+    register,
+)
+from support.rtl.bench import SIZE, EngineBench, configuration, logic
+from support.rtl.records import Task, apply, pack, reseal
+from support.rtl.walks import Walk
+
+NARROW = {"data_width": 32}
+BYTES_ALONE = {"lanes": frozenset({Lane.BITS_8})}
+ODD = {"A_BASE": 65, "A_STRIDE": 1, "A_JUMP_1": 33, "Y_BASE": 4097, "Y_STRIDE": 1, "Y_JUMP_1": 35}
+
+
+def walk(base: int, lane: Lane, mode: Mode = Mode.DENSE) -> Walk:
+    """2 runs of 4 elements; STRIDED elements are 16 bytes apart."""
+    step = {Mode.DENSE: lane.bytes, Mode.STRIDED: 16, Mode.REPEAT: 0, Mode.SUM: 0}[mode]
+    return Walk(base, [4, 2], [step, 128], mode, lane)
+
+
+def task(op: Op, lane: Lane = Lane.BITS_8, out_lane: Lane | None = None, **modes: Mode) -> Task:
+    """A command of `walk` on A, B if it has one, and Y."""
+    b = walk(1024, lane, modes.get("b", Mode.DENSE)) if op.reads_b else None
+    y = walk(4096, lane if out_lane is None else out_lane, modes.get("y", Mode.DENSE))
+    return Task(op, walk(64, lane, modes.get("a", Mode.DENSE)), b, y)
+
+
+@dataclass
+class Claim:
+    """A record, and the code that the page says it ends with. ``OK``: it does what it says."""
+
+    status: Status
+    task: Task
+    overrides: dict[str, int] = field(default_factory=dict)
+    circuit: dict[str, Any] = field(default_factory=dict)
+
+
+BAD_LANE, BAD_CONTROL, OK = Status.BAD_LANE, Status.BAD_CONTROL, Status.OK
+MISALIGNED = Status.MISALIGNED
+WIDE_COUNT = task(Op.COUNT, Lane.BITS_64, Lane.BITS_32)
+STRIDED_COUNT = task(Op.COUNT, Lane.BITS_64, Lane.BITS_32, y=Mode.STRIDED)
+TWO_BYTES = task(Op.NOT, Lane.BITS_16)
+
+LANES = {
+    "SUM of A, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"A_MODE": Mode.SUM}),
+    "SUM of A, wider": Claim(BAD_LANE, WIDE_COUNT, {"A_MODE": Mode.SUM}, NARROW),
+    "SUM of B, in a beat": Claim(
+        BAD_CONTROL, task(Op.COUNT_OR, Lane.BITS_64, Lane.BITS_32), {"B_MODE": Mode.SUM}
+    ),
+    "SUM of B, wider": Claim(
+        BAD_LANE, task(Op.COUNT_OR, Lane.BITS_64, Lane.BITS_32), {"B_MODE": Mode.SUM}, NARROW
+    ),
+    "SUM of A, not built": Claim(BAD_LANE, TWO_BYTES, {"A_MODE": Mode.SUM}, BYTES_ALONE),
+    "B_MODE without B, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"B_MODE": Mode.REPEAT}),
+    "B_MODE without B, wider": Claim(BAD_LANE, WIDE_COUNT, {"B_MODE": Mode.REPEAT}, NARROW),
+    "REPEAT of Y, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"Y_MODE": Mode.REPEAT}),
+    "REPEAT of Y, wider": Claim(BAD_LANE, WIDE_COUNT, {"Y_MODE": Mode.REPEAT}, NARROW),
+    "only Y is STRIDED, in a beat": Claim(OK, STRIDED_COUNT),
+    "only Y is STRIDED, LANE is wider": Claim(BAD_LANE, STRIDED_COUNT, {}, NARROW),
+    "only Y is STRIDED, OUT_LANE is not built": Claim(
+        OK, task(Op.COUNT, Lane.BITS_8, Lane.BITS_32, y=Mode.STRIDED), {}, BYTES_ALONE
+    ),
+    "SUM of Y, LANE is wider": Claim(
+        OK, task(Op.COUNT, Lane.BITS_64, Lane.BITS_32, y=Mode.SUM), {}, NARROW
+    ),
+    "DENSE, LANE is wider": Claim(OK, WIDE_COUNT, {}, NARROW),
+    "DENSE logic, not built": Claim(OK, TWO_BYTES, {}, BYTES_ALONE),
+    "STRIDED logic, not built": Claim(
+        BAD_LANE, task(Op.NOT, Lane.BITS_16, a=Mode.STRIDED), {}, BYTES_ALONE
+    ),
+}
+
+ALIGNMENT = {
+    "DENSE logic": Claim(OK, TWO_BYTES, {"A_STRIDE": 1, "Y_STRIDE": 1, "B_STRIDE": 1}),
+    "DENSE logic from odd addresses": Claim(
+        OK,
+        Task(
+            Op.XOR,
+            Walk(65, [4, 2], [2, 33], Mode.DENSE, Lane.BITS_16),
+            Walk(1027, [4, 2], [2, 21], Mode.DENSE, Lane.BITS_16),
+            Walk(4097, [4, 2], [2, 35], Mode.DENSE, Lane.BITS_16),
+        ),
+        {"A_STRIDE": 1, "B_STRIDE": 3, "Y_STRIDE": 5},
+    ),
+    **{
+        f"A is {mode.name}, {name}": Claim(
+            MISALIGNED, task(Op.NOT, Lane.BITS_16, a=mode), {name: value}
+        )
+        for mode in (Mode.STRIDED, Mode.REPEAT)
+        for name, value in ODD.items()
+    },
+    **{
+        f"Y is STRIDED, {name}": Claim(
+            MISALIGNED if name[0] == "Y" else OK,
+            task(Op.NOT, Lane.BITS_16, y=Mode.STRIDED),
+            {name: value} if name[0] == "Y" else {"A_STRIDE": 1},
+        )
+        for name, value in ODD.items()
+    },
+    **{
+        f"Y of {op.name}, {name}": Claim(MISALIGNED, task(op, Lane.BITS_32), {name: value})
+        for op in (Op.SHIFT_LEFT, Op.COUNT)
+        for name, value in ODD.items()
+        if name[0] == "Y"
+    },
+    "SUM, Y_STRIDE": Claim(
+        MISALIGNED, task(Op.COUNT, Lane.BITS_8, Lane.BITS_32, y=Mode.SUM), {"Y_STRIDE": 2}
+    ),
+    "counts, Y by OUT_LANE": Claim(
+        MISALIGNED, task(Op.COUNT, Lane.BITS_8, Lane.BITS_32), {"Y_STRIDE": 2}
+    ),
+    "counts, A by LANE": Claim(
+        OK, task(Op.COUNT, Lane.BITS_8, Lane.BITS_32, a=Mode.REPEAT), {"A_STRIDE": 1}
+    ),
+    "DENSE A of a shift": Claim(OK, task(Op.SHIFT_LEFT, Lane.BITS_32), {"A_STRIDE": 1}),
+    "DENSE B, A is STRIDED": Claim(OK, task(Op.XOR, Lane.BITS_16, a=Mode.STRIDED), {"B_STRIDE": 1}),
+    "REPEAT of B": Claim(MISALIGNED, task(Op.XOR, Lane.BITS_16, b=Mode.REPEAT), {"B_STRIDE": 1}),
+    "no B": Claim(
+        OK,
+        task(Op.NOT, Lane.BITS_16, a=Mode.STRIDED, y=Mode.STRIDED),
+        {"B_STRIDE": 1, "B_JUMP_1": 1, "B_BASE": 0xFFFF_FFFF, "B_LAST": 0xFFFF_FFFF},
+    ),
+}
+
+IGNORED = {
+    **{
+        f"SATURATE and ARITHMETIC of {op.name}": Claim(
+            OK, task(op, Lane.BITS_32), {"SATURATE": 1, "ARITHMETIC": 1}
+        )
+        for op in (Op.XOR, Op.NOT, Op.COPY, Op.COUNT, Op.COUNT_AND)
+    },
+    "ARITHMETIC of SHIFT_LEFT": Claim(OK, task(Op.SHIFT_LEFT, Lane.BITS_32), {"ARITHMETIC": 1}),
+    **{
+        f"{name} below BASE": Claim(OK, task(Op.XOR), {name: 0})
+        for name in ("A_LAST", "B_LAST", "Y_LAST")
+    },
+    "A_LAST beyond what A touches": Claim(OK, task(Op.XOR), {"A_LAST": 8191}),
+}
+
+CLAIMS = {"lanes": LANES, "alignment": ALIGNMENT, "ignored": IGNORED}
+
+
+def claims() -> Iterator[Any]:
+    for topic, rows in CLAIMS.items():
+        for name, claim in rows.items():
+            yield pytest.param(claim, id=f"{topic}: {name}")
+
+
+@pytest.mark.parametrize("claim", list(claims()))
+def test_what_the_page_says_of_records(claim: Claim) -> None:
+    bench = EngineBench(configuration(**claim.circuit))
+    wanted = claim.task
+    expected = bench.memory.data.copy()
+    if claim.status is OK:
+        apply(wanted, expected)
+    given = Task(wanted.op, wanted.a, wanted.b, wanted.y, overrides=claim.overrides)
+    fault, retired = bench.execute([given])
+    assert Status(fault & 0xFF) is claim.status
+    assert (fault >> 8 & 3, retired) == ((0, 1) if claim.status is OK else (Port.NONE, 0))
+    assert np.array_equal(bench.memory.data, expected)
+    assert claim.status is OK or not any(server.requests for server in bench.servers)
+
+
+# --- words in use -----------------------------------------------------------------------------
+
+LENGTHS = (6, 8, 12, 16, 20, 24, 28, 32)
+STRIDED, REPEAT, SUM = Mode.STRIDED, Mode.REPEAT, Mode.SUM
+
+IN_USE: list[tuple[int, dict[str, int]]] = [
+    (6, {"OP": Op.NOT, "LOOPS": 1}),
+    (6, {"OP": Op.NOT, "LOOPS": 1, "A_MODE": REPEAT}),
+    (8, {"OP": Op.XOR, "LOOPS": 1, "A_MODE": REPEAT, "B_MODE": REPEAT}),
+    (6, {"OP": Op.COUNT, "LOOPS": 1, "OUT_LANE": 2, "Y_MODE": SUM}),
+    (8, {"OP": Op.COUNT_OR, "LOOPS": 1, "OUT_LANE": 2, "Y_MODE": SUM}),
+    (6, {"OP": Op.NOT, "LOOPS": 1, "A_MODE": SUM}),
+    (12, {"OP": Op.NOT, "LOOPS": 1, "A_MODE": STRIDED}),
+    (12, {"OP": Op.XOR, "LOOPS": 1, "Y_MODE": STRIDED}),
+    (12, {"OP": Op.NOT, "LOOPS": 1, "B_MODE": STRIDED}),
+    (20, {"OP": Op.NOT, "LOOPS": 3, "B_MODE": STRIDED}),
+    (6, {"OP": 10, "LOOPS": 1}),
+    (12, {"OP": 10, "LOOPS": 1, "Y_MODE": STRIDED}),
+    (16, {"OP": 10, "LOOPS": 2}),
+    (8, {"OP": Op.SEARCH, "LOOPS": 1, "OUT_LANE": 2}),
+    (8, {"OP": Op.SHIFT_LEFT, "LOOPS": 1}),
+    (24, {"OP": Op.NOT, "LOOPS": 4}),
+    (28, {"OP": Op.NOT, "LOOPS": 5}),
+    (32, {"OP": Op.XOR, "LOOPS": 6}),
+    (6, {"OP": Op.NOT, "LOOPS": 0}),
+    (8, {"OP": Op.XOR, "LOOPS": 0}),
+    (12, {"OP": Op.XOR, "LOOPS": 0, "A_MODE": STRIDED}),
+    (6, {"OP": Op.NOT, "LOOPS": 7}),
+    (8, {"OP": Op.XOR, "LOOPS": 7}),
+    (12, {"OP": Op.NOT, "LOOPS": 7, "Y_MODE": STRIDED}),
+]
+"""Words in use, by fields of CONTROL."""
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+def test_how_many_words_of_a_record_are_in_use(width: int) -> None:
+    """Only a seal over these very words is right. The circuit lacks SEARCH and SHIFT_LEFT, and has
+    four loops; addresses are all outside the memory, so that nothing can be executed."""
+    bench = EngineBench(
+        configuration(data_width=width, ops=frozenset(Op) - {Op.SEARCH, Op.SHIFT_LEFT})
+    )
+    words = [0xFFFF_0000] * RECORD_WORDS
+    for bit, length in enumerate(LENGTHS):
+        words[length - 1] |= 1 << bit
+
+    async def host(ctx: Any) -> None:
+        for expected, fields in IN_USE:
+            modes = tuple(fields.get(f"{stream}_MODE", 0) for stream in "ABY")
+            assert record_words(fields["OP"], fields["LOOPS"], modes) == expected
+            words[0] = sum(bits.insert(fields.get(bits.name, 0)) for bits in RECORD["CONTROL"].bits)
+            for length in LENGTHS:
+                await bench.load(ctx, reseal(words, length))
+                await bench.ring(ctx)
+                await bench.settle(ctx)
+                code = Status(await bench.register(ctx, "FAULT", "CODE"))
+                right = length == expected
+                assert (code is not Status.BAD_SEAL) == right, f"{fields}, sealed {length}: {code}"
+                assert code is not OK
+                await bench.write(ctx, register("CLEAR").offset, 1)
+                bench.submitted = 0
+                await ctx.tick().repeat(4)
+
+    bench.run(host, deadline=60_000)
+    assert not any(server.requests for server in bench.servers)
+
+
+# --- TIMEOUT and FAULT_ADDRESS ----------------------------------------------------------------
+
+BOUND = 30
+
+
+def ends(bench: EngineBench, given: Task, hanging: str = "", after: int = 0) -> tuple[int, int]:
+    """FAULT and FAULT_ADDRESS of a command with TIMEOUT `BOUND`.
+
+    The servers ``hanging``, names with spaces between, hang from ``after`` cycles on.
+    """
+    found: list[int] = []
+
+    async def host(ctx: Any) -> None:
+        await bench.write(ctx, register("TIMEOUT").offset, BOUND)
+        await bench.load(ctx, pack(given))
+        await ctx.tick().repeat(20)
+        await bench.ring(ctx)
+        await ctx.tick().repeat(1 + after)
+        for server in hanging.split():
+            getattr(bench, server).hang = True
+        await ctx.tick().repeat(300)
+        found.append(await bench.register(ctx, "FAULT"))
+        found.append(await bench.register(ctx, "FAULT_ADDRESS"))
+
+    bench.run(host)
+    return found[0], found[1]
+
+
+def silence(bench: EngineBench) -> int:
+    """The longest time from a cycle with a handshake on any port to the next one, in cycles."""
+    cycles = {cycle for server in bench.servers for cycle, _, _ in server.requests}
+    cycles |= {cycle for server in bench.servers for cycle in server.beats}
+    return int(np.diff(sorted(cycles | set(bench.writes.responses))).max())
+
+
+@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize(
+    ("port", "given", "most"),
+    [
+        pytest.param(Port.READ_A, logic(Op.NOT, 0, None, 4096, 64), BOUND + 1, id="read data"),
+        pytest.param(Port.WRITE, task(Op.NOT), BOUND + 1, id="a response before the last"),
+        pytest.param(Port.WRITE, logic(Op.NOT, 0, None, 4096, 64), BOUND + 2, id="the last one"),
+    ],
+)
+def test_how_late_an_answer_may_be(width: int, port: Port, given: Task, most: int) -> None:
+    seen = {}
+    for latency in range(BOUND - 3, BOUND + 8):
+        bench = EngineBench(configuration(data_width=width))
+        server = bench.read_a if port is Port.READ_A else bench.writes
+        server.latency = latency
+        fault, _ = ends(bench, given)
+        seen[silence(bench)] = Status(fault & 0xFF), Port(fault >> 8 & 3)
+    expected = {late: (OK, Port(0)) if late <= most else (Status.TIMEOUT, port) for late in seen}
+    assert seen == expected
+    assert {most, most + 1} <= set(seen)
+
+
+@pytest.mark.parametrize(
+    "hanging", ["read_a", "read_b", "writes", "read_a writes", "writes read_b"]
+)
+def test_a_timeout_names_the_oldest_burst_that_is_not_answered(hanging: str) -> None:
+    """Of A if any of A is not, else of B, else of Y; whether it has been taken or only asked."""
+    for after in range(0, 50, 3):
+        bench = EngineBench(configuration(), latency=9)
+        fault, address = ends(bench, logic(Op.XOR, 0, 2048, 4096, 1024), hanging, after)
+        name = min(hanging.split())
+        port = {"read_a": Port.READ_A, "read_b": Port.READ_B, "writes": Port.WRITE}[name]
+        assert (Status(fault & 0xFF), fault >> 8 & 3) == (Status.TIMEOUT, port), after
+        if name == "writes":
+            bursts = len(bench.writes.responses)
+        else:
+            bursts = len(getattr(bench, name).beats) // 16
+        first = {"read_a": 0, "read_b": 2048, "writes": 4096}[name]
+        assert address == first + 128 * bursts, after
+
+
+@pytest.mark.parametrize("bad", [4096, 4096 + 8 * 15, 4096 + 8 * 37])
+def test_an_error_names_its_burst_by_its_first_beat(bad: int) -> None:
+    for given in (logic(Op.NOT, 0, None, 4096 + 3, 400), logic(Op.NOT, 4096 + 3, None, 0, 400)):
+        bench = EngineBench(configuration())
+        bench.memory.bad = lambda address: address == bad
+        bench.execute([given])
+        assert bench.fault_address == bad - bad % 128
+
+
+def test_a_walk_that_leaves_names_the_burst_that_would_have() -> None:
+    bench = EngineBench(configuration())
+    fault, _ = bench.execute([logic(Op.NOT, SIZE - 256, None, 0, 400, overrides={"A_LAST": 0})])
+    assert (Status(fault & 0xFF), fault >> 8 & 3) == (Status.PAST_MEMORY, Port.READ_A)
+    assert bench.fault_address == SIZE

@@ -1,0 +1,185 @@
+"""The whole engine: a DOORBELL too far ahead, or behind, is refused with a code; CLEAR ends it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitlane_rtl.abi import COMPLETION_OFFSET, Mode, Op, Port, Status, register
+from support.rtl.bench import EngineBench, configuration, logic
+from support.rtl.records import Task, pack
+
+DOORBELL = register("DOORBELL").offset
+
+CIRCUITS: dict[str, dict[str, Any]] = {
+    "32": {"data_width": 32},
+    "64": {"data_width": 64},
+    "128": {"data_width": 128},
+    "one operation": {
+        "data_width": 32,
+        "ops": frozenset({Op.NOT}),
+        "modes": frozenset({Mode.DENSE}),
+        "loops": 1,
+        "lanes": frozenset(),
+        "read_ports": 1,
+    },
+    "2 slots": {"slots": 2},
+    "block RAM": {"data_width": 32, "block_ram": True},
+}
+"""What decides after how many cycles a command reaches the bus."""
+
+
+def task(number: int) -> Task:
+    """A command with 64 bytes of A and of Y that no other has."""
+    return logic(Op.NOT, 64 * number, None, 4096 + 64 * number, 64)
+
+
+async def fill(ctx: Any, bench: EngineBench) -> None:
+    """Write a command into each slot, from the next one on."""
+    for number in range(bench.configuration.slots):
+        await bench.load(ctx, pack(task(number)), number)
+
+
+async def expect_refused(ctx: Any, bench: EngineBench, retired: int) -> None:
+    """The engine has stopped with BAD_DOORBELL behind ``retired`` commands."""
+    await ctx.tick().repeat(60)
+    assert await bench.register(ctx, "STATUS", "FAULT") == 1
+    assert await bench.register(ctx, "STATUS", "DRAINED") == 1
+    fault = Status.BAD_DOORBELL | Port.NONE << 8 | retired << 16
+    assert await bench.register(ctx, "FAULT") == fault
+    assert await bench.register(ctx, "FAULT_ADDRESS") == 0
+    assert await bench.register(ctx, "RETIRED") == retired
+    assert await bench.register(ctx, "INTERRUPT", "PENDING") == 1
+    slot = retired % bench.configuration.slots
+    completion = await bench.read(ctx, COMPLETION_OFFSET + 4 * slot)
+    assert completion == Status.BAD_DOORBELL | retired << 8
+
+
+async def recover(ctx: Any, bench: EngineBench) -> None:
+    """CLEAR, and then a full ring of commands, with one doorbell."""
+    await bench.write(ctx, register("CLEAR").offset, 1)
+    bench.submitted = 0
+    await ctx.tick().repeat(6)
+    for name in ("FAULT", "FAULT_ADDRESS", "DOORBELL", "RETIRED"):
+        assert await bench.register(ctx, name) == 0
+    assert await bench.register(ctx, "STATUS") == register("STATUS").reset
+    slots = bench.configuration.slots
+    await fill(ctx, bench)
+    await bench.ring(ctx, slots)
+    await bench.settle(ctx)
+    assert await bench.register(ctx, "FAULT") == 0
+    assert await bench.register(ctx, "RETIRED") == slots
+
+
+@pytest.mark.parametrize("ahead", ["one too far", "two rings", 0x8000, 0xFFFF])
+@pytest.mark.parametrize("circuit", CIRCUITS)
+def test_a_doorbell_too_far_ahead_executes_nothing(circuit: str, ahead: str | int) -> None:
+    """Whether the records have been read ahead, are being read, or have only just been written."""
+    bench = EngineBench(configuration(**CIRCUITS[circuit]))
+    slots = bench.configuration.slots
+    before = bench.memory.data.copy()
+    number = {"one too far": slots + 1, "two rings": 2 * slots}.get(str(ahead), ahead)
+
+    async def host(ctx: Any) -> None:
+        for delay in (1, 2, 3, 5, 8, 20):
+            await fill(ctx, bench)
+            await ctx.tick().repeat(delay)
+            await bench.write(ctx, DOORBELL, int(number))
+            await expect_refused(ctx, bench, 0)
+            assert await bench.register(ctx, "DOORBELL") == number
+            assert not any(server.requests for server in bench.servers), f"delay {delay}"
+            await bench.write(ctx, register("INTERRUPT").offset, 0b10)
+            await bench.write(ctx, register("CLEAR").offset, 1)
+            await ctx.tick().repeat(6)
+        assert np.array_equal(bench.memory.data, before)
+        await recover(ctx, bench)
+
+    bench.run(host)
+    before[4096 : 4096 + 64 * slots] = ~before[: 64 * slots]
+    assert np.array_equal(bench.memory.data, before)
+
+
+@pytest.mark.parametrize("circuit", CIRCUITS)
+def test_a_doorbell_may_fill_the_ring_and_be_written_twice(circuit: str) -> None:
+    bench = EngineBench(configuration(**CIRCUITS[circuit]), latency=40)
+    slots = bench.configuration.slots
+    expected = bench.memory.data.copy()
+
+    async def host(ctx: Any) -> None:
+        for rounds in (1, 2):
+            await fill(ctx, bench)
+            await bench.ring(ctx, slots - 1)
+            await bench.ring(ctx, 1)
+            await bench.ring(ctx, 0)
+            await bench.settle(ctx)
+            assert await bench.register(ctx, "FAULT") == 0
+            assert await bench.register(ctx, "RETIRED") == rounds * slots
+
+    bench.run(host)
+    expected[4096 : 4096 + 64 * slots] = ~expected[: 64 * slots]
+    assert np.array_equal(bench.memory.data, expected)
+
+
+@pytest.mark.parametrize("step", [-1, -2, 16, 0x7FFF])
+@pytest.mark.parametrize("width", [32, 64])
+def test_a_bad_doorbell_while_commands_run(width: int, step: int) -> None:
+    """Whenever it comes: commands that retire are whole, nothing begins behind them, and what the
+    others have written is right."""
+    for delay in range(1, 60, 3):
+        bench = EngineBench(configuration(data_width=width), latency=3)
+        before = bench.memory.data.copy()
+        found: list[int] = []
+
+        async def host(
+            ctx: Any, bench: EngineBench = bench, delay: int = delay, found: list[int] = found
+        ) -> None:
+            await fill(ctx, bench)
+            await bench.ring(ctx, 3)
+            await ctx.tick().repeat(delay)
+            ahead = 3 + step if step < 0 else 3 + 14 + step
+            await bench.write(ctx, DOORBELL, ahead)
+            await ctx.tick().repeat(60)
+            found.append(await bench.register(ctx, "RETIRED"))
+            await expect_refused(ctx, bench, found[0])
+
+        bench.run(host)
+        changed = np.flatnonzero(bench.memory.data != before)
+        whole = before.copy()
+        whole[4096 : 4096 + 3 * 64] = ~before[: 3 * 64]
+        assert np.array_equal(bench.memory.data[changed], whole[changed])
+        done = slice(4096, 4096 + 64 * found[0])
+        assert np.array_equal(bench.memory.data[done], whole[done]), f"delay {delay}"
+        assert all(address < 3 * 64 for _, address, _ in bench.read_a.requests), f"delay {delay}"
+        requested = sum(beats for _, _, beats in bench.read_a.requests)
+        assert len(bench.read_a.beats) == requested
+        assert len(bench.writes.responses) == len(bench.writes.requests)
+
+
+def test_a_bad_doorbell_counts_before_the_record_that_it_submits() -> None:
+    bench = EngineBench(configuration())
+    bad = logic(Op.NOT, 0, None, 4096, 64, overrides={"LOOPS": 0})
+
+    async def host(ctx: Any) -> None:
+        await bench.load(ctx, pack(bad))
+        await ctx.tick().repeat(30)
+        await bench.write(ctx, DOORBELL, 17)
+        await expect_refused(ctx, bench, 0)
+        await recover(ctx, bench)
+
+    bench.run(host)
+
+
+def test_a_fault_from_before_stays_the_fault() -> None:
+    bench = EngineBench(configuration())
+    bad = logic(Op.NOT, 0, None, 4096, 64, overrides={"LOOPS": 0})
+
+    async def host(ctx: Any) -> None:
+        await bench.load(ctx, pack(bad))
+        await bench.ring(ctx)
+        await bench.settle(ctx)
+        await bench.write(ctx, DOORBELL, 0x8000)
+        await ctx.tick().repeat(20)
+        assert await bench.register(ctx, "FAULT") == Status.BAD_CONTROL | Port.NONE << 8
+        await recover(ctx, bench)
+
+    bench.run(host)
