@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 TOOLS = ("bash", "cat", "env", "git", "make", "python3", "rm", "sh", "sleep", "uname")

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import CONTROL_BASE, RECORD_BYTES, RING_OFFSET, WORD_BYTES, Port
+from bitlane_rtl.abi import CONTROL_BASE, RECORD_BYTES, RING_OFFSET, WORD_BYTES, Port, Status
 from bitlane_rtl.abi import register as find_register
 
 from ..errors import DeviceError, DeviceFault, DeviceTimeout, LinkError
