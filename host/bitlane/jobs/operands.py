@@ -269,7 +269,7 @@ def address_of(array: AnyArray) -> int:
 
 def shown(value: object) -> str:
     """``value`` in a message: arrays by their type alone, as their elements take several lines."""
-    parts = value if isinstance(value, tuple | list) else (value,)
+    parts = value if isinstance(value, (tuple, list)) else (value,)
     array = any(hasattr(part, "__array_function__") for part in parts)
     return f"of type {type(value).__name__}" if array else repr(value)
 

@@ -32,7 +32,10 @@ _MODULES = (
 )
 _RUNNER = (
     *("__init__.py", "errors.py", "version.py"),
-    *(f"compiling/{name}.py" for name in ("__init__", "cache", "flags", "library", "toolchain")),
+    *(
+        f"compiling/{name}.py"
+        for name in ("__init__", "cache", "flags", "library", "notice", "toolchain")
+    ),
     *(f"batch/{name}.py" for name in _MODULES),
     *(f"batch/{name}" for name in ("device.h", "cuda.cu", "lanes.h", "threads.cc")),
 )

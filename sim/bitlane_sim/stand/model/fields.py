@@ -143,7 +143,7 @@ def _bad_lane(fields: Fields, configuration: Configuration) -> Array:
     lane, out_lane = fields.control("LANE"), fields.control("OUT_LANE")
     counted = (out_lane == 2) | ((out_lane == 0) & ~fields.sums)
     fits = (fields.counts_bits & counted) | (~fields.counts_bits & (out_lane == lane))
-    by_elements = (fields.mode("A") != Mode.DENSE) | (fields.mode("B") != Mode.DENSE)
+    by_elements = ~fields.has_mode("A", Mode.DENSE) | ~fields.has_mode("B", Mode.DENSE)
     by_elements = by_elements | is_one_of(fields.mode("Y"), (Mode.STRIDED, Mode.REPEAT))
     lacking = ~is_one_of(lane, configuration.lanes) & (fields.splits | by_elements)
     wide = by_elements & (fields.size("A") > configuration.data_bytes)
