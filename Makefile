@@ -3,9 +3,11 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-INSTALL := $(PIP) install --quiet --progress-bar off --require-hashes
+# Python compiles what is imported, which is a small part of what is installed.
+INSTALL := $(PIP) install --quiet --progress-bar off --require-hashes --no-compile
 DEMO_READY := $(VENV)/.demo-ready
 TEST_READY := $(VENV)/.test-ready
+BROWSER_READY := $(VENV)/.browser-ready
 TESTS := tests
 FIGURES := docs/performance
 BATCHES := build/gpu
@@ -35,7 +37,7 @@ test: lint ## Check style, types and imports, then run the quick tests (TESTS=te
 	@echo "== pytest, quick tests, $(WORKERS) at a time"
 	@$(PYTEST) $(QUICK) $(TESTS)
 
-check: lint ## Run every test at full depth: random ones with more seeds, proofs, boards, packages
+check: lint $(BROWSER_READY) ## Run every test at full depth: random ones with more seeds, proofs, boards, packages
 	@echo "== pytest, all tests, $(WORKERS) at a time"
 	@$(PYTEST) $(FULL) $(TESTS)
 
@@ -150,8 +152,12 @@ $(DEMO_READY): $(VENV)/.made-in pyproject.toml sim/pyproject.toml requirements/d
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable ./sim --editable .
 	@touch $@
 
-$(TEST_READY): $(DEMO_READY) requirements/dev.txt requirements/browser/package-lock.json
+$(TEST_READY): $(DEMO_READY) requirements/dev.txt
 	@echo "== Installing what the tests need into $(VENV), pinned and hash-checked"
 	@$(INSTALL) -r requirements/dev.txt
+	@touch $@
+
+$(BROWSER_READY): $(TEST_READY) requirements/browser/package-lock.json
+	@echo "== Installing the browser that tests open pages in into $(VENV), hash-checked"
 	@$(BIN)/python requirements/browser/install.py
 	@touch $@

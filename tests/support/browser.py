@@ -173,7 +173,7 @@ def opened(folder: Path) -> Iterator[Page]:
 
 def _unpacked() -> Path:
     """The browser's folder, filled if it is not yet. Fails plainly where the package is not."""
-    assert _PACKAGE.is_dir(), f"{_PACKAGE} is not there; `make test` installs it"
+    assert _PACKAGE.is_dir(), f"{_PACKAGE} is not there; `make check` installs it"
     home = _PACKAGE / "unpacked"
     if not home.is_dir():
         new = _PACKAGE / f"unpacked.{os.getpid()}"
