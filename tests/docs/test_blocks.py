@@ -11,6 +11,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from bitlane_sim.bench.contract import measure
 from bitlane_sim.simulator import choose_evaluator
 from support.docs.commands import SHELL, Command, commands, complaint, complaint_in_text
 from support.docs.pages import PAGES, ROOT, Block, blocks, code_words, name
+from support.seeds import slow
 
 QUICK = {"check", "export", "info", "lower", "run", "--version"}
 """Subcommands of ``bitlane`` that take no two seconds on the pages' examples."""
@@ -59,12 +61,16 @@ def of_page(page: Path, *languages: str) -> list[Block]:
     return [block for block in blocks(page) if block.language in languages]
 
 
-def having(*languages: str) -> pytest.MarkDecorator:
-    pages = [page for page in PAGES if of_page(page, *languages)]
-    return pytest.mark.parametrize("page", pages, ids=name)
+def having(*languages: str) -> list[Path]:
+    return [page for page in PAGES if of_page(page, *languages)]
 
 
-@having(*SHELL)
+def readme_first(*languages: str) -> list[Any]:
+    """Pages whose blocks are run: README in the quick tier, all in the full tier."""
+    return [page if name(page) == "README.md" else slow(page) for page in having(*languages)]
+
+
+@pytest.mark.parametrize("page", having(*SHELL), ids=name)
 def test_the_commands_of_a_page_are_taken(page: Path) -> None:
     typed = [command for block in of_page(page, *SHELL) for command in commands(block)]
     assert typed
@@ -79,7 +85,7 @@ def test_the_commands_in_the_text_of_a_page_exist(page: Path) -> None:
     assert {word: why for word, why in wrong.items() if why} == {}
 
 
-@having("python", "console")
+@pytest.mark.parametrize("page", readme_first("python", "console"), ids=name)
 def test_the_python_and_the_commands_of_a_page_give_what_it_says(
     page: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,7 +155,7 @@ PRINTED: dict[str, Callable[[], str]] = {"work  ": cycles_table, "Opening sim": 
 """How blocks of output begin, and what gives or prints the same."""
 
 
-@having("text")
+@pytest.mark.parametrize("page", readme_first("text"), ids=name)
 def test_the_output_on_a_page_is_what_is_printed(
     page: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,6 +36,7 @@ from support.board.line import ModelPort, Noise, connected
 from support.board.model import BoardModel
 from support.models.device import ModelLink
 from support.models.record import Bytes, Fault, Record
+from support.seeds import slow
 
 KIB = 1 << 10
 
@@ -109,7 +110,7 @@ LEAN: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("circuit", LEAN, ids=str)
+@pytest.mark.parametrize("circuit", [LEAN[0], *map(slow, LEAN[1:])], ids=str)
 def test_circuits_of_all_sizes_pass(circuit: dict[str, Any]) -> None:
     for seed in range(3):
         passed, lines = lines_of(
@@ -256,7 +257,9 @@ def forget_full_counts(record: Record, memory: Bytes) -> None:
         y[y == 64] = 0
 
 
-@pytest.mark.parametrize("op", sorted(BIT_OPS))
+@pytest.mark.parametrize(
+    "op", [op if op in (Op.XOR, Op.COUNT) else slow(op) for op in sorted(BIT_OPS)]
+)
 def test_a_wrong_operation_fails_alone(op: Op) -> None:
     found = failures(WrongLink(op, spoil_first_byte))
     # Others may lean on it: DMA and error recovery take the first that the circuit has.

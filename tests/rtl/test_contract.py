@@ -22,6 +22,7 @@ from bitlane_rtl.abi import (
 from support.rtl.bench import SIZE, EngineBench, configuration, logic
 from support.rtl.records import Task, apply, pack, reseal
 from support.rtl.walks import Walk
+from support.seeds import slow
 
 NARROW = {"data_width": 32}
 BYTES_ALONE = {"lanes": frozenset({Lane.BITS_8})}
@@ -211,7 +212,7 @@ IN_USE: list[tuple[int, dict[str, int]]] = [
 """Words in use, by fields of CONTROL."""
 
 
-@pytest.mark.parametrize("width", [32, 64, 128])
+@pytest.mark.parametrize("width", [slow(32), 64, slow(128)])
 def test_how_many_words_of_a_record_are_in_use(width: int) -> None:
     """Only a seal over these very words is right. The circuit lacks SEARCH and SHIFT_LEFT, and has
     four loops; addresses are all outside the memory, so that nothing can be executed."""
@@ -278,7 +279,7 @@ def silence(bench: EngineBench) -> int:
     return int(np.diff(sorted(cycles | set(bench.writes.responses))).max())
 
 
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("width", [slow(32), 64])
 @pytest.mark.parametrize(
     ("port", "given", "most"),
     [

@@ -5,6 +5,8 @@ import pytest
 from bitlane_rtl.abi import Op
 from bitlane_sim.bench.sdram import Transfer, logic, reads
 
+pytestmark = pytest.mark.slow
+
 REFRESH = 18
 """Cycles without a word that a refresh costs a stream, a row to open included."""
 

@@ -18,6 +18,8 @@ from bitlane_sim.export.as_built import reset_values
 from bitlane_sim.simulator import Simulator
 from support.cocotb.simulators import verilator
 
+pytestmark = pytest.mark.slow
+
 NAMES = {
     "core.v",
     "core.md",

@@ -24,6 +24,8 @@ from bitlane_sim.bench.job import move
 from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.evaluator import Clock, Get, RunUntil, Set
 
+pytestmark = pytest.mark.slow
+
 MEMORY = 1 << 14
 SIZE = MEMORY // 4
 STARTED_BY = 60

@@ -13,6 +13,8 @@ from bitlane.jobs.lowering import View
 from bitlane_rtl.abi import CONTROL_BASE, RING_OFFSET, Op, Status, register
 from support.system.devices import DEVICES, link_of, noise, opened, simulator_of
 
+pytestmark = pytest.mark.slow
+
 SIZE = 4096
 
 FAULT = register("FAULT")

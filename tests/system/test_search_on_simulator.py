@@ -12,6 +12,7 @@ import bitlane
 from bitlane.demo import digits
 from support.host.arrays import same
 from support.host.neighbours import nearest, within
+from support.seeds import slow
 from support.system.devices import DEFAULT, DEVICES, link_of, noise, opened
 
 
@@ -27,7 +28,7 @@ def expect(got: tuple[NDArray[Any], ...], expected: tuple[NDArray[Any], ...]) ->
 
 
 @pytest.mark.parametrize("metric", ["hamming", "jaccard"])
-@pytest.mark.parametrize("row_bytes", [1, 7, 64, 129])
+@pytest.mark.parametrize("row_bytes", [slow(1), 7, slow(64), slow(129)])
 def test_the_nearest_are_found(device: bitlane.Device, metric: str, row_bytes: int) -> None:
     rows = noise(90 * row_bytes, 1).reshape(90, row_bytes) & 3
     queries = noise(5 * row_bytes, 2).reshape(5, row_bytes) & 3
@@ -36,7 +37,9 @@ def test_the_nearest_are_found(device: bitlane.Device, metric: str, row_bytes: i
     expect(got, within(queries, rows, 0.6, metric))
 
 
-@pytest.mark.parametrize("memory", ["", "&memory=64KiB", "&memory=64KiB&ports=1&width=32"])
+@pytest.mark.parametrize(
+    "memory", ["", slow("&memory=64KiB"), slow("&memory=64KiB&ports=1&width=32")]
+)
 def test_an_array_finds_the_same(memory: str) -> None:
     rows = noise(9000 * 7, 1).reshape(-1, 7) & 3
     queries = noise(21 * 7, 2).reshape(-1, 7) & 3
@@ -57,6 +60,7 @@ def test_what_the_memory_does_not_hold_is_streamed() -> None:
         expect(device.search(queries, rows, 4), nearest(queries, rows, 4))
 
 
+@pytest.mark.slow
 def test_digits_have_the_neighbours_that_faiss_finds() -> None:
     found = digits.load()
     database, queries = found.rows[: -digits.HELD_OUT], found.rows[-digits.HELD_OUT :]

@@ -10,6 +10,8 @@ from bitlane_rtl.search.search_array import SearchArray
 from support.rtl.searching import beats, configured, nearest
 from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, Testbench, simulate
 
+pytestmark = pytest.mark.slow
+
 ROWS, QUERIES, NEAREST = 60, 5, 4
 
 

@@ -14,6 +14,8 @@ from bitlane_sim.stand.judge import Observed
 from bitlane_sim.stand.plan import Stage, run_plan
 from support.sim.stands import SMALL, command_line, small_circuit, small_folder
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def stage() -> Stage:

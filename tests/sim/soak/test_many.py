@@ -19,6 +19,8 @@ from bitlane_sim.stand.model import model
 from bitlane_sim.stand.model.values import Computation
 from support.sim.stands import command_line
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = "width=32&ports=1&memory=16KiB&loops=2&slots=4&ops=xor,not,count,shift_left"
 
 
