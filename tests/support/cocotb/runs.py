@@ -1,4 +1,4 @@
-"""Build an exported core for a simulator and run a suite on it: what passed and what failed.
+"""Build an exported core for a simulator, run a suite on it, and report passes and failures.
 
 Nothing is skipped: a simulator that is missing raises, and so does a run without results.
 """
@@ -39,7 +39,7 @@ _PUBLIC = "".join(
     ]
 )
 _KEPT = (_TOP, "sim.vvp")
-"""What the simulators run: Verilator's program, Icarus' code."""
+"""The files that the simulators run: Verilator's program, Icarus' code."""
 
 _ARGUMENTS = {"icarus": ["-Wall"], "verilator": ["--no-public-flat-rw"]}
 
@@ -59,7 +59,7 @@ class Outcome:
 
 @functools.cache
 def verilog_of(width: int, ports: int, **options: Any) -> str:
-    """The core as it would be exported."""
+    """Return the Verilog of the core, as `bitlane export` writes it."""
     configuration = replace(full(width), read_ports=ports, memory_bytes=MEMORY_BYTES, **options)
     return export(configuration, _TOP)[0]
 
@@ -103,7 +103,7 @@ def run_suite(
 
 
 def _built(simulator: Simulator, text: str) -> Path:
-    """The folder of what ``simulator`` runs. Built once for every text and version."""
+    """Return the folder that ``simulator`` runs from, built once per text and version."""
     arguments = _ARGUMENTS[simulator.name]
     content = "\n".join([simulator.version, str(simulator.variables), *arguments, _PUBLIC, text])
 
@@ -131,7 +131,7 @@ def _built(simulator: Simulator, text: str) -> Path:
 
 
 def _copy(built: Path, folder: Path) -> Path:
-    """A folder to run in; what was built may be in use by others."""
+    """Copy the build into ``folder``, because another run may use the original; return the copy."""
     target = folder / "built"
     target.mkdir()
     for name in _KEPT:
