@@ -1,4 +1,4 @@
-"""Files are whole or not there, and that they cannot be written is known before anything runs."""
+"""Files are written whole or not at all, and a file that cannot be written is an early error."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Both evaluators offer the same, and agree on every port in every cycle."""
+"""Both evaluators have the same interface, and agree on every port in every cycle."""
 
 import gc
 import random
@@ -225,7 +225,7 @@ def test_unfit_values_and_ports_are_refused(make: Maker) -> None:
 
 
 class Clocked(wiring.Component):
-    """Has a port of the clock's name."""
+    """A design with a port of the clock's name."""
 
     def __init__(self) -> None:
         super().__init__({"clk": In(1), "o": Out(1)})

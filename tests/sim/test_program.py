@@ -1,4 +1,4 @@
-"""Programs written from netlists show in every cycle what Amaranth's simulator shows."""
+"""Programs written from netlists agree with Amaranth's simulator in every cycle."""
 
 import random
 from contextlib import closing
@@ -63,7 +63,7 @@ def test_memories(width: int, rows: int) -> None:
 
 
 class Constants(wiring.Component):
-    """Constants where the width of what is shifted or compared matters."""
+    """Shifts and comparisons of constants whose width matters."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -178,7 +178,7 @@ def test_asynchronous_resets_act_at_once() -> None:
 
 
 class Talker(wiring.Component):
-    """Prints, or asserts with a value in its message."""
+    """A design that prints, or asserts with a value in its message."""
 
     def __init__(self, *, prints: bool) -> None:
         self._prints = prints

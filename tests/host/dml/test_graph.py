@@ -89,7 +89,7 @@ def test_bytes_between_nodes_may_be_seen_in_another_way() -> None:
 
 
 def test_bytes_between_elements_are_seen_where_nothing_lies_there() -> None:
-    """What is written out for it, and what comes behind, have constants of their own."""
+    """The written-out intermediate and the operators behind it have separate constants."""
     device = dml.Device(ModelDriver())
     small = BufferTensorDesc(DataType.UINT8, [4, 4])
     apart = BufferTensorDesc(DataType.UINT8, [4, 4], [8, 1])

@@ -1,4 +1,4 @@
-"""The driver: connecting, the ring, deadlines, and going on after faults."""
+"""The driver connects, drives the ring, keeps deadlines, and recovers from faults."""
 
 from collections.abc import Iterator
 from time import monotonic, sleep
@@ -32,7 +32,7 @@ ROWS = 100
 
 
 def invert_rows(driver: Driver, rows: int, a: int, y: int) -> None:
-    """NOT of ``rows`` separate bytes; a command each on a circuit of one dense loop."""
+    """Invert ``rows`` separate bytes, with a command for each on a circuit of one dense loop."""
     views = View(a, (2,), 1), None, View(y, (2,), 1)
     driver.run(lower(Op.NOT, (rows,), *views, geometry=driver.geometry))
 
@@ -456,7 +456,7 @@ def test_registers_by_name() -> None:
 
 
 class ForgetfulLink(ModelLink):
-    """Writes down what it is told to forget."""
+    """A link that logs the ranges that it may forget."""
 
     def forget(self, address: int, size: int) -> None:
         self.traffic.append(("forget", address, size))

@@ -42,7 +42,7 @@ def simulator(module: Any, engine: Any) -> Any:
 
 
 def expect_same(run: Callable[[Any], list[Any]]) -> list[Any]:
-    """What ``run`` shows on Amaranth's engine, on the compiled one, and on both in turn."""
+    """Return the results of ``run``; expect the same on both engines, and after any switch."""
     slow, fast = run("pysim"), run(cppsim.Engine)
     assert fast == slow
     assert slow

@@ -103,7 +103,7 @@ def test_several_files_at_once() -> None:
 
 
 def whole_steps(text: str, complete: str) -> int:
-    """How many time steps of a complete file are in one that ended early, which has no others."""
+    """Return the number of time steps in ``text``, a prefix of ``complete`` that ends at a step."""
     assert body(complete).startswith(body(text))
     assert body(complete)[len(body(text)) :].startswith("#")
     return body(text).count("#")
