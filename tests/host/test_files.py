@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and a file that cannot be written is an early error."""
+"""Files are written whole or not at all, and unwritable ones are refused before anything runs."""
 
 import os
 import stat

@@ -65,7 +65,7 @@ def failures(link: ModelLink, **options: Any) -> dict[str, str]:
     return found
 
 
-# --- what passes ------------------------------------------------------------------------------
+# --- devices that pass ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -144,7 +144,7 @@ def test_the_march_covers_a_boards_memory_and_a_part_of_the_hosts_own(
     assert any(f"{tested * KIB:,} of 65,536 bytes" in line for line in lines)
 
 
-# --- what does not ----------------------------------------------------------------------------
+# --- devices that fail ------------------------------------------------------------------------
 
 
 class FlippingLink(ModelLink):
@@ -226,7 +226,7 @@ def test_a_byte_of_memory_with_rows_is_found() -> None:
 
 
 class WrongLink(ModelLink):
-    """A device that executes another operation than ``op`` where ``wrong`` is true."""
+    """A device on which ``wrong`` changes the memory after every command of ``op``."""
 
     def __init__(self, op: Op, wrong: Callable[[Record, Bytes], None], **changes: Any) -> None:
         super().__init__(**{"memory_bytes": 16 * KIB} | changes)
@@ -251,7 +251,7 @@ def spoil_byte_before(record: Record, memory: Bytes) -> None:
 
 
 def forget_full_counts(record: Record, memory: Bytes) -> None:
-    """A device that returns a count of 64 as 0 in a byte, as a counter of six bits does."""
+    """Replace counts of 64 in bytes by 0, as a counter of six bits does."""
     if record.control["LANE"] == Lane.BITS_64 and record.control["OUT_LANE"] == Lane.BITS_8:
         y = memory[record.word("Y_BASE") : record.word("Y_LAST") + 1]
         y[y == 64] = 0

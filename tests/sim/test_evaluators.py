@@ -282,7 +282,7 @@ def agree(slow: Evaluator, fast: Evaluator) -> None:
         value = 0xFF >> choose.randrange(3) | 0x80
         for evaluator in (slow, fast):
             evaluator.set("value", value)
-            # Not before every edge, since a look settles what the edge must settle by itself.
+            # Not before every edge: a read settles signals that the edge must settle by itself.
             if cycle % 3 == 0:
                 assert evaluator.get("first") == slow.get("first")
             evaluator.step()

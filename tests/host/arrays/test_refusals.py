@@ -203,7 +203,7 @@ def test_what_another_thread_computes_while_it_is_noted_stays_as_it_was(
     assert same(whole.get(), (a ^ 1) & 3)
 
 
-# --- what it does not do ------------------------------------------------------------------------
+# --- unsupported calls --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,7 @@ def test_slots_follow_each_other_and_wrap() -> None:
 def test_the_doorbell_counts_past_two_to_the_sixteen() -> None:
     link = one_loop(slots=2, memory_bytes=1 << 8)
     driver = Driver(link)
-    # As if 65534 commands had gone before, without the time that they take.
+    # Start as if 65534 commands had been executed, without spending their time.
     link.total_submitted = link.total_retired = link.doorbell = link.retired = (1 << 16) - 2
     driver._queue._submitted = driver._queue._retired = (1 << 16) - 2
     for _ in range(3):

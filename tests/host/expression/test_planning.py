@@ -67,7 +67,7 @@ def roots(leaf: Stored, count: int) -> list[Expression]:
 
 
 def calls(work: Callable[[], object]) -> int:
-    """Return the number of calls of functions, and of resumed generators, in ``work``."""
+    """Return the number of calls and returns in ``work``, also of generators and C functions."""
     count = 0
 
     def note(frame: FrameType, event: str, argument: Any) -> None:

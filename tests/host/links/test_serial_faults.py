@@ -135,7 +135,7 @@ def test_a_hello_that_is_lost_is_sent_again() -> None:
 
 
 class Late(BoardModel):
-    """A board that first answers a HELLO of another host with the same sequence number."""
+    """A board that answers another host's HELLO of the same sequence number before ours."""
 
     def execute(self) -> bytes:
         request, _ = self._waiting[0]

@@ -111,7 +111,7 @@ def external(bad: ModelProto, place: str = "../../etc/passwd") -> None:
 
 
 def hidden(bad: ModelProto) -> None:
-    """External data where no tensor belongs: in an attribute that says to be an integer."""
+    """Add external data in an attribute whose type is an integer, not a tensor."""
     cast = bad.graph.node.add()
     cast.CopyFrom(node("BitCast", "a", "z", to=3))
     cast.attribute[0].t.data_type = TensorProto.UINT8

@@ -377,7 +377,7 @@ def test_a_design_is_written_the_same_each_time() -> None:
 
 
 def test_testbenches_that_never_began_are_kept_by_a_reset() -> None:
-    """Python would complain of the loss of each."""
+    """Python would warn of each coroutine that is dropped before it runs."""
     made, seen = simulator(Module(), cppsim.Engine), list[str]()
 
     async def work(_: Any) -> None:

@@ -2,7 +2,8 @@
 
 `BoardRules` answers frames, for tests of the circuit. `BoardModel` adds a board's buffers, for
 tests of the host. It asserts that the host keeps the rules that boards rely on: no more bytes
-in flight than the board buffers, and repetitions that equal the first request and its read data.
+in flight than the board buffers, repetitions equal to their first request, and the same data when
+a read is repeated.
 """
 
 from collections import Counter, deque
@@ -85,7 +86,7 @@ class BoardRules:
     version: int = LINK_VERSION
     receive_bytes: int = RECEIVE_BYTES
     expected: int = 77
-    """The next sequence number, before the first HELLO whatever it was."""
+    """The next sequence number; any number before the first HELLO."""
     complained: bool = False
     """Whether the board has sent a complaint since it last accepted a frame."""
 

@@ -153,7 +153,7 @@ class RandomTraffic:
         simulation.divider = self._bit
         self._send(self._requests.hello())
 
-    # --- what they are made of --------------------------------------------------------------------
+    # --- parts of pieces --------------------------------------------------------------------------
 
     def _task(self) -> Task:
         """Return any operation on any walks: inputs in the lower half of memory, Y above."""

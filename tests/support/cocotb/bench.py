@@ -51,7 +51,7 @@ class Bench:
     channels : dict
         The memory's channels, by name.
     broken : list of str
-            Violations of AXI4 by the core, beside those that the models assert themselves.
+        Violations of AXI4 by the core, beside those that the models assert themselves.
     """
 
     def __init__(self, dut: Any, name: str) -> None:

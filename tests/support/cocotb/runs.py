@@ -46,7 +46,7 @@ _ARGUMENTS = {"icarus": ["-Wall"], "verilator": ["--no-public-flat-rw"]}
 
 @dataclass(frozen=True)
 class Outcome:
-    """Names of the tests that passed and that failed, and what the simulator printed."""
+    """Names of the tests that passed and that failed, and the simulator's output."""
 
     passed: Sequence[str]
     failed: Sequence[str]
@@ -76,10 +76,11 @@ def run_suite(
     change: Callable[[str], str] = str,
     suite: str = "suite",
 ) -> Outcome:
-    """Run the suite on the core of ``width`` and ``ports``, whose text ``change`` may change.
+    """Run the suite on the core of ``width`` and ``ports``; ``change`` may change its Verilog.
 
-    ``folder`` takes what the run writes. ``commands`` are random ones a test; ``only`` is a regular
-    expression for names of tests, and ``suite`` the module beside this one that has them.
+    The run writes into ``folder``. ``commands`` is the number of random commands in a test,
+    ``only`` a regular expression for names of tests, and ``suite`` the module beside this one that
+    has the tests.
     """
     text = change(verilog_of(width, ports))
     core = {"data_width": width, "read_ports": ports, "memory_bytes": MEMORY_BYTES}

@@ -33,7 +33,7 @@ _LEAST_VERILATOR = (5, 36)
 
 
 class SimulatorMissing(Exception):
-    """A simulator is neither installed nor available; the message says in one line what to do."""
+    """Error for a simulator that is not available; its message says in one line what to do."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _unpack_icarus(folder: Path) -> None:
         raise SimulatorMissing(
             f"no Icarus Verilog on PATH, and no apt-get to download it: install {_PACKAGE}"
         )
-    # With package lists of its own it needs no root, and no lists that somebody else fetched.
+    # With separate package lists, apt needs no root and no lists on the system.
     state = folder / "apt"
     (state / "lists" / "partial").mkdir(parents=True)
     (state / "cache" / "archives" / "partial").mkdir(parents=True)

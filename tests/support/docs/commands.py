@@ -54,7 +54,7 @@ def commands(block: Block) -> list[Command]:
 
 
 def _first(words: Sequence[str]) -> tuple[str, ...]:
-    """Return ``words`` without variables in front of the command and operators behind it."""
+    """Return the command in ``words``: without variables before it, up to the first operator."""
     rest = list(words)
     while rest and re.fullmatch(r"[A-Z_]+=.*", rest[0]):
         del rest[0]

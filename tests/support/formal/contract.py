@@ -1,4 +1,4 @@
-"""Contracts: a component, an environment that may do all that is allowed, and claims about both.
+"""Contracts: a component, an environment with all behaviour that is allowed, and claims to prove.
 
 A contract's free signals are inputs that the prover chooses; ``Assume`` bounds them, ``Assert``
 claims. A contract must not drive a signal that users of the component do not drive, nor assume

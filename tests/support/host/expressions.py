@@ -131,7 +131,7 @@ def play(
 
 
 def later(driver: Driver, node: Expression, kept: list[Stored]) -> Expression:
-    """Leave ``node`` lazy, so that one job computes all of them in the end."""
+    """Leave ``node`` lazy, so that one job computes all nodes in the end."""
     return node
 
 

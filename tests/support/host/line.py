@@ -98,7 +98,7 @@ class LineLink(ModelLink):
 
 
 class LeanLink(LineLink):
-    """A link that records nothing and allocates no memory, so that tests measure the driver's."""
+    """A link that records nothing and allocates no memory, to measure the driver alone."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

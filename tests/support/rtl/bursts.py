@@ -221,7 +221,7 @@ def _after(ready: Callable[[], bool], bench: Any, done: list[Any]) -> Testbench:
 def _accesses(
     rng: random.Random, upper: list[int]
 ) -> tuple[list[tuple[int, int | None]], list[int]]:
-    """Return the host's accesses and the expected reads; record its writes in ``upper``."""
+    """Return the host's accesses and the expected reads; its writes also update ``upper``."""
     quarter = len(upper) // 2
     accesses: list[tuple[int, int | None]] = []
     reads = []

@@ -1,4 +1,4 @@
-"""Runs testbenches on a circuit that is compiled once, in seconds, and simulated many times.
+"""Runs testbenches on a circuit that is compiled once, because that takes seconds.
 
 This module depends on no circuit of bitlane.
 """

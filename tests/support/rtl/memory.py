@@ -1,6 +1,6 @@
 """A memory behind native ports, for tests of readers, writer, data path and engine.
 
-A model answers as the contract of the ports requires, and asserts that accesses stay inside it.
+A memory answers as the contract of the ports requires, and asserts that accesses stay inside it.
 """
 
 from collections import deque

@@ -30,7 +30,7 @@ _BAD = re.compile(r"multiple conflicting drivers|Latch inferred|is a latch|found
 
 
 class SynthesisError(AssertionError):
-    """The netlist has a latch, a multiple driver, a loop, or a cell that the device lacks."""
+    """Error for a netlist with a latch, a multiple driver, a loop, or an unmapped cell."""
 
 
 def synthesise(circuit: Elaboratable, family: str) -> dict[str, int]:

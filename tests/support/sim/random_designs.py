@@ -125,11 +125,11 @@ def random_system(seed: int) -> RandomDesign:
         targets = shown[low : low + 2]
         RandomStatements(chance, m, "comb", targets, leaves).assign()
         leaves += targets
-    # What a port reads at power-on in a domain that is in reset then depends, in Amaranth's
-    # simulator, on what has settled.
+    # In Amaranth's simulator, the output of a port at power-on in a domain in reset then depends on
+    # the signals that have settled.
     rows = [x for other in ("fall", "sync") for x in _memory(chance, m, leaves, other)]
-    # An asynchronous reset makes Amaranth's simulator say everything again, and a clock that is
-    # late lets it say what has not settled.
+    # Prints are in domains without a late clock or an asynchronous reset: Amaranth's simulator
+    # repeats prints at such a reset, and prints unsettled values at such a clock.
     RandomStatements(chance, m, chance.choice(("sync", "fall")), (), leaves).say()
     periods = {name: chance.choice((1e-6, 0.7e-6, 2e-6)) for name in ("sync", "fall", "late")}
     outputs = [*registers, *shown, *rows]

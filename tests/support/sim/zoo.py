@@ -128,7 +128,7 @@ class Registers(wiring.Component):
         m = Module()
         kept = Signal(self._width, reset_less=True)
         gated = Signal(3, reset_less=True)
-        # Those that load each other: always, each with an enable of its own, and both with one.
+        # Registers that load each other: always, each with a separate enable, and both with one.
         m.d.sync += [self.mixing.eq(self.mixed ^ self.data), self.mixed.eq(self.mixing)]
         with m.If(self.go):
             m.d.sync += [self.left.eq(self.right), self.black.eq(self.white)]

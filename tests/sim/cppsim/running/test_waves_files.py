@@ -1,4 +1,4 @@
-"""Waveform files of compiled simulations in files of all kinds, and where something goes wrong."""
+"""Compiled simulations write waveforms into files of all kinds, also if they end early."""
 
 import gzip
 import os
@@ -99,7 +99,7 @@ def test_several_files_at_once() -> None:
     assert body(files[0].getvalue()) == body(files[1].getvalue()) != ""
 
 
-# --- what ends early --------------------------------------------------------------------------
+# --- waveforms that end early -----------------------------------------------------------------
 
 
 def whole_steps(text: str, complete: str) -> int:
