@@ -16,7 +16,7 @@ BYTE_SECONDS = 10 / 3_000_000
 
 
 class Noise:
-    """Drops, doubles, inserts and flips bytes, each at a quarter of ``rate``."""
+    """Noise that drops, doubles, inserts and flips bytes, each at a quarter of ``rate``."""
 
     def __init__(self, rate: float, seed: int) -> None:
         self._random = Random(seed)

@@ -18,7 +18,7 @@ __all__ = ["Memory", "ReadServer", "WriteServer"]
 
 @dataclass
 class Memory:
-    """Bytes, and the accesses made to them in order: ``(port, address, strobe)``."""
+    """A memory of bytes, and its accesses in order: ``(port, address, strobe)``."""
 
     data: npt.NDArray[np.uint8]
     beat_bytes: int
@@ -75,7 +75,7 @@ class _Server:
 
 
 class ReadServer(_Server):
-    """Serves a read port: a burst begins ``1 + latency`` cycles after its request."""
+    """A server of a read port: a burst begins ``1 + latency`` cycles after its request."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class ReadServer(_Server):
 
 
 class WriteServer(_Server):
-    """Serves a write port: the response ``1 + latency`` cycles after the last beat."""
+    """A server of a write port: it responds ``1 + latency`` cycles after the last beat."""
 
     async def run(self, ctx: Any) -> None:
         request, data, response = self._port.request, self._port.data, self._port.response

@@ -49,7 +49,7 @@ class Memory:
 
 @dataclass
 class Window:
-    """Words behind a `ControlPort`, by offset."""
+    """A window of words behind a `ControlPort`, by offset."""
 
     port: Any
     content: dict[int, int]

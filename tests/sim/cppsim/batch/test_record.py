@@ -71,7 +71,7 @@ def test_each_instance_gets_data_of_its_own(backend: str) -> None:
 
 
 class Delay(wiring.Component):
-    """``done`` for a cycle, ``wait`` cycles after ``go``; ``pair`` has a signed field."""
+    """A delay: ``done`` is 1 once, ``wait`` cycles after ``go``; ``pair`` has a signed field."""
 
     go: In(1)
     wait: In(8)
