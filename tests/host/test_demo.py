@@ -1,4 +1,4 @@
-"""The demo's parts, on a device that computes with NumPy, and on devices that lie."""
+"""The demo's parts run on a device that computes with NumPy, and fail on faulty devices."""
 
 import importlib.util
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Honest:
-    """Computes with NumPy what a device would."""
+    """A device that computes with NumPy."""
 
     def bit_xor(self, a: Array, b: Array, /, *, out: Array | None = None) -> Array:
         result: Array = np.bitwise_xor(a, b, out=out)
@@ -32,7 +32,7 @@ class Honest:
 
 
 class FlipsOneBit(Honest):
-    """Gets one bit of every exclusive or wrong."""
+    """A device that flips one bit of every result of exclusive or."""
 
     def bit_xor(self, a: Array, b: Array, /, *, out: Array | None = None) -> Array:
         result = super().bit_xor(a, b, out=out)
@@ -41,7 +41,7 @@ class FlipsOneBit(Honest):
 
 
 class MiscountsOnce(Honest):
-    """Gets one distance of every call wrong."""
+    """A device that returns one wrong distance in every call."""
 
     def search(self, queries: Array, database: Array, k: int, /) -> tuple[Array, Array]:
         distances, indices = super().search(queries, database, k)
@@ -50,7 +50,7 @@ class MiscountsOnce(Honest):
 
 
 class MissesOnce(Honest):
-    """Finds one row too late in every call."""
+    """A device that finds one row too late in every call."""
 
     def search(self, queries: Array, database: Array, k: int, /) -> tuple[Array, Array]:
         distances, indices = super().search(queries, database, k)
@@ -142,7 +142,7 @@ def test_a_picture_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None
 
 
 class Counters:
-    """Registers that wrap, advanced by hand."""
+    """Counter registers that wrap, advanced by hand."""
 
     def __init__(self, start: int) -> None:
         self.values = dict.fromkeys(("BUSY_CYCLES", "A_BEATS", "B_BEATS", "Y_BEATS"), start)
@@ -276,7 +276,7 @@ def test_without_a_package_of_its_extra_nothing_runs(
 
 
 class SlowLink(ModelLink):
-    """A device that says that it is slow."""
+    """A device that reports that it is slow."""
 
     slow = True
 

@@ -25,7 +25,7 @@ def device() -> Iterator[Device]:
 
 @st.composite
 def layouts(draw: st.DrawFn, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
-    """An array of ``shape`` that is a view: permuted, cut, reversed, foreign or off its address."""
+    """Draw a view of ``shape``: permuted, cut, reversed, of foreign byte order or unaligned."""
     order = draw(st.permutations(range(len(shape))))
     steps = [draw(st.sampled_from([1, 1, 2, 3])) for _ in shape]
     big = [shape[axis] * steps[axis] + draw(st.integers(0, 2)) for axis in order]

@@ -1,4 +1,4 @@
-"""Files are whole or not there, and that they cannot be written is known before anything runs."""
+"""Files are written whole or not at all, and unwritable ones are refused before anything runs."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""A process that is forked has no device: it is told at once, whatever the parent's threads do."""
+"""A forked process gets an error at once if it uses a device, whatever the parent's threads do."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ from support.models.device import ModelLink
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork"),
-    # What this is about: threads that hold locks when a process is forked.
+    # Threads that hold locks at a fork are the subject of these tests.
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
 ]
 
@@ -28,7 +28,7 @@ SECONDS = 20
 
 
 def in_child(work: Callable[[], object]) -> str:
-    """What ``work`` returns, as text, or the error that it raises, in a forked process."""
+    """Run ``work`` in a forked process; return its result, or its error, as text."""
     receiver, sender = os.pipe()
     child = os.fork()
     if child == 0:
@@ -48,7 +48,7 @@ def in_child(work: Callable[[], object]) -> str:
 
 
 class Stuck:
-    """A device in the midst of a call of another thread, until ``end``."""
+    """A device that another thread is calling, until ``end``."""
 
     def __init__(self) -> None:
         entered, self._go_on = Event(), Event()

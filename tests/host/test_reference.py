@@ -22,7 +22,7 @@ WIDTHS = [8, 16, 32, 64]
 
 
 def integers(op: Op, a: int, b: int, width: int, saturate: bool, arithmetic: bool) -> int:
-    """An operation on Python's unbounded integers, which have no traps of their own."""
+    """Return the result of an operation on Python's unbounded integers, which never overflow."""
     ones = (1 << width) - 1
     count = min(b, width) if saturate else b % width
     signed = a - (1 << width) if arithmetic and a >> (width - 1) else a

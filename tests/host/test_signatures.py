@@ -1,4 +1,4 @@
-"""What type checkers say of the operators' results, and that it is true."""
+"""Type checkers infer the types that the operators return."""
 
 import os
 import re
@@ -76,7 +76,7 @@ bitlane.bit_count(u8, typ=np.uint32)
 
 
 def checked(folder: Path, lines: str) -> list[str]:
-    """What mypy finds in ``lines``."""
+    """Return mypy's errors in ``lines``."""
     file = folder / "sample.py"
     file.write_text(HEAD + lines)
     ran = subprocess.run(

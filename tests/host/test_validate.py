@@ -1,4 +1,4 @@
-"""`bitlane validate`: passes on what obeys the contract, and finds each planted fault."""
+"""`bitlane validate` passes on devices that obey the contract, and finds each planted fault."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -41,11 +41,11 @@ from support.seeds import slow
 KIB = 1 << 10
 
 CHECKS = 9 + len(BIT_OPS)
-"""Checks of a device that has all operations and no search array: one for each operation."""
+"""Number of checks of a device with all operations and no search array; each operation has one."""
 
 
 def lines_of(link: ModelLink, **options: Any) -> tuple[bool, list[str]]:
-    """Whether the device behind ``link`` passes, and what is printed."""
+    """Return whether the device behind ``link`` passes, and the output."""
     lines: list[str] = []
     session = Session(Driver(link, timeout=0.1), **{"quick": True, "seed": 3} | options)
     passed = validate(session, lines.append)
@@ -56,7 +56,7 @@ def lines_of(link: ModelLink, **options: Any) -> tuple[bool, list[str]]:
 
 
 def failures(link: ModelLink, **options: Any) -> dict[str, str]:
-    """The checks that fail, and what is said of them."""
+    """Return the checks that fail, with their messages."""
     passed, lines = lines_of(link, **options)
     found = {line[:16].strip(): line[22:] for line in lines if line[16:20] == "FAIL"}
     assert passed is (not found)
@@ -65,7 +65,7 @@ def failures(link: ModelLink, **options: Any) -> dict[str, str]:
     return found
 
 
-# --- what passes ------------------------------------------------------------------------------
+# --- devices that pass ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -144,11 +144,11 @@ def test_the_march_covers_a_boards_memory_and_a_part_of_the_hosts_own(
     assert any(f"{tested * KIB:,} of 65,536 bytes" in line for line in lines)
 
 
-# --- what does not ----------------------------------------------------------------------------
+# --- devices that fail ------------------------------------------------------------------------
 
 
 class FlippingLink(ModelLink):
-    """A bit of the byte at ``WEAK`` is always 1."""
+    """A link whose byte at ``WEAK`` has one bit stuck at 1."""
 
     WEAK = 0x2345
 
@@ -158,7 +158,7 @@ class FlippingLink(ModelLink):
 
 
 class AliasingLink(ModelLink):
-    """Address line 12 is not connected."""
+    """A link to a memory whose address line 12 is not connected."""
 
     def read(self, address: int, size: int) -> Bytes:
         return super().read(self._meant(address), size)
@@ -172,7 +172,7 @@ class AliasingLink(ModelLink):
 
 
 class CoupledLink(ModelLink):
-    """Writing a byte of 0xFF to ``AGGRESSOR`` clears the one at ``VICTIM``."""
+    """A link on which 0xFF, written to ``AGGRESSOR``, clears the byte at ``VICTIM``."""
 
     AGGRESSOR, VICTIM = 0x1000, 0x3000
 
@@ -199,7 +199,7 @@ def test_memory_that_does_not_keep_its_bytes(
 
 
 class TwoLinesLink(ModelLink):
-    """Data lines 3 and 12 of a memory of 16-bit words are 1 in a block."""
+    """A link to a 16-bit memory whose data lines 3 and 12 are stuck at 1 in a block."""
 
     def write(self, address: int, data: BytesLike) -> None:
         super().write(address, data)
@@ -226,7 +226,7 @@ def test_a_byte_of_memory_with_rows_is_found() -> None:
 
 
 class WrongLink(ModelLink):
-    """Does something else than ``op`` where ``wrong`` says so."""
+    """A device on which ``wrong`` changes the memory after every command of ``op``."""
 
     def __init__(self, op: Op, wrong: Callable[[Record, Bytes], None], **changes: Any) -> None:
         super().__init__(**{"memory_bytes": 16 * KIB} | changes)
@@ -251,7 +251,7 @@ def spoil_byte_before(record: Record, memory: Bytes) -> None:
 
 
 def forget_full_counts(record: Record, memory: Bytes) -> None:
-    """64 as a byte comes out as 0: what a counter of six bits does."""
+    """Replace counts of 64 in bytes by 0, as a counter of six bits does."""
     if record.control["LANE"] == Lane.BITS_64 and record.control["OUT_LANE"] == Lane.BITS_8:
         y = memory[record.word("Y_BASE") : record.word("Y_LAST") + 1]
         y[y == 64] = 0
@@ -328,7 +328,7 @@ def test_a_model_that_disagrees_is_noticed(op: Op, monkeypatch: pytest.MonkeyPat
 
 
 class LaxLink(ModelLink):
-    """Refuses with ``code`` what it ought to refuse with ``status``; None: does not refuse it."""
+    """A device that refuses with ``code`` in place of ``status``; None: does not refuse."""
 
     def __init__(self, status: Status, code: Status | None) -> None:
         super().__init__(memory_bytes=16 * KIB)
@@ -356,7 +356,7 @@ def test_bad_records_that_are_not_refused_right(status: Status, code: Status | N
 
 def test_work_after_a_refused_record() -> None:
     class Eager(ModelLink):
-        """Goes on with the command behind one that it has refused."""
+        """A device that also executes a part of the command behind a refused one."""
 
         def execute(self, record: Record) -> None:
             try:
@@ -370,7 +370,7 @@ def test_work_after_a_refused_record() -> None:
 
 def test_commands_that_hinder_each_other() -> None:
     class Sticky(ModelLink):
-        """Does the logic of the command before, unless it waits for that one."""
+        """A device that repeats the previous command's logic if no FENCE is in between."""
 
         before = Op.COUNT
 
@@ -403,7 +403,7 @@ def test_registers_that_tell_less_than_they_should(offset: int, mask: int) -> No
 @pytest.mark.parametrize("name", ["RUN", "COUNT_1", "COUNT_3", "RESERVED", "A_BASE", "B_LAST"])
 def test_a_bit_of_a_record_that_is_overlooked(name: str) -> None:
     class Blind(ModelLink):
-        """Takes bit 30 of a word for 0."""
+        """A device that reads bit 30 of a word as 0."""
 
         def execute(self, record: Record) -> None:
             words = list(record.words)
@@ -416,7 +416,7 @@ def test_a_bit_of_a_record_that_is_overlooked(name: str) -> None:
 
 
 class ForgetfulLink(ModelLink):
-    """A register loses a bit."""
+    """A device with a register that loses a bit."""
 
     def write(self, address: int, data: BytesLike) -> None:
         if address == CONTROL_BASE + register("TIMEOUT").offset:
@@ -430,7 +430,7 @@ def test_registers_that_do_not_keep_what_is_written() -> None:
 
 
 class LossyLink(ModelLink):
-    """Long reads end with zeros, as if the last frame were lost."""
+    """A link whose long reads end with zeros, as if the last frame were lost."""
 
     def read(self, address: int, size: int) -> Bytes:
         data = super().read(address, size)
@@ -449,7 +449,7 @@ def test_long_transfers_that_lose_bytes() -> None:
 
 
 class MortalLink(ModelLink):
-    """Answers so many calls, and then no more."""
+    """A link that answers ``life`` calls and then fails."""
 
     life: int = 1 << 30
 
@@ -484,7 +484,7 @@ def test_a_device_that_stops_answering_ends_it(life: int) -> None:
 
 
 class HangingLink(ModelLink):
-    """Never finishes an operation."""
+    """A device that never finishes an operation."""
 
     def __init__(self, op: Op, **changes: Any) -> None:
         super().__init__(memory_bytes=16 * KIB, **changes)

@@ -1,4 +1,4 @@
-"""What tests of the simulation share."""
+"""Fixtures that the simulation's tests share."""
 
 from pathlib import Path
 
@@ -7,6 +7,6 @@ import pytest
 
 @pytest.fixture
 def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache's folder, which is not there yet."""
+    """Set an empty cache's folder, which does not exist yet, and return it."""
     monkeypatch.setenv("BITLANE_CACHE", str(tmp_path / "a cache"))
     return tmp_path / "a cache"

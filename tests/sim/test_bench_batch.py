@@ -1,4 +1,4 @@
-"""`bitlane bench --batch`: every byte of every instance is right, and what is missing is said."""
+"""`bitlane bench --batch` checks every byte of every instance, and reports missing parts."""
 
 import json
 import multiprocessing
@@ -28,7 +28,7 @@ from support.sim.host_gpu import host_gpu
 pytestmark = pytest.mark.slow
 
 SMALL = "width=32&ports=1&memory=1MiB&loops=1&slots=2&ops=xor"
-"""A circuit that is compiled in seconds; its memory has room for the simulators beside it."""
+"""Options of a circuit that compiles in seconds; its memory has room for the simulators, too."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def circuit() -> StandCircuit:
 
 
 def quiet(text: str) -> None:
-    """Progress that nobody hears."""
+    """Discard the progress."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""What streams get of an SDRAM chip's peak, exact to the cycle."""
+"""Streams reach a share of an SDRAM chip's peak that is exact to the cycle."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from bitlane_sim.bench.sdram import Transfer, logic, reads
 pytestmark = pytest.mark.slow
 
 REFRESH = 18
-"""Cycles without a word that a refresh costs a stream, a row to open included."""
+"""Cycles that a refresh costs a stream, including the activation of a row."""
 
 
 @pytest.mark.parametrize(("size", "refreshes"), [(1 << 14, 11), (1 << 15, 22), (1 << 16, 43)])

@@ -1,6 +1,6 @@
-"""The driver in C: it compiles without a library, writes what Python's writes, and drives a core.
+"""The C driver compiles without a library, writes the same as the Python driver, and runs a core.
 
-Its core is the compiled simulator here, and the exported Verilog in `tests/cocotb`.
+Here its core is the compiled simulator, in `tests/cocotb` the exported Verilog.
 """
 
 import random
@@ -50,7 +50,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Idle:
-    """A core of two slots that does as it is told from outside: ``registers`` are what it reads."""
+    """A core of two slots whose registers, in ``registers``, the test sets."""
 
     def __init__(self) -> None:
         self.registers = defaultdict(int, {OFFSET["IDENTITY"]: IDENTITY})
@@ -100,7 +100,7 @@ def test_its_header_is_one_for_c_plus_plus_too(tmp_path: Path) -> None:
 
 
 def test_a_window_in_memory_takes_no_macros(tmp_path: Path) -> None:
-    """A program that has nothing but memory where the core should be."""
+    """Compile and run a program with plain memory in place of the core."""
     sources(tmp_path)
     (tmp_path / "main.c").write_text(
         '#include "bitlane.h"\n'
@@ -250,7 +250,7 @@ def drive(simulator: Simulator, library: Path) -> CDriver:
 def test_random_commands_do_what_the_model_says(
     seed: int, library: Path, simulator: Simulator
 ) -> None:
-    """More commands than slots: a full ring is waited for."""
+    """More commands than slots: the driver waits while the ring is full."""
     generator = random.Random(seed)
     simulator.memory[:] = np.frombuffer(generator.randbytes(simulator.memory.size), np.uint8)
     tasks = random_commands(generator, CONFIGURATION, 3 * CONFIGURATION.slots)
@@ -305,7 +305,7 @@ def test_a_fault_is_told_and_a_cleared_core_goes_on(library: Path, simulator: Si
 
 
 def test_a_doorbell_that_is_refused_is_told(library: Path, simulator: Simulator) -> None:
-    """As if another program had submitted commands to the same core."""
+    """Set the driver's counts as if another program had submitted commands to the same core."""
     driver = drive(simulator, library)
     driver.core.submitted = CONFIGURATION.slots
     driver.core.retired = CONFIGURATION.slots

@@ -1,4 +1,4 @@
-"""A system is elaborated once for what it depends on, and never again until that changes."""
+"""A system is elaborated once for each set of inputs, and again only if they change."""
 
 import json
 import os
@@ -36,7 +36,7 @@ sys.addaudithook(lambda event, about: event == "subprocess.Popen" and programs.a
 
 @pytest.fixture
 def elaborations(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The elaborations that take place, by what is asked for."""
+    """Return the list of requests that are elaborated, and append to it."""
     asked: list[bytes] = []
     elaborate = elaboration._elaborate
 
@@ -50,7 +50,7 @@ def elaborations(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elaborations: list[bytes]) -> Path:
-    """A source that the circuit depends on, in place of all; elaboration is quick, and counted."""
+    """Replace the circuit's sources by one file, and return it; count quick elaborations."""
     (tmp_path / "toy.py").write_text("x = 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(elaboration, "_SOURCES", ("toy",))
@@ -66,7 +66,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elaborations: list[byte
 
 
 def python(script: str, **environment: str) -> str:
-    """What ``script`` prints in a new process."""
+    """Run ``script`` in a new process, and return its output."""
     paths = os.pathsep.join(sys.path)
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -198,7 +198,7 @@ def test_an_elaboration_that_fails_says_why_and_leaves_nothing_behind(
 def test_a_session_gets_the_circuit_of_the_sources_not_of_what_it_has_loaded(
     fresh_cache: Path, tmp_path: Path
 ) -> None:
-    """Edited in a way that Python itself does not see: of the same size, in the same second."""
+    """An edit that Python misses, because it has the same size in the same second."""
     packages = tmp_path / "packages"
     for name in ("bitlane_rtl", "bitlane_sim"):
         spec = find_spec(name)
@@ -235,7 +235,7 @@ def test_a_session_gets_the_circuit_of_the_sources_not_of_what_it_has_loaded(
 
 
 def test_nothing_else_is_loaded_that_could_change_a_design(tmp_path: Path) -> None:
-    """Whatever else is loaded beside the sources in the key is for data sheets and for arrays."""
+    """Elaboration loads no other modules than those for data sheets and for arrays."""
     (tmp_path / elaboration._FIELDS).write_bytes(elaboration.pickle.dumps(({}, False)))
     script = (
         "import sys; before = set(sys.modules)\n"

@@ -1,4 +1,4 @@
-"""Both evaluators offer the same, and agree on every port in every cycle."""
+"""Both evaluators have the same interface, and agree on every port in every cycle."""
 
 import gc
 import random
@@ -225,7 +225,7 @@ def test_unfit_values_and_ports_are_refused(make: Maker) -> None:
 
 
 class Clocked(wiring.Component):
-    """Has a port of the clock's name."""
+    """A design with a port of the clock's name."""
 
     def __init__(self) -> None:
         super().__init__({"clk": In(1), "o": Out(1)})
@@ -282,7 +282,7 @@ def agree(slow: Evaluator, fast: Evaluator) -> None:
         value = 0xFF >> choose.randrange(3) | 0x80
         for evaluator in (slow, fast):
             evaluator.set("value", value)
-            # Not before every edge, since a look settles what the edge must settle by itself.
+            # Not before every edge: a read settles signals that the edge must settle by itself.
             if cycle % 3 == 0:
                 assert evaluator.get("first") == slow.get("first")
             evaluator.step()

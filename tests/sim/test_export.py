@@ -1,4 +1,4 @@
-"""The command `export`: what its files say of themselves, and what it refuses."""
+"""The command `export` documents its files in their headers, and refuses bad options."""
 
 import os
 import re
@@ -25,7 +25,7 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def written_by(text: str) -> list[str]:
-    """The command that a header names, without the program's name."""
+    """Return the command that a header names, without the program's name."""
     (line,) = [line for line in text.splitlines() if line.startswith("// Written by: ")]
     return shlex.split(line.removeprefix("// Written by: "))[1:]
 

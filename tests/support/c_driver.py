@@ -1,4 +1,4 @@
-"""The exported driver in C, compiled and called from Python: its core is whatever Python says."""
+"""The exported C driver, compiled and called from Python on a core that Python models."""
 
 import ctypes
 import random
@@ -66,15 +66,15 @@ class _Command(ctypes.Structure):
 
 
 def sources(folder: Path) -> None:
-    """Put into ``folder`` what `bitlane export --folder` puts there, but for the module."""
+    """Write into ``folder`` the files of `bitlane export --folder`, but for the module."""
     for name, text in integrator_files(small(), "core", "bitlane export").items():
         (folder / name).write_text(text, encoding="utf-8")
 
 
 def compiled(folder: Path, *programs: str) -> Path:
-    """The driver as a shared library in ``folder``, made of what is exported.
+    """Compile the exported driver into a shared library in ``folder``, and return its path.
 
-    ``programs``: files there that go with it.
+    ``programs``: more C files of ``folder`` to compile into it.
     """
     sources(folder)
     (folder / "platform.h").write_text(_PLATFORM)
@@ -94,9 +94,9 @@ def compiled(folder: Path, *programs: str) -> Path:
 
 
 class CDriver:
-    """The driver of the ``library``, whose core is ``read`` and ``write`` of the control window.
+    """The driver in ``library`` on a core whose control window is ``read`` and ``write``.
 
-    Its methods are the functions of bitlane.h, and return the names of their results.
+    Its methods call the functions of bitlane.h, and return the names of their results.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class CDriver:
     ) -> None:
         self._library = ctypes.CDLL(str(library))
         self._raised: list[Exception] = []
-        # Kept, as C knows only their addresses.
+        # C has only the addresses of the callbacks: this reference keeps them alive.
         self._callbacks = _Read(self._kept(read)), _Write(self._kept(write))
         for name, callback in zip(("core_read", "core_write"), self._callbacks, strict=True):
             place = ctypes.c_void_p.in_dll(self._library, name)
@@ -115,7 +115,7 @@ class CDriver:
         self.core = _Core()
 
     def _kept(self, function: Callable[..., int | None]) -> Callable[..., int]:
-        """``function``, of which an exception is kept until C has returned."""
+        """Return ``function`` as a callback; `call` raises its exceptions after C has returned."""
 
         def call(*arguments: int) -> int:
             try:
@@ -127,7 +127,7 @@ class CDriver:
         return call
 
     def call(self, name: str, *arguments: object) -> int:
-        """What the library's function ``name`` returns for the core and ``arguments``."""
+        """Call the function ``name`` with the core and ``arguments``; return its result."""
         result: int = getattr(self._library, name)(ctypes.byref(self.core), *arguments)
         if self._raised:
             raise self._raised[0]
@@ -140,14 +140,14 @@ class CDriver:
         return RESULTS[self._call("open", ctypes.c_size_t(0))]
 
     def submit(self, command: Command, *, interrupt: bool = False, **changes: int) -> str:
-        """``changes``: members of the command in C that are to be otherwise."""
+        """Submit a command; ``changes`` replaces members of its C structure."""
         told = _c_command(command, interrupt)
         for name, value in changes.items():
             setattr(told, name, value)
         return RESULTS[self._call("submit", ctypes.byref(told))]
 
     def submit_dense(self, op: Op, size: int, places: Sequence[int]) -> str:
-        """A command of bitlane_dense() and bitlane_place(), with ``places`` of Y, A and B."""
+        """Submit a command of bitlane_dense() and bitlane_place(); ``places`` are Y, A and B."""
         command = _Command()
         ctypes.memset(ctypes.byref(command), 0xAA, ctypes.sizeof(command))
         self._library.bitlane_dense(ctypes.byref(command), int(op), size)
@@ -170,7 +170,7 @@ class CDriver:
         return bool(self._call("acknowledge"))
 
     def encode(self, command: Command, *, interrupt: bool = False) -> bytes:
-        """The bytes of the words that bitlane_encode() says are in use."""
+        """Return the bytes of the words that bitlane_encode() reports as used."""
         words = (ctypes.c_uint32 * RECORD_WORDS)(*[0xEEEEEEEE] * RECORD_WORDS)
         count = self._library.bitlane_encode(ctypes.byref(_c_command(command, interrupt)), words)
         return bytes(words)[: 4 * count]
@@ -178,7 +178,7 @@ class CDriver:
 
 def _c_command(command: Command, interrupt: bool) -> _Command:
     result = _Command()
-    # Rubbish in all that is not set must not matter.
+    # Members that are not set hold rubbish, which must not matter.
     ctypes.memset(ctypes.byref(result), 0xAA, ctypes.sizeof(result))
     for name in ("op", "lane", "out_lane", "saturate", "arithmetic", "fence", "run", "loops"):
         setattr(result, name, int(getattr(command, name)))
@@ -198,7 +198,7 @@ def _c_command(command: Command, interrupt: bool) -> _Command:
 
 
 def command_of(task: Task) -> Command:
-    """``task`` as the host's driver has it."""
+    """Return ``task`` as a command of the host's driver."""
 
     def walk(way: Way) -> Walk:
         stride = way.steps[0] if way.mode is Mode.STRIDED else 0
@@ -220,14 +220,14 @@ def command_of(task: Task) -> Command:
 
 
 def random_command(generator: random.Random) -> Command:
-    """Any command that fits a record, whatever a circuit says of it."""
+    """Return any command that fits a record, whether or not a circuit accepts it."""
     op = generator.choice(list(Op))
     loops = generator.randint(1, MAX_LOOPS)
 
     def walk(modes: Sequence[Mode]) -> Walk:
         mode = generator.choice(modes)
         base, last = generator.getrandbits(32), generator.getrandbits(32)
-        # A stride that is not in use must not show.
+        # An unused stride must not show.
         stride, *jumps = [_signed(generator) for _ in range(loops)]
         return Walk(base, last, mode, stride, tuple(jumps))
 

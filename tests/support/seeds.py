@@ -1,4 +1,4 @@
-"""What a test takes in each tier: seeds, examples, and parameters of the full tier. No tests here.
+"""Parameters of tests by tier: seeds, examples, and cases of the full tier. No tests here.
 
 The tier is the hypothesis profile that `tests/conftest.py` loads: ``quick`` for `make test` and for
 plain `pytest`, ``full`` for `make check`.
@@ -25,8 +25,8 @@ SINGLE = "REPLAY"
 def seeds(few: int, all: int) -> range:  # noqa: A002 - the word for it at 60 calls
     """Return ``few`` seeds in the quick tier and ``all`` in any other, times `FACTOR`.
 
-    Returns the seed that `SINGLE` names instead, if any. Raises ``ValueError`` for numbers that
-    are none.
+    Returns the seed that `SINGLE` names instead, if it is set. Raises ``ValueError`` if a variable
+    is not a number.
     """
     if SINGLE in os.environ:
         single = _number(SINGLE, 0)

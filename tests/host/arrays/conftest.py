@@ -11,7 +11,7 @@ from support.host.arrays import model
 
 @pytest.fixture
 def device() -> Iterator[Device]:
-    """A modelled one, in which no memory may be left taken."""
+    """Yield a modelled device; assert that all of its memory is free at the end."""
     device = model()
     yield device
     gc.collect()

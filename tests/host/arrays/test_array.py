@@ -20,7 +20,7 @@ from support.host.arrays import link_of, model, random, same, uploads
 
 
 def downloads(device: Device) -> int:
-    """Bytes that have come from the memory since the traffic was last cleared."""
+    """Return the bytes read from the memory since the traffic was last cleared."""
     traffic = link_of(device).traffic
     return sum(size for kind, at, size in traffic if kind == "read" and at < CONTROL_BASE)
 

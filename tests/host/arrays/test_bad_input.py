@@ -1,4 +1,4 @@
-"""What is no array, no device, not to be written to or not there any more is refused by name."""
+"""Refusals name the bad input: not an array or a device, read-only, or on a closed device."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Arrays at the ends of what NumPy has: many axes, no elements, more bytes than a computer has."""
+"""Arrays at NumPy's limits: many axes, no elements, more bytes than a computer has."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,6 +1,6 @@
-"""Ctrl-C at any place leaves arrays, their memory and the device as usable as before.
+"""Ctrl-C at any point leaves arrays, their memory and the device as usable as before.
 
-It comes where Python looks for signals: whenever a function begins, and when one of C's ends.
+Python handles the signal at the start of every function, and at the end of every C function.
 """
 
 import gc
@@ -32,11 +32,11 @@ WHERE = (
     *("storage.py", "driver.py", "allocator.py", "usage.py", "value.py", "evaluate.py"),
     *("weakref.py", "<string>"),
 )
-"""What keeps account of memory and of who uses it; the last is what dataclasses write."""
+"""Sources that account for memory and its users; "<string>" is code that dataclasses generate."""
 
 
 def _gives_back(frame: FrameType | None) -> bool:
-    """Whether Python calls this for an object that is gone: errors there go nowhere."""
+    """Return whether Python calls this frame for a dead object, where it discards exceptions."""
     while frame is not None:
         code = frame.f_code
         if code.co_filename.endswith(("weakref.py", "_weakrefset.py")) and code.co_name in (
@@ -51,7 +51,7 @@ def _gives_back(frame: FrameType | None) -> bool:
 
 @contextmanager
 def interrupted(after: int) -> Iterator[None]:
-    """Ctrl-C at the place that is the ``after``th from here."""
+    """Raise Ctrl-C at the ``after``th point from here."""
     places = count()
 
     def profile(frame: FrameType, event: str, _: object) -> None:
@@ -72,7 +72,7 @@ def interrupted(after: int) -> Iterator[None]:
 
 
 def attempt(action: Callable[..., object], place: int, *arguments: Any) -> bool:
-    """Whether Ctrl-C at ``place`` came before the end of ``action``."""
+    """Return whether Ctrl-C at ``place`` came before the end of ``action``."""
     try:
         with interrupted(place):
             action(*arguments)

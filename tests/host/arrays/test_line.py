@@ -1,4 +1,4 @@
-"""What arrays on the device save on a board's line, in bytes and exchanges."""
+"""Arrays on the device save bytes and exchanges on a board's line."""
 
 from collections.abc import Callable
 

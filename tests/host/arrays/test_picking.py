@@ -20,7 +20,7 @@ def device() -> Iterator[Device]:
 
 
 def key_of(source: Random, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """An index of all kinds at once, sometimes one that NumPy refuses."""
+    """Return an index with parts of all kinds, sometimes one that NumPy refuses."""
     return tuple(
         _part(source, shape[min(axis, len(shape) - 1)] if shape else 1)
         for axis in range(source.randrange(1, len(shape) + 2))

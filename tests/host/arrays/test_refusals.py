@@ -1,4 +1,4 @@
-"""Arrays refuse what they must by name: nothing has been executed then, and the device goes on."""
+"""Arrays refuse bad input by name: nothing is executed, and the device remains usable."""
 
 from collections.abc import Callable, Iterator
 from threading import Event, Thread
@@ -109,7 +109,7 @@ def test_arrays_of_two_devices(device: Device) -> None:
 
 
 class SlowLink(ModelLink):
-    """A link that waits before the next command once it is told to."""
+    """A link that blocks once, at the next write to the control window after ``wanted`` is set."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -203,7 +203,7 @@ def test_what_another_thread_computes_while_it_is_noted_stays_as_it_was(
     assert same(whole.get(), (a ^ 1) & 3)
 
 
-# --- what it does not do ------------------------------------------------------------------------
+# --- unsupported calls --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

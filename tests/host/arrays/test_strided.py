@@ -1,4 +1,4 @@
-"""What views show: shapes, strides and the first element are NumPy's."""
+"""Views have NumPy's shapes, strides and first element."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def described(array: NDArray[Any]) -> Strided:
 
 
 def alike(got: Strided, want: Strided) -> bool:
-    """Whether two show the same elements: the strides of axes of one do not matter."""
+    """Return whether two views have the same elements; strides of axes of length 1 are ignored."""
 
     def elements(x: Strided) -> tuple[object, ...]:
         steps = [s if n > 1 else 0 for n, s in zip(x.shape, x.strides, strict=True)]
@@ -35,7 +35,7 @@ def alike(got: Strided, want: Strided) -> bool:
 
 @st.composite
 def arrays(draw: st.DrawFn) -> NDArray[Any]:
-    """An array in ``BYTES``, cut, reversed and with its axes in any order."""
+    """Return an array in ``BYTES``, cut, reversed and with its axes in any order."""
     shape = draw(SHAPES)
     array = np.ndarray(shape, draw(st.sampled_from(["u1", "u2", "u4", "u8"])), BYTES.data)
     array = array[draw(hnp.basic_indices(shape))]

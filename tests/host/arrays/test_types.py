@@ -42,7 +42,7 @@ def device() -> Iterator[Device]:
 
 
 def operand(kind: str, seed: int) -> NDArray[Any]:
-    """All bits, and counts below 0, below the width and above."""
+    """Return random values, and shift counts below 0, below the width and above it."""
     if kind == "?":
         return random(24, "u1", seed) > 127
     values = random(24, kind, seed)

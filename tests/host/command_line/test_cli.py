@@ -24,7 +24,7 @@ Add = Callable[[cli.Subparsers], None]
 
 @dataclass(frozen=True)
 class Command:
-    """Stands for an entry point: ``load`` gives ``add`` or raises ``error``."""
+    """A fake entry point: ``load`` returns ``add`` or raises ``error``."""
 
     name: str
     add: Add | None = None
@@ -56,7 +56,7 @@ def raising(error: BaseException) -> Command:
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Replaces the installed subcommands."""
+    """Return a function that replaces the installed subcommands."""
 
     def replace(*commands: Command) -> None:
         monkeypatch.setattr(cli, "entry_points", lambda group: commands)
@@ -65,7 +65,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def complaint(capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line on standard error; nothing may stand on standard output."""
+    """Return the one line on standard error; standard output must be empty."""
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.endswith("\n")
@@ -341,7 +341,7 @@ def test_a_missing_part_of_bitlane_is_a_defect(install: Callable[..., None]) -> 
 
 
 def program(*words: str, **options: Any) -> "subprocess.CompletedProcess[str]":
-    """What becomes of the program, in a process of its own."""
+    """Run the program in a separate process, and return the completed process."""
     options["env"] = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(sys.path),
@@ -379,7 +379,7 @@ def test_an_output_that_takes_nothing_is_told(words: tuple[str, ...], unbuffered
     "module", ["argparse", "bitlane.command_line.cli", "numpy", "bitlane.driver.driver"]
 )
 def test_an_interrupt_at_the_very_start_is_told_like_any_other(module: str, tmp_path: Path) -> None:
-    """Ctrl-C, when ``module`` is about to be imported."""
+    """Send Ctrl-C when ``module`` is about to be imported."""
     (tmp_path / "sitecustomize.py").write_text(
         f"""
 import os, signal, sys

@@ -1,4 +1,4 @@
-"""`bitlane info`: what is installed; what a device's registers say, whatever its state."""
+"""`bitlane info` shows the installation, and a device's registers whatever its state."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ class Registers(Link):
 def info(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], link: Registers
 ) -> dict[str, str]:
-    """What `bitlane info URL` prints of ``link``, by the name at the start of each line."""
+    """Return the output of `bitlane info URL` for ``link``, by the name at the start of a line."""
     monkeypatch.setattr(info_command, "open_link", lambda url: link)
     assert cli.main(["info", "test:"]) == cli.DONE
     assert link.closed

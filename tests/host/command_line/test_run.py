@@ -15,7 +15,7 @@ from support.host.model_runner import not_model
 
 
 class Terminal:
-    """`bitlane run`, on a model of the device."""
+    """A terminal that runs `bitlane run` on a model of the device."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path = folder / "m.json"

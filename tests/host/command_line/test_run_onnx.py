@@ -16,7 +16,7 @@ A = np.array([1, 2, 3], np.uint8)
 
 
 class Terminal:
-    """`bitlane run`, in a folder of its own, on a model of the device."""
+    """A terminal that runs `bitlane run` in a separate folder, on a model of the device."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.link = NotingLink()
@@ -29,12 +29,12 @@ class Terminal:
         return Device(Driver(self.link))
 
     def __call__(self, *words: str) -> tuple[int, str, str]:
-        """Exit code, and the text on standard output and standard error."""
+        """Return the exit code, and the text on standard output and standard error."""
         code = main(["run", *words])
         return code, *self._capsys.readouterr()
 
     def refusal(self, *words: str) -> str:
-        """The line on standard error; no device has been opened."""
+        """Return the line on standard error; expect that no device was opened."""
         code, out, text = self(*words)
         assert (code, out, text.count("\n"), self.urls) == (UNUSABLE, "", 1, [])
         return text.removeprefix("bitlane: ")

@@ -1,4 +1,4 @@
-"""What DirectML refuses of a single binding, and of their number, is refused by name."""
+"""A bad binding, or a wrong number of bindings, is refused by name, as in DirectML."""
 
 from functools import partial
 

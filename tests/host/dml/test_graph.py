@@ -1,4 +1,4 @@
-"""Graphs: what they are fused into, and how they are bound."""
+"""Graphs are fused into fewer passes, and bound like operators."""
 
 from typing import Any
 
@@ -89,7 +89,7 @@ def test_bytes_between_nodes_may_be_seen_in_another_way() -> None:
 
 
 def test_bytes_between_elements_are_seen_where_nothing_lies_there() -> None:
-    """What is written out for it, and what comes behind, have constants of their own."""
+    """The written-out intermediate and the operators behind it have separate constants."""
     device = dml.Device(ModelDriver())
     small = BufferTensorDesc(DataType.UINT8, [4, 4])
     apart = BufferTensorDesc(DataType.UINT8, [4, 4], [8, 1])
@@ -107,7 +107,7 @@ def test_bytes_between_elements_are_seen_where_nothing_lies_there() -> None:
 
 
 def bench(graph: GraphDesc, device: dml.Device) -> tuple[dml.CompiledOperator, dml.BindingTable]:
-    """A graph that has been initialised, and a table for it."""
+    """Return the compiled and initialised graph, and a binding table for it."""
     operator = device.compile_graph(graph)
     recorder, commands = device.create_command_recorder(), device.create_command_list()
     initializer = device.create_operator_initializer([operator])
@@ -175,7 +175,7 @@ def test_memory_for_what_is_in_between_is_taken_at_initialization() -> None:
 
 
 def test_less_memory_than_is_fastest_is_enough() -> None:
-    """Two chains side by side need twice what one after the other does."""
+    """Two chains side by side need twice the memory of one chain after the other."""
     size = 1 << 14
     wide = BufferTensorDesc(DataType.UINT8, [size])
     chain = [SHIFT_LEFT(wide, wide, wide), SHIFT_LEFT(wide, wide, wide), XOR(wide, wide, wide)]

@@ -1,4 +1,4 @@
-"""Graphs that are refused, by node and port, and what REDUCE may add up."""
+"""Bad graphs are refused by node and port, and REDUCE adds up only counts."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -45,7 +45,7 @@ def refuse(
     driver: ModelDriver | None = None,
     changes: dict[str, Any] | None = None,
 ) -> None:
-    """That a graph is refused, in one line, and nothing reaches the device."""
+    """Expect that a graph is refused in one line, and that nothing reaches the device."""
     driver = driver or ModelDriver()
     device = dml.Device(driver, FeatureLevel.LEVEL_6_4)
     graph = replace(desc(device, nodes, *edges), **(changes or {}))

@@ -1,4 +1,4 @@
-"""Who holds the device's memory: buffers, what is recorded with them, and operators' own copies."""
+"""Buffers, command lists and operators hold the device's memory, including operators' copies."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ class Stand(Bench):
         self.buffer.close()
 
     def bound(self, seed: int | None = None) -> BufferBinding:
-        """A new buffer, with the noise of ``seed`` if there is one."""
+        """Return a new buffer, filled with the noise of ``seed`` if there is one."""
         buffer = self.device.create_buffer(SIZE)
         if seed is not None:
             buffer.write(noise(seed))

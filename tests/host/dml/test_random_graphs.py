@@ -1,6 +1,6 @@
-"""Random graphs through the real driver, against the golden model node by node.
+"""Random graphs on the real driver equal the golden model's results, node by node.
 
-Fused or not, in whatever layouts, on circuits that can and cannot count what logic gives.
+They are fused or not, in any layout, on circuits with and without the count of a logic operation.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ _EIGHT = frozenset({Op.NOT, Op.AND, Op.OR, Op.XOR, Op.SHIFT_LEFT, Op.SHIFT_RIGHT
 
 
 def agrees(driver: ModelDriver, sketch: Sketch, seed: int) -> None:
-    """That every byte of an element that ``sketch`` gives is the golden model's."""
+    """Expect every byte of an element in the outputs of ``sketch`` to be the golden model's."""
     random = np.random.default_rng(seed)
     inputs = [random.integers(0, 256, size, np.uint8) for size in sketch.sizes]
     with dml.Device(driver) as device:

@@ -1,4 +1,4 @@
-"""What DirectML refuses of a description is refused by name, before the device sees anything."""
+"""A bad description is refused by name, as in DirectML, before the device is accessed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The allocator: pieces never overlap, and what is freed comes back whole."""
+"""The allocator's pieces never overlap, and freed memory merges again."""
 
 import pytest
 from hypothesis import settings
@@ -10,17 +10,17 @@ from bitlane.errors import DeviceError
 
 BASE, SIZE = 0x1008, 4096
 FIRST, LAST = 0x1040, BASE + SIZE
-"""Where pieces can start, and where they end."""
+"""The first address of a piece, and the end of the memory."""
 
 
 def taken_by(piece: Allocation) -> range:
-    """Whole 64 bytes, but for those that the memory ends with."""
+    """Return the whole blocks of 64 bytes of ``piece``, but for a shorter one at the end."""
     end = piece.address + max(piece.size, 1)
     return range(piece.address, min(-(-end // 64) * 64, LAST))
 
 
 class AnyUse(RuleBasedStateMachine):
-    """Random allocations and frees beside a plain map of bytes."""
+    """Random allocations and frees, compared with a plain map of bytes."""
 
     def __init__(self) -> None:
         super().__init__()

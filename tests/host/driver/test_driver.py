@@ -1,4 +1,4 @@
-"""The driver: connecting, the ring, deadlines, and going on after faults."""
+"""The driver connects, drives the ring, keeps deadlines, and recovers from faults."""
 
 from collections.abc import Iterator
 from time import monotonic, sleep
@@ -32,7 +32,7 @@ ROWS = 100
 
 
 def invert_rows(driver: Driver, rows: int, a: int, y: int) -> None:
-    """NOT of ``rows`` separate bytes; a command each on a circuit of one dense loop."""
+    """Invert ``rows`` separate bytes, with a command for each on a circuit of one dense loop."""
     views = View(a, (2,), 1), None, View(y, (2,), 1)
     driver.run(lower(Op.NOT, (rows,), *views, geometry=driver.geometry))
 
@@ -250,7 +250,7 @@ def test_slots_follow_each_other_and_wrap() -> None:
 def test_the_doorbell_counts_past_two_to_the_sixteen() -> None:
     link = one_loop(slots=2, memory_bytes=1 << 8)
     driver = Driver(link)
-    # As if 65534 commands had gone before, without the time that they take.
+    # Start as if 65534 commands had been executed, without spending their time.
     link.total_submitted = link.total_retired = link.doorbell = link.retired = (1 << 16) - 2
     driver._queue._submitted = driver._queue._retired = (1 << 16) - 2
     for _ in range(3):
@@ -456,7 +456,7 @@ def test_registers_by_name() -> None:
 
 
 class ForgetfulLink(ModelLink):
-    """Writes down what it is told to forget."""
+    """A link that logs the ranges that it may forget."""
 
     def forget(self, address: int, size: int) -> None:
         self.traffic.append(("forget", address, size))

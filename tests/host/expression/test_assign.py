@@ -34,7 +34,7 @@ class Bench:
         self.node = upload(self.driver, self.array)
 
     def part(self, *key: slice) -> tuple[Stored, Array]:
-        """A view of the tensor, on both sides."""
+        """Return a view of the tensor as a node and as an array."""
         part = self.array[key]
         offset = part.ctypes.data - self.array.ctypes.data
         node = window(self.node, offset, part.shape, part.strides)

@@ -1,4 +1,4 @@
-"""What explanations say: the passes as they would run, in commands, bytes and cycles."""
+"""Explanations list the passes that would run, with their commands, bytes and cycles."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What may be written down: shapes, layouts and element sizes; and what is refused."""
+"""Expressions accept valid shapes, layouts and element sizes, and refuse the others."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Inversions and counts cost no pass of their own where the circuit can do without."""
+"""Inversions and counts need no separate pass where the circuit can fuse them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ SIZE = 1024
 
 @dataclass
 class Bench:
-    """Four tensors on a modelled device, and the passes of what is computed from them."""
+    """Four tensors on a modelled device; it reports the passes that compute an expression."""
 
     link: ModelLink = field(default_factory=lambda: ModelLink(memory_bytes=1 << 17))
 
@@ -31,7 +31,7 @@ class Bench:
         self.leaves = [upload(self.driver, array) for array in self.arrays]
 
     def passes(self, *roots: Expression) -> list[str]:
-        """The operations that the device has executed to compute ``roots``."""
+        """Return the operations that the device executes to compute ``roots``."""
         self.link.log.clear()
         self.results = evaluate(self.driver, roots)
         return [Op(record.op).name for record in self.link.log]

@@ -33,7 +33,7 @@ def number(value: int) -> Constant:
 
 
 def chain(leaf: Stored, count: int) -> list[Expression]:
-    """As ``for i in range(count): y = y ^ i`` makes it."""
+    """Return the expression that ``for i in range(count): y = y ^ i`` builds."""
     y: Expression = leaf
     for i in range(count):
         y = apply(Op.XOR, y, number(i))
@@ -41,7 +41,7 @@ def chain(leaf: Stored, count: int) -> list[Expression]:
 
 
 def doubled(leaf: Stored, count: int) -> list[Expression]:
-    """Each value is read twice: a walk without memory would never end."""
+    """Return a chain in which each value is read twice; a walk without memory never ends."""
     y: Expression = leaf
     for i in range(count // 2):
         y = apply(Op.XOR, y, apply(Op.SHIFT_LEFT, y, number(i)))
@@ -67,7 +67,7 @@ def roots(leaf: Stored, count: int) -> list[Expression]:
 
 
 def calls(work: Callable[[], object]) -> int:
-    """How many functions ``work`` calls, and how often it goes on with a generator."""
+    """Return the number of calls and returns in ``work``, also of generators and C functions."""
     count = 0
 
     def note(frame: FrameType, event: str, argument: Any) -> None:

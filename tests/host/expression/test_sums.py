@@ -1,4 +1,4 @@
-"""Sums of counts in expressions: fused into one pass, in two where the elements are no run."""
+"""Sums of counts are fused into one pass, or need two if the elements do not form one run."""
 
 from typing import Any
 

@@ -43,7 +43,7 @@ def works(draw: st.DrawFn) -> tuple[Op, tuple[int, ...], View, View | None, View
 def expected(
     op: Op, a: NDArray[Any], b: NDArray[Any] | None, out: int, saturate: bool, arithmetic: bool
 ) -> NDArray[Any]:
-    """The operation on unsigned integers, by Python's own integers."""
+    """Return the result on unsigned integers, computed with Python's integers."""
     width = 8 * a.dtype.itemsize
     mask = (1 << width) - 1
 

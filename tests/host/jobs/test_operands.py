@@ -224,7 +224,7 @@ def test_outputs_that_overlap_themselves_are_told_from_those_that_do_not(
 
 
 def strided(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """A view of the middle of some memory."""
+    """Return a strided view that starts in the middle of a block of memory."""
     memory = np.zeros(256, np.uint8)
     return np.ndarray(shape, dtype, memory.data, 128, strides)
 

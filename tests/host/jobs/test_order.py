@@ -24,7 +24,7 @@ def job(a: int, y: int) -> Job:
 
 
 def fences(*jobs: Job) -> list[bool]:
-    """Whether each job begins with a fence; no other command has one."""
+    """Return whether each job begins with a fence; expect no fence on other commands."""
     commands = list(in_order(jobs))
     assert [(each.a, each.y) for each in commands] == [
         (each.a, each.y) for job in jobs for each in job.commands

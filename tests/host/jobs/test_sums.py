@@ -36,7 +36,7 @@ GEOMETRY = Geometry(
 
 
 def one(shape: tuple[int, ...], a: View, b: View | None, y: View, **changes: Any) -> Command:
-    """The only command of a sum."""
+    """Return the only command of a sum."""
     op = Op.COUNT if b is None else Op.COUNT_XOR
     (command,) = lower_sum(op, shape, a, b, y, geometry=dataclasses.replace(GEOMETRY, **changes))
     return command
@@ -163,7 +163,7 @@ def test_no_elements_take_no_command() -> None:
 
 @st.composite
 def works(draw: st.DrawFn) -> tuple[Op, tuple[int, ...], View, View | None, View]:
-    """A sum along some axes, of tensors up to 2 KiB; Y behind them."""
+    """Draw a sum along some axes of tensors of up to 2 KiB, with Y behind them."""
     op = draw(st.sampled_from(sorted(COUNT_OPS)))
     shape = tuple(draw(st.lists(st.sampled_from([1, 2, 2, 3, 4, 5, 8, 11]), max_size=5)))
     while prod(shape) > 200:
@@ -181,7 +181,7 @@ def works(draw: st.DrawFn) -> tuple[Op, tuple[int, ...], View, View | None, View
 def summed(
     op: Op, a: NDArray[Any], b: NDArray[Any] | None, axes: tuple[int, ...]
 ) -> NDArray[np.uint32]:
-    """The sum by Python's own integers."""
+    """Return the sum, computed with Python's integers."""
     other = a if b is None else b
     values = [
         {Op.COUNT_AND: x & z, Op.COUNT_OR: x | z, Op.COUNT_XOR: x ^ z, Op.COUNT: x}[op].bit_count()

@@ -1,6 +1,6 @@
-"""Boards that do not answer, or not rightly, cables that are pulled, and interrupted calls.
+"""Silent or faulty boards, pulled cables and interrupted calls raise an error within the deadline.
 
-Always an error within the deadline, and then the same board can be opened again.
+The same board can be opened again afterwards.
 """
 
 from random import Random
@@ -20,7 +20,7 @@ BASE = 0x1000
 
 
 def expect_well(board: BoardModel) -> None:
-    """Whoever opens ``board`` next finds it well."""
+    """Expect that a new link to ``board`` works."""
     device = board.device
     assert isinstance(device, MemoryDevice)
     data = Random(9).randbytes(3000)
@@ -32,7 +32,7 @@ def expect_well(board: BoardModel) -> None:
 
 
 def work(link: SerialLink) -> None:
-    """What keeps a link busy for long."""
+    """Exchange, write and wait for long on ``link``."""
     for turn in range(100):
         link.exchange([(BASE, bytes(3000))], [(BASE + 50_000, 3000)])
         link.write(CONTROL_BASE, turn.to_bytes(4, "little"))
@@ -72,7 +72,7 @@ def test_boards_of_any_buffer_are_served_within_it(room: int) -> None:
 
 
 class Chatter(ModelPort):
-    """Somebody else's board, which talks all the time."""
+    """A board of another make, which sends all the time."""
 
     text = b"tick 12345\r\n"
 
@@ -109,7 +109,7 @@ def test_chatter_that_begins_later() -> None:
 
 
 class Strange(BoardModel):
-    """Answers what nobody here has asked."""
+    """A board that sends an answer without a request."""
 
     def execute(self) -> bytes:
         self._waiting.clear()
@@ -135,7 +135,7 @@ def test_a_hello_that_is_lost_is_sent_again() -> None:
 
 
 class Late(BoardModel):
-    """Answers a HELLO of somebody who used the same sequence number before it answers ours."""
+    """A board that answers another host's HELLO of the same sequence number before ours."""
 
     def execute(self) -> bytes:
         request, _ = self._waiting[0]
@@ -235,7 +235,7 @@ def test_a_board_that_was_reset(step: int) -> None:
 
 
 class Stubborn(BoardModel):
-    """Complains about everything and never stops."""
+    """A board that complains about every frame and never stops."""
 
     def take(self, block: bytes) -> bytes:
         if self.taken and block:
@@ -257,7 +257,7 @@ def test_a_board_that_only_ever_complains() -> None:
 
 
 class Interrupted(ModelPort):
-    """Control-C at the ``countdown``-th look at the port."""
+    """A port that raises Control-C at the ``countdown``-th access."""
 
     countdown = 1 << 30
 

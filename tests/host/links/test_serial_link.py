@@ -1,4 +1,4 @@
-"""The serial link over a line without noise: what it moves, how well, and in which order."""
+"""The serial link over a line without noise: its transfers, their rate, and their order."""
 
 from random import Random
 
@@ -27,7 +27,7 @@ def device_of(port: ModelPort) -> MemoryDevice:
 
 
 def requests_of(port: ModelPort) -> list[tuple[Request, int, int]]:
-    """Kind, address and size of what the host has sent."""
+    """Return kind, address and size of every request that the host has sent."""
     found = []
     for block in bytes(port.sent).split(b"\0"):
         if block:
@@ -44,7 +44,7 @@ def pair(**options: float) -> tuple[ModelPort, SerialLink]:
 
 
 def some(size: int, seed: int = 1) -> bytes:
-    """Bytes of which a quarter are zero: more than in most data."""
+    """Return bytes of which a quarter are zero, more than in most data."""
     random = Random(seed)
     return bytes(random.randrange(256) * (random.random() > 0.25) for _ in range(size))
 

@@ -1,7 +1,7 @@
-"""A line that drops, doubles, inserts and flips bytes: the result is right, or an error in time.
+"""On a line that drops, doubles, inserts and flips bytes, a result is right or an error in time.
 
-The board model fails the test if a write were executed twice, a repeated read gave something else,
-or more were on the way than it buffers.
+The board model fails the test if a write is executed twice, if a repeated read returns other data,
+or if more bytes are in flight than the board buffers.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def noisy_port(board: BoardModel, rate: float, direction: str, seed: int) -> Mod
 
 
 class Job:
-    """Random accesses whose results are known; each stays with what it wrote."""
+    """Random accesses with expected results, because the memory retains every write."""
 
     def __init__(self, board: BoardModel, seed: int) -> None:
         device = board.device
@@ -46,7 +46,7 @@ class Job:
         self.counter = 0
 
     def run(self, port: ModelPort, steps: int) -> None:
-        """Raises ``LinkError`` as the link does; anything that is wrong fails the test."""
+        """Run ``steps`` accesses. Raises the link's ``LinkError``; a mismatch fails the test."""
         with connected(port, TIMEOUT) as link:
             for _ in range(steps):
                 size = self.random.choice([1, 4, 60, 512, 3000])
@@ -116,7 +116,7 @@ def test_noise_costs_time_only(
         f" {right} jobs right, {failed} given up with an error, {seconds:.1f} s simulated",
     )
     assert hits > 10
-    # An error is allowed; so much noise only must not make it the rule.
+    # Noise at this rate may cause an error now and then, but most jobs must succeed.
     assert right >= 19
 
 
@@ -127,7 +127,7 @@ def test_one_byte_in_200_leaves_a_rate_that_is_worth_having(direction: str) -> N
     link = connected(port, TIMEOUT)
     start = port.now
     link.exchange([(BASE, Random(1).randbytes(size))], [(BASE + size, size)])
-    # 300000 bytes a second each way, were there no noise.
+    # Without noise, 300000 bytes a second are possible in each direction.
     assert 2 * size / (port.now - start) > 15_000
 
 
@@ -160,7 +160,7 @@ def test_noise_that_lets_nothing_through_is_an_error_in_time(direction: str) -> 
 
 
 def every_hit(data: bytes) -> Iterator[bytes]:
-    """``data`` with each byte dropped, doubled, made a delimiter, and flipped."""
+    """Return ``data`` with each byte dropped, doubled, made a delimiter, and flipped."""
     for place, byte in enumerate(data):
         for instead in (b"", bytes((byte, byte)), b"\0", bytes((byte ^ 0x10,)), b"\0" + data[:5]):
             yield data[:place] + instead + data[place + 1 :]

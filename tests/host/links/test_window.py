@@ -1,4 +1,4 @@
-"""The rules for what may be in flight, and what an answer tells."""
+"""The window of requests in flight obeys the board's limits, and handles every answer."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def view(size: int) -> memoryview:
 
 
 def sent(frames: list[bytes]) -> list[Sent]:
-    """Sequence number, kind, address and size of requests."""
+    """Return sequence number, kind, address and size of requests."""
     found = []
     for frame in frames:
         request = request_in(frame[:-1])

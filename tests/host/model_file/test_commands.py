@@ -12,7 +12,7 @@ from support.host.model_files import DELETE, MODEL, changed, load, refuse
 
 
 def owned() -> dict[str, Any]:
-    """The model with a B that is bound when the operator is initialised."""
+    """Return the model with B bound when the operator is initialised."""
     tensor = {"DataType": "UINT8", "Sizes": [2, 3], "Flags": "OWNED_BY_DML"}
     return changed(
         dispatchables__x__desc__BTensor=tensor,

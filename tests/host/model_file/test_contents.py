@@ -1,4 +1,4 @@
-"""A resource's own values must be what an input reads: padding is no value, and no .npy is cut."""
+"""A resource's values must match an input's elements: no padding, and no .npy of another size."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from support.host.model_runner import Runner, buffer, not_model, tensor
 
 
 def attempt(folder: Path, resource: dict[str, Any]) -> None:
-    """BIT_NOT of a 2 x 2 UINT8 tensor that is bound to ``resource``."""
+    """Run BIT_NOT of a 2 x 2 UINT8 tensor that is bound to ``resource``."""
     model = not_model()
     model["resources"] |= {"in": resource, "out": buffer("UINT8", [0] * 4)}
     square = tensor("UINT8", [2, 2])

@@ -1,4 +1,4 @@
-"""Dispatches that follow one another are one job of the device, and act one after another."""
+"""Consecutive dispatches are one job of the device, and take effect in order."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from support.host.model_runner import Runner, buffer, not_model, tensor
 
 
 def xor_model(*commands: Any) -> dict[str, Any]:
-    """Three resources of 4 bytes; ``commands``, of which "abc" is c = a XOR b."""
+    """Return a model with resources of 4 bytes; the command "abc" is c = a XOR b."""
     vector = tensor("UINT8", [4])
     desc = {"ATensor": vector, "BTensor": vector, "OutputTensor": vector}
 
@@ -35,7 +35,7 @@ def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
 
 
 def jobs(runner: Runner, model: dict[str, Any], *, check: bool) -> list[int]:
-    """How many commands each doorbell starts; all checks pass."""
+    """Return the number of commands that each doorbell submits; expect that all checks pass."""
     runner.lines.clear()
     runner.driver.model.doorbells.clear()
     assert runner(model, check=check)

@@ -1,4 +1,4 @@
-"""Model files that ask for too much: one line and exit code 2, before memory or time is spent."""
+"""Excessive model files give one line and exit code 2, before memory or time is spent."""
 
 import json
 import tracemalloc
@@ -21,7 +21,7 @@ DIGITS = "7" * 5000
 
 
 def line_of(text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """What `bitlane run` says of a model file; it must not have opened a device."""
+    """Return the error line of `bitlane run` for a model file; no device may be opened."""
     path = folder / "m.json"
     path.write_text(text)
     assert main(["run", str(path), "--device", "none:"]) == 2

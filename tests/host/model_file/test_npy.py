@@ -9,7 +9,7 @@ from bitlane.model_file.npy import NpyError, read_npy
 
 
 def file_of(folder: Path, header: str, content: bytes = b"\0\0\0") -> Path:
-    """A file of NumPy's with this header, the text of a Python dictionary."""
+    """Write a .npy file with this header, the text of a Python dictionary; return its path."""
     text = header.encode("latin-1")
     path = folder / "x.npy"
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + content)

@@ -312,7 +312,7 @@ def test_file_initializers_have_one_field(tmp_path: Path) -> None:
 
 @pytest.fixture
 def picture(tmp_path: Path) -> Path:
-    """Two rows of three pixels, no two channels equal."""
+    """Write a picture of two rows of three pixels without equal channels; return its folder."""
     pixels = np.arange(18, dtype=np.uint8).reshape(2, 3, 3) * 10
     Image.fromarray(pixels).save(tmp_path / "a.png")
     return tmp_path
@@ -384,7 +384,7 @@ def test_images_keep_what_they_show(kind: str, tmp_path: Path) -> None:
 
 
 def deep_colour() -> bytes:
-    """A PNG of a pixel with 16 bits for each of red, green and blue, which Pillow cannot write."""
+    """Return a PNG of one pixel with 16 bits per channel, which Pillow cannot write."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", crc32(name + data))

@@ -22,7 +22,7 @@ A = np.array([0, 1, 255], np.uint8)
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Device]]:
-    """The devices that were opened, by name; all are models."""
+    """Return the opened devices by name; all are models."""
     devices: dict[str, list[Device]] = {}
     shared = model()
 

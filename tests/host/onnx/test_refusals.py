@@ -1,4 +1,4 @@
-"""ONNX models that are refused, in one line, before anything is executed or opened."""
+"""Bad ONNX models are refused in one line, before anything is executed or opened."""
 
 import io
 import re
@@ -31,13 +31,13 @@ def good(opset: int = 28) -> ModelProto:
 
 
 def of(*nodes: NodeProto, dtype: str = "u1", opset: int = 28) -> ModelProto:
-    """A model of ``nodes`` that make y of a and b."""
+    """Return a model of ``nodes`` that compute y from a and b."""
     declared = dtype, [4]
     return model_of(nodes, {"a": declared, "b": declared}, {"y": declared}, opset=opset)
 
 
 def refusal(bad: ModelProto) -> str:
-    """What is said of ``bad``; nothing is executed."""
+    """Return the message that refuses ``bad``; expect that nothing is executed."""
     device = model()
     link_of(device).traffic.clear()
     with pytest.raises(BitlaneError) as caught:
@@ -111,7 +111,7 @@ def external(bad: ModelProto, place: str = "../../etc/passwd") -> None:
 
 
 def hidden(bad: ModelProto) -> None:
-    """External data where no tensor belongs: in an attribute that says to be an integer."""
+    """Add external data in an attribute whose type is an integer, not a tensor."""
     cast = bad.graph.node.add()
     cast.CopyFrom(node("BitCast", "a", "z", to=3))
     cast.attribute[0].t.data_type = TensorProto.UINT8

@@ -1,4 +1,4 @@
-"""How calls are cut: every element is in one piece, and each piece gets what belongs to it."""
+"""Calls on a pool are cut so that every element is in one piece, with its operands."""
 
 import numpy as np
 import pytest

@@ -188,7 +188,7 @@ def test_any_number_of_rows_on_any_memory(
 
 
 def sent(device: Device) -> int:
-    """Bytes written to the device's memory since the last call."""
+    """Return the bytes written to the device's memory since the last call."""
     traffic = link_of(device).traffic
     size = sum(size for kind, at, size in traffic if kind == "write" and at < CONTROL_BASE)
     traffic.clear()

@@ -1,4 +1,4 @@
-"""An index is the same after it has been saved and loaded; other files are refused by name."""
+"""An index is the same after it was saved and loaded; other files are refused by name."""
 
 import io
 import zipfile
@@ -23,7 +23,7 @@ def device() -> Iterator[Device]:
 
 
 def filled(device: Device, *counts: int, metric: str = "hamming") -> tuple[BinaryIndex, Any]:
-    """An index of so many rows of 24 bits, added one call after the other, and the rows."""
+    """Return an index of 24-bit rows, added in calls of ``counts`` rows, and the rows."""
     index = BinaryIndex(device, 24, metric=metric)
     parts = [random((count, 3), "u1", count) for count in counts]
     for part in parts:

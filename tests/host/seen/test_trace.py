@@ -1,4 +1,4 @@
-"""The trace that `bitlane run --trace` writes: what Perfetto finds in it, and what is cut."""
+"""`bitlane run --trace` writes a trace for Perfetto, and marks a cut recording."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def written(path: Path, *, cut: bool = False) -> dict[str, Any]:
 
 
 def spans(trace: dict[str, Any]) -> dict[str, list[tuple[str, int, int]]]:
-    """Name, first cycle and cycles of each span, by the name of its track."""
+    """Return name, first cycle and cycles of each span, by the name of its track."""
     events = trace["traceEvents"]
     tracks = {x["tid"]: x["args"]["name"] for x in events if x["name"] == "thread_name"}
     found: dict[str, list[tuple[str, int, int]]] = {name: [] for name in tracks.values()}

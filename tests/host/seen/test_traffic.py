@@ -28,7 +28,7 @@ READ_A, READ_B = SeenPort("read A", "ar", "r"), SeenPort("read B", "ar_b", "r_b"
 
 
 def together(recording: Recording) -> Recording:
-    """The same with entries that are alike as one, but for those with an address."""
+    """Return the recording with equal consecutive entries merged, but for those with an address."""
     flags = [*recording.valid.values(), *recording.ready.values(), recording.started]
     flags += [recording.retired, recording.faulted, recording.doorbell]
     new = np.any([np.diff(flag, prepend=~flag[:1]) for flag in flags], axis=0)

@@ -23,7 +23,7 @@ def stage() -> Stage:
 
 
 def quiet(done: int) -> None:
-    """Nobody is told."""
+    """Discard the progress."""
 
 
 def test_every_cycle_of_every_job_meets_every_kind(stage: Stage) -> None:
@@ -56,7 +56,7 @@ def test_nothing_is_wrong_with_a_share_of_them(stage: Stage) -> None:
 
 
 def broken(monkeypatch: pytest.MonkeyPatch, spoil: Any, which: int = 0) -> None:
-    """Let ``spoil`` change what instances are seen to have done after script ``which``."""
+    """Let ``spoil`` change the recorded outcomes of instances after script ``which``."""
     right = Stage.run
 
     def wrong(self: Stage, ram: Any, scripts: Any, instances: int) -> list[Observed]:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def quiet(done: int) -> None:
-    """Nobody is told."""
+    """Discard the progress."""
 
 
 def test_every_bit_and_every_pair_but_those_of_the_seal() -> None:

@@ -12,7 +12,7 @@ SHORT = ["64 B NOT", "12 times 64 B NOT", "12 times 64 B XOR"]
 
 
 def quiet(done: int) -> None:
-    """Nobody is told."""
+    """Discard the progress."""
 
 
 def test_cycles_do_not_depend_on_the_few_words_of_ram() -> None:

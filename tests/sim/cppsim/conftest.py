@@ -1,4 +1,4 @@
-"""What the tests of cppsim share."""
+"""Fixtures that the tests of cppsim share."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from cppsim.mode import Mode, set_default_mode
 
 @pytest.fixture(autouse=True)
 def _compiled() -> Iterator[None]:
-    """What is simulated here is compiled from the beginning."""
+    """Compile every simulation of these tests from the beginning."""
     set_default_mode(Mode.ALWAYS)
     yield
     set_default_mode(None)

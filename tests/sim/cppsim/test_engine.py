@@ -42,7 +42,7 @@ def simulator(module: Any, engine: Any) -> Any:
 
 
 def expect_same(run: Callable[[Any], list[Any]]) -> list[Any]:
-    """What ``run`` shows on Amaranth's engine, on the compiled one, and on both in turn."""
+    """Return the results of ``run``; expect the same on both engines, and after any switch."""
     slow, fast = run("pysim"), run(cppsim.Engine)
     assert fast == slow
     assert slow
@@ -377,7 +377,7 @@ def test_a_design_is_written_the_same_each_time() -> None:
 
 
 def test_testbenches_that_never_began_are_kept_by_a_reset() -> None:
-    """Python would complain of the loss of each."""
+    """Python would warn of each coroutine that is dropped before it runs."""
     made, seen = simulator(Module(), cppsim.Engine), list[str]()
 
     async def work(_: Any) -> None:

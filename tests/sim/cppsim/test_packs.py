@@ -36,7 +36,7 @@ def test_designs_side_by_side_show_what_each_shows_alone(
 
 
 def differing(*wrong: int) -> Callable[[Sequence[int]], int]:
-    """A comparison in which the seeds ``wrong`` differ, and the design 5 beside others."""
+    """Return a comparison that fails for the seeds ``wrong``, and for seed 5 beside others."""
 
     def compare(seeds: Sequence[int]) -> int:
         found = [seed for seed in seeds if seed in wrong or (seed == 5 and len(seeds) > 1)]

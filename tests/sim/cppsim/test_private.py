@@ -1,4 +1,4 @@
-"""What differs between versions of Amaranth, and has one form here."""
+"""Wrappers of private Amaranth code have one form for all versions of Amaranth."""
 
 from types import SimpleNamespace
 

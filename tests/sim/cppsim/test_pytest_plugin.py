@@ -1,4 +1,4 @@
-"""Suites for Amaranth's simulator run in compiled code, as they are."""
+"""Suites for Amaranth's simulator run in compiled code without a change."""
 
 import os
 import subprocess
@@ -107,7 +107,7 @@ def run(dut):
 
 
 def suite(folder: Path, engine: str, *options: str) -> str:
-    """What pytest prints of the suite."""
+    """Run the suite, and return pytest's output."""
     (folder / "test_suite.py").write_text(SUITE.replace("ENGINE", repr(engine)))
     (folder / "helpers.py").write_text(HELPERS)
     (folder / "conftest.py").write_text("from helpers import run\n")

@@ -68,7 +68,7 @@ class Plain:
 
 
 def at_random(seed: int) -> tuple[NetlistBuilder, list[np.ndarray], list[int]]:
-    """A netlist whose signals all end in flip-flops and memories, or nowhere."""
+    """Return a random netlist whose signals end in flip-flops and memories, or are unused."""
     choose = random.Random(seed)
     builder = NetlistBuilder()
     inputs = [builder.signal() for _ in range(3)]

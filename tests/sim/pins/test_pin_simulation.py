@@ -15,7 +15,7 @@ DIVIDER = 8
 
 
 class Loose(wiring.Component):
-    """Passes the line on; breaks a rule of its own once the line has been low for 20 cycles."""
+    """A wire from ``rx`` to ``tx``; an assertion fails once ``rx`` is low for 20 cycles."""
 
     rx: In(1, init=1)
     tx: Out(1, init=1)

@@ -35,7 +35,7 @@ def soak(*words: str) -> int:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The work is done in this process, in which a bug can be planted."""
+    """Run the work in this process, in which a test can plant a bug."""
 
     @contextmanager
     def shared_by(arguments: argparse.Namespace) -> Iterator[Any]:

@@ -28,7 +28,7 @@ def circuit() -> StandCircuit:
 
 
 def one_job(instances: int, size: int = 100) -> Workload:
-    """A XOR of consecutive bytes, with random stalls for each instance."""
+    """Return the workload of an XOR of consecutive bytes, with random stalls per instance."""
     words = encode(move(Op.XOR, size, 3, 1030, 2061), interrupt=True)
     records = np.zeros((instances, 1, RECORD_WORDS), np.uint32)
     records[:, 0, : words.size] = words

@@ -12,9 +12,9 @@ __all__ = ["DriverDevice"]
 
 
 class DriverDevice:
-    """`models.device`'s device as what a board has behind its link.
+    """The device of `models.device`, as the device behind a board's link.
 
-    Registers that cannot be accessed so are the driver's mistake, and fail the test.
+    An unsupported access to the registers is an error of the driver, and fails the test.
     """
 
     steady = False

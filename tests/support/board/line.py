@@ -1,6 +1,6 @@
-"""The line between host and board, as a port in this process: time, noise and faults.
+"""The line between host and board, as a port in this process, with delays, noise and faults.
 
-Time is simulated: it passes while the host waits, and is exact to the byte.
+Time is simulated: it advances while the host waits, and is exact to the byte.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ BYTE_SECONDS = 10 / 3_000_000
 
 
 class Noise:
-    """Drops, doubles, inserts and flips bytes, each at a quarter of ``rate``."""
+    """Noise that drops, doubles, inserts and flips bytes, each at a quarter of ``rate``."""
 
     def __init__(self, rate: float, seed: int) -> None:
         self._random = Random(seed)
@@ -25,7 +25,7 @@ class Noise:
         self._gap = self._next_gap()
 
     def _next_gap(self) -> int:
-        """Bytes that pass before the next one is hit."""
+        """Return the number of bytes before the next one that is hit."""
         if self._rate == 0:
             return 1 << 60
         return int(log(1 - self._random.random()) / log(1 - self._rate))
@@ -51,10 +51,10 @@ class Noise:
 
 
 class ModelPort:
-    """What the host link sees of a serial port with ``board`` behind it.
+    """A serial port with ``board`` behind it, as the host link uses it.
 
-    ``up`` and ``down`` damage what goes to the board and comes from it. ``latency`` is how long
-    the computer takes in each direction, in seconds, ``byte_seconds`` what a byte takes.
+    ``up`` and ``down`` damage the bytes to and from the board. ``latency`` is the computer's delay
+    in each direction in seconds, ``byte_seconds`` the time of one byte.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class ModelPort:
         self.down_bytes = 0
         """Bytes that the board has sent."""
         self.sent = bytearray()
-        """What the host has sent, before noise."""
+        """The bytes that the host has sent, before noise."""
         self.broken = False
-        """The cable is pulled: reading and writing raise."""
+        """The cable is pulled: reads and writes raise."""
         self.mute = False
-        """What the board sends is lost."""
+        """If set, the bytes that the board sends are lost."""
         self.closed = False
         self.break_after: int | None = None
-        """The cable is pulled once the host has sent so many bytes."""
+        """Number of sent bytes after which the cable is pulled, or None."""
         self._rest = b""
         self._arrivals: deque[tuple[float, bytes]] = deque()
         self._deliveries: deque[tuple[float, bytes]] = deque()
@@ -94,10 +94,10 @@ class ModelPort:
         self._taken_at = 0.0
 
     def clock(self) -> float:
-        """Simulated seconds."""
+        """Return the simulated time in seconds."""
         return self.now
 
-    # --- what pyserial's port has -----------------------------------------------------------------
+    # --- pyserial's interface ---------------------------------------------------------------------
 
     @property
     def in_waiting(self) -> int:
@@ -175,5 +175,5 @@ class ModelPort:
 
 
 def connected(port: ModelPort, timeout: float = 10.0) -> SerialLink:
-    """A link over ``port``, in the port's time."""
+    """Return a link over ``port``, in the port's time."""
     return SerialLink(port, description="model board", timeout=timeout, clock=port.clock)

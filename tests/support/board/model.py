@@ -1,8 +1,9 @@
 """A board as the serial link's contract describes it, in Python, to test either side against.
 
-`BoardRules` answers frames, for tests of the circuit. `BoardModel` is a board in time, for tests of
-the host, and fails them where the host breaks a rule that boards rely on: more on the way than it
-buffers, a repetition that differs from the first time, a read that gives something else then.
+`BoardRules` answers frames, for tests of the circuit. `BoardModel` adds a board's buffers, for
+tests of the host. It asserts that the host keeps the rules that boards rely on: no more bytes
+in flight than the board buffers, repetitions equal to their first request, and the same data when
+a read is repeated.
 """
 
 from collections import Counter, deque
@@ -24,10 +25,10 @@ __all__ = ["BoardModel", "BoardRules", "Device", "MemoryDevice"]
 
 
 class Device(Protocol):
-    """What stands behind the link."""
+    """The device behind the link."""
 
     memory_base: int
-    """Of memory that only writes through the link change, apart from what the device computes."""
+    """First address of memory that only writes over the link, or the device's commands, change."""
     memory_bytes: int
     steady: bool
     """Whether the control window reads the same until it is written."""
@@ -40,7 +41,7 @@ class Device(Protocol):
 
 @dataclass
 class MemoryDevice:
-    """Memory, and a control window of words that keep what was written."""
+    """A memory, and a control window whose words retain what was written."""
 
     memory_base: int = 0x1000
     memory_bytes: int = 1 << 17
@@ -53,7 +54,7 @@ class MemoryDevice:
         self.memory = bytearray(self.memory_bytes)
         self.window = bytearray(CONTROL_SIZE)
         self.written: Counter[tuple[int, int]] = Counter()
-        """How often each range of memory, address and size, has been written."""
+        """The number of writes to each range of memory, by address and size."""
 
     def read(self, address: int, size: int) -> bytes:
         if address >= CONTROL_BASE:
@@ -72,25 +73,25 @@ class MemoryDevice:
 
     @property
     def changes(self) -> int:
-        """Bytes of memory and words of the control window that have been written."""
+        """The bytes of memory and words of the control window that have been written."""
         words = sum(len(data) // 4 for _, data in self.window_writes)
         return words + sum(size * count for (_, size), count in self.written.items())
 
 
 @dataclass
 class BoardRules:
-    """What a board answers to each frame."""
+    """The answers of a board to each frame, by the contract."""
 
     device: Device = field(default_factory=MemoryDevice)
     version: int = LINK_VERSION
     receive_bytes: int = RECEIVE_BYTES
     expected: int = 77
-    """The next sequence number, before the first HELLO whatever it was."""
+    """The next sequence number; any number before the first HELLO."""
     complained: bool = False
-    """And nothing has been taken since."""
+    """Whether the board has sent a complaint since it last accepted a frame."""
 
     def answers(self, line: bytes) -> list[Reply]:
-        """Answers to ``line``, whole frames; what is behind the last delimiter is ignored."""
+        """Return the answers to the whole frames of ``line``; ignore a partial one at its end."""
         given = (self._answer_to(block) for block in line.split(DELIMITER)[:-1] if block)
         return [answer for answer in given if answer]
 
@@ -103,7 +104,7 @@ class BoardRules:
         return self.answer(request, new)
 
     def is_new(self, request: bytes) -> bool | None:
-        """Whether a request is the next one; ``None`` if it is neither that nor a repetition."""
+        """Return True for the next request, False for a repetition, and ``None`` for any other."""
         if request[1] == Request.HELLO:
             self.expected = request[0]
         behind = (self.expected - request[0]) % 256
@@ -114,14 +115,14 @@ class BoardRules:
         self.expected = (self.expected + new) % 256
 
     def complaint(self) -> Reply | None:
-        """What is said of a frame that is dropped: the first one in a row is complained of."""
+        """Return the answer to a dropped frame: a complaint about the first one in a row."""
         if self.complained:
             return None
         self.complained = True
         return Reply(self.expected, Answer.EXPECTED, interrupt=self.device.interrupt)
 
     def answer(self, request: bytes, new: bool) -> Reply:
-        """Execute a request."""
+        """Execute a request and return its answer."""
         number, kind = request[0], request[1]
         size = int.from_bytes(request[2:4], "little")
         address = int.from_bytes(request[4:8], "little")
@@ -150,9 +151,9 @@ class BoardRules:
 
 @dataclass
 class BoardModel(BoardRules):
-    """The board's end of the link before ``device``.
+    """The board's end of the link, in front of ``device``.
 
-    ``take`` is its receiver, ``execute`` what it does next whenever its transmitter is free.
+    ``take`` models its receiver; ``execute`` is called whenever its transmitter is free.
     """
 
     taken: int = 0
@@ -169,11 +170,11 @@ class BoardModel(BoardRules):
 
     @property
     def busy(self) -> bool:
-        """Whether there is something to execute."""
+        """Whether a request is waiting to be executed."""
         return bool(self._waiting)
 
     def take(self, block: bytes) -> bytes:
-        """A frame without its delimiter has come; what to answer at once, ahead of the rest."""
+        """Accept a frame less its delimiter; return an answer that precedes those in the queue."""
         if not block:
             return b""
         request = request_in(block)
@@ -201,7 +202,7 @@ class BoardModel(BoardRules):
         return b""
 
     def execute(self) -> bytes:
-        """Execute the oldest request; its answer as it goes on the line."""
+        """Execute the oldest request; return its answer as it is on the line."""
         request, new = self._waiting.popleft()
         answer = self.answer(request, new)
         if request[1] == Request.READ:
@@ -212,7 +213,7 @@ class BoardModel(BoardRules):
         return answer_line(answer.content)
 
     def feed(self, data: bytes) -> bytes:
-        """The answers to what the line carries, at once."""
+        """Feed bytes of the line to the board; return all answers at once."""
         answers = b""
         *blocks, self._rest = (self._rest + data).split(DELIMITER)
         for block in blocks:
@@ -230,5 +231,5 @@ class BoardModel(BoardRules):
         if new:
             used = size + sum(len(x) + 4 for x, first in self._waiting if first)
             assert used <= self.receive_bytes, f"the host has {used} bytes on the way"
-        # Repetitions may fill the buffer and cost one more, which is as if it were damaged.
+        # Repetitions may fill the buffer; one more is dropped as if it were damaged.
         return size + sum(len(x) + 4 for x, _ in self._waiting) <= self.receive_bytes

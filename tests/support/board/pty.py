@@ -1,4 +1,4 @@
-"""A board model behind a pseudo-terminal, so that pyserial itself talks to it."""
+"""A board model behind a pseudo-terminal, for tests of pyserial itself."""
 
 import os
 import tty
@@ -15,7 +15,7 @@ __all__ = ["Terminal", "terminal"]
 class Terminal:
     """The board's side of a pseudo-terminal, served by a thread.
 
-    ``serve`` is given what the host sends and gives what to answer.
+    ``serve`` maps the bytes that the host sends to the bytes of the answer.
     """
 
     def __init__(self, serve: Callable[[bytes], bytes], down: Noise) -> None:
@@ -52,7 +52,7 @@ class Terminal:
 
 @contextmanager
 def terminal(serve: Callable[[bytes], bytes], down: Noise | None = None) -> Iterator[Terminal]:
-    """A terminal that is pulled in the end; raises what ``serve`` raised."""
+    """Yield a terminal whose cable is pulled at the end; raise the errors of ``serve``."""
     result = Terminal(serve, down or Noise(0, 0))
     try:
         yield result

@@ -1,4 +1,4 @@
-"""Builds of boards, which take minutes, cached by the circuit that is built. No tests."""
+"""Builds of boards, which take minutes, cached by their circuits. No tests here."""
 
 from pathlib import Path
 
@@ -22,11 +22,11 @@ def built(board: Board) -> Path:
 
 
 def quiet(_: str) -> None:
-    """Drop what a build reports of its progress."""
+    """Discard a build's report of its progress."""
 
 
 def readback(name: str) -> PinModel:
-    """What can be read back of the board's build: its bitstream's gates, or its netlist's."""
+    """Return a model of the gates in the board's bitstream, or in its netlist."""
     board = boards()[name]
     folder = built(board)
     match board.family:

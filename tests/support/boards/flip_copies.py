@@ -1,4 +1,4 @@
-"""The flips of a campaign once more, by flipped copies of the netlist beside it. No tests here."""
+"""A campaign's flips, simulated on flipped copies of the netlist beside it. No tests here."""
 
 from bitlane_boards.flips.campaign import FlipCampaign
 from bitlane_boards.flips.stimulus import Stimulus, play
@@ -9,9 +9,9 @@ __all__ = ["line_crc", "seen_by_copies"]
 
 
 def seen_by_copies(campaign: FlipCampaign, *, pins: bool) -> list[bool]:
-    """Which flips show on the line, or with ``pins`` at any output.
+    """Return for each flip whether it shows on the line, or with ``pins`` at any output.
 
-    A LUT on itself that does not come to rest counts as seen.
+    A flip that makes a LUT feed itself and never settle counts as seen.
     """
     flips = list(zip(campaign.flips.luts, campaign.flips.rows, strict=True))
     seen: list[bool] = []
@@ -29,7 +29,7 @@ def seen_by_copies(campaign: FlipCampaign, *, pins: bool) -> list[bool]:
 
 
 def line_crc(netlist: Netlist, stimulus: Stimulus) -> int:
-    """The CRC of what the sound netlist sends, in every cycle."""
+    """Return the CRC of the line that the sound netlist drives, over every cycle."""
     simulation = PinSimulation(GateModel(netlist, "sound"), stimulus.divider, busy="")
     crc, ones = 0, (1 << 64) - 1
     for level in stimulus.levels.tolist():

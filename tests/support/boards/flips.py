@@ -15,7 +15,7 @@ __all__ = ["Flip", "flipped", "random_flips", "write_flipped"]
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """Row ``row`` of the table of a logic cell's LUT."""
+    """A flip of row ``row`` in the table of a logic cell's LUT."""
 
     cell: LogicCell
     row: int
@@ -57,6 +57,6 @@ def flipped(bits: Bitstream, flip: Flip) -> Iterator[Bitstream]:
 
 
 def write_flipped(bits: Bitstream, flip: Flip, path: Path) -> None:
-    """The bitstream with ``flip`` in it, packed, to ``path``."""
+    """Write the packed bitstream with ``flip`` in it to ``path``."""
     with flipped(bits, flip):
         bits.write(path)

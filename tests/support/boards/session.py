@@ -13,11 +13,11 @@ from bitlane_sim.pins import PinModel, PinSimulation, SimulatedPort
 __all__ = ["SILENCE", "Recorder", "connect", "opened", "validated"]
 
 SILENCE = 0.05
-"""Simulated seconds that a board may be silent; a sound one never is for a tenth of them."""
+"""Simulated seconds that a board may be silent; a sound one needs less than a tenth of them."""
 
 
 class Recorder(SimulatedPort):
-    """A port that keeps what is written to it."""
+    """A port that records the bytes written to it."""
 
     writes: list[bytes]
 
@@ -27,23 +27,23 @@ class Recorder(SimulatedPort):
 
 
 def opened(model: PinModel, board: Board) -> Recorder:
-    """The board's port, after power-on and its reset."""
+    """Return the board's port, after power-on and reset."""
     simulation = PinSimulation(model, board.clock_hz / board.baud)
     simulation.run(round(100e-6 * board.clock_hz))
     return Recorder(simulation, board.clock_hz)
 
 
 def connect(port: SimulatedPort, name: str) -> SerialLink:
-    """A link whose deadlines are in simulated time, however slow the simulation is."""
+    """Return a link with deadlines in simulated time, which a slow simulation does not miss."""
     return SerialLink(port, description=name, timeout=SILENCE, clock=lambda: port.seconds)
 
 
 class _Failed(Exception):
-    """A step of the validation failed; one is enough."""
+    """Error for a failed step, which ends the validation."""
 
 
 def validated(model: PinModel, board: Board, memory_bytes: int | None = None) -> str:
-    """The first thing wrong with the board; nothing if ``bitlane validate --quick`` passes."""
+    """Return the first failure of ``bitlane validate --quick`` on the board, or ""."""
 
     def expect_pass(line: str) -> None:
         if re.search(r"\bFAIL\b|^Stopped", line):

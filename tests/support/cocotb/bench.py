@@ -1,4 +1,4 @@
-"""An exported core between others' bus models, for tests that run inside a simulator."""
+"""An exported core between third-party bus models, for tests that run inside a simulator."""
 
 import json
 import os
@@ -34,11 +34,11 @@ SEED = "BITLANE_SEED"
 
 _NS = 10
 _CYCLES = 20_000
-"""The longest that a test may wait for the core."""
+"""Cycles that a test waits for the core at most."""
 
 
 def configuration() -> Configuration:
-    """What the core was exported with."""
+    """Return the configuration with which the core was exported."""
     return Configuration(**json.loads(os.environ[CORE]))
 
 
@@ -51,7 +51,7 @@ class Bench:
     channels : dict
         The memory's channels, by name.
     broken : list of str
-        What the core did that AXI4 does not allow, beside what the models assert themselves.
+        Violations of AXI4 by the core, beside those that the models assert themselves.
     """
 
     def __init__(self, dut: Any, name: str) -> None:
@@ -72,7 +72,7 @@ class Bench:
         self.trouble = Event()
 
     async def reset(self, cycles: int = 3) -> None:
-        """Hold the reset; the core must not ask for anything while it lasts (A3.1.2)."""
+        """Hold the reset; the core must not start a transaction while it lasts (A3.1.2)."""
         self.dut.rst.value = 1
         await ClockCycles(self.dut.clk, 1)
         for _ in range(cycles):
@@ -89,7 +89,7 @@ class Bench:
         return names + (["m_axi_b_arvalid"] if "ar_b" in self.channels else [])
 
     def pause(self, chance: float) -> None:
-        """Let every channel of the memory, and of the control window, stall with ``chance``."""
+        """Stall all channels of the memory and the control window with probability ``chance``."""
         control = self.control
         ends = [*self.channels.values()]
         ends += [control.write_if.aw_channel, control.write_if.w_channel]
@@ -105,7 +105,7 @@ class Bench:
             yield generator.random() < chance
 
     def watch(self) -> None:
-        """From here on, look whether what is offered stays until it is taken (A3.2.1)."""
+        """Start to check that an asserted valid and its payload hold until ready (A3.2.1)."""
         channels = {"m_axi_": ("aw", "w", "ar"), "s_axil_": ("b", "r")}
         if "ar_b" in self.channels:
             channels["m_axi_b_"] = ("ar",)
@@ -137,7 +137,7 @@ class Bench:
             offered = now if ready.value == 0 else None
 
     async def read(self, name: str, field: str = "") -> int:
-        """A register, or a field of one."""
+        """Read a register, or a field of one."""
         entry = register(name)
         word = await self.control.read_dword(entry.offset)
         return entry[field].extract(word) if field else int(word)
@@ -180,9 +180,9 @@ class Bench:
     ) -> Outcome:
         """Execute ``tasks`` and compare with the model: memory, codes, interrupt, bus rules.
 
-        After a fault the memory may hold any part of what the command that failed, and those
-        behind it, would have written: they are under way when the bus answers. It holds nothing
-        else.
+        After a fault, the memory may hold any part of the output of the failed command and of the
+        commands behind it, because they are in flight when the bus answers. All other bytes must be
+        as the model computes them.
         """
         before, already = self.memory.data.copy(), await self.read("RETIRED")
         model = expected(

@@ -1,6 +1,7 @@
-"""Random commands for a core, and what its memory holds after them, guard bytes included.
+"""Random commands for a core, and the memory that they must leave, guard bytes included.
 
-The commands come from the contract; what they do is `models.record`'s, which knows no circuit.
+The commands come from the contract. `models.record`, which shares no code with a circuit,
+executes them.
 """
 
 import random
@@ -19,12 +20,12 @@ from support.rtl.walks import OPERAND_MODES, Walk, random_walk
 __all__ = ["Outcome", "copy", "expected", "random_commands"]
 
 _GUARD = 64
-"""Bytes between the regions of the tensors that no command may touch."""
+"""Guard bytes between the regions of the tensors; no command may touch them."""
 
 
 @dataclass
 class Outcome:
-    """The memory after some commands, how many retired, and what stopped the rest."""
+    """The memory after some commands, the number that retired, and the fault that stopped them."""
 
     memory: NDArray[np.uint8]
     retired: int
@@ -32,7 +33,7 @@ class Outcome:
 
 
 def copy(op: Op, a: int, b: int | None, y: int, size: int) -> Task:
-    """A logic operation on ``size`` consecutive bytes."""
+    """Return a logic operation on ``size`` consecutive bytes."""
 
     def dense(base: int) -> Walk:
         return Walk(base, [size], [1], Mode.DENSE, Lane.BITS_8)
@@ -43,7 +44,7 @@ def copy(op: Op, a: int, b: int | None, y: int, size: int) -> Task:
 def random_commands(
     generator: random.Random, configuration: Configuration, count: int
 ) -> list[Task]:
-    """Commands of any kind; A, B and each Y have a region of their own, with guards around it."""
+    """Return commands of any kind; A, B and each Y have separate regions between guard bytes."""
     room = configuration.memory_bytes - (count + 3) * _GUARD
     share = room // (count + 2) // 16 * 16
     return [_random_command(generator, configuration, share, number) for number in range(count)]
@@ -113,7 +114,7 @@ def expected(
     bad_reads: frozenset[int] = frozenset(),
     bad_writes: frozenset[int] = frozenset(),
 ) -> Outcome:
-    """What the contract says that ``tasks`` do, one after the other, up to the first fault."""
+    """Return the outcome of ``tasks`` by the contract, in order, up to the first fault."""
     model = Interpreter(
         memory_bytes=configuration.memory_bytes,
         memory_base=configuration.memory_base,

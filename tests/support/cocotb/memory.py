@@ -1,6 +1,6 @@
-"""A memory for others' bus models: it knows every access, and fails where it is told to.
+"""A memory for third-party bus models that counts every access and fails where a test requests it.
 
-It never answers for an address that it does not have: such an access is remembered and refused.
+It refuses an access to an address outside its bytes, and records it.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 __all__ = ["Memory", "connect"]
 
 SPACE = 1 << 32
-"""Addresses of the bus; the models wrap what is beyond the size that they are given."""
+"""Size of the bus's address space; the models wrap addresses beyond the memory's length."""
 
 
 @dataclass
@@ -70,9 +70,9 @@ class Memory:
 
 
 def connect(dut: Any, memory: Memory, two: bool) -> dict[str, Any]:
-    """Models of a memory on all managers of a core; their channels by name, for their pauses.
+    """Attach models of a memory to all managers of a core; return their channels, by name.
 
-    The models know SLVERR alone; DECERR takes its place on the way out where that is asked for.
+    The models send SLVERR alone. A test that requests DECERR gets it in place of SLVERR.
     """
     bus = AxiBus.from_prefix(dut, "m_axi")
     write = AxiRamWrite(bus.write, dut.clk, dut.rst, mem=memory)

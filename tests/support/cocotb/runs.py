@@ -1,4 +1,4 @@
-"""Build an exported core for a simulator and run a suite on it: what passed and what failed.
+"""Build an exported core for a simulator, run a suite on it, and report passes and failures.
 
 Nothing is skipped: a simulator that is missing raises, and so does a run without results.
 """
@@ -39,14 +39,14 @@ _PUBLIC = "".join(
     ]
 )
 _KEPT = (_TOP, "sim.vvp")
-"""What the simulators run: Verilator's program, Icarus' code."""
+"""The files that the simulators run: Verilator's program, Icarus' code."""
 
 _ARGUMENTS = {"icarus": ["-Wall"], "verilator": ["--no-public-flat-rw"]}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Names of the tests that passed and that failed, and what the simulator printed."""
+    """Names of the tests that passed and that failed, and the simulator's output."""
 
     passed: Sequence[str]
     failed: Sequence[str]
@@ -59,7 +59,7 @@ class Outcome:
 
 @functools.cache
 def verilog_of(width: int, ports: int, **options: Any) -> str:
-    """The core as it would be exported."""
+    """Return the Verilog of the core, as `bitlane export` writes it."""
     configuration = replace(full(width), read_ports=ports, memory_bytes=MEMORY_BYTES, **options)
     return export(configuration, _TOP)[0]
 
@@ -76,10 +76,11 @@ def run_suite(
     change: Callable[[str], str] = str,
     suite: str = "suite",
 ) -> Outcome:
-    """Run the suite on the core of ``width`` and ``ports``, whose text ``change`` may change.
+    """Run the suite on the core of ``width`` and ``ports``; ``change`` may change its Verilog.
 
-    ``folder`` takes what the run writes. ``commands`` are random ones a test; ``only`` is a regular
-    expression for names of tests, and ``suite`` the module beside this one that has them.
+    The run writes into ``folder``. ``commands`` is the number of random commands in a test,
+    ``only`` a regular expression for names of tests, and ``suite`` the module beside this one that
+    has the tests.
     """
     text = change(verilog_of(width, ports))
     core = {"data_width": width, "read_ports": ports, "memory_bytes": MEMORY_BYTES}
@@ -103,7 +104,7 @@ def run_suite(
 
 
 def _built(simulator: Simulator, text: str) -> Path:
-    """The folder of what ``simulator`` runs. Built once for every text and version."""
+    """Return the folder that ``simulator`` runs from, built once per text and version."""
     arguments = _ARGUMENTS[simulator.name]
     content = "\n".join([simulator.version, str(simulator.variables), *arguments, _PUBLIC, text])
 
@@ -131,7 +132,7 @@ def _built(simulator: Simulator, text: str) -> Path:
 
 
 def _copy(built: Path, folder: Path) -> Path:
-    """A folder to run in; what was built may be in use by others."""
+    """Copy the build into ``folder``, because another run may use the original; return the copy."""
     target = folder / "built"
     target.mkdir()
     for name in _KEPT:

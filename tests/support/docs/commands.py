@@ -1,4 +1,4 @@
-"""Shell lines of the pages: reads them, and says what is wrong with one without running it."""
+"""Shell lines of the pages: parses them, and checks each without running it."""
 
 import argparse
 import contextlib
@@ -21,17 +21,17 @@ from .pages import ROOT, Block
 __all__ = ["SHELL", "Command", "commands", "complaint", "complaint_in_text"]
 
 SHELL = ("", "console", "sh")
-"""Languages of blocks of shell lines: ``console`` has prompts and shows what is printed."""
+"""Languages of blocks of shell lines; ``console`` has prompts and the output of commands."""
 
 _PLAIN = {".", "cd", "cp", "export", "git", "ls", "mkdir", "pre-commit"}
-"""What every shell has, or a user of the page; nothing of ours."""
+"""Programs of any shell or any user of the page; their arguments are not checked."""
 
 _END = {">", ">>", "<", "|", "&&", ";", "&"}
 
 
 @dataclass(frozen=True)
 class Command:
-    """A line of a shell, in words, up to what redirects it, and what it is said to print."""
+    """A shell line: its words up to a redirection, and the output that the page shows for it."""
 
     place: str
     words: tuple[str, ...]
@@ -39,7 +39,7 @@ class Command:
 
 
 def commands(block: Block) -> list[Command]:
-    """The commands of a ``block`` in one of the languages of `SHELL`."""
+    """Return the commands of a ``block`` in one of the languages of `SHELL`."""
     found: list[Command] = []
     text = block.text.replace("\\\n", " ")
     for number, line in enumerate(text.splitlines()):
@@ -54,7 +54,7 @@ def commands(block: Block) -> list[Command]:
 
 
 def _first(words: Sequence[str]) -> tuple[str, ...]:
-    """``words`` without variables set before them, and what follows the command."""
+    """Return the command in ``words``: without variables before it, up to the first operator."""
     rest = list(words)
     while rest and re.fullmatch(r"[A-Z_]+=.*", rest[0]):
         del rest[0]
@@ -63,7 +63,7 @@ def _first(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def complaint(words: Sequence[str]) -> str:
-    """What is wrong with the command ``words``; empty if its program would take it."""
+    """Return the reason why the program would refuse ``words``, or "" if it accepts them."""
     program, *arguments = words
     if program == "bitlane":
         return _refused(arguments)
@@ -83,7 +83,7 @@ def complaint(words: Sequence[str]) -> str:
 
 
 def complaint_in_text(words: Sequence[str]) -> str:
-    """The same of a command in running text, which may leave out what it is given."""
+    """Return the complaint about a command in running text, where arguments may be left out."""
     program, *arguments = words
     if program == "bitlane" and arguments and not arguments[0].startswith("-"):
         parsers = _subparsers()
@@ -108,7 +108,7 @@ def _refused(arguments: Sequence[str]) -> str:
 
 
 def _not_installable(arguments: Sequence[str]) -> str:
-    """Extras that are asked for and that neither project has."""
+    """Return a complaint about requested extras that neither project has, or ""."""
     known = {
         extra
         for folder in (ROOT, ROOT / "sim")

@@ -42,12 +42,12 @@ class Block:
 
 
 def name(page: Path) -> str:
-    """``page`` as seen from the top of the repository."""
+    """Return the path of ``page`` relative to the top of the repository."""
     return page.relative_to(ROOT).as_posix()
 
 
 def blocks(page: Path) -> list[Block]:
-    """All code blocks of ``page`` but MyST's directives, which the site's build checks."""
+    """Return all code blocks of ``page`` but MyST's directives, which the site's build checks."""
     found = []
     for token in _tokens(page):
         if token.type in ("fence", "code_block") and not token.info.startswith("{"):
@@ -58,12 +58,12 @@ def blocks(page: Path) -> list[Block]:
 
 
 def code_words(page: Path) -> list[str]:
-    """What stands between backticks in running text."""
+    """Return the texts between backticks in the running text of ``page``."""
     return [each.content for each in _inline(page) if each.type == "code_inline"]
 
 
 def links(page: Path) -> list[str]:
-    """Where the links and pictures of ``page`` lead."""
+    """Return the targets of the links and pictures of ``page``."""
     attributes = {"link_open": "href", "image": "src"}
     return [
         str(each.attrs[attributes[each.type]]) for each in _inline(page) if each.type in attributes
@@ -71,7 +71,7 @@ def links(page: Path) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """What may follow ``#`` in a link to ``page``: its headings, as forges and MyST spell them."""
+    """Return the anchors of ``page``: its headings, as forges and MyST spell them."""
     tokens = _tokens(page)
     titles = [
         tokens[at + 1].content for at, token in enumerate(tokens) if token.type == "heading_open"

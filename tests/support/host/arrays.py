@@ -45,7 +45,7 @@ def same(got: NDArray[Any], expected: NDArray[Any]) -> bool:
 
 
 def uploads(device: Device) -> list[int]:
-    """Bytes of each upload since the last call."""
+    """Return the size of each upload since the last call."""
     traffic = link_of(device).traffic
     sizes = [size for kind, at, size in traffic if kind == "write" and at < CONTROL_BASE]
     traffic.clear()

@@ -1,4 +1,4 @@
-"""An operator on a model of the device, to be bound, recorded and refused."""
+"""An operator on a model of the device, for tests of binding, recording and refusals."""
 
 from collections.abc import Callable
 from typing import Any
@@ -76,7 +76,7 @@ class Bench:
         self.record_dispatch(self.operator, *bindings)
 
     def record(self) -> None:
-        """The same with what the bench's table holds."""
+        """Record a dispatch with the bindings of the bench's table."""
         self.recorder.record_dispatch(self.commands, self.operator, self.table)
 
     def refuse(
@@ -86,7 +86,7 @@ class Bench:
         expected: str,
         hresult: str = REMOVED,
     ) -> None:
-        """That ``action`` is refused, and nothing executed."""
+        """Expect that ``action`` raises an error, and that nothing is executed."""
         before = list(self.model.calls)
         with pytest.raises(dml.DmlError) as caught:
             action()
@@ -95,7 +95,7 @@ class Bench:
 
 
 def expect_error(error: dml.DmlError, found: str, expected: str, hresult: str) -> None:
-    """That an error says what is wrong, ``found``, and what would be right, ``expected``."""
+    """Expect that an error names the value in ``found`` and the requirement in ``expected``."""
     assert error.hresult == hresult
     assert f"{error.tensor}.{error.field} is {error.value}" == found
     assert expected in error.expected

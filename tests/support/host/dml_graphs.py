@@ -56,7 +56,7 @@ NOTHING: Any = None
 
 
 def desc(device: dml.Device, nodes: Sequence[Any], *edges: Any) -> GraphDesc:
-    """A graph of ``nodes``, which has the inputs and outputs that ``edges`` name."""
+    """Return a graph of ``nodes``, with the inputs and outputs that ``edges`` name."""
     operators = [OperatorGraphNodeDesc(device.create_operator(node)) for node in nodes]
     arriving = [edge for edge in edges if isinstance(edge, To)]
     leaving = [edge for edge in edges if isinstance(edge, Out)]
@@ -67,11 +67,11 @@ def desc(device: dml.Device, nodes: Sequence[Any], *edges: Any) -> GraphDesc:
 
 
 def distances(device: dml.Device, *more: Any) -> GraphDesc:
-    """Distances of rows, and what ``more`` edges make of it."""
+    """Return a graph of distances of rows, with ``more`` edges behind it."""
     edges = (To(0, 0, 0), To(1, 0, 1), Via(0, 0, 1, 0), Via(1, 0, 2, 0), Out(2, 0, 0))
     return desc(device, DISTANCES, *edges, *more)
 
 
 def run(graph: GraphDesc, device: dml.Device, *inputs: Any) -> list[Any]:
-    """What each output of a graph holds, with inputs of NumPy arrays."""
+    """Run a graph on inputs of NumPy arrays; return the content of each output."""
     return list(device.run(graph, inputs))

@@ -48,12 +48,12 @@ def refuse(
 
 
 def make(kind: type[OperatorDesc], *tensors: BufferTensorDesc) -> OperatorDesc:
-    """A description of any kind, its tensors in order."""
+    """Return a description of type ``kind``, with its tensors in order."""
     return cast(Callable[..., OperatorDesc], kind)(*tensors)
 
 
 def of(kind: type[OperatorDesc], tensor: BufferTensorDesc) -> OperatorDesc:
-    """A description whose tensors are all ``tensor``, but for a UINT8 output of COUNT."""
+    """Return a description whose tensors are all ``tensor``, but for a UINT8 output of COUNT."""
     if kind is dml.ElementWiseBitCountOperatorDesc:
         output = BufferTensorDesc(DataType.UINT8, tensor.sizes)
         return dml.ElementWiseBitCountOperatorDesc(tensor, output)

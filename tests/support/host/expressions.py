@@ -1,6 +1,6 @@
-"""Random expressions: programs that make nodes, and what NumPy makes of the same steps.
+"""Random expressions: programs that make nodes, and NumPy's results of the same steps.
 
-A program is data: a failing one prints as what is needed to run it again.
+A program is data, so that a failing one prints in a form that can be run again.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ __all__ = [
 Array: TypeAlias = NDArray[Any]
 Value: TypeAlias = tuple[Array, Expression]
 Finish: TypeAlias = Callable[[Driver, Expression, list[Stored]], Expression]
-"""What becomes of each new node."""
+"""Function that is called with each new node, and returns the node to use in its place."""
 
 _MOST = 1000
 """Elements of the largest value."""
@@ -51,7 +51,7 @@ _LOGIC = [Op.AND, Op.OR, Op.XOR, Op.NAND, Op.NOR, Op.XNOR]
 
 @dataclass(frozen=True)
 class Leaf:
-    """Random elements at every so many places of an array with its axes in another order."""
+    """An array of random elements with steps along its axes, which are in any order in memory."""
 
     seed: int
     itemsize: int
@@ -70,7 +70,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Step:
-    """What to make of earlier values. Numbers choose, modulo what there is to choose from."""
+    """An operation on earlier values. Numbers select an option, modulo the number of options."""
 
     kind: str
     first: int
@@ -81,7 +81,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """Leaves, steps on them, and which values, counted from the last, are asked for."""
+    """Leaves, steps on them, and the requested results, as indices from the last value."""
 
     leaves: tuple[Leaf, ...]
     steps: tuple[Step, ...]
@@ -90,7 +90,7 @@ class Program:
 
 @st.composite
 def programs(draw: st.DrawFn, most: int = 16) -> Program:
-    """Programs of ``most // 2`` to ``most`` steps, whose leaves mostly go together."""
+    """Return programs of ``most // 2`` to ``most`` steps; most of the leaves broadcast together."""
     numbers = st.integers(0, 40)
     kinds = ["logic"] * 8 + sorted(_STEPS)
     step = st.builds(
@@ -115,13 +115,13 @@ def play(
     leaf: Callable[[Array], Expression],
     finish: Callable[[Expression], Expression] = lambda node: node,
 ) -> list[Value]:
-    """The values that a program asks for: as NumPy has them, and as nodes.
+    """Return the requested values of a program: NumPy's arrays, and nodes.
 
     ``leaf`` stores an array; ``finish`` is called on every new node.
     """
     values = [(array, leaf(array)) for array in (each.array() for each in program.leaves)]
     for step in program.steps:
-        # Of the latest values, so that chains grow.
+        # Operands are among the latest values, so that chains grow.
         result = _STEPS[step.kind](step, values[-1 - step.first % min(4, len(values))], values)
         if result is not None and result[0].size <= _MOST:
             array, node = np.asarray(result[0]), result[1]
@@ -131,24 +131,24 @@ def play(
 
 
 def later(driver: Driver, node: Expression, kept: list[Stored]) -> Expression:
-    """All is computed in one job in the end."""
+    """Leave ``node`` lazy, so that one job computes all nodes in the end."""
     return node
 
 
 def one_by_one(driver: Driver, node: Expression, kept: list[Stored]) -> Expression:
-    """Nothing is fused."""
+    """Compute ``node`` at once and return the stored result, so that nothing is fused."""
     return evaluate(driver, [node])[0]
 
 
 def now_and_then(driver: Driver, node: Expression, kept: list[Stored]) -> Expression:
-    """Values are computed at once, and two of them are always still there."""
+    """Compute ``node`` at once, and retain the latest two results."""
     kept += evaluate(driver, [node])
     del kept[:-2]
     return node
 
 
 def expect_numpys(driver: Driver, program: Program, finish: Finish = later) -> None:
-    """Run a program; every bit must be NumPy's."""
+    """Run a program, and expect every bit of its results to be NumPy's."""
     kept: list[Stored] = []
     wanted = play(
         program, lambda array: upload(driver, array), lambda node: finish(driver, node, kept)
@@ -159,7 +159,7 @@ def expect_numpys(driver: Driver, program: Program, finish: Finish = later) -> N
 
 
 def _partner(step: Step, x: Value, values: list[Value]) -> Value:
-    """A value that ``x`` broadcasts with, or a constant."""
+    """Return a value that ``x`` broadcasts with, or a constant."""
     width = x[0].itemsize
     noise = np.random.default_rng(step.second).bytes(width)
     content = [noise, bytes(width), b"\xff" * width][step.second % 3]
@@ -172,7 +172,7 @@ def _partner(step: Step, x: Value, values: list[Value]) -> Value:
 
 
 def _logic(step: Step, x: Value, values: list[Value]) -> Value:
-    """Two operands, of which the flags invert one, both or none."""
+    """Return a logic operation on two operands; the flags invert one, both or none."""
     pair = zip((x, _partner(step, x, values)), step.flags, strict=True)
     (a, node_a), (b, node_b) = (_invert(step, y, values) if flag else y for y, flag in pair)
     op = _LOGIC[step.choice % len(_LOGIC)]
@@ -210,7 +210,7 @@ def _count(step: Step, x: Value, values: list[Value]) -> Value:
 
 
 def _sum(step: Step, x: Value, values: list[Value]) -> Value:
-    """Counts of what two operands differ in, or have in common, or of one, added up."""
+    """Sum the counts of bits of one operand, or of a logic operation on two."""
     array, node = _logic(step, x, values) if step.choice % 3 else x
     axes = tuple([axis for axis in range(array.ndim) if step.second >> axis & 1])
     counts = np.bitwise_count(array).astype("<u4")

@@ -1,7 +1,7 @@
-"""Random graphs of operators, what runs them, and what the golden model makes of them.
+"""Random graphs of operators, functions that run them, and the golden model's results.
 
-A graph is drawn node by node. Tensors look at the bytes of others in any way that reads no byte
-between elements, which nobody has written.
+A graph is drawn node by node. A tensor may view another one's bytes in any way that does not read
+the bytes between elements, which no node has written.
 """
 
 from collections.abc import Callable
@@ -39,9 +39,9 @@ _COUNTED = [DataType.UINT8, DataType.UINT32]
 
 @dataclass
 class Sketch:
-    """A graph as data: ``sources`` has for each node where each input comes from.
+    """A graph as data: ``sources`` has the origin of each input of each node.
 
-    That is the number of an input of the graph (True), or of a node.
+    An origin is the number of an input of the graph (True), or of a node (False).
     """
 
     sizes: list[int] = field(default_factory=list)
@@ -50,11 +50,11 @@ class Sketch:
     nodes: list[NodeDesc] = field(default_factory=list)
     sources: list[list[tuple[bool, int]]] = field(default_factory=list)
     results: list[int] = field(default_factory=list)
-    """Nodes whose outputs are the graph's."""
+    """Nodes that write the outputs of the graph."""
 
 
 def elements(tensor: BufferTensorDesc, total: int) -> Mask:
-    """Which of ``total`` bytes belong to elements."""
+    """Return a mask of the bytes, of ``total``, that belong to elements."""
     mask = np.zeros(total, np.bool_)
     size = tensor.data_type.itemsize
     strides = tuple(step * size for step in tensor.element_strides)
@@ -64,7 +64,7 @@ def elements(tensor: BufferTensorDesc, total: int) -> Mask:
 
 @st.composite
 def sketches(draw: st.DrawFn, *, sums: bool, most: int = 6) -> Sketch:
-    """Graphs of up to ``most`` nodes; REDUCE is one of them only where there are ``sums``."""
+    """Return graphs of up to ``most`` nodes; REDUCE is one of them only if ``sums`` is set."""
     sketch = Sketch()
     written: list[Mask] = []
     for _ in range(draw(st.integers(1, most))):
@@ -119,7 +119,7 @@ def _operators(draw: st.DrawFn, sketch: Sketch, written: list[Mask]) -> Operator
 
 @st.composite
 def _origins(draw: st.DrawFn, sketch: Sketch) -> tuple[bool, int, int]:
-    """Where an input comes from, and how many bytes: mostly from one of the latest nodes."""
+    """Draw the origin of an input and its size in bytes; most origins are recent nodes."""
     if sketch.nodes and draw(st.integers(0, 3)):
         last = len(sketch.nodes) - 1
         number = last - draw(st.integers(0, min(2, last)))
@@ -144,7 +144,7 @@ def _views(
     data_type: DataType | None = None,
     sizes: tuple[int, ...] | None = None,
 ) -> BufferTensorDesc:
-    """Any way to look at ``total`` bytes; strides of 0 where others would reach too far."""
+    """Draw any view of ``total`` bytes; strides are 0 where others would reach too far."""
     if data_type is None:
         data_type = draw(st.sampled_from([x for x in _UNSIGNED if x.itemsize <= total]))
     room = total // data_type.itemsize
@@ -167,7 +167,7 @@ def _views(
 
 @st.composite
 def _outputs(draw: st.DrawFn, data_type: DataType, sizes: tuple[int, ...]) -> BufferTensorDesc:
-    """Packed in any order of axes, with gaps and more bytes behind it now and then."""
+    """Draw an output: packed in any order of axes, now and then with gaps and bytes behind it."""
     strides, step = [0] * len(sizes), 1
     for axis in draw(st.permutations(range(len(sizes)))):
         strides[axis] = step
@@ -212,7 +212,7 @@ def _with_flags(tensor: BufferTensorDesc) -> BufferTensorDesc:
 
 
 def compile_sketch(device: dml.Device, sketch: Sketch) -> dml.CompiledOperator:
-    """The graph that a sketch is, on ``device``; inputs that nothing reads are left out."""
+    """Compile the graph of a sketch on ``device``; inputs that no node reads are left out."""
     arriving, between = [], []
     for node, sources in enumerate(sketch.sources):
         for port, (outer, source) in enumerate(sources):
@@ -231,7 +231,7 @@ def _used(sketch: Sketch) -> list[int]:
 
 
 def execute(device: dml.Device, sketch: Sketch, inputs: list[Bytes]) -> list[Bytes]:
-    """The bytes of every output, of a graph that is compiled, initialized and dispatched twice."""
+    """Compile and initialize a graph, dispatch it twice, and return the bytes of every output."""
     operator = compile_sketch(device, sketch)
     recorder, commands = device.create_command_recorder(), device.create_command_list()
     initializer = device.create_operator_initializer([operator])
@@ -257,7 +257,7 @@ def execute(device: dml.Device, sketch: Sketch, inputs: list[Bytes]) -> list[Byt
 
 
 def evaluate(sketch: Sketch, inputs: list[Bytes]) -> list[tuple[Bytes, Mask]]:
-    """The bytes of every output as the golden model has them, and which of them are defined."""
+    """Return the golden model's bytes of every output, and a mask of those that are defined."""
     values: list[Bytes] = []
     for node, sources in zip(sketch.nodes, sketch.sources, strict=True):
         regions = [

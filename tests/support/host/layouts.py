@@ -18,7 +18,7 @@ __all__ = ["execute", "geometries", "interpreter", "views", "window"]
 
 
 def interpreter(geometry: Geometry, seed: int) -> Interpreter:
-    """The contract on a circuit of ``geometry``, whose memory from 0 on is random."""
+    """Return the contract's interpreter for ``geometry``, with random memory from address 0 on."""
     model = Interpreter(
         memory_bytes=geometry.memory_bytes,
         data_bytes=geometry.data_bytes,
@@ -42,7 +42,7 @@ def execute(model: Interpreter, commands: Iterable[Command]) -> None:
 
 
 def window(memory: NDArray[np.uint8], view: View, shape: Sequence[int]) -> NDArray[Any]:
-    """The elements of a view as a NumPy array on the memory."""
+    """Return the elements of a view as a NumPy array on the memory."""
     low = view.address + sum(min(0, s * (n - 1)) for s, n in zip(view.strides, shape, strict=True))
     assert low >= 0
     return np.ndarray(
@@ -71,7 +71,7 @@ def geometries(draw: st.DrawFn, memory: int) -> Geometry:
 
 @st.composite
 def views(draw: st.DrawFn, shape: tuple[int, ...], size: int, start: int, output: bool) -> View:
-    """A view within 2 KiB from ``start`` on: axes in any order, padded, negative or repeated."""
+    """Draw a view within 2 KiB from ``start`` on: axes permuted, padded, negative or repeated."""
     order = draw(st.permutations(range(len(shape))))
     aligned = draw(st.sampled_from([True, True, False]))
     unit = size if aligned else 1

@@ -1,4 +1,4 @@
-"""A modelled device at the end of a modelled line, for tests of what transfers take."""
+"""A modelled device at the end of a modelled line, for tests of the time of transfers."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ __all__ = ["LeanLink", "LineLink", "line"]
 
 @dataclass(kw_only=True)
 class LineLink(ModelLink):
-    """A full-duplex line: what goes up and what comes down at once takes the longer's time.
+    """A full-duplex line: an exchange takes the longer of its times up and down.
 
-    Every call takes ``turnaround`` seconds beside. With ``seed`` the parts of an exchange take
+    Every call also takes ``turnaround`` seconds. With ``seed``, the parts of an exchange take
     effect in a random order, as far as the contract of links allows.
     """
 
@@ -37,7 +37,7 @@ class LineLink(ModelLink):
     calls: int = 0
     """All of the link's calls, exchanges included."""
     keeps: bool = False
-    """Whether to remember the arrays that came and went."""
+    """Whether to record the arrays of all transfers."""
     arrays: list[Bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -98,7 +98,7 @@ class LineLink(ModelLink):
 
 
 class LeanLink(LineLink):
-    """Keeps nothing and takes no memory, so that what is measured is the driver's."""
+    """A link that records nothing and allocates no memory, to measure the driver alone."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -106,7 +106,7 @@ class LeanLink(LineLink):
         self.log = deque(maxlen=0)  # type: ignore[assignment]
 
     def forget_flights(self) -> None:
-        """Nothing is kept of what is in flight."""
+        """Do nothing, because this link does not track commands in flight."""
 
     def execute(self, record: Record) -> None:
         assert record.loops == 1, "expected one run"

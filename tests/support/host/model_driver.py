@@ -1,6 +1,6 @@
-"""A driver on a model of the device, which notes what reaches it.
+"""A driver on a model of the device that records every access.
 
-So a test can show that a refusal came before anything was done.
+A test can show with it that a call was refused before any access.
 """
 
 from dataclasses import dataclass, field
@@ -17,15 +17,15 @@ __all__ = ["ModelDriver", "NotingLink"]
 
 @dataclass(kw_only=True)
 class NotingLink(ModelLink):
-    """Its memory holds no zeros at first; its counter of cycles is about to wrap."""
+    """A link to a memory without zeros at first, and a counter of cycles that is about to wrap."""
 
     memory_bytes: int = 1 << 16
     memory_base: int = 0x4000_0000
     cycles: int | None = 0xFFFF_FFF0
     calls: list[str] = field(default_factory=list)
-    """In order: reads and writes of the memory, and operations by their names."""
+    """Reads and writes of the memory, and operations by their names, in order."""
     flip: int | None = None
-    """If set, each command flips bit 0 of the byte this far behind its output's start."""
+    """If set, each command flips bit 0 of the byte at this offset from its output's start."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,7 +49,7 @@ class NotingLink(ModelLink):
 
 
 class ModelDriver(Driver):
-    """The driver itself; ``model`` is what it drives."""
+    """The driver on a `NotingLink`, which is ``model``."""
 
     def __init__(self, **changes: Any) -> None:
         self.model = NotingLink(**changes)

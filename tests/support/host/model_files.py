@@ -42,7 +42,7 @@ DELETE = object()
 
 
 def changed(**changes: object) -> dict[str, Any]:
-    """The model with the values at some paths replaced: ``dispatchables__x__type="hlsl"``."""
+    """Return the model with values replaced, by path: ``dispatchables__x__type="hlsl"``."""
     model = deepcopy(MODEL)
     for path, value in changes.items():
         *parents, last = (int(key) if key.isdigit() else key for key in path.split("__"))

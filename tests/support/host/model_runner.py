@@ -43,7 +43,7 @@ def not_model(commands: list[dict[str, Any]] | None = None) -> dict[str, Any]:
 
 
 class Runner:
-    """Runs models on a model of the device."""
+    """A runner of model files on a model of the device."""
 
     def __init__(self, folder: Path, driver: ModelDriver | None = None) -> None:
         self.path = folder / "m.json"

@@ -1,4 +1,4 @@
-"""What searches are to find, by NumPy's sorting of all distances."""
+"""Expected results of searches, from NumPy's sorting of all distances."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ Bytes = NDArray[np.uint8]
 
 
 def all_distances(queries: Bytes, rows: Bytes, metric: str = "hamming") -> NDArray[Any]:
-    """Distances (queries, rows)."""
+    """Return the distances, of shape (queries, rows)."""
     a, b = queries[:, None], rows[None]
     if metric == "hamming":
         return np.bitwise_count(a ^ b).sum(axis=-1, dtype=np.int32)
@@ -23,7 +23,7 @@ def all_distances(queries: Bytes, rows: Bytes, metric: str = "hamming") -> NDArr
 def nearest(
     queries: Bytes, rows: Bytes, k: int, metric: str = "hamming"
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The ``k`` nearest: by distance, then by index; padded where there are fewer."""
+    """Return the ``k`` nearest rows, by distance, then index; padded where there are fewer."""
     distances = all_distances(queries, rows, metric)
     order = np.argsort(distances, axis=1, kind="stable")[:, :k].astype(np.int64)
     found = np.take_along_axis(distances, order, axis=1)
@@ -38,7 +38,7 @@ def nearest(
 def within(
     queries: Bytes, rows: Bytes, radius: float, metric: str = "hamming"
 ) -> tuple[NDArray[np.uint64], NDArray[Any], NDArray[np.int64]]:
-    """All that are nearer than ``radius``: limits, distances, indices."""
+    """Return all rows nearer than ``radius``: limits, distances, indices."""
     distances = all_distances(queries, rows, metric)
     query, index = np.nonzero(distances < radius)
     limits = np.concatenate([[0], np.cumsum(np.bincount(query, minlength=len(queries)))])

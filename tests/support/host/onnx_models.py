@@ -1,4 +1,4 @@
-"""ONNX models for tests: written in a line, or made up at random."""
+"""ONNX models for tests: written in a line, or random."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -12,25 +12,25 @@ from support.host.arrays import INTEGERS, random
 __all__ = ["made_up", "model_of", "node", "tensor"]
 
 Declared: TypeAlias = Mapping[str, tuple[str, Sequence[int | str | None]]]
-"""Types as NumPy names them, and shapes."""
+"""NumPy's names of types, and shapes, by name of value."""
 
 FLOATS = {"i2": "f2", "i4": "f4", "i8": "f8"}
 SHAPES = [(), (1,), (4,), (3, 1), (3, 4), (1, 4), (2, 1, 4), (2, 3, 4)]
-"""Any two of them broadcast."""
+"""Shapes of which any two broadcast."""
 
 
 def code(dtype: str) -> int:
-    """ONNX's number of a type."""
+    """Return ONNX's number of a type."""
     return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 def node(operator: str, inputs: str, output: str, **attributes: Any) -> NodeProto:
-    """A node whose inputs' names stand between blanks."""
+    """Return a node; ``inputs`` are names, separated by blanks."""
     return helper.make_node(operator, inputs.split(), [output], **attributes)
 
 
 def tensor(name: str, array: NDArray[Any]) -> TensorProto:
-    """An initializer."""
+    """Return an initializer."""
     return numpy_helper.from_array(array, name)
 
 
@@ -42,7 +42,7 @@ def model_of(
     *,
     opset: int = 28,
 ) -> ModelProto:
-    """A model of ONNX's own operators."""
+    """Return a model of ONNX's standard operators."""
 
     def infos(declared: Declared) -> list[ValueInfoProto]:
         return [
@@ -55,9 +55,9 @@ def model_of(
 
 
 def made_up(seed: int) -> tuple[ModelProto, dict[str, NDArray[Any]]]:
-    """A graph of every operator, at random, and what is given for its inputs.
+    """Return a random graph of all operators, and values for its inputs.
 
-    Values are used any number of times, shapes broadcast, and outputs may be inputs.
+    A value may be used any number of times, shapes broadcast, and an output may be an input.
     """
     choose = np.random.default_rng(seed)
 

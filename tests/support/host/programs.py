@@ -27,7 +27,7 @@ OPERATORS: list[np.ufunc] = [
 
 
 class Program:
-    """Arrays of NumPy's, and on a device what must always be the same."""
+    """NumPy's arrays, and beside each the array on a device that must always be equal to it."""
 
     def __init__(self, data: st.DataObject, device: Device) -> None:
         self._data = data
@@ -36,7 +36,7 @@ class Program:
         self.steps: list[str] = []
 
     def run(self, steps: int) -> None:
-        """Do so many random things, and compare all arrays in the end."""
+        """Do ``steps`` random things, then compare all arrays."""
         self.new()
         actions = [
             *(self.new, self.view, self.view, self.compute, self.compute, self.compute),
@@ -136,19 +136,19 @@ class Program:
         assert same(here.get(), host), f"array {number} is not {host.tolist()}: {self}"
 
     def _operand(self, shape: tuple[int, ...]) -> tuple[str, Any, Any]:
-        """A second operand: an array here, one of the host, or a Python integer."""
+        """Draw a second operand: an array of the device, one of the host, or a Python integer."""
         kind = self._draw(st.sampled_from(["here", "here", "here", "host", "number"]))
         if kind == "number":
             number = self._draw(st.sampled_from([0, 1, 5, 7, 64, 200, -1, -3, 70000]))
             return str(number), number, number
         number, (host, here) = self._pick()
-        # A copy, as NumPy's side of a step comes first.
+        # The device gets a copy, because NumPy computes its side of a step first.
         return (
             (str(number), host, here) if kind == "here" else (f"host {number}", host, host.copy())
         )
 
     def _expected(self, call: Callable[[], Any]) -> Any:
-        """What NumPy gives, or None if it refuses."""
+        """Return NumPy's result, or None if NumPy raises an error."""
         try:
             return call()
         except (TypeError, ValueError, OverflowError):
@@ -171,14 +171,14 @@ class Program:
 
 
 def _mixed(shape: tuple[int, ...], kind: str, seed: int) -> NDArray[Any]:
-    """Random integers, of which half are small enough to be counts of a shift."""
+    """Return random integers; half of them are small enough for shift counts."""
     wide = random(shape, kind, seed)
     small = np.asarray(wide % np.array(19, kind))
     return np.where(random(shape, "u1", seed) > 127, wide, small)
 
 
 def _refuses(call: Callable[[], Any], program: Program) -> None:
-    """``call`` raises one of the errors that NumPy does, and it is one of bitlane's."""
+    """Expect that ``call`` raises an error of bitlane that is also one of NumPy's types."""
     with pytest.raises((TypeError, ValueError, OverflowError)) as caught:
         call()
     assert isinstance(caught.value, BitlaneError), f"{caught.value!r}: {program}"

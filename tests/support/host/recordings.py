@@ -1,4 +1,4 @@
-"""Recordings drawn as text, a character a cycle."""
+"""Recordings drawn as text, one character per cycle."""
 
 from collections.abc import Mapping
 
@@ -14,11 +14,11 @@ _CHANNELS = ("aw", "w", "b", "ar", "r", "ar_b", "r_b")
 def drawn(
     asked: Mapping[str, list[tuple[int, int]]], *, cut: bool = False, **lines: str
 ) -> Recording:
-    """A recording of as many cycles as each of ``lines`` has characters, an entry a cycle.
+    """Return a recording with a cycle for each character of ``lines``, and an entry per cycle.
 
-    A channel's: ``v`` only valid, ``r`` only ready, ``x`` both, ``.`` none. For ``doorbell``,
-    ``started``, ``retired`` and ``faulted``: ``x`` where it happens. ``asked`` has address and
-    beats of what the address channels take, in their order. What is not given never happens.
+    The letters of a channel: ``v`` valid alone, ``r`` ready alone, ``x`` both, ``.`` none. In
+    ``doorbell``, ``started``, ``retired`` and ``faulted``, ``x`` marks the event. ``asked`` has
+    address and beats of each handshake of an address channel, in order. Lines left out stay idle.
     """
     (length,) = {len(line) for line in lines.values()}
     marks = {name: np.array(list(line)) for name, line in lines.items()}

@@ -14,7 +14,7 @@ __all__ = ["download", "upload"]
 
 
 def upload(driver: Driver, array: NDArray[Any]) -> Stored:
-    """A copy of ``array``, whose memory may have gaps, steps and repetitions, on the device."""
+    """Copy ``array``, whose memory may have gaps, steps and repetitions, to the device."""
     low, high = np.lib.array_utils.byte_bounds(array)
     storage = Storage(driver, high - low)
     base = array
@@ -28,7 +28,7 @@ def upload(driver: Driver, array: NDArray[Any]) -> Stored:
 
 
 def download(driver: Driver, stored: Stored) -> NDArray[Any]:
-    """The elements of ``stored`` as unsigned integers."""
+    """Return the elements of ``stored`` as unsigned integers."""
     storage, view = stored.storage, stored.view
     content = driver.read(storage.address, storage.size)
     offset = view.address - storage.address

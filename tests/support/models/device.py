@@ -1,7 +1,7 @@
-"""A device that obeys the circuit's contract, behind a link, for tests of the driver.
+"""A device that obeys the contract, behind a link, for tests of the driver.
 
-Registers, ring, completions and interrupt as `abi` describes them; `models.record` executes the
-commands. It asserts where the driver breaks the ring's rules.
+`abi` describes registers, ring, completions and interrupt; `models.record` executes the commands.
+The model asserts that the driver keeps the ring's rules.
 """
 
 from dataclasses import dataclass, field
@@ -33,11 +33,11 @@ __all__ = ["ModelLink"]
 
 @dataclass(kw_only=True)
 class ModelLink(Interpreter, Link):
-    """A device that obeys the contract, in memory.
+    """A device in memory that obeys the contract.
 
-    With ``eager`` commands are executed when the doorbell rings; else one each time the host
-    waits or reads a register, so that the ring fills. ``hang_at`` is the index of a command,
-    counted from the start of the link, that never ends until CLEAR; with ``deaf`` not even then.
+    With ``eager``, commands are executed when the doorbell rings; else one at each wait or read of
+    a register by the host, so that the ring fills. ``hang_at`` is the index, from the start of the
+    link, of a command that does not end before CLEAR; with ``deaf`` CLEAR does not end it either.
     """
 
     slots: int = 16
@@ -49,7 +49,7 @@ class ModelLink(Interpreter, Link):
     cycles: int | None = None
     """BUSY_CYCLES, to which each command adds 123; None: a circuit without counters."""
     rows: Rows | None = None
-    """Of the memory, if it has any."""
+    """Row layout of the memory (SDRAM banks and rows), or None for a flat memory."""
 
     description = "model of the contract"
 
@@ -58,13 +58,13 @@ class ModelLink(Interpreter, Link):
     traffic: list[tuple[str, int, int]] = field(default_factory=list)
     """Every call: "read" or "write", address, bytes."""
     doorbells: list[int] = field(default_factory=list)
-    """How many commands each has started."""
+    """Number of commands that each doorbell submitted."""
     closed: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.window: Bytes = np.zeros(CONTROL_SIZE, np.uint8)
-        # Unused words of a slot hold rubbish in the circuit's memory: nothing may depend on them.
+        # In the circuit, unused words of a slot hold rubbish: the driver must not depend on them.
         self.window[RING_OFFSET:] = 0xEE
         self.executed = 0
         self.timeout = 0
@@ -206,7 +206,7 @@ class ModelLink(Interpreter, Link):
     # --- commands -----------------------------------------------------------------------------
 
     def _ring(self, word: int) -> None:
-        """Submit commands, up to number ``word``, or refuse to."""
+        """Submit commands up to number ``word``, or refuse to."""
         before, ahead = ((x - self.retired) % (1 << 16) for x in (self.doorbell, word))
         self.doorbell = word
         self.doorbells.append(ahead - before)
@@ -232,7 +232,7 @@ class ModelLink(Interpreter, Link):
         self.window[completion : completion + 4] = np.array([word], "<u4").view(np.uint8)
 
     def _progress(self) -> bool:
-        """Execute one command, if one is waiting; whether one has retired."""
+        """Execute a command if one is waiting; return whether one has retired."""
         if self.fault or self.doorbell == self.retired or self.executed == self.hang_at:
             return False
         index = self.total_retired

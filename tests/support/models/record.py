@@ -1,8 +1,8 @@
-"""What the contract says that one command does, executed on NumPy bytes, for tests.
+"""An interpreter of one command by the contract, on NumPy bytes, for tests.
 
-A straightforward interpreter of records that knows nothing of the driver. Where a record relies on
-something that the contract does not promise (a read of what an unfinished command writes, a byte
-written twice), it asserts.
+It is straightforward and shares no code with the driver. It asserts that a record does not rely on
+anything that the contract leaves open: a read of bytes that an unfinished command writes, or a byte
+written twice.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ _LOGIC = {0: np.bitwise_and, 1: np.bitwise_or, 2: np.bitwise_xor}
 
 
 def nearest(rows: Bytes, queries: Bytes, count: int) -> NDArray[np.uint32]:
-    """The ``count`` nearest rows of each query, as words (query, rank, {distance, index})."""
+    """Return the ``count`` nearest rows of each query, as (query, rank, {distance, index})."""
     found = np.full((len(queries), count, 2), 0xFFFFFFFF, np.uint32)
     for words, query in zip(found, queries, strict=True):
         distances = np.bitwise_count(rows ^ query).sum(axis=1, dtype=np.uint32)
@@ -50,7 +50,7 @@ def nearest(rows: Bytes, queries: Bytes, count: int) -> NDArray[np.uint32]:
 
 @dataclass
 class Fault(Exception):
-    """A command that ends with something other than OK."""
+    """A command that ends with another status than OK."""
 
     status: Status
     port: Port = Port.NONE
@@ -59,7 +59,7 @@ class Fault(Exception):
 
 @dataclass
 class Stream:
-    """One of A, B and Y as a record describes it; numbers in bytes."""
+    """One of A, B and Y as a record describes it, in bytes."""
 
     port: Port
     base: int
@@ -70,14 +70,14 @@ class Stream:
     size: int
 
     def run(self, start: int, count: int) -> NDArray[np.int64]:
-        """Addresses of the elements of a run that starts at ``start``."""
+        """Return the addresses of the elements of a run that starts at ``start``."""
         if self.mode == Mode.SUM:
             return np.array([start])
         step = {Mode.DENSE: self.size, Mode.STRIDED: self.stride, Mode.REPEAT: 0}[Mode(self.mode)]
         return start + step * np.arange(count, dtype=np.int64)
 
     def final(self, start: int, count: int) -> int:
-        """The last address that a run generates."""
+        """Return the last address that a run generates."""
         return start + (self.stride * (count - 1) if self.mode == Mode.STRIDED else 0)
 
 
@@ -102,11 +102,11 @@ class Record:
 
     @property
     def used(self) -> int:
-        """Words that the circuit reads and seals."""
+        """The number of words that the circuit reads and seals."""
         return record_words(self.op, self.loops, self.modes)
 
     def uses(self, name: str) -> bool:
-        """Whether the circuit reads the word ``name``."""
+        """Return whether the circuit reads the word ``name``."""
         return RECORD[name].word < self.used
 
     @property
@@ -129,7 +129,7 @@ class Record:
 
     @property
     def streams(self) -> str:
-        """The streams that the command has; ``op`` exists."""
+        """The letters of the command's streams; ``op`` must exist."""
         return "ABY" if Op(self.op).reads_b else "AY"
 
     @property
@@ -150,10 +150,10 @@ class Record:
 
 @dataclass(kw_only=True)
 class Interpreter:
-    """A circuit of some geometry and its memory; executes one record after the other.
+    """A circuit of some geometry and its memory; it executes one record after the other.
 
-    Commands are taken to be in flight until the next one with FENCE. ``fail_reads`` and
-    ``fail_writes`` are byte addresses that answer with an error.
+    A command is in flight until the next one with FENCE. ``fail_reads`` and ``fail_writes`` are
+    byte addresses that answer with an error.
     """
 
     memory_bytes: int = 1 << 20
@@ -176,12 +176,12 @@ class Interpreter:
         self.forget_flights()
 
     def forget_flights(self) -> None:
-        """Take every command so far as finished."""
+        """Treat every command so far as finished."""
         self.read_in_flight = np.zeros(self.memory_bytes, bool)
         self.written_in_flight = np.zeros(self.memory_bytes, bool)
 
     def execute(self, record: Record) -> None:
-        """Do what a record says. Raises ``Fault`` where the circuit stops."""
+        """Execute a record. Raises ``Fault`` where the circuit stops."""
         status = self.refusal(record)
         if status is not Status.OK:
             raise Fault(status)
@@ -228,7 +228,7 @@ class Interpreter:
         self.read_in_flight |= reads
 
     def refusal(self, record: Record) -> Status:
-        """The first reason of ``Status`` to refuse a command, or OK."""
+        """Return the first reason of ``Status`` to refuse a command, or OK."""
         sealed = np.array(record.words[: record.used], "<u4").view(np.uint8)
         if np.bitwise_xor.reduce(sealed) != RECORD_SEAL:
             return Status.BAD_SEAL
@@ -283,7 +283,7 @@ class Interpreter:
         )
 
     def _can_search(self, record: Record) -> bool:
-        """Whether the sizes of a SEARCH belong together."""
+        """Return whether the sizes of a SEARCH fit together."""
         assert self.search is not None
         row = self.search.row_bits // 8
         b, y = (record.word(f"{x}_LAST") - record.word(f"{x}_BASE") + 1 for x in "BY")
@@ -294,7 +294,7 @@ class Interpreter:
         )
 
     def _search(self, record: Record) -> None:
-        """Find the nearest rows. What it reads and writes must lie in the memory, and apart."""
+        """Find the nearest rows; assert that inputs and output are in the memory and disjoint."""
         assert self.search is not None
         row = self.search.row_bits // 8
         at = {name: record.word(f"{name}_BASE") - self.memory_base for name in "ABY"}
@@ -312,7 +312,7 @@ class Interpreter:
     def _bytes(
         self, elements: NDArray[np.int64], stream: Stream, failing: frozenset[int], status: Status
     ) -> NDArray[np.int64]:
-        """Places in ``memory`` of the bytes of some elements, a row each."""
+        """Return the indices in ``memory`` of the bytes of elements, a row for each element."""
         index = elements[:, None] + np.arange(stream.size) - self.memory_base
         assert index.min() >= 0, f"{stream.port.name} passes the memory downwards"
         if index.max() >= self.memory_bytes:
@@ -327,7 +327,7 @@ class Interpreter:
 
     @staticmethod
     def _expect_order(inputs: list[Stream], places: list[NDArray[np.int64]], y: Stream) -> None:
-        """Within a run, no element may read what an earlier one writes."""
+        """Assert that no element reads, within a run, a byte that an earlier element writes."""
         target = places[-1]
         first, last = int(target.min()), int(target.max()) + y.size
         for stream, elements in zip(inputs, places, strict=False):
@@ -344,7 +344,7 @@ class Interpreter:
 
 
 def _misaligned(record: Record) -> bool:
-    """Whether an address of a stream is no multiple of its element where it has to be."""
+    """Return whether a stream's address is misaligned to its element where alignment matters."""
     if record.op == Op.SEARCH:
         return bool(record.word("Y_BASE") % 8)
     for name in record.streams:
@@ -362,7 +362,7 @@ def _misaligned(record: Record) -> bool:
 
 
 def _runs(record: Record, streams: list[Stream]) -> Iterator[list[int]]:
-    """The address at which every stream starts each run, by the jumps alone."""
+    """Yield the address of every stream at the start of each run, from the jumps alone."""
     current = [stream.base for stream in streams]
     previous: tuple[int, ...] | None = None
     # product() turns its last argument fastest, and that is the innermost loop.

@@ -35,10 +35,10 @@ def logic(op: Op, a: int, b: int | None, y: int, size: int, **options: Any) -> T
 
 
 class EngineBench:
-    """Runs an engine against ``memory_bytes`` of random memory.
+    """An engine on ``memory_bytes`` of random memory.
 
-    ``compile_it``: once for each configuration, which takes longer than one test does on Amaranth's
-    own simulator.
+    With ``compile_it``, it is compiled once for each configuration, which takes longer than a
+    single test on Amaranth's own simulator.
     """
 
     def __init__(

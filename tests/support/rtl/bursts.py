@@ -29,16 +29,16 @@ __all__ = [
 WORDS = 256
 BYTES = 4
 BASE = 0x4000_0000
-"""Any multiple of the memory's size: the bits above it are ignored."""
+"""Any multiple of the memory's size: the memory ignores the bits above it."""
 
 
 def filled(word: int) -> int:
-    """What a word holds at first: no two bytes of it, nor of words that follow it, are the same."""
+    """Return the initial content of a word: its bytes differ, also from those of nearby words."""
     return (word * 0x01010101 + 0xC080_4000) & 0xFFFF_FFFF
 
 
 def bursts(rng: random.Random, count: int, low: int, high: int) -> list[dict[str, int]]:
-    """Bursts of words ``low`` to ``high - 1`` that stay within blocks of 16 words."""
+    """Return bursts of words ``low`` to ``high - 1`` that stay within blocks of 16 words."""
     result = []
     for _ in range(count):
         word = rng.randrange(low, high)
@@ -49,7 +49,7 @@ def bursts(rng: random.Random, count: int, low: int, high: int) -> list[dict[str
 
 
 def blocks(count: int, first: int) -> list[dict[str, int]]:
-    """``count`` bursts of 16 words, one after the other."""
+    """Return ``count`` bursts of 16 words, one after the other."""
     return [{"address": BASE + 64 * (first + index), "length": 15} for index in range(count)]
 
 
@@ -73,7 +73,7 @@ def beats_to_write(requests: list[dict[str, int]], rng: random.Random) -> list[d
 
 
 def merged(word: int, beat: dict[str, int]) -> int:
-    """``word`` after ``beat`` has been written to it."""
+    """Return ``word`` after ``beat`` has been written to it."""
     mask = sum(0xFF << 8 * byte for byte in range(4) if beat["strobe"] >> byte & 1)
     return word & ~mask | beat["data"] & mask
 
@@ -90,9 +90,9 @@ def expected_words(requests: list[dict[str, int]]) -> list[tuple[int, int, int]]
 
 
 class Host:
-    """Accesses bytes one after the other, each ``(byte address, value to write or None)``.
+    """A host that accesses bytes in order, each ``(byte address, value to write or None)``.
 
-    ``read`` becomes what the reads gave, ``cycles`` when the accesses took place.
+    ``read`` collects the results of the reads, ``cycles`` the cycles of the accesses.
     """
 
     def __init__(
@@ -137,10 +137,10 @@ class Host:
 def check_at_random(
     circuit: Any, dut: Any, read_ports: int, stalls: Stalls, background: Sequence[Any] = ()
 ) -> None:
-    """Readers, writer and, if there is one, host at once on a memory, each checked.
+    """Run readers, writer and, if there is one, host at once on a memory; check each.
 
-    The writer fills the lower half of the memory, which the readers and the host then read while
-    the writer has the third quarter and the host the fourth. At last the upper half, which holds
+    The writer fills the lower half of the memory. Then the readers and the host read it, while the
+    writer writes the third quarter and the host the fourth. In the end the upper half, which holds
     zeros at first, is read back.
     """
     rng = random.Random(stalls.seed)
@@ -194,7 +194,7 @@ def check_at_random(
 
 
 def _filling(dut: Any, words: int) -> tuple[list[Any], Callable[[], bool]]:
-    """What fills the first ``words``, and whether it has."""
+    """Return testbenches that fill the first ``words``, and a function that tests for their end."""
     requests = blocks(words // 16, 0)
     beats = [
         {"data": filled(word), "strobe": 0xF, "last": last}
@@ -206,7 +206,7 @@ def _filling(dut: Any, words: int) -> tuple[list[Any], Callable[[], bool]]:
 
 
 def _after(ready: Callable[[], bool], bench: Any, done: list[Any]) -> Testbench:
-    """``bench`` once ``ready``; in the end it is ``done``."""
+    """Return ``bench``, to start when ``ready`` is true; it adds itself to ``done`` at its end."""
 
     async def run(ctx: Any) -> None:
         while not ready():
@@ -221,7 +221,7 @@ def _after(ready: Callable[[], bool], bench: Any, done: list[Any]) -> Testbench:
 def _accesses(
     rng: random.Random, upper: list[int]
 ) -> tuple[list[tuple[int, int | None]], list[int]]:
-    """The host's accesses, and what its reads give; its writes go to ``upper``, too."""
+    """Return the host's accesses and the expected reads; its writes also update ``upper``."""
     quarter = len(upper) // 2
     accesses: list[tuple[int, int | None]] = []
     reads = []

@@ -1,6 +1,6 @@
-"""Runs testbenches on a circuit that is compiled once, which takes seconds, and run many times.
+"""Runs testbenches on a circuit that is compiled once, because that takes seconds.
 
-Knows nothing of any circuit of bitlane.
+This module depends on no circuit of bitlane.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -17,11 +17,11 @@ __all__ = ["CompiledCircuit", "compiled"]
 _Component = TypeVar("_Component", bound=Elaboratable)
 
 _MOST = 8
-"""Testbenches of a kind that a circuit is run with."""
+"""Testbenches of each kind, foreground and background, at most."""
 
 
 class CompiledCircuit:
-    """A component with the clock domain ``sync``, compiled once and run as often as is wanted."""
+    """A component with the clock domain ``sync``, compiled once for any number of runs."""
 
     def __init__(self, component: Elaboratable) -> None:
         self._simulator = cppsim.Simulator(clocked(component), mode=Mode.ALWAYS)
@@ -39,7 +39,7 @@ class CompiledCircuit:
         background: Sequence[Runs | Testbench] = (),
         deadline: int = DEADLINE,
     ) -> None:
-        """What `streams.simulate` does, from power-on."""
+        """Run testbenches as `streams.simulate` does, from power-on."""
         others = [*map(function_of, background), late(deadline)]
         assert max(len(testbenches), len(others)) <= _MOST
         self._testbenches = {False: list(map(function_of, testbenches)), True: others}
@@ -47,7 +47,7 @@ class CompiledCircuit:
         self._simulator.run()
 
     def _place(self, number: int, *, background: bool) -> Testbench:
-        """Runs the testbench that has this place now, if there is one."""
+        """Return a testbench that runs the current testbench of this number, if there is one."""
 
         async def run(ctx: Any) -> None:
             testbenches = self._testbenches[background]
@@ -63,7 +63,7 @@ _known: dict[tuple[Any, ...], tuple[Any, CompiledCircuit]] = {}
 def compiled(
     make: Callable[..., _Component], *arguments: Hashable
 ) -> tuple[_Component, CompiledCircuit]:
-    """``make(*arguments)``, and it compiled: the same pair for the same arguments."""
+    """Return ``make(*arguments)`` and its compiled circuit, cached by the arguments."""
     key = (make, *arguments)
     if key not in _known:
         component = make(*arguments)

@@ -1,6 +1,6 @@
 """A memory behind native ports, for tests of readers, writer, data path and engine.
 
-Answers as a good memory does, as fast as it is asked to, and never hides an access outside itself.
+A memory answers as the contract of the ports requires, and asserts that accesses stay inside it.
 """
 
 from collections import deque
@@ -18,12 +18,12 @@ __all__ = ["Memory", "ReadServer", "WriteServer"]
 
 @dataclass
 class Memory:
-    """Bytes, and the accesses made to them in order: ``(port, address, strobe)``."""
+    """A memory of bytes, and its accesses in order: ``(port, address, strobe)``."""
 
     data: npt.NDArray[np.uint8]
     beat_bytes: int
     bad: Callable[[int], bool] = lambda address: False
-    """Whether the beat at an address answers with an error."""
+    """Function of an address: whether its beat is answered with an error."""
 
     def read(self, address: int) -> tuple[int, bool]:
         assert 0 <= address <= len(self.data) - self.beat_bytes, f"read at {address:#x}"
@@ -46,11 +46,11 @@ class _Server:
         self.latency = latency
         self._stalls = stalls
         self.beats: list[int] = []
-        """Cycle of every beat that was transferred."""
+        """Cycle of every transferred beat."""
         self.requests: list[tuple[int, int, int]] = []
         """Cycle, address and beats of every burst."""
         self.hang = False
-        """While set, nothing is accepted and nothing is answered."""
+        """While it is set, the port accepts no request and sends no answer."""
 
     def _stall(self, salt: str) -> Callable[[], bool]:
         lengths = self._stalls.lengths(salt)
@@ -75,7 +75,7 @@ class _Server:
 
 
 class ReadServer(_Server):
-    """Serves a read port: a burst begins ``1 + latency`` cycles after its request."""
+    """A server of a read port: a burst begins ``1 + latency`` cycles after its request."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class ReadServer(_Server):
 
 
 class WriteServer(_Server):
-    """Serves a write port: the response ``1 + latency`` cycles after the last beat."""
+    """A server of a write port: it responds ``1 + latency`` cycles after the last beat."""
 
     async def run(self, ctx: Any) -> None:
         request, data, response = self._port.request, self._port.data, self._port.response

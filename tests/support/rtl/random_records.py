@@ -1,6 +1,6 @@
-"""Random records: sealed, plausible, and often wrong in one place, at an edge of what is allowed.
+"""Random records: sealed, plausible, and often wrong in one word, near the edge of its range.
 
-They are for tests of what is refused and what is started; nothing executes them.
+They are for tests of refusals and of started commands; nothing executes them.
 """
 
 import random
@@ -16,7 +16,7 @@ _CONTROL = {bits.name: bits for bits in RECORD["CONTROL"].bits}
 
 
 def interpreter(configuration: Configuration) -> Interpreter:
-    """What the contract says of a circuit of this configuration."""
+    """Return the contract's interpreter for a circuit of this configuration."""
     return Interpreter(
         memory_bytes=configuration.memory_bytes,
         memory_base=configuration.memory_base,
@@ -32,7 +32,7 @@ def interpreter(configuration: Configuration) -> Interpreter:
 
 
 def random_record(generator: random.Random, configuration: Configuration) -> list[int]:
-    """All 32 words of a record: about half can be executed, one in twenty has a wrong seal."""
+    """Return all 32 words of a record; half can be executed, one in twenty has a wrong seal."""
     words = _good_record(generator, configuration)
     if generator.random() < 0.7:
         for _ in range(generator.choice([1, 1, 2])):
@@ -44,7 +44,7 @@ def random_record(generator: random.Random, configuration: Configuration) -> lis
 
 
 def _good_record(generator: random.Random, configuration: Configuration) -> list[int]:
-    """A record that can be executed, were its LAST words true; rubbish in words not in use."""
+    """Return a record that can be executed, but for its LAST words; unused words are rubbish."""
     op = generator.choice(sorted(configuration.ops))
     if op is Op.SEARCH:
         return _good_search(generator, configuration)
@@ -89,7 +89,7 @@ def _good_record(generator: random.Random, configuration: Configuration) -> list
 
 
 def _good_search(generator: random.Random, configuration: Configuration) -> list[int]:
-    """A SEARCH with sizes that the array takes."""
+    """Return a SEARCH with sizes that the array supports."""
     search = configuration.search
     assert search is not None
     row = search.row_bits // 8
@@ -109,7 +109,7 @@ def _good_search(generator: random.Random, configuration: Configuration) -> list
 
 
 def _spoil(generator: random.Random, configuration: Configuration, words: list[int]) -> None:
-    """Change one field or word, to a value at the edge of what is allowed or to any."""
+    """Change one field or word, to a value at an edge of its valid range or to a random one."""
     if generator.random() < 0.4:
         bits = generator.choice([*_CONTROL.values(), None])
         if bits is None:
@@ -129,7 +129,7 @@ def _spoil(generator: random.Random, configuration: Configuration, words: list[i
 
 
 def _edges(configuration: Configuration, name: str) -> list[int]:
-    """Values around the bounds of the word ``name``."""
+    """Return values around the bounds of the word ``name``."""
     if name == "RUN":
         longest = 1 << configuration.length_bits
         return [0, *(longest >> lane for lane in Lane), longest - 1, (longest >> 3) - 1]

@@ -35,7 +35,7 @@ def reseal(words: list[int], used: int) -> list[int]:
 
 
 def pack(task: Task) -> list[int]:
-    """The words in use of the record of ``task``."""
+    """Return the used words of the record of ``task``."""
     streams = {"A": task.a, "B": task.b, "Y": task.y}
     modes = {name: walk.mode if walk else Mode.DENSE for name, walk in streams.items()}
     loops = len(task.a.counts)

@@ -1,6 +1,6 @@
-"""What the bit unit has to give: the operations on Python integers, written from their definition.
+"""Expected results of the bit unit: the operations on Python integers, from their definition.
 
-Shares nothing with the circuit but the codes of ``abi``.
+The module shares only the codes of ``abi`` with the circuit.
 """
 
 import random
@@ -11,7 +11,7 @@ __all__ = ["compute", "compute_element", "join", "random_counts", "random_word",
 
 
 def split(word: int, element: int, width: int) -> list[int]:
-    """The elements of ``element`` bits in ``word``, lowest first."""
+    """Return the elements of ``element`` bits in ``word``, lowest first."""
     return [(word >> low) & ((1 << element) - 1) for low in range(0, width, element)]
 
 
@@ -22,7 +22,7 @@ def join(elements: list[int], element: int) -> int:
 def compute_element(
     op: Op, a: int, b: int, bits: int, saturate: bool = False, arithmetic: bool = False
 ) -> int:
-    """``op`` on one element of ``bits`` bits."""
+    """Return ``op`` of one element of ``bits`` bits."""
     ones = (1 << bits) - 1
     match op:
         case Op.AND | Op.NAND:
@@ -59,7 +59,7 @@ def compute(
     saturate: bool = False,
     arithmetic: bool = False,
 ) -> int:
-    """``op`` on each lane of words of ``width`` bits, a multiple of the lane."""
+    """Return ``op`` of each lane of words of ``width`` bits, a multiple of the lane."""
     return join(
         [
             compute_element(op, x, y, lane.bits, saturate, arithmetic)
@@ -70,7 +70,7 @@ def compute(
 
 
 def random_word(generator: random.Random, width: int) -> int:
-    """Random bits, but often with lanes of zeros, ones, a single bit, or the top bit set."""
+    """Return random bits, but often with lanes of zeros, ones, a single bit, or the top bit set."""
     kind = generator.randrange(4)
     if kind:
         return generator.getrandbits(width)
@@ -79,7 +79,7 @@ def random_word(generator: random.Random, width: int) -> int:
 
 
 def random_counts(generator: random.Random, lane: Lane, width: int) -> int:
-    """Shift counts below, at and above the lane's width, and with any single bit set."""
+    """Return shift counts below, at and above the lane's width, and with any single bit set."""
 
     def one() -> int:
         match generator.randrange(4):

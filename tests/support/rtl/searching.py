@@ -1,4 +1,4 @@
-"""A search array between streams, and what it must find, computed with NumPy."""
+"""A search array between streams, and its expected results, computed with NumPy."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Found:
-    """What came out: words (query, rank, {distance, index}), and the cycle of the last beat."""
+    """The output of an array: (query, rank, {distance, index}), and the cycle of the last beat."""
 
     words: NDArray[np.uint32]
     last: int
@@ -30,13 +30,13 @@ class Found:
 def configured(
     units: int, row_bits: int = 64, queries: int = 16, nearest: int = 4, **others: int
 ) -> Configuration:
-    """A circuit with an array of these parameters."""
+    """Return the configuration of a circuit with an array of these parameters."""
     search = Search(units=units, row_bits=row_bits, queries=queries, nearest=nearest)
     return replace(Configuration(search=search), **others)
 
 
 def beats(run: Bytes, data_width: int, bad: int | None = None) -> Iterator[dict[str, int]]:
-    """``run`` as beats, of which number ``bad`` is in error."""
+    """Yield ``run`` as beats; the beat number ``bad`` has its error bit set."""
     content = run.tobytes()
     size = data_width // 8
     for start in range(0, len(content), size):
@@ -53,7 +53,7 @@ def search(
     stalls: Stalls = NO_STALLS,
     deadline: int = 100_000,
 ) -> list[Found]:
-    """Send (queries, rows) of ``batches`` through one array, one after the other."""
+    """Send the (queries, rows) of ``batches`` through one array, one batch after the other."""
     array, circuit = compiled(SearchArray, configuration)
     search, width = configuration.search, configuration.data_width
     assert search is not None

@@ -1,7 +1,7 @@
-"""A sequencer between a host that writes its ring and a data path that takes its commands.
+"""A sequencer between a host that writes its ring and a data path that executes its commands.
 
-The host keeps the ring's rules and no more: it writes records into free slots, their words in any
-order and with pauses, while earlier ones wait or run.
+The host keeps the ring's rules but makes full use of them: it writes the words of a record into a
+free slot in any order and with pauses, while earlier records wait or run.
 """
 
 import random
@@ -23,7 +23,7 @@ __all__ = ["Outcome", "SequencerBench", "expected_command"]
 
 @dataclass
 class Outcome:
-    """What became of a record: the ``command`` that was started, or the ``code`` of a refusal."""
+    """The outcome of a record: the ``command`` that was started, or the ``code`` of a refusal."""
 
     cycle: int
     command: dict[str, Any] | None = None
@@ -31,7 +31,7 @@ class Outcome:
 
 
 def expected_command(words: list[int], configuration: Configuration) -> dict[str, Any]:
-    """What the data path has to be told of a record that can be executed, by name."""
+    """Return the fields of the command that a valid record must start, by name."""
     record = Record(words)
     control, op = record.control, Op(record.op)
     y_dense = control["Y_MODE"] == Mode.DENSE and op is not Op.SEARCH
@@ -74,14 +74,14 @@ def expected_command(words: list[int], configuration: Configuration) -> dict[str
 
 
 def _extent(record: Record, name: str, stream: Stream) -> int:
-    """Bytes of a run, less one."""
+    """Return the bytes of a run, less one."""
     if record.op == Op.SEARCH and name != "A":
         return stream.last - stream.base
     return (1 if stream.mode == Mode.SUM else record.run) * stream.size - 1
 
 
 class SequencerBench:
-    """Notes what becomes of each record. ``pause``: how likely host and data path wait a cycle."""
+    """Host, ring and data path of a sequencer; they stall in a cycle with probability ``pause``."""
 
     def __init__(
         self, configuration: Configuration, generator: random.Random, pause: float = 0.0
@@ -101,9 +101,9 @@ class SequencerBench:
         self.rings: list[int] = []
         """Cycles in which DOORBELL was written."""
         self._accesses: deque[tuple[int | None, int]] = deque()
-        """What the host is about to write: address in the ring, or None for DOORBELL; value."""
+        """Planned writes of the host: address in the ring, or None for DOORBELL; value."""
         self._late: tuple[int, int] | None = None
-        """What reaches the ring in this cycle: one after the host's access."""
+        """The write that reaches the ring in this cycle, one cycle after the host's access."""
         self._read = 0
         self._doorbell = self._running = self._walk = 0
         self._offered: int | None = None
@@ -115,7 +115,7 @@ class SequencerBench:
         simulate(top, host, deadline=deadline)
 
     async def clear(self, ctx: Any) -> None:
-        """Start afresh, as after CLEAR; the ring keeps its words."""
+        """Reset the bench, as CLEAR does; the ring retains its words."""
         for signal in (self.dut.ring_write, self.dut.doorbell_write, self.dut.doorbell):
             ctx.set(signal, 0)
         ctx.set(self._flush, 1)
@@ -144,15 +144,15 @@ class SequencerBench:
             await self.tick(ctx)
 
     async def finish(self, ctx: Any, count: int) -> None:
-        """Go on until ``count`` records have been started, or one has been refused."""
+        """Advance until ``count`` records have been started, or one has been refused."""
         while len(self.outcomes) < count and not self._stopped:
             await self.tick(ctx)
 
     async def execute(self, ctx: Any, records: list[list[int]]) -> list[Outcome]:
-        """Submit ``records``; what became of each, up to the first one that is refused.
+        """Submit ``records``; return their outcomes, up to the first one that is refused.
 
-        Each is written as soon as its slot is free, and perhaps begun before the doorbell of the
-        one before it.
+        The host writes each record as soon as its slot is free, perhaps before the doorbell of the
+        record before it.
         """
         written = 0
         while len(self.outcomes) < len(records) and not self._stopped:
@@ -165,7 +165,7 @@ class SequencerBench:
         return self.outcomes
 
     def _submit(self, index: int, words: list[int]) -> None:
-        """Plan a record and its doorbell, and put off the doorbell before it to any time."""
+        """Plan a record and its doorbell; delay the doorbell before it to a random position."""
         planned = len(self._accesses)
         self.write(index, words)
         if self.pause and planned:
@@ -180,7 +180,7 @@ class SequencerBench:
         return bool(self.outcomes) and self.outcomes[-1].code is not None
 
     async def tick(self, ctx: Any) -> None:
-        """One cycle of host, ring and data path."""
+        """Advance host, ring and data path by one cycle."""
         dut, generator = self.dut, self.generator
         waits = not self._accesses or generator.random() < self.pause
         address, value = (None, 0) if waits else self._accesses.popleft()
@@ -206,7 +206,7 @@ class SequencerBench:
         self.cycle += 1
 
     def _group(self, address: int) -> int:
-        """What the ring gives for ``address`` in this cycle: rubbish if it is being written."""
+        """Return the ring's words at ``address`` in this cycle, random while they are written."""
         first = address * self._columns
         if self._late is not None and first <= self._late[0] < first + self._columns:
             return self.generator.getrandbits(32 * self._columns)
@@ -214,7 +214,7 @@ class SequencerBench:
         return sum(word << 32 * column for column, word in enumerate(words))
 
     def _note(self, ctx: Any) -> None:
-        """Take down a start or a refusal, and let commands end."""
+        """Record a start or a refusal, and let commands end."""
         dut = self.dut
         valid, refused = ctx.get(dut.o.valid), ctx.get(dut.refused)
         assert not (valid and refused), f"cycle {self.cycle}: both started and refused"
@@ -242,7 +242,7 @@ class SequencerBench:
             self._loops = loops
 
     def _command(self, ctx: Any) -> dict[str, Any]:
-        """What the sequencer offers, by the names of `expected_command`."""
+        """Return the fields of the offered command, by the names of `expected_command`."""
         command, loops = ctx.get(self.dut.o.payload), ctx.get(self.dut.loops)
         operation = command.operation
         told = {

@@ -1,7 +1,7 @@
 """Helpers to test circuits with streams: a simulation with a deadline, stalling sources and sinks.
 
-Knows nothing of any circuit of bitlane. Must never let a test hang, and must never accept a stream
-that breaks the stream contract.
+The module depends on no circuit of bitlane. A simulation always ends by its deadline, and a sink
+fails a test whose stream breaks the stream contract.
 """
 
 import random
@@ -37,16 +37,16 @@ __all__ = [
 ]
 
 CLOCK_PERIOD = 1e-6
-"""Seconds; its value means nothing, only that every clock of a test has it."""
+"""Period of every clock in a test, in seconds; no test depends on its value."""
 
 DEADLINE = 20_000
-"""Cycles after which a test has failed, unless it says otherwise."""
+"""Cycles after which a test has failed, unless it sets another deadline."""
 
 Testbench = Callable[[Any], Awaitable[None]]
 
 
 class Runs(Protocol):
-    """What has a testbench called ``run``."""
+    """An object with a testbench called ``run``."""
 
     async def run(self, ctx: Any) -> None: ...
 
@@ -55,7 +55,7 @@ class Runs(Protocol):
 class Stalls:
     """A repeatable random sequence of stalls.
 
-    In every cycle the side that is ready to go on stalls with ``probability``, and then for 1 to
+    In every cycle, a side that could transfer stalls with ``probability``, and then for 1 to
     ``longest`` cycles.
     """
 
@@ -64,7 +64,7 @@ class Stalls:
     longest: int = 1
 
     def lengths(self, salt: str) -> Iterator[int]:
-        """Cycles to stall before each handshake; ``salt`` parts streams with the same seed."""
+        """Yield the cycles to stall before each handshake; ``salt`` varies it within a seed."""
         if not self.probability:
             return repeat(0)
         return self._lengths(random.Random(f"{self.seed} {salt}"))
@@ -95,7 +95,7 @@ def _shape(port: Any) -> Any:
 
 
 def to_bits(shape: Any, payload: Any) -> int:
-    """The bits of ``payload``, which is what a constant of ``shape`` can be made of."""
+    """Return the bits of ``payload``, which may be any initializer of a constant of ``shape``."""
     if isinstance(shape, ShapeCastable):
         bits = Value.cast(shape.const(payload))
         value: int = bits.value  # type: ignore[attr-defined]
@@ -104,15 +104,15 @@ def to_bits(shape: Any, payload: Any) -> int:
 
 
 def from_bits(shape: Any, bits: int) -> Any:
-    """The constant of ``shape`` that has these ``bits``; an ``int`` for a plain shape."""
+    """Return the constant of ``shape`` with these ``bits``; an ``int`` for a plain shape."""
     return shape.from_bits(bits) if isinstance(shape, ShapeCastable) else bits
 
 
 class Source:
-    """Sends ``payloads`` into ``port``, an input stream of the circuit.
+    """A source that sends ``payloads`` into ``port``, an input stream of the circuit.
 
-    ``cycles[i]`` becomes the number of the clock edge at which payload ``i`` was transferred. While
-    it stalls, the payload is the inverse of the next one, so that a circuit that looks at it fails.
+    ``cycles[i]`` is the number of the clock edge at which payload ``i`` was transferred. While it
+    stalls, the payload is the inverse of the next one, so that a circuit that samples it fails.
     """
 
     def __init__(
@@ -148,11 +148,11 @@ class Source:
 
 
 class Sink:
-    """Takes ``count`` payloads from ``port``, an output stream of the circuit.
+    """A sink that receives ``count`` payloads from ``port``, an output stream of the circuit.
 
-    ``payloads`` and ``cycles`` become what was transferred and at which clock edge. Fails when the
-    stream withdraws or changes a payload before its transfer, and when more than ``count`` come in
-    the ``idle`` cycles after the last.
+    ``payloads`` and ``cycles`` collect the transfers and their clock edges. The sink fails if the
+    stream withdraws or changes a payload before its transfer, or if more than ``count`` arrive
+    until ``idle`` cycles after the last.
     """
 
     def __init__(
@@ -210,8 +210,8 @@ def simulate(
 ) -> None:
     """Clock ``circuit`` until every one of ``testbenches`` has returned.
 
-    Raises ``AssertionError`` if that takes more than ``deadline`` cycles. ``background`` ones need
-    not return. Cycle 0 is the first clock edge. Waveforms go to ``vcd`` on request.
+    Raises ``AssertionError`` if that takes more than ``deadline`` cycles. Testbenches in
+    ``background`` need not return. Cycle 0 is the first clock edge. ``vcd`` is a waveform file.
     """
     simulator = cppsim.Simulator(clocked(circuit))
     simulator.add_clock(CLOCK_PERIOD)
@@ -228,7 +228,7 @@ def simulate(
 
 
 def clocked(circuit: Elaboratable) -> Module:
-    """``circuit`` with a clock domain, which one without flip-flops has none of its own."""
+    """Return ``circuit`` with a clock domain, which a circuit without flip-flops lacks."""
     top = Module()
     top.submodules.circuit = circuit
     level = Signal()
@@ -237,7 +237,7 @@ def clocked(circuit: Elaboratable) -> Module:
 
 
 def late(deadline: int) -> Testbench:
-    """A testbench that fails after ``deadline`` cycles."""
+    """Return a testbench that fails after ``deadline`` cycles."""
 
     async def watchdog(ctx: Any) -> None:
         await ctx.delay(deadline * CLOCK_PERIOD)
@@ -259,7 +259,7 @@ def transfer(
     stalls: Stalls = NO_STALLS,
     deadline: int = DEADLINE,
 ) -> tuple[Source, Sink]:
-    """Send ``payloads`` through ``circuit`` and take ``count``, both sides stalling."""
+    """Send ``payloads`` through ``circuit`` and receive ``count``; both sides stall."""
     source = Source(i, payloads, stalls)
     sink = Sink(o, count, stalls)
     simulate(circuit, source, sink, deadline=deadline)

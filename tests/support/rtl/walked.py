@@ -23,10 +23,10 @@ _WALK = {"idle", "begin", "form", "track", "offsets", "steps"}
 
 
 class Walked(wiring.Component):
-    """``unit`` takes ``commands``, every third cycle at most, as the stream ``name``.
+    """A reader or writer that takes ``commands``, every third cycle at most, as stream ``name``.
 
-    Its commands share ``loops``; the nest tells no other stream of them. All other members are
-    the unit's own.
+    Its commands share ``loops``; the loop nest has no other stream. All other members are those of
+    ``unit``.
     """
 
     commands: stream.Interface
@@ -89,7 +89,7 @@ class Walked(wiring.Component):
 
 
 def walked_reader(configuration: Configuration) -> Walked:
-    """A reader of the operand A."""
+    """Return a reader of the operand A."""
     return Walked(configuration, Reader(configuration, stages(configuration)), "a")
 
 

@@ -1,6 +1,6 @@
-"""Random nested loops, for tests of what walks them: made from steps, given as jumps.
+"""Random loop nests, for tests of address generators: made from steps, encoded as jumps.
 
-The addresses come from the steps directly, independent of how the circuit walks.
+The addresses are computed from the steps, independently of the circuit's method.
 """
 
 import itertools
@@ -22,12 +22,12 @@ __all__ = [
 ]
 
 OPERAND_MODES = (Mode.DENSE, Mode.STRIDED, Mode.REPEAT)
-"""How A and B can walk a run."""
+"""Modes that A and B can have."""
 
 
 @dataclass
 class Walk:
-    """A stream's way: ``counts[0]`` elements in a run, ``steps`` in bytes, innermost first."""
+    """The loop nest of a stream: ``counts`` of elements and ``steps`` in bytes, innermost first."""
 
     base: int
     counts: list[int]
@@ -37,7 +37,7 @@ class Walk:
     out_lane: Lane = field(default=Lane.BITS_8)
 
     def runs(self) -> Iterator[int]:
-        """Start of each run."""
+        """Yield the start of each run."""
         outer = [range(count) for count in reversed(self.counts[1:])]
         for index in itertools.product(*outer):
             yield self.base + sum(
@@ -45,7 +45,7 @@ class Walk:
             )
 
     def elements(self, start: int) -> list[int]:
-        """Addresses of the elements of the run that begins at ``start``."""
+        """Return the addresses of the elements of the run that begins at ``start``."""
         if self.mode is Mode.SUM:
             return [start]
         return [start + i * self.element_step for i in range(self.counts[0])]
@@ -57,7 +57,7 @@ class Walk:
         return self.lane.bytes if self.mode is Mode.DENSE else self.steps[0]
 
     def jumps(self) -> list[int]:
-        """``JUMP_k`` as `abi.RECORD` defines it."""
+        """Return ``JUMP_k`` as `abi.RECORD` defines it."""
         result = []
         inner = (self.counts[0] - 1) * self.steps[0] if self.mode is Mode.STRIDED else 0
         for count, step in zip(self.counts[1:], self.steps[1:], strict=True):
@@ -78,7 +78,7 @@ class Walk:
         return {"stride": stride, "jumps": jumps}
 
     def start(self, configuration: Configuration, y: "Walk") -> dict[str, int]:
-        """A constant of ``Start(configuration)`` of a stream with this one's lane."""
+        """Return a constant of ``Start(configuration)`` for a stream with this one's lane."""
         offset = y.base % configuration.data_bytes if y.mode is Mode.DENSE else 0
         return {
             "address": self.base,
@@ -90,9 +90,9 @@ class Walk:
 
 
 def walked_steps(counts: list[int], strided: bool) -> list[dict[str, int]]:
-    """A stream's steps through loops with these ``counts``, its run's first.
+    """Return a stream's steps through loops with these ``counts``, the run's first.
 
-    Where the command ends nothing goes on, and ``goes_on`` is 0.
+    In the last step of the command ``goes_on`` is 0, because no loop advances.
     """
     steps = []
     runs = itertools.product(*(range(count) for count in reversed(counts[1:])))
@@ -110,7 +110,7 @@ def walked_steps(counts: list[int], strided: bool) -> list[dict[str, int]]:
 
 
 def command_constant(configuration: Configuration, a: Walk, b: Walk, y: Walk) -> dict[str, Any]:
-    """A constant of ``CheckedCommand(configuration)``, without what the bit unit needs."""
+    """Return a constant of ``CheckedCommand(configuration)``, without the bit unit's fields."""
     dense = all(walk.mode is not Mode.STRIDED for walk in (a, b, y))
     return {
         "a": a.start(configuration, y),
@@ -129,7 +129,7 @@ def command_constant(configuration: Configuration, a: Walk, b: Walk, y: Walk) ->
 
 
 def loop_constants(configuration: Configuration, a: Walk, b: Walk, y: Walk) -> dict[str, Any]:
-    """A constant of ``Loops(configuration)``. Loops that are not in use have iterations too."""
+    """Return a constant of ``Loops(configuration)``. Unused loops have iterations, too."""
     counts = [count - 2 for count in a.counts[1:]]
     return {
         "run": a.counts[0] - 2,
@@ -151,7 +151,7 @@ def random_walk(
     aligned: bool,
     disjoint: bool = False,
 ) -> Walk:
-    """A walk inside ``size`` bytes; ``disjoint``: no byte twice; ``aligned``: to the element."""
+    """Return a walk in ``size`` bytes; ``disjoint``: no byte twice; ``aligned``: to the element."""
     unit = lane.bytes if aligned or mode is not Mode.DENSE else 1
     while True:
         steps = []

@@ -1,6 +1,6 @@
-"""A serial bridge between a line and storage, compiled, to test it at its pins for long.
+"""A compiled serial bridge between a line and storage, for long tests at its pins.
 
-The line is what it is on a board: a level in every cycle. UART and frames are the test's.
+The line has a level in every cycle, as on a board. UART and frames belong to the test.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ CONFIGURATION = Configuration(
 DIVIDER = 8
 
 LAG = 8
-"""Cycles by which ``rx`` is behind the levels that are played."""
+"""Cycles by which ``rx`` lags the levels that are played."""
 
 _LINE_ADDRESS_BITS = 20
 _EVENT_ADDRESS_BITS = 16
@@ -45,7 +45,7 @@ _EVENT_ADDRESS_BITS = 16
 
 @dataclass(frozen=True)
 class Event:
-    """A write that the bridge made: a byte of memory or a word of the control window."""
+    """A write by the bridge: a byte of memory or a word of the control window."""
 
     address: int
     data: int
@@ -92,7 +92,7 @@ class _Bench(wiring.Component):
         player = Signal(8, init=0xFF)
         recorder = Signal(8)
         m.d.comb += [
-            # The levels of the next eight cycles are asked for in the first of these eight.
+            # The first cycle of each eight requests the levels of the next eight.
             io.line_enable.eq(cycle[:3] == 0),
             io.line_address.eq(cycle[3:]),
             bridge.rx.eq(player[0]),
@@ -131,7 +131,7 @@ class _Bench(wiring.Component):
             m.d.comb += io.event_data.eq(Cat(memory.write_data, Const(0, 24), memory.address))
         with m.If(io.event_enable):
             m.d.sync += io.event_address.eq(io.event_address + 1)
-        # What was read means something for one cycle only.
+        # Read data are valid for one cycle only.
         byte_due = Signal()
         word_due = Signal()
         m.d.sync += [byte_due.eq(io.memory_read), word_due.eq(control.read)]
@@ -185,7 +185,7 @@ _STORAGE = (
 
 
 class SerialBench:
-    """Plays levels on the bridge's ``rx``, and tells what it did.
+    """A bench that plays levels on the bridge's ``rx``, and records its actions.
 
     ``memory`` and ``window`` hold random bytes, which reads see and writes change. The first byte
     of ``memory`` has address 0.
@@ -222,7 +222,7 @@ class SerialBench:
         self.stall(stalls)
 
     def stall(self, stalls: bool) -> None:
-        """Whether the memory is ready in about a quarter of all cycles only."""
+        """Set whether the memory is ready in about a quarter of all cycles only."""
         self._evaluator.set("stalls", stalls)
 
     def interrupt(self, level: bool) -> None:
@@ -231,7 +231,7 @@ class SerialBench:
     def play(self, levels: Levels, quiet: int = 6000) -> Levels:
         """Play ``levels``, then idle until ``tx`` has been idle for ``quiet`` cycles, too.
 
-        Returns ``tx`` in each of these cycles and of 8 before, which ``rx`` lags.
+        Returns ``tx`` in each of these cycles and in 8 before them, by which ``rx`` lags.
         """
         parts = [self._play(levels)]
         while len(levels) or not parts[-1].all():
@@ -253,15 +253,15 @@ class SerialBench:
         return np.unpackbits(self._record[places], bitorder="little")
 
     def exchange(self, line: bytes, gap: int = 0) -> bytes:
-        """Send bytes with ``gap`` idle cycles before each; returns what came back."""
+        """Send bytes with ``gap`` idle cycles before each; return the bytes that came back."""
         return self.exchange_levels(uart_levels(line, self.divider, gap))
 
     def exchange_levels(self, levels: Levels) -> bytes:
-        """Play ``levels``; returns what came back."""
+        """Play ``levels``; return the bytes that came back."""
         return uart_bytes(self.play(levels), self.divider)[0]
 
     def events(self) -> list[Event]:
-        """The writes since the last call."""
+        """Return the writes since the last call."""
         words = self._events.view(np.uint32).reshape(-1, 2)
         last = self._evaluator.get("event_address")
         size = 1 << _EVENT_ADDRESS_BITS
@@ -286,7 +286,7 @@ def assert_same_storage(bench: SerialBench, rules: BoardRules) -> None:
 
 
 def assert_same_events(bench: SerialBench, rules: BoardRules) -> None:
-    """As many writes as by the rules since the last call, and the same storage after them."""
+    """Assert that the writes since the last call, and the storage after them, follow the rules."""
     device = rules.device
     assert isinstance(device, MemoryDevice)
     assert len(bench.events()) == device.changes

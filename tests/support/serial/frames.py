@@ -39,11 +39,11 @@ __all__ = [
 DELIMITER = b"\0"
 
 Levels = NDArray[np.uint8]
-"""The line in every cycle, 0 or 1."""
+"""The level of the line, 0 or 1, in every cycle."""
 
 
 def uart_levels(data: bytes, divider: int, gap: int = 0) -> Levels:
-    """The line while bytes follow each other, with ``gap`` idle cycles before each."""
+    """Return the levels of consecutive bytes, with ``gap`` idle cycles before each."""
     octets = np.frombuffer(data, np.uint8)
     bits = np.ones((len(octets), 10), np.uint8)
     bits[:, 0] = 0
@@ -54,7 +54,7 @@ def uart_levels(data: bytes, divider: int, gap: int = 0) -> Levels:
 
 
 def uart_bytes(levels: Levels, divider: int) -> tuple[bytes, list[int]]:
-    """Bytes on a line that is well-formed to the cycle, and the cycles in which they began."""
+    """Return the bytes on a line that is exact to the cycle, and the cycles in which they begin."""
     data = bytearray()
     begins = []
     low = np.flatnonzero(levels == 0)
@@ -76,7 +76,7 @@ def with_crc(content: bytes) -> bytes:
 
 
 def _blocks(data: bytes) -> Iterator[tuple[bytes, int]]:
-    """Blocks and their codes; the last code is below 255."""
+    """Yield blocks and their codes; the last code is below 255."""
     block = bytearray()
     for byte in data:
         if byte:
@@ -88,9 +88,9 @@ def _blocks(data: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def cobs_encode(data: bytes, *, shortest: bool = False) -> bytes:
-    """COBS as it is known: codes before their blocks.
+    """Return ``data`` in standard COBS: each code before its block.
 
-    With ``shortest`` a last block of 254 bytes is not followed by an empty one.
+    With ``shortest``, a last block of 254 bytes has no empty block behind it.
     """
     blocks = list(_blocks(data))
     if shortest and len(blocks) > 1 and blocks[-1] == (b"", 1) and blocks[-2][1] == 255:
@@ -99,7 +99,7 @@ def cobs_encode(data: bytes, *, shortest: bool = False) -> bytes:
 
 
 def cobs_decode(line: bytes) -> bytes | None:
-    """What ``line``, without its delimiter, holds, or ``None`` if a block is cut short."""
+    """Return the content of ``line``, without its delimiter; ``None`` if a block is cut short."""
     data = bytearray()
     place = 0
     while place < len(line):
@@ -112,12 +112,12 @@ def cobs_decode(line: bytes) -> bytes | None:
 
 
 def frame(content: bytes, *, shortest: bool = False) -> bytes:
-    """A request on the line, delimiter included."""
+    """Return a request as it is on the line, with its delimiter."""
     return cobs_encode(with_crc(content), shortest=shortest) + DELIMITER
 
 
 def request(number: int, kind: int, address: int, size: int, data: bytes = b"") -> bytes:
-    """A request's header and data."""
+    """Return a request's header and data."""
     header = (
         bytes([number % 256, kind]) + size.to_bytes(2, "little") + address.to_bytes(4, "little")
     )
@@ -125,7 +125,7 @@ def request(number: int, kind: int, address: int, size: int, data: bytes = b"") 
 
 
 def request_in(line: bytes) -> bytes | None:
-    """The request that ``line``, without its delimiter, holds; ``None`` if it is damaged."""
+    """Return the request in ``line``, without its delimiter; ``None`` if it is damaged."""
     content = cobs_decode(line)
     if content is None or len(content) < 12 or with_crc(content[:-4]) != content:
         return None
@@ -146,7 +146,7 @@ def hello(number: int, nonce: int) -> bytes:
 
 
 def given_out(content: bytes, *, repeated: bool = False) -> bytes:
-    """What the receiver gives out for a request."""
+    """Return the bytes that the receiver passes on for a request."""
     kind = content[1]
     code = (kind == Request.WRITE) | (kind == Request.HELLO) << 1 | (kind > 2) << 2 | repeated << 3
     return bytes([content[0], code | kind & 0xF0]) + content[2:]
@@ -157,7 +157,7 @@ def lines(contents: Iterable[bytes]) -> bytes:
 
 
 def random_request(rng: random.Random, number: int, longest: int = 100) -> bytes:
-    """A read or a write of memory or control window, mostly legal."""
+    """Return a read or a write of memory or control window, usually a legal one."""
     size = rng.choice([0, 1, 4, 8, rng.randrange(longest + 1)])
     if rng.random() < 0.3:
         size -= size % 4
@@ -171,7 +171,7 @@ def random_request(rng: random.Random, number: int, longest: int = 100) -> bytes
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer."""
+    """An answer, taken apart."""
 
     number: int
     answer: Answer
@@ -184,17 +184,17 @@ class Reply:
 
 
 def backward_cobs(data: bytes) -> bytes:
-    """COBS as a circuit writes it that knows only the bytes so far: codes behind their blocks."""
+    """Return ``data`` in COBS with each code behind its block, which needs no buffer to send."""
     return b"".join(block + bytes([code]) for block, code in _blocks(data))
 
 
 def answer_line(content: bytes) -> bytes:
-    """An answer on the line, delimiter included."""
+    """Return an answer as it is on the line, with its delimiter."""
     return backward_cobs(with_crc(content)) + DELIMITER
 
 
 def answer_content(line: bytes) -> bytes:
-    """What an answer, without its delimiter, holds. Raises ``AssertionError`` if it is damaged."""
+    """Return the content of an answer, less its delimiter. Raises ``AssertionError`` on damage."""
     parts: list[bytes] = []
     end = len(line)
     while end:
@@ -212,7 +212,7 @@ def answer_content(line: bytes) -> bytes:
 
 
 def replies(line: bytes) -> list[Reply]:
-    """All answers of ``line``. Raises ``AssertionError`` if one is damaged or cut short."""
+    """Return all answers in ``line``. Raises ``AssertionError`` if one is damaged or cut short."""
     *frames, rest = line.split(DELIMITER)
     assert not rest, f"cut short: {rest.hex()}"
     found = []

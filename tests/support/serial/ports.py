@@ -1,4 +1,4 @@
-"""What the executor of requests stands between, for tests: storage, and a patient sink."""
+"""Models of the neighbours of the executor of requests, for tests: storage, and a slow sink."""
 
 import random
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ __all__ = ["AnswerSink", "Memory", "Window"]
 class Memory:
     """Bytes behind a `ByteAccess`, ready in a cycle with probability ``haste``.
 
-    Fails where its user changes an access that has not taken place.
+    The model fails if the circuit changes an access before it has completed.
     """
 
     port: Any
@@ -49,7 +49,7 @@ class Memory:
 
 @dataclass
 class Window:
-    """Words behind a `ControlPort`, by offset."""
+    """A window of words behind a `ControlPort`, by offset."""
 
     port: Any
     content: dict[int, int]
@@ -76,9 +76,9 @@ class Window:
 
 @dataclass
 class AnswerSink:
-    """Takes ``count`` answers. Once ready it stays so until a byte comes.
+    """A sink of ``count`` answers. Once asserted, ready stays high until a byte arrives.
 
-    Fails where a byte is withdrawn or changes that has been offered.
+    The sink fails if an offered byte is withdrawn or changed.
     """
 
     port: Any
@@ -87,7 +87,7 @@ class AnswerSink:
     idle: int = 40
     answers: list[bytes] = field(default_factory=list)
     cycles: list[int] = field(default_factory=list)
-    """Of each byte."""
+    """The cycle of each byte's transfer."""
 
     async def run(self, ctx: Any) -> None:
         rng = random.Random(7)

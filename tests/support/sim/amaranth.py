@@ -1,4 +1,4 @@
-"""Amaranth's own simulator, of whose engines its stubs do not know."""
+"""Amaranth's own simulator, as ``Any``, because Amaranth's stubs lack the argument ``engine``."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""A small design behind two UART pins, and the same in plain Python: what the pin tests run.
+"""A small design behind two UART pins, and a model of it in plain Python, for the pin tests.
 
-Every received byte is looked up in a memory, its cell is rewritten with the byte and a running sum,
-and the sum of all that was received goes into the answer: one byte for each. A lost, doubled or
+The design looks up every received byte in a memory, rewrites its cell with the byte and a running
+sum, and puts the sum of all received bytes into the answer: one byte for each. A lost, doubled or
 reordered byte, a wrong memory cell and a wrong carry all change the answers that follow.
 """
 
@@ -17,24 +17,24 @@ __all__ = ["Answerer", "Store", "answers"]
 
 
 class Store(Enum):
-    """What the memory is made of: how many cells, and whether they begin with something."""
+    """The kind of memory: its number of cells, and whether they have power-on values."""
 
     BLOCK = 256, True
     TALL = 2048, False
     WIDE = 512, False
-    """Words of two cells, which are written one by one."""
+    """Words of two cells, each with its own write enable."""
     SINGLE_PORT = 1 << 14, False
     """An instance of iCE40's large RAM."""
 
 
 def start(store: Store) -> list[int]:
-    """The cells at power-on."""
+    """Return the cells at power-on."""
     depth, filled = store.value
     return [(index * 37 + 11) % 256 if filled else 0 for index in range(depth)]
 
 
 def answers(received: Iterable[int], store: Store = Store.BLOCK) -> Iterator[int]:
-    """What an ``Answerer`` sends for the bytes ``received`` since power-on."""
+    """Yield the answers of an ``Answerer`` to the bytes ``received`` since power-on."""
     memory, total = start(store), 0
     for byte in received:
         # The sum reaches the memory's upper cells, and few of them, so that it finds some again.
@@ -45,9 +45,9 @@ def answers(received: Iterable[int], store: Store = Store.BLOCK) -> Iterator[int
 
 
 class Answerer(wiring.Component):
-    """A UART of ``divider`` clocks a bit; for every byte that comes, ``answers`` says what goes.
+    """A UART of ``divider`` clocks a bit that answers every byte as ``answers`` does.
 
-    An answer goes out while the next byte comes in, so that bytes may follow each other without a
+    An answer is sent while the next byte is received, so that bytes may follow each other without a
     gap. ``busy`` is high from a byte's arrival to the end of its answer.
     """
 

@@ -1,8 +1,8 @@
-"""Random designs as batches, and each instance alone in the single simulator, side by side.
+"""Random designs as batches, compared with each instance alone in the single simulator.
 
     python -m support.sim.batches FOLDER
 
-exports some for a machine with a GPU, with what the first instances show alone.
+exports some of them for a machine with a GPU, with the first instances' results alone.
 """
 
 import random
@@ -37,7 +37,7 @@ __all__ = ["batch_of", "compare_batch", "export_batch", "on_backend"]
 _PERIOD = 1e-6
 
 _Values = list[list[int]]
-"""Of each round the values of all signals."""
+"""The values of all signals in each round."""
 
 
 def compare_batch(
@@ -48,9 +48,9 @@ def compare_batch(
     instances: int = 3,
     rounds: int = 12,
 ) -> int:
-    """Compare each instance on each backend with the single simulator; return how many values.
+    """Compare each instance on each backend with the single simulator; return the number of values.
 
-    The designs of all seeds are side by side. Every instance sees inputs of its own. Raises
+    The designs of all seeds are side by side. Every instance has different inputs. Raises
     ``AssertionError`` that names the seed, the backend, the instance, the round and the signal.
     """
 
@@ -87,7 +87,7 @@ def export_batch(
     rounds: int = 12,
     alone: int = 4,
 ) -> None:
-    """Write the same as a folder, with what the first ``alone`` instances show alone."""
+    """Write such designs into a folder, with the results of the first ``alone`` instances alone."""
     run = _Run({seed: design}, instances, rounds)
     batch, program, names = run.batch("threads")
     batch.export(folder, program)
@@ -110,9 +110,9 @@ class _Run:
         self.given = [_inputs(designs, instance, rounds) for instance in range(instances)]
 
     def batch(self, backend: str) -> tuple[cppsim.Batch, cppsim.Program, list[str]]:
-        """The instances, what they do, and what the batch calls the outputs.
+        """Return the batch, its program, and the batch's names of the outputs.
 
-        Results are called as a round and an output: ``3 name``.
+        A result is named after its round and its output: ``3 name``.
         """
         names = _names(self.design)
         batch = batch_of(self.design, len(self.given), backend)
@@ -131,7 +131,7 @@ class _Run:
 
 
 def batch_of(design: RandomDesign, instances: int, backend: str) -> cppsim.Batch:
-    """Instances of a design, of which all inputs and outputs that it reads or drives are ports."""
+    """Return instances of a design; all inputs and outputs that it reads or drives are ports."""
     names = _names(design)
     looked = [names[id(x)] for x in (*design.outputs, *design.inputs) if id(x) in names and len(x)]
     clocks = None if design.clocks else ()
@@ -146,7 +146,7 @@ def on_backend(batch: cppsim.Batch, backend: str) -> cppsim.Batch:
 
 
 def _names(design: RandomDesign) -> dict[int, str]:
-    """What a batch calls signals, by their identities."""
+    """Return the batch's names of signals, by the signals' identities."""
     prepared: Any = Fragment.get(design.module, None).prepare()
     return {id(signal): name for name, signal in named_signals(prepared)}
 
@@ -183,7 +183,7 @@ def _words(values: list[int], width: int) -> Any:
 
 
 def _shown(values: list[int], signal: Signal) -> Any:
-    """As a batch shows them."""
+    """Return ``values`` in the form in which a batch returns them."""
     return _words(values, len(signal))
 
 
@@ -199,7 +199,7 @@ def _numbers(values: Any, signal: Signal) -> list[int]:
 def _alone(
     design: RandomDesign, inputs: list[Signal], outputs: list[Signal], given: Sequence[_Values]
 ) -> list[_Values]:
-    """Return what the design shows of each sequence of inputs, each time from power-on."""
+    """Return the outputs of the design for each sequence of inputs, each time from power-on."""
     simulator: Any = cppsim.Simulator(design.module, mode="always")
     assert not simulator._engine.reason
     for domain in design.clocks:

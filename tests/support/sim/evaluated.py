@@ -29,9 +29,9 @@ STORAGE = (
 
 
 class Mixer(wiring.Component):
-    """Reads and writes storage at pseudo-random words, through a FIFO, and shows its inner state.
+    """A circuit that accesses storage at pseudo-random words through a FIFO, and shows its state.
 
-    Every kind of port that an evaluator treats differently is there: of one word and of many,
+    It has every kind of port that an evaluator treats differently: one word wide and more,
     registered, combinational from registers, combinational from inputs, constant.
     """
 
@@ -76,7 +76,7 @@ class Mixer(wiring.Component):
             fifo.r_en.eq(state[7]),
             self.write.eq(fifo.r_rdy & fifo.r_en),
             self.write_word.eq(state[16:] % self._words),
-            # What the memory of a FIFO shows after a reset is undefined.
+            # The output of a FIFO's memory after a reset is undefined.
             self.write_data.eq(Mux(fifo.r_rdy, fifo.r_data, 0)),
             self.write_mask.eq(Mux(state[5], ~0, state)),
             self.echo.eq(self.wide * 5 + self.count),
@@ -87,7 +87,7 @@ class Mixer(wiring.Component):
 
 
 class Keeper(wiring.Component):
-    """Four bytes of memory inside of the circuit, written and read straight from its ports."""
+    """A memory of four bytes inside the circuit, written and read straight from its ports."""
 
     def __init__(self) -> None:
         super().__init__({"store": In(1), "word": In(2), "value": In(8), "kept": Out(8)})
@@ -108,7 +108,7 @@ class Keeper(wiring.Component):
 
 
 class Comparer(wiring.Component):
-    """Asserts that its input is not 7."""
+    """A circuit that asserts that its input is not 7."""
 
     def __init__(self) -> None:
         super().__init__({"value": In(4), "last": Out(4)})
@@ -137,7 +137,7 @@ class Chain(wiring.Component):
 
 
 class Ripple(wiring.Component):
-    """What ``Chain`` does, as one operation on whole words."""
+    """The function of ``Chain`` as one operation on whole words."""
 
     def __init__(self) -> None:
         super().__init__({"value": In(8), "first": Out(8), "total": Out(8)})
@@ -152,7 +152,7 @@ class Ripple(wiring.Component):
 
 
 class Inverter(wiring.Component):
-    """Has no register at all."""
+    """An inverter, without a register."""
 
     def __init__(self) -> None:
         super().__init__({"i": In(3), "o": Out(3)})

@@ -1,8 +1,8 @@
-"""Random designs with random inputs in compiled code and in Amaranth's simulator, side by side.
+"""Compares compiled code and Amaranth's simulator on random designs with random inputs.
 
     python -m support.sim.fuzz COUNT [FIRST_SEED]
 
-compares ``COUNT`` designs of each kind, of which `make verify` compares the first.
+compares ``COUNT`` designs of each kind; `make verify` compares the first ones.
 """
 
 import random
@@ -21,23 +21,23 @@ from .random_values import random_number
 __all__ = ["EXPRESSIONS", "FIRST_SEED", "STEPS", "fuzz", "many_expressions"]
 
 EXPRESSIONS, STEPS = 200, 200
-"""Of each design of expressions, and of each design: what long runs compare."""
+"""Expressions per design of expressions, and steps per design, in long runs."""
 
 FIRST_SEED = 1000
-"""Of the long runs."""
+"""The first seed of long runs."""
 
 _STEP = 0.25e-6
 
 
 Make = Callable[[int], RandomDesign]
-"""Makes the random design of a seed."""
+"""A function that makes the random design of a seed."""
 
 
 def fuzz(make: Make, seeds: Sequence[int], *, steps: int) -> int:
-    """Let random inputs pass ``steps`` times; how many values of outputs have been compared.
+    """Compare designs over ``steps`` random inputs; return the number of compared values.
 
-    The designs of all seeds run side by side. Raises ``AssertionError`` that names the seed which
-    differs alone, too, and the difference.
+    The designs of all seeds run side by side. Raises ``AssertionError`` that names the difference
+    and the seed whose design also differs alone.
     """
 
     def compare(some: Sequence[int]) -> int:
@@ -53,7 +53,7 @@ def _compare(designs: dict[int, RandomDesign], steps: int) -> int:
     for seed, design in designs.items():
         chance = random.Random(seed)
         for domain, period in design.clocks.items():
-            # What others see of a reset at the very moment at which it is released is a race.
+            # At the very moment of a reset's release, other domains' view of it is a race.
             phases = (0.3e-7,) if domain.endswith("late") else (1e-7, 2e-7, period / 2)
             simulator.add_clock(period, phase=chance.choice(phases), domain=domain)
         simulator.add_testbench(_testbench(design, chance, steps))
@@ -76,7 +76,7 @@ def _testbench(
 
 
 def many_expressions(seed: int) -> RandomDesign:
-    """Return as many expressions as long runs compare."""
+    """Return a design of `EXPRESSIONS` expressions, as in long runs."""
     return random_expressions(seed, EXPRESSIONS)
 
 

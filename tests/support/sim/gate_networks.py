@@ -1,4 +1,4 @@
-"""Gate networks in plain Python: each node's bit in words of many cases at once. No tests here."""
+"""Gate networks in plain Python: a node's word has its bit in each of many cases. No tests here."""
 
 import random
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ __all__ = ["evaluated", "random_network"]
 
 
 def evaluated(gates: Mapping[int, Gate], values: Mapping[int, int], ones: int) -> dict[int, int]:
-    """Words of all nodes, from those of sources; ``ones`` is a word of ones."""
+    """Return the words of all nodes from those of sources; ``ones`` is a word of ones."""
     words = {0: 0, 1: ones, **values}
     for node, (table, inputs) in gates.items():
         words[node] = 0
@@ -26,7 +26,7 @@ def evaluated(gates: Mapping[int, Gate], values: Mapping[int, int], ones: int) -
 def random_network(
     chance: random.Random, sources: int, gates: int
 ) -> tuple[Network, list[int], list[int]]:
-    """A network with its sources, and some nodes that are asked for."""
+    """Return a random network, its sources, and some nodes as its outputs."""
     network = Network()
     given = [network.source() for _ in range(sources)]
     nodes = [0, 1, *given]
@@ -37,7 +37,7 @@ def random_network(
 
 
 def random_table(chance: random.Random, inputs: int) -> int:
-    """A table that depends on its first ``inputs`` alone."""
+    """Return a random table that depends on its first ``inputs`` alone."""
     rows = 1 << inputs
     answers = chance.randrange(1 << rows)
     return sum(answers << rows * k for k in range(8 // rows))

@@ -1,4 +1,4 @@
-"""Stands in for CuPy: compiles a kernel for this computer, where a block's threads take turns."""
+"""A stand-in for CuPy: compiles a kernel for this computer, and runs a block's threads in turns."""
 
 import ctypes
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class _Module:
 
 
 def host_gpu(free: int = 1 << 34) -> Any:
-    """What `cppsim.batch.cuda` asks of CuPy, with so many bytes free."""
+    """Return the parts of CuPy that `cppsim.batch.cuda` uses, with ``free`` bytes of memory."""
     runtime = SimpleNamespace(
         memGetInfo=lambda: (free, free),
         getDeviceCount=lambda: 1,

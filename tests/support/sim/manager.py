@@ -40,7 +40,7 @@ def memory_storage(*, two: bool) -> list[StoragePort]:
 
 @dataclass
 class Manager:
-    """Sends what is queued as soon as it can; notes every handshake with its cycle.
+    """A manager that sends queued payloads at once, and logs every handshake with its cycle.
 
     ``patience`` is the chance that RREADY, or BREADY, is high in a cycle; ``eagerness`` that a
     waiting valid rises.
@@ -70,7 +70,7 @@ class Manager:
             self.beats.append((word, strobe, int(number == len(beats) - 1)))
 
     def cycle(self) -> None:
-        """One clock cycle. Asserts that what the memory offers stays until it is taken."""
+        """Advance by one clock cycle; assert that the memory holds an offer until it is taken."""
         sim = self.evaluator
         sources: list[tuple[str, str, tuple[str, ...], deque]] = [
             ("axi", "aw", ("addr", "len"), self.writes),
@@ -114,17 +114,17 @@ class Manager:
             self.cycle()
 
     def cycles_of(self, name: str) -> list[int]:
-        """Cycles of the handshakes on a channel: ``axi__r``."""
+        """Return the cycles of the handshakes on a channel: ``axi__r``."""
         return [entry[0] for entry in self.log.get(name, [])]
 
     def values_of(self, name: str, part: int = 0) -> list[int]:
-        """A part of the payloads of a channel: for R data, response, last."""
+        """Return a part of the payloads of a channel: for R data, response, last."""
         return [entry[1 + part] for entry in self.log.get(name, [])]
 
 
 @cache
 def _memory(place: AddressRange, two: bool) -> Axi4Memory:
-    """The same one for the same place, so that it is turned into a netlist once."""
+    """Return a cached memory for ``place``, so that it is turned into a netlist once."""
     return Axi4Memory(place, two=two)
 
 
@@ -136,7 +136,7 @@ def manage(
     seed: int = 0,
     **options: float,
 ) -> tuple[Manager, np.ndarray]:
-    """A manager of a memory with random bytes, and these bytes."""
+    """Return a manager of a memory with random bytes, and these bytes."""
     ram = np.random.default_rng(seed).integers(0, 256, place.size, np.uint8)
     memory = _memory(place, two)
     simulated = evaluator(memory, storage=memory_storage(two=two), buffers={"ram": ram})

@@ -1,4 +1,4 @@
-"""Plain cells in plain Python: random ones, and what each results in. No tests here."""
+"""Random plain cells, and their results, in plain Python. No tests here."""
 
 import operator
 import random
@@ -34,7 +34,7 @@ _DIVISIONS = (CellKind.DIVIDE, CellKind.DIVIDE_SIGNED, CellKind.MODULO, CellKind
 
 
 def random_cell(chance: random.Random) -> PlainCell:
-    """A cell of few bits, many of them constants or the same."""
+    """Return a cell of few bits, many of them constants or the same."""
     kind = chance.choice([kind for kind in CellKind if kind not in _DIVISIONS])
     width = chance.randint(1, 4)
 
@@ -63,14 +63,14 @@ def random_cell(chance: random.Random) -> PlainCell:
 
 
 def number_of(bits: Bits, values: Mapping[int, int], *, signed: bool = False) -> int:
-    """The number that ``bits`` make with the ``values`` of those that are no constants."""
+    """Return the number of ``bits``: constants, and those in ``values``."""
     digits = [values.get(bit, bit) for bit in bits]
     value = sum(digit << place for place, digit in enumerate(digits))
     return value - (digits[-1] << len(digits)) if signed else value
 
 
 def value_of(cell: PlainCell, values: Mapping[int, int]) -> int:
-    """What ``cell`` results in."""
+    """Return the result of ``cell``."""
     kind, mask = cell.kind, (1 << len(cell.result)) - 1
     if kind is CellKind.MUX:
         default, *rest = cell.operands

@@ -39,7 +39,7 @@ class RandomDesign:
 
 
 def random_expressions(seed: int, count: int = 12) -> RandomDesign:
-    """``count`` combinational signals, each a random expression of inputs and earlier ones."""
+    """Return ``count`` combinational signals: random expressions of inputs and earlier ones."""
     chance = random.Random(seed)
     inputs = [random_signal(chance, f"input{k}") for k in range(6)]
     leaves, outputs, m = list(inputs), [], Module()
@@ -55,9 +55,9 @@ def random_expressions(seed: int, count: int = 12) -> RandomDesign:
 
 
 def random_machine(seed: int) -> RandomDesign:
-    """Registers of three domains and a memory, under random conditions.
+    """Return registers of three domains and a memory, under random conditions.
 
-    One domain has falling edges, one an asynchronous reset.
+    One domain has falling edges, another one an asynchronous reset.
     """
     chance = random.Random(seed)
     m = Module()
@@ -93,9 +93,9 @@ def random_machine(seed: int) -> RandomDesign:
 
 
 def random_system(seed: int) -> RandomDesign:
-    """Random statements, machines of states, memories and prints in domains of all kinds.
+    """Return random statements, state machines, memories and prints in domains of all kinds.
 
-    Clocks may have edges at the same moment; one clock is made by the design itself.
+    Clocks may have edges at the same moment; the design itself drives one of the clocks.
     """
     chance = random.Random(seed)
     m = Module()
@@ -118,18 +118,18 @@ def random_system(seed: int) -> RandomDesign:
         statements.assign()
         if chance.random() < 0.5:
             states.append(statements.states())
-    # Where a clock is late by some delta cycles, what follows from registers is so too.
+    # If a clock lags by some delta cycles, signals that depend on its registers lag as well.
     leaves += states
     shown = [random_signal(chance, f"shown{k}") for k in range(6)]
     for low in range(0, len(shown), 2):
         targets = shown[low : low + 2]
         RandomStatements(chance, m, "comb", targets, leaves).assign()
         leaves += targets
-    # What a port reads at power-on in a domain that is in reset then depends, in Amaranth's
-    # simulator, on what has settled.
+    # In Amaranth's simulator, the output of a port at power-on in a domain in reset then depends on
+    # the signals that have settled.
     rows = [x for other in ("fall", "sync") for x in _memory(chance, m, leaves, other)]
-    # An asynchronous reset makes Amaranth's simulator say everything again, and a clock that is
-    # late lets it say what has not settled.
+    # Prints are in domains without a late clock or an asynchronous reset: Amaranth's simulator
+    # repeats prints at such a reset, and prints unsettled values at such a clock.
     RandomStatements(chance, m, chance.choice(("sync", "fall")), (), leaves).say()
     periods = {name: chance.choice((1e-6, 0.7e-6, 2e-6)) for name in ("sync", "fall", "late")}
     outputs = [*registers, *shown, *rows]
@@ -137,7 +137,7 @@ def random_system(seed: int) -> RandomDesign:
 
 
 def random_circuit(seed: int) -> RandomDesign:
-    """Random statements, machines of states and a memory in one domain with rising edges."""
+    """Return random statements, state machines and a memory in one domain with rising edges."""
     chance = random.Random(seed)
     m = Module()
     m.domains.sync = sync = ClockDomain()
@@ -157,7 +157,7 @@ def random_circuit(seed: int) -> RandomDesign:
 
 
 def trace(design: RandomDesign, engine: object, *, steps: int, seed: int) -> list[list[int]]:
-    """What the outputs show after each of ``steps``, with random inputs before it."""
+    """Return the outputs after each of ``steps``, with random inputs before each step."""
     return trace_all({seed: design}, engine, steps=steps)[seed]
 
 
@@ -196,9 +196,9 @@ def _tracing(
 def _memory(
     chance: random.Random, m: Module, leaves: Sequence[Value], other: str = "late"
 ) -> list[Signal]:
-    """A memory with two writes, and reads of all kinds, one in the domain ``other``.
+    """Add a memory with two writes, and reads of all kinds, one in the domain ``other``.
 
-    Returns what the reads show.
+    Returns the outputs of the reads.
     """
     width, depth = chance.choice((4, 24, 64, 96)), chance.choice((1, 5, 16))
     init = [chance.getrandbits(width) for _ in range(depth)]

@@ -15,7 +15,7 @@ _FORMATS = ("{}", "{:d}", "{:+d}", "{:#x}", "{:08b}", "{:>12}", "{{{:_d}}}")
 
 @dataclass
 class RandomStatements:
-    """Statements in a domain of ``m`` that assign to ``targets`` what follows from ``leaves``."""
+    """Statements in a domain of ``m`` that assign expressions of ``leaves`` to ``targets``."""
 
     chance: random.Random
     m: Module
@@ -30,7 +30,7 @@ class RandomStatements:
         self._block(self.chance.randint(1, 3))
 
     def states(self) -> Value:
-        """A machine of states that assigns to the targets; whether it is in one of its states."""
+        """Add a state machine that assigns to the targets; return a test for one of its states."""
         states = [f"state{k}" for k in range(self.chance.randint(2, 4))]
         with self.m.FSM(domain=self.domain) as machine:
             for state in states:

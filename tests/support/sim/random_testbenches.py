@@ -17,7 +17,7 @@ _Log = list[tuple[Any, ...]]
 
 
 def follow(make: Callable[[Any], Any], design: RandomDesign, *, seed: int) -> _Log:
-    """What random testbenches and a process hear of a simulation that ``make`` makes, and when."""
+    """Return the log of random testbenches and a process in the simulator from ``make``."""
     chance = random.Random(seed)
     simulator, log = make(design.module), _Log()
     for number, (domain, period) in enumerate(design.clocks.items()):
@@ -40,7 +40,7 @@ def follow(make: Callable[[Any], Any], design: RandomDesign, *, seed: int) -> _L
 
 
 def close(simulator: Any) -> None:
-    """End all testbenches, where they are, as Amaranth's waits want to be ended by hand."""
+    """End all testbenches at their current wait, because Amaranth does not end them."""
     for process in (*simulator._engine._testbenches, *simulator._engine._processes):
         coroutine = getattr(process, "coroutine", None)
         if coroutine is not None:
@@ -57,7 +57,7 @@ def _process(design: RandomDesign, simulator: Any, log: _Log, domain: str) -> An
 
 
 class _Testbench:
-    """Does one thing after the other, and takes down what comes of it."""
+    """A testbench of random steps that logs the result of each."""
 
     def __init__(
         self, name: str, design: RandomDesign, simulator: Any, log: _Log, chance: random.Random

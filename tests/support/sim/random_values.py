@@ -12,30 +12,30 @@ _WIDEST = 200
 
 
 def _shape(chance: random.Random) -> Shape:
-    """Mostly of a width at which something could go wrong, and of any now and then."""
+    """Return a shape, usually of a critical width, now and then of any width."""
     width = chance.choice(_WIDTHS) if chance.random() < 0.8 else chance.randint(0, _WIDEST)
     return Shape(width, width > 0 and chance.random() < 0.5)
 
 
 def random_signal(chance: random.Random, name: str) -> Signal:
-    """A signal of any shape."""
+    """Return a signal of any shape."""
     return Signal(_shape(chance), name=name)
 
 
 def random_number(chance: random.Random, signal: Signal) -> int:
-    """A value of ``signal``, often one at an end of its range."""
+    """Return a value of ``signal``, often one at an end of its range."""
     ends = (0, 1, -1, 1 << chance.randrange(_WIDEST))
     value = chance.choice((*ends, chance.getrandbits(8), chance.getrandbits(_WIDEST)))
     return Const(value & (1 << len(signal)) - 1, signal.shape()).value
 
 
 def cut(chance: random.Random, value: Value, most: int = _WIDEST) -> Value:
-    """``value``, or some of its bits if it has more than ``most``."""
+    """Return ``value``, or some of its bits if it has more than ``most``."""
     return value[: chance.randint(1, most)] if len(value) > most else value
 
 
 def few(chance: random.Random, value: Value, most: int) -> Value:
-    """An unsigned value of ``most`` bits or fewer."""
+    """Return an unsigned value of ``most`` bits or fewer."""
     return value.as_unsigned()[: chance.randint(0, most)]
 
 
@@ -46,7 +46,7 @@ def _constant(chance: random.Random) -> Value:
 
 
 def random_expression(chance: random.Random, leaves: Sequence[Value], depth: int) -> Value:
-    """An expression of up to ``depth`` operators, one within the other."""
+    """Return an expression of up to ``depth`` nested operators."""
     if depth == 0 or chance.random() < 0.15:
         return _constant(chance) if chance.random() < 0.25 else chance.choice(leaves)
     inner = [Value.cast(random_expression(chance, leaves, depth - 1)) for _ in range(3)]

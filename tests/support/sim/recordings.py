@@ -1,4 +1,4 @@
-"""Random testbenches on random designs, recorded, and the programs run on many instances."""
+"""Random testbenches on random designs, recorded and replayed on many instances."""
 
 import random
 from collections.abc import Callable, Coroutine, Sequence
@@ -24,11 +24,11 @@ _ROUNDS = 16
 def compare_recording(
     design: RandomDesign, backends: Sequence[str], *, seed: int, instances: int = 3
 ) -> int:
-    """Record a random testbench, and replay it; how many values of each instance are compared.
+    """Record a random testbench and replay it; return the number of values per instance.
 
-    It is replayed on each of the ``backends``. Of a design of one clock, what the testbench hears
-    is compared with what it hears unrecorded. Raises ``AssertionError`` that names the backend, the
-    seed and the result.
+    It is replayed on each of the ``backends``. For a design with one clock, the values that the
+    testbench gets are compared with those of an unrecorded run. Raises ``AssertionError`` that
+    names the backend, the seed and the result.
     """
     batch, heard = _batch(design, backends[0], instances), list[Any]()
     with redirect_stdout(StringIO()):
@@ -50,7 +50,7 @@ def _batch(design: RandomDesign, backend: str, instances: int) -> cppsim.Batch:
 
 
 def _named(design: RandomDesign) -> list[tuple[str, Signal]]:
-    """The signals that the design has, which are not all of those that it was given."""
+    """Return the signals that the design uses, by name; it may use only some of its ports."""
     prepared: Any = Fragment.get(design.module, None).prepare()
     return list(named_signals(prepared))
 
@@ -58,7 +58,7 @@ def _named(design: RandomDesign) -> list[tuple[str, Signal]]:
 def _testbench(
     design: RandomDesign, seed: int, heard: list[Any]
 ) -> Callable[[Any], Coroutine[Any, Any, None]]:
-    """Sets, gets and waits at random, and notes what it hears."""
+    """Return a testbench that sets, gets and waits at random, and appends values to ``heard``."""
     there = {id(x) for _, x in _named(design)}
     inputs = [x for x in design.inputs if len(x) and id(x) in there]
     outputs = [x for x in design.outputs if len(x) and id(x) in there]
@@ -97,7 +97,7 @@ def _testbench(
 
 
 def _alone(design: RandomDesign, seed: int) -> list[Any]:
-    """What the testbench hears without anybody who takes it down."""
+    """Return the values that an unrecorded testbench gets."""
     simulator, heard = cppsim.Simulator(design.module, mode="always"), list[Any]()
     simulator.add_clock(1e-6)
     simulator.add_testbench(_testbench(design, seed, heard))

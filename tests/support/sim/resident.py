@@ -1,4 +1,4 @@
-"""How much of an array the computer keeps in memory, as Linux' mincore(2) tells it."""
+"""The part of an array that is resident in memory, as mincore(2) of Linux reports it."""
 
 import ctypes
 import mmap
@@ -10,7 +10,7 @@ __all__ = ["resident_bytes"]
 
 
 def resident_bytes(array: NDArray[np.uint8]) -> int:
-    """Bytes of the pages of ``array`` that are in memory; those never written are not."""
+    """Return the bytes of resident pages of ``array``; a page never written is not resident."""
     start = array.ctypes.data // mmap.PAGESIZE * mmap.PAGESIZE
     length = array.ctypes.data + array.size - start
     pages = (ctypes.c_ubyte * -(-length // mmap.PAGESIZE))()

@@ -1,4 +1,4 @@
-"""Circuits that campaigns are tested on: small ones, made and compiled once."""
+"""Small circuits for tests of campaigns, made and compiled once."""
 
 import argparse
 from collections.abc import Callable
@@ -16,19 +16,19 @@ SMALL = "width=32&ports=1&memory=4KiB&loops=2&slots=2&ops=xor,not,count"
 
 @cache
 def small_folder() -> Path:
-    """A folder with the circuit."""
+    """Return a folder with the small circuit."""
     folder = Path(mkdtemp(prefix="bitlane-stand-"))
     make_circuit(SMALL).write(folder)
     return folder
 
 
 def small_circuit() -> StandCircuit:
-    """That circuit, opened again."""
+    """Open the circuit in `small_folder`."""
     return open_circuit(small_folder())
 
 
 def command_line(add: Callable[..., None], *words: str) -> int:
-    """Run the subcommand that ``add`` adds; its exit code."""
+    """Run the subcommand that ``add`` adds; return its exit code."""
     parser = argparse.ArgumentParser()
     add(parser.add_subparsers())
     arguments = parser.parse_args(words)

@@ -1,7 +1,7 @@
-"""Stands in for CuPy where no GPU is: NumPy's arrays, which mix with nothing that CuPy refuses.
+"""A stand-in for CuPy without a GPU: NumPy's arrays with CuPy's restrictions on operands.
 
 An operand is an array of this module, a plain bool, int, float or complex, or a NumPy scalar. An
-enumeration beside an array, a NumPy array beside one, and a silent copy to NumPy are a TypeError.
+enumeration or a NumPy array as the other operand, and an implicit copy to NumPy, raise TypeError.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ _SCALARS = (bool, int, float, complex)
 
 
 class StrictArray(NDArrayOperatorsMixin):
-    """An array "on the GPU"; `get` copies it to NumPy. A result without axes is one, too."""
+    """An array "on the GPU"; `get` copies it to NumPy. A result without axes is an array, too."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -64,7 +64,7 @@ class StrictArray(NDArrayOperatorsMixin):
 
 
 def _operand(value: Any) -> Any:
-    """``value`` for NumPy. Raises TypeError for what CuPy does not take."""
+    """Return NumPy's form of ``value``. Raises TypeError for types that CuPy refuses."""
     if isinstance(value, StrictArray):
         return value._inner
     if type(value) in _SCALARS or isinstance(value, np.generic):
@@ -79,14 +79,14 @@ def _index(index: Any) -> Any:
 
 
 def _setting(value: Any) -> Any:
-    """An argument that may also be a shape, a type or a word."""
+    """Return NumPy's form of an argument that may also be a shape, a type or a string."""
     if isinstance(value, type | np.dtype | str | tuple) or value is None:
         return value
     return _operand(value)
 
 
 def _applied(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` of NumPy on arrays of this module."""
+    """Return ``function`` of NumPy as a function of arrays of this module."""
 
     def call(*given: Any, out: tuple[StrictArray, ...] | None = None, **more: Any) -> Any:
         words = {name: _setting(value) for name, value in more.items()}
@@ -103,7 +103,7 @@ _NAMES = "arange bincount cumsum flatnonzero full maximum minimum searchsorted w
 
 
 def strict_cupy() -> Any:
-    """What the model of many instances asks of CuPy; for `sys.modules`."""
+    """Return the parts of CuPy that the model of many instances uses; for `sys.modules`."""
     runtime = SimpleNamespace(getDeviceCount=lambda: 1)
     functions = {name: _applied(getattr(np, name)) for name in _NAMES.split()}
     return SimpleNamespace(

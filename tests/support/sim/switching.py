@@ -1,4 +1,4 @@
-"""Engines that change over to compiled code at an advance that the test names. No tests here."""
+"""Engines that switch to compiled code at an advance that the test names. No tests here."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ _MOST = 40
 
 
 class _Chosen:
-    """In place of ``Switch``: at hand from the advance ``number`` on."""
+    """A stand-in for ``Switch``, ready from the advance ``number`` on."""
 
     due, reason = 0.0, ""
 
@@ -27,7 +27,7 @@ class _Chosen:
 
 
 class Switching:
-    """Engines that change over before advance ``number``; 0 is the first one.
+    """Factory of engines that switch before advance ``number``; 0 is the first one.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Switching:
         made = self.made
 
         class Switched(Engine):
-            """Changes over at ``number``."""
+            """An engine that switches at ``number``."""
 
             mode = Mode.AUTO
             advances = 0
@@ -65,16 +65,16 @@ class Switching:
 def expect_same_wherever_switched(
     run: Callable[[Any], list[Any]], expected: list[Any], ready: Written | None = None
 ) -> int:
-    """Expect that ``run`` shows the same on engines that change over at any of their advances.
+    """Expect that ``run`` returns the same on engines that switch at any of their advances.
 
-    Of many every few are tried. How many there were.
+    Of many advances, some at equal distances are tested. Returns the number of advances.
     """
     number, advances = 0, 1
     while number < advances:
         switching = Switching(number, ready)
         assert run(switching.engine) == expected, number
         advances = max(engine.advances for engine in switching.made)
-        # Before its last advance, which may fail, it had nothing to change over for.
+        # An engine need not switch before its last advance, which may fail.
         assert any(engine.compiled for engine in switching.made) or number == advances - 1
         number += 1 + advances // _MOST
     return advances

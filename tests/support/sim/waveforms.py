@@ -1,4 +1,4 @@
-"""What a viewer shows of a VCD file, for comparisons of simulators. No tests here."""
+"""Waveforms of a VCD file as a viewer shows them, to compare simulators. No tests here."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ Waveform = list[tuple[int, str]]
 
 
 def seen(text: str) -> dict[str, Waveform]:
-    """The waveform of each variable by its path and kind. Raises ``ValueError`` for bad lines."""
+    """Return each variable's waveform by path and kind. Raises ``ValueError`` for bad lines."""
     header, body = text.split("$enddefinitions $end\n")
     codes = dict(_declared(header))
     found: dict[str, dict[int, str]] = {code: {} for code in codes.values()}
@@ -60,7 +60,7 @@ def _declared(header: str) -> Iterable[tuple[str, str]]:
 
 
 def _change(line: str) -> tuple[str, str]:
-    """The value and the code of a line."""
+    """Return the value and the code of a line."""
     if match := re.fullmatch(r"([01])(\S+)|[bs](\S*) (\S+)", line):
         scalar, scalar_code, value, code = match.groups()
         return (value, code) if scalar is None else (scalar, scalar_code)
@@ -76,7 +76,7 @@ def _without_repeats(changes: Iterable[tuple[int, str]]) -> Waveform:
 
 
 class Traced:
-    """A module, its clocks, what is done with it, and what is to be traced besides."""
+    """A module, its clocks, its testbenches, and the additional signals to trace."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Traced:
 
 
 def expect_same(design: Callable[[], Traced]) -> dict[str, Waveform]:
-    """What the files of all kinds of simulators show."""
+    """Expect the same waveforms from all kinds of simulators, and return them."""
     slow, *others = (design().waveforms(kind) for kind in KINDS)
     assert any(len(waveform) > 2 for waveform in slow.values())
     for fast in others:
@@ -130,7 +130,7 @@ def _registers() -> Module:
 
 
 def many_registers(cycles: int) -> Traced:
-    """A design of which a cycle takes about four kilobytes of a file, the same for all calls."""
+    """Return a cached design that adds about four kilobytes per cycle to a waveform file."""
 
     async def work(ctx: Any) -> None:
         for _ in range(cycles):
@@ -147,5 +147,5 @@ def compiled_text(design: Traced) -> str:
 
 
 def body(text: str) -> str:
-    """Without the header, which has the date."""
+    """Return ``text`` without the header, which has the date."""
     return text.split("$enddefinitions $end\n")[1]

@@ -1,4 +1,4 @@
-"""Circuits that have one of everything, for tests of what translates netlists. No tests here."""
+"""Circuits with every construct of a netlist, for tests of its translators. No tests here."""
 
 import random
 from collections.abc import Callable
@@ -88,7 +88,7 @@ class Calculator(wiring.Component):
         m.d.comb += [
             self.chosen.eq(choice[self.by[:3]]),
             self.swapped.eq(Mux(self.by[0], Cat(*reversed(list(self.a))), self.a)),
-            # Only the carry out of it is used.
+            # Only its carry is used.
             self.high.eq((self.a + self.b)[self._width]),
             self.edge.eq(
                 Cat(self.a <= 0, self.a >= 0, self.a < 1, self.a > (1 << self._width) - 2)
@@ -128,7 +128,7 @@ class Registers(wiring.Component):
         m = Module()
         kept = Signal(self._width, reset_less=True)
         gated = Signal(3, reset_less=True)
-        # Those that load each other: always, each with an enable of its own, and both with one.
+        # Registers that load each other: always, each with a separate enable, and both with one.
         m.d.sync += [self.mixing.eq(self.mixed ^ self.data), self.mixed.eq(self.mixing)]
         with m.If(self.go):
             m.d.sync += [self.left.eq(self.right), self.black.eq(self.white)]
@@ -211,7 +211,7 @@ class Memories(wiring.Component):
         m.submodules.table = table
         listed = table.read_port(domain="comb")
         m.d.comb += [listed.addr.eq(counted), self.listed.eq(listed.data)]
-        # Its rows are written from what another memory shows.
+        # Another memory's output is written to its rows.
         queue = Memory(shape=self._width, depth=4, init=[])
         m.submodules.queue = queue
         put, get = queue.write_port(), queue.read_port(domain="comb")
@@ -226,7 +226,7 @@ class Memories(wiring.Component):
 
 
 class Partly(wiring.Component):
-    """A register and memories of which nothing reads the middle bit."""
+    """A register and memories whose middle bit is not read."""
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -266,7 +266,7 @@ class Partly(wiring.Component):
 
 
 def stimuli(component: wiring.Component, count: int, seed: int = 0) -> list[dict[str, int]]:
-    """Values for all inputs, ``count`` times: random ones, and runs of zeros and ones."""
+    """Return ``count`` sets of values for all inputs: random ones, and runs of zeros and ones."""
     generator = random.Random(seed)
     inputs = {
         name: len(getattr(component, name))

@@ -1,4 +1,4 @@
-"""A cluster of Dask's on this computer: processes of their own, each with a simulated device."""
+"""A Dask cluster on this computer, of processes with a simulated device each."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +10,12 @@ from support.system.devices import DEFAULT
 __all__ = ["SECONDS", "cluster_of"]
 
 SECONDS = 60
-"""What anything on a cluster may take here."""
+"""Time limit of every operation on a cluster."""
 
 
 @contextmanager
 def cluster_of(workers: int) -> Iterator[Client]:
-    """A client of a cluster of ``workers`` processes, one thread each; all end with it."""
+    """Yield a client of a cluster of ``workers`` processes, one thread each; all end with it."""
     with (
         LocalCluster(
             n_workers=workers,

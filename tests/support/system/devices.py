@@ -35,7 +35,7 @@ DEVICES = [DEFAULT, NARROW, WIDE]
 
 @contextmanager
 def opened(url: str) -> Iterator[bitlane.Device]:
-    """The device ``url``; every piece of its memory must have been given back in the end."""
+    """Yield the device ``url``; assert that all of its memory is free at the end."""
     with bitlane.open(url) as device:
         yield device
         assert device.driver.allocator.pieces == 0, f"{url}: memory was not given back"

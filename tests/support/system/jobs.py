@@ -1,4 +1,4 @@
-"""Random DirectML operators with a place in one buffer for each tensor, and what runs them."""
+"""Random DirectML operators, the layout of their tensors in a buffer, and ways to run them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from bitlane.dml.rules import dimension_counts, introduced, supported_types
 __all__ = ["Job", "evaluate", "execute", "jobs"]
 
 ALIGNMENT = 16
-"""What the offset of a binding is a multiple of."""
+"""The offset of a binding is a multiple of this number of bytes."""
 
 _LEVELS = [
     FeatureLevel.LEVEL_4_1,
@@ -31,12 +31,12 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Job:
-    """An operator, and the first byte of each tensor in the buffer: the inputs', the output's."""
+    """An operator, and the offset of each tensor in the buffer: the inputs', then the output's."""
 
     desc: OperatorDesc
     offsets: tuple[int, ...]
     size: int
-    """Bytes of the buffer from its start that the tensors and the gaps around them take."""
+    """Bytes from the buffer's start that hold the tensors and the gaps around them."""
     level: FeatureLevel = FeatureLevel.LEVEL_4_1
 
     @property
@@ -45,13 +45,13 @@ class Job:
 
 
 def _reach(sizes: Sequence[int], strides: Sequence[int]) -> int:
-    """Elements from the first to the last one that a tensor touches."""
+    """Return the number of elements from the first to the last one that a tensor touches."""
     return 1 + sum((n - 1) * stride for n, stride in zip(sizes, strides, strict=True))
 
 
 @st.composite
 def _sizes(draw: st.DrawFn, ranks: range, most: int) -> list[int]:
-    """Up to ``most`` elements, in any number of dimensions that ``ranks`` has."""
+    """Draw sizes of up to ``most`` elements, with a number of dimensions in ``ranks``."""
     left = draw(st.integers(1, most))
     sizes = []
     for _ in range(draw(st.integers(ranks[0], ranks[-1]))):
@@ -62,7 +62,7 @@ def _sizes(draw: st.DrawFn, ranks: range, most: int) -> list[int]:
 
 @st.composite
 def _apart(draw: st.DrawFn, sizes: list[int], most: int) -> list[int] | None:
-    """Strides that give every element its own place: packed, permuted, padded, or with gaps."""
+    """Draw strides without overlap: packed, permuted, padded, or with gaps."""
     axes = draw(st.one_of(st.just(list(range(len(sizes)))), st.permutations(range(len(sizes)))))
     strides = [0] * len(sizes)
     step = draw(st.sampled_from([1, 1, 1, 2, 3]))
@@ -74,7 +74,7 @@ def _apart(draw: st.DrawFn, sizes: list[int], most: int) -> list[int] | None:
 
 @st.composite
 def _any_strides(draw: st.DrawFn, sizes: list[int], most: int) -> list[int] | None:
-    """Those, and for inputs: dimensions that repeat, or that tread on one another."""
+    """Draw strides for inputs, which may also repeat dimensions or overlap."""
     kind = draw(st.sampled_from(["packed", "apart", "apart", "repeated", "overlapping"]))
     if kind == "packed":
         return None
@@ -93,7 +93,7 @@ def _end(offset: int, tensor: BufferTensorDesc) -> int:
 
 @st.composite
 def jobs(draw: st.DrawFn, most: int = 3000, reach: int = 3 * 3000) -> Job:
-    """Any of the seven operators at any feature level, on up to ``most`` elements.
+    """Draw any of the seven operators at any feature level, on up to ``most`` elements.
 
     A tensor's elements lie at most ``reach`` elements apart, or are packed.
     """
@@ -141,7 +141,7 @@ def _lay(
     start: int,
     offsets: list[int],
 ) -> int:
-    """Set ``offsets`` of inputs, side by side or on the same bytes from ``start`` on; their end."""
+    """Set ``offsets`` of inputs from ``start`` on, apart or overlapping; return their end."""
     end = start
     for k in which:
         offsets[k] = _aligned(end)
@@ -174,7 +174,7 @@ def execute(device: dml.Device, buffer: dml.Buffer, *chain: Job) -> None:
 
 
 def evaluate(before: Bytes, *chain: Job) -> Bytes:
-    """All bytes of the buffer after jobs, as the golden model has them."""
+    """Return all bytes of the buffer after jobs, as the golden model computes them."""
     after = before
     for job in chain:
         regions = [reference.Region(after, offset) for offset in job.offsets]

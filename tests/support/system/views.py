@@ -1,4 +1,4 @@
-"""Random NumPy views of one block of bytes, and plain NumPy's answers for what they hold."""
+"""Random NumPy views of one block of bytes, and plain NumPy's results for them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,14 +13,14 @@ from bitlane_rtl.abi import Op
 __all__ = ["SLACK", "ViewOf", "answer", "shapes", "views"]
 
 SLACK = 32
-"""Bytes before and after what a view reaches, at least."""
+"""Bytes before and after the bytes of a view, at least."""
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class ViewOf:
-    """Where a view lies in a block of bytes: as ``np.ndarray`` takes it."""
+    """The layout of a view in a block of bytes, in the terms of ``np.ndarray``."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -33,14 +33,14 @@ class ViewOf:
 
     @property
     def size(self) -> int:
-        """Bytes of a block that this view, and some after it, fit in."""
+        """The size in bytes of a block that holds this view, and some bytes after it."""
         steps = zip(self.shape, self.strides, strict=True)
         reach = sum(max(0, stride * (n - 1)) for n, stride in steps)
         return self.offset + reach + np.dtype(self.dtype).itemsize + SLACK
 
 
 def shapes(most: int = 400) -> st.SearchStrategy[tuple[int, ...]]:
-    """Shapes of up to 8 dimensions and ``most`` elements; none of the dimensions is 0."""
+    """Return shapes of up to 8 dimensions and ``most`` elements; none of the dimensions is 0."""
     side = st.one_of(st.integers(1, 3), st.integers(1, 33))
     some = st.lists(side, max_size=8).map(tuple)
     return some.filter(lambda shape: int(np.prod(shape)) <= most)
@@ -48,13 +48,13 @@ def shapes(most: int = 400) -> st.SearchStrategy[tuple[int, ...]]:
 
 @st.composite
 def views(draw: st.DrawFn, shape: tuple[int, ...], dtype: str, *, output: bool = False) -> ViewOf:
-    """A view with permuted, reversed, stepped, padded or (inputs) repeated axes, off its address.
+    """Draw an unaligned view with permuted, reversed, stepped, padded or (inputs) repeated axes.
 
     Elements of an output never share a byte.
     """
     itemsize = np.dtype(dtype).itemsize
     axes = draw(st.one_of(st.just(list(range(len(shape)))), st.permutations(range(len(shape)))))
-    # A step of odd bytes is that of a field in a packed record.
+    # A step of an odd number of bytes is that of a field in a packed record.
     step = itemsize * draw(st.sampled_from([1, 1, 1, 2, 3])) + draw(st.sampled_from([0, 0, 0, 1]))
     strides = [0] * len(shape)
     for axis in reversed(axes):
@@ -68,10 +68,10 @@ def views(draw: st.DrawFn, shape: tuple[int, ...], dtype: str, *, output: bool =
 
 
 def answer(op: Op, a: Array, b: Array | None, counts: str = "u1") -> Array:
-    """What NumPy gives for native arrays, on the encoding where NumPy takes no floats.
+    """Return NumPy's result for native arrays; floats are computed on their encoding.
 
-    NumPy itself wherever it has the operation; ``reference`` for counts, which NumPy takes of the
-    absolute value.
+    It comes from NumPy wherever NumPy has the operation, and from ``reference`` for counts, because
+    NumPy counts the bits of the absolute value.
     """
     if op.counts:
         return reference.bit_count(a, np.dtype(counts).type)

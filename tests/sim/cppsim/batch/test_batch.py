@@ -1,4 +1,4 @@
-"""What a batch of counters and queues does, and what it says to whoever asks for something else."""
+"""Batches of counters and queues compute the right values, and refuse bad requests in one line."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from support.sim.random_designs import random_machine
 
 
 class Counter(wiring.Component):
-    """Counts up by ``by``; ``high`` from ``limit`` on. Must never count past 100."""
+    """A counter by ``by``, with an assertion that fails above 100; ``high`` from ``limit`` on."""
 
     by: In(7)
     limit: In(100)
@@ -42,7 +42,7 @@ class Counter(wiring.Component):
 
 
 class Named(wiring.Component):
-    """A port is called as what every instance counts."""
+    """A design whose port has the name of a value that every instance counts."""
 
     cycles: In(8)
 
@@ -51,7 +51,7 @@ class Named(wiring.Component):
 
 
 class Wired(wiring.Component):
-    """Shows what it is given, and complains of much."""
+    """A wire from ``given`` to ``shown``, and an assertion that fails from 8 on."""
 
     given: In(4)
     shown: Out(4)
@@ -64,7 +64,7 @@ class Wired(wiring.Component):
 
 
 class Loop(Elaboratable):
-    """Two signals that follow from each other."""
+    """Two signals that depend on each other."""
 
     def elaborate(self, platform: object) -> Module:
         m, a, b = Module(), Signal(), Signal()
@@ -118,7 +118,7 @@ def test_what_is_counted_is_waited_for_like_a_port(backend: str) -> None:
     batch = Batch(Counter(), 2, backend)
     batch.set("by", np.array([50, 0]))
     assert batch.until("$failed", 9).tolist() == [True, False]
-    # A check fails at an edge, and the one behind it is the first before which that is known.
+    # A check fails at one edge; the next edge is the first that `until` can stop at.
     assert batch.cycles.tolist() == [batch.failures()[0][1] + 2, 9]
     again = Batch(Counter(), 2, backend)
     assert again.until("$cycles", 9).all()
@@ -201,7 +201,7 @@ def test_more_than_a_gpu_holds_take_turns(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_tile_is_narrow_where_a_wide_one_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = host_gpu(free=1 << 20)
     monkeypatch.setattr(cuda, "_cupy", lambda: gpu)
-    # A memory of 8 KiB an instance: half of what is free has room for 32 of them.
+    # A memory of 8 KiB per instance: half of the free memory has room for 32 instances.
     with pytest.warns(BatchWarning, match=r"129 instances take .*: they run in \d parts"):
         batch = Batch(SyncFIFO(width=64, depth=1024), 129, "cuda")
     assert batch.runner.backend.together == 32

@@ -1,4 +1,4 @@
-"""What a batch calls the signals of a design, where two of them have the same name."""
+"""A batch gives distinct names to signals of a design that have the same name."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from cppsim import Batch
 
 
 class OwnReset(wiring.Component):
-    """Has ports that are called as the clock and the reset of its domain are."""
+    """A design whose ports have the names of its domain's clock and reset."""
 
     rst: In(1)
     clk: In(8)

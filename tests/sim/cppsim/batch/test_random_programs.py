@@ -1,4 +1,4 @@
-"""Random programs give the same on threads and on the GPU's source, however a tile is laid out."""
+"""Random programs give the same on threads and in the GPU's source, for each layout of a tile."""
 
 import random
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 @dataclass(frozen=True)
 class Layout:
-    """How wide a tile is, where its words are, and how long the numbers of words."""
+    """A tile's layout: its lanes, use of shared memory for its words, and use of short indices."""
 
     lanes: int
     shared: bool = True
@@ -27,7 +27,7 @@ class Layout:
 
 
 def random_program(chance: random.Random, batch: Batch, length: int) -> Program:
-    """Sets, steps, waits, looks and loops, all with values for each instance."""
+    """Return sets, steps, waits, reads and loops, all with values for each instance."""
     ports = list(batch.written.description.ports.values())
     inputs = [port for port in ports if port.input]
     names = map("{} {}".format, count(), iter(lambda: chance.choice(ports).name, None))

@@ -1,4 +1,4 @@
-"""What a testbench did on one instance, all instances of its program do, cycle for cycle."""
+"""All instances of a recorded program do the same as the testbench did, cycle for cycle."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +27,7 @@ from support.sim.written_once import write_once
 
 @pytest.fixture(params=["threads", "cuda"])
 def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Of the GPU's backend the source, compiled for this computer."""
+    """Return the backend; the GPU's source is compiled for this computer."""
     monkeypatch.setattr(cuda, "_cupy", host_gpu)
     return str(request.param)
 
@@ -71,7 +71,7 @@ def test_each_instance_gets_data_of_its_own(backend: str) -> None:
 
 
 class Delay(wiring.Component):
-    """``done`` for a cycle, ``wait`` cycles after ``go``; ``pair`` has a signed field."""
+    """A delay: ``done`` is 1 once, ``wait`` cycles after ``go``; ``pair`` has a signed field."""
 
     go: In(1)
     wait: In(8)

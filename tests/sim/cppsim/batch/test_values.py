@@ -1,4 +1,4 @@
-"""Numbers that a batch takes and gives: beyond 64 bits, signed, of NumPy's and of Python's."""
+"""A batch accepts and returns numbers of NumPy and Python, signed ones and those above 64 bits."""
 
 from typing import Any
 
@@ -16,11 +16,11 @@ from support.sim.host_gpu import host_gpu
 TOP = 1 << 63
 ONES = (1 << 64) - 1
 LEAST, MOST = -(1 << 99), (1 << 99) - 1
-"""Of 100 bits, signed."""
+"""The range of signed numbers of 100 bits."""
 
 
 class Shown(wiring.Component):
-    """What is given, and its negation of what is signed."""
+    """A design with inputs of many sizes; it outputs a signed input, extended and negated."""
 
     word: In(64)
     small: In(signed(8))
@@ -43,7 +43,7 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def words(*values: int, count: int = 2) -> list[list[int]]:
-    """Of two's complement, the least significant first."""
+    """Return the 64-bit words of each value in two's complement, least significant first."""
     return [[x >> 64 * k & ONES for k in range(count)] for x in values]
 
 

@@ -1,4 +1,4 @@
-"""Flags for compilers of written C++: each compiler takes what it is given."""
+"""Every C++ compiler accepts the flags that are passed to it."""
 
 import shutil
 import sys
@@ -16,7 +16,7 @@ from cppsim.native import library as native
 
 ZIGLANG = f"{sys.executable} -m ziglang c++"
 CHOICES = [ZIGLANG, *filter(shutil.which, ("g++", "clang++", "c++"))]
-"""Compilers of this machine, of which ziglang is always there for the tests."""
+"""Compilers of this machine; the tests always have ziglang."""
 
 
 @pytest.fixture(params=CHOICES)
@@ -28,7 +28,7 @@ def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 def test_every_compiler_takes_the_flags_of_every_library(
     compiler: Compiler, tmp_path: Path
 ) -> None:
-    """Whatever it does not know or not use would be a warning."""
+    """A flag that a compiler does not know or use causes a warning, which is an error here."""
     source, made = tmp_path / "source.cc", tmp_path / "source.o"
     source.write_text('extern "C" int f() { return 3; }\n', encoding="utf-8")
     parts = (library, native, peer, simulated)

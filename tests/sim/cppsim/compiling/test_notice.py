@@ -1,4 +1,4 @@
-"""A long compilation is told on standard error, a short one is not."""
+"""A long compilation is reported on standard error, a short one is not."""
 
 import threading
 from pathlib import Path

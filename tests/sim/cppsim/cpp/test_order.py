@@ -1,4 +1,4 @@
-"""Statements in another order do the same, and what they compute is kept for less long."""
+"""Reordered statements have the same results, and their values are live for less long."""
 
 import random
 import re
@@ -12,7 +12,7 @@ STATE = [f"r{k}" for k in range(6)]
 
 
 def statements(chance: random.Random, count: int) -> list[str]:
-    """Lines as the writer has them: new names, and loads, some of them under a condition."""
+    """Return lines as the writer emits them: new names, and loads, some under a condition."""
     lines: list[str] = []
     known = list(STATE)
     for number in range(count):
@@ -31,7 +31,7 @@ def statements(chance: random.Random, count: int) -> list[str]:
 
 
 def run(lines: list[str]) -> dict[str, int]:
-    """What a program of `statements` leaves in the state."""
+    """Return the state after a program of `statements`."""
     text = "\n".join(line for line in lines if line != "}")
     text = re.sub(r"if \((.*)\) \{", r"if \1:", text).replace("const uint64_t ", "")
     values = {name: 5 + 7 * place for place, name in enumerate(STATE)}

@@ -1,4 +1,4 @@
-"""A cell's gates give what the cell gives, for all values of its operands."""
+"""A cell's gates have the cell's results for all values of its operands."""
 
 import random
 
@@ -13,7 +13,7 @@ from support.sim.plain_cells import number_of, random_cell, value_of
 
 
 def shown(cell: PlainCell) -> dict[tuple[int, ...], int]:
-    """What the gates of ``cell`` give, by the values of the bits that are no constants."""
+    """Return the result of the gates of ``cell`` for all values of the bits that are variable."""
     network = Network()
     bits = sorted({bit for operand in cell.operands for bit in operand if bit > 1})
     nodes = {0: 0, 1: 1, **{bit: network.source() for bit in bits}}
@@ -44,7 +44,7 @@ def test_cells_of_all_kinds(seed: int) -> None:
 
 
 def _several(cell: PlainCell, values: dict[int, int]) -> bool:
-    """Whether more than one condition applies, where any value would do."""
+    """Return whether more than one condition applies, where any value is right."""
     return sum(number_of(x, values) for x in cell.operands[1::2]) > 1
 
 

@@ -1,4 +1,4 @@
-"""Levels, worked out one after the other in any order within, leave outputs in their words."""
+"""Levels leave outputs in their words, whatever the order of evaluation within a level."""
 
 import random
 
@@ -30,7 +30,8 @@ def test_outputs_are_those_of_the_network(seed: int) -> None:
     call = Call("swap", (roots[0], roots[1]), swapped)
     behind = [network.differ(swapped[0], roots[2]), network.both(*swapped)]
     nodes = [*roots, *behind, swapped[1], *sources[:3], roots[0]]
-    # What is put into `n` is written over sources, in `q`; there is no region `w`: that is kept.
+    # Outputs in region `n` overwrite the sources in `q`. Region `w` does not exist: its outputs are
+    # read from the words that `Levels.kept` lists.
     outputs = [Output(node, (chance.choice("bnw"), k)) for k, node in enumerate(nodes)]
     places = {0: ("c", 0), 1: ("c", 1)} | {node: ("q", k) for k, node in enumerate(sources)}
     regions = {"c": 0, "b": 10, "q": 50, "n": 50}
@@ -42,7 +43,7 @@ def test_outputs_are_those_of_the_network(seed: int) -> None:
     for node, value in values.items():
         words[50 + places[node][1]] = value
     for gates, calls in zip(levels.gates, levels.called, strict=True):
-        # Nobody in a level waits for another one there.
+        # No step of a level depends on another step of that level.
         for step in chance.sample([*gates, *calls], len(gates) + len(calls)):
             if isinstance(step, LevelCall):
                 taken = [words[word] for word in reversed(step.taken)]

@@ -1,4 +1,4 @@
-"""Values that are looked at one by one are those that settling the whole design shows."""
+"""Values that are read one by one equal those after settling the whole design."""
 
 import ctypes
 import random
@@ -117,7 +117,7 @@ def test_the_first_condition_that_is_met_decides() -> None:
 
 
 def seen_of(module: Module, value: Value, given: Signal, values: list[int]) -> list[int]:
-    """What a program gives of ``value`` alone, which is what settling shows."""
+    """Return the values of a program of ``value`` alone; expect those after settling."""
     simulator: Any = Simulator(module, engine=cppsim.Engine)
     state = simulator._engine._state
     program = Probes(state._lowered, state.model).of_expression(value)
@@ -156,7 +156,7 @@ def test_rows_wider_than_a_word() -> None:
 
 
 def looked_at(make: Callable[[int], RandomDesign], seeds: Sequence[int]) -> int:
-    """Compare all that can be probed in a run of the designs of ``seeds``; how much that was."""
+    """Compare all values that can be probed in designs of ``seeds``; return their number."""
     designs = side_by_side({seed: make(seed) for seed in seeds})
     (module,) = {design.module for design in designs.values()}
     chances = {seed: random.Random(seed) for seed in designs}

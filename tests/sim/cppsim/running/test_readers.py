@@ -1,4 +1,4 @@
-"""What testbenches and processes read, by whatever way that is, is what pysim shows."""
+"""Testbenches and processes read the same values as in pysim, by every method of reading."""
 
 import random
 from collections.abc import Callable
@@ -26,7 +26,7 @@ Run = Callable[[Any], list[Any]]
 
 
 def expect_same(run: Run) -> list[Any]:
-    """What ``run`` shows on compiled code, which is what it shows on Amaranth's simulator."""
+    """Return the results of ``run`` in compiled code; expect those in Amaranth's simulator."""
     slow, fast = run(AmaranthSimulator), run(partial(cppsim.Simulator, mode=Mode.ALWAYS))
     assert fast == slow
     assert slow
@@ -35,7 +35,7 @@ def expect_same(run: Run) -> list[Any]:
 
 @pytest.fixture(params=["settled", "alone"])
 def eager(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs are written at the second look, for values after settling or for all there are."""
+    """Write programs at the second read, either after settling or for every readable value."""
     monkeypatch.setattr(readers, "_WORTH", 1)
     monkeypatch.setattr(readers, "_WORTH_ALONE", 1)
     if request.param == "alone":
@@ -44,7 +44,7 @@ def eager(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def evaluable(chance: random.Random, leaves: list[Signal]) -> list[Value]:
-    """Expressions of up to 64 bits that Amaranth evaluates without an error."""
+    """Return expressions of up to 64 bits that Amaranth evaluates without an error."""
     values: list[Value] = []
     while len(values) < 5:
         value = Value.cast(random_expression(chance, leaves, 3))[:64]
@@ -55,7 +55,7 @@ def evaluable(chance: random.Random, leaves: list[Signal]) -> list[Value]:
 
 
 def read_by_all(design: RandomDesign, simulate: Any, seed: int) -> list[Any]:
-    """What testbenches and processes see of signals and expressions at edges and in between."""
+    """Return the values that testbenches and processes read at edges and in between."""
     chance = random.Random(seed)
     leaves = [*design.inputs, *design.outputs]
     values = [*evaluable(chance, leaves), *design.outputs]

@@ -38,7 +38,7 @@ def test_random_testbenches(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def expect_same(run: Callable[[Make], list[Any]]) -> list[Any]:
-    """What ``run`` shows in all simulators, which is what it shows in Amaranth's."""
+    """Return the results of ``run``, and expect the same in all simulators."""
     slow = run(Simulator)
     assert slow
     assert run(on_engine) == slow
@@ -47,7 +47,7 @@ def expect_same(run: Callable[[Make], list[Any]]) -> list[Any]:
 
 
 def counter(domain: ClockDomain | None = None) -> tuple[Module, Signal, Signal]:
-    """A design whose counter counts ticks while its input is 1."""
+    """Return a design whose counter counts ticks while its input is 1."""
     m, go, count = Module(), Signal(init=1), Signal(40)
     m.domains.sync = ClockDomain("sync") if domain is None else domain
     with m.If(go):

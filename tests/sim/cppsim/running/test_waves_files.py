@@ -1,4 +1,4 @@
-"""Waveform files of compiled simulations in files of all kinds, and where something goes wrong."""
+"""Compiled simulations write waveforms into files of all kinds, also if they end early."""
 
 import gzip
 import os
@@ -99,11 +99,11 @@ def test_several_files_at_once() -> None:
     assert body(files[0].getvalue()) == body(files[1].getvalue()) != ""
 
 
-# --- what ends early --------------------------------------------------------------------------
+# --- waveforms that end early -----------------------------------------------------------------
 
 
 def whole_steps(text: str, complete: str) -> int:
-    """How many time steps of a complete file are in one that ended early, which has no others."""
+    """Return the number of time steps in ``text``, a prefix of ``complete`` that ends at a step."""
     assert body(complete).startswith(body(text))
     assert body(complete)[len(body(text)) :].startswith("#")
     return body(text).count("#")

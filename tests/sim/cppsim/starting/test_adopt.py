@@ -1,4 +1,4 @@
-"""A simulation that changes over to compiled code shows what it would have shown without."""
+"""A simulation that changes over to compiled code shows the same as one that does not."""
 
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
@@ -23,7 +23,7 @@ from support.sim.written_once import machine
 
 
 def expect_same(run: Callable[[Any], list[Any]]) -> list[Any]:
-    """What ``run`` shows on Amaranth's engine, and on one that changes over at any advance."""
+    """Return the results of ``run``; expect the same after a switch at any advance."""
     expected = run("pysim")
     assert expect_same_wherever_switched(run, expected) > 5
     return expected

@@ -1,4 +1,4 @@
-"""Simulations that begin in Amaranth's simulator: when they are compiled, and how that may fail."""
+"""Simulations start in Amaranth's simulator; a background compilation may succeed or fail."""
 
 import gc
 import os
@@ -27,12 +27,12 @@ from support.seeds import seeds
 from support.sim.random_designs import random_machine
 
 PATIENCE = 120.0
-"""Seconds after which what is waited for will not come."""
+"""Seconds after which a wait has failed."""
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty cache's folder, which is not there yet; and what this process knows of compilers."""
+    """Set an empty cache, whose folder does not exist yet, and forget all known compilers."""
     set_default_mode(Mode.AUTO)
     native()  # from the cache that the tests share
     monkeypatch.setenv("CPPSIM_CACHE", str(tmp_path / "cache"))
@@ -46,7 +46,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any run is long."""
+    """Treat any run as long."""
     for name in ("_SHORT", "_SHORT_FOR_SIZE", "_PAUSE", "_LONG"):
         monkeypatch.setattr(switch, name, 0.0)
 
@@ -62,7 +62,7 @@ def prepared() -> Any:
 
 
 def run_until(done: Callable[[Any], bool]) -> Any:
-    """The engine of a counter, ticked until ``done``. It counts right."""
+    """Return the engine of a counter, ticked until ``done``; expect right counts."""
     m, count = counter()
     made: Any = Simulator(m, engine=cppsim.Engine)
     made.add_clock(1e-6)
@@ -94,9 +94,9 @@ def is_running(process: int) -> bool:
 
 
 def slow_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use a compiler that says in a file that it has begun, then takes its time.
+    """Use a compiler that marks its start with a file, then is slow.
 
-    It takes none once there is a file ``swift`` in ``folder``.
+    It is fast if there is a file ``swift`` in ``folder``.
     """
     wrapper, begun = folder / "slow-c++", folder / "begun"
     command = " ".join(find_compiler().command)
@@ -110,7 +110,7 @@ def slow_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def whole(cache: Path) -> list[Path]:
-    """The folders in the cache that count as complete."""
+    """Return the complete folders in the cache."""
     return [x for x in cache.glob("cppsim/*") if x.is_dir() and ".work-" not in x.name]
 
 
@@ -199,7 +199,7 @@ def test_a_killed_python_leaves_no_broken_cache(
         python.kill()
     os.killpg(process, signal.SIGKILL)
     assert not whole(cache)
-    # The same compiler, so that the library has the key of what has been left behind.
+    # The same compiler gives the library the key of the unfinished build.
     (tmp_path / "swift").touch()
     again = Build(Fragment.get(random_machine(1).module, None).prepare())
     wait_until(lambda: again.result() is not None)
