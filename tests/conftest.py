@@ -1,4 +1,4 @@
-"""What all tests share: the tiers' profiles, the order of the modules, and the closing lines.
+"""Hooks of all tests: the profiles of the tiers, the order of the modules, and the closing lines.
 
 A tier is a marker and a profile of hypothesis: `make test` leaves out tests marked ``slow`` and
 loads ``quick``; `make check` runs all tests with ``full``. ``explore`` is ``full`` with new random
@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from support.seeds import FULL, QUICK
 
-# Circuits are elaborated into very many objects, of which nearly none are garbage so early.
+# Elaboration allocates many objects, and nearly none of them is garbage so early.
 gc.set_threshold(10_000)
 
 settings.register_profile(
@@ -33,10 +33,10 @@ settings.load_profile(QUICK)
 
 ROOT = Path(__file__).parent
 DURATIONS = ROOT / "durations.json"
-"""Seconds of each module, as the last run with ``--store-durations`` measured them."""
+"""Duration of each module in seconds, as the last run with ``--store-durations`` measured it."""
 
 SHOWN = 10
-"""Modules in the list of the slowest."""
+"""Number of modules in the list of the slowest."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,4 +1,4 @@
-"""What a forge and an editor read: the workflow, hooks, citation and changes say what is so."""
+"""Files for a forge and an editor are up to date: workflow, hooks, citation and changes."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ def test_the_workflow_runs_what_continuous_integration_runs_and_nothing_else() -
     [job] = workflow["jobs"].values()
     assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
     assert workflow["permissions"] == {"contents": "read"}
-    # YAML 1.1 takes the key `on` for a truth value.
+    # YAML 1.1 reads the key `on` as a truth value.
     assert set(workflow[True]) == {"push", "pull_request"}
     [versions] = (x["with"]["python-version"] for x in job["steps"] if "python-version" in str(x))
     project = (ROOT / "pyproject.toml").read_text()

@@ -1,4 +1,4 @@
-"""One word, one thing: no two public classes of a project have the same name."""
+"""Names are unique: no two public classes of a project have the same name."""
 
 import ast
 from collections import defaultdict
@@ -10,13 +10,13 @@ import pytest
 ROOT = Path(__file__).parents[1]
 BITLANE = ("rtl/bitlane_rtl", "sim/bitlane_sim", "host/bitlane", "boards/bitlane_boards")
 CPPSIM = ("sim/cppsim",)
-"""A project of its own, whose words are Amaranth's."""
+"""A separate project, which uses Amaranth's words."""
 
 TWICE: Mapping[str, str] = {
     "Device": "the host's, and DirectML's own word for what it stands before",
     "Port": "the circuit's, which a fault belongs to; the host's is pyserial's",
 }
-"""Names that two classes of bitlane share, and why they may."""
+"""Names that two classes of bitlane share, each with the reason."""
 
 
 @pytest.mark.parametrize(("packages", "twice"), [(BITLANE, TWICE), (CPPSIM, {})])

@@ -1,4 +1,4 @@
-"""The project itself: what a wheel holds, what may import what, pins, complaints of the set-up."""
+"""The project itself: contents of wheels, allowed imports, pins, and errors of the set-up."""
 
 import ast
 import os
@@ -28,7 +28,7 @@ REQUIREMENTS = sorted((ROOT / "requirements").glob("*.txt"))
 def run(
     *command: str | Path, cwd: Path = ROOT, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``command``, ``env`` on top of the environment; its output, whatever its exit code."""
+    """Run ``command`` with ``env`` added to the environment; return its result, failed or not."""
     return subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
@@ -59,7 +59,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 @pytest.fixture(scope="module")
 def wheel_alone(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """That of cppsim, a project of its own."""
+    """Build the wheel of cppsim, which is a separate project."""
     return built((ROOT / ALONE).parent, tmp_path_factory.mktemp("wheel_alone"))
 
 
@@ -105,7 +105,7 @@ def test_numpy_is_the_only_dependency_without_an_extra(wheel: zipfile.ZipFile) -
 
 
 def needed(wheel: zipfile.ZipFile) -> list[str]:
-    """What comes with a package that is asked for without extras."""
+    """Return the packages that a wheel requires without extras."""
     listed = metadata(wheel).get_all("Requires-Dist", [])
     names = [re.match(r"[\w-]+", x) for x in listed if "extra ==" not in x]
     return [name[0] for name in names if name]
@@ -121,7 +121,7 @@ def test_cppsim_is_installed_with_amaranth_alone(
 
 
 def test_the_host_runs_on_numpy_alone() -> None:
-    """What a board's user has: the standard library, NumPy, and bitlane without its extras."""
+    """A user of a board has the standard library, NumPy, and bitlane without its extras."""
     script = (
         "import sys; before = set(sys.modules)\n"
         "import bitlane, bitlane.dml, bitlane.demo.command\n"
@@ -146,7 +146,7 @@ def test_the_names_of_bitlane_load_nothing_that_only_some_need() -> None:
 
 
 def test_boards_are_found_and_loaded_without_amaranth() -> None:
-    """Whoever has a board has pyserial, and does not build."""
+    """A user of a board has pyserial, but does not build."""
     script = (
         "import sys; sys.modules['amaranth'] = None\n"
         "from bitlane_boards.command_line import devices, flash\n"
@@ -228,7 +228,7 @@ def test_the_sets_agree_where_they_meet() -> None:
 
 
 def fake_python(folder: Path, *, version: str, ensurepip: bool) -> Path:
-    """A program that answers as a Python of ``version`` would to what the set-up asks."""
+    """Write a program that answers the queries of the set-up like a Python of ``version``."""
     recent = int(tuple(int(x) for x in version.split(".")) < (3, 11))
     path = folder / "python"
     path.write_text(
@@ -285,7 +285,7 @@ def test_continuous_integration_runs_the_readmes_test_command_and_then_all_tests
 
 
 def test_every_method_of_the_circuit_fits_a_screen() -> None:
-    """60 lines, and five parameters beside ``self``."""
+    """A method has at most 60 lines, and five parameters besides ``self``."""
     for path in (ROOT / PACKAGES[0]).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):

@@ -1,6 +1,6 @@
-"""What a call costs the host beside the device: printed, and bounded by ratios alone.
+"""Host time of each call, without the device: printed, and bounded by ratios only.
 
-Not part of `make test`, as another test at the same time makes any figure worse.
+Not part of `make test`, because a test that runs at the same time makes every figure worse.
 """
 
 import tracemalloc
@@ -25,12 +25,12 @@ pytestmark = pytest.mark.slow
 MIB = 1 << 20
 LARGE = 64 * MIB
 YARDSTICKS = 12
-"""How many times the work of ``yardstick`` a call of small arrays may take: 80 us on a machine
-that needs 7 us for it, as those of 2024 do."""
+"""Upper bound of a call on small arrays, in units of ``yardstick``: 80 us on a computer of 2024,
+which needs 7 us for the yardstick."""
 
 
 class Stopwatch:
-    """The time, without what passes inside the calls of links it has been put on."""
+    """A clock that stops inside the calls of the links that it is attached to."""
 
     def __init__(self) -> None:
         self.inside = 0.0
@@ -68,7 +68,7 @@ def device() -> Iterator[bitlane.Device]:
 
 
 def yardstick() -> int:
-    """Work of the interpreter to compare with."""
+    """Do a fixed amount of work in the interpreter, as the unit of time."""
     total = 0
     for number in range(300):
         total += number
@@ -76,7 +76,7 @@ def yardstick() -> int:
 
 
 def fastest(call: Callable[[], object], timer: Callable[[], float], rounds: int) -> float:
-    """Seconds of the fastest call: noise only adds."""
+    """Return the seconds of the fastest call, because noise only adds time."""
     best = float("inf")
     for _ in range(rounds):
         started = timer()
@@ -86,7 +86,7 @@ def fastest(call: Callable[[], object], timer: Callable[[], float], rounds: int)
 
 
 def expect_little(benchmark: BenchmarkFixture, name: str, call: Callable[[], object]) -> None:
-    """Measure the host's part of ``call``, and fail if it is more than `YARDSTICKS`."""
+    """Measure the host time of ``call``, and fail if it exceeds `YARDSTICKS`."""
     benchmark.name = name
     benchmark.pedantic(call, rounds=300, warmup_rounds=100)
     unit = fastest(yardstick, perf_counter, 300)
@@ -138,7 +138,7 @@ def test_directml_dispatch(device: bitlane.Device, benchmark: BenchmarkFixture) 
 
 @pytest.fixture(scope="module")
 def memory() -> Device:
-    """A device whose circuit takes no longer than NumPy, and whose memory holds all of it."""
+    """Return a device that computes as fast as NumPy, with memory for all large arrays."""
     return Device(Driver(LeanLink(memory_bytes=4 * LARGE, length_bits=32, remote=False)))
 
 
@@ -152,7 +152,7 @@ def test_large_arrays_are_copied_up_and_down_and_no_more(
     store = link.memory
 
     def least() -> np.ndarray[Any, Any]:
-        """Up, compute, down, and nothing else."""
+        """Copy both operands to the device, compute, and copy the result back."""
         first, second, third = (store[k * LARGE : (k + 1) * LARGE] for k in range(3))
         first[:] = a
         second[:] = b
@@ -174,7 +174,7 @@ def test_large_arrays_are_copied_up_and_down_and_no_more(
     benchmark.extra_info["times the bare copies"] = round(taken / bare, 2)
     benchmark.extra_info["peak of new memory in MiB"] = round(peak / MIB, 1)
     print(f"\n64 MiB: {taken / bare:.2f} times the bare copies, peak {peak / MIB:.1f} MiB")
-    # The result, and not a second one.
+    # Memory for the result only; a second copy would double the peak.
     assert peak < 1.05 * LARGE
-    # A copy more would be at least a seventh: it reads and writes as the other seven passes do.
+    # One more copy would add at least a seventh: it reads and writes as each of the 7 passes does.
     assert taken < 1.5 * bare

@@ -1,6 +1,6 @@
-"""What two simulated devices bring over one, and what a piece or a chunk costs beside its work.
+"""Speed of two simulated devices against one, and the overhead of each fragment and chunk.
 
-For a machine with two idle cores; prints, and asserts results alone.
+It needs a machine with two idle cores. It prints times, and asserts results only.
 """
 
 from collections.abc import Callable
@@ -22,13 +22,13 @@ pytestmark = pytest.mark.slow
 
 ROUNDS = 3
 ROWS, WIDTH = 256, 1 << 16
-"""Of the rows that are compared: 16 MiB, a chunk of 1 MiB 16 rows."""
+"""Shape of the compared rows in bytes: 16 MiB in all; 16 rows are a chunk of 1 MiB."""
 
 Record = Callable[[str, object], None]
 
 
 def best(work: Callable[[], object]) -> float:
-    """Seconds that ``work`` takes, the least of some rounds."""
+    """Return the shortest time of ``work`` in `ROUNDS` runs, in seconds."""
     seconds = []
     for _ in range(ROUNDS):
         started = perf_counter()

@@ -1,4 +1,4 @@
-"""A build is known by its circuit, its pins and its tools, and not by the text of the sources."""
+"""A build is identified by circuit, pins and tools, but not by the text of the sources."""
 
 from dataclasses import replace
 from pathlib import Path

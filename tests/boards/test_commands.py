@@ -1,4 +1,4 @@
-"""The commands about boards: what they print, refuse and leave behind."""
+"""The board commands: their output, their refusals, and the files that they leave behind."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class Port:
 
 
 def head(board: Board) -> bytes:
-    """How a bitstream for ``board`` begins: comment, preamble, commands; one tells the chip."""
+    """Return the first bytes of a bitstream for ``board``: comment, preamble and the chip's ID."""
     return b"// comment" + FLOWS[board.family].preamble + b"\x51\x00" + board.chip + bytes(500)
 
 
@@ -35,7 +35,7 @@ HX8K = head(boards()["hx8k"])
 
 
 def complaint(capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line on standard error."""
+    """Return the single line on standard error; standard output must be empty."""
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1, captured.err
@@ -112,7 +112,7 @@ def test_flash_refuses_what_is_no_bitstream(
 
 
 def distinct() -> list[tuple[str, str]]:
-    """Boards of one family, two by two, with different chips."""
+    """Return all pairs of boards of one family with different chips."""
     return [
         (board.name, other.name)
         for board in boards().values()
@@ -127,7 +127,7 @@ def test_flash_refuses_another_chip_of_the_family(
 ) -> None:
     board = boards()[name]
     file = tmp_path / f"top.{FLOWS[board.family].bitstream}"
-    # What comes later may look like anything.
+    # Only the first bytes count: the data behind them may look like another chip's ID.
     file.write_bytes(head(boards()[other]) + board.chip)
     assert main(["flash", name, str(file)]) == UNUSABLE
     line = complaint(capsys)
@@ -138,7 +138,7 @@ def test_flash_refuses_another_chip_of_the_family(
 def test_flash_refuses_what_was_built_for_another_board(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The chips are the same, the pins or memories are not."""
+    """The two boards have the same chip, but different pins or memories."""
     monkeypatch.setenv("PATH", "")
     file = tmp_path / "top.bin"
     file.write_bytes(head(boards()["icebreaker"]))

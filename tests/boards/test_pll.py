@@ -1,4 +1,4 @@
-"""PLLs take and make what their data sheets say, to the last hertz, and nothing beyond."""
+"""PLL settings meet the data sheets' limits to the last hertz, and nothing beyond is accepted."""
 
 import pytest
 
@@ -48,6 +48,6 @@ def test_inputs_outside_of_their_range_are_refused(pll: Pll, in_mhz: int) -> Non
 
 @pytest.mark.parametrize("out_hz", [48 * MHZ + 1, 37_875_000])
 def test_what_no_setting_makes_exactly_is_refused(out_hz: int) -> None:
-    """For 37.875 MHz the phase detector would have to compare at 6 MHz."""
+    """37.875 MHz would need a phase detector frequency of 6 MHz, which is below the limit."""
     with pytest.raises(PllError, match=f"no setting of the PLL makes {out_hz} Hz of 12000000 Hz"):
         settings(ICE40, 12 * MHZ, out_hz)

@@ -1,4 +1,4 @@
-"""What nextpnr places and routes of a unit's carry chains still counts the bits that differ."""
+"""A unit's carry chains still count the differing bits after nextpnr has routed them."""
 
 import ctypes
 import json
@@ -27,7 +27,7 @@ ROW_BITS = 64
 
 @pytest.fixture(scope="module")
 def netlist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The routed netlist of a unit behind pins of an LFE5U-25F."""
+    """Return the path of the routed netlist of a unit behind pins of an LFE5U-25F."""
     folder = tmp_path_factory.mktemp("unit")
     m = Module()
     m.domains.sync = domain = ClockDomain("sync", reset_less=True)
@@ -46,7 +46,7 @@ def netlist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def distances(path: Path, row: int, queries: list[int]) -> list[int]:
-    """What the netlist ``path`` says of ``queries`` after ``row``."""
+    """Simulate the netlist ``path``; return the distances of ``queries`` from ``row``."""
     latency = Unit(ROW_BITS).latency
     pins = {
         f"{name}{bit}": BoardPin(name, "", False, side, bit)

@@ -1,4 +1,4 @@
-"""Of many seeds the best is kept, and all that comes out depends on the seeds alone."""
+"""A build with several seeds keeps the best one, and its output depends on the seeds only."""
 
 import argparse
 import json
@@ -28,7 +28,7 @@ LOG = "Info: \t         ICESTORM_LC:    5000/   7680    65%\n"
 
 
 class Tools:
-    """Takes the place of the tools: ``mhz`` is what each seed reaches, a text why it does not."""
+    """Stand-in for the tools. ``mhz`` maps a seed to its clock, or to the text of its error."""
 
     def __init__(self, mhz: Mapping[int, float | str]) -> None:
         self.called: list[str] = []
@@ -45,7 +45,7 @@ class Tools:
             assert (folder / "top.json").read_text() == "netlist"
             assert (folder / "top.pcf").read_text()
             seed = int(arguments[list(arguments).index("--seed") + 1])
-            # Later seeds are done first.
+            # Later seeds finish first.
             sleep(0.02 * (5 - seed))
             found = self._mhz[seed]
             if isinstance(found, str):
@@ -61,7 +61,7 @@ class Tools:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads place, in this process, in which the tools can be replaced."""
+    """Place in threads of this process, where the tools can be replaced."""
 
     @contextmanager
     def shared_by(arguments: argparse.Namespace) -> Iterator[Any]:
@@ -72,7 +72,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lines_of(capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
-    """Words of the lines of the table, and what follows."""
+    """Return the words of each line of standard output: the table and the lines after it."""
     return [line.split() for line in capsys.readouterr().out.splitlines()]
 
 

@@ -1,6 +1,6 @@
-"""A board's bitstream file, run at its pins: the driver and what would be flashed work together.
+"""The driver works with a board's bitstream file, which is simulated at its pins.
 
-One board is built here from its source to the file; the others in tests/verify.
+One board is built here from source to file; the others in tests/verify.
 """
 
 import os
@@ -35,7 +35,7 @@ PACKAGE = "ct256"
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 DEADLINE = 300
-"""Seconds after which a program that should have ended is given up."""
+"""Time limit of a program that should end, in seconds."""
 
 MAIN = "import sys; from bitlane.command_line.cli import main; sys.exit(main())"
 
@@ -46,7 +46,7 @@ def bitstream() -> Path:
 
 
 class Simulated:
-    """`bitlane simulate` as a process of its own; ``name`` is the terminal's."""
+    """`bitlane simulate` in a separate process; ``name`` is the path of its terminal."""
 
     def __init__(self, *arguments: str) -> None:
         words = [sys.executable, "-c", MAIN, "simulate", *arguments]
@@ -56,7 +56,7 @@ class Simulated:
         self.name = os.read(self.process.stdout.fileno(), 100).decode().strip() if ready else ""
 
     def stop(self) -> tuple[int, str]:
-        """Ends it like a service is ended; its exit code, and what it said."""
+        """Terminate the process as a service manager does; return its exit code and its log."""
         self.process.terminate()
         _, said = self.process.communicate(timeout=DEADLINE)
         return self.process.returncode, said.decode()
@@ -90,7 +90,7 @@ def test_driver_and_bitstream_work_together(
 
 
 def shown_by_a_job(found: Ice40Netlist, flips: Sequence[Flip]) -> list[Flip]:
-    """Those of ``flips`` with which the board sends other levels during one operator, or after."""
+    """Return the ``flips`` that change the board's output levels during or after one operator."""
     model = GateModel(found.netlist, "flips", flips=[flip.table for flip in flips])
     port = opened(model, BOARD)
     a = np.random.default_rng(1).integers(0, 256, 500, np.uint8)
@@ -102,22 +102,22 @@ def shown_by_a_job(found: Ice40Netlist, flips: Sequence[Flip]) -> list[Flip]:
 
 
 def test_a_flipped_bit_in_the_file_is_caught(bitstream: Path, tmp_path: Path) -> None:
-    """Some flip does no harm that a short test could see; of a dozen, one does."""
+    """A short test does not notice every flip; out of a dozen, it notices one."""
     bits = Bitstream.read(bitstream)
     pins = {role: pin.place for role, pin in board_pins(BOARD).items()}
     found = extract(bits, PACKAGE, pins)
     file = tmp_path / "flipped.bin"
-    # A validation takes long where nothing is wrong, so a job tells where it is worth it.
+    # A validation that passes takes long, so a single operator selects the flips worth one.
     for flip in shown_by_a_job(found, random_flips(found.cells, 12, seed=1)):
         with flipped(bits, flip):
             try:
                 model = GateModel(extract(bits, PACKAGE, pins).netlist, "flipped")
-            except SimulationError:  # a loop of LUTs, which no model can be made of
+            except SimulationError:  # a loop of LUTs, which has no model
                 continue
             caught = validated(model, BOARD, memory_bytes=1024)
             if not caught:
                 continue
-            # The same by way of the file.
+            # The flip must also be caught if it is read back from a file.
             bits.write(file)
         assert sum(a != b for a, b in zip(file.read_bytes(), bitstream.read_bytes(), strict=True))
         assert validated(bitstream_model(BOARD, file), BOARD, memory_bytes=1024) == caught

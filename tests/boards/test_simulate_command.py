@@ -1,4 +1,4 @@
-"""`bitlane simulate`: what it refuses, in one line that says what to do."""
+"""`bitlane simulate` refuses bad arguments in one line that names the remedy."""
 
 import argparse
 from collections.abc import Callable
@@ -116,7 +116,7 @@ def test_a_file_of_another_board_is_refused(tmp_path: Path) -> None:
 def test_pins_that_are_active_low_are_turned_round(
     invert: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once by what the board says, and once more here, where it is not true."""
+    """The model inverts pins that the board declares active low, even where the file's are not."""
     file = tmp_path / "top.bin"
     file.write_bytes(ice40("hx8k"))
     board = replace(boards()["hx8k"], clock_hz=12_000_000, baud=12_000_000 // DIVIDER)

@@ -1,4 +1,4 @@
-"""An iCE40's bitstream, unpacked to gates: every byte and every cycle as the RTL has them."""
+"""An iCE40 bitstream, unpacked to gates, equals the RTL in every byte and every cycle."""
 
 import random
 from pathlib import Path
@@ -26,7 +26,7 @@ _TEXTS: dict[tuple[str, Store], str] = {}
 
 
 def unpacked(tmp_path: Path, device: str, store: Store) -> Bitstream:
-    """The bits of the bitstream, which is unpacked once."""
+    """Return the bits of the bitstream, which is unpacked once per device and store."""
     if (device, store) not in _TEXTS:
         file = tmp_path / "top.bin"
         file.write_bytes(ice40(device, store))
@@ -73,7 +73,7 @@ def test_bits_survive_being_written_and_read(tmp_path: Path) -> None:
 
 
 def test_a_flipped_bit_of_a_lut_shows(tmp_path: Path) -> None:
-    """Of a carry's LUT: the sum is wrong from then on, or the line is."""
+    """At least 3 of 12 flips of random LUT rows change the answers."""
     bits = unpacked(tmp_path, "hx8k", Store.BLOCK)
     data = random.Random(3).randbytes(200)
     right = bytes(answers(data))
@@ -133,13 +133,13 @@ def test_pins_and_packages_that_are_unknown_are_refused(tmp_path: Path) -> None:
 
 
 def test_constants_go_through_further_luts() -> None:
-    """Wires 1 to 9. A negative input is the inverse of the wire that it comes from."""
+    """Nine wires, 1 to 9: a negative input is the inverse of the wire that drives it."""
     luts = {
         1: ((0, 0), 0b0001),  # nothing wired to it: HIGH
         2: ((~1,), 0b10),  # passes on 1
-        3: ((~2, ~9), 0b0111),  # not both, of a constant and of what may change
-        4: ((~2, ~9), 0b1101),  # not 2, or 9
-        5: ((~2, ~9), 0b1011),  # 2, or not 9
+        3: ((~2, ~9), 0b0111),  # NAND of a constant and a variable
+        4: ((~2, ~9), 0b1101),  # 2 inverted, or 9
+        5: ((~2, ~9), 0b1011),  # 2, or 9 inverted
         6: ((~7,), 0b10),  # a loop of two
         7: ((~6,), 0b01),
         8: ((~8, ~1), 0b1111),  # wired to itself where that makes no difference

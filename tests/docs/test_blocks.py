@@ -1,6 +1,6 @@
-"""Every code block of every page: Python gives what it says, commands are taken, output is so.
+"""Every code block of every page runs: Python and quick commands print the output on the page.
 
-A block of a kind that nothing here runs is refused: say what it is, or add what checks it.
+A block of an unknown kind fails the test: add its kind here, or add a test that checks it.
 """
 
 import doctest
@@ -24,7 +24,7 @@ from support.docs.pages import PAGES, ROOT, Block, blocks, code_words, name
 from support.seeds import slow
 
 QUICK = {"check", "export", "info", "lower", "run", "--version"}
-"""Subcommands of ``bitlane`` that take no two seconds on the pages' examples."""
+"""Subcommands of ``bitlane`` that take less than two seconds on the pages' examples."""
 
 MEASURED = {
     "icebreaker: 1BitSquared iCEBreaker, seed 1": "a board's build, which tests/verify does",
@@ -32,25 +32,25 @@ MEASURED = {
     "board             seed  logic": "every board's build, which tests/verify does",
     "design              testbench": "seconds, which differ from computer to computer",
 }
-"""How blocks of output begin that are not compared, and why."""
+"""Output blocks that are not compared: their first words, and the reason."""
 
 ELSEWHERE = {
     ("docs/adding_an_operator.md", "diff"): "tests/docs/test_adding_an_operator.py",
     ("docs/integrating.md", "c"): "tests/system/test_integrating.py",
     ("examples/soc/README.md", "text"): "tests/system/test_soc_example.py",
 }
-"""Page and language of blocks that a test of their own runs, and that test."""
+"""Blocks that another test runs: page and language, and the file of that test."""
 
 DRAWN = {
     "design → Amaranth's netlist": "a drawing",
     "JUMP_k = step_k": "a formula, which tests/host/driver checks",
 }
-"""How blocks begin that are no output."""
+"""Blocks of text that are not output: their first words, and the reason."""
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder: empty but for the examples, as in a clone."""
+    """Change to an empty folder with the examples of a clone, and return it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("BITLANE_DEVICE", raising=False)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
@@ -66,7 +66,7 @@ def having(*languages: str) -> list[Path]:
 
 
 def readme_first(*languages: str) -> list[Any]:
-    """Pages whose blocks are run: README in the quick tier, all in the full tier."""
+    """Return the pages whose blocks run: README.md in the quick tier, all in the full tier."""
     return [page if name(page) == "README.md" else slow(page) for page in having(*languages)]
 
 
@@ -89,7 +89,7 @@ def test_the_commands_in_the_text_of_a_page_exist(page: Path) -> None:
 def test_the_python_and_the_commands_of_a_page_give_what_it_says(
     page: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In their order, in one folder, so that a command finds the files that Python wrote."""
+    """The blocks run in order and in one folder: a command reads the files that Python wrote."""
     runner = doctest.DocTestRunner()
     names: dict[str, object] = {}
     for block in of_page(page, "python", "console"):
@@ -105,7 +105,7 @@ def test_the_python_and_the_commands_of_a_page_give_what_it_says(
 def run_python(
     block: Block, runner: doctest.DocTestRunner, names: dict[str, object]
 ) -> dict[str, object]:
-    """Run ``block``, where ``names`` are known; what is known after it."""
+    """Run ``block`` with ``names`` defined; return the names that are defined after it."""
     parser = doctest.DocTestParser()
     test = parser.get_doctest(block.text, names, block.place, name(block.page), block.line - 1)
     runner.run(test, clear_globs=False)
@@ -113,7 +113,7 @@ def run_python(
 
 
 def run_command(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
-    """Compare what a quick command of ours prints; know of any other why it is not run."""
+    """Compare the output of a quick command; require a listed reason to skip any other output."""
     if command.words[0] == "bitlane" and command.words[1] in QUICK:
         capsys.readouterr()
         assert main(command.words[1:]) == DONE, command.place
@@ -123,7 +123,7 @@ def run_command(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def same(said: str, printed: str) -> bool:
-    """Whether ``printed`` is what a page says, but for the host's time; ``...`` is anything."""
+    """Return whether ``printed`` equals the page, apart from times; ``...`` matches anything."""
     said, printed = (re.sub(r"[0-9.]+ ms", "N ms", each) for each in (said, printed))
     if not doctest.OutputChecker().check_output(said, printed, doctest.ELLIPSIS):
         print(printed)
@@ -152,7 +152,7 @@ def demo() -> str:
 
 
 PRINTED: dict[str, Callable[[], str]] = {"work  ": cycles_table, "Opening sim": demo}
-"""How blocks of output begin, and what gives or prints the same."""
+"""Output blocks that a function reproduces: their first words, and the function."""
 
 
 @pytest.mark.parametrize("page", readme_first("text"), ids=name)
@@ -169,7 +169,7 @@ def test_the_output_on_a_page_is_what_is_printed(
 
 
 def timeless(text: str) -> str:
-    """``text`` without seconds, which end the lines of the demo's table."""
+    """Return ``text`` without the seconds at the ends of the lines of the demo's table."""
     return re.sub(r"(  +\d\.\d{3}) +\d+\.\d$", r"\1", text, flags=re.M)
 
 

@@ -1,4 +1,4 @@
-"""What pages say of the code, where the code can be asked whether it is so."""
+"""Claims of the pages about the code, where the code can confirm them."""
 
 import ast
 import re
@@ -11,11 +11,11 @@ from support.docs.pages import PAGES, ROOT, name
 CPPSIM = ROOT / "sim" / "cppsim"
 
 OWN = {"_advance", "_items", "_name", "_report"}
-"""Private attributes of cppsim's own objects, and of ctypes', that are read from outside."""
+"""Private attributes of cppsim and ctypes that other code may read."""
 
 
 def said(page: str) -> str:
-    """The text of a page, lines joined."""
+    """Return the text of a page as a single line."""
     return " ".join((ROOT / page).read_text(encoding="utf-8").split())
 
 
@@ -34,9 +34,9 @@ def test_the_unit_that_retires_is_drawn_to_retire() -> None:
 
 
 def test_no_page_says_that_all_code_blocks_are_run() -> None:
-    """Builds of boards and seconds are not compared: see MEASURED in `test_blocks`."""
+    """Builds of boards and durations are not compared: see MEASURED in `test_blocks`."""
     claims = re.compile(r"(every|each|all) code blocks?", re.I)
-    # What was said of a release stays in the list of changes.
+    # The change list keeps its claims about past releases.
     pages = [name(page) for page in PAGES if page.name != "CHANGELOG.md"]
     assert {page: claims.findall(said(page)) for page in pages if claims.search(said(page))} == {}
 
@@ -53,7 +53,7 @@ def test_amaranths_private_parts_are_used_where_the_page_says() -> None:
 
 
 def private_imports(tree: ast.Module) -> Iterator[str]:
-    """Private modules of Amaranth that a file imports."""
+    """Yield the private modules of Amaranth that a file imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("amaranth"):
             names = [*(node.module or "").split("."), *(each.name for each in node.names)]
@@ -61,7 +61,7 @@ def private_imports(tree: ast.Module) -> Iterator[str]:
 
 
 def foreign(tree: ast.Module) -> Iterator[str]:
-    """Private attributes of other objects than a method's own that a file reads."""
+    """Yield the private attributes of other objects that a file reads."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and re.match(r"_[^_]", node.attr):
             of = node.value.id if isinstance(node.value, ast.Name) else ""
@@ -70,7 +70,7 @@ def foreign(tree: ast.Module) -> Iterator[str]:
 
 
 def test_the_generators_that_the_page_names_write_code() -> None:
-    """Two of the three write it with the same parts."""
+    """Two of the three generators share the parts ``body``, ``edge`` and ``words``."""
     page = said("docs/cppsim.md")
     shared = {
         "sim/cppsim/cpp/simulation.py": "",

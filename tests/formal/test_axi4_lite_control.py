@@ -1,4 +1,4 @@
-"""The AXI4-Lite subordinate keeps the bus' rules, and reads and writes its registers once each."""
+"""The AXI4-Lite subordinate obeys the bus protocol; each access reads or writes a register once."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ from support.formal.prover import Induction
 pytestmark = pytest.mark.slow
 
 DEPTH = 12
-"""Cycles within which a bug is found; induction over as many takes a hundred times as long."""
+"""Depth of the search for a bug, in cycles; induction as deep takes a hundred times as long."""
 ALL_BYTES = 0b1111
 
 
 class KeepsTheBusRules(Contract):
-    """A manager does all that AXI4-Lite allows; registers read as anything."""
+    """A manager may do all that AXI4-Lite allows; registers return any data."""
 
     def claim(self, m: Module) -> None:
         m.submodules.subordinate = subordinate = Axi4LiteControl()
@@ -61,7 +61,7 @@ class KeepsTheBusRules(Contract):
         with m.If(bus.bvalid):
             m.d.comb += Assert(bus.bresp == response)
 
-        # A write that could be taken is, in the cycle after or, behind a read, in the one after.
+        # A write that can be accepted is accepted a cycle later, or two cycles later behind a read.
         waits = bus.awvalid & bus.wvalid & ~bus.awready & (~bus.bvalid | bus.bready)
         m.d.comb += Assert(~(waits & before(m, waits) & before(m, before(m, waits))))
 
@@ -72,7 +72,7 @@ class KeepsTheBusRules(Contract):
             m.d.sync += [open_read.eq(1), address.eq(bus.araddr)]
         with m.Elif(taken(r)):
             m.d.sync += open_read.eq(0)
-        # Each read reads its register once, in the next cycle, and answers three after.
+        # A read accesses its register once, a cycle after its address, and answers in the third.
         once, twice = before(m, asked), before(m, before(m, asked))
         word = Signal(32)
         with m.If(twice):

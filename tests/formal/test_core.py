@@ -1,4 +1,4 @@
-"""A small core keeps AXI4's rules and its memory's bounds, whatever ring, memory and host do."""
+"""A small core obeys AXI4 and stays within its memory, whatever ring, memory and host do."""
 
 from typing import Any
 
@@ -35,18 +35,18 @@ CONFIGURATION = Configuration(
 BEAT = CONFIGURATION.data_bytes
 BLOCK = BEAT * BEATS_PER_BLOCK
 OPEN = 4
-"""Bursts that the memory has open at most, each way."""
+"""Maximum number of open bursts in each direction."""
 
 INDEX = range(8)
 
 DEPTH = 25
-"""Cycles; the first burst can be asked for in the 12th."""
+"""Depth of the proof in cycles; the core can request its first burst in the 12th."""
 
 
 class KeepsTheBusRules(Contract):
-    """The ring starts with any words; the host and the memory do whatever they may.
+    """The ring starts with any words; host and memory do anything that their protocols allow.
 
-    Bursts stay in the memory, too.
+    All bursts also stay within the memory.
     """
 
     def __init__(self) -> None:
@@ -60,9 +60,9 @@ class KeepsTheBusRules(Contract):
         self._drains(m, core.m_axi, opened)
 
     def _drains(self, m: Module, bus: Any, opened: tuple[Value, Value]) -> None:
-        """Claim that nothing is open, or about to be, on the bus of a core that says so.
+        """Claim that a core with ``drained`` has no open burst, and that it opens none.
 
-        Until it has been told to stop for a cycle, what it opened in the cycle before is not seen.
+        Until ``stop`` has been high for a cycle, ``drained`` misses a read of the cycle before.
         """
         drained = self.inside(1, "core.engine.data_path.drained")
         stop = self.inside(1, "core.engine.stop")
@@ -82,7 +82,7 @@ class KeepsTheBusRules(Contract):
             self.takes(m, channel(bus, name, *fields))
 
     def _burst(self, m: Module, bus: Any, name: str) -> Any:
-        """Claim that the bursts of an address channel are legal; returns the channel."""
+        """Claim that the bursts of an address channel are legal; return the channel."""
         fields = [f"{name}{field}" for field in ("addr", "len", "size", "burst")]
         address, length, size, kind = (getattr(bus, field) for field in fields)
         burst = channel(bus, name, *fields)
@@ -100,7 +100,7 @@ class KeepsTheBusRules(Contract):
         return burst
 
     def _reads(self, m: Module, bus: Any) -> Value:
-        """A memory that answers bursts in order. Returns how many are open."""
+        """Model a memory that answers read bursts in order. Return the number of open bursts."""
         ar, r = self._burst(m, bus, "ar"), channel(bus, "r", "rdata", "rresp", "rlast")
         self.offers(m, r)
         lengths = Array(Signal(8, name=f"length_{index}") for index in range(OPEN))
@@ -120,7 +120,10 @@ class KeepsTheBusRules(Contract):
         return opened
 
     def _writes(self, m: Module, bus: Any) -> Value:
-        """A memory that answers bursts whose address and data it has. Returns how many are open."""
+        """Model a memory that responds to a write burst after its address and data.
+
+        Return the number of open bursts.
+        """
         aw = self._burst(m, bus, "aw")
         w, b = channel(bus, "w", "wdata", "wstrb", "wlast"), channel(bus, "b", "bresp")
         self.takes(m, w)
@@ -131,7 +134,7 @@ class KeepsTheBusRules(Contract):
             opened.eq(asked - answered),
             Assume(~aw.ready | (opened < OPEN)),
             Assume(~b.valid | ((asked != answered) & (sent != answered))),
-            # Beats come with their burst, or while an earlier one waits to be taken.
+            # Write data is valid only with a valid address, or while an accepted burst lacks beats.
             Assert(~w.valid | aw.valid | (sent != asked)),
         ]
         m.d.sync += [
@@ -140,7 +143,7 @@ class KeepsTheBusRules(Contract):
             answered.eq(answered + taken(b)),
         ]
 
-        # Any one burst: as many beats as it was announced with.
+        # Any one burst has as many beats as its length announces.
         follow = self.something(m, INDEX, "follow")
         length, beats = Signal(8), Signal(9)
         announced, complete = Signal(), Signal()
@@ -150,7 +153,7 @@ class KeepsTheBusRules(Contract):
             m.d.sync += [beats.eq(beats + 1), complete.eq(bus.wlast)]
         with m.If(announced):
             m.d.comb += Assert(Mux(complete, beats == length + 1, beats <= length))
-        # How far the bounds on cycles reach.
+        # These covers show how far DEPTH reaches: two answered bursts, one of several beats.
         several = announced & complete & (beats > 2)
         m.d.comb += [Cover(answered == 2), Cover(several & (follow == 1) & (answered == 2))]
         return opened

@@ -1,4 +1,4 @@
-"""The joiner gives a beat for each word but a prime, one more for a flush, each in its cycle."""
+"""The joiner emits a beat for each word but a prime and one more for a flush, on time."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ STAGES: dict[str, tuple[Any, int]] = {"wire": (Wire, 0), "register": (ForwardReg
 
 
 class GivesEachBeat(Contract):
-    """Words of any kind; what comes of them cannot be refused."""
+    """Words of any kind enter; the output beats have no back-pressure."""
 
     def __init__(self, stage: str, *, twin: bool = False) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class GivesEachBeat(Contract):
         flushed = before(m, takes & place.flush)
         m.d.comb += Assert(joiner.i.ready == (twin | ~flushed | place.prime))
 
-        # What the word says is due, and what is due a cycle later, as late as the stage is.
+        # A word's own beat is due at once, its flush a cycle later, both plus the stage's latency.
         own, flush = takes & ~place.prime, flushed
         ends = {"last": place.last, "end": place.end, "slot": place.slot, "final": place.final}
         spoiled = Signal()

@@ -1,4 +1,4 @@
-"""Lists hold the nearest of what they were offered, sorted, in whatever order it came."""
+"""Lists hold the nearest candidates, sorted, whatever the order in which these are offered."""
 
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Module, Signal
@@ -17,16 +17,16 @@ NEAREST = 2
 
 
 class Tiny(Sizes):
-    """Two queries; distances 0 to 2, indices 0 to 3: lists do no more than compare and move."""
+    """Two queries, distances 0 to 2, indices 0 to 3; lists only compare and move entries."""
 
     distance_bits = 2  # type: ignore[assignment]
     index_bits = 2  # type: ignore[assignment]
 
 
 class KeepsTheNearest(Contract):
-    """Of any one query's rows below any one key, as many leave as came, first, or all that fit.
+    """All rows of a query below any key leave its list first, or as many of them as the list holds.
 
-    Batches come one after the other: lists are emptied, candidates offered, and lists handed out.
+    Batches follow each other: each empties the lists, offers candidates, and reads the lists.
     """
 
     def claim(self, m: Module) -> None:
@@ -47,7 +47,7 @@ class KeepsTheNearest(Contract):
         with m.If(is_below & (below != NEAREST)):
             m.d.sync += below.eq(below + 1)
 
-        # A row that is no hit would not have found a place.
+        # A row farther than ``worst`` would not enter the list.
         m.d.comb += lists.worst_query.eq(self.anything(1, "asked"))
         asked = before(m, lists.worst_query == query) & before(m, offers)
         with m.If(asked & (lists.worst < key[2:])):
@@ -55,7 +55,7 @@ class KeepsTheNearest(Contract):
         self._leave(m, lists, query, key, below)
 
     def _batches(self, m: Module, lists: Lists, below: Signal) -> Signal:
-        """Empty, offer, give. Whether a candidate is offered in this cycle."""
+        """Empty the lists, offer candidates, read the lists. Return the candidates' ``valid``."""
         offers = Signal()
         wants = self.anything(1, "wants")
         m.d.comb += lists.query_last.eq(self.something(m, 1, "last"))
@@ -64,7 +64,7 @@ class KeepsTheNearest(Contract):
                 with m.State(f"EMPTY {number}"):
                     m.d.comb += [lists.empty.eq(1), lists.empty_query.eq(number)]
                     m.next = f"EMPTY {number + 1}"
-            with m.State("EMPTY 2"):  # the last of them is on its way
+            with m.State("EMPTY 2"):  # the last clear is still in the pipeline
                 m.next = "OFFER"
             with m.State("OFFER"):
                 m.d.comb += offers.eq(wants)
@@ -75,7 +75,7 @@ class KeepsTheNearest(Contract):
                 with m.If(lists.given):
                     m.d.sync += below.eq(0)
                     m.next = "EMPTY 0"
-        # What is offered stays.
+        # A candidate stays valid until the lists accept it.
         m.d.comb += Assume(~before(m, lists.i.valid & ~lists.i.ready) | wants)
         return offers
 

@@ -1,4 +1,4 @@
-"""The nest tells every stream of each of its runs or elements, once and in order, and then ends."""
+"""The nest issues each run or element to every stream once and in order, and then ends."""
 
 from typing import Any
 
@@ -17,11 +17,11 @@ pytestmark = pytest.mark.slow
 
 CONFIGURATION = Configuration(loops=3, count_bits=2, length_bits=12)
 MOST = 3
-"""Iterations of each loop, at most: else a proof takes too long."""
+"""Maximum iterations of each loop; more would make a proof too long."""
 
 
 class TellsAll(Contract):
-    """Any commands in turn; streams take their steps whenever they like."""
+    """Commands of any kind follow each other; streams accept their steps at any time."""
 
     def claim(self, m: Module) -> None:
         m.submodules.nest = nest = Nest(CONFIGURATION, Skid)
@@ -33,20 +33,20 @@ class TellsAll(Contract):
             self._follow(m, nest, start, number, totals, strided[number]) for number in range(3)
         ]
         m.d.comb += Assert(nest.walking | ~Cat(left).any())
-        # It is never silent for longer than the elements that a run may have, so all is told.
+        # The nest never pauses longer than a run has elements, so it issues every step.
         silent = nest.walking & ~Cat(getattr(nest, name).valid for name in STREAMS).any()
         cycles = Signal(range(MOST + 1))
         m.d.sync += cycles.eq(Mux(silent, cycles + 1, 0))
         m.d.comb += Assert(~silent | (cycles < MOST - 1))
 
     def _command(self, m: Module, nest: Nest) -> Value:
-        """Drive the nest as its users must: returns ``start``."""
+        """Drive the nest as its users must; return ``start``."""
         loops: Any = nest.loops
         start, plain = self.anything(1, "start"), self.anything(1, "plain")
         totals = [loops.run, *loops.counts]
         inputs = [*totals, nest.used, nest.strided, nest.in_use]
         for number, each in enumerate(inputs):
-            # Totals have but a few values, and their sign.
+            # Totals are signed and have few values, which keeps the proof short.
             shape = signed(2) if number < len(totals) else len(each)
             m.d.comb += each.eq(self.anything(shape, f"input_{number}"))
         m.d.comb += [
@@ -57,13 +57,13 @@ class TellsAll(Contract):
             Assume(nest.used.any()),
         ]
         m.d.comb += [Assume(total.as_signed() != -2) for total in totals]
-        # The loops are steady from the start on.
+        # The loops stay constant while the nest walks.
         was = before(m, Cat(totals))
         m.d.comb += Assume(~nest.walking | (Cat(totals) == was))
         return start
 
     def _kept(self, m: Module, nest: Nest, start: Value) -> tuple[list[Signal], Signal]:
-        """The iterations of a command's loops, less one, and which streams step by elements."""
+        """Register a command's iterations, less one, and its strided streams; return both."""
         loops: Any = nest.loops
         totals = [Signal(range(MOST), name=f"total_{loop}") for loop in range(3)]
         strided = Signal(3)
@@ -83,7 +83,7 @@ class TellsAll(Contract):
         totals: list[Signal],
         strided: Value,
     ) -> Signal:
-        """Claim what a stream is told next. Returns whether there is more to tell it."""
+        """Claim the value of a stream's next step. Return whether a step is left."""
         steps = getattr(nest, STREAMS[number])
         left = Signal(name=f"left_{number}")
         done = [Signal(range(MOST), name=f"done_{number}_{loop}") for loop in range(3)]

@@ -1,4 +1,4 @@
-"""The prover tells what holds from what does not, and from what it could not find out."""
+"""The prover distinguishes claims that hold, claims that fail, and claims it could not decide."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 class Counts(Contract):
-    """A counter that goes on when it is told to, from 0 up to ``highest`` and back to 0."""
+    """A counter from 0 up to ``highest`` and back to 0, which advances while ``go`` is high."""
 
     def __init__(self, highest: int, *, claimed: int, told: bool | None = None) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Queues hand on what they are given: each payload once, in order, unaltered, without a stop."""
+"""Queues pass on each payload once, in order and unaltered, without a pause."""
 
 from collections.abc import Callable
 
@@ -14,15 +14,15 @@ from support.formal.prover import Reached
 pytestmark = pytest.mark.slow
 
 WIDTH = 2
-"""Bits of a payload: control does not look at them, and two can be exchanged."""
+"""Bits of a payload: control ignores them, and two bits can reveal a swap."""
 
 Build = Callable[[], ForwardRegister | Skid | Hold | Slack | Queue]
 
 
 class KeepsOrder(Contract):
-    """Any one payload, followed from its entry, leaves after those before it and is what it was.
+    """A payload, tracked from its entry, leaves unaltered after all payloads before it.
 
-    ``holds``: payloads that fit. ``delay``: cycles from entry to offer.
+    ``holds`` is the capacity in payloads, ``delay`` the cycles from entry to a valid output.
     """
 
     def __init__(self, build: Build, holds: int, delay: int, *, credit: bool = False) -> None:
@@ -48,7 +48,7 @@ class KeepsOrder(Contract):
         if isinstance(queue, Queue):
             m.d.comb += Assert(queue.level == (0 if self._credit else held))
 
-        # Nothing leaves that did not enter, and what entered is offered in time.
+        # A payload leaves only after it entered, and becomes valid at the output in time.
         passing = queue.i.valid & queue.i.ready if self._delay == 0 else 0
         waits = (held != 0) & ~queue.o.valid
         m.d.comb += Assert((held != 0) | passing | ~queue.o.valid)
@@ -171,9 +171,9 @@ def test_a_bug_planted_in_a_queue_with_credit_is_found(bug: str, proof: Proof) -
 
 
 class KeepsRoom(Contract):
-    """Payloads set out whenever a credit lets them, and take ``way`` cycles to a queue of 4.
+    """A payload sets out only with a credit, and reaches a queue of depth 4 ``way`` cycles later.
 
-    There they wait to be taken; the queue may give one away as soon as it has it.
+    The queue may pass a payload on as soon as it arrives, or hold it for any time.
     """
 
     def __init__(self, way: int) -> None:
@@ -187,7 +187,7 @@ class KeepsRoom(Contract):
         arrives = takes
         for _ in range(self._way):
             arrives = before(m, arrives)
-        # What `KeepsOrder` assumes of whoever fills a queue with credit.
+        # `KeepsOrder` assumes this of the sender to a queue with credit.
         held, under_way = Signal(range(depth + 1)), Signal(range(depth + 1))
         leaves = (held != 0) & self.anything(1, "leaves")
         back = before(m, leaves)
@@ -196,7 +196,7 @@ class KeepsRoom(Contract):
             credit.taken.eq(takes),
             credit.returned.eq(leaves),
             Assert(~arrives | (held != depth)),
-            # None is withheld either: a credit is back a cycle after its payload left.
+            # No credit is withheld: it is free again a cycle after its payload left.
             Assert(credit.room == (under_way != depth)),
         ]
 

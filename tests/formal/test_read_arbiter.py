@@ -1,4 +1,4 @@
-"""Two readers share a port in turn: requests pass unaltered, and beats go to whoever asked."""
+"""Two readers share a port in round robin; requests pass unaltered, beats reach their reader."""
 
 from typing import Any
 
@@ -19,9 +19,9 @@ BURSTS = 4
 
 
 class SharesInTurn(Contract):
-    """Any one burst, followed from its request, gets its beats after those of the bursts before.
+    """A burst, tracked from its request, gets its beats after the beats of all earlier bursts.
 
-    The memory answers with as many beats as it likes; readers take them whenever they like.
+    The memory may send any number of beats; readers accept them at any time.
     """
 
     def __init__(self, *, block_ram: bool = False) -> None:
@@ -58,7 +58,7 @@ class SharesInTurn(Contract):
             with m.If(mine):
                 m.d.comb += [
                     Assert(port.request.payload == reader.request.payload),
-                    Assert(~owed),  # the other waited while this one had its turn
+                    Assert(~owed),  # a waiting reader misses one grant at most
                 ]
             with m.If(mine & other.request.valid):
                 m.d.sync += owed.eq(1)
@@ -80,7 +80,7 @@ class SharesInTurn(Contract):
         with m.Elif(ends):
             m.d.sync += [ahead.eq(ahead - 1), follows.eq(follows & (ahead != 0))]
         due = follows & (ahead == 0)
-        settled = due & before(m, follows)  # the order is known a cycle later from block RAM
+        settled = due & before(m, follows)  # block RAM delivers the order a cycle later
         for reader, mine in ((a, ~of_b), (b, of_b)):
             with m.If(due & reader.data.valid):
                 m.d.comb += [Assert(mine), Assert(reader.data.payload == port.data.payload)]

@@ -1,4 +1,4 @@
-"""Spans are cut into bursts that follow each other, sum up, and never cross a block of 16 beats."""
+"""Bursts cover their span in order, without gaps, and never cross a block of 16 beats."""
 
 from typing import Any
 
@@ -24,9 +24,9 @@ CONFIGURATIONS = {
 
 
 class SumsUp(Contract):
-    """Spans anywhere, of any length, within the address space.
+    """The bursts add up to the span, for spans of any length within the address space.
 
-    ``helped``: with what induction needs to know of the splitter's registers.
+    ``helped`` adds the invariants of the splitter's registers that induction needs.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SumsUp(Contract):
         ends_at = i.address + i.extent
         m.d.comb += Assume(ends_at >> self._width == 0)
 
-        # What is left of the span that was taken last: bytes from `following` to `last`.
+        # The rest of the accepted span: bytes from `following` to `last`.
         left, first = Signal(), Signal()
         span = Signal.like(i)
         following, last, end = (Signal(self._width) for _ in range(3))
@@ -86,7 +86,7 @@ class SumsUp(Contract):
                 self._help(m, span, following, last)
 
     def _help(self, m: Module, span: Any, following: Value, last: Value) -> None:
-        """Say what the splitter's registers are, for induction to start from."""
+        """Claim the values of the splitter's registers, from which induction starts."""
         beat, block = self._beat, self._block
         width = self._configuration.length_bits + 1 - (block - 1).bit_length()
         index = following // block - span.address // block

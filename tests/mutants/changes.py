@@ -1,7 +1,7 @@
-"""What can be changed in a Python source, one thing at a time. Reads and writes no file.
+"""Finder of single changes in a Python source, for mutation tests. Reads and writes no file.
 
-Left alone is what alters no circuit, or only which circuits are refused: docstrings, annotations,
-``__all__``, ``raise``, ``assert`` and ``__post_init__``, names and attributes.
+It skips everything that alters no circuit, or only alters which circuits are refused: docstrings,
+annotations, ``__all__``, ``raise``, ``assert``, ``__post_init__``, names and attributes.
 """
 
 import ast
@@ -17,7 +17,7 @@ __all__ = ["Change", "Kind", "apply", "changes", "sample"]
 
 
 class Kind(Enum):
-    """What is changed."""
+    """The kind of source construct that a change alters."""
 
     OPERATOR = "operator"
     CONSTANT = "constant"
@@ -27,10 +27,10 @@ class Kind(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """``before``, the bytes from ``start`` to ``end`` of a source, becomes ``after``.
+    """A change of one place: ``after`` replaces ``before``, the bytes from ``start`` to ``end``.
 
-    ``file`` is relative to the package, ``where`` the class and function around it; ``text`` is the
-    line that it begins on, without the spaces around it, and ``column`` counts in that, from 1.
+    ``file`` is relative to the package, ``where`` names the class and function around it. ``text``
+    is the stripped line on which the change begins; ``column`` counts in ``text``, from 1.
     """
 
     file: str
@@ -49,34 +49,34 @@ class Change:
 
     @property
     def summary(self) -> str:
-        """What is changed, without saying where."""
+        """The change in words, without its place."""
         if self.kind is Kind.STATEMENT:
             return f"without {self.before}"
         return f"{self.before} -> {self.after}"
 
     def lot(self, seed: int) -> str:
-        """What is drawn for this change; the same wherever in the file it stands."""
+        """Return a pseudo-random sort key. It does not depend on the line number."""
         drawn = f"{seed} {self.file} {self.where} {self.text} {self.column} {self.summary}"
         return hashlib.sha256(drawn.encode()).hexdigest()
 
 
 def changes(source: str, file: str) -> list[Change]:
-    """All changes of ``source``, in the order of their places."""
+    """Return all changes of ``source``, in the order of their places."""
     finder = _Finder(source, file)
     finder.visit(ast.parse(source))
     return sorted(finder.found, key=lambda change: (change.start, change.end, change.after))
 
 
 def apply(change: Change, source: str) -> str:
-    """``source``, of which `changes` told ``change``, with it made."""
+    """Return ``source`` with ``change`` applied; `changes` must have found it there."""
     raw = source.encode()
     return (raw[: change.start] + change.after.encode() + raw[change.end :]).decode()
 
 
 def sample(found: Iterable[Change], count: int, seed: int) -> list[Change]:
-    """At most ``count`` changes, each of another place.
+    """Return up to ``count`` changes, at most one for each place.
 
-    A larger ``count`` adds to a smaller, and edits elsewhere leave those of a place as they were.
+    A larger ``count`` only adds changes, and edits elsewhere do not alter the choice at a place.
     """
     places: dict[tuple[str, int, int], list[Change]] = {}
     for change in found:
@@ -112,11 +112,11 @@ _OPERATORS: dict[type[ast.AST], Callable[[], Any]] = {
 _METHODS = {"all": "any", "any": "all"}
 
 _CHOICES = ("attrs", "name", "reset_less", "src_loc_at")
-"""Keyword arguments that say how a circuit is built, not what it does."""
+"""Keyword arguments that affect how a circuit is built, not its function."""
 
 
 class _Finder(ast.NodeVisitor):
-    """Collects the changes of a source in ``found``."""
+    """A visitor that collects the changes of a source in ``found``."""
 
     def __init__(self, source: str, file: str) -> None:
         self.found: list[Change] = []
@@ -125,7 +125,7 @@ class _Finder(ast.NodeVisitor):
         self._file = file
         self._where: list[str] = []
 
-    # What is left alone, or in part.
+    # Nodes that are skipped, wholly or in part.
 
     def _skip(self, node: ast.AST) -> None:
         pass
@@ -136,7 +136,7 @@ class _Finder(ast.NodeVisitor):
         self._inside(node.name, node.body)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        if node.name == "__post_init__":  # checks of what was asked for
+        if node.name == "__post_init__":  # only checks arguments
             return
         defaults = [each for each in node.args.kw_defaults if each is not None]
         self._inside(node.name, [*node.args.defaults, *defaults, *node.body])
@@ -152,7 +152,7 @@ class _Finder(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        # A number is no type but the width of a field.
+        # A number in an annotation is the width of a field.
         for part in (node.annotation, node.value):
             if part is not None and (part is node.value or isinstance(part, ast.Constant)):
                 self.visit(part)
@@ -164,7 +164,7 @@ class _Finder(ast.NodeVisitor):
     # Operators.
 
     def _swap(self, node: Any) -> None:
-        """Another operator for that of ``node``."""
+        """Note a change of the operator of ``node`` to its counterpart."""
         if other := _OPERATORS.get(type(node.op)):
             self._tell(node, Kind.OPERATOR, self._with(node, op=other()))
         self.generic_visit(node)
@@ -223,7 +223,7 @@ class _Finder(ast.NodeVisitor):
 
     visit_IfExp = _choice
 
-    # Statements: those without which the rest can still be built.
+    # Statements: only those that the rest of the circuit can be built without.
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Call) and not ast.unparse(node).startswith("super()"):
@@ -243,17 +243,17 @@ class _Finder(ast.NodeVisitor):
             self._tell(node, Kind.STATEMENT, ast.Pass())
             self.generic_visit(node)
 
-    # How a change is told.
+    # How a change is recorded.
 
     def _with(self, node: Any, **parts: object) -> Any:
-        """A copy of ``node`` with other parts."""
+        """Return a copy of ``node`` with some fields replaced."""
         other = copy.copy(node)
         for name, part in parts.items():
             setattr(other, name, part)
         return other
 
     def _tell(self, node: Any, kind: Kind, other: ast.AST) -> None:
-        """Note that ``other`` may stand for ``node``."""
+        """Record the change of ``node`` to ``other``."""
         start = self._at(node.lineno, node.col_offset)
         end = self._at(node.end_lineno, node.end_col_offset)
         text = self._lines[node.lineno - 1].decode()
@@ -276,5 +276,5 @@ class _Finder(ast.NodeVisitor):
         )
 
     def _at(self, line: int, column: int) -> int:
-        """The offset of a place in bytes, lines counted from 1."""
+        """Return the byte offset of a line, counted from 1, and column."""
         return sum(map(len, self._lines[: line - 1])) + column

@@ -1,6 +1,6 @@
-"""Which tests look at a file of the circuit: quick ones of its own, and those of all around it.
+"""Tables of the tests that cover a file of the circuit: quick tests, and tests of all around it.
 
-By prefix of the file's path.
+The keys are prefixes of the file's path.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 __all__ = ["AROUND_ENGINE", "CHOICES", "OWN", "WHOLE", "has_netlist", "own_tests", "whole_tests"]
 
 CHOICES = ("configurations.py",)
-"""Files that only say which circuits are built: any other choice is as right."""
+"""Files that only choose which circuits are built: a changed choice is not a bug."""
 
 AROUND_ENGINE = (
     "bus/banks.py",
@@ -17,7 +17,7 @@ AROUND_ENGINE = (
     "bus/storage.py",
     "serial/",
 )
-"""What only boards have: their memories and the serial bridge."""
+"""Files that only boards use: their memories and the serial bridge."""
 
 _ENGINE = (
     "tests/rtl/test_engine.py",
@@ -86,32 +86,32 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "walk/loops.py": ("tests/rtl/walk/test_nest.py", "tests/rtl/walk/test_follower.py"),
     "walk/nest.py": ("tests/rtl/walk/test_nest.py",),
 }
-"""The quick tests: those of the longest prefix, then those of the rooms that it stands in."""
+"""Quick tests by prefix. All matching prefixes count, the longest first."""
 
 WHOLE: Mapping[str, tuple[str, ...]] = {
     "": _ENGINE,
     **dict.fromkeys(AROUND_ENGINE, _BOARD),
     "ports/": (*_ENGINE, *_BOARD),
 }
-"""The others: those of the longest prefix."""
+"""Further tests by prefix. Only the longest matching prefix counts."""
 
 
 def own_tests(file: str) -> list[str]:
-    """The quick tests of ``file``."""
+    """Return the quick tests of ``file``."""
     return list(dict.fromkeys(test for tests in _matching(OWN, file) for test in tests))
 
 
 def whole_tests(file: str) -> list[str]:
-    """What is to be asked of ``file`` after the quick tests."""
+    """Return the tests to run for ``file`` after the quick tests."""
     return [*_matching(WHOLE, file)[0]]
 
 
 def has_netlist(file: str) -> bool:
-    """Whether ``file`` is a circuit's, and nothing else reads it."""
+    """Return whether ``file`` affects netlists only, and no other code reads it."""
     return not file.startswith(("abi/", "configuration"))
 
 
 def _matching(table: Mapping[str, tuple[str, ...]], file: str) -> list[tuple[str, ...]]:
-    """The entries of all prefixes of ``file``, that of the longest first."""
+    """Return the entries of all prefixes of ``file``, the longest prefix first."""
     prefixes = sorted((prefix for prefix in table if file.startswith(prefix)), key=len)
     return [table[prefix] for prefix in reversed(prefixes)]

@@ -1,8 +1,8 @@
-"""``make mutants``: changes the circuit's source in many places, one at a time, and runs its tests.
+"""``make mutants`` changes the circuit's source in many places, one at a time, and runs the tests.
 
-A change that no test notices is a survivor: tests are missing, or it changes nothing, which is to
-be said with a reason in `equivalent.toml`. Answers are kept, so that a run that was stopped goes
-on where it was; survivors are tried again.
+A change that no test notices is a survivor. Either a test is missing, or the change has no effect;
+then `equivalent.toml` must list it with a reason. Answers are stored, so that an interrupted run
+resumes; survivors are tried again.
 """
 
 import argparse
@@ -31,7 +31,7 @@ PROJECT = Path(__file__).parents[2]
 
 
 class Outcome(StrEnum):
-    """What became of a change."""
+    """The result for a change."""
 
     CAUGHT = "caught"
     SAME = "same netlists"
@@ -41,7 +41,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """``by``: the test that caught it, or the reason why it changes nothing."""
+    """An outcome, and ``by``: the test that caught the change, or why it has no effect."""
 
     outcome: Outcome
     by: str
@@ -49,7 +49,7 @@ class Answer:
 
 
 class Place(Protocol):
-    """What `judge` asks of a `Workplace`."""
+    """The methods of a `Workplace` that `judge` calls."""
 
     def changed(self, change: Change) -> AbstractContextManager[None]: ...
 
@@ -61,9 +61,9 @@ class Place(Protocol):
 
 
 def judge(change: Change, place: Place, known: Sequence[equivalent.Equivalent]) -> Answer:
-    """Find out what becomes of ``change``: quick tests, netlists, then all other tests.
+    """Judge ``change``: run its quick tests, compare netlists, then run all other tests.
 
-    Raises ``NoAnswer`` if a test fails without the change, too.
+    Raises ``NoAnswer`` if a test also fails without the change.
     """
     if why := equivalent.reason(change, known):
         return Answer(Outcome.EXPLAINED, why, 0)
@@ -83,7 +83,7 @@ def judge(change: Change, place: Place, known: Sequence[equivalent.Equivalent]) 
 
 
 class Answers:
-    """Answers of this run and of earlier ones, in a file with a line for each."""
+    """The answers of this run and of earlier ones, in a file with a line for each."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -96,13 +96,13 @@ class Answers:
 
     @staticmethod
     def _key(change: Change) -> str:
-        """The same as long as the changed file is the same."""
+        """Return a key that depends on the change and on the content of its file."""
         source = (PROJECT / PACKAGE / change.file).read_bytes()
         place = f"{change.start} {change.after}"
         return f"{change} {hashlib.sha256(source + place.encode()).hexdigest()[:16]}"
 
     def get(self, change: Change) -> Answer | None:
-        """What was found out, if it still holds."""
+        """Return the stored answer if it is still valid: the change was caught or had no effect."""
         answer = self._answers.get(self._key(change))
         return answer if answer and answer.outcome in (Outcome.CAUGHT, Outcome.SAME) else None
 
@@ -112,7 +112,7 @@ class Answers:
 
 
 def report(answers: Sequence[tuple[Change, Answer]]) -> tuple[str, bool]:
-    """What to print at the end, and whether no change survived."""
+    """Return the final report, and whether no change survived."""
     counts = Counter(answer.outcome for _, answer in answers)
     lines = [
         f"{PACKAGE}/{change} [{change.where}]"
@@ -126,7 +126,7 @@ def report(answers: Sequence[tuple[Change, Answer]]) -> tuple[str, bool]:
 
 
 def _found(only: str) -> list[Change]:
-    """All changes of the files whose path begins with ``only``."""
+    """Return all changes of the files with paths that begin with ``only``."""
     root = PROJECT / PACKAGE
     files = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*.py"))}
     for file in CHOICES:
@@ -142,7 +142,7 @@ def _found(only: str) -> list[Change]:
 def _judge_all(
     chosen: Sequence[Change], answers: Answers, places: Sequence[Workplace]
 ) -> Iterator[tuple[Change, Answer]]:
-    """Judge what has no answer yet, one change in each place; the answers in order."""
+    """Judge the changes without an answer, one at a time in each place; yield all in order."""
     known = equivalent.read()
     idle: SimpleQueue[Workplace] = SimpleQueue()
     for place in places:
@@ -177,7 +177,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run as a program; 1 if a change survived, 2 if nothing could be found out."""
+    """Run the program. Return 1 if a change survived, 2 if a change could not be judged."""
     options = _parser().parse_args(words)
     chosen = sample(_found(options.file), options.count, options.seed)
     if options.list:

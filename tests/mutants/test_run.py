@@ -1,6 +1,6 @@
-"""A change that the tests notice is caught, one that they do not survives, and none is left behind.
+"""The tests catch one change and miss another, which survives; no change is left behind.
 
-Run on a project with a circuit of one function.
+The project under test has a circuit of one function.
 """
 
 from collections.abc import Iterator, Sequence
@@ -100,7 +100,7 @@ def test_tests_that_do_not_exist_are_no_answer(place: Workplace) -> None:
 
 
 class Place:
-    """Answers as if there were tests; ``asked`` tells what it was asked."""
+    """A stand-in for a `Workplace`; ``asked`` lists the requests of `judge` in order."""
 
     def __init__(self, *failing: str, same: bool = False) -> None:
         self.asked: list[str] = []

@@ -1,4 +1,4 @@
-"""A copy of the project in a temporary folder, in which changes are made and tests are run."""
+"""A temporary copy of the project, in which changes are made and tests run."""
 
 import json
 import os
@@ -24,26 +24,26 @@ _FILES = ("pyproject.toml", "README.md")
 _PASSED = 0
 _NO_TEST = 5
 _MISUSED = (3, 4, _NO_TEST)
-"""Exit codes of pytest: it failed itself, was asked wrongly, or found no test."""
+"""Exit codes of pytest without a verdict: internal error, usage error, no test found."""
 
 TIERS = {
     "full": ("--hypothesis-profile", "full"),
     "quick": ("--hypothesis-profile", "quick", "-m", "not slow"),
 }
-"""Options of pytest by the name of the tier."""
+"""Options of pytest for each tier."""
 
 _TEST_SECONDS = 180
-"""A test that takes longer has failed: a circuit that hangs, where the test does not see to it."""
+"""Time limit of a test, in seconds: a circuit that hangs fails the test."""
 
 _OPTIONS = ("-x", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider", "-p", "no:xdist")
 
 
 class NoAnswer(Exception):
-    """Tests or netlists could not be had at all."""
+    """The tests or the netlist builder did not run at all."""
 
 
 class Workplace:
-    """A copy that holds one change at a time, and runs the tests of ``tier`` on it."""
+    """A copy of the project that holds one change at a time and runs the tests of ``tier``."""
 
     def __init__(self, project: Path, deadline: float, tier: str = "full") -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="mutants-"))
@@ -65,7 +65,7 @@ class Workplace:
 
     @contextmanager
     def changed(self, change: Change) -> Iterator[None]:
-        """The copy with ``change`` made, for as long as the block lasts."""
+        """Apply ``change`` to the copy inside a ``with`` block."""
         path = self._folder / PACKAGE / change.file
         before = path.read_text(encoding="utf-8")
         self._write(path, apply(change, before))
@@ -77,14 +77,15 @@ class Workplace:
 
     def _write(self, path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
-        # Python compares a source's time in seconds, and its size: both may be as they were.
+        # Python checks only a source's time, in seconds, and its size; a change may keep both.
         for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
             compiled.unlink()
 
     def fails(self, tests: Sequence[str]) -> str:
-        """The first of ``tests`` that fails, or how it ended without naming one; empty if all pass.
+        """Run ``tests``; return the first one that fails, or an empty string if all pass.
 
-        Raises ``NoAnswer`` if there is no such test.
+        If pytest names no test, return the reason: a deadline or an exit code. Raises ``NoAnswer``
+        if one of ``tests`` does not exist.
         """
         options = (*_OPTIONS, *TIERS[self._tier], f"--timeout={_TEST_SECONDS}")
         code, output = self._run("pytest", *options, *tests)
@@ -92,14 +93,14 @@ class Workplace:
             return ""
         if code in _MISUSED:
             raise NoAnswer(output)
-        # What follows the name is the reason; names of tests may have spaces.
+        # The text after the name is the reason; names of tests may contain spaces.
         found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, flags=re.M)
         return found[1] if found else "deadline" if code is None else f"exit code {code}"
 
     def pass_unchanged(self, tests: Sequence[str], by: str) -> bool:
-        """Whether the test ``by``, which `fails` told of, passes as long as nothing is changed.
+        """Return whether the test ``by``, which `fails` returned, passes without a change.
 
-        All of ``tests`` if it is none: a crash, a deadline.
+        If ``by`` is not a test but a crash or a deadline, run all of ``tests``.
         """
         asked = (by,) if "::" in by else tuple(tests)
         if asked not in self._passing and not self.fails(asked):
@@ -107,19 +108,19 @@ class Workplace:
         return asked in self._passing
 
     def remember_netlists(self) -> None:
-        """Take the netlists as they are now for those to compare with."""
+        """Store the netlists of the unchanged circuits."""
         code, output = self._run("mutants.netlists")
         if code != 0:
             raise NoAnswer(output)
         self._netlists.write_text(json.dumps(json.loads(output)), encoding="utf-8")
 
     def has_same_netlists(self, file: str) -> bool:
-        """Whether the netlists of all circuits with ``file`` can be made and are as remembered."""
+        """Return whether all circuits with ``file`` still have their stored netlists."""
         code, _ = self._run("mutants.netlists", str(self._netlists), file)
         return code == 0
 
     def _run(self, *command: str) -> tuple[int | None, str]:
-        """Exit code, None after the deadline, and output of a Python module."""
+        """Run a Python module. Return its exit code, None after the deadline, and its output."""
         try:
             ended = subprocess.run(
                 [sys.executable, "-m", *command],

@@ -1,7 +1,7 @@
-"""The wheels in an environment that holds nothing else.
+"""The wheels work in an environment that holds nothing else.
 
-`make package` installs them on every Python that they allow; one that is not on the PATH fails its
-test. pip installs what the wheels require.
+`make package` installs them on every Python that they allow; a version that is not on the PATH
+fails its test. pip installs the wheels' requirements.
 """
 
 import os
@@ -30,7 +30,7 @@ with bitlane.open("sim") as device:
 
 
 def allowed() -> list[str]:
-    """The versions of Python that both projects name, the oldest first."""
+    """Return the versions of Python that both projects name, the oldest first."""
     found = []
     for folder in (ROOT, ROOT / "sim"):
         project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -42,7 +42,7 @@ def allowed() -> list[str]:
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of both wheels."""
+    """Build both wheels and return their folder."""
     folder = tmp_path_factory.mktemp("dist")
     for project in (ROOT, ROOT / "sim"):
         build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder]
@@ -68,7 +68,7 @@ def test_the_wheels_alone_compute(version: str, dist: Path, tmp_path: Path) -> N
 
 
 def run(*words: str | Path, folder: Path) -> str:
-    """What the command prints, run in ``folder`` with nothing of this environment."""
+    """Run a command in ``folder`` without this environment; return its output."""
     ran = subprocess.run(
         [str(word) for word in words],
         cwd=folder,

@@ -1,6 +1,6 @@
-"""What the parts of the large and the small engine take, so that a change of area is seen.
+"""LUT4 of each part of the large and the small engine, so that a change of area shows.
 
-Each part is synthesised where it is, with what is in it; nothing is simplified across its border.
+Each part is synthesised in place, with its submodules; nothing is optimised across its border.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from bitlane_rtl.core import Core
 pytestmark = pytest.mark.slow
 
 MARGIN = 0.03
-"""How far a part's LUT4 may be from its record: other versions of Yosys differ by less."""
+"""Relative tolerance of a part's LUT4; other versions of Yosys differ by less."""
 
 LARGE = {
     "engine.data_path.bit_unit": 1225,
@@ -40,7 +40,7 @@ LARGE = {
     "engine.data_path": 5536,
     "engine": 6343,
 }
-"""LUT4 on ECP5, by path."""
+"""LUT4 on ECP5 by the path of the part."""
 SMALL = {
     "engine.data_path.bit_unit": 170,
     "engine.data_path.decode": 66,
@@ -62,7 +62,7 @@ SMALL = {
     "engine.data_path": 2636,
     "engine": 3317,
 }
-"""LUT4 on iCE40."""
+"""LUT4 on iCE40 by the path of the part."""
 
 
 @pytest.mark.parametrize(

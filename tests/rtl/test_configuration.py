@@ -1,4 +1,4 @@
-"""A search array that no circuit can be built with is refused in one line that names the field."""
+"""An impossible search array is refused in one line that names the field."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
-"""What `docs/registers.md` says of refusals, words in use, TIMEOUT and FAULT_ADDRESS, run on the
-circuit: a sentence of the page, a row here."""
+"""The circuit obeys `docs/registers.md` on refusals, words in use, TIMEOUT and FAULT_ADDRESS:
+each sentence of the page has a row here."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -30,13 +30,13 @@ ODD = {"A_BASE": 65, "A_STRIDE": 1, "A_JUMP_1": 33, "Y_BASE": 4097, "Y_STRIDE": 
 
 
 def walk(base: int, lane: Lane, mode: Mode = Mode.DENSE) -> Walk:
-    """2 runs of 4 elements; STRIDED elements are 16 bytes apart."""
+    """Return 2 runs of 4 elements; STRIDED elements are 16 bytes apart."""
     step = {Mode.DENSE: lane.bytes, Mode.STRIDED: 16, Mode.REPEAT: 0, Mode.SUM: 0}[mode]
     return Walk(base, [4, 2], [step, 128], mode, lane)
 
 
 def task(op: Op, lane: Lane = Lane.BITS_8, out_lane: Lane | None = None, **modes: Mode) -> Task:
-    """A command of `walk` on A, B if it has one, and Y."""
+    """Return a command with a `walk` for A, for B if ``op`` reads it, and for Y."""
     b = walk(1024, lane, modes.get("b", Mode.DENSE)) if op.reads_b else None
     y = walk(4096, lane if out_lane is None else out_lane, modes.get("y", Mode.DENSE))
     return Task(op, walk(64, lane, modes.get("a", Mode.DENSE)), b, y)
@@ -44,7 +44,7 @@ def task(op: Op, lane: Lane = Lane.BITS_8, out_lane: Lane | None = None, **modes
 
 @dataclass
 class Claim:
-    """A record, and the code that the page says it ends with. ``OK``: it does what it says."""
+    """A record, and its code according to the page; ``OK`` if it is executed."""
 
     status: Status
     task: Task
@@ -209,13 +209,13 @@ IN_USE: list[tuple[int, dict[str, int]]] = [
     (8, {"OP": Op.XOR, "LOOPS": 7}),
     (12, {"OP": Op.NOT, "LOOPS": 7, "Y_MODE": STRIDED}),
 ]
-"""Words in use, by fields of CONTROL."""
+"""Number of words in use, and the fields of CONTROL that determine it."""
 
 
 @pytest.mark.parametrize("width", [slow(32), 64, slow(128)])
 def test_how_many_words_of_a_record_are_in_use(width: int) -> None:
-    """Only a seal over these very words is right. The circuit lacks SEARCH and SHIFT_LEFT, and has
-    four loops; addresses are all outside the memory, so that nothing can be executed."""
+    """Only a seal over exactly these words is right. The circuit lacks SEARCH and SHIFT_LEFT, and
+    has four loops; all addresses are outside the memory, so that nothing can be executed."""
     bench = EngineBench(
         configuration(data_width=width, ops=frozenset(Op) - {Op.SEARCH, Op.SHIFT_LEFT})
     )
@@ -250,9 +250,9 @@ BOUND = 30
 
 
 def ends(bench: EngineBench, given: Task, hanging: str = "", after: int = 0) -> tuple[int, int]:
-    """FAULT and FAULT_ADDRESS of a command with TIMEOUT `BOUND`.
+    """Return FAULT and FAULT_ADDRESS of a command with TIMEOUT `BOUND`.
 
-    The servers ``hanging``, names with spaces between, hang from ``after`` cycles on.
+    ``hanging`` names servers, with spaces between, that hang from ``after`` cycles on.
     """
     found: list[int] = []
 
@@ -273,7 +273,7 @@ def ends(bench: EngineBench, given: Task, hanging: str = "", after: int = 0) -> 
 
 
 def silence(bench: EngineBench) -> int:
-    """The longest time from a cycle with a handshake on any port to the next one, in cycles."""
+    """Return the longest time between two handshakes on any ports, in cycles."""
     cycles = {cycle for server in bench.servers for cycle, _, _ in server.requests}
     cycles |= {cycle for server in bench.servers for cycle in server.beats}
     return int(np.diff(sorted(cycles | set(bench.writes.responses))).max())
@@ -305,7 +305,7 @@ def test_how_late_an_answer_may_be(width: int, port: Port, given: Task, most: in
     "hanging", ["read_a", "read_b", "writes", "read_a writes", "writes read_b"]
 )
 def test_a_timeout_names_the_oldest_burst_that_is_not_answered(hanging: str) -> None:
-    """Of A if any of A is not, else of B, else of Y; whether it has been taken or only asked."""
+    """A takes precedence over B and B over Y, whether a burst was accepted or only requested."""
     for after in range(0, 50, 3):
         bench = EngineBench(configuration(), latency=9)
         fault, address = ends(bench, logic(Op.XOR, 0, 2048, 4096, 1024), hanging, after)

@@ -1,4 +1,4 @@
-"""The whole engine: records in its ring become bytes in memory, and faults become codes."""
+"""The whole engine executes the records in its ring, and reports faults as codes."""
 
 import random
 import time
@@ -39,11 +39,11 @@ REDUCED = [
     {"loops": 2, "modes": frozenset({Mode.DENSE, Mode.STRIDED}), "block_ram": True},
     {"bursts": 2, "fifo_beats": 32, "counters": False},
 ]
-"""Options of engines that lack something."""
+"""Options of engines that lack a feature."""
 
 
 def random_task(generator: random.Random, config: Configuration) -> Task:
-    """Any operation on any walks, with inputs in the lower half of memory and Y in the upper."""
+    """Return a random operation; inputs are in the lower half of memory, Y in the upper."""
     half = SIZE // 2
     op = generator.choice(sorted(config.ops))
     lane = Lane(generator.randrange(4))
@@ -82,7 +82,7 @@ def random_task(generator: random.Random, config: Configuration) -> Task:
         y,
         saturate=generator.random() < 0.5,
         arithmetic=generator.random() < 0.5,
-        fence=generator.random() < 0.5,  # inputs and outputs lie apart
+        fence=generator.random() < 0.5,  # inputs and outputs do not overlap
     )
 
 
@@ -198,7 +198,7 @@ def test_in_place() -> None:
     ],
 )
 def test_latency_of_a_short_command(options: dict[str, Any], latency: int) -> None:
-    """N + 12 cycles are wanted at 32 bits, and N + 14 at 64."""
+    """The target for N beats is N + 12 cycles at 32 bits, and N + 14 at 64."""
     known = options.keys() <= {"data_width", "read_ports"}
     bench = EngineBench(configuration(**options), compile_it=known)
     bench.check([logic(Op.NOT, 0, None, 4096, 64)])
@@ -278,7 +278,7 @@ def test_ring_goes_round(stalls: Stalls) -> None:
 def test_a_record_written_while_the_one_before_it_starts_is_fetched_again(
     width: int, wait: int
 ) -> None:
-    """RUN of the second record, whose bytes swapped leave the seal right, is written around it."""
+    """RUN of the second record changes around the start; its swapped bytes keep the seal right."""
     bench = EngineBench(configuration(data_width=width))
     expected = bench.memory.data.copy()
     expected[6000:6008] = ~expected[:8]
@@ -361,7 +361,7 @@ def test_stalls_are_the_cycles_in_which_a_read_is_open_and_no_beat_comes(latency
 
 @pytest.mark.parametrize("width", [32, 64, slow(128)])
 def test_rows_that_end_in_a_flush_never_overrun_the_fifo(width: int) -> None:
-    """Rows of 46 beats: whole blocks behind one that takes a beat more, as the writer waits."""
+    """Rows of 46 beats: whole blocks follow a block with an extra beat, while the writer waits."""
     bench = EngineBench(Configuration(data_width=width, memory_bytes=1 << 13, fifo_beats=64))
     beat = width // 8
     rows = min(4, 4096 // (48 * beat))
@@ -388,7 +388,7 @@ def test_rows_that_end_in_a_flush_never_overrun_the_fifo(width: int) -> None:
 
 @pytest.mark.parametrize(("width", "block_ram"), [slow(32, True), (64, True), slow(128, False)])
 def test_a_gather_that_is_scattered_again_goes_on(width: int, block_ram: bool) -> None:
-    """A beat of elements is told to the writer before it is whole."""
+    """The writer handles a beat of elements that is announced before it is complete."""
     bench = EngineBench(configuration(data_width=width, block_ram=block_ram))
     elements = 3 * width // 8 + 1
     a, y = (Walk(base, [elements], [2], Mode.STRIDED, Lane.BITS_8) for base in (1, 4096 + 5))

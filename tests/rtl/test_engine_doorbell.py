@@ -1,4 +1,4 @@
-"""The whole engine: a DOORBELL too far ahead, or behind, is refused with a code; CLEAR ends it."""
+"""The engine refuses a DOORBELL too far ahead, or behind, with a code; CLEAR ends the fault."""
 
 from typing import Any
 
@@ -27,13 +27,13 @@ CIRCUITS: dict[str, dict[str, Any]] = {
     "2 slots": {"slots": 2},
     "block RAM": {"data_width": 32, "block_ram": True},
 }
+"""Options by circuit; they determine the cycles until a command reaches the bus."""
 CHOSEN = [name if name == "64" else slow(name) for name in CIRCUITS]
-"""Their names; the quick tier takes one."""
-"""What decides after how many cycles a command reaches the bus."""
+"""Names of the circuits; the quick tier takes one."""
 
 
 def task(number: int) -> Task:
-    """A command with 64 bytes of A and of Y that no other has."""
+    """Return a command with 64 bytes of A and of Y that no other command uses."""
     return logic(Op.NOT, 64 * number, None, 4096 + 64 * number, 64)
 
 
@@ -44,7 +44,7 @@ async def fill(ctx: Any, bench: EngineBench) -> None:
 
 
 async def expect_refused(ctx: Any, bench: EngineBench, retired: int) -> None:
-    """The engine has stopped with BAD_DOORBELL behind ``retired`` commands."""
+    """Expect that the engine stopped with BAD_DOORBELL after ``retired`` commands."""
     await ctx.tick().repeat(60)
     assert await bench.register(ctx, "STATUS", "FAULT") == 1
     assert await bench.register(ctx, "STATUS", "DRAINED") == 1
@@ -59,7 +59,7 @@ async def expect_refused(ctx: Any, bench: EngineBench, retired: int) -> None:
 
 
 async def recover(ctx: Any, bench: EngineBench) -> None:
-    """CLEAR, and then a full ring of commands, with one doorbell."""
+    """Write CLEAR, then execute a full ring of commands with one doorbell."""
     await bench.write(ctx, register("CLEAR").offset, 1)
     bench.submitted = 0
     await ctx.tick().repeat(6)
@@ -77,7 +77,7 @@ async def recover(ctx: Any, bench: EngineBench) -> None:
 @pytest.mark.parametrize("ahead", ["one too far", "two rings", 0x8000, 0xFFFF])
 @pytest.mark.parametrize("circuit", CHOSEN)
 def test_a_doorbell_too_far_ahead_executes_nothing(circuit: str, ahead: str | int) -> None:
-    """Whether the records have been read ahead, are being read, or have only just been written."""
+    """The records were prefetched, are being fetched, or were just written when it arrives."""
     bench = EngineBench(configuration(**CIRCUITS[circuit]))
     slots = bench.configuration.slots
     before = bench.memory.data.copy()
@@ -126,8 +126,8 @@ def test_a_doorbell_may_fill_the_ring_and_be_written_twice(circuit: str) -> None
 @pytest.mark.parametrize("step", [-1, -2, 16, 0x7FFF])
 @pytest.mark.parametrize("width", [slow(32), 64])
 def test_a_bad_doorbell_while_commands_run(width: int, step: int) -> None:
-    """Whenever it comes: commands that retire are whole, nothing begins behind them, and what the
-    others have written is right."""
+    """At any time: retired commands are complete, none starts behind them, and every byte that
+    unfinished commands wrote is right."""
     for delay in range(1, 60, 3):
         bench = EngineBench(configuration(data_width=width), latency=3)
         before = bench.memory.data.copy()

@@ -1,4 +1,4 @@
-"""The whole engine with a search array: SEARCH among other commands, its faults and refusals."""
+"""The engine with a search array: SEARCH among other commands, its faults and refusals."""
 
 import random
 from dataclasses import replace
@@ -19,7 +19,7 @@ from support.seeds import slow
 ROW = 16
 ARRAY = Search(units=3, row_bits=8 * ROW, queries=8, nearest=2)
 A, B, Y = 5, 4099, 6144
-"""Where rows and queries start, at odd bytes, and entries."""
+"""Addresses of rows and queries, at odd bytes, and of entries."""
 
 
 def engine(width: int, **options: Any) -> Configuration:
@@ -27,14 +27,14 @@ def engine(width: int, **options: Any) -> Configuration:
 
 
 def search(rows: int, queries: int, y: int = Y, **options: Any) -> Task:
-    """The rows of the database nearest to each query."""
+    """Return a SEARCH for the rows nearest to each query."""
     words = queries * ARRAY.nearest * 2
     entries = Walk(y, [words], [4], Mode.DENSE, Lane.BITS_32)
     return Task(Op.SEARCH, dense(A, rows * ROW), dense(B, queries * ROW), entries, **options)
 
 
 def found(bench: EngineBench, rows: int, queries: int) -> Any:
-    """The bytes of the entries."""
+    """Return the expected bytes of the entries."""
     data = bench.memory.data
     database = data[A : A + rows * ROW].reshape(-1, ROW)
     batch = data[B : B + queries * ROW].reshape(-1, ROW)
@@ -45,7 +45,7 @@ def found(bench: EngineBench, rows: int, queries: int) -> Any:
 @pytest.mark.parametrize("ports", [slow(1), 2])
 @pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_searches_among_other_commands(width: int, ports: int, stalls: Stalls) -> None:
-    """Each is written in its turn, whatever comes before and behind it."""
+    """Each SEARCH is written in order, whatever commands precede and follow it."""
     generator = random.Random(f"{width} {ports} {stalls.seed}")
     bench = EngineBench(engine(width, read_ports=ports), generator.choice([0, 7]), stalls, 3)
     bench.memory.data[A : A + 2 * ROW] = bench.memory.data[A + 4 * ROW : A + 6 * ROW]
@@ -78,7 +78,7 @@ def test_a_search_ignores_what_matters_to_shifts_alone() -> None:
 @pytest.mark.parametrize("bad", [A, A + 17 * ROW, B + ROW, B + 3 * ROW])
 @pytest.mark.parametrize("stalls", [NO_STALLS, STALLS[1]])
 def test_nothing_is_found_of_what_cannot_be_read(width: int, bad: int, stalls: Stalls) -> None:
-    """Commands before it are done; CLEAR makes the array search again."""
+    """Commands before the failed search complete; after CLEAR the array searches again."""
     bench = EngineBench(engine(width), stalls=stalls, seed=bad)
     beat = bad & -bench.configuration.data_bytes
     task, before = search(20, 5), logic(Op.NOT, 6000, None, 7000, 40)
@@ -174,7 +174,7 @@ REFUSED = [
 @pytest.mark.parametrize("width", [slow(32), 64])
 @pytest.mark.parametrize(("status", "overrides"), REFUSED)
 def test_a_search_is_refused(width: int, status: Status, overrides: dict[str, int]) -> None:
-    """A bad one causes no traffic."""
+    """A refused SEARCH causes no traffic on the bus."""
     bench = EngineBench(engine(width))
     before = bench.memory.data.copy()
     task = search(4, 2)

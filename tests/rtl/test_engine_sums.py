@@ -1,4 +1,4 @@
-"""The whole engine: runs whose counts are summed, one UINT32 a run."""
+"""The engine sums the counts of each run into one UINT32."""
 
 import random
 
@@ -13,11 +13,11 @@ from support.rtl.walks import OPERAND_MODES, Walk, random_walk
 from support.seeds import slow
 
 HALF = SIZE // 2
-"""Where sums go: operands are below."""
+"""First address of the sums; operands are below it."""
 
 
 def sums(op: Op, a: Walk, b: Walk | None, y: int, step: int = 4) -> Task:
-    """The sum of each run, ``step`` bytes apart from the address ``y`` on."""
+    """Return a command that stores each run's sum, ``step`` bytes apart from address ``y`` on."""
     runs = [1] * len(a.counts)
     runs[1:2] = [step] * (len(a.counts) > 1)
     return Task(op, a, b, Walk(y, a.counts, runs, Mode.SUM, Lane.BITS_32))
@@ -31,7 +31,7 @@ def rows(base: int, size: int, number: int, step: int) -> Walk:
 @pytest.mark.parametrize("ports", [1, 2])
 @pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_rows_of_every_length_at_any_byte(width: int, ports: int, stalls: Stalls) -> None:
-    """Two matrices row by row, and a row that is read again and again."""
+    """The operands are two matrices, row by row, or a matrix and a row that is read repeatedly."""
     generator = random.Random(f"{width} {ports} {stalls.seed}")
     beat = width // 8
     config = configuration(data_width=width, read_ports=ports)
@@ -51,7 +51,7 @@ def test_rows_of_every_length_at_any_byte(width: int, ports: int, stalls: Stalls
 @pytest.mark.parametrize("lane", Lane)
 @pytest.mark.parametrize("a_mode", OPERAND_MODES)
 def test_operands_that_stride_and_repeat(width: int, lane: Lane, a_mode: Mode) -> None:
-    """In every lane that runs of that kind can have, among commands of other kinds."""
+    """Runs are summed in every lane that they can have, among commands of other kinds."""
     generator = random.Random(f"{width} {lane} {a_mode}")
     bench = EngineBench(configuration(data_width=width), stalls=STALLS[1], seed=width)
     tasks = []
@@ -76,7 +76,7 @@ def test_wide_beats(width: int) -> None:
 
 
 def test_a_run_of_ones_comes_to_all_its_bits() -> None:
-    """A sum is no count of 8 bits, nor of 16."""
+    """A sum is not limited to the 8 or 16 bits of a count."""
     bench = EngineBench(configuration(), latency=3)
     bench.memory.data[:HALF] = 0xFF
     bench.check([sums(Op.COUNT, rows(0, HALF, 1, 0), None, HALF)])
@@ -110,7 +110,7 @@ def test_a_row_a_cycle_where_it_fills_a_beat(width: int) -> None:
 def test_a_row_that_cannot_be_read_is_never_summed(
     width: int, bad: int, which: str, stalls: Stalls
 ) -> None:
-    """Rows before it have their sums; it stops the engine wherever in its row it is."""
+    """Rows before the bad beat have their sums; a bad beat anywhere in a row stops the engine."""
     bench = EngineBench(configuration(data_width=width), stalls=stalls, seed=bad)
     base = {"a": 0, "b": 1024}[which]
     address = (base + bad) & -bench.configuration.data_bytes

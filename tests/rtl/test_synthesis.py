@@ -1,4 +1,4 @@
-"""The engine synthesises for every family: no latch, no multiple driver, no unmapped memory."""
+"""The engine synthesises for every family without latches, multiple drivers or unmapped memory."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -51,7 +51,7 @@ WRONG = {
         end
     """,
 }
-"""Circuits that are none, by what is said of them."""
+"""Invalid circuits, by a pattern of the message that reports each."""
 
 
 @pytest.mark.parametrize("family", ["ice40", "ecp5", "gowin"])

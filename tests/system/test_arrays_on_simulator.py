@@ -1,4 +1,4 @@
-"""The operators on NumPy arrays of any layout, on the simulated circuit, give what NumPy gives."""
+"""Operators on NumPy arrays of any layout give NumPy's results on the simulated circuit."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -52,10 +52,10 @@ def native(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def small_counts(block: NDArray[np.uint8], view: ViewOf) -> None:
-    """Turn most of what a view shows into counts from 0 to three times the width of an element."""
+    """Replace most elements of a view by counts from 0 to three times the element's width."""
     counts = view.of(block)
     bound = 3 * 8 * counts.itemsize
-    # One in seven stays as it is: huge and negative ones.
+    # One element in seven keeps its value, which may be huge or negative.
     keep = counts.astype(counts.dtype.newbyteorder("=")) % 7 == 0
     counts[...] = np.where(keep, counts, np.abs(counts % bound))
 
@@ -65,8 +65,8 @@ def small_counts(block: NDArray[np.uint8], view: ViewOf) -> None:
 def test_any_views_of_one_block(
     device: bitlane.Device, data: st.DataObject, op: Op, seed: int
 ) -> None:
-    # Operands and output lie in the same block: they overlap in any way, and the result is as if
-    # the operands had been copied first. What lies between the elements stays.
+    # Operands and output share a block and overlap in any way. The result is as if the operands
+    # had been copied first, and bytes between the elements do not change.
     dtype = data.draw(st.sampled_from(INTEGERS if op in SHIFTS else TYPES))
     shape = data.draw(shapes())
     out_type = data.draw(st.sampled_from(["u1", "u4"])) if op.counts else dtype
@@ -129,7 +129,7 @@ def test_counts_of_the_width_and_more_saturate(device: bitlane.Device, dtype: st
     for op in SHIFTS:
         got = call(device, op, a[:, None], b)
         assert same(got, answer(op, a[:, None], b)), (op.name, b)
-    # The negative ones keep their sign, the others are gone.
+    # Negative elements become -1, all others 0.
     gone = device.bit_shift_right(a, limits.max)
     assert same(gone, np.where(a < 0, -1, 0).astype(dtype))
     assert not device.bit_shift_left(a, limits.max).any()
@@ -150,7 +150,7 @@ def test_lengths_around_a_power_of_two(device: bitlane.Device, count: int) -> No
     for dtype in ("u1", "i2"):
         a, b = random(count, dtype, count), random(count, dtype, 7)
         assert same(device.bit_xor(a, b), np.bitwise_xor(a, b))
-        # Gathered and reversed; the inner loop has 2**16 steps of its own.
+        # Gathered in reverse; the inner loop alone has 2**16 steps.
         assert same(device.bit_not(a[::-1]), np.invert(a[::-1]))
         assert same(device.bit_and(a, b[:1]), np.bitwise_and(a, b[:1]))
     a = random(2 * count, "u1", 3)
@@ -166,7 +166,7 @@ def test_tensors_larger_than_the_memory_are_tiled(narrow: bitlane.Device) -> Non
     assert same(narrow.bit_not(a.T[::-1]), np.invert(a.T[::-1]))
     assert same(narrow.bit_or(a, b[:1]), np.bitwise_or(a, b[:1]))
     assert same(narrow.bit_count(a, "u4"), answer(Op.COUNT, a, None, "u4"))
-    # Overlapping, in pieces: each row takes the place of the one before it.
+    # Overlapping fragments: each row replaces the row before it.
     want = a.copy()
     want[:-1] = np.bitwise_and(a[1:], b[1:])
     assert narrow.bit_and(a[1:], b[1:], out=a[:-1]) is not a
@@ -182,5 +182,5 @@ def test_a_large_call_leaves_the_computers_memory_as_it_was() -> None:
         memory = simulator_of(device).memory
         before = resident_bytes(memory)
         assert same(device.bit_not(a), np.invert(a))
-        # Operand and result took twice as much as there is of ``a``.
+        # Operand and result would together take twice the size of ``a``.
         assert resident_bytes(memory) - before < a.nbytes // 8

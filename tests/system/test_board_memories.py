@@ -1,4 +1,4 @@
-"""What a board's memory lets the engine do in a cycle, with the host at work at the same time."""
+"""Cycles per beat of the engine on each board's memory, with and without accesses of the host."""
 
 import random
 from dataclasses import replace
@@ -29,12 +29,12 @@ pytestmark = pytest.mark.slow
 MEMORY = 1 << 14
 SIZE = MEMORY // 4
 STARTED_BY = 60
-"""Cycles that start-up, the readers' stagger and the last response may take together."""
+"""Maximum cycles of start-up, the readers' stagger and the last response together."""
 READY = RunUntil("host__ready", 100)
 
 
 class System(wiring.Component):
-    """An engine on a board's memory. ``banks`` 0: a memory with a single port."""
+    """An engine on a board's memory; ``banks`` 0 selects a memory with a single port."""
 
     control: Any
     host: Any
@@ -127,7 +127,7 @@ def test_cycles_a_beat(banks: int, op: Op, cycles_a_beat: int, host_works: bool)
     write_register(run, register("DOORBELL").offset, 1)
     accesses = 0
     while host_works and not run.get("irq") and run.cycles < start + 8 * SIZE:
-        # As often as the link's bridge at its fastest.
+        # The link's bridge accesses the memory this often at its fastest.
         place = 3 * SIZE + rng.randrange(SIZE)
         value = rng.randrange(256)
         store(run, place, bytes([value]))

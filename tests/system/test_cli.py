@@ -1,4 +1,4 @@
-"""``bitlane run`` as a user types it: what it prints, its exit codes, what it leaves behind."""
+"""``bitlane run`` as a user types it: its output, its exit codes and its files."""
 
 import json
 import os
@@ -27,12 +27,12 @@ TABLE = dict(
         r"^\| `(\w+\.json)` \| [^|]+ \| ([^|]+) \|$", (EXAMPLES / "README.md").read_text(), re.M
     )
 )
-"""What the examples' page says that each of them prints."""
+"""Output of each example according to the examples' page."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What became of a command."""
+    """Exit code and output of a command."""
 
     returncode: int
     stdout: str
@@ -44,7 +44,7 @@ Bitlane = Callable[..., Ran]
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled() -> None:
-    """No command says that it compiles: the simulated device is in the cache."""
+    """Compile the simulated device first, so that no command reports a compilation."""
     open_link("sim").close()
 
 
@@ -52,7 +52,7 @@ def _compiled() -> None:
 def bitlane(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Bitlane:
-    """Runs the command in ``tmp_path``."""
+    """Return a function that runs the command in ``tmp_path``."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> Ran:
@@ -97,7 +97,7 @@ def test_waveforms_are_written(tmp_path: Path, bitlane: Bitlane) -> None:
         re.findall(r"^\$var wire \d+ (\S+) (\S*(?:awvalid|clk))(?: .*)?\$end$", head, re.M)
     )
     assert {name.rpartition("__")[2] for name in signals.values()} >= {"awvalid", "clk"}
-    # Time goes on, and the clock and a valid of the bus rise.
+    # Time advances, and the clock and a valid signal of the bus rise.
     times = [int(time) for time in re.findall(r"^#(\d+)$", body, re.M)]
     assert len(times) > 50
     assert times == sorted(times)
@@ -106,7 +106,7 @@ def test_waveforms_are_written(tmp_path: Path, bitlane: Bitlane) -> None:
 
 
 def model() -> dict[str, Any]:
-    """A model that would write a file."""
+    """Return a model that would write a file."""
 
     def tensor() -> dict[str, Any]:
         return {"DataType": "UINT8", "Sizes": [4]}
@@ -138,7 +138,7 @@ def write(folder: Path, content: object) -> str:
 
 
 def test_files_are_written(tmp_path: Path) -> None:
-    """By a process of its own, as all commands are of which the tests here call the function."""
+    """The command runs in a separate process here; other tests call its function."""
     assert (cli.DONE, cli.CHECK_FAILED, cli.UNUSABLE) == (0, 1, 2), "what scripts look at"
     ran = subprocess.run(
         [sys.executable, "-m", "bitlane", "run", write(tmp_path, model())],
@@ -156,7 +156,7 @@ def test_files_are_written(tmp_path: Path) -> None:
 
 
 def changed(*path: Any, value: object) -> dict[str, Any]:
-    """The model with one value replaced."""
+    """Return the model with one value replaced."""
     content = model()
     place: Any = content
     for key in path[:-1]:
@@ -249,7 +249,7 @@ def test_a_device_that_gives_one_wrong_bit_fails_the_check(
 
 
 def test_a_plain_locale_reads_sources_as_they_were_written(tmp_path: Path) -> None:
-    """The simulator is built of files that hold more than ASCII, whatever the user's locale is."""
+    """The simulator's sources hold more than ASCII and must compile in any locale."""
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     code = "import bitlane; print(bitlane.open('sim:compiled?width=32').bit_not([1]).tolist())"
     command = [sys.executable, "-X", "warn_default_encoding", "-c", code]

@@ -1,4 +1,4 @@
-"""Completion in a shell: bash itself completes what a user has typed."""
+"""Shell completion: bash itself completes a command that a user has typed."""
 
 import shlex
 import subprocess
@@ -20,7 +20,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def completed(script: Path, folder: Path, *typed: str) -> set[str]:
-    """What bash makes of the last word of ``typed`` when Tab is pressed behind it."""
+    """Return bash's completions of the last word of ``typed``."""
     words = shlex.join(["bitlane", *typed])
     lines = [
         f"source {shlex.quote(str(script))}",

@@ -1,4 +1,4 @@
-"""bitlane on a real cluster of Dask's: NumPy's answers, whatever becomes of a worker."""
+"""bitlane on a real Dask cluster gives NumPy's answers, even if a worker fails."""
 
 import math
 import os
@@ -37,7 +37,7 @@ def get(lazy: Any, client: Client) -> list[Any]:
 
 
 def processes(client: Client) -> dict[str, int]:
-    """Of the workers, by their addresses."""
+    """Return the process ID of each worker by its address."""
     found: dict[str, int] = client.run(os.getpid)
     return found
 
@@ -219,7 +219,7 @@ def test_another_version_is_refused(cluster: Client, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("bitlane.dask.workers.__version__", "9.9")
     with pytest.raises(LinkError, match=r"has bitlane \d.*; expected 9\.9"):
         bitlane.dask.equip(cluster)
-    # A worker that comes later is asked by the plugin.
+    # The plugin checks workers that join later.
     with pytest.raises(LinkError, match=r"has bitlane \d.*; expected 9\.9"):
         cluster.register_plugin(bitlane.dask.DevicePlugin())
     cluster.unregister_worker_plugin("bitlane-device")

@@ -1,4 +1,4 @@
-"""When the memory fails: the error says what and where, no write follows, and work goes on."""
+"""A memory error is reported with its kind and address; no write follows, and later jobs work."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ from support.system.devices import DEVICES, heal, noise, opened, simulator_of
 
 SIZE = 16 * 1024
 COUNT = 205
-"""Bytes of the short job: 26 beats or more of each stream on 64 bits, two blocks and parts."""
+"""Bytes of the short job: on 64 bits, 26 beats or more of each stream, two blocks and parts."""
 
 CLEAR_SECONDS = 0.1
 LATE = 1.0
-"""What a deadline may be exceeded by, in seconds, on a busy computer."""
+"""Seconds by which a busy computer may exceed a deadline."""
 
 
 @dataclass
 class Stand:
-    """Three vectors at odd addresses in a memory of noise: ``y = a ^ b``."""
+    """A device with three vectors at odd addresses in a memory of noise: ``y = a ^ b``."""
 
     url: str
     device: bitlane.Device
@@ -44,7 +44,7 @@ class Stand:
         return simulator_of(self.device).configuration.data_bytes
 
     def beats(self, start: int) -> list[int]:
-        """Addresses of the beats of a vector."""
+        """Return the addresses of the beats of a vector."""
         return list(range(start - start % self.beat, start + COUNT, self.beat))
 
     def fill(self, seed: int) -> NDArray[np.uint8]:
@@ -69,15 +69,15 @@ class Stand:
         assert np.array_equal(self.memory, self.expected(before)), f"{self.url}: the job after"
 
     def written(self, before: NDArray[np.uint8], replay: str) -> list[int]:
-        """Offsets in Y that hold results; all the rest of the memory must be as before."""
+        """Return the offsets in Y that hold results; all other bytes must be unchanged."""
         want = self.expected(before)
         changed = np.flatnonzero(self.memory != before)
         assert np.array_equal(self.memory[changed], want[changed]), f"bytes of no result: {replay}"
-        # A result that equals what was there before counts as neither.
+        # A result equal to the byte before does not show as a change.
         return [int(address) - self.y for address in changed]
 
     def expect_silence(self, replay: str) -> None:
-        """No write follows: the engine has stopped, not only said so."""
+        """Expect no further write: the engine has really stopped, not only reported a stop."""
         simulator = simulator_of(self.device)
         before = simulator.monitor["aw"].count, simulator.monitor["w"].count
         simulator.step(300)
@@ -116,7 +116,7 @@ def test_an_error_at_any_beat_that_is_read(stand: Stand, port: Port, response: R
         assert (fault.code, fault.port, fault.address, fault.index) == where, replay
         for part in ("READ_ERROR", port.name, f"{burst:#x}", "FAULT_ADDRESS="):
             assert part in str(fault), replay
-        # What the bad beat, or a later one, would have given is not there.
+        # No result of the bad beat, or of a later one, was written.
         written = stand.written(before, replay)
         assert max(written, default=-1) < max(address - start, 0), replay
         stand.expect_silence(replay)
@@ -134,7 +134,7 @@ def test_an_error_at_any_beat_that_is_written(stand: Stand, response: Response) 
             stand.run()
         fault = caught.value
         assert (fault.code, fault.port, fault.index) == (Status.WRITE_ERROR, Port.WRITE, 0), replay
-        # AXI answers a burst, and bursts do not cross blocks.
+        # AXI responds to a burst as a whole, and bursts do not cross blocks.
         assert fault.address // block == address // block, f"{fault.address:#x}: {replay}"
         assert fault.address <= address, f"{fault.address:#x}: {replay}"
         for part in ("WRITE_ERROR", "WRITE", f"{fault.address:#x}"):
@@ -147,8 +147,8 @@ def test_an_error_at_any_beat_that_is_written(stand: Stand, response: Response) 
 
 
 def test_commands_after_the_one_that_failed_do_nothing(stand: Stand) -> None:
-    # With gaps in every dimension, and one dimension more than the circuit has loops: a command
-    # for each index of the outermost.
+    # The tensors have gaps in every dimension, and one dimension more than the circuit has loops,
+    # so that each index of the outermost dimension takes a command.
     shape = (3, 4, 4, 4, 4)
     strides = (630, 156, 38, 9, 2)
     a, y = (View(base, strides, 1) for base in (0, 8192))

@@ -1,13 +1,13 @@
-"""The circuit alone computes: NumPy's bitwise operations raise during a call, and it is right.
+"""Only the circuit computes: NumPy's bitwise operations raise during a call that is right.
 
-Three guards, because a computation on the host can hide in three places:
+A computation on the host could hide in three places, so there are three guards:
 
 - functions: the attributes ``np.bitwise_xor`` and the like raise;
-- operators: ``a ^ b`` looks no attribute up, so every array of data that the driver handles, the
-  caller's and what it reads back from the device, is of a class that refuses *all* of NumPy's
-  universal functions, which is what operators call;
-- anything else: the operation in the command records is replaced on its way to the circuit. What
-  comes back is then what the *circuit* was told; a result of the host's would still be right.
+- operators: ``a ^ b`` does not look up an attribute, so every array of data that the driver
+  handles, the caller's and those read back from the device, is of a class that refuses *all* of
+  NumPy's universal functions, which is what operators call;
+- anything else: the operation in the command records is replaced on its way to the circuit. The
+  result must then match the replacement; a result of the host would match the original operation.
 """
 
 from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ CALLS: dict[Op, Callable[[bitlane.Device, Any, Any], NDArray[Any]]] = {
 
 
 class HostComputation(Exception):
-    """Not an error of bitlane's, so that nothing takes it for one."""
+    """An error that does not derive from BitlaneError, so that no handler catches it."""
 
 
 def refuse(*arguments: Any, **options: Any) -> Any:
@@ -61,7 +61,7 @@ def refuse(*arguments: Any, **options: Any) -> Any:
 
 
 class Guarded(np.ndarray[Any, Any]):
-    """An array that can be looked at, cut and copied, and refuses to be computed on."""
+    """An array that can be viewed, sliced and copied, but refuses all computation."""
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         raise HostComputation(f"{ufunc.__name__}.{method} of data during a device call")
@@ -75,7 +75,7 @@ def device() -> Iterator[bitlane.Device]:
 
 @pytest.fixture
 def guard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """NumPy's bitwise functions raise, and all data is ``Guarded``."""
+    """Make NumPy's bitwise functions raise, and make all data ``Guarded``."""
     read, write, exchange, run = Driver.read, Driver.write, Driver.exchange, Driver.run
 
     def checked(data: Any) -> Any:
@@ -115,7 +115,7 @@ def operands(op: Op) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def layouts(array: NDArray[Any]) -> list[NDArray[Any]]:
-    """The same elements as they lie, and in the ways that are sent and stored differently."""
+    """Return the same elements in layouts that are sent and stored differently."""
     gaps = np.empty((array.shape[0], 3 * array.shape[1]), array.dtype)[:, ::3]
     gaps[...] = array
     return [array, array.copy(order="F"), gaps, array[::-1].copy()[::-1], array.astype(">u4")]
@@ -170,7 +170,7 @@ ARRAY_CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "roll": lambda x, y: np.roll(x, 3),
     "concatenation": lambda x, y: np.concatenate([x, y]),
 }
-"""What both NumPy's arrays and those on a device can do."""
+"""Operations that both NumPy's arrays and device arrays support."""
 
 
 @pytest.mark.parametrize("name", ARRAY_CALLS)
@@ -262,7 +262,7 @@ def test_what_comes_back_is_what_the_circuit_was_told(
     monkeypatch.setattr(
         "bitlane.jobs.call.lower", lambda op, *rest, **more: lower(does, *rest, **more)
     )
-    # What a call has been lowered to is kept.
+    # Lowered calls are cached.
     call_of.cache_clear()
     request.addfinalizer(call_of.cache_clear)
     assert same(CALLS[told](device, a, b), expected)

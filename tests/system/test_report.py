@@ -1,4 +1,4 @@
-"""``bitlane run --report``: the page as a person has it in a browser, light, dark and narrow."""
+"""``bitlane run --report``: the page in a real browser, light, dark and narrow."""
 
 from collections.abc import Iterator
 from html import unescape
@@ -20,7 +20,7 @@ TOOLTIP = """(function said(node) {
   const own = node.matches(".bk-Tooltip") ? node.shadowRoot.textContent : "";
   return own + deeper.map(said).join("");
 })(document.body)"""
-"""What stands in the bubbles that Bokeh shows, which are in shadow trees."""
+"""JavaScript that returns the text of Bokeh's tooltips, which are in shadow trees."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def page(browser: Page, report: Path) -> Page:
 
 
 def shown(page: Page) -> tuple[float, float]:
-    """The cycles that the timeline shows."""
+    """Return the first and the last cycle that the timeline shows."""
     start, end = page.evaluate(f"[{CYCLES}.start, {CYCLES}.end]")
     return start, end
 

@@ -1,7 +1,7 @@
-"""No record, however wrong, makes the circuit read or write a byte outside its memory.
+"""A wrong record never makes the circuit read or write a byte outside its memory.
 
-Bits of good records are flipped and the seal is made right again, so that what is left are lies: of
-where a stream ends, how far its steps go, how often it loops. All else of the address space is RAM.
+The test flips bits of good records and corrects the seal, so that only wrong fields are left: the
+end of a stream, its steps, its loop counts. All other addresses are RAM.
 """
 
 import random
@@ -28,10 +28,10 @@ pytestmark = pytest.mark.slow
 BASE, SIZE, SPACE = 0x10000, 0x20000, 0x40000
 
 RECORDS = 500
-"""Of many bits and kinds; `bitlane campaign records` tries all pairs of bits of short ones."""
+"""Number of random records; `bitlane campaign records` tries all pairs of bits of short ones."""
 
 CYCLES = 1500
-"""How long each record runs before CLEAR: many bursts of each stream."""
+"""Cycles of each record before CLEAR, enough for many bursts of each stream."""
 
 CONFIGURATIONS = {
     "64 bits, two read ports": {"data_width": 64, "read_ports": 2},
@@ -40,7 +40,7 @@ CONFIGURATIONS = {
 
 
 class Bench:
-    """A simulator whose engine has a part of the RAM, and all of the RAM."""
+    """A simulator with an engine that owns a part of the RAM, and with all of the RAM."""
 
     def __init__(self, **options: Any) -> None:
         self.configuration = Configuration(
@@ -56,7 +56,7 @@ class Bench:
         )
 
     def execute(self, words: list[int]) -> int:
-        """Let a record run for a while, as the only one, then CLEAR; FAULT.CODE before that."""
+        """Run a single record for `CYCLES`, then CLEAR; return FAULT.CODE from before CLEAR."""
         simulator = self.simulator
         simulator.write_words(RING_OFFSET, np.array(words, "<u4"))
         simulator.write_words(register("DOORBELL").offset, np.array([1], "<u4"))
@@ -77,7 +77,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
 
 
 def lying_record(generator: random.Random, configuration: Configuration) -> list[int]:
-    """A good record, close to an end of the memory, with one to three bits flipped; sealed."""
+    """Return a good record near an end of the memory, with one to three bits flipped, sealed."""
     op = generator.choice([Op.NOT, Op.XOR, Op.COUNT, Op.SHIFT_LEFT])
     lane = generator.choice([Lane.BITS_8, Lane.BITS_32])
     modes = [generator.choice(OPERAND_MODES), generator.choice(OPERAND_MODES), Mode.DENSE]

@@ -1,4 +1,4 @@
-"""``bitlane run --trace`` on the simulator: what the trace says is what the circuit counts."""
+"""``bitlane run --trace`` on the simulator: the trace agrees with the circuit's counters."""
 
 import json
 import re
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LEVEL = dml.FeatureLevel.LEVEL_4_1
 COUNTED = {"read data awaited", "read data not taken", "write data not taken"}
-"""What the circuit's counters take for a stall."""
+"""Causes that the circuit's counters count as stalls."""
 
 
 @pytest.mark.parametrize("name", ["hamming", "strided"])
 def test_beats_and_stalls_are_those_that_the_circuit_counts(name: str) -> None:
-    """Its counters see the ports from within, and know nothing of the recorder."""
+    """The circuit's counters observe the ports from inside, independently of the recorder."""
     model = load_model(EXAMPLES / f"{name}.json", LEVEL)
     url = "sim:pysim?memory=64KiB&loops=2&record=9999&stall=0.3&seed=3"
     with (

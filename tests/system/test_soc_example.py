@@ -1,4 +1,4 @@
-"""examples/soc: the exported core and driver in a system of others' parts, as its page says."""
+"""examples/soc: the exported core and driver work in a third-party system, as its page says."""
 
 import os
 import re
@@ -24,7 +24,7 @@ def test_the_processor_finds_every_byte_right(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
     page = (EXAMPLE / "README.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```text\n(.*?)^```$", page, flags=re.M | re.S)
-    # How many cycles it takes is up to the compiler.
+    # The number of cycles depends on the compiler.
     printed, shown = (re.sub(r"\d+ cycles", "N cycles", x) for x in (ran.stdout, shown))
     assert printed == shown
 

@@ -1,4 +1,4 @@
-"""`bitlane validate` on simulated circuits: whole ones, lean ones, and ones that fail."""
+"""`bitlane validate` on simulated circuits: complete, reduced and faulty ones."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ LEAN = [
 ]
 
 CHECKS = 9 + len(BIT_OPS)
-"""Checks of a device that has all operations and no search array: one for each operation."""
+"""Number of checks for all operations and no search array: one is for each operation."""
 
 
 def validated(url: str, prepare: Any = None, **options: Any) -> tuple[bool, list[str]]:
@@ -53,7 +53,7 @@ def test_lean_circuits_pass(url: str) -> None:
 
 
 def test_counts_of_64_in_a_byte() -> None:
-    # On 32-bit beats the two halves of an element are counted apart; noise never has all ones.
+    # 32-bit beats count the halves of an element separately; random data never has all ones.
     with bitlane.open(NARROW) as device:
         a = np.array([2**64 - 1, 0, 2**64 - 1, 1], np.uint64)
         for dtype in (np.uint8, np.uint32):

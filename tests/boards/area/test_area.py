@@ -1,4 +1,4 @@
-"""`bitlane area`: circuits as they are, placed by real tools; a failure is never a pass."""
+"""`bitlane area` places unmodified circuits with real tools; a failure is never a pass."""
 
 import importlib.metadata
 import json
@@ -126,7 +126,7 @@ def test_what_cannot_be_synthesised_is_a_failure() -> None:
 
 def test_wrapper_reaches_every_port() -> None:
     wrapper = OutOfContext(_skid())
-    assert sum(map(len, wrapper.inputs)) == _WIDTH + 2  # payload, valid, the other's ready
+    assert sum(map(len, wrapper.inputs)) == _WIDTH + 2  # payload, valid, ready of the other side
     assert sum(map(len, wrapper.outputs)) == _WIDTH + 2
     assert [port.name for port in wrapper.ports] == ["clk", "i", "o"]
 
@@ -219,7 +219,7 @@ def test_every_design_can_be_built() -> None:
 
 
 class _Pair(wiring.Component):
-    """A `Skid` behind another."""
+    """Two `Skid` stages in a row."""
 
     def __init__(self) -> None:
         super().__init__(Skid(_WIDTH).signature)
@@ -235,7 +235,7 @@ class _Pair(wiring.Component):
 
 
 def test_parts_are_counted_where_they_are() -> None:
-    """With what is in them: the circuit has two parts, and they have nothing beside."""
+    """A part's count includes its submodules; the circuit has no cell outside of its two parts."""
     (row,) = measure_area([_design("pair", "ecp5", _Pair)], 1, _quiet, blocks=True)
     assert row.cells is not None
     assert list(row.parts) == ["first", "second"]

@@ -1,4 +1,4 @@
-"""What `bitlane area` places beside other DMA cores works: it copies, faults and recovers."""
+"""The copier that `bitlane area` compares with DMA cores copies, reports faults and recovers."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -38,7 +38,7 @@ _STORAGE = [
 
 
 class _System(wiring.Component):
-    """A `Copier` at a memory."""
+    """A `Copier` connected to a memory."""
 
     i: stream.Interface
     clear: Signal
@@ -98,7 +98,7 @@ class _Bench:
         self._run.run([Set(name, value) for name, value in values.items()])
 
     def order(self, source: int, target: int, size: int) -> None:
-        """Give a descriptor, once it is taken."""
+        """Send a descriptor as soon as the copier accepts it."""
         payload = source | target << 32 | (size - 1) << 64
         self._run.run(
             [
@@ -117,7 +117,7 @@ class _Bench:
         self._run.run([Clock(cycles)])
 
     def until_retired(self, number: int) -> int:
-        """Cycles until so many descriptors have retired."""
+        """Step until ``number`` descriptors have retired; return the cycles that it took."""
         began = self._run.cycles
         while self.get("retired") < number:
             assert self._run.cycles - began < 10_000, "it hangs"
@@ -181,8 +181,8 @@ def test_error_is_latched_and_cleared(bench: _Bench) -> None:
 
 
 def test_cycles_of_a_short_copy(bench: _Bench) -> None:
-    """From the descriptor taken to its retirement, of N = 16 beats; axi_cdma's last response comes
-    after N + 6."""
+    """A copy of N = 16 beats takes N + 7 cycles from the descriptor's handshake to its retirement.
+    axi_cdma's last response arrives after N + 6."""
     bench.order(0x100, 0x1000, 64)
     beats = 16
     assert bench.until_retired(1) == beats + 7

@@ -1,4 +1,4 @@
-"""The circuit of a bitstream in which rows of LUTs can be flipped: as the file is, flip by flip."""
+"""The circuit of a bitstream with flippable LUT rows equals the file, with and without a flip."""
 
 import json
 import os
@@ -38,7 +38,7 @@ TABLES = random.Random(1).sample(range(1 << 16), 500)
 
 
 class Tables(wiring.Component):
-    """Every one of `TABLES` of the same four inputs."""
+    """One LUT for each of `TABLES`, all with the same four inputs."""
 
     row: In(4)
     out: Out(len(TABLES))
@@ -60,7 +60,7 @@ def test_gates_give_every_row_of_a_table() -> None:
 
 @cache
 def small_bits(store: Store) -> Bitstream:
-    """Of a small file."""
+    """Return the bits of a small bitstream, which is built once per ``store``."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "top.bin"
         file.write_bytes(ice40("hx8k", store))
@@ -68,18 +68,18 @@ def small_bits(store: Store) -> Bitstream:
 
 
 def made(bits: Bitstream) -> Ice40Netlist:
-    """What ``bits`` make."""
+    """Extract the netlist from ``bits``."""
     return extract(bits, PACKAGES["hx8k"], PLACES["hx8k"])
 
 
 @cache
 def small(store: Store) -> Ice40Netlist:
-    """What a small file makes."""
+    """Return the netlist of `small_bits`, which is extracted once per ``store``."""
     return made(small_bits(store))
 
 
 def stimulus(found: Ice40Netlist, data: bytes) -> Stimulus:
-    """A break, and bytes of which one lacks its stop bit."""
+    """Return line levels: a break, then ``data`` with one stop bit missing."""
     line = [1] * 5 + [0] * 11 + [1] * 3 + levels(data)
     line[-15] ^= 1
     count = sum(len(cell.rows) for cell in found.cells)
@@ -101,7 +101,7 @@ def test_each_flip_is_seen_where_a_flipped_netlist_is(store: Store) -> None:
     assert (outcome.line < never).tolist() == seen_by_copies(campaign, pins=False)
     assert (outcome.seen < never).tolist() == seen_by_copies(campaign, pins=True)
     rows = {str(row["what"]): int(row["flips"]) for row in outcome.rows(campaign.flips)}
-    # Or nothing would have been compared.
+    # A kind without flips would compare nothing.
     for kind in ("seen on the line", "looked up, not seen", "never looked up"):
         assert rows[kind] > 0, rows
 
@@ -168,11 +168,11 @@ def test_a_lut_on_itself_gets_the_level_of_the_cycle_before() -> None:
     builder = NetlistBuilder()
     rx, tx = builder.signal(), builder.signal()
     builder.inputs["rx"], builder.outputs["tx"] = (rx,), (tx,)
-    # Its second input makes no difference.
+    # The table ignores its second input.
     builder.lut(0b1010, [rx, tx], tx)
     circuit = FlippableCircuit(builder.build(), [FlippableLut((rx, tx), tx, 0b1010)])
     batch = Batch(circuit, 3, "threads")
-    # Row 2: it stays high when it has been. Row 3: it falls after a cycle, and rises again.
+    # Row 2: the output stays high once it is high. Row 3: it falls after a cycle and rises again.
     batch.set("flip_lut", np.array([circuit.none, 0, 0]))
     batch.set("flip_row", np.array([0, 2, 3]))
     shown = []

@@ -1,4 +1,4 @@
-"""What a batch shows of flips, as a table: worked out by hand."""
+"""The table of outcomes of a batch of flips equals one worked out by hand."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ FLIPS = Flips(
     longest=12_345,
 )
 RESULTS = {
-    # The last instance has no flip.
+    # The last instance runs without a flip.
     "line 0": np.array([9, 4, 4, 4, 4, 4], np.uint64),
     "line 1": np.array([8, 5, 5, 5, 5, 5], np.uint64),
     "lamps 0": np.array([1, 1, 1, 1, 1, 1], np.uint64),
@@ -63,7 +63,7 @@ def test_a_folder_that_was_run_is_shown(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["flips", "hx8k", "--results", str(tmp_path)]) == DONE
     lines = capsys.readouterr().out.splitlines()
     assert {line[:56].strip(): int(line[56:]) for line in lines} == TABLE
-    # What is counted in another row stands further in.
+    # A row that is a part of another row is indented below it.
     indents = [len(line) - len(line.lstrip()) for line in lines]
     assert indents == [0, 2, 4, 4, 4, 2, 2, 4]
 

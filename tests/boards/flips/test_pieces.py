@@ -1,4 +1,4 @@
-"""Pieces of traffic: sound frames of records that the circuit takes, and every operator of it."""
+"""Pieces of traffic hold valid frames and records, and use every operator of the circuit."""
 
 from dataclasses import replace
 from zlib import crc32
@@ -30,7 +30,7 @@ BITS = {bits.name: bits for bits in RECORD["CONTROL"].bits}
 
 
 def line_bytes(levels: list[int]) -> bytes:
-    """What a UART makes of ``levels``."""
+    """Return the bytes that a UART receives from ``levels``; each byte takes 10 bits."""
     assert len(levels) % 10 == 0
     bits = [levels[first : first + 10] for first in range(0, len(levels), 10)]
     assert all(each[0] == 0 and each[9] == 1 for each in bits)
@@ -38,7 +38,7 @@ def line_bytes(levels: list[int]) -> bytes:
 
 
 def requests(burst: list[int]) -> list[tuple[int, int, int, bytes]]:
-    """Kind, address, size and data of the frames in ``burst``, which are undamaged."""
+    """Return kind, address, size and data of each undamaged frame in ``burst``."""
     found = []
     for block in line_bytes(burst).split(b"\0"):
         if not block:
@@ -55,7 +55,7 @@ def requests(burst: list[int]) -> list[tuple[int, int, int, bytes]]:
 
 
 def records(burst: list[int]) -> list[list[int]]:
-    """The records that are written to the ring, as words: no other write there is as long."""
+    """Return the records of ``burst``, as words: all writes of 24 bytes or more to the ring."""
     ring = range(CONTROL_BASE + RING_OFFSET, CONTROL_BASE + RING_OFFSET + 64 * RECORD_BYTES)
     return [
         [int.from_bytes(data[k : k + 4], "little") for k in range(0, size, 4)]
@@ -81,7 +81,7 @@ def test_every_operator_of_the_circuit_is_used(configuration: Configuration) -> 
 
 
 def touched(record: Record, name: str) -> tuple[int, int]:
-    """The lowest and the highest byte that a stream of a command touches, walked step by step."""
+    """Walk a command's stream step by step; return the lowest and the highest byte it touches."""
     size = (record.out_lane if name == "Y" else record.lane).bytes
     stream = record.stream(name, Port.NONE, size)
     at, low, high = stream.base, stream.base, 0
@@ -102,7 +102,7 @@ def test_commands_of_jobs_are_what_the_circuit_takes(configuration: Configuratio
     modes, count = set(), 0
     for seed in range(300):
         bursts = writer.piece(seed)
-        # Of the other kinds many are damaged; two bursts are never a job.
+        # Many pieces of other kinds are damaged; a piece of two or more bursts is never a job.
         if len(bursts) > 1:
             continue
         for words in records(bursts[0]):

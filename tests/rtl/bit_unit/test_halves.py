@@ -1,4 +1,4 @@
-"""Elements of two beats: gathered for the shifter, spread again, and their counts added."""
+"""Elements of two beats are joined for the shifter and split again, and their counts are added."""
 
 import random
 from typing import Any
@@ -42,7 +42,7 @@ def test_gather_puts_both_beats_of_a_shift_side_by_side(stalls: Stalls) -> None:
         if kind == PAIR:
             op, lane = generator.choice([Op.SHIFT_LEFT, Op.SHIFT_RIGHT]), Lane.BITS_64
         else:
-            # Logic and counts in 64-bit lanes are no pairs, nor is a shift in narrower ones.
+            # Logic and counts in 64-bit lanes do not form pairs, nor do shifts in narrower lanes.
             others = [(op, Lane.BITS_64) for op in (Op.XOR, Op.NOT, *sorted(COUNT_OPS))]
             op, lane = generator.choice([*others, (Op.SHIFT_LEFT, Lane.BITS_32)])
             words = words[:1]
@@ -88,7 +88,7 @@ def test_spread_sends_the_lower_half_first_and_marks_the_upper_one_as_last(stall
 def test_accumulate_adds_both_counts_and_leaves_all_else_alone(stalls: Stalls) -> None:
     generator = random.Random(f"accumulate {stalls.seed}")
     sent: list[dict[str, Any]] = []
-    expected: list[dict[str, Any] | None] = []  # None: the first of a pair
+    expected: list[dict[str, Any] | None] = []  # None for the first beat of a pair
     for kind in kinds(generator, 60):
         if kind == PAIR:
             counts = [generator.choice([0, 32, generator.randrange(33)]) for _ in range(2)]
@@ -122,7 +122,7 @@ def test_accumulate_adds_both_counts_and_leaves_all_else_alone(stalls: Stalls) -
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 @pytest.mark.parametrize("good", [0, 1, 2, 3])
 def test_every_beat_in_error_comes_through_whatever_half_it_is(good: int, stalls: Stalls) -> None:
-    """As behind the first all are, and a burst that was never asked for has a single one."""
+    """Behind an error all beats are errors; a burst that was not requested has a single beat."""
     beats = [edge(random.Random(beat), False) | {"error": beat >= good} for beat in range(good + 4)]
     operation = {"op": Op.SHIFT_LEFT, "lane": Lane.BITS_64}
     gather = Gather(32)

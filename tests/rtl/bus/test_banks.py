@@ -1,4 +1,4 @@
-"""Banks let two reads and a write go on in one cycle, and the host reach every byte."""
+"""Banks serve two reads and a write in one cycle, and the host reaches every byte."""
 
 import random
 from typing import Any
@@ -99,8 +99,8 @@ def test_the_host_takes_a_cycle_from_all_and_no_more() -> None:
         beats,
         host,
     )
-    # A read takes place a cycle after it is asked for, and is ready in the second after; a write
-    # is ready at once and takes place in the next.
+    # A read accesses its bank a cycle after its request and is ready in the second cycle after it.
+    # A write is ready at once and accesses its bank in the next cycle.
     assert host.cycles == [23, 24, 29]
     lost = {21, 25, 27}
     goes = [cycle for cycle in range(51) if cycle not in lost]
@@ -126,7 +126,7 @@ def test_a_beat_that_is_not_taken_stays_and_holds_up_its_bank_only() -> None:
         for _ in range(16):
             await ctx.tick()
 
-    # Banks 1, 1, 0: the last waits for what stands in bank 0.
+    # Banks 1, 1, 0: the last request waits for the beat that bank 0 holds.
     requests = [*blocks(1, 1), *blocks(1, 3), *blocks(1, 2)]
     simulate(dut, Source(dut.b.request, requests), b, stuck)
     assert seen[1:] == [(1, 0)] * 99

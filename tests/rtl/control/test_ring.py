@@ -1,4 +1,4 @@
-"""The ring gives back the words that were written, in groups; completions one word a slot."""
+"""The ring returns the written words in groups; completions are one word per slot."""
 
 import random
 from typing import Any
@@ -120,7 +120,7 @@ def test_completions_come_back_by_slot() -> None:
 
 
 def test_a_completion_has_room_for_what_the_circuit_counts() -> None:
-    """Were the index wider than what counts commands, it would wrap unseen."""
+    """A completion's index has as many bits as the counters in RETIRED and FAULT."""
     dut = Completions(2)
     _, index = COMPLETION
     assert (index.low, len(dut.index)) == (8, index.width)

@@ -1,6 +1,6 @@
-"""Each record is started with the command that it says or refused with its code: once, in order.
+"""The sequencer starts or refuses each record once, in order, as the record demands.
 
-What a record says comes from `support.models.record`, which is written from the words of `abi`.
+The expected command or code comes from `support.models.record`, an independent model of `abi`.
 """
 
 import random
@@ -35,7 +35,7 @@ REFUSED = pack(logic(Op.NOT, 0, None, 0x30000, 64))
 
 
 def check(outcome: Outcome, words: list[int], configuration: Configuration, told: str) -> None:
-    """What became of a record must be what the contract says of it."""
+    """Compare the outcome of a record with the command or the code that the contract requires."""
     words = words + [0] * (RECORD_WORDS - len(words))
     status = interpreter(configuration).refusal(Record(words))
     if status is not Status.OK:
@@ -50,9 +50,9 @@ def check(outcome: Outcome, words: list[int], configuration: Configuration, told
 @pytest.mark.parametrize("pause", [0.0, 0.3, 0.8])
 @pytest.mark.parametrize("width", [32, 64, slow(128)])
 def test_random_records_while_others_run(width: int, pause: float) -> None:
-    """Jobs of records, each up to its first refusal; the ring still holds those of the job before.
+    """Jobs of records run to their first refusal; the ring still holds records of the job before.
 
-    A record that is read before all of it is there becomes one of them, or a mixture.
+    A record that is fetched before all its words are written is an old record, or a mixture.
     """
     run_random_records(replace(MEMORY, data_width=width), f"{width} {pause}", pause)
 
@@ -67,7 +67,7 @@ def test_random_searches_among_others(width: int, pause: float) -> None:
 
 
 def run_random_records(configuration: Configuration, seed: str, pause: float) -> None:
-    """Say of every record what it has to become."""
+    """Execute 40 jobs of random records and check the outcome of each record."""
     generator = random.Random(seed)
     bench = SequencerBench(configuration, generator, pause)
     ended = {"started": 0, "refused": 0}
@@ -90,14 +90,14 @@ def run_random_records(configuration: Configuration, seed: str, pause: float) ->
 
 @pytest.mark.parametrize("width", [32, 64, slow(128)])
 def test_a_word_written_around_the_start_before_it_is_seen(width: int) -> None:
-    """One word of a record that was fetched ahead changes, in every cycle of the start before."""
+    """One word of a prefetched record changes, in every cycle of the start of the record before."""
     bench = SequencerBench(replace(MEMORY, data_width=width), random.Random(0))
 
     async def host(ctx: Any) -> None:
         for wait in range(6):
             for word in range(1, len(NOT)):
                 stale = list(NOT)
-                stale[word] ^= 0x0101  # in two bytes: the seal is right before and after
+                stale[word] ^= 0x0101  # in two bytes, so that the seal stays right
                 bench.write(0, NOT)
                 bench.write(1, stale)
                 await bench.wait(ctx, 40)
@@ -134,7 +134,7 @@ def test_a_record_fetched_ahead_starts_in_the_cycle_after_its_doorbell(
 @pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("words", [NOT, XOR, ROWS, REFUSED])
 def test_a_fetch_takes_four_cycles_and_one_for_each_group(words: list[int], width: int) -> None:
-    """From the last write to the ring, in the cycle of the doorbell, to the start or refusal."""
+    """Count from the last write to the ring, in the doorbell's cycle, to the start or refusal."""
     bench = SequencerBench(replace(MEMORY, data_width=width), random.Random(0))
 
     async def host(ctx: Any) -> None:

@@ -1,4 +1,4 @@
-"""The joiner makes output beats of a reader's words, each in its cycle, whatever follows."""
+"""The joiner assembles a reader's words into output beats, each in its cycle."""
 
 import random
 from itertools import pairwise
@@ -20,7 +20,7 @@ STAGES: dict[str, tuple[Any, int, bool]] = {
     "wire, twin": (Wire, 0, True),
     "register, twin": (ForwardRegister, 1, True),
 }
-"""What stands behind the byte network, its latency, and whether two beats leave in a cycle."""
+"""Stage behind the byte network, its latency, and whether two beats can leave in a cycle."""
 SINGLE = [name for name, (_, _, twin) in STAGES.items() if not twin]
 TWIN = [name for name, (_, _, twin) in STAGES.items() if twin]
 KINDS = ("prime", "flush", "merge", "repeat", "extra", "last", "end")
@@ -29,7 +29,7 @@ EDGE = ("last", "end", "error", "slot", "final")
 
 
 def word(data: int, split: int, *flags: str, error: int = 0, **place: int) -> dict[str, Any]:
-    """A word of a reader; ``flags`` name what is 1 of its place, ``place`` what else is not 0."""
+    """Return a reader's word; ``flags`` are 1 in its ``place``, which also gets other values."""
     fields = {name: int(name in flags) for name in KINDS}
     return {"data": data, "error": error, "place": {"split": split, **fields, **place}}
 
@@ -37,7 +37,7 @@ def word(data: int, split: int, *flags: str, error: int = 0, **place: int) -> di
 def run(
     width: int, words: list[dict[str, Any]], stalls: Stalls = NO_STALLS, stage: str = "wire"
 ) -> tuple[list[int], list[tuple[int, Any]]]:
-    """When each word was taken, and the beats that came, each with its cycle."""
+    """Send ``words``; return the cycle of each word, and the output beats with their cycles."""
     register, _, twin = STAGES[stage]
     dut = Joiner(Configuration(data_width=width), register, twin=twin)
     source = Source(dut.i, words, stalls)
@@ -50,7 +50,7 @@ def run(
         while not source.cycles[len(words) - 1 :] or cycle < source.cycles[-1] + 8:
             _, _, *sampled = await ctx.tick().sample(*outputs)
             left = dict(enumerate(zip(sampled[::2], sampled[1::2], strict=True)))
-            # A beat leaves where it is due, a second one in the same cycle where the next is.
+            # A beat leaves at the port that is next in turn; a second beat leaves at the other.
             while left and left[turn := len(beats) % len(dut.o)][0]:
                 beats.append((cycle, from_bits(shape, left[turn][1])))
                 left[turn] = (0, 0)
@@ -62,7 +62,7 @@ def run(
 
 
 def moved(data: int, size: int, odd: int, even: int) -> list[int]:
-    """The bytes of a word, each followed back from where it goes: near steps first."""
+    """Move a word's bytes as the byte network does, in steps of 1, 2, 4, ... bytes."""
     result = []
     for place in range(size):
         source = place
@@ -76,7 +76,7 @@ def moved(data: int, size: int, odd: int, even: int) -> list[int]:
 def expected(
     size: int, words: list[dict[str, Any]], taken: list[int], latency: int
 ) -> list[tuple[int, list[int | None], dict[str, int]]]:
-    """The beats of words that were taken in these cycles: when, their bytes, and what they say.
+    """Return the beats of words that were accepted in the cycles ``taken``: cycle, bytes and flags.
 
     A byte of None is unknown.
     """
@@ -103,7 +103,7 @@ def expected(
 def check(
     width: int, words: list[dict[str, Any]], stalls: Stalls = NO_STALLS, stage: str = "wire"
 ) -> tuple[list[int], list[int]]:
-    """Compare every beat and its cycle; gives the data, and when words were taken."""
+    """Compare every beat and its cycle; return the beats' data and the cycles of the words."""
     taken, beats = run(width, words, stalls, stage)
     wanted = expected(width // 8, words, taken, STAGES[stage][1])
     assert [cycle for cycle, _ in beats] == [cycle for cycle, _, _ in wanted], f"{words} {stalls}"
@@ -140,7 +140,7 @@ def test_words_of_every_kind_give_their_beats(width: int, stage: str, stalls: St
     words = [random_word(generator, width // 8) for _ in range(300)]
     _, taken = check(width, words, stalls, stage)
     if stalls == NO_STALLS:
-        # A word waits for the beat of a flush, unless it is a prime.
+        # A word waits while the flush before it emits its beat; a prime does not wait.
         waits = [
             before["place"]["flush"] and not after["place"]["prime"] and stage in SINGLE
             for before, after in pairwise(words)
@@ -150,7 +150,7 @@ def test_words_of_every_kind_give_their_beats(width: int, stage: str, stalls: St
 
 @pytest.mark.parametrize("lane", Lane)
 def test_an_element_fills_its_beat(lane: Lane) -> None:
-    """Each step doubles the half that the element stands in, as far as elements reach."""
+    """Each step of the network doubles the part of the beat that is filled with the element."""
     elements = [0x1122334455667788 >> lane.bits * at for at in range(64 // lane.bits)]
     words = []
     for at in range(len(elements)):
@@ -196,7 +196,7 @@ def test_any_other_word_behind_a_flush_waits_a_cycle_unless_two_beats_can_leave(
 @pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("stage", STAGES)
 def test_gather_behind_a_flush_keeps_its_first_element(stalls: Stalls, stage: str) -> None:
-    """Its first word is taken while the run before still gives its last beat."""
+    """The gather's first word is accepted while the run before still emits its last beat."""
     words = [
         word(0x11111111, 0, "flush", "last", "end"),
         word(0x000000AA, 0, "prime", "merge"),

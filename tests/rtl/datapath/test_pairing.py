@@ -1,6 +1,6 @@
-"""Pairing sends each beat of A with its beat of B, as often as either repeats, and nothing else.
+"""Pairing joins each beat of A with its beat of B, repeated as needed, and emits nothing else.
 
-Of the last beat of a run that is summed it says which bytes belong to the run.
+In the last beat of a summed run it marks the bytes that belong to the run.
 """
 
 import random
@@ -32,7 +32,7 @@ CONFIGURATIONS = {
 
 @dataclass
 class Traffic:
-    """Commands, the beats of both operands, and the pairs that have to come of them."""
+    """Commands, the beats of both operands, and the expected pairs."""
 
     configuration: Configuration
     generator: random.Random
@@ -42,10 +42,10 @@ class Traffic:
     b: list[dict[str, Any]] = field(default_factory=list)
     expected: list[dict[str, Any]] = field(default_factory=list)
     bad: list[Port] = field(default_factory=list)
-    """Operands in error, pair by pair; A before B."""
+    """The operand in error of each bad pair; A if both operands are in error."""
 
     def command(self, runs: int, from_byte_0: int, repeat_a: bool, repeat_b: bool) -> None:
-        """``from_byte_0``: beats of each run if it began at byte 0."""
+        """Add a command; ``from_byte_0`` is the number of beats of a run that begins at byte 0."""
         config, generator = self.configuration, self.generator
         op = generator.choice(sorted(config.ops))
         has_b = op.reads_b
@@ -83,14 +83,14 @@ class Traffic:
     def _run(
         self, length: int, end: bool, repeat: bool, extra: bool
     ) -> list[tuple[dict[str, Any] | None, dict[str, Any]]]:
-        """For each pair of a run the beat that comes for it, if one does, and the beat it is of."""
+        """Return for each pair of a run the beat that arrives, or None, and the pair's own beat."""
         generator = self.generator
         result: list[tuple[dict[str, Any] | None, dict[str, Any]]] = []
         for index in range(length):
             if repeat and index:
                 result.append((None, result[0][1]))
                 continue
-            last = index == length - 1  # of a beat that repeats, 1 only if its run has a single one
+            last = index == length - 1  # in a repeated beat, 1 only if it is the run's only beat
             edge = {
                 "last": last,
                 "end": end and (repeat or last),
@@ -106,7 +106,7 @@ class Traffic:
 
 
 def defined(dut: Pairing) -> Any:
-    """The pairs without ``b`` where B is not read: that may change while a pair waits."""
+    """Return the output with ``b`` masked where B is unused, as it may change during a wait."""
     pair, layout = dut.o.p, dut.o.payload.shape()
     reads_b = dut.work.p.reads_b if dut.asks else 1
     fields = Cat(pair.a, Mux(reads_b, pair.b, 0), pair.inside, pair.operation, pair.edge)
@@ -115,7 +115,7 @@ def defined(dut: Pairing) -> Any:
 
 
 def check(traffic: Traffic, stalls: Stalls = NO_STALLS) -> tuple[list[int], list[int], Port]:
-    """Compare every pair; gives when beats of A went, when pairs did, and ``bad_port``."""
+    """Compare every pair; return the cycles of A's beats and of the pairs, and ``bad_port``."""
     dut = Pairing(traffic.configuration)
     sources = {"a": Source(dut.a, traffic.a, stalls, "a")}
     if traffic.configuration.has_b:
@@ -127,7 +127,7 @@ def check(traffic: Traffic, stalls: Stalls = NO_STALLS) -> tuple[list[int], list
     bad: list[int] = []
 
     async def room(ctx: Any) -> None:
-        """Room comes at any time, and goes with a beat that is sent."""
+        """Draw ``room`` anew while it is 0 and after each pair that is sent."""
         ctx.set(dut.room, 1)
         has_room = True
         while True:

@@ -1,4 +1,4 @@
-"""A reader gives each operand's bytes in order, aligned like the output, a beat a cycle."""
+"""A reader emits each operand's bytes in order, aligned to the output, a beat per cycle."""
 
 import random
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def command(configuration: Configuration, a: Walk, y: Walk) -> dict[str, Any]:
 
 @dataclass
 class Expected:
-    """A beat: its bytes, of which None may be anything, and what it says of itself."""
+    """An expected beat: its bytes, None for any value, and its flags."""
 
     line: list[int | None]
     slot: int
@@ -41,13 +41,13 @@ class Expected:
     final: int | None = None
     repeat: bool = False
     extra: bool = False
-    """Only if ``repeat``."""
+    """Compared only if ``repeat`` is set."""
 
 
 def expected_beats(
     configuration: Configuration, store: Memory, a: Walk, y: Walk
 ) -> Iterator[Expected]:
-    """Each run of A stands in its beats like that of Y, element for element."""
+    """Yield the beats of A; each run is aligned to the run of Y, element for element."""
     size = configuration.data_bytes
     runs = list(zip(a.runs(), y.runs(), strict=True))
     for number, (start, y_start) in enumerate(runs):
@@ -55,7 +55,7 @@ def expected_beats(
         slot, offset = divmod(offset, size)
         length = a.counts[0] * a.lane.bytes
         beats = -(-(offset + length) // size)
-        # Of interest if an element of 8 or 16 bits becomes a wider one, on the last beat.
+        # `final` matters only on the last beat, and only if elements of 8 or 16 bits widen.
         final = (offset + length - 1) % size * 4 // size if a.lane < y.lane else None
         end = number == len(runs) - 1
         if a.mode is Mode.REPEAT:
@@ -76,7 +76,7 @@ def expected_beats(
 
 @dataclass
 class Seen:
-    """Cycles of the commands and of the operand's beats, and what the memory saw."""
+    """Cycles of the commands and of the operand's beats, and the memory with its log."""
 
     starts: list[int]
     beats: list[int]
@@ -93,7 +93,7 @@ def check(
 ) -> Seen:
     """Run commands that share their loops and compare every beat.
 
-    ``rests``: how beats are taken, if not with the ``stalls`` of the memory.
+    ``rests`` are the stalls of the sink, if they differ from the ``stalls`` of the memory.
     """
     dut, circuit = compiled(walked_reader, configuration)
     store = memory(configuration)
@@ -207,20 +207,20 @@ def test_next_command_follows_without_a_gap() -> None:
 
 
 def rows(source: int, target: int, size: int) -> tuple[Walk, Walk]:
-    """200 rows of ``size`` bytes that all begin at the same place of their beats."""
+    """Return 200 rows of ``size`` bytes that all begin at the same byte of their beats."""
     a = Walk(source, [size, 200], [1, 16], Mode.DENSE, Lane.BITS_8)
     return a, Walk(target, [size, 200], [1, 16], Mode.DENSE, Lane.BITS_8)
 
 
 def gathered(size: int) -> tuple[Walk, Walk]:
-    """200 runs over the same ``size`` elements: as many beats, or one for several elements."""
+    """Return 200 runs that gather the same ``size`` elements into beats of several elements."""
     a = Walk(4, [size, 200], [8, 0], Mode.STRIDED, Lane.BITS_16)
     return a, Walk(0, [size, 200], [2, 2 * size], Mode.DENSE, Lane.BITS_16)
 
 
 def flushes_in_a_row() -> tuple[Walk, Walk]:
-    """Pairs of rows that flush; at 32 bits the first ends with a burst of one beat, and the second
-    is a whole block."""
+    """Return pairs of rows that end in a flush; at 32 bits the first row ends with a burst of one
+    beat, and the second is a whole block."""
     a = Walk(4, [64, 2, 30], [1, 60, 0], Mode.DENSE, Lane.BITS_8)
     return a, Walk(1, [64, 2, 30], [1, 64, 128], Mode.DENSE, Lane.BITS_8)
 
@@ -244,7 +244,7 @@ FILLING = {
 @pytest.mark.parametrize("data_width", [32, 64])
 @pytest.mark.parametrize("name", FILLING)
 def test_the_fifo_never_overflows(name: str, data_width: int) -> None:
-    """The memory answers at once, and at times nobody takes a beat for long: none may be lost."""
+    """The memory answers at once, and the sink stalls for long: no beat may be lost."""
     configuration = Configuration(data_width=data_width, fifo_beats=32)
     rests = Stalls(seed=1, probability=0.05, longest=400)
     seen = check(configuration, [FILLING[name]], rests=rests)
@@ -273,7 +273,7 @@ def test_error_marks_its_beat_and_all_after_it() -> None:
 
 
 def run_until_stop(a: Walk, y: Walk, latency: int, cycle: int) -> tuple[ReadServer, int]:
-    """Read until ``stop`` in a cycle; gives the memory, and whether it is waited for long after."""
+    """Assert ``stop`` in ``cycle``; return the memory, and ``waiting`` 100 cycles later."""
     configuration = Configuration(data_width=64)
     dut, circuit = compiled(walked_reader, configuration)
     server = ReadServer(dut.port, memory(configuration), latency)
@@ -294,7 +294,7 @@ def run_until_stop(a: Walk, y: Walk, latency: int, cycle: int) -> tuple[ReadServ
 
 @pytest.mark.parametrize("size", [64, 300])
 def test_a_reader_waits_from_its_request_to_its_last_beat(size: int) -> None:
-    """In every cycle in which the memory owes a beat, and in no other: ``drained`` relies on it."""
+    """``waiting`` is 1 exactly while the memory owes a beat; ``drained`` relies on it."""
     configuration = Configuration(data_width=64)
     dut, circuit = compiled(walked_reader, configuration)
     server = ReadServer(dut.port, memory(configuration), latency=20)
@@ -319,10 +319,10 @@ def test_stop_requests_no_more_and_takes_what_was_requested() -> None:
 
 
 def test_a_reader_asks_for_nothing_a_cycle_after_stop() -> None:
-    """There is room for 16 single beats a while longer, and the memory takes them at once."""
+    """Only ``stop`` ends the requests: 16 single beats still fit, and the memory accepts them."""
     a = Walk(0, [400], [8], Mode.STRIDED, Lane.BITS_16)
     y = Walk(0, [400], [2], Mode.DENSE, Lane.BITS_16)
     server, _ = run_until_stop(a, y, 3, 20)
-    # Cycle 20 is the first with `stop`; what is asked for then is on the port in cycle 21.
+    # Cycle 20 is the first with `stop`; a request of that cycle is on the port in cycle 21.
     assert server.requests[-1][0] == 21
     assert len(server.beats) == len(server.requests)

@@ -1,4 +1,4 @@
-"""Counts of every lane into output lanes of 8 and 32 bits, and all else unchanged."""
+"""Repack packs counts of every lane into output lanes of 8 and 32 bits; all else is unchanged."""
 
 import random
 from collections.abc import Collection
@@ -23,7 +23,7 @@ OPS = BIT_OPS
 COUNT_LANES = [(lane, out) for lane in Lane for out in (Lane.BITS_8, Lane.BITS_32)]
 WIDTHS = [32, 64, 128]
 BETWEEN: dict[str, tuple[Stage, int, int]] = {
-    # What stands between decode and repack, payloads that it holds, its latency.
+    # Stage between decode and repack, its capacity in payloads, its latency.
     "wire": (Wire, 0, 0),
     "skid": (Skid, 2, 1),
     "queue": (lambda shape: Queue(shape, 16), 16, 1),
@@ -31,7 +31,7 @@ BETWEEN: dict[str, tuple[Stage, int, int]] = {
 
 
 class Bench(wiring.Component):
-    """Decode, what stands ``between``, and repack."""
+    """Decode, the stage ``between``, and repack, in a row."""
 
     i: stream.Interface
     o: stream.Interface
@@ -58,7 +58,7 @@ class Bench(wiring.Component):
 
 @dataclass
 class Expected:
-    """An output beat: the bits of ``data`` that are defined, and whether it is in error."""
+    """An output beat: its ``data``, the mask of the bits that are defined, and its error flag."""
 
     data: int = 0
     defined: int = 0
@@ -67,10 +67,11 @@ class Expected:
 
 @dataclass
 class Traffic:
-    """Input beats, the output beats that they have to become, and the cycles of both.
+    """Input beats, the expected output beats, and the cycles of both.
 
-    ``put`` tells when repack is done with a beat, ``got`` when it gives one, both behind a wire.
-    ``halves``: how often a beat comes before that is the first of a pair.
+    ``put`` holds the cycle in which repack finishes each input beat, ``got`` the cycle of each
+    output beat, both behind a wire. ``halves`` is the probability that a beat is preceded by the
+    first beat of a pair.
     """
 
     width: int
@@ -82,12 +83,12 @@ class Traffic:
     got: list[int] = field(default_factory=list)
 
     def command(self, lane: Lane, out_lane: Lane, sizes: list[int]) -> None:
-        """A COUNT of one run for each of ``sizes``, its elements."""
+        """Add a COUNT with one run for each of ``sizes``, in elements."""
         for index, size in enumerate(sizes):
             self._run(lane, out_lane, size, end=index == len(sizes) - 1)
 
     def passing(self, lane: Lane, beats: int) -> None:
-        """A run of an operation that has no output lane of its own."""
+        """Add a run of an operation that leaves the lane unchanged."""
         for index in range(beats):
             data, last = self.generator.getrandbits(self.width), index == beats - 1
             error = self.generator.random() < 0.1
@@ -134,7 +135,7 @@ class Traffic:
         errors = []
         narrows = out_elements > in_elements
         slot = offset // in_elements if narrows else self._random(8)
-        # Where element 0 stands in the first input beat, and how many beats there are.
+        # Position of element 0 in the first input beat, and the number of input beats.
         start = offset % in_elements if narrows else offset
         beats = -(-(start + size) // in_elements)
         quarter = ((start + size) * lane.bytes - 1) % (self.width // 8) // (self.width // 32)
@@ -147,7 +148,7 @@ class Traffic:
             last = beat == beats - 1
             ratio = max(out_elements // in_elements, 1)
             completes = last or (slot * narrows + beat + 1) % ratio == 0
-            # Any other beat in error ends the output beat: see the test of that.
+            # Any other beat in error would end the output beat, which another test checks.
             errors.append(completes and self.generator.random() < 0.1)
             cycle = self._send(
                 join(elements, lane.bits),
@@ -175,7 +176,7 @@ class Traffic:
                 self.expected[-1].error = any(errors[index] for index in filled)
 
     def _part(self, beat: int, offset: int, counts: list[int], lane: Lane) -> Expected:
-        """Output beat ``beat`` of a run whose element 0 stands at ``offset``."""
+        """Return output beat ``beat`` of a run with element 0 at position ``offset``."""
         elements = self.width // lane.bits
         expected = Expected()
         for position in range(elements):
@@ -198,7 +199,7 @@ class Traffic:
             assert source.cycles == self._taken(circuit)
 
     def _taken(self, circuit: Bench) -> list[int]:
-        """A beat is taken behind the one before it, as soon as there is room."""
+        """Return each input beat's cycle: beats are accepted in order, as soon as there is room."""
         if not circuit.holds:
             return self.put
         cycles: list[int] = []
@@ -275,7 +276,7 @@ def test_the_side_with_more_beats_moves_one_a_cycle(
     source, sink = transfer(circuit, circuit.i, circuit.o, beats, beats_out)
     busier = sink.cycles if beats_out > beats_in else source.cycles
     assert busier == list(range(busier[0], busier[0] + max(beats_in, beats_out)))
-    # A beat is taken with the last of its parts.
+    # An input beat is accepted with the last of its output beats.
     if beats_out >= beats_in:
         assert sink.cycles[0] == 1
     assert sink.cycles[-1] == source.cycles[-1] + 1
@@ -305,7 +306,7 @@ def test_without_count_it_is_a_wire(stalls: Stalls) -> None:
 
 @pytest.mark.parametrize("good", range(8))
 def test_a_beat_in_error_completes_what_it_is_a_part_of(good: int) -> None:
-    """What else it waits for may never come."""
+    """An error completes its output beat, because the remaining input beats may never arrive."""
     traffic = Traffic(64, random.Random(good))
     for _ in range(good):
         traffic._send(0, Lane.BITS_64, Lane.BITS_8, False, False, False, 0, 0)

@@ -1,4 +1,4 @@
-"""The watchdog expires after exactly as many waiting cycles as it is told, and never otherwise."""
+"""The watchdog expires after exactly ``bound`` waiting cycles, and never otherwise."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from support.rtl.streams import simulate
 
 
 def expiry(bound: int, script: str) -> list[int]:
-    """Cycles in which ``expired`` is 1. ``script``, a cycle each: w waits, p progress, i idle."""
+    """Return the cycles with ``expired`` 1. ``script``, by cycle: w waits, p progress, i idle."""
     dut = Watchdog()
     seen = []
 

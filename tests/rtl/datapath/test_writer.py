@@ -20,7 +20,7 @@ GUARD = 0xEE
 
 
 def beats_of(configuration: Configuration, y: Walk, generator: random.Random) -> list[dict]:
-    """Random data for every run, aligned as the writer takes it; unused bytes are random too."""
+    """Return random beats for every run, aligned for the writer; unused bytes are random too."""
     beats = []
     for start in y.runs():
         offset = start % configuration.data_bytes if y.mode is Mode.DENSE else 0
@@ -36,7 +36,7 @@ def beats_of(configuration: Configuration, y: Walk, generator: random.Random) ->
 
 
 def store(configuration: Configuration, y: Walk, beats: list[dict], data: np.ndarray) -> None:
-    """What the beats mean, element by element."""
+    """Write the elements of ``beats`` to ``data``, one by one."""
     position = 0
     for start in y.runs():
         offset = start % configuration.data_bytes if y.mode is Mode.DENSE else 0
@@ -53,7 +53,7 @@ def store(configuration: Configuration, y: Walk, beats: list[dict], data: np.nda
 
 
 class Bench:
-    """A writer, its memory, and counts of what it reported."""
+    """A writer with its memory, and the events that it reports."""
 
     def __init__(
         self, configuration: Configuration, latency: int = 0, stalls: Stalls = NO_STALLS
@@ -85,7 +85,7 @@ class Bench:
         stalls: Stalls = NO_STALLS,
         stop: int | None = None,
     ) -> None:
-        """Write until all is done, or long after ``stop``, the first cycle of the signal."""
+        """Write until all commands retire, or for long after ``stop``, the signal's first cycle."""
         commands = [command_constant(self.configuration, y, y, y) for y in walks]
         self.commands = Source(self.dut.commands, commands)
         self.source = Source(self.dut.i, beats, stalls)

@@ -1,6 +1,6 @@
-"""An ECP5's carry chains of a unit are what is simulated: proven with Yosys' model of the cells.
+"""A unit's ECP5 carry chains are proven equal to its simulated circuit, with Yosys' cell models.
 
-Registers and counts have the same names in both; each is proven equal where those before it are.
+Registers and counts have the same names in both; each is proven equal, given those before it.
 """
 
 import re
@@ -29,7 +29,7 @@ PROOF = (
 
 
 def prove_equal(row_bits: int, folder: Path) -> str:
-    """What Yosys says. Raises ``ToolError`` if a unit is another circuit on an ECP5."""
+    """Return Yosys' log. Raises ``ToolError`` if a unit is a different circuit on an ECP5."""
     for name, family in (("plain", "none"), ("cells", "ecp5")):
         platform: Any = SimpleNamespace(family=family)
         text = rtlil.convert(Unit(row_bits), name=name, platform=platform)
@@ -50,7 +50,7 @@ def test_units_are_equal(
 
 
 def test_chains_of_512_bits_fill_tiles() -> None:
-    """Four cells are a tile, in which nothing else could begin a chain."""
+    """Chains take whole tiles of four cells, because no other chain could begin inside a tile."""
     platform: Any = SimpleNamespace(family="ecp5")
     text = rtlil.convert(Unit(512), platform=platform)
     assert text.count("cell \\CCU2C") == 400
@@ -60,7 +60,7 @@ WRONG = [
     *[("_COMPARED", 0x6997), ("_COUNTS", 0x6006), ("_COUNTS", 0xE00A), ("_COUNT", 0xC000)],
     *[("_NEXT", 0x000A), ("_NEXT", 0xF006), ("_LAST", 0x8000)],
 ]
-"""A name of `carry_chains`, and a table that is no such one."""
+"""Names of tables in `carry_chains`, each with a wrong value."""
 
 
 @pytest.mark.parametrize(("table", "wrong"), WRONG)

@@ -1,4 +1,4 @@
-"""The search array finds the nearest rows of each query, whatever comes and however it stalls."""
+"""The search array finds the nearest rows of each query, for any input and any stalls."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ QUICK = {"two clusters", "narrow beats"}
 
 
 def random_batch(seed: int, configuration: Configuration) -> tuple[Bytes, Bytes]:
-    """Queries and rows; a quarter of all rows is there twice or more."""
+    """Return queries and rows; many rows appear twice or more."""
     generator = np.random.default_rng(seed)
     circuit = configuration.search
     assert circuit is not None
@@ -36,7 +36,7 @@ def random_batch(seed: int, configuration: Configuration) -> tuple[Bytes, Bytes]
 def assert_found(
     configuration: Configuration, batches: list[tuple[Bytes, Bytes]], stalls: Stalls
 ) -> None:
-    """That ``batches``, one after the other, find what NumPy finds."""
+    """Search ``batches`` one after the other, and compare all lists with NumPy's."""
     circuit = configuration.search
     assert circuit is not None
     for found, (queries, rows) in zip(search(configuration, batches, stalls), batches, strict=True):
@@ -68,7 +68,7 @@ def test_few_rows_leave_places_empty(queries: int, rows: int) -> None:
 
 @pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_of_equal_distances_the_lower_index_wins(stalls: Stalls) -> None:
-    """Rows of bytes 0 and 1: all distances are among nine."""
+    """Rows of eight bytes, each 0 or 1, have only nine distinct distances."""
     generator = np.random.default_rng(7)
     rows = generator.integers(0, 2, (500, 8), np.uint8)
     assert_found(CIRCUITS["two clusters"], [(rows[:16], rows)], stalls)
@@ -84,7 +84,7 @@ def test_each_row_nearer_than_all_before_is_slow_and_right(queries: int, stalls:
 
 
 def test_hits_in_the_farthest_units_alone_are_not_lost() -> None:
-    """Every tile's rows in the second cluster are nearer than all before, the others far."""
+    """Rows of each tile in the second cluster are nearer than all before; the others are far."""
     bits = np.arange(64) < np.arange(63, 23, -1)[:, np.newaxis]
     near = np.repeat(np.packbits(bits, axis=1), 2, axis=0).reshape(40, 2, 8)
     rows = np.concatenate([np.full((40, 4, 8), 255, np.uint8), near], axis=1).reshape(240, 8)
@@ -93,7 +93,7 @@ def test_hits_in_the_farthest_units_alone_are_not_lost() -> None:
 
 
 def test_the_longest_run_has_no_row_twice() -> None:
-    """511 rows: of the last tile's units four hold rows of the tile before, which are nearest."""
+    """Four units of the last tile still hold rows of the tile before, which are the nearest."""
     circuit = configured(5, length_bits=12)
     rows = np.full((511, 8), 255, np.uint8)
     rows[505:510] = 1

@@ -1,4 +1,4 @@
-"""A unit tells, every cycle, in how many bits a query differs from the row that it was given."""
+"""A unit outputs, every cycle, the Hamming distance of a query from the loaded row."""
 
 import random
 from typing import Any
@@ -10,7 +10,7 @@ from support.rtl.streams import simulate
 
 
 def distances(unit: Unit, script: list[tuple[int, bool]]) -> list[int]:
-    """What ``distance`` is for each ``bits``, ``load`` of ``script``, a cycle each."""
+    """Apply each ``bits`` and ``load`` of ``script`` for a cycle; return ``distance`` for each."""
     seen: list[int] = []
 
     async def drive(ctx: Any) -> None:

@@ -1,4 +1,4 @@
-"""The decoder takes COBS apart as bytes come, without delay, and notices blocks cut short."""
+"""The decoder decodes COBS byte by byte, without delay, and detects truncated blocks."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -12,12 +12,12 @@ from support.rtl.streams import simulate
 from support.serial.frames import cobs_decode, cobs_encode
 
 ERROR = -1
-"""In place of a byte: one without a stop bit."""
+"""Stands for a byte without a stop bit."""
 
 
 @dataclass
 class Frame:
-    """What the decoder made of the bytes up to a delimiter."""
+    """The decoded bytes up to a delimiter, and the decoder's flags."""
 
     data: bytes
     empty: bool
@@ -25,7 +25,7 @@ class Frame:
 
 
 def decode(line: Iterable[int], *, gap: int = 0) -> list[Frame]:
-    """Frames of ``line``, whose bytes come ``gap`` cycles apart. Looks at every cycle."""
+    """Decode ``line``, with ``gap`` idle cycles before each byte; sample every cycle."""
     dut = CobsDecoder()
     frames: list[Frame] = []
 

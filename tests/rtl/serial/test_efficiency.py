@@ -1,4 +1,4 @@
-"""How much of the line carries data in long transfers, exact to the cycle."""
+"""Share of the line that carries data in long transfers, exact to the cycle."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from support.serial.bench import DIVIDER, SerialBench, start
 from support.serial.frames import lines, read, replies, uart_bytes, uart_levels, write
 
 FRAMES = 128
-"""64 KiB."""
+"""Frames of 64 KiB."""
 
 BYTE_CYCLES = 10 * DIVIDER
 
@@ -24,7 +24,7 @@ def bench() -> SerialBench:
 
 
 def blocks(reads: bool, writes: bool) -> list[bytes]:
-    """Requests for 64 KiB each way."""
+    """Return requests for 64 KiB in each selected direction."""
     rng = random.Random(1)
     requests: list[bytes] = []
     for n in range(FRAMES):
@@ -41,7 +41,7 @@ def transfer(bench: SerialBench, requests: Sequence[bytes]) -> tuple[int, int, l
     """Send all requests without waiting for answers.
 
     Returns the cycles from the first bit of the first request to the last bit of the last answer,
-    those that the requests take, and the cycles at which the bytes of answers begin.
+    the cycles of the requests, and the cycles at which the bytes of answers begin.
     """
     start(bench)
     levels = uart_levels(lines(requests), DIVIDER)
@@ -49,7 +49,7 @@ def transfer(bench: SerialBench, requests: Sequence[bytes]) -> tuple[int, int, l
     answers = replies(data)
     assert [answer.number for answer in answers] == [n % 256 for n in range(len(requests))]
     assert {answer.answer for answer in answers} == {Answer.DONE}
-    # What comes back lags by the cycles that the player takes.
+    # Answers lag by the latency of the player.
     return begins[-1] + BYTE_CYCLES - 8, len(levels), begins
 
 
@@ -66,7 +66,7 @@ def report(record: Record, name: str, cycles: int) -> None:
 
 
 def test_writes_alone(bench: SerialBench, record_property: Record) -> None:
-    """The requests' last bit is followed by the last answer alone."""
+    """Only the last answer follows the last bit of the requests."""
     cycles, sending, _ = transfer(bench, blocks(reads=False, writes=True))
     report(record_property, "up", cycles)
     assert cycles - sending < 2 * FRAME_DATA_BYTES + 10 * BYTE_CYCLES
@@ -74,7 +74,7 @@ def test_writes_alone(bench: SerialBench, record_property: Record) -> None:
 
 
 def test_reads_alone(bench: SerialBench, record_property: Record) -> None:
-    """The answers' bytes follow each other without a gap, all 64 KiB of them."""
+    """The bytes of all answers, 64 KiB, follow each other without a gap."""
     cycles, _, begins = transfer(bench, blocks(reads=True, writes=False))
     report(record_property, "down", cycles)
     assert np.diff(begins).tolist() == [BYTE_CYCLES] * (len(begins) - 1)

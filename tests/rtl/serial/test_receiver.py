@@ -1,4 +1,4 @@
-"""Requests come out of the receiver whole and in their turn, or not at all."""
+"""The receiver outputs each request whole and in sequence, or drops it."""
 
 import random
 from collections.abc import Iterable
@@ -20,17 +20,17 @@ from support.serial.frames import (
 )
 
 SPACING = 9
-"""Cycles from byte to byte: the fewest."""
+"""Minimum cycles from byte to byte."""
 
 FIRST = 255
-"""The number that is expected after reset."""
+"""Sequence number that the receiver expects after reset."""
 
 ERROR = -1
-"""In place of a byte: one without a stop bit."""
+"""Stands for a byte without a stop bit."""
 
 
 class Bench:
-    """Feeds a receiver and pops its bytes. Compiled, because much has to come over the line."""
+    """A driver of a receiver. It is compiled, because the tests send many bytes."""
 
     def __init__(self) -> None:
         self.evaluator = CompiledEvaluator(RequestReceiver())
@@ -53,7 +53,7 @@ class Bench:
         self.evaluator.set("i__valid", 1)
 
     def step(self, cycles: int = 1) -> None:
-        """Let cycles pass, of which the first has what was put."""
+        """Advance ``cycles`` cycles; the byte of `put` is valid in the first."""
         self.evaluator.step()
         self.evaluator.set("i__valid", 0)
         if cycles > 1:
@@ -65,7 +65,7 @@ class Bench:
             self.step(SPACING)
 
     def pop(self) -> bytes:
-        """All bytes that there are; one every 2 cycles."""
+        """Pop all available bytes, one every 2 cycles."""
         data = bytearray()
         self.evaluator.set("o__ready", 1)
         while self.get("o__valid"):
@@ -86,7 +86,7 @@ class Bench:
         self.evaluator.set("answered", 0)
 
     def expect_dropped(self, line: Iterable[int], what: object = None) -> None:
-        """``line`` is dropped with a complaint, and the frame after it is taken."""
+        """Expect that ``line`` is dropped with a complaint, and that the next frame is accepted."""
         number = self.expected
         self.feed(line)
         assert self.complaint, what
@@ -129,7 +129,7 @@ def test_requests_come_out_without_their_crcs(bench: Bench) -> None:
 
 
 def test_cycles(bench: Bench) -> None:
-    """From the delimiter to what follows from it; and each byte takes 2 cycles."""
+    """Output is valid 2 cycles after a delimiter, a complaint 1 cycle after it."""
     for line, port, cycles in (
         (frame(read(FIRST, 0, 0)), "o__valid", 2),
         (frame(read(7, 0, 0)), "complaint", 1),
@@ -145,7 +145,7 @@ def test_cycles(bench: Bench) -> None:
 
 @pytest.mark.parametrize("expected", [0, 100, 255])
 def test_which_numbers_are_taken(bench: Bench, expected: int) -> None:
-    """Before each, a HELLO makes the same number the expected one."""
+    """A HELLO before each request restores the same expected number."""
     for ahead in range(256):
         bench.taken(frame(hello(expected - 1, ahead)))
         content = write((expected + ahead) % 256, 0, b"x")
@@ -226,7 +226,7 @@ def test_a_write_is_as_long_as_it_says(bench: Bench, size: int, length: int) -> 
     + [(size + 1024, size) for size in (1016, 1023)],
 )
 def test_a_write_of_more_than_a_frame_carries(bench: Bench, size: int, length: int) -> None:
-    """Lengths that a counter of 10 bits takes for short ones."""
+    """A counter of 10 bits would mistake these lengths for short ones."""
     content = request(FIRST, Request.WRITE, 0, size, b"\x07" * length)
     bench.expect_dropped(frame(content), (size, length))
 
@@ -274,7 +274,7 @@ def test_one_complaint_until_a_frame_is_good(bench: Bench) -> None:
 
 
 def fills(first: int, total: int) -> list[bytes]:
-    """Writes from number ``first`` on whose headers and data are ``total`` bytes."""
+    """Return writes from number ``first`` on, with ``total`` bytes of headers and data."""
     rng = random.Random(total)
     contents: list[bytes] = []
     while total:
@@ -318,7 +318,7 @@ def test_what_a_host_may_send_unanswered_has_room(bench: Bench, sizes: list[int]
 
 @pytest.mark.parametrize("haste", [1.0, 0.5, 0.2])
 def test_bytes_are_popped_while_others_come(bench: Bench, haste: float) -> None:
-    """With damaged frames in between; the ring goes round several times."""
+    """Damaged frames arrive in between, and the ring buffer wraps several times."""
     rng = random.Random(f"{haste}")
     line = bytearray()
     expected = bytearray()

@@ -1,4 +1,4 @@
-"""The serial link at its pins: requests come in at ``rx``, answers go out at ``tx``."""
+"""The serial bridge at its pins: requests arrive at ``rx``, answers leave at ``tx``."""
 
 import random
 from typing import Any
@@ -69,7 +69,7 @@ def test_requests_one_after_the_other(bench: SerialBench) -> None:
 @pytest.mark.parametrize("stalls", [False, True])
 @pytest.mark.parametrize("gap", [0, 5, 200])
 def test_windows_of_requests(bench: SerialBench, gap: int, stalls: bool) -> None:
-    """As many as the board buffers, back to back."""
+    """The host sends as many requests as the board buffers before it reads the answers."""
     bench.stall(stalls)
     rules = start(bench, 200)
     rng = random.Random(f"{gap} {stalls}")
@@ -110,7 +110,7 @@ def test_numbers_go_round(bench: SerialBench) -> None:
 @pytest.mark.parametrize("ahead", [0, 1, 2, 126, 127, 128, 129, 200, 254, 255])
 @pytest.mark.parametrize("expected", [0, 1, 128, 255])
 def test_sequence_rules(bench: SerialBench, expected: int, ahead: int) -> None:
-    """Taken, a gap, or a repetition; and the expected request is taken after it."""
+    """A number is accepted, ahead, or a repetition; then the expected request is accepted."""
     rules = start(bench, expected)
     for number in (expected + ahead, expected + ahead, expected, expected + 1):
         line = frame(write(number, number % 256, b"\x01\x02"))
@@ -183,7 +183,7 @@ def test_a_ping_tells_the_interrupt_line(bench: SerialBench) -> None:
 
 
 def test_more_than_the_board_buffers_is_dropped_and_asked_for_again(bench: SerialBench) -> None:
-    """Six long answers hold the bridge up while six long writes come in."""
+    """Six long answers block the bridge while six long writes arrive."""
     rules = start(bench)
     reads = [read(n, 512 * n, 512) for n in range(6)]
     writes = [write(6 + n, 0x8000 + 512 * n, bytes([n]) * 512) for n in range(6)]
@@ -209,7 +209,7 @@ def test_the_line_before_a_session_is_no_part_of_it(bench: SerialBench) -> None:
 
 
 def test_another_memory_and_divider() -> None:
-    """A memory that is no power of two, and that does not start at 0; it is also slow."""
+    """The memory's size is not a power of two, its base is not 0, and it stalls."""
     configuration = Configuration(
         data_width=32, address_width=16, memory_base=0x1000, memory_bytes=0x3000
     )

@@ -1,4 +1,4 @@
-"""Answers are framed as the contract says, and fast enough for the line never to wait."""
+"""Answers are framed as the contract requires, and fast enough that the line never idles."""
 
 import random
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def test_blocks_that_are_full(size: int) -> None:
 
 
 def test_a_full_block_that_ends_with_the_frame() -> None:
-    """Its 255 is followed by the code of the empty block behind it."""
+    """The code 255 of the full block is followed by the code of an empty block."""
     content = next(
         content
         for content in (b"\x01" * 249 + bytes([n]) for n in range(1, 256))
@@ -69,17 +69,17 @@ def test_a_full_block_within_the_crc() -> None:
 
 def test_cycles() -> None:
     source, sink = transmit([b"\x01\x02\x00\x03"])
-    # Each byte takes 11 cycles; the code and the delimiter are told at once.
+    # Each byte of the input takes 11 cycles; the last code and the delimiter follow at once.
     assert source.cycles == [0, 11, 22, 33]
     assert sink.cycles[:4] == [9, 20, 31, 42]
     assert np.diff(sink.cycles).tolist() == [11, 11, 11, 10, 10, 10, 10, 2, 1]
-    # The code of a full block takes 2 more.
+    # The code of a full block takes 2 more cycles.
     source, _ = transmit([b"\x01" * 256])
     assert np.diff(source.cycles).tolist() == [11] * 253 + [13, 11]
 
 
 class _Line(wiring.Component):
-    """The transmitter on its line."""
+    """The transmitter connected to a UART."""
 
     i: stream.Interface
 
@@ -97,7 +97,7 @@ class _Line(wiring.Component):
 
 
 def test_the_line_is_never_idle() -> None:
-    """Neither where codes come in between, nor from one answer to the next."""
+    """Neither codes between the bytes nor the start of the next answer leave a gap."""
     contents = [b"\xff" * 260, b"\x00" * 4, b"\x01\x02", b"\x01" * 250]
     dut, circuit = compiled(_Line)
     source = Source(dut.i, payloads(contents))

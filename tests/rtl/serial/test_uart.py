@@ -1,4 +1,4 @@
-"""The UART receives and sends bytes, exact to the cycle, and tells what is none."""
+"""The UART receives and sends bytes, exact to the cycle, and reports missing stop bits."""
 
 import random
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from support.serial.frames import uart_bytes, uart_levels
 DIVIDERS = (8, 9, 13, 255, 256)
 
 Arrival = tuple[int, int | None]
-"""Cycle, and the byte, or ``None`` where there was no stop bit."""
+"""A cycle and its byte, or ``None`` if the stop bit was missing."""
 
 
 def receive(levels: Sequence[int], divider: int) -> list[Arrival]:
-    """What arrives while ``rx`` has these levels, one a cycle."""
+    """Drive ``rx`` with ``levels``, one per cycle; return all arrivals."""
     dut = UartReceiver(divider)
     found: list[Arrival] = []
 
@@ -34,7 +34,7 @@ def receive(levels: Sequence[int], divider: int) -> list[Arrival]:
 
 
 def latency(divider: int) -> int:
-    """Cycles from that in which the line falls to that in which the byte arrives."""
+    """Return the cycles from the falling edge of the line to the arrival of the byte."""
     return 9 * divider + (divider + 1) // 2 + 1
 
 

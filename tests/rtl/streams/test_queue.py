@@ -1,4 +1,4 @@
-"""Queues hand over what entered, in order, at one payload a cycle, after a known latency."""
+"""Queues pass on payloads in order, one per cycle, after a known latency."""
 
 import random
 from collections.abc import Callable
@@ -31,7 +31,7 @@ KINDS: dict[str, tuple[Callable[[], Skid | Slack | Queue], int, int]] = {
 def run(
     queue: Skid | Slack | Queue | ForwardRegister, cycles: int, inputs: Callable, outputs: Callable
 ) -> None:
-    """Clock ``queue``; ``inputs()`` gives (valid, payload, o.ready) for a cycle, ``outputs(...)``
+    """Clock ``queue``; ``inputs()`` returns (valid, payload, o.ready) for a cycle, ``outputs(...)``
     gets (i.ready, o.valid, o.payload, level) of that same cycle."""
     m = Module()
     m.submodules.queue = queue
@@ -186,7 +186,7 @@ def test_a_depth_that_is_no_power_of_two_is_refused(depth: int) -> None:
 @pytest.mark.parametrize(("registered", "latency"), [(False, 1), (True, 2)])
 @pytest.mark.parametrize("depth", [4, 16])
 def test_with_credit_it_keeps_what_fits(depth: int, registered: bool, latency: int) -> None:
-    """Filled to its depth and emptied without a gap, again and again, and half full besides."""
+    """The queue is filled to its depth and emptied without a gap, repeatedly, and half filled."""
     payloads = iter(range(1 << 8))
     received: list[int] = []
     counts: list[int] = []
@@ -268,7 +268,7 @@ def test_a_full_register_takes_the_next_payload_when_its_own_goes() -> None:
 
 
 class Credited(wiring.Component):
-    """``way`` registers that need not wait, a queue of ``depth`` behind them, and their credits."""
+    """``way`` registers without back-pressure, a queue of ``depth``, and the credits of both."""
 
     i: stream.Interface
     o: stream.Interface
@@ -311,7 +311,7 @@ def test_nothing_is_lost_on_a_credited_way(
     assert sink.payloads == list(range(256))
     for count, left in enumerate(sink.cycles, 1):
         assert sum(cycle <= left for cycle in source.cycles) <= count + depth - 1
-    # Between a payload's credit and its return lie the way and the queue.
+    # A credit returns after its payload has passed the registers and the queue.
     between = way + 1 + registered
     if stalls == NO_STALLS and between <= depth - 2:
         assert sink.cycles == list(range(between, 256 + between))

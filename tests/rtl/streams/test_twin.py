@@ -1,4 +1,4 @@
-"""Twin queues: two payloads in a cycle, one out, all of them in order and in time."""
+"""Twin queues accept two payloads and emit one per cycle, all of them in order and in time."""
 
 import random
 from typing import Any
@@ -13,7 +13,7 @@ DEPTH = 8
 
 @pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_payloads_leave_in_order_and_fill_every_place(stalls: Stalls) -> None:
-    """What enters keeps as many there as fit; a payload is offered two cycles after it came."""
+    """The source fills the queue up; payloads are valid two cycles after entry at the earliest."""
     generator = random.Random(stalls.seed)
     payloads = [generator.getrandbits(16) for _ in range(300)]
     dut = Twin(16, DEPTH)

@@ -1,4 +1,4 @@
-"""The nest tells each stream every run or element once, in order, a step a cycle."""
+"""The nest issues every run or element to each stream once, in order, one step per cycle."""
 
 import random
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ QUEUES: dict[str, Stage] = {"skid": Skid, "queue": lambda shape: Queue(shape, 4)
 
 @dataclass
 class Nested:
-    """A command: iterations, the run's first, and which of A, B and Y step by elements."""
+    """A command: its iterations, the run's first, and which of A, B and Y step by elements."""
 
     counts: list[int]
     strided: tuple[bool, bool, bool] = (False, False, False)
@@ -34,7 +34,7 @@ class Nested:
         return walked_steps(self.counts, self.strided[stream]) if self.used[stream] else []
 
     def cycles(self, stream: int) -> Iterator[int]:
-        """When each of a stream's steps is taken in, from the start on."""
+        """Yield the cycle of each of a stream's steps, counted from the start."""
         elements = self.counts[0] if any(self.strided) else 1
         for step, _ in enumerate(walked_steps([elements, *self.counts[1:]], True)):
             if self.used[stream] and (self.strided[stream] or step % elements == 0):
@@ -46,7 +46,7 @@ def bits(flags: tuple[bool, bool, bool]) -> int:
 
 
 class Bench:
-    """Starts each command as soon as the one before is walked."""
+    """A driver that starts each command as soon as the nest has walked the one before."""
 
     def __init__(
         self, configuration: Configuration, commands: list[Nested], queue: Stage = Skid
@@ -72,7 +72,7 @@ class Bench:
             ctx.set(self.dut.plain, 0)
 
     def _say(self, ctx: Any, command: Nested) -> None:
-        """Loops that are not in use, and with ``plain`` all of it, hold anything."""
+        """Set a command's inputs; loops not in use, and all inputs with ``plain``, are random."""
         dut, counts = self.dut, command.counts
         stale = [self._stale.randrange(-1, 4) for _ in range(self.configuration.loops)]
         loops = [count - 2 for count in counts] + stale[len(counts) :]
@@ -95,7 +95,7 @@ def check(
     stalls: Stalls = NO_STALLS,
     queue: str = "skid",
 ) -> None:
-    """Walk commands and compare all steps, and without stalls when each was told."""
+    """Walk commands and compare all steps; without stalls, compare their cycles, too."""
     bench = Bench(configuration, commands, QUEUES[queue])
     dut = bench.dut
     expected = [[step for each in commands for step in each.steps(n)] for n in range(3)]
@@ -126,7 +126,7 @@ def random_command(generator: random.Random, loops: int, strides: bool = True) -
 
     counts = [generator.choice([1, 2, 3, 7]) for _ in range(generator.randint(1, loops))]
     strided = flags(generator.choice([0, 0.3, 0.7])) if strides else (False, False, False)
-    # A and Y are always there, as a command has them.
+    # Every command uses A and Y.
     return Nested(counts, strided, (True, generator.random() < 0.5, True))
 
 
@@ -157,7 +157,7 @@ def test_a_dense_stream_is_told_of_a_run_at_its_first_element() -> None:
 
 
 def test_a_plain_command_may_follow_in_the_cycle_after_one_with_loops() -> None:
-    """Whatever the registers of its loops hold, none of them goes on."""
+    """The loops of a plain command do not advance, whatever their registers hold."""
     commands = [Nested(counts) for counts in ([3, 2, 2], [1], [4], [2, 2], [1])]
     check(Configuration(), commands)
 
@@ -169,7 +169,7 @@ def test_a_walk_ends_at_the_largest_counts() -> None:
 
 @pytest.mark.parametrize("slow", range(3))
 def test_a_stream_that_is_held_up_holds_up_the_others(slow: int) -> None:
-    """Each is ahead of it by what its queue holds, and none waits longer than that."""
+    """The others run ahead of the slow stream by the depth of their queues, and wait no longer."""
     configuration = Configuration()
     bench = Bench(configuration, [Nested([9, 4], strided=(True, True, True))])
     sinks = [Sink(getattr(bench.dut, name), 36, NO_STALLS, name) for name in STREAMS]

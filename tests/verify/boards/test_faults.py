@@ -1,4 +1,4 @@
-"""A noisy line, and a cable that is pulled, between the driver and a board's own top level.
+"""The driver copes with a noisy line and a pulled cable to the top level of a board.
 
 Every job is right or ends with a clear error within its deadline; the next job on the same board
 is right.
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 BOARD = boards()["hx8k"]
 SILENCE = 0.25
-"""Simulated seconds until the link gives up: room for many repetitions."""
+"""Simulated seconds until the link gives up, long enough for many repetitions."""
 
 RATES = [1 / 500, 1 / 200]
 DIRECTIONS = ["up", "down", "both"]
@@ -32,7 +32,7 @@ SEEDS = range(3)
 
 
 class FaultyPort(SimulatedPort):
-    """A port that damages bytes, or is pulled after a number of bytes sent."""
+    """A port that damages bytes, or is disconnected after a number of sent bytes."""
 
     up = Noise(0, 0)
     down = Noise(0, 0)
@@ -53,7 +53,7 @@ class FaultyPort(SimulatedPort):
         return self.down(super().read(size))
 
     def close(self) -> None:
-        """The board is used on."""
+        """Do nothing: the next job uses the board again."""
 
     def mend(self) -> None:
         self.up = self.down = Noise(0, 0)
@@ -74,7 +74,7 @@ def repeatable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def job(port: FaultyPort, seed: int) -> None:
-    """A job of two operators. Raises ``BitlaneError``; a wrong bit fails the test."""
+    """Run a job of two operators. Raises ``BitlaneError``; a wrong bit fails the test."""
     random = np.random.default_rng(seed)
     a, b = (random.integers(0, 256, 700, np.uint8) for _ in range(2))
     link = SerialLink(port, timeout=SILENCE, clock=lambda: port.seconds)
@@ -84,7 +84,7 @@ def job(port: FaultyPort, seed: int) -> None:
 
 
 def attempt(port: FaultyPort, seed: int) -> str:
-    """What is wrong with a job; nothing if it was right. Either within its deadline."""
+    """Run a job within its deadline; return its error, or an empty string if it was right."""
     started = port.seconds
     try:
         job(port, seed)

@@ -1,7 +1,7 @@
-"""Bits of LUTs of a board's file flipped in a batch: what is seen, and by whom else.
+"""A batch of flipped LUT bits shows the same flips as flipped copies of the netlist do.
 
-A sample of what `bitlane flips` runs; flipped copies of the netlist, which are evaluated in another
-way, have to show the same.
+The flips are a sample of the flips that `bitlane flips` simulates; the copies are evaluated in
+another way.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def test_flips_in_a_batch_are_seen_where_flipped_netlists_are(
         for number, (lut, expected) in enumerate(zip(campaign.flips.luts, copies, strict=True)):
             cell, seen = campaign.cells[lut], bool(shown[number] < never)
             where = f"row {campaign.flips.rows[number]} of LUT {cell.number} in {cell.x},{cell.y}"
-            # A LUT on itself that oscillates is seen at once there, and here if a pin shows it.
+            # The copies show an oscillating LUT at once, the batch only if a pin shows it.
             assert seen == expected or (expected and cell.output in cell.inputs), where
 
     rows = {str(row["what"]): int(row["flips"]) for row in outcome.rows(campaign.flips)}

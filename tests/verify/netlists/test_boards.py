@@ -1,6 +1,6 @@
-"""Every board as it is built: validated at its pins, and cycle by cycle the RTL.
+"""Every board, as built, passes validation at its pins and equals the RTL cycle by cycle.
 
-iCE40 from the bitstream file, ECP5 from the routed netlist, Gowin from the synthesised one.
+The netlist is read from the bitstream file (iCE40), after routing (ECP5) or synthesis (Gowin).
 """
 
 from collections.abc import Callable
@@ -22,9 +22,9 @@ from support.boards.session import SILENCE, connect, opened, validated
 pytestmark = pytest.mark.slow
 
 SLOW = {"icesugar-pro", "ulx3s-search"}
-"""The one's line takes 29 times as long as others, and so would its simulation; apart from that and
-its pins it is the Icepi Zero. The other's array takes a quarter of an hour to place and route; for
-a unit of it as routed, see `test_routed_unit`."""
+"""Boards that are not built here. The line of icesugar-pro takes 29 times as long as others, and so
+would its simulation; apart from line and pins, the board equals the Icepi Zero. ulx3s-search takes
+15 minutes to place and route its array; `test_routed_unit` tests one routed unit of it."""
 
 BOARDS = sorted(set(boards()) - {"icebreaker-bram"} - SLOW)
 
@@ -37,7 +37,7 @@ def test_board_passes_validation(name: str, record_property: Callable[[str, obje
 
 
 def traffic(model: PinModel, name: str) -> list[bytes]:
-    """What a host writes for a job of every part of the board, beginning with its greeting."""
+    """Run a job that uses every part of the board; return the host's writes, greeting first."""
     board = boards()[name]
     port = opened(model, board)
     random = np.random.default_rng(2)
@@ -51,12 +51,12 @@ def traffic(model: PinModel, name: str) -> list[bytes]:
 
 
 def replay(model: PinModel, name: str, writes: list[bytes]) -> list[tuple[bytes, Any]]:
-    """Answers to each write, and the cycles in which their bytes came, counted from the write."""
+    """Send ``writes``; return each answer and the cycles of its bytes, counted from the write."""
     board = boards()[name]
     simulation = PinSimulation(model, board.clock_hz / board.baud)
     simulation.run(round(100e-6 * board.clock_hz))
     if isinstance(model, SdramModel):
-        # Refreshes come by the cycle, counted from the end of a reset that the RTL does without.
+        # Refreshes are timed from the end of a reset, which the RTL does not have.
         refreshes = model.chip.part.first_refreshes + 2
         while model.chip.counts.refreshes < refreshes:
             simulation.run(1)
@@ -86,8 +86,8 @@ def test_board_answers_like_its_rtl_in_every_cycle(name: str) -> None:
 def test_board_that_is_not_built_here_passes_validation(name: str) -> None:
     board = boards()[name]
     if name in SLOW:
-        board = replace(board, baud=board.clock_hz // 8)  # a faster line than its bridge would take
-    if board.configuration.search:  # all its units would be compiled for minutes, and are alike
+        board = replace(board, baud=board.clock_hz // 8)  # a faster line than the bridge accepts
+    if board.configuration.search:  # compiling all of its equal units takes minutes
         search = replace(board.configuration.search, units=4)
         board = replace(board, configuration=replace(board.configuration, search=search))
     assert validated(rtl_model(board), board) == ""

@@ -1,8 +1,8 @@
-"""Random bits of used LUTs of a bitstream, flipped one by one: how many a validation catches.
+"""Validation catches most flips of random bits in used LUTs of a bitstream.
 
-Of those that can be seen at all: many rows of LUTs are never looked up, whatever comes over the
-line. What a validation passes is seen if the board ever sends another level than without the flip,
-in any cycle of a long run of random traffic.
+Only visible flips count: many rows of LUTs are never looked up, whatever the line carries. A flip
+that passes validation is visible if the board ever sends another level because of it, in any cycle
+of a long run of random traffic.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 NAME, PACKAGE = "hx8k", "ct256"
 COUNT = COPIES
 PIECES = 1000
-"""Of random traffic: some hundred million cycles."""
+"""Pieces of random traffic, some hundred million cycles in all."""
 
 
 @pytest.mark.timeout(1800)
@@ -46,7 +46,7 @@ def test_flipped_bits_that_can_be_seen_are_caught(
         try:
             reasons[number] = validated(alone, board)
         except SimulationError as error:
-            # LUTs in a loop oscillate, where there was none.
+            # The flip closes a loop of LUTs, which oscillates.
             reasons[number] = str(error)
     caught = {number for number, reason in reasons.items() if reason}
 
@@ -58,5 +58,5 @@ def test_flipped_bits_that_can_be_seen_are_caught(
         print(f"{flip}: {reasons.get(number) or missed}")
     text = f"{NAME}: {COUNT} LUT bits flipped, {len(seen)} seen, {len(caught)} of them caught"
     record_property("report", text)
-    # Nine of ten at the last count of 478; a sample of 50 scatters around that by one in 25.
+    # The last run of 478 flips caught nine of ten; a sample of 50 scatters by one in 25.
     assert len(caught) >= 0.8 * len(seen), text

@@ -1,5 +1,5 @@
-"""The simulated chip: it stores and sends what it should, and sees each rule of its data sheet
-broken, by its name, one edge too early and not at the first edge that is allowed."""
+"""The simulated chip stores and sends the right data. It names each rule of its data sheet that a
+command breaks by one edge, and accepts the same command at the first legal edge."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,18 +16,18 @@ CLOCK_HZ = 100_000_000
 PART = replace(AS4C16M16SA_7, pause=200, retention=2e6)
 ALL = 1 << ALL_BANKS
 MODE = 0x22
-"""Bursts of 4 words, CAS latency 2."""
+"""Mode register: bursts of 4 words, CAS latency 2."""
 BURST = 4
 
 
 class Bus:
-    """Gives a chip commands, edge by edge."""
+    """A driver that sends commands to a chip, edge by edge."""
 
     def __init__(self, part: SdramPart = PART, clock_hz: float = CLOCK_HZ) -> None:
         self.chip = SdramChip(part, clock_hz)
         self.period = 1e9 / clock_hz
         self.seen: list[int] = []
-        """What the data lines had at each edge."""
+        """Level of the data lines at each edge."""
 
     def give(
         self,
@@ -46,7 +46,7 @@ class Bus:
             self.give(ChipCommand.NONE)
 
     def after(self, nanoseconds: float) -> None:
-        """Rest so that the next command is ``nanoseconds`` after the one before."""
+        """Send NONE until ``nanoseconds`` after the last command."""
         self.rest(ceil(nanoseconds / self.period - 1e-6) - 1)
 
     def start(self, *, refreshes: int = PART.first_refreshes, mode: int = MODE) -> None:
@@ -79,7 +79,7 @@ def test_words_are_read_as_they_were_written() -> None:
     bus = started()
     bus.activate(2, 77)
     bus.write(2, 8, [1, 2, 3, 4])
-    bus.write(2, 9, [5, 6, 7, 8])  # goes round in its block of four
+    bus.write(2, 9, [5, 6, 7, 8])  # wraps in its block of four
     bus.give(ChipCommand.READ, 2, 10)
     first = len(bus.seen) - 1
     bus.rest(8)
@@ -137,7 +137,7 @@ def test_refreshes_in_time_keep_all_rows() -> None:
 
 
 def precharge(bus: Bus) -> None:
-    """Close bank 0, which was just opened."""
+    """Close bank 0 right after it was opened."""
     bus.after(PART.active - PART.activate_to_access)
     bus.give(ChipCommand.PRECHARGE)
 
@@ -171,7 +171,7 @@ RULES: dict[str, tuple[Steps, float, Steps]] = {
     "tWR": (WRITTEN, PART.write_recovery, give(ChipCommand.PRECHARGE)),
     "burst": (commands(OPEN, give(ChipCommand.READ)), BURST * 10, give(ChipCommand.READ, 0, 8)),
 }
-"""By the rule: what comes before, the least nanoseconds then, and the command that needs them."""
+"""Each rule's commands before, minimum nanoseconds, and the command that needs them."""
 
 
 @pytest.mark.parametrize("rule", RULES)

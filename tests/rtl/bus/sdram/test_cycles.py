@@ -1,4 +1,4 @@
-"""What a beat takes, and what is lost where rows change and data lines turn round."""
+"""Cycles that a beat takes, and cycles lost to row changes and to turning the data lines round."""
 
 from itertools import groupby, pairwise
 from typing import Any
@@ -17,15 +17,15 @@ WIDTH = 64
 WORDS = WIDTH // PART.width
 BLOCK = 16 * WIDTH // 8
 ROW = BLOCK * 4 * (512 // (16 * WORDS))
-"""Bytes from a row to the next of the same bank."""
+"""Bytes from one row to the next in the same bank."""
 READY = 200
-"""Cycles after which the chip has been started, and is not refreshed for 500 more."""
+"""Cycle by which the chip has started; no refresh follows within 500 more cycles."""
 
 _A, _P, _R, _W = ChipCommand.ACTIVATE, ChipCommand.PRECHARGE, ChipCommand.READ, ChipCommand.WRITE
 
 
 class Later:
-    """A testbench that begins after a while; its cycles count from then on."""
+    """A testbench that begins after ``cycles`` cycles and counts its cycles from then on."""
 
     def __init__(self, bench: Any, cycles: int) -> None:
         self._bench = bench
@@ -43,9 +43,9 @@ def bursts(*places: int, length: int = 15) -> list[dict[str, int]]:
 def run(
     *, a: Any = (), b: Any = (), write: Any = (), b_after: int = 0
 ) -> tuple[dict[str, Any], list[tuple[int, ChipCommand]]]:
-    """Do the bursts of each port, those of ``b`` so many cycles after the others.
+    """Run the bursts of each port; those of ``b`` start ``b_after`` cycles after the others.
 
-    Returns the benches, whose cycles count from where they begin, and the commands from `READY` on.
+    Returns the benches, each counting cycles from its start, and the commands from `READY` on.
     """
     dut: Any = SdramMemory(25, WIDTH, PART, TIMING)
     at_pins = ChipAtPins(dut.pins, SdramChip(PART, CLOCK_HZ))
@@ -122,7 +122,7 @@ def test_streams_that_began_in_one_bank_go_on_a_block_apart() -> None:
 
 @pytest.mark.parametrize("bank", range(4))
 def test_two_streams_that_begin_in_any_one_bank_lose_no_cycle(bank: int) -> None:
-    """The first beat opens its row; each of the 127 behind it takes its words' cycles alone."""
+    """The first beat opens its row; each of the 127 beats behind it adds just its words' cycles."""
     first = bank * BLOCK
     benches, _ = run(
         a=bursts(*range(first, first + 4 * BLOCK, BLOCK)),

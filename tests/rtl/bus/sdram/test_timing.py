@@ -1,5 +1,5 @@
-"""Cycle counts follow from the data sheet and the clock, and a controller that allows a cycle too
-few breaks the chip's rule by its name: each rule is one that the controller really waits for."""
+"""Cycle counts follow from the data sheet and the clock. A controller that waits too few cycles
+breaks the chip's rule of that name, so the controller really waits for each rule."""
 
 import random
 from dataclasses import replace
@@ -16,9 +16,9 @@ from support.rtl.sdram import CLOCK_HZ, PART, ChipAtPins
 from support.rtl.streams import Sink, Source, simulate
 
 SLOW = replace(PART, active=80, row_cycle=80, mode_cycle=100)
-"""A part whose tRAS is longer than an access, and tMRD than what a burst takes to begin."""
+"""A part with a tRAS longer than an access, and a tMRD longer than the start of a burst."""
 ROW = 1 << 12
-"""Bytes from a row to the next in the same bank."""
+"""Bytes from one row to the next in the same bank."""
 
 
 def test_cycles_are_what_the_data_sheet_and_the_clock_give() -> None:
@@ -49,7 +49,7 @@ def test_8192_intervals_leave_each_refresh_late_by_a_cycle_of_their_own() -> Non
 
 
 def traffic(part: SdramPart, timing: SdramTiming) -> str:
-    """What the chip complains of while rows are written, closed, opened and read."""
+    """Run accesses that write, close, open and read rows; return the chip's complaint, if any."""
     dut = SdramMemory(25, 32, part, timing)
     chip = SdramChip(part, CLOCK_HZ)
     rng = random.Random(1)
@@ -92,10 +92,10 @@ def test_the_right_timing_breaks_no_rule(part: SdramPart) -> None:
         (SLOW, "active", 1, "tRAS"),
         (PART, "refresh_cycle", 1, "tRFC"),
         (PART, "write_recovery", 1, "tWR"),
-        # The first burst waits for 4 cycles of its own, and for a refresh that is due by then.
+        # The first burst waits 4 cycles anyway, and for a refresh that is due by then.
         (SLOW, "mode_cycle", 5, "tMRD"),
         (PART, "first_refreshes", 2, "start"),
-        # The pins are a cycle later than what decides.
+        # The pins lag the controller's state by a cycle.
         (PART, "pause", 2, "pause"),
     ],
 )
@@ -106,7 +106,7 @@ def test_a_cycle_less_breaks_the_rule(part: SdramPart, field: str, fewer: int, r
 
 
 SHORT = replace(PART, row_bits=11, retention=2_048_000)
-"""A part whose rows forget in 2 ms, and are refreshed every microsecond."""
+"""A part with a retention of 2 ms, which needs a refresh every microsecond."""
 
 
 @pytest.mark.parametrize("late", [0, 2])
