@@ -17,6 +17,7 @@ from ..abi import (
     RECORD_BYTES,
     RING_OFFSET,
     WORD_BYTES,
+    Port,
     register,
 )
 from ..configuration import Configuration
@@ -146,7 +147,8 @@ class Registers(wiring.Component):
     busy, fault, drained : ``In(1)``
         Bits of STATUS.
     fault_code, fault_port, fault_index, fault_address : ``In``
-        FAULT and FAULT_ADDRESS; they read 0 while ``fault`` is 0.
+        FAULT and FAULT_ADDRESS. Both read 0 while ``fault`` is 0, and FAULT_ADDRESS reads 0 while
+        ``fault_port`` is NONE: ``fault_address`` has no meaning then.
     retired : ``In(16)``
         RETIRED.
     a_beat, a_stall, b_beat, b_stall, y_beat, y_stall : ``In(1)``
@@ -370,10 +372,14 @@ class Registers(wiring.Component):
         ]
         slots = self._configuration.slots
         terms += [(_within(address, COMPLETION_OFFSET, slots), self.completion_data, "completion")]
+        shown = {
+            "FAULT": self.fault,
+            "FAULT_ADDRESS": self.fault & (self.fault_port != Port.NONE),
+        }
         for name, word in words.items():
             chosen = _at(address, name)
-            if name in ("FAULT", "FAULT_ADDRESS"):
-                chosen &= self.fault
+            if name in shown:
+                chosen &= shown[name]
             terms.append((chosen, word, name.lower()))
         result: Value = Const(0, 32)
         for chosen, word, name in terms:
