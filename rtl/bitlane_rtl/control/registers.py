@@ -156,10 +156,10 @@ class Registers(wiring.Component):
 
     Latency: ``control.read_data`` is valid in the cycle after ``control.read`` and shows the values
     of that cycle. Throughput: an access a cycle. Undefined: ``read_data`` in other cycles.
-    Area on ECP5: 173 LUT4, 11 CCU2C and 126 flip-flops; with counters 340 LUT4, 123 CCU2C and 365
+    Area on ECP5: 177 LUT4, 11 CCU2C and 126 flip-flops; with counters 344 LUT4, 123 CCU2C and 365
     flip-flops.
-    Clock: 214 MHz on ECP5-6, bound by the path from ``control.address`` to DOORBELL; with counters
-    191 MHz, bound by ``control.read_data``.
+    Clock: 232 MHz on ECP5-6, bound by the path from ``control.address`` to DOORBELL; with counters
+    194 MHz, bound by a path into DOORBELL.
     """
 
     def __init__(self, configuration: Configuration) -> None:
