@@ -270,7 +270,7 @@ class Engine(wiring.Component):
             m.d.sync += [
                 state.code.eq(Mux(state.refuses, refusal, units.data_path.code)),
                 state.port.eq(Mux(state.refuses, Port.NONE, units.data_path.fault_port)),
-                state.address.eq(Mux(state.refuses, 0, units.data_path.fault_address)),
+                state.address.eq(units.data_path.fault_address),
             ]
         with m.If(flush):
             m.d.sync += [

@@ -17,6 +17,7 @@ from ..abi import (
     RECORD_BYTES,
     RING_OFFSET,
     WORD_BYTES,
+    Port,
     register,
 )
 from ..configuration import Configuration
@@ -146,7 +147,8 @@ class Registers(wiring.Component):
     busy, fault, drained : ``In(1)``
         Bits of STATUS.
     fault_code, fault_port, fault_index, fault_address : ``In``
-        FAULT and FAULT_ADDRESS; they read 0 while ``fault`` is 0.
+        FAULT and FAULT_ADDRESS. Both read 0 while ``fault`` is 0, and FAULT_ADDRESS reads 0 while
+        ``fault_port`` is NONE: ``fault_address`` has no meaning then.
     retired : ``In(16)``
         RETIRED.
     a_beat, a_stall, b_beat, b_stall, y_beat, y_stall : ``In(1)``
@@ -154,10 +156,10 @@ class Registers(wiring.Component):
 
     Latency: ``control.read_data`` is valid in the cycle after ``control.read`` and shows the values
     of that cycle. Throughput: an access a cycle. Undefined: ``read_data`` in other cycles.
-    Area on ECP5: 173 LUT4, 11 CCU2C and 126 flip-flops; with counters 340 LUT4, 123 CCU2C and 365
+    Area on ECP5: 177 LUT4, 11 CCU2C and 126 flip-flops; with counters 344 LUT4, 123 CCU2C and 365
     flip-flops.
-    Clock: 214 MHz on ECP5-6, bound by the path from ``control.address`` to DOORBELL; with counters
-    191 MHz, bound by ``control.read_data``.
+    Clock: 232 MHz on ECP5-6, bound by the path from ``control.address`` to DOORBELL; with counters
+    194 MHz, bound by a path into DOORBELL.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -370,10 +372,14 @@ class Registers(wiring.Component):
         ]
         slots = self._configuration.slots
         terms += [(_within(address, COMPLETION_OFFSET, slots), self.completion_data, "completion")]
+        shown = {
+            "FAULT": self.fault,
+            "FAULT_ADDRESS": self.fault & (self.fault_port != Port.NONE),
+        }
         for name, word in words.items():
             chosen = _at(address, name)
-            if name in ("FAULT", "FAULT_ADDRESS"):
-                chosen &= self.fault
+            if name in shown:
+                chosen &= shown[name]
             terms.append((chosen, word, name.lower()))
         result: Value = Const(0, 32)
         for chosen, word, name in terms:

@@ -19,6 +19,7 @@ from bitlane_rtl.abi import (
     Lane,
     Mode,
     Op,
+    Port,
     register,
 )
 from bitlane_rtl.abi.rows import Rows
@@ -163,6 +164,19 @@ def test_a_fault_shows_only_while_there_is_one() -> None:
         assert entry["PORT"].extract(word) == 2
         assert entry["INDEX"].extract(word) == 0xC3D2
         assert await read_by_name(ctx, dut, "FAULT_ADDRESS") == 0x87654321
+
+    check(bench)
+
+
+def test_a_fault_without_a_port_has_no_address() -> None:
+    async def bench(ctx: Any, dut: Registers) -> None:
+        ctx.set(dut.fault, 1)
+        ctx.set(dut.fault_address, 0x87654321)
+        for port in Port:
+            ctx.set(dut.fault_port, port)
+            address = 0 if port is Port.NONE else 0x87654321
+            assert await read_by_name(ctx, dut, "FAULT_ADDRESS") == address
+            assert register("FAULT")["PORT"].extract(await read_by_name(ctx, dut, "FAULT")) == port
 
     check(bench)
 
