@@ -3,6 +3,7 @@
 Translates calls; a function that is not here says what does it.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Any, Final
@@ -40,6 +41,8 @@ def apply_function(function: Any, arguments: tuple[Any, ...], options: dict[str,
             raise
         # Without the name of what does it here.
         reason = str(error).rpartition("() ")[2]
+        unknown = re.search(r"unexpected keyword argument '(\w+)'", reason)
+        reason = f"does not take {unknown[1]}" if unknown else reason
         raise NotOfferedError(f"np.{function.__name__}: on a device, it {reason}") from None
 
 
@@ -122,6 +125,9 @@ def own_type(x: Any) -> Any:
 
 
 _FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
+    np.array2string: lambda a, *given, **options: np.array2string(
+        download(value_of(a)), *given, **options
+    ),
     np.array_equal: array_equal,
     np.broadcast_arrays: _broadcast_arrays,
     np.broadcast_to: _broadcast,
@@ -149,4 +155,6 @@ _FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
     np.take_along_axis: _take_along_axis,
     np.tile: lambda A, reps: repeating.tile(A, reps),
     np.transpose: lambda a, axes=None: a.transpose(axes),
+    # NumPy 2.0 has no unstack.
+    **({np.unstack: shaping.unstack} if hasattr(np, "unstack") else {}),
 }

@@ -41,6 +41,7 @@ def test_its_representation_has_its_elements(device: Device) -> None:
         x = device.asarray(a)
         what = f"bitlane.Array: shape {a.shape}, {a.dtype}, on {device!r}"
         assert repr(x) == f"<{what}\n{np.array2string(a)}>"
+        assert np.array2string(x, separator=",") == np.array2string(a, separator=",")
         assert f"{x}" == repr(x)
         assert (
             x._repr_html_() == f"<div>{escape(what)}</div><pre>{escape(np.array2string(a))}</pre>"
