@@ -133,6 +133,14 @@ def test_counts_that_another_library_may_change_are_counts_no_more() -> None:
         gc.collect()
 
 
+@pytest.mark.parametrize("copied", [np.copy, lambda c: c[[0, 1]], lambda c: np.concatenate([c, c])])
+def test_copies_of_counts_are_no_counts(device: Device, copied: Callable[[Array], Array]) -> None:
+    counts = bitlane.bit_count(device.asarray(random((3, 4), "u1")))
+    with pytest.raises(NotOfferedError, match=r"or a view of it \(not a copy"):
+        copied(counts).sum()
+    assert int(counts.sum()) == int(counts.get().sum())
+
+
 def test_into_an_output_here_or_on_the_host(device: Device) -> None:
     a = random((6, 40), "u1")
     x, out = device.asarray(a), np.zeros(6, np.uint32)
