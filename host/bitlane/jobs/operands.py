@@ -26,6 +26,7 @@ from ..errors import (
 from .overlap import overlaps_itself
 
 __all__ = [
+    "MOST_AXES",
     "AnyArray",
     "AxisError",
     "DataTypeError",
@@ -67,7 +68,7 @@ _USUAL: Final = frozenset(
 _FOREIGN: Final = ">" if sys.byteorder == "little" else "="
 """How NumPy marks the byte order that the device does not have: it is little-endian."""
 
-_MOST_AXES: Final = 64
+MOST_AXES: Final = 64
 """Axes that an array of NumPy's can have."""
 
 _HINTS: Final = {
@@ -188,9 +189,9 @@ def broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 def expect_axes(name: str, shape: Sequence[int]) -> None:
     """Raises ``ShapeError`` for more axes than an array of NumPy's has."""
-    if len(shape) > _MOST_AXES:
+    if len(shape) > MOST_AXES:
         raise ShapeError(
-            f"{name}: {len(shape)} axes; expected {_MOST_AXES} at most, as NumPy's arrays have"
+            f"{name}: {len(shape)} axes; expected {MOST_AXES} at most, as NumPy's arrays have"
             " (reshape it first)"
         )
 

@@ -329,6 +329,7 @@ def test_its_types(device: Device) -> None:
     assert xp.finfo(xp.float32).bits == 32
     info = xp.__array_namespace_info__()
     assert info.capabilities()["boolean indexing"] is True
+    assert info.capabilities()["max dimensions"] == 64
     assert set(info.dtypes(kind="bool")) == {"bool"}
     assert info.default_dtypes()["integral"] == xp.int64
 
