@@ -100,8 +100,11 @@ def linspace(
     Raises ``DataTypeError``, ``OutOfRangeError`` or ``ShapeError``.
     """
     kind = _or_none(dtype)
+    count = as_integer("linspace: num", num)
+    if count < 0:
+        raise ShapeError(f"linspace: num: {count}; expected 0 or more")
     return _made(
-        home, "linspace", lambda: np.linspace(start, stop, num, endpoint=endpoint, dtype=kind)
+        home, "linspace", lambda: np.linspace(start, stop, count, endpoint=endpoint, dtype=kind)
     )
 
 

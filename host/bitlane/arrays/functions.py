@@ -18,6 +18,7 @@ from . import repeating, shaping
 from .base import Base, operand, value_of
 from .operations import operate
 from .reductions import reduced
+from .strided import axis_of
 from .transfers import download
 from .value import Value
 from .views import Views
@@ -116,7 +117,7 @@ def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Views:
 
 
 def _size(a: Views, axis: int | None = None) -> int:
-    return a.size if axis is None else a.shape[axis]
+    return a.size if axis is None else a.shape[axis_of(axis, a.ndim)]
 
 
 def own_type(x: Any) -> Any:

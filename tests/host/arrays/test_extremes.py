@@ -67,6 +67,7 @@ def test_what_dlpack_cannot_hand_over_is_an_error_of_bitlanes(device: Device) ->
     ways: list[Callable[[], Any]] = [
         lambda: np.from_dlpack(x, copy=False),
         lambda: x.__dlpack__(dl_device=(2, 0)),
+        lambda: x.__dlpack__(dl_device=np.array([1, 0])),  # type: ignore[arg-type]
         lambda: x.__dlpack__(max_version="x"),  # type: ignore[arg-type]
         lambda: x.__dlpack__(max_version=(1, "x")),  # type: ignore[arg-type]
     ]

@@ -143,8 +143,15 @@ def test_the_array_apis_take(device: Device) -> None:
         (lambda x: np.take(x, [0], (0,)), ShapeError, r"axis: \(0,\); expected an integer"),
         (lambda x: np.take(x, HUGE), OutOfHostMemory, "index: .* bytes do not fit"),
         (lambda x: x[HUGE], OutOfHostMemory, "index: .* bytes do not fit"),
+        (
+            lambda x: x[..., None, None, None].__setitem__(np.ix_(*[[0] * 8192] * 5), 1),
+            OutOfHostMemory,
+            f"index: {8 * 2**65} bytes do not fit",
+        ),
         (lambda x: x[[2**70]], ArrayIndexError, f"index: {2**70}; expected integers of 64 bits"),
         (lambda x: x[0:1.5], DataTypeError, r"index: slice\(0, 1\.5, None\); expected integers"),  # type: ignore[misc]
+        (lambda x: np.size(x, 5), AxisError, "axis: 5; expected -2 to 1"),
+        (lambda x: np.size(x, 0.5), ShapeError, r"axis: 0\.5; expected an integer"),  # type: ignore[call-overload]
         (lambda x: np.expand_dims(x, 1.5), ShapeError, r"axes: 1\.5; expected integers"),
         (lambda x: np.swapaxes(x, (0, 1), 0), ShapeError, r"axis: \(0, 1\); expected an integer"),
         (lambda x: np.concatenate([x, x], (0, 1)), ShapeError, "expected an integer"),
@@ -217,7 +224,7 @@ def test_ranges(device: Device) -> None:
         (lambda: xp.arange("x", device=device), DataTypeError, "arange: "),
         (lambda: xp.arange(3, dtype=np.dtype("c8"), device=device), DataTypeError, "dtype: "),
         (lambda: xp.arange(1 << 62, device=device), ShapeError, "arange: "),
-        (lambda: xp.linspace(0, 1, -1, device=device), ShapeError, "linspace: "),
+        (lambda: xp.linspace(0, 1, -1, device=device), ShapeError, "num: -1; expected 0 or more"),
         (lambda: xp.linspace(1j, 2, 3, device=device), DataTypeError, "linspace: "),
         (lambda: xp.linspace(0, 1, 2.5, device=device), DataTypeError, "linspace: "),  # type: ignore[arg-type]
     ]
