@@ -33,7 +33,7 @@ from .arrays.ufuncs import apply_ufunc
 from .arrays.value import Home, expect_device
 from .default import default_device
 from .errors import MissingError, NotOfferedError
-from .jobs.operands import DataTypeError, ShapeError
+from .jobs.operands import MOST_AXES, DataTypeError, ShapeError
 
 __array_api_version__ = "2024.12"
 
@@ -251,7 +251,7 @@ class __array_namespace_info__:  # the standard's name
         return {
             "boolean indexing": True,
             "data-dependent shapes": False,
-            "max dimensions": None,
+            "max dimensions": MOST_AXES,
         }
 
     def default_device(self) -> Home:

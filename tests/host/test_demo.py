@@ -327,6 +327,17 @@ def test_an_output_that_is_a_file_is_refused_before_the_device_is_opened(
     assert captured.err == f"bitlane: --output {file}: is no folder; expected one, or none yet\n"
 
 
+def test_an_output_that_cannot_be_created_is_refused_before_the_device_is_opened(
+    examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", "--examples", str(examples), "-o", "/proc/x", "parity"]) == UNUSABLE
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == (
+        "bitlane: --output /proc/x: expected a folder that can be written to; /proc cannot\n"
+    )
+
+
 def test_parts_can_be_chosen_and_queries_be_few(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

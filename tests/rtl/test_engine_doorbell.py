@@ -183,6 +183,7 @@ def test_a_fault_from_before_stays_the_fault() -> None:
         await bench.write(ctx, DOORBELL, 0x8000)
         await ctx.tick().repeat(20)
         assert await bench.register(ctx, "FAULT") == Status.BAD_CONTROL | Port.NONE << 8
+        assert await bench.register(ctx, "DOORBELL") == 0x8000
         await recover(ctx, bench)
 
     bench.run(host)

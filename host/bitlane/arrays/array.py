@@ -131,6 +131,16 @@ class Array(Views):
     def __repr__(self) -> str:
         return text(self._value)
 
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        if self.ndim:
+            raise NotOfferedError(
+                f"format: {spec!r} for {summary(self._value)}; expected an array without axes"
+                " (np.array2string prints others)"
+            )
+        return format(self.item(), spec)
+
     def _repr_html_(self) -> str:
         return html(self._value)
 

@@ -1,7 +1,6 @@
 """From what the host has to arrays on a device, and the types that they may have."""
 
 from collections.abc import Callable, Sequence
-from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,15 @@ from bitlane_rtl.abi import Op
 
 from ..errors import BitlaneError, CopyError
 from ..expression.form import apply, broadcast
-from ..jobs.operands import AnyArray, DataTypeError, ShapeError, as_array, expect_supported
+from ..jobs.operands import (
+    AnyArray,
+    DataTypeError,
+    OutOfRangeError,
+    ShapeError,
+    as_array,
+    as_integer,
+    expect_supported,
+)
 from .array import Array
 from .base import operand, supported
 from .operations import converted, placed
@@ -67,9 +74,10 @@ def full(home: Home, shape: int | Sequence[int], fill: Any, dtype: DTypeLike | N
 
 def eye(home: Home, rows: int, columns: int | None, k: int, dtype: DTypeLike) -> Array:
     """Elements that are 1 where the column is the row plus ``k``, else 0."""
+    offset = as_integer("k", k)
     height, width = shape_of((rows, rows if columns is None else columns))
     result = full(home, (height, width), 0, dtype)
-    first = (max(0, -as_index(k)), max(0, as_index(k)))
+    first = (max(0, -offset), max(0, offset))
     count = min(height - first[0], width - first[1])
     if count > 0:
         start = first[0] * width + first[1]
@@ -89,11 +97,14 @@ def linspace(
 ) -> Array:
     """``np.linspace``, which the host makes and sends.
 
-    Raises ``DataTypeError`` or ``ShapeError``.
+    Raises ``DataTypeError``, ``OutOfRangeError`` or ``ShapeError``.
     """
     kind = _or_none(dtype)
+    count = as_integer("linspace: num", num)
+    if count < 0:
+        raise ShapeError(f"linspace: num: {count}; expected 0 or more")
     return _made(
-        home, "linspace", lambda: np.linspace(start, stop, num, endpoint=endpoint, dtype=kind)
+        home, "linspace", lambda: np.linspace(start, stop, count, endpoint=endpoint, dtype=kind)
     )
 
 
@@ -110,6 +121,10 @@ def _made(home: Home, name: str, make: Callable[[], AnyArray]) -> Array:
         raise
     except TypeError as error:
         raise DataTypeError(f"{name}: {error}; expected numbers") from None
+    except ZeroDivisionError:
+        raise ShapeError(f"{name}: a step of 0; expected another") from None
+    except OverflowError as error:
+        raise OutOfRangeError(f"{name}: {error}; expected numbers that the type holds") from None
     except (ValueError, ArithmeticError, MemoryError) as error:
         raise ShapeError(f"{name}: {error}; expected a range that memory holds") from None
     expect_supported(name, array.dtype)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ExchangeError
 from ..expression.form import Stored
-from ..jobs.operands import AnyArray, expect_axes
+from ..jobs.operands import AnyArray, expect_axes, shown
 from .transfers import download
 from .usage import usage_of
 from .value import Value, changing
@@ -26,8 +26,16 @@ def capsule(value: Value, copy: bool | None, dl_device: Any, **options: Any) -> 
         raise ExchangeError(
             f"stream: {options['stream']!r}; expected None, as there are no streams"
         )
-    if dl_device not in (None, CPU):
-        raise ExchangeError(f"dl_device: {dl_device}; expected {CPU}, this computer's memory")
+    if dl_device is not None and not (isinstance(dl_device, tuple) and dl_device == CPU):
+        raise ExchangeError(
+            f"dl_device: {shown(dl_device)}; expected {CPU}, this computer's memory"
+        )
+    version = options["max_version"]
+    pair = isinstance(version, tuple) and [type(part) for part in version] == [int, int]
+    if version is not None and not pair:
+        raise ExchangeError(
+            f"max_version: {shown(version)}; expected None or two integers (major, minor)"
+        )
     array = None if copy else shared(value)
     if array is None:
         if copy is False:

@@ -3,6 +3,7 @@
 Translates calls; a function that is not here says what does it.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Any, Final
@@ -17,6 +18,7 @@ from . import repeating, shaping
 from .base import Base, operand, value_of
 from .operations import operate
 from .reductions import reduced
+from .strided import axis_of
 from .transfers import download
 from .value import Value
 from .views import Views
@@ -40,6 +42,8 @@ def apply_function(function: Any, arguments: tuple[Any, ...], options: dict[str,
             raise
         # Without the name of what does it here.
         reason = str(error).rpartition("() ")[2]
+        unknown = re.search(r"unexpected keyword argument '(\w+)'", reason)
+        reason = f"does not take {unknown[1]}" if unknown else reason
         raise NotOfferedError(f"np.{function.__name__}: on a device, it {reason}") from None
 
 
@@ -113,7 +117,7 @@ def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Views:
 
 
 def _size(a: Views, axis: int | None = None) -> int:
-    return a.size if axis is None else a.shape[axis]
+    return a.size if axis is None else a.shape[axis_of(axis, a.ndim)]
 
 
 def own_type(x: Any) -> Any:
@@ -122,6 +126,9 @@ def own_type(x: Any) -> Any:
 
 
 _FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
+    np.array2string: lambda a, *given, **options: np.array2string(
+        download(value_of(a)), *given, **options
+    ),
     np.array_equal: array_equal,
     np.broadcast_arrays: _broadcast_arrays,
     np.broadcast_to: _broadcast,
@@ -149,4 +156,6 @@ _FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
     np.take_along_axis: _take_along_axis,
     np.tile: lambda A, reps: repeating.tile(A, reps),
     np.transpose: lambda a, axes=None: a.transpose(axes),
+    # NumPy 2.0 has no unstack.
+    **({np.unstack: shaping.unstack} if hasattr(np, "unstack") else {}),
 }

@@ -5,15 +5,17 @@ Arithmetic on shapes, strides and indices: no memory, no device, and no element 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from math import prod
 from types import EllipsisType
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ArrayIndexError
+from ..errors import ArrayIndexError, ShapeError
 from ..jobs.moves import Offsets
-from ..jobs.operands import AnyArray
+from ..jobs.operands import AnyArray, broadcast_shapes, host_memory, oversized
 from .strided import Strided, part_of
 
 __all__ = ["Picked", "offsets_of", "pick", "picks"]
@@ -34,7 +36,7 @@ class Picked:
     @property
     def picks(self) -> tuple[int, ...]:
         """The shape of the indices."""
-        return np.broadcast_shapes(*(index.shape for index in self.indices))
+        return _common_shape(self.indices)
 
     @property
     def rest(self) -> Strided:
@@ -53,10 +55,11 @@ class Picked:
     @property
     def offsets(self) -> Offsets:
         """Bytes from `rest` to what each tuple of indices picks, in C's order."""
-        total = np.zeros(self.picks, np.int64)
-        for axis, index in zip(self.axes, self.indices, strict=True):
-            total += index * self.view.strides[axis]
-        return total.reshape(-1)
+        with host_memory("index", prod(self.picks) * np.dtype(np.int64).itemsize):
+            total = np.zeros(self.picks, np.int64)
+            for axis, index in zip(self.axes, self.indices, strict=True):
+                total += index * self.view.strides[axis]
+            return total.reshape(-1)
 
     def split(self, result: Strided) -> tuple[Strided, Strided]:
         """``result``, which has `shape`: its axes of indices, and its other axes."""
@@ -131,7 +134,8 @@ def pick(strided: Strided, key: Any) -> Picked:
     where = [at for at, part in enumerate(parts) if isinstance(part, np.ndarray)]
     together = where[-1] - where[0] + 1 == len(where)
     view = strided.index(tuple(plain))
-    whole = _within(indices, limits)
+    with host_memory("index", sum(index.size for index in indices) * np.dtype(np.int64).itemsize):
+        whole = _within(indices, limits)
     return Picked(view, tuple(axes), whole, axes[0] if together else 0)
 
 
@@ -148,6 +152,8 @@ def _parsed(part: Any) -> _Part:
         # Without elements, NumPy's type of a list is float64.
         array = array.astype(np.int64)
     if array.dtype.kind not in "uib":
+        if (number := oversized(array)) is not None:
+            raise ArrayIndexError(f"index: {number}; expected integers of 64 bits")
         raise ArrayIndexError(
             f"index: an array of {array.dtype}; expected integers or truth values"
         )
@@ -171,13 +177,19 @@ def _found(part: AnyArray, shape: tuple[int, ...], axis: int) -> list[AnyArray]:
     return list(np.nonzero(part)) if shape else [np.zeros(int(part), np.int64)]
 
 
+def _common_shape(indices: Sequence[AnyArray]) -> tuple[int, ...]:
+    """The shape that ``indices`` broadcast to. Raises ``ShapeError``."""
+    start: tuple[int, ...] = ()
+    return reduce(broadcast_shapes, (index.shape for index in indices), start)
+
+
 def _within(
     indices: list[AnyArray], limits: list[tuple[int, int]]
 ) -> tuple[NDArray[np.int64], ...]:
     """``indices``, which broadcast, from 0 on; ``limits``: each one's axis and its elements."""
     try:
-        shape = np.broadcast_shapes(*(index.shape for index in indices))
-    except ValueError:
+        shape = _common_shape(indices)
+    except ShapeError:
         shapes = ", ".join(str(index.shape) for index in indices)
         raise ArrayIndexError(f"index: arrays of shapes {shapes} do not broadcast") from None
     whole = []

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..jobs.operands import DataTypeError, ShapeError
+from ..jobs.operands import DataTypeError, OutOfRangeError, ShapeError, host_memory, oversized
 from .shaping import all_on_device
-from .strided import axes_of, shape_of
+from .strided import axis_of, listed, shape_of
 from .views import Views
 
 __all__ = ["meshgrid", "repeat", "take", "take_along_axis", "tile"]
@@ -24,7 +24,7 @@ def take(x: Views, indices: Any, axis: int | None = None) -> Views:
     """
     if axis is None:
         x, axis = x.reshape(-1), 0
-    (at,) = axes_of(axis, x.ndim)
+    at = axis_of(axis, x.ndim)
     whole = _integers("indices", indices)
     result = x[(*(slice(None),) * at, whole)]
     return result if whole.ndim else result.copy()
@@ -40,7 +40,7 @@ def take_along_axis(x: Views, indices: Any, axis: int | None = -1) -> Views:
         x, axis = x.reshape(-1), 0
     if whole.ndim != x.ndim:
         raise ShapeError(f"indices: shape {whole.shape}; expected {x.ndim} axes, as x has")
-    (at,) = axes_of(axis, x.ndim)
+    at = axis_of(axis, x.ndim)
     rows = np.ogrid[tuple(slice(n) for n in x.shape)]
     return x[tuple(whole if axis == at else row for axis, row in enumerate(rows))]
 
@@ -52,7 +52,7 @@ def repeat(x: Views, repeats: Any, axis: int | None = None) -> Views:
     """
     if axis is None:
         x, axis = x.reshape(-1), 0
-    (at,) = axes_of(axis, x.ndim)
+    at = axis_of(axis, x.ndim)
     counts = _integers("repeats", repeats)
     if counts.shape not in ((), (1,), (x.shape[at],)) or (counts < 0).any():
         raise ShapeError(
@@ -60,7 +60,9 @@ def repeat(x: Views, repeats: Any, axis: int | None = None) -> Views:
             f" 0 or more, or {x.shape[at]} of them"
         )
     if counts.size != 1:
-        return take(x, np.repeat(np.arange(x.shape[at]), counts), at)
+        with host_memory("repeats", sum(counts.tolist()) * np.dtype(np.int64).itemsize):
+            indices = np.repeat(np.arange(x.shape[at]), counts.astype(np.int64))
+        return take(x, indices, at)
     count = int(counts.reshape(-1)[0])
     before, after = x.shape[: at + 1], x.shape[at + 1 :]
     shape = (*before[:-1], before[-1] * count, *after)
@@ -70,7 +72,7 @@ def repeat(x: Views, repeats: Any, axis: int | None = None) -> Views:
 
 def tile(x: Views, repetitions: int | Sequence[int]) -> Views:
     """``x`` several times side by side along each axis, the last axis last. ``ShapeError``."""
-    times = shape_of(repetitions)
+    times = shape_of(listed(repetitions), "reps")
     rank = max(x.ndim, len(times))
     times = (1,) * (rank - len(times)) + times
     sides = (1,) * (rank - x.ndim) + x.shape
@@ -106,11 +108,19 @@ def meshgrid(
 
 
 def _integers(name: str, given: Any) -> np.ndarray[Any, Any]:
-    """``given`` as integers on the host. Raises ``DataTypeError``."""
-    array = np.asarray(given)
+    """``given`` as integers on the host.
+
+    Raises ``DataTypeError``, ``OutOfRangeError``, or ``ShapeError`` for lists of different lengths.
+    """
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        raise ShapeError(f"{name}: lists of different lengths; expected alike") from None
     if not array.size and not hasattr(given, "dtype"):
         # Without elements, NumPy's type of a list is float64.
         array = array.astype(np.int64)
+    if (number := oversized(array)) is not None:
+        raise OutOfRangeError(f"{name}: {number}; expected integers of 64 bits")
     if array.dtype.kind not in "ui":
         raise DataTypeError(f"{name}: data type {array.dtype}; expected integers")
     return array

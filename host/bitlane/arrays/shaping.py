@@ -4,15 +4,14 @@ Each is NumPy's function of the same name, or the array API's.
 """
 
 from collections.abc import Sequence
-from operator import index as as_index
 from typing import Any
 
 import numpy as np
 
-from ..jobs.operands import DataTypeError, ShapeError, as_array, broadcast_shapes
+from ..jobs.operands import DataTypeError, ShapeError, as_array, as_integer, broadcast_shapes
 from .base import value_of
 from .operations import placed
-from .strided import axes_of
+from .strided import axes_of, axis_of, listed
 from .transfers import empty, upload
 from .value import overwrite
 from .views import Views
@@ -46,7 +45,7 @@ def squeeze(x: Views, axis: Axes | None = None) -> Views:
 
 def expand_dims(x: Views, axis: Axes = 0) -> Views:
     """With axes of one element more, which are then at ``axis``. Raises ``AxisError``."""
-    count = 1 if isinstance(axis, int) else len(axis)
+    count = len(axis) if isinstance(axis, Sequence) else 1
     new = axes_of(axis, x.ndim + count)
     return x[(*(None if at in new else slice(None) for at in range(x.ndim + count)), ...)]
 
@@ -65,7 +64,7 @@ def moveaxis(x: Views, source: Axes, destination: Axes) -> Views:
 def swapaxes(x: Views, axis1: int, axis2: int) -> Views:
     """With two axes in each other's place; they may be the same. Raises ``ShapeError``."""
     order = list(range(x.ndim))
-    (one,), (other,) = axes_of(axis1, x.ndim), axes_of(axis2, x.ndim)
+    one, other = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
     order[one], order[other] = other, one
     return x.transpose(order)
 
@@ -78,17 +77,22 @@ def flip(x: Views, axis: Axes | None = None) -> Views:
 
 
 def roll(x: Views, shift: Axes, axis: Axes | None = None) -> Views:
-    """A copy whose elements are ``shift`` further along ``axis``; those at the end come first."""
+    """A copy whose elements are ``shift`` further along ``axis``; those at the end come first.
+
+    One shift for all axes, one for each, or several for one axis. Raises ``DataTypeError`` or
+    ``ShapeError``.
+    """
     if axis is None:
         return roll(x.reshape(-1), shift, 0).reshape(x.shape)
-    axes = axis if isinstance(axis, Sequence) else (axis,)
-    shifts = shift if isinstance(shift, Sequence) else (shift,) * len(axes)
-    if len(axes) != len(shifts):
-        raise ShapeError(f"shift: {shift}; expected one for each axis of {axis}")
+    axes = [axis_of(at, x.ndim) for at in listed(axis)]
+    shifts = [as_integer("shift", by) for by in listed(shift)]
+    try:
+        pairs = np.broadcast(np.array(shifts, object), np.array(axes, object))
+    except ValueError:
+        raise ShapeError(f"shift: {shift}; expected one for each axis of {axis}") from None
     result = x
-    for by, at in zip(shifts, axes, strict=True):
-        (where,) = axes_of(at, x.ndim)
-        cut = -as_index(by) % x.shape[where] if x.shape[where] else 0
+    for by, where in pairs:
+        cut = -by % x.shape[where] if x.shape[where] else 0
         before = (slice(None),) * where
         parts = [result[(*before, slice(cut, None))], result[(*before, slice(cut))]]
         result = concatenate(parts, where)
@@ -105,7 +109,7 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Views:
         parts = [x.reshape(-1) if isinstance(x, Views) else np.ravel(x) for x in parts]
         axis = 0
     shapes = [np.shape(x) for x in parts]
-    (at,) = axes_of(axis, len(shapes[0]))
+    at = axis_of(axis, len(shapes[0]))
     if len({(len(s), s[:at], s[at + 1 :]) for s in shapes}) != 1:
         raise ShapeError(f"arrays: shapes {shapes}; expected alike but for axis {at}")
     home = here[0].device
@@ -146,15 +150,15 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Views:
     parts = [x if isinstance(x, Views) else np.asarray(x) for x in arrays]
     if len({x.shape for x in parts}) != 1:
         raise ShapeError(f"arrays: shapes {[x.shape for x in parts]}; expected one or more alike")
+    at = axis_of(axis, parts[0].ndim + 1)
     return concatenate(
-        [expand_dims(x, axis) if isinstance(x, Views) else np.expand_dims(x, axis) for x in parts],
-        axes_of(axis, parts[0].ndim + 1)[0],
+        [expand_dims(x, at) if isinstance(x, Views) else np.expand_dims(x, at) for x in parts], at
     )
 
 
 def unstack(x: Views, axis: int = 0) -> tuple[Views, ...]:
     """The parts along ``axis``, as views."""
-    return tuple(moveaxis(x, axis, 0))
+    return tuple(moveaxis(x, axis_of(axis, x.ndim), 0))
 
 
 def all_on_device(arrays: Sequence[Any]) -> list[Views]:

@@ -10,12 +10,12 @@ from itertools import pairwise
 from math import prod
 from operator import index as as_index
 from types import EllipsisType
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex
 
 from ..errors import ArrayIndexError, NotOfferedError
-from ..jobs.operands import AxisError, ShapeError, packed_strides, shown
+from ..jobs.operands import AxisError, DataTypeError, ShapeError, packed_strides, shown
 
-__all__ = ["Strided", "axes_of", "part_of", "shape_of"]
+__all__ = ["Strided", "axes_of", "axis_of", "listed", "part_of", "shape_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,8 @@ class Strided:
                     start, stop, step = part.indices(n)
                 except ValueError:
                     raise ShapeError(f"index: {part} has a step of 0; expected another") from None
+                except TypeError:
+                    raise DataTypeError(f"index: {part}; expected integers or None in it") from None
                 count = len(range(start, stop, step))
                 shape.append(count)
                 strides.append(stride * step)
@@ -185,15 +187,30 @@ class Strided:
         )
 
 
-def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
+def shape_of(shape: int | Sequence[int], name: str = "shape") -> tuple[int, ...]:
     """``shape`` as integers that are not negative. Raises ``ShapeError``."""
     try:
         wanted = tuple(as_index(n) for n in (shape if isinstance(shape, Sequence) else (shape,)))
     except TypeError:
-        raise ShapeError(f"shape: {shown(shape)}; expected integers") from None
+        raise ShapeError(f"{name}: {shown(shape)}; expected integers") from None
     if min(wanted, default=0) < 0:
-        raise ShapeError(f"shape: {wanted}; expected none below 0")
+        raise ShapeError(f"{name}: {wanted}; expected none below 0")
     return wanted
+
+
+def listed(numbers: Any) -> list[Any]:
+    """A number, a sequence or an array of numbers as a list of Python numbers."""
+    plain = numbers.tolist() if hasattr(numbers, "tolist") else numbers
+    return list(plain) if isinstance(plain, Sequence) else [plain]
+
+
+def axis_of(axis: SupportsIndex, rank: int) -> int:
+    """Exactly one axis, counted from the front. Raises ``AxisError`` or ``ShapeError``."""
+    try:
+        number = as_index(axis)
+    except TypeError:
+        raise ShapeError(f"axis: {shown(axis)}; expected an integer") from None
+    return axes_of(number, rank)[0]
 
 
 def axes_of(axes: int | Sequence[int], rank: int) -> tuple[int, ...]:

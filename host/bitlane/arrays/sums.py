@@ -75,9 +75,10 @@ def summed(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool) -> 
         node = apply(Op.COUNT, _as_ones(node, width))
     elif not (isinstance(node, Applied) and node.op.counts and not node.summed):
         raise NotOfferedError(
-            "sum: a device adds up counts of bits alone; expected the result of bit_count, which"
-            " nothing has been written over, or truth values (cardinality, hamming and jaccard do"
-            " it in one call; x.get().sum does it on the host)"
+            "sum: a device adds up counts of bits alone; expected a pending or computed result of"
+            " bit_count or a view of it (not a copy, not one that was stored by out= or written"
+            " to), or truth values (cardinality, hamming and jaccard do it in one call;"
+            " x.get().sum does it on the host)"
         )
     chosen = chosen_axes(axes, len(node.shape))
     count = prod(node.shape[axis] for axis in chosen)

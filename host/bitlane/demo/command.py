@@ -16,6 +16,7 @@ from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers, whol
 from bitlane.default import default_url
 from bitlane.device import Device
 from bitlane.errors import BitlaneError
+from bitlane.files import expected_instead
 from bitlane.terminal import each
 
 from . import digits, parity
@@ -95,6 +96,9 @@ def _run(arguments: argparse.Namespace) -> int:
         )
     if arguments.output.exists() and not arguments.output.is_dir():
         raise BitlaneError(f"--output {arguments.output}: is no folder; expected one, or none yet")
+    wanted = expected_instead(arguments.output / "photo.png")
+    if wanted is not None:
+        raise BitlaneError(f"--output {arguments.output}: expected {wanted}")
     _expect_packages(parts)
     print(f"Opening {arguments.device}")
     sys.stdout.flush()

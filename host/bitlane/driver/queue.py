@@ -218,9 +218,8 @@ class CommandQueue:
         what = f"command {index} of the job stopped with {status_name(code)}{where}"
         if code == Status.BAD_DOORBELL:
             what = (
-                f"DOORBELL {registers['DOORBELL']} was refused with {status_name(code)}; expected"
-                f" at most {self._slots} above RETIRED and none below the one before: let no other"
-                " program use the device"
+                f"a DOORBELL was refused with {status_name(code)}: it was more than {self._slots}"
+                " above RETIRED, or behind the one before; let no other program use the device"
             )
         raise DeviceFault(
             f"device: {what}; {describe(registers)}{self._help()}",

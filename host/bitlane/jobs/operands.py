@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from math import prod
-from typing import Any, Final, TypeAlias
+from operator import index as as_index
+from typing import Any, Final, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -25,6 +26,7 @@ from ..errors import (
 from .overlap import overlaps_itself
 
 __all__ = [
+    "MOST_AXES",
     "AnyArray",
     "AxisError",
     "DataTypeError",
@@ -32,6 +34,7 @@ __all__ = [
     "ShapeError",
     "address_of",
     "as_array",
+    "as_integer",
     "bits",
     "broadcast_shapes",
     "count_type",
@@ -44,6 +47,7 @@ __all__ = [
     "is_device_order",
     "new_order",
     "order_of",
+    "oversized",
     "packed_strides",
     "plain",
     "result_shape",
@@ -64,7 +68,7 @@ _USUAL: Final = frozenset(
 _FOREIGN: Final = ">" if sys.byteorder == "little" else "="
 """How NumPy marks the byte order that the device does not have: it is little-endian."""
 
-_MOST_AXES: Final = 64
+MOST_AXES: Final = 64
 """Axes that an array of NumPy's can have."""
 
 _HINTS: Final = {
@@ -91,6 +95,21 @@ def as_array(name: str, value: ArrayLike) -> AnyArray:
     if array.dtype not in _USUAL:
         expect_supported(name, array.dtype)
     return array
+
+
+def as_integer(name: str, value: SupportsIndex) -> int:
+    """``value`` as a Python integer. Raises ``DataTypeError``."""
+    try:
+        return as_index(value)
+    except TypeError:
+        raise DataTypeError(f"{name}: {shown(value)}; expected an integer") from None
+
+
+def oversized(array: AnyArray) -> int | None:
+    """The first Python integer in ``array``, for which NumPy has no integer type, if any."""
+    if array.dtype.kind != "O":
+        return None
+    return next((x for x in array.flat if isinstance(x, int) and x.bit_length() >= 64), None)
 
 
 def expect_supported(name: str, dtype: np.dtype[Any]) -> None:
@@ -170,9 +189,9 @@ def broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 def expect_axes(name: str, shape: Sequence[int]) -> None:
     """Raises ``ShapeError`` for more axes than an array of NumPy's has."""
-    if len(shape) > _MOST_AXES:
+    if len(shape) > MOST_AXES:
         raise ShapeError(
-            f"{name}: {len(shape)} axes; expected {_MOST_AXES} at most, as NumPy's arrays have"
+            f"{name}: {len(shape)} axes; expected {MOST_AXES} at most, as NumPy's arrays have"
             " (reshape it first)"
         )
 

@@ -19,7 +19,15 @@ __all__ = ["read_rows", "write_rows"]
 _FORMAT: Final = "bitlane.BinaryIndex 1"
 """What the member ``format`` says, with the version of the format."""
 
-_BROKEN: Final = (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+_BROKEN: Final = (
+    ValueError,
+    KeyError,
+    EOFError,
+    RuntimeError,
+    MemoryError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 """What NumPy raises for a file that is no archive of its own, or that is damaged."""
 
 
@@ -30,10 +38,9 @@ def write_rows(file: str | PathLike[str], rows: Rows, metric: str) -> None:
     try:
         with replacing(path) as target:
             np.savez(target, allow_pickle=False, **members)
-    except OSError as error:
-        raise SearchError(
-            f"file: {file}: {error.strerror or error}; expected one that can be written"
-        ) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SearchError(f"file: {file}: {reason}; expected one that can be written") from None
 
 
 def read_rows(file: str | PathLike[str]) -> tuple[Rows, str]:

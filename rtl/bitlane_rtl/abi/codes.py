@@ -183,8 +183,8 @@ class Status(Code):
     WRITE_ERROR = 9, "the memory answered a write with SLVERR or DECERR"
     TIMEOUT = (
         10,
-        """no handshake on any memory port for TIMEOUT cycles while an answer was due: see Waits for
-        the memory""",
+        """no handshake on any memory port for longer than TIMEOUT allows while an answer was due:
+        see Waits for the memory""",
     )
     BAD_DOORBELL = (
         11,
@@ -199,4 +199,4 @@ class Port(Code):
     READ_A = 0, "reads of A"
     READ_B = 1, "reads of B, even if they share A's port"
     WRITE = 2, "writes"
-    NONE = 3, "no port: the command was refused"
+    NONE = 3, "no port: the command was refused, or the DOORBELL was"

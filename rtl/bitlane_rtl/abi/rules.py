@@ -49,21 +49,21 @@ RULES = (
         "Words in use",
         """
         A record without B uses 6 words, one with B 8; both use 12 + 4 (LOOPS - 1) if LOOPS is more
-        than 1 or any of the three modes is STRIDED. REPEAT and SUM in one loop add none.
+        than 1 or any of the three modes is STRIDED, B_MODE also in a record without B. REPEAT and
+        SUM in one loop add none.
 
         The seal covers the words in use of every record, also of one that is refused. An operation
         that does not exist has no B; one that this circuit lacks has B if it needs one elsewhere.
-        LOOPS 0 and 7 count as 1, and loops that this circuit lacks count, up to 6. B_MODE STRIDED
-        counts in an operation without B, too.
+        LOOPS 0 and 7 count as 1, and loops that this circuit lacks count, up to 6.
         """,
     ),
     Rule(
         "Elements one at a time",
         """
         A mode of A or B other than DENSE, and STRIDED or REPEAT of Y, take elements one at a time.
-        B_MODE counts in an operation without B, too. The circuit must then have been built with
+        B_MODE is checked in an operation without B, too. The circuit must then have been built with
         LANE, and an element of LANE must not be wider than a beat: not BITS_64 on a data width of
-        32. LANE decides even if only Y's mode is such a one; OUT_LANE does not matter.
+        32. LANE is checked also if Y_MODE is the only such mode; OUT_LANE is not checked.
 
         A command that breaks this is refused with BAD_LANE, even if the mode itself would be
         refused with BAD_CONTROL: a SUM of A or B, a REPEAT of Y.
@@ -86,9 +86,9 @@ RULES = (
         SATURATE matters to shifts alone, and ARITHMETIC to SHIFT_RIGHT alone; other operations
         accept and ignore them.
 
-        LAST has to lie in the memory. But for B and Y of a SEARCH it is not compared with BASE or
-        the bytes that the stream touches: it may be below BASE. B_BASE and B_LAST are not checked
-        in an operation without B.
+        LAST has to lie in the memory. Except for B and Y of a SEARCH, it is not compared with BASE
+        or the bytes that the stream touches: it may be below BASE. B_BASE and B_LAST are not
+        checked in an operation without B.
         """,
     ),
     Rule(
@@ -112,8 +112,10 @@ RULES = (
 
         Any other DOORBELL stops the engine with BAD_DOORBELL and PORT NONE. None of the commands
         that it would submit causes any bus traffic, and their records are not looked at. INDEX is
-        RETIRED. Commands that were submitted before and have not retired are stopped, too, and
-        may have written some of their bytes, all of them right. DOORBELL reads as it was written.
+        RETIRED. INTERRUPT.PENDING is set and the completion of slot RETIRED modulo the slots is
+        written with BAD_DOORBELL, also if no command is pending. Commands that were submitted
+        before and have not retired are stopped, too, and may have written some of their bytes, all
+        of them right. DOORBELL reads as last written, also by writes after the fault.
 
         The words of a slot must not change from the doorbell until its command has retired. Before
         it they may be written at any time, while other commands run, too: the circuit reads ahead,
@@ -144,12 +146,15 @@ RULES = (
     Rule(
         "When a command fails",
         """
-        The first failure stops the engine: FAULT, FAULT_ADDRESS and the command's completion tell
+        The first failure stops the engine: FAULT, FAULT_ADDRESS and the command's completion report
         it, INTERRUPT.PENDING is set, and RETIRED stays at the command's index, as in FAULT.INDEX.
         Every command before it has retired with OK.
 
         A command that is refused, codes BAD_SEAL to PAST_MEMORY with PORT NONE, has caused no bus
         traffic, and nothing after it was started.
+
+        With BAD_DOORBELL, nothing of what the refused DOORBELL would submit is executed. Commands
+        that were in flight stop as they do with TIMEOUT.
 
         After any other fault the command has written some of its bytes, all of them right, and
         reads may have been started for it and for later ones. Later commands have written nothing

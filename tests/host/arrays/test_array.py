@@ -36,11 +36,26 @@ def test_what_an_array_says_of_itself(device: Device) -> None:
     assert device.asarray(np.asfortranarray(a)).strides == np.asfortranarray(a).strides
 
 
+def test_values_that_are_all_needed_are_cheaper_read_forwards(device: Device) -> None:
+    commands = []
+    for step in (1, -1):
+        link_of(device).log.clear()
+        chain = [device.asarray(random(64, "u1"))]
+        for number in range(4):
+            chain.append(chain[-1] ^ np.uint8(number) if number % 2 else ~chain[-1] << 1)
+        pending = chain[1:]
+        for x in pending[::step]:
+            x.get()
+        commands.append(len(link_of(device).log))
+    assert commands[0] < commands[1]
+
+
 def test_its_representation_has_its_elements(device: Device) -> None:
     for a in (random((2, 3), "u4"), random((), "f4"), random((0, 3), "i1"), random(50, "u1") > 9):
         x = device.asarray(a)
         what = f"bitlane.Array: shape {a.shape}, {a.dtype}, on {device!r}"
         assert repr(x) == f"<{what}\n{np.array2string(a)}>"
+        assert np.array2string(x, separator=",") == np.array2string(a, separator=",")
         assert f"{x}" == repr(x)
         assert (
             x._repr_html_() == f"<div>{escape(what)}</div><pre>{escape(np.array2string(a))}</pre>"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane import BitlaneError, DataTypeError, OutOfHostMemory, ShapeError
+from bitlane import BitlaneError, DataTypeError, NotOfferedError, OutOfHostMemory, ShapeError
 from bitlane.device import Device
 from support.host.arrays import link_of, random, same
 
@@ -67,6 +67,9 @@ def test_what_dlpack_cannot_hand_over_is_an_error_of_bitlanes(device: Device) ->
     ways: list[Callable[[], Any]] = [
         lambda: np.from_dlpack(x, copy=False),
         lambda: x.__dlpack__(dl_device=(2, 0)),
+        lambda: x.__dlpack__(dl_device=np.array([1, 0])),  # type: ignore[arg-type]
+        lambda: x.__dlpack__(max_version="x"),  # type: ignore[arg-type]
+        lambda: x.__dlpack__(max_version=(1, "x")),  # type: ignore[arg-type]
     ]
     for way in ways:
         with pytest.raises(BufferError) as caught:
@@ -84,6 +87,13 @@ def test_axes_are_swapped_also_with_themselves(device: Device, axes: tuple[int, 
 def test_axes_that_are_none_are_not_swapped(device: Device, axes: tuple[int, int]) -> None:
     with pytest.raises(ShapeError, match="axis: "):
         np.swapaxes(device.asarray(random((2, 3, 4), "u2")), *axes)
+
+
+def test_one_element_in_a_format(device: Device) -> None:
+    x = device.asarray(np.int16(5))
+    assert (f"{x:d}", f"{x:#06x}", f"{x}") == ("5", "0x0005", str(x))
+    with pytest.raises(NotOfferedError, match=r"format: 'd' for .*expected an array without axes"):
+        f"{x.broadcast_to(3):d}"
 
 
 def test_one_element_as_a_float(device: Device) -> None:

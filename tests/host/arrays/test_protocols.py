@@ -108,10 +108,10 @@ def test_counts_of_signed_integers_are_refused_by_name(device: Device) -> None:
         (lambda x: np.where(x, x, x), r"np\.where"),
         (lambda x: np.copyto(x, 1, where=np.ones(3, bool)), r"np\.copyto: where"),
         (lambda x: np.reshape(x, (3, 1), order="F"), "order 'F'"),
-        (lambda x: np.copy(x, order="F"), r"np\.copy: on a device, .*'order'"),
+        (lambda x: np.copy(x, order="F"), r"np\.copy: on a device, it does not take order$"),
         (
             lambda x: np.sum(bitlane.bit_count(x), initial=3),
-            r"^np\.sum: on a device, it got an unexpected keyword argument 'initial'$",
+            r"^np\.sum: on a device, it does not take initial$",
         ),
     ],
 )
@@ -329,6 +329,7 @@ def test_its_types(device: Device) -> None:
     assert xp.finfo(xp.float32).bits == 32
     info = xp.__array_namespace_info__()
     assert info.capabilities()["boolean indexing"] is True
+    assert info.capabilities()["max dimensions"] == 64
     assert set(info.dtypes(kind="bool")) == {"bool"}
     assert info.default_dtypes()["integral"] == xp.int64
 

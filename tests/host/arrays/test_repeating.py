@@ -13,6 +13,8 @@ from bitlane import (
     BitlaneError,
     DataTypeError,
     NotOfferedError,
+    OutOfHostMemory,
+    OutOfRangeError,
     ShapeError,
     array_api,
 )
@@ -28,6 +30,9 @@ def device() -> Iterator[Device]:
 
 A = random((3, 4), "u2")
 
+HUGE = np.broadcast_to(np.int64(0), (1 << 58,))
+"""Indices that take no memory until they are converted."""
+
 CALLS: list[Callable[[Any], Any]] = [
     lambda x: np.take(x, [5, 0, -1]),
     lambda x: np.take(x, [[2, 0], [1, 1]], axis=1),
@@ -41,6 +46,15 @@ CALLS: list[Callable[[Any], Any]] = [
     lambda x: np.repeat(x, 0, axis=0),
     lambda x: np.repeat(x, [2], axis=0),
     lambda x: np.repeat(x, [2, 0, 3], axis=-2),
+    lambda x: np.roll(x, np.array([1, 2]), (0, 1)),
+    lambda x: np.roll(x, (1, 2), 0),
+    lambda x: np.roll(x, 3, (0, 1)),
+    lambda x: np.roll(x, (), 0),
+    lambda x: np.expand_dims(x, np.int64(1)).copy(),
+    lambda x: np.tile(x, np.array([2, 1])),
+    lambda x: np.tile(x, np.int64(2)),
+    lambda x: np.take_along_axis(x[(None,) * 40], np.zeros((1,) * 40 + (3, 1), int), -1),
+    lambda x: x[:, np.zeros((1,) * 63, int)],
     lambda x: np.tile(x, 2),
     lambda x: np.tile(x, (2, 1, 3)),
     lambda x: np.tile(x[0], (2, 2)),
@@ -57,6 +71,18 @@ def test_elements_come_as_with_numpy(device: Device, call: Callable[[Any], Any])
     assert same(got.get(), call(A))
     got[...] = 0
     assert same(x.get(), A)
+
+
+def test_repetitions_may_be_unsigned(device: Device) -> None:
+    """NumPy refuses 64 unsigned bits, for which it would need a cast."""
+    counts = np.array([1, 2, 0], np.uint64)
+    assert same(np.repeat(device.asarray(A), counts, 0).get(), np.repeat(A, [1, 2, 0], 0))
+
+
+def test_parts_along_an_axis(device: Device) -> None:
+    x = device.asarray(A)
+    for parts in (array_api.unstack(x, axis=1), np.unstack(x, axis=1)):
+        assert [part.tolist() for part in parts] == A.T.tolist()
 
 
 def test_one_repetition_of_everything_is_one_command(device: Device) -> None:
@@ -110,13 +136,41 @@ def test_the_array_apis_take(device: Device) -> None:
         (lambda x: np.take(x, [3], axis=0), ArrayIndexError, "index: 3 for axis 0 of 3"),
         (lambda x: np.take(x, [0.5]), DataTypeError, "indices: data type float64"),
         (lambda x: np.take(x, [True]), DataTypeError, "indices: data type bool"),
-        (lambda x: np.take(x, [0], mode="wrap"), NotOfferedError, "np.take: .*mode"),
+        (lambda x: np.take(x, [0], mode="wrap"), NotOfferedError, "np.take: .*does not take mode"),
+        (lambda x: np.take(x, [0], out=x), NotOfferedError, "np.take: .*it does not take out$"),
+        (lambda x: np.take(x, [[0], [1, 2]]), ShapeError, "indices: lists of different lengths"),
+        (lambda x: np.take(x, [2**70]), OutOfRangeError, f"indices: {2**70}; expected integers of"),
+        (lambda x: np.take(x, [0], (0,)), ShapeError, r"axis: \(0,\); expected an integer"),
+        (lambda x: np.take(x, HUGE), OutOfHostMemory, "index: .* bytes do not fit"),
+        (lambda x: x[HUGE], OutOfHostMemory, "index: .* bytes do not fit"),
+        (
+            lambda x: x[..., None, None, None].__setitem__(np.ix_(*[[0] * 8192] * 5), 1),
+            OutOfHostMemory,
+            f"index: {8 * 2**65} bytes do not fit",
+        ),
+        (lambda x: x[[2**70]], ArrayIndexError, f"index: {2**70}; expected integers of 64 bits"),
+        (lambda x: x[0:1.5], DataTypeError, r"index: slice\(0, 1\.5, None\); expected integers"),  # type: ignore[misc]
+        (lambda x: np.size(x, 5), AxisError, "axis: 5; expected -2 to 1"),
+        (lambda x: np.size(x, 0.5), ShapeError, r"axis: 0\.5; expected an integer"),  # type: ignore[call-overload]
+        (lambda x: np.expand_dims(x, 1.5), ShapeError, r"axes: 1\.5; expected integers"),
+        (lambda x: np.swapaxes(x, (0, 1), 0), ShapeError, r"axis: \(0, 1\); expected an integer"),
+        (lambda x: np.concatenate([x, x], (0, 1)), ShapeError, "expected an integer"),
+        (lambda x: np.stack([x, x], (0, 1)), ShapeError, "expected an integer"),
+        (lambda x: array_api.unstack(x, axis=(0,)), ShapeError, "axis: .0,.; expected an integer"),
+        (lambda x: array_api.eye(2, k=1.5), DataTypeError, r"k: 1\.5; expected an integer"),
+        (lambda x: np.roll(x, 1.5), DataTypeError, r"shift: 1\.5; expected an integer"),
+        (lambda x: np.roll(x, (1, 2, 3), (0, 1)), ShapeError, "expected one for each axis of"),
         (lambda x: np.take_along_axis(x, np.array([0]), 0), ShapeError, "expected 2 axes"),
         (lambda x: np.take_along_axis(A, x, 0), DataTypeError, "arr: an array on the host"),
         (lambda x: np.repeat(x, -1), ShapeError, "from -1 on"),
         (lambda x: np.repeat(x, [1, 2], axis=0), ShapeError, r"repeats: shape \(2,\), .* or 3 of"),
+        (lambda x: np.repeat(x, [[1], [1, 2]]), ShapeError, "repeats: lists of different lengths"),
+        (lambda x: np.repeat(x, 2, (0, 1)), ShapeError, r"axis: \(0, 1\); expected an integer"),
+        (lambda x: np.repeat(x, 2**70), OutOfRangeError, f"repeats: {2**70}; expected integers"),
+        (lambda x: np.repeat(x, [2**62, 1, 2], 0), OutOfHostMemory, "repeats: .* bytes do not fit"),
         (lambda x: np.repeat(x, 1.5), DataTypeError, "repeats: data type float64"),
         (lambda x: np.tile(x, -1), ShapeError, "none below 0"),
+        (lambda x: np.tile(x, 1.5), ShapeError, r"reps: \[1\.5\]; expected integers"),
         (lambda x: np.tile(x, "2"), ShapeError, "expected integers"),
         (lambda x: np.meshgrid(x), ShapeError, "expected one axis each"),
         (lambda x: np.meshgrid(x[0], indexing="ii"), ShapeError, "indexing: 'ii'"),
@@ -161,11 +215,16 @@ def test_ranges(device: Device) -> None:
     got = xp.linspace(0, 1, 5, dtype=xp.float32, endpoint=False, device=device)
     assert same(got.get(), np.linspace(0, 1, 5, endpoint=False, dtype="f4"))
     wrong: list[tuple[Callable[[], Any], type[BitlaneError], str]] = [
-        (lambda: xp.arange(0, 5, 0, device=device), ShapeError, "arange: "),
+        (lambda: xp.arange(0, 5, 0, device=device), ShapeError, "arange: a step of 0; expected an"),
+        (
+            lambda: xp.arange(256, 258, dtype=xp.uint8, device=device),
+            OutOfRangeError,
+            "arange: .* 256 out of bounds for uint8; expected numbers that the type holds",
+        ),
         (lambda: xp.arange("x", device=device), DataTypeError, "arange: "),
         (lambda: xp.arange(3, dtype=np.dtype("c8"), device=device), DataTypeError, "dtype: "),
         (lambda: xp.arange(1 << 62, device=device), ShapeError, "arange: "),
-        (lambda: xp.linspace(0, 1, -1, device=device), ShapeError, "linspace: "),
+        (lambda: xp.linspace(0, 1, -1, device=device), ShapeError, "num: -1; expected 0 or more"),
         (lambda: xp.linspace(1j, 2, 3, device=device), DataTypeError, "linspace: "),
         (lambda: xp.linspace(0, 1, 2.5, device=device), DataTypeError, "linspace: "),  # type: ignore[arg-type]
     ]

@@ -33,6 +33,14 @@ def test_every_code_rule_and_reset_value_is_told() -> None:
     assert "| `TIMEOUT` | read, write | `0x100000` |" in text
 
 
+def test_the_rule_on_failures_names_every_status_that_stops_the_engine() -> None:
+    (rule,) = (rule for rule in abi.RULES if rule.title == "When a command fails")
+    refusals = range(abi.Status.BAD_SEAL, abi.Status.PAST_MEMORY + 1)
+    assert "BAD_SEAL to PAST_MEMORY" in rule.text
+    stops = [code.name for code in abi.Status if code is not abi.Status.OK and code not in refusals]
+    assert [name for name in stops if name not in rule.text] == []
+
+
 def test_no_sign_of_markdown_is_in_the_text_by_accident() -> None:
     assert "**" not in page()
 

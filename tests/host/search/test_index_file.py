@@ -78,7 +78,24 @@ def archive(**members: Any) -> bytes:
 
 
 ROWS = np.zeros((2, 3), np.uint8)
+
+
+def with_byte(content: bytes, signature: bytes, at: int, byte: int) -> bytes:
+    """Return ``content`` with one byte replaced, ``at`` behind the last ``signature``."""
+    place = content.rindex(signature) + at
+    return content[:place] + bytes([byte]) + content[place + 1 :]
+
+
 GOOD = {"format": "bitlane.BinaryIndex 1", "metric": "hamming", "rows": ROWS}
+
+
+def archive_of_shape(shape: str) -> bytes:
+    """Return an archive whose rows have ``shape`` in their header, but no elements."""
+    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    target = io.BytesIO(archive(**{name: GOOD[name] for name in ("format", "metric")}))
+    with zipfile.ZipFile(target, "a") as file:
+        file.writestr("rows.npy", b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header)
+    return target.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -88,6 +105,10 @@ GOOD = {"format": "bitlane.BinaryIndex 1", "metric": "hamming", "rows": ROWS}
         (b"text, not an archive", "no archive of an index"),
         (archive(**GOOD)[:200], "no archive of an index"),
         (archive(**GOOD).replace(bytes(ROWS), bytes(5) + b"!"), "no archive of an index"),
+        (with_byte(archive(**GOOD), b"PK\1\2", 10, 97), "archive of an index .NotImplementedError"),
+        (with_byte(archive(**GOOD), b"PK\1\2", 8, 1), "no archive of an index .RuntimeError"),
+        (with_byte(archive(**GOOD), b"PK\1\2", 6, 99), "archive of an index .NotImplementedError"),
+        (archive_of_shape("(1099511627776, 65536)"), "no archive of an index .MemoryError"),
         (archive(rows=ROWS), "no archive of an index .KeyError"),
         (archive(**GOOD | {"rows": np.array([None])}), "no archive of an index"),
         (archive(**GOOD | {"format": "bitlane.BinaryIndex 2"}), "format 'bitlane.BinaryIndex 2'"),
@@ -121,6 +142,10 @@ def test_files_that_cannot_be_read_or_written_are_named(device: Device, tmp_path
         (lambda: BinaryIndex.load(device, tmp_path), "Is a directory"),
         (lambda: index.save(tmp_path / "none" / "x.npz"), "No such file"),
         (lambda: index.save(tmp_path), "expected one that can be written"),
+        (lambda: index.save("a\0b"), "null byte; expected one that can be written"),
+        (lambda: index.save("\ud800"), "surrogates not allowed; expected one that can be"),
+        (lambda: BinaryIndex.load(device, "a\0b"), "expected one that BinaryIndex.save wrote"),
+        (lambda: BinaryIndex.load(device, "\ud800"), "expected one that BinaryIndex.save wrote"),
         (lambda: index.save(3), "file: of type int; expected a path"),  # type: ignore[arg-type]
         (lambda: BinaryIndex.load(device, None), "file: of type NoneType"),  # type: ignore[arg-type]
     ]
