@@ -101,8 +101,11 @@ def lower(design: Any, *, clock: Signal | None = None) -> Lowered:
 def _recursion(depth: int) -> Iterator[None]:
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, depth))
-    yield
-    sys.setrecursionlimit(before)
+    try:
+        yield
+    finally:
+        # A limit that stays would let recursion in C overflow the stack.
+        sys.setrecursionlimit(before)
 
 
 class _Lowering:
