@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+# One worker runs all, as it makes the environment without a compiler once.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("compilers")]
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,7 +48,10 @@ INTERPRETED = (
 )
 """Arguments of pytest for tests that pass without a compiler."""
 
-PYTEST = ("iniconfig", "packaging", "pluggy", "pygments", "pytest", "pytest-timeout")
+PYTEST = (
+    *("hypothesis", "iniconfig", "packaging", "pluggy", "pygments", "pytest", "pytest-timeout"),
+    "sortedcontainers",
+)
 
 
 @dataclass(frozen=True)
