@@ -223,7 +223,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 @dataclass(frozen=True, slots=True)
 class _FloatInfo:
-    """What a float type holds, as Python's floats."""
+    """The limits of a float type, as Python floats: the standard's ``finfo``."""
 
     bits: int
     eps: float

@@ -113,7 +113,10 @@ def _or_none(dtype: DTypeLike | None) -> np.dtype[Any] | None:
 
 
 def _made(home: Home, name: str, make: Callable[[], AnyArray]) -> Array:
-    """What ``make`` gives, on the device; NumPy's errors as bitlane's."""
+    """Return the array that ``make`` returns, sent to the device.
+
+    Errors of NumPy are raised as errors of bitlane that name ``name``.
+    """
     home.expect_open()
     try:
         array = make()

@@ -21,7 +21,7 @@ CPU: Final = (1, 0)
 
 
 def capsule(value: Value, copy: bool | None, dl_device: Any, **options: Any) -> Any:
-    """What ``__dlpack__`` gives. Raises ``ExchangeError`` for what cannot be had."""
+    """Return a DLPack capsule of the array. Raises ``ExchangeError`` for an unmet request."""
     if options["stream"] is not None:
         raise ExchangeError(
             f"stream: {options['stream']!r}; expected None, as there are no streams"

@@ -54,7 +54,7 @@ class Picked:
 
     @property
     def offsets(self) -> Offsets:
-        """Bytes from `rest` to what each tuple of indices picks, in C's order."""
+        """Byte offset from `rest` of the element that each tuple of indices picks, in C order."""
         with host_memory("index", prod(self.picks) * np.dtype(np.int64).itemsize):
             total = np.zeros(self.picks, np.int64)
             for axis, index in zip(self.axes, self.indices, strict=True):
@@ -97,7 +97,7 @@ def _is_array(part: Any) -> bool:
 
 
 def pick(strided: Strided, key: Any) -> Picked:
-    """What ``key`` picks from ``strided`` by NumPy's rules.
+    """Return the elements that ``key`` picks from ``strided`` by NumPy's rules.
 
     Raises ``ArrayIndexError``, or what `Strided.index` does.
     """

@@ -31,7 +31,7 @@ def take(x: Views, indices: Any, axis: int | None = None) -> Views:
 
 
 def take_along_axis(x: Views, indices: Any, axis: int | None = -1) -> Views:
-    """For each row along ``axis`` the elements at its own indices; other axes broadcast.
+    """Return, for each row along ``axis``, the elements at its own indices; other axes broadcast.
 
     Raises ``ArrayIndexError``, ``AxisError``, or ``ShapeError`` for another number of axes.
     """

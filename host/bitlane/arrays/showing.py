@@ -1,4 +1,4 @@
-"""How an array shows itself: what it is, and its elements if they are there.
+"""The representation of an array: its type and shape, and its elements if they are computed.
 
 Never computes; of a large array only the corners come to the host.
 """
@@ -19,19 +19,19 @@ __all__ = ["html", "summary", "text"]
 
 
 def text(value: Value) -> str:
-    """What an array is, and its elements as NumPy prints them; of pending ones that they are."""
+    """Return type, shape and elements as NumPy prints them; a pending array says that it is."""
     what, shown = _shown(value)
     return f"<{what}>" if shown is None else f"<{what}\n{shown}>"
 
 
 def html(value: Value) -> str:
-    """What `text` gives, as notebooks show it."""
+    """Return `text` as HTML, for notebooks."""
     what, shown = _shown(value)
     return f"<div>{escape(what)}</div>" + ("" if shown is None else f"<pre>{escape(shown)}</pre>")
 
 
 def summary(value: Value) -> str:
-    """What an array is, in one line; nothing comes to the host."""
+    """Return type and shape in one line; no element comes to the host."""
     return f"<{_what(value)}>"
 
 

@@ -67,7 +67,7 @@ class Strided:
         return any(n > 1 and not stride for n, stride in zip(self.shape, self.strides, strict=True))
 
     def index(self, key: Any) -> "Strided":
-        """What ``key`` picks: integers, slices, ``...`` and ``None``; `picking` does the others.
+        """Return the view that integers, slices, ``...`` and ``None`` pick; `picking` does others.
 
         Raises ``ArrayIndexError``, ``ShapeError`` (a step of 0) or ``NotOfferedError``.
         """

@@ -40,8 +40,8 @@ class _Usage:
         """Through which others can change the bytes at any time: while there are any, nothing may
         wait, and the bytes stay."""
         self.counts: tuple[np.dtype[Any], int] | None = None
-        """If the bytes are counts of bits and nobody has written others over them: their type, and
-        the width in bytes of what was counted."""
+        """Type of the stored counts of bits, and bytes of each counted element; None if the storage
+        holds anything else, or has been written over."""
         self.readers: WeakSet[_Claim] = WeakSet()
         self.writers: WeakSet[_Claim] = WeakSet()
         """Calls in progress."""

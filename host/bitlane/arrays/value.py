@@ -90,7 +90,7 @@ class Value:
         self.kept: list[Expression] = []
         """What it is computed from, until it is."""
         self.operations = 0
-        """How many operations it waits for, or more: what two sources share counts twice."""
+        """Upper bound of the operations it waits for: those that two sources share count twice."""
         self.shown_only = shown_only
         """Whether it is a view that may repeat elements, and so is not to be written to."""
         if isinstance(node, Stored):
@@ -142,7 +142,7 @@ class Value:
 
     @property
     def counted_bytes(self) -> int | None:
-        """The width of what was counted, if the elements are stored counts of bits; else None."""
+        """Bytes of each counted element, if the elements are stored counts of bits; else None."""
         if not isinstance(self.node, Stored):
             return None
         dtype, width = usage_of(self.node.storage).counts or (None, None)

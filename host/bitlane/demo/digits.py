@@ -24,7 +24,7 @@ HELD_OUT = 297
 """The last images are the queries, so that writers differ from most of the database's."""
 
 SLOW_HELD_OUT = 6
-"""How many of these are searched for if the device is slow."""
+"""Number of queries on a slow device."""
 
 QUERIES_PER_CALL = 33
 """Moves the progress bar."""

@@ -30,7 +30,7 @@ UNIT = 16384
 """Bytes of a stripe on one disk, of the whole photo."""
 
 SLOW_STEP = 8
-"""Every so many rows and columns of the photo are striped if the device is slow."""
+"""Distance in pixels of the rows and columns of the photo that a slow device gets."""
 
 
 class XorDevice(Protocol):

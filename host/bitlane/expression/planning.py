@@ -156,7 +156,7 @@ class _Constants:
         self._offsets: dict[bytes, int] = {}
 
     def spot(self, content: bytes) -> Spot:
-        """Where ``content``, of 1, 2, 4 or 8 bytes, is: a part of another constant may hold it."""
+        """Return the address of ``content``, of 1, 2, 4 or 8 bytes, maybe part of another one."""
         if content not in self._offsets:
             self._append(content.ljust(_CONSTANT, b"\0"))
         return Spot(self._room, View(self._offsets[content], (), len(content)))
