@@ -11,6 +11,7 @@ within braces is indented, and nothing but those assignments and calls changes a
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 __all__ = ["in_reach"]
 
@@ -21,6 +22,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*(?:\[\d+\])?")
 _TARGET = re.compile(rf"({_NAME.pattern})((?:\[[^\]]*\])*) ([-+|&^]?)= ")
 _DECLARED = re.compile(r"^\w+ (\w+)(?:\[\d+\])?;$")
 _PURE = re.compile(r"word::\w+\(|__builtin_\w+\(|u?int\d+_t\(")
+_MAY_CALL = re.compile(r"[\w.:>]\(")
 _CALL = re.compile(r"[\w.:]+(?:->\w+)?(?:<[^<>]*>)?\(")
 
 
@@ -97,26 +99,33 @@ def _members(numbers: int) -> Iterator[int]:
 
 
 def _names(statement: Sequence[str]) -> tuple[set[str], set[str]]:
-    """The names that a statement reads, and those that it changes: of a call, all from it on.
+    """Return the names that a statement reads, and those that it changes."""
+    names = [_names_in(line.lstrip()) for line in statement]
+    return set().union(*(reads for reads, _ in names)), set().union(*(each for _, each in names))
 
-    Whoever mentions an element of an array reads the array, too: a call may change all of it.
+
+@lru_cache(maxsize=1 << 16)
+def _names_in(line: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names that a line reads, and those that it changes: of a call, all from it on.
+
+    Whoever mentions an element of an array reads the array, too: a call may change all of it. A
+    line is looked at again as part of each statement around it, hence the cache.
     """
-    reads: set[str] = set()
     changes: set[str] = set()
-    for line in statement:
-        rest = line
-        declared = _DECLARED.match(line.strip())
-        if declared:
-            changes.add(declared[1])
-        for name, index, operator in _TARGET.findall(line):
-            changes.add(name)
-            if not operator:
-                rest = rest.replace(f"{name}{index} = ", f"{index} ", 1)
-        found = set(_NAME.findall(rest))
-        found |= {name.split("[")[0] for name in (*found, *changes) if "[" in name}
-        reads |= found
+    rest = line
+    declared = _DECLARED.match(line)
+    if declared:
+        changes.add(declared[1])
+    for name, index, operator in _TARGET.findall(line) if "= " in line else ():
+        changes.add(name)
+        if not operator:
+            rest = rest.replace(f"{name}{index} = ", f"{index} ", 1)
+    reads = set(_NAME.findall(rest))
+    reads |= {name.split("[")[0] for name in (*reads, *changes) if "[" in name}
+    # The pattern of a call starts anew at every word of a long line, and few lines have one.
+    if _MAY_CALL.search(rest):
         rest = _PURE.sub("(", rest)
         call = _CALL.search(rest)
         if call:
             changes.update(_NAME.findall(rest[call.start() :]))
-    return reads, changes
+    return frozenset(reads), frozenset(changes)
