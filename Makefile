@@ -7,6 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --progress-bar off --require-hashes --no-compile
 DEMO_READY := $(VENV)/.demo-ready
 TEST_READY := $(VENV)/.test-ready
+CHECK_READY := $(VENV)/.check-ready
 BROWSER_READY := $(VENV)/.browser-ready
 TESTS := tests
 FIGURES := docs/performance
@@ -37,37 +38,37 @@ test: lint ## Check style, types and imports, then run the quick tests (TESTS=te
 	@echo "== pytest, quick tests, $(WORKERS) at a time"
 	@$(PYTEST) $(QUICK) $(TESTS)
 
-check: lint $(BROWSER_READY) ## Run every test at full depth: random ones with more seeds, proofs, boards, packages
+check: lint $(BROWSER_READY) ## Run pyright, then every test at full depth: more seeds, proofs, boards, packages
+	@echo "== pyright, which infers other types than mypy"
+	@$(BIN)/python -m pyright --warnings
 	@echo "== pytest, all tests, $(WORKERS) at a time"
 	@$(PYTEST) $(FULL) $(TESTS)
 
-prove: $(TEST_READY) ## Prove the circuit's control: streams, bursts, bus rules
+prove: $(CHECK_READY) ## Prove the circuit's control: streams, bursts, bus rules
 	@$(PYTEST) $(FULL) tests/formal
 
-compilers: $(TEST_READY) ## Run the demo and some tests with ziglang alone, and without a C++ compiler
+compilers: $(CHECK_READY) ## Run the demo and some tests with ziglang alone, and without a C++ compiler
 	@$(PYTEST) $(FULL) tests/compilers
 
-verify: $(TEST_READY) ## Build every board and run its bitstream and netlist, with many faults
+verify: $(CHECK_READY) ## Build every board and run its bitstream and netlist, with many faults
 	@$(PYTEST) $(FULL) tests/verify
 
-mutants: $(TEST_READY) ## Change the circuit in COUNT places, one at a time: do its tests notice? (TIER=quick)
+mutants: $(CHECK_READY) ## Change the circuit in COUNT places, one at a time: do its tests notice? (TIER=quick)
 	@PYTHONPATH=tests $(BIN)/python -m mutants.run --count $(COUNT) --seed $(SEED) --workers $(WORKERS) --tier $(TIER)
 
 lint: $(TEST_READY) ## Check style, types and imports
 	@echo "== ruff"
 	@$(BIN)/python -m ruff check --quiet .
 	@$(BIN)/python -m ruff format --check --quiet .
-	@echo "== mypy, and pyright beside it"
-	@$(BIN)/python -m mypy & mypy=$$!; \
-	  $(BIN)/python -m pyright --warnings; pyright=$$?; \
-	  wait $$mypy && exit $$pyright
+	@echo "== mypy"
+	@$(BIN)/python -m mypy
 	@echo "== import-linter"
 	@$(BIN)/lint-imports
 
 bench: $(DEMO_READY) ## Measure the circuit against its speed contract
 	@$(BIN)/bitlane bench
 
-figures: $(TEST_READY) ## Measure all that docs/performance.md shows, and write it; takes half an hour
+figures: $(CHECK_READY) ## Measure all that docs/performance.md shows, and write it; takes half an hour
 	@mkdir -p $(FIGURES)
 	@$(BIN)/bitlane bench --json $(FIGURES)/cycles.json --plot $(FIGURES)/cycles.png
 	@$(BIN)/bitlane bench --verilator --json $(FIGURES)/verilator.json
@@ -83,7 +84,7 @@ performance: $(DEMO_READY) ## Write docs/performance.md from the figures in docs
 		--picture performance/cycles.png --output docs/performance.md
 	@echo "wrote docs/performance.md"
 
-batches: $(TEST_READY) ## Export what `make gpu` runs, for a machine with a GPU and without Amaranth
+batches: $(CHECK_READY) ## Export what `make gpu` runs, for a machine with a GPU and without Amaranth
 	@echo "== Writing $(BATCHES)"
 	@PYTHONPATH=tests $(BIN)/python -m support.sim.batches $(BATCHES)/equality
 	@$(BIN)/bitlane bench --batch --export $(BATCHES)/system > /dev/null
@@ -96,7 +97,7 @@ gpu: ## Compare a GPU with threads and the single simulator, and measure it (BAT
 	@$(GPU_PYTHON) -m cppsim.batch --compare $(BATCHES)/equality/*
 	@$(GPU_PYTHON) -m bitlane_sim.bench.batch $(BATCHES)/system --json $(FIGURES)/batch_gpu.json
 
-docs: $(TEST_READY) ## Build the site from docs/ and the docstrings into build/site
+docs: $(CHECK_READY) ## Build the site from docs/ and the docstrings into build/site
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/site
 	@echo "wrote build/site/index.html"
 
@@ -110,7 +111,7 @@ drawing: ## Draw docs/data_path.svg from docs/data_path.dot (needs Graphviz' dot
 	@mv docs/data_path.svg.new docs/data_path.svg
 	@echo "wrote docs/data_path.svg"
 
-package: $(TEST_READY) ## Build wheels and sdists into dist/, and try them on every Python that they name
+package: $(CHECK_READY) ## Build wheels and sdists into dist/, and try them on every Python that they name
 	@rm -rf dist
 	@$(BIN)/python -m build --no-isolation --outdir dist ./sim > /dev/null
 	@$(BIN)/python -m build --no-isolation --outdir dist . > /dev/null
@@ -120,7 +121,7 @@ package: $(TEST_READY) ## Build wheels and sdists into dist/, and try them on ev
 pins: ## Renew the pins in requirements/ (needs uv)
 	@sh requirements/renew.sh
 
-venv: $(TEST_READY) ## Set up the environment that tests and demo use
+venv: $(CHECK_READY) ## Set up the environment that demo and all tests use
 
 clean: ## Remove what demo, tests and builds have written
 	@rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
@@ -152,12 +153,17 @@ $(DEMO_READY): $(VENV)/.made-in pyproject.toml sim/pyproject.toml requirements/d
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable ./sim --editable .
 	@touch $@
 
-$(TEST_READY): $(DEMO_READY) requirements/dev.txt
-	@echo "== Installing what the tests need into $(VENV), pinned and hash-checked"
+$(TEST_READY): $(DEMO_READY) requirements/test.txt
+	@echo "== Installing what the quick tests need into $(VENV), pinned and hash-checked"
+	@$(INSTALL) -r requirements/test.txt
+	@touch $@
+
+$(CHECK_READY): $(TEST_READY) requirements/dev.txt
+	@echo "== Installing what all tests need into $(VENV), pinned and hash-checked"
 	@$(INSTALL) -r requirements/dev.txt
 	@touch $@
 
-$(BROWSER_READY): $(TEST_READY) requirements/browser/package-lock.json
+$(BROWSER_READY): $(CHECK_READY) requirements/browser/package-lock.json
 	@echo "== Installing the browser that tests open pages in into $(VENV), hash-checked"
 	@$(BIN)/python requirements/browser/install.py
 	@touch $@

