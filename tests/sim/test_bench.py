@@ -19,20 +19,25 @@ from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.simulator import Simulator
 
 
-def test_traffic_counts_from_the_doorbell() -> None:
-    simulator = Simulator(Configuration(data_width=64, memory_bytes=1 << 16), "pysim")
-    traffic = execute(simulator, [move(Op.XOR, 256, 0, 1024, 4096)])
+@pytest.fixture(scope="module")
+def simulator() -> Iterator[Simulator]:
+    configuration = Configuration(memory_bytes=1 << 16, ops=frozenset({Op.XOR, Op.NOT}))
+    simulator = Simulator(configuration, "pysim")
+    yield simulator
     simulator.close()
+
+
+def test_traffic_counts_from_the_doorbell(simulator: Simulator) -> None:
+    traffic = execute(simulator, [move(Op.XOR, 256, 0, 1024, 4096)])
     assert traffic.beats == {"r": 32, "r_b": 32, "w": 32}
     assert (traffic.first, traffic.last, traffic.done) == (14, 45, 46)
     assert (traffic.written, traffic.bound, traffic.writing) == (32, 32, 32)
 
 
-def test_command_that_is_refused_is_an_error() -> None:
-    simulator = Simulator(Configuration(data_width=64, memory_bytes=1 << 16), "pysim")
+def test_command_that_is_refused_is_an_error(simulator: Simulator) -> None:
+    simulator.power_on()
     with pytest.raises(SimulationError, match="FAULT 0x307"):
         execute(simulator, [move(Op.NOT, 64, 1 << 16, None, 0)])
-    simulator.close()
 
 
 def test_queued_commands_do_not_overlap() -> None:

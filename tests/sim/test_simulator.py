@@ -23,6 +23,7 @@ from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.interface import Hang, Response, Violation
 from bitlane_sim.link import SimulatorLink
 from bitlane_sim.simulator import Simulator
+from support.seeds import slow
 
 SMALL = Configuration(
     data_width=32,
@@ -39,7 +40,7 @@ SMALL = Configuration(
 )
 
 
-@pytest.fixture(scope="module", params=["pysim", "compiled"])
+@pytest.fixture(scope="module", params=[slow("pysim"), "compiled"])
 def shared(request: pytest.FixtureRequest) -> Iterator[Simulator]:
     simulator = Simulator(SMALL, request.param)
     yield simulator
@@ -276,10 +277,10 @@ def test_power_on_forgets_all_but_the_memory(simulator: Simulator) -> None:
 
 
 def test_closed_link_says_so() -> None:
-    link = SimulatorLink(Simulator(SMALL, "pysim"))
+    link = SimulatorLink(Simulator(SMALL, "compiled"))
     link.close()
     link.close()
-    with pytest.raises(LinkError, match="simulator pysim, 32 bits: the link is closed"):
+    with pytest.raises(LinkError, match="simulator compiled, 32 bits: the link is closed"):
         link.read(0x4000, 1)
 
 
