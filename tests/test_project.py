@@ -187,7 +187,9 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     script = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"
     ran = run(sys.executable, "-c", script, cwd=folder, env={"PYTHONPATH": roots})
     assert ran.returncode == 1, ran.stdout + ran.stderr
-    _, name, *rest = re.split(r"^(.+)\n-+\n\n", ran.stdout.partition("Broken contracts")[2], flags=re.M)
+    _, name, *rest = re.split(
+        r"^(.+)\n-+\n\n", ran.stdout.partition("Broken contracts")[2], flags=re.M
+    )
     return dict(zip([name, *rest[1::2]], rest[::2], strict=True))
 
 

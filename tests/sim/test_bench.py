@@ -5,6 +5,7 @@ The rows themselves are in README, whose table `tests/docs/test_blocks.py` compa
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,10 @@ from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.simulator import Simulator
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def simulator() -> Iterator[Simulator]:
-    configuration = Configuration(memory_bytes=1 << 16, ops=frozenset({Op.XOR, Op.NOT}))
-    simulator = Simulator(configuration, "pysim")
-    yield simulator
-    simulator.close()
+    with closing(Simulator(Configuration(), "compiled")) as simulator:
+        yield simulator
 
 
 def test_traffic_counts_from_the_doorbell(simulator: Simulator) -> None:
@@ -35,9 +34,8 @@ def test_traffic_counts_from_the_doorbell(simulator: Simulator) -> None:
 
 
 def test_command_that_is_refused_is_an_error(simulator: Simulator) -> None:
-    simulator.power_on()
     with pytest.raises(SimulationError, match="FAULT 0x307"):
-        execute(simulator, [move(Op.NOT, 64, 1 << 16, None, 0)])
+        execute(simulator, [move(Op.NOT, 64, 1 << 30, None, 0)])
 
 
 def test_queued_commands_do_not_overlap() -> None:

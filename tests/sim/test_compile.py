@@ -19,7 +19,9 @@ from support.sim.evaluated import Inverter
 def stand_in(fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Use a compiler that takes a second and writes an empty library; set an empty cache."""
     return compiler(
-        tmp_path / "stand-in", 'while [ "$1" != -o ]; do shift; done; sleep 1; : > "$2"', monkeypatch
+        tmp_path / "stand-in",
+        'while [ "$1" != -o ]; do shift; done; sleep 1; : > "$2"',
+        monkeypatch,
     )
 
 

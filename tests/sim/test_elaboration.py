@@ -24,7 +24,7 @@ from bitlane_sim.system import System
 SMALL = Configuration(
     data_width=32, memory_bytes=1 << 16, read_ports=1, loops=1, ops=frozenset({Op.NOT, Op.COUNT})
 )
-URLS = ["sim:compiled?memory=64KiB&width=32&ports=1&loops=1&ops=not", "sim:compiled?width=32&memory=8KiB&slots=4"]
+URLS = ["sim:compiled?memory=64KiB&width=32&ports=1&loops=1&ops=not", "sim:compiled"]
 """Two circuits that other tests compile, too."""
 
 PROGRAMS = """

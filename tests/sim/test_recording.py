@@ -10,7 +10,7 @@ from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from bitlane.driver.queue import DeviceFault
 from bitlane.links.recording import Recording
-from bitlane_rtl.abi import Op
+from bitlane_rtl.abi import Mode, Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.interface import AXI_CHANNELS, EVENTS_BIT, RECORD
 from bitlane_sim.link import SimulatorLink, open_link
@@ -19,7 +19,12 @@ from bitlane_sim.pysim import PysimEvaluator
 from bitlane_sim.simulator import Simulator
 
 TWO_PORTS = Configuration(
-    data_width=32, memory_bytes=1 << 16, ops=frozenset({Op.XOR, Op.NOT}), loops=2, slots=4
+    data_width=32,
+    memory_bytes=1 << 16,
+    ops=frozenset({Op.XOR, Op.NOT}),
+    modes=frozenset({Mode.DENSE}),
+    loops=1,
+    slots=4,
 )
 ONE_PORT = replace(TWO_PORTS, read_ports=1, fifo_beats=32, bursts=4)
 SEED = 7
@@ -90,7 +95,7 @@ def test_the_beats_are_those_of_the_addresses(worked: tuple[Simulator, Recording
 
 
 def test_every_command_starts_and_ends(worked: tuple[Simulator, Recording]) -> None:
-    simulator, recording = worked
+    _, recording = worked
     started = recording.cycles[recording.started]
     retired = recording.cycles[recording.retired]
     assert len(started) == len(retired) >= 2

@@ -10,6 +10,7 @@ from support.seeds import seeds
 
 __all__ = ["Switching", "expect_same_wherever_switched"]
 
+
 class _Chosen:
     """A stand-in for ``Switch``, ready from the advance ``number`` on."""
 

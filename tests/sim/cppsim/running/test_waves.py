@@ -95,7 +95,9 @@ def test_leaps_over_many_cycles() -> None:
     expect_same(design)
 
 
-@pytest.mark.parametrize("width", [1, *map(slow, (2, 3, 8, 13, 32)), 33, *map(slow, (64, 65, 70, 128)), 129])
+@pytest.mark.parametrize(
+    "width", [1, *map(slow, (2, 3, 8, 13, 32)), 33, *map(slow, (64, 65, 70, 128)), 129]
+)
 @pytest.mark.parametrize("depth", [slow(1), 7])
 def test_rows_of_memories(width: int, depth: int) -> None:
     def design() -> Traced:
