@@ -42,13 +42,24 @@ def written_by(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("options", "begins"),
     [
-        ([*SMALL, "--search", "1,64,2,1", "--prefix", "xorer"], "export --data-width 32 --ops xor"),
-        slow(
-            ["--configuration", "copy", "--memory-bytes", "64KiB", "--block-ram"],
+        (
+            [
+                "--configuration",
+                "copy",
+                "--memory-bytes",
+                "65536",
+                "--block-ram",
+                "--prefix",
+                "dma",
+            ],
             "export --configuration copy --memory-bytes",
         ),
+        slow(
+            [*SMALL, "--search", "1,64,2,1", "--prefix", "xorer"],
+            "export --data-width 32 --ops xor",
+        ),
     ],
-    ids=["search", "named"],
+    ids=["named", "search"],
 )
 def test_header_names_the_page_and_the_command_that_writes_the_same_again(
     options: list[str], begins: str

@@ -15,7 +15,7 @@ from bitlane.driver.driver import Driver
 from bitlane.driver.queue import DeviceFault
 from bitlane.errors import LinkError
 from bitlane.jobs.lowering import View, lower
-from bitlane_rtl.abi import CONTROL_BASE, IDENTITY, Lane, Op, Status, register
+from bitlane_rtl.abi import CONTROL_BASE, IDENTITY, Lane, Mode, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
 from bitlane_rtl.engine import Engine
@@ -29,8 +29,9 @@ SMALL = Configuration(
     data_width=32,
     memory_base=0x4000,
     memory_bytes=1 << 16,
-    ops=frozenset({Op.XOR, Op.NOT, Op.COUNT}),
-    lanes=frozenset({Lane.BITS_8, Lane.BITS_32}),
+    ops=frozenset({Op.XOR}),
+    lanes=frozenset({Lane.BITS_8}),
+    modes=frozenset({Mode.DENSE}),
     loops=2,
     length_bits=16,
     count_bits=12,
