@@ -22,7 +22,7 @@ from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.system import System
 
 SMALL = Configuration(
-    data_width=32, memory_bytes=1 << 16, read_ports=1, loops=1, ops=frozenset({Op.NOT, Op.COUNT})
+    data_width=32, memory_bytes=1 << 16, read_ports=1, loops=1, ops=frozenset({Op.NOT})
 )
 URLS = ["sim:compiled?memory=64KiB&width=32&ports=1&loops=1&ops=not", "sim:compiled"]
 """Two circuits that other tests compile, too."""

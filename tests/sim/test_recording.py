@@ -17,6 +17,7 @@ from bitlane_sim.link import SimulatorLink, open_link
 from bitlane_sim.monitor.recorder import Recorder
 from bitlane_sim.pysim import PysimEvaluator
 from bitlane_sim.simulator import Simulator
+from support.seeds import slow
 
 TWO_PORTS = Configuration(
     data_width=32,
@@ -30,7 +31,7 @@ ONE_PORT = replace(TWO_PORTS, read_ports=1, fifo_beats=32, bursts=4)
 SEED = 7
 
 
-@pytest.fixture(scope="module", params=["pysim, one port", "compiled, two ports"])
+@pytest.fixture(scope="module", params=[slow("pysim, one port"), "compiled, two ports"])
 def shared(request: pytest.FixtureRequest) -> Iterator[Simulator]:
     evaluator, _, ports = request.param.partition(", ")
     configuration = ONE_PORT if ports == "one port" else TWO_PORTS
