@@ -48,7 +48,7 @@ def ram(data_width: int = 64, words: int = 16) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("data_width", "words"), [(64, 16), slow(32, 11), (512, 4), slow(8, 16), (24, 5)]
+    ("data_width", "words"), [(64, 16), slow(32, 11), (512, 4), slow(8, 16), slow(24, 5)]
 )
 def test_evaluators_agree_on_every_port_in_every_cycle(data_width: int, words: int) -> None:
     circuits = []

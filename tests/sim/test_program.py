@@ -52,13 +52,13 @@ def test_operators(width: int) -> None:
     expect_agreement(Calculator, width, cycles=60)
 
 
-@pytest.mark.parametrize("width", [slow(1), 8, slow(64), 100])
+@pytest.mark.parametrize("width", [slow(1), slow(8), slow(64), 100])
 def test_registers(width: int) -> None:
     expect_agreement(Registers, width, cycles=300)
 
 
 @pytest.mark.parametrize(
-    ("width", "rows"), [slow(8, 8), (20, 5), slow(64, 16), slow(100, 3), (130, 7)]
+    ("width", "rows"), [slow(8, 8), slow(20, 5), slow(64, 16), slow(100, 3), (130, 7)]
 )
 def test_memories(width: int, rows: int) -> None:
     expect_agreement(Memories, width, rows, cycles=300)
