@@ -67,6 +67,7 @@ def prove_equal(one: str, other: str, folder: Path) -> None:
     run_tool(YOSYS, ["-p", script], folder, folder / "log", lambda _: None)
 
 
+@pytest.mark.slow
 def test_chains_of_a_netlist_carry_the_same(netlist: str, tmp_path: Path) -> None:
     shortened = shorten(netlist)
     cells = json.loads(shortened)["modules"]["top"]["cells"].values()

@@ -10,8 +10,8 @@ import shlex
 import tomllib
 from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -65,11 +65,6 @@ def having(*languages: str) -> list[Path]:
     return [page for page in PAGES if of_page(page, *languages)]
 
 
-def readme_first(*languages: str) -> list[Any]:
-    """Return the pages whose blocks run: README.md in the quick tier, all in the full tier."""
-    return [page if name(page) == "README.md" else slow(page) for page in having(*languages)]
-
-
 @pytest.mark.parametrize("page", having(*SHELL), ids=name)
 def test_the_commands_of_a_page_are_taken(page: Path) -> None:
     typed = [command for block in of_page(page, *SHELL) for command in commands(block)]
@@ -85,7 +80,11 @@ def test_the_commands_in_the_text_of_a_page_exist(page: Path) -> None:
     assert {word: why for word, why in wrong.items() if why} == {}
 
 
-@pytest.mark.parametrize("page", readme_first("python", "console"), ids=name)
+@pytest.mark.parametrize(
+    "page",
+    [page if name(page) == "README.md" else slow(page) for page in having("python", "console")],
+    ids=name,
+)
 def test_the_python_and_the_commands_of_a_page_give_what_it_says(
     page: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,7 +154,8 @@ PRINTED: dict[str, Callable[[], str]] = {"work  ": cycles_table, "Opening sim": 
 """Output blocks that a function reproduces: their first words, and the function."""
 
 
-@pytest.mark.parametrize("page", readme_first("text"), ids=name)
+@pytest.mark.slow
+@pytest.mark.parametrize("page", having("text"), ids=name)
 def test_the_output_on_a_page_is_what_is_printed(
     page: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,6 +166,19 @@ def test_the_output_on_a_page_is_what_is_printed(
         assert len(makers) == 1, f"{block.place}: nothing says what prints this"
         printed = makers[0]() + capsys.readouterr().out
         assert timeless(printed) == timeless(block.text), block.place
+
+
+def test_the_first_output_on_the_first_page_is_what_is_printed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The demo's examples and the table's first rows need one circuit, that of ``sim``."""
+    shown = "".join(block.text for block in of_page(ROOT / "README.md", "text"))
+    for row in islice(measure([64], choose_evaluator(), lambda _: None), 11):
+        assert cycles.line(row) in shown
+    assert main(["demo", "examples"]) == DONE
+    examples = re.search(r"^Examples: .*?\n\n", shown, flags=re.M | re.S)
+    assert examples
+    assert examples[0] in capsys.readouterr().out
 
 
 def timeless(text: str) -> str:

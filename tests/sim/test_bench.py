@@ -5,6 +5,7 @@ The rows themselves are in README, whose table `tests/docs/test_blocks.py` compa
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,20 +20,22 @@ from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.simulator import Simulator
 
 
-def test_traffic_counts_from_the_doorbell() -> None:
-    simulator = Simulator(Configuration(data_width=64, memory_bytes=1 << 16), "pysim")
+@pytest.fixture
+def simulator() -> Iterator[Simulator]:
+    with closing(Simulator(Configuration(), "compiled")) as simulator:
+        yield simulator
+
+
+def test_traffic_counts_from_the_doorbell(simulator: Simulator) -> None:
     traffic = execute(simulator, [move(Op.XOR, 256, 0, 1024, 4096)])
-    simulator.close()
     assert traffic.beats == {"r": 32, "r_b": 32, "w": 32}
     assert (traffic.first, traffic.last, traffic.done) == (14, 45, 46)
     assert (traffic.written, traffic.bound, traffic.writing) == (32, 32, 32)
 
 
-def test_command_that_is_refused_is_an_error() -> None:
-    simulator = Simulator(Configuration(data_width=64, memory_bytes=1 << 16), "pysim")
+def test_command_that_is_refused_is_an_error(simulator: Simulator) -> None:
     with pytest.raises(SimulationError, match="FAULT 0x307"):
-        execute(simulator, [move(Op.NOT, 64, 1 << 16, None, 0)])
-    simulator.close()
+        execute(simulator, [move(Op.NOT, 64, 1 << 30, None, 0)])
 
 
 def test_queued_commands_do_not_overlap() -> None:

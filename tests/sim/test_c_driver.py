@@ -36,7 +36,7 @@ from support.c_driver import FLAGS, CDriver, command_of, compiled, random_comman
 from support.cocotb.commands import expected, random_commands
 from support.seeds import seeds
 
-CONFIGURATION = Configuration(memory_bytes=1 << 13, slots=4)
+CONFIGURATION = Configuration(data_width=32, memory_bytes=1 << 13, slots=4)
 LONG = 10_000
 OFFSET = {
     name: register(name).offset

@@ -1,7 +1,6 @@
 """Compiling: once for every content, whoever asks, and with errors that say what to do."""
 
 import os
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -13,15 +12,32 @@ from bitlane_sim.compiled.compile import build
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.toolchain import find_compiler
 from cppsim.compiling.toolchain import Compiler
-from support.sim.evaluated import STORAGE, Inverter, Mixer
+from support.sim.evaluated import Inverter
 
 
+@pytest.fixture
+def stand_in(fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Use a compiler that takes a second and writes an empty library; set an empty cache."""
+    return compiler(
+        tmp_path / "stand-in",
+        'while [ "$1" != -o ]; do shift; done; sleep 1; : > "$2"',
+        monkeypatch,
+    )
+
+
+def compiler(path: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write a compiler whose version is its name, and that runs ``script``; choose it."""
+    version = f'case "$*" in *--version) echo {path.name}; exit;; esac'
+    path.write_text(f"#!/bin/sh\n{version}\n{script}\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("BITLANE_CXX", str(path))
+    return path
+
+
+@pytest.mark.usefixtures("stand_in")
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_first_compilation_is_told_on_a_terminal_and_in_a_pipe(
-    terminal: bool,
-    fresh_cache: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     build(Circuit(Inverter()))
@@ -43,13 +59,11 @@ def test_same_circuit_is_compiled_once_and_another_one_anew(fresh_cache: Path) -
 
 
 def test_changed_compiler_compiles_anew(
-    fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stand_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = build(Circuit(Inverter()))
-    wrapper = tmp_path / "my-c++"
     command = " ".join(find_compiler().command)
-    wrapper.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo mine || exec {command} "$@"\n')
-    wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
+    wrapper = compiler(tmp_path / "my-c++", f'exec {command} "$@"', monkeypatch)
     monkeypatch.setenv("BITLANE_CXX", f"{wrapper} -O1")
     second = build(Circuit(Inverter()))
     assert second.fresh
@@ -57,7 +71,8 @@ def test_changed_compiler_compiles_anew(
     assert second.compiler == "my-c++ -O1"
 
 
-def test_another_writer_compiles_anew(fresh_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("stand_in")
+def test_another_writer_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     first = build(Circuit(Inverter()))
     # Its files have changed since they were loaded: what runs here still is what it was.
     monkeypatch.setattr("bitlane_sim.compiled.compile.source_digest", lambda *names: "newer")
@@ -67,21 +82,21 @@ def test_another_writer_compiles_anew(fresh_cache: Path, monkeypatch: pytest.Mon
     assert len({first.path, second.path, third.path}) == 3
 
 
-def test_processes_that_ask_at_once_compile_once(fresh_cache: Path) -> None:
+@pytest.mark.usefixtures("stand_in")
+def test_processes_that_ask_at_once_compile_once() -> None:
     script = (
         "from bitlane_sim.circuit import Circuit; from bitlane_sim.compiled.compile import build;"
-        "from support.sim.evaluated import STORAGE, Mixer;"
-        "print(build(Circuit(Mixer()), STORAGE).fresh)"
+        "from support.sim.evaluated import Inverter; print(build(Circuit(Inverter())).fresh)"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", script]
     workers = [
         subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-        for _ in range(3)
+        for _ in range(2)
     ]
     answers = [worker.communicate(timeout=120)[0].strip() for worker in workers]
-    assert sorted(answers) == ["False", "False", "True"]
-    assert not build(Circuit(Mixer()), STORAGE).fresh
+    assert sorted(answers) == ["False", "True"]
+    assert not build(Circuit(Inverter())).fresh
 
 
 def test_missing_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,13 +119,8 @@ def test_chosen_compiler_that_does_not_run_is_named(monkeypatch: pytest.MonkeyPa
 def test_failing_compiler_gives_its_first_error_in_one_line(
     fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrapper = tmp_path / "bad-c++"
-    wrapper.write_text(
-        '#!/bin/sh\n[ "$1" = --version ] && echo 1 && exit\n'
-        "echo note >&2; echo 'x.cc:1: error: no disk' >&2; echo more >&2; exit 3\n"
-    )
-    wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("BITLANE_CXX", str(wrapper))
+    script = "echo note >&2; echo 'x.cc:1: error: no disk' >&2; echo more >&2; exit 3"
+    compiler(tmp_path / "bad-c++", script, monkeypatch)
     message = r"^bad-c\+\+ failed with status 3: x\.cc:1: error: no disk$"
     with pytest.raises(SimulationError, match=message):
         build(Circuit(Inverter()))

@@ -24,6 +24,7 @@ from bitlane_sim.evaluator import (
     StoragePort,
 )
 from bitlane_sim.pysim import PysimEvaluator
+from support.seeds import slow
 from support.sim.evaluated import STORAGE, Chain, Comparer, Inverter, Keeper, Mixer, Ripple
 
 Maker = Callable[..., Evaluator]
@@ -46,7 +47,9 @@ def ram(data_width: int = 64, words: int = 16) -> np.ndarray:
     return np.random.default_rng(data_width).integers(0, 256, words * data_width // 8, np.uint8)
 
 
-@pytest.mark.parametrize(("data_width", "words"), [(64, 16), (32, 11), (512, 4), (8, 16), (24, 5)])
+@pytest.mark.parametrize(
+    ("data_width", "words"), [(64, 16), slow(32, 11), (512, 4), slow(8, 16), slow(24, 5)]
+)
 def test_evaluators_agree_on_every_port_in_every_cycle(data_width: int, words: int) -> None:
     circuits = []
     for evaluator in (PysimEvaluator, CompiledEvaluator):

@@ -15,6 +15,7 @@ from bitlane_rtl.bus.axi4 import CACHE, PROT
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import NAMED
 from support.cocotb.simulators import verilator
+from support.seeds import slow
 
 SMALL = ["--data-width", "32", "--ops", "xor", "--modes", "dense", "--loops", "1"]
 
@@ -24,24 +25,42 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file of a small core; its page is beside it."""
+    path = tmp_path_factory.mktemp("small") / "core.v"
+    assert main(["export", *SMALL, "-o", str(path)]) == DONE
+    return path
+
+
 def written_by(text: str) -> list[str]:
     """Return the command that a header names, without the program's name."""
     (line,) = [line for line in text.splitlines() if line.startswith("// Written by: ")]
     return shlex.split(line.removeprefix("// Written by: "))[1:]
 
 
-def test_header_names_the_page_and_the_command_that_writes_the_same_again() -> None:
-    assert main(["export", *SMALL, "--prefix", "xorer", "-o", "my core.v"]) == DONE
-    first = Path("my core.v").read_text(encoding="utf-8")
-    page = Path("my core.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--configuration copy --memory-bytes 65536 --block-ram --prefix dma",
+        slow("--data-width 32 --ops xor --modes dense --search 1,64,2,1 --prefix xorer"),
+    ],
+)
+def test_header_names_the_page_and_the_command_that_writes_the_same_again(
+    options: str,
+) -> None:
+    files = (Path("my core.v"), Path("my core.md"))
+    assert main(["export", *options.split(), "-o", "my core.v"]) == DONE
+    first, page = (file.read_text(encoding="utf-8") for file in files)
     assert "my core.md beside this file has" in first
     command = written_by(first)
+    assert command[:3] == ["export", *options.split()[:2]]
+    assert set(options.split()) <= set(command)
     assert f"    {shlex.join(['bitlane', *command])}\n" in page
-    for file in ("my core.v", "my core.md"):
-        Path(file).unlink()
+    for file in files:
+        file.unlink()
     assert main(command) == DONE
-    assert Path("my core.v").read_text(encoding="utf-8") == first
-    assert Path("my core.md").read_text(encoding="utf-8") == page
+    assert [file.read_text(encoding="utf-8") for file in files] == [first, page]
 
 
 @pytest.mark.parametrize("name", list(NAMED))
@@ -63,32 +82,8 @@ def test_options_change_the_configuration_that_is_named(
     assert given["configuration"] == changed
 
 
-def test_a_search_array_is_written_again() -> None:
-    options = ["--data-width", "32", "--ops", "xor", "--search", "1,64,2,1"]
-    assert main(["export", *options, "-o", "core.v"]) == DONE
-    first = Path("core.v").read_text(encoding="utf-8")
-    assert "--search 1,64,2,1" in first
-    command = written_by(first)
-    Path("core.v").unlink()
-    assert main(command) == DONE
-    assert Path("core.v").read_text(encoding="utf-8") == first
-
-
-def test_header_of_a_named_configuration_writes_the_same_again() -> None:
-    options = ["--configuration", "copy", "--memory-bytes", "64KiB", "--block-ram"]
-    assert main(["export", *options, "-o", "core.v"]) == DONE
-    first = Path("core.v").read_text(encoding="utf-8")
-    command = written_by(first)
-    assert " ".join(command[:4]) == "export --configuration copy --memory-bytes"
-    Path("core.v").unlink()
-    assert main(command) == DONE
-    assert Path("core.v").read_text(encoding="utf-8") == first
-
-
-def test_page_tells_an_integrator_what_the_buses_carry_and_how_to_start() -> None:
-    assert main(["export", *SMALL, "-o", "core.v"]) == DONE
-    text = Path("core.v").read_text(encoding="utf-8")
-    page = Path("core.md").read_text(encoding="utf-8")
+def test_page_tells_an_integrator_what_the_buses_carry_and_how_to_start(small: Path) -> None:
+    text, page = (small.with_suffix(x).read_text(encoding="utf-8") for x in (".v", ".md"))
     cache, prot = (
         re.findall(rf"assign m_axi_\w\w{x} = \d'h(\w+);", text) for x in ("cache", "prot")
     )
@@ -100,12 +95,11 @@ def test_page_tells_an_integrator_what_the_buses_carry_and_how_to_start() -> Non
     assert f"{CONTROL_BASE:#x}" not in page
 
 
-def test_verilator_has_nothing_to_say_of_a_core_that_silences_nothing() -> None:
-    assert main(["export", *SMALL, "-o", "core.v"]) == DONE
-    assert "lint_off" not in Path("core.v").read_text(encoding="utf-8")
+def test_verilator_has_nothing_to_say_of_a_core_that_silences_nothing(small: Path) -> None:
+    assert "lint_off" not in small.read_text(encoding="utf-8")
     simulator = verilator()
     done = subprocess.run(
-        [simulator.folder / "verilator_bin", "--lint-only", "-Wall", "core.v"],
+        [simulator.folder / "verilator_bin", "--lint-only", "-Wall", str(small)],
         env={**os.environ, **simulator.variables},
         capture_output=True,
         text=True,

@@ -185,17 +185,17 @@ def test_evaluator_depends_on_the_compiler(
     assert choose_evaluator() == "pysim"
     assert "BITLANE_CXX: 'no-such-compiler' is no C++ compiler" in capsys.readouterr().err
     with pytest.raises(LinkError, match="BITLANE_CXX: 'no-such-compiler' is no"):
-        open_link("sim:compiled?memory=64KiB")
+        open_link("sim:compiled?memory=64KiB&width=32&ports=1&loops=1&ops=not")
 
 
 def test_scheme_is_registered_and_the_waveform_is_written(tmp_path: Path) -> None:
     file = tmp_path / "wave.vcd"
-    with open_any(f"sim:pysim?memory=64KiB&width=32&ports=1&loops=1&vcd={file}") as link:
+    with open_any(f"sim:pysim?memory=64KiB&width=32&ports=1&loops=1&ops=not&vcd={file}") as link:
         assert link.read(0xFFFF_0000, 4).tobytes() == b"LTIB"
     assert "$enddefinitions" in file.read_text()
 
 
 def test_a_gibibyte_costs_nothing_until_it_is_touched() -> None:
-    with open_link("sim:pysim?memory=1GiB&width=32&ports=1&loops=1") as link:
+    with open_link("sim:pysim?memory=1GiB&width=32&ports=1&loops=1&ops=not") as link:
         link.write((1 << 30) - 8, np.arange(8, dtype=np.uint8))
         assert link.read((1 << 30) - 8, 8).tolist() == list(range(8))

@@ -1,6 +1,7 @@
 """The simulated system records every handshake, every address and every command."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,31 +10,28 @@ from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from bitlane.driver.queue import DeviceFault
 from bitlane.links.recording import Recording
-from bitlane_rtl.abi import Op
+from bitlane_rtl.abi import Mode, Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.interface import AXI_CHANNELS, EVENTS_BIT, RECORD
-from bitlane_sim.link import SimulatorLink
+from bitlane_sim.link import SimulatorLink, open_link
 from bitlane_sim.monitor.recorder import Recorder
 from bitlane_sim.pysim import PysimEvaluator
 from bitlane_sim.simulator import Simulator
+from support.seeds import slow
 
-ONE_PORT = Configuration(
+TWO_PORTS = Configuration(
     data_width=32,
     memory_bytes=1 << 16,
     ops=frozenset({Op.XOR, Op.NOT}),
-    loops=2,
+    modes=frozenset({Mode.DENSE}),
+    loops=1,
     slots=4,
-    read_ports=1,
-    fifo_beats=32,
-    bursts=4,
 )
-TWO_PORTS = Configuration(
-    data_width=64, memory_bytes=1 << 16, ops=frozenset({Op.XOR, Op.NOT}), loops=2, slots=4
-)
+ONE_PORT = replace(TWO_PORTS, read_ports=1, fifo_beats=32, bursts=4)
 SEED = 7
 
 
-@pytest.fixture(scope="module", params=["pysim, one port", "compiled, two ports"])
+@pytest.fixture(scope="module", params=[slow("pysim, one port"), "compiled, two ports"])
 def shared(request: pytest.FixtureRequest) -> Iterator[Simulator]:
     evaluator, _, ports = request.param.partition(", ")
     configuration = ONE_PORT if ports == "one port" else TWO_PORTS
@@ -42,10 +40,10 @@ def shared(request: pytest.FixtureRequest) -> Iterator[Simulator]:
     simulator.close()
 
 
-@pytest.fixture
-def simulator(shared: Simulator) -> Simulator:
-    shared.power_on()
-    return shared
+@pytest.fixture(scope="module")
+def worked(shared: Simulator) -> tuple[Simulator, Recording]:
+    """Return the simulator after `work`, and the recording of it."""
+    return shared, work(shared)
 
 
 def work(simulator: Simulator) -> Recording:
@@ -63,9 +61,9 @@ def work(simulator: Simulator) -> Recording:
     return recording
 
 
-def test_every_handshake_is_recorded(simulator: Simulator) -> None:
+def test_every_handshake_is_recorded(worked: tuple[Simulator, Recording]) -> None:
     """The recording has the counts of the monitor, a separate circuit, in the same cycles."""
-    recording = work(simulator)
+    simulator, recording = worked
     assert not recording.cut
     assert recording.end == simulator.cycles
     lengths = np.diff(recording.cycles, append=recording.end)
@@ -83,8 +81,8 @@ def test_every_handshake_is_recorded(simulator: Simulator) -> None:
         assert cycles == (report.first, report.last), f"{name}, seed {SEED}"
 
 
-def test_the_beats_are_those_of_the_addresses(simulator: Simulator) -> None:
-    recording = work(simulator)
+def test_the_beats_are_those_of_the_addresses(worked: tuple[Simulator, Recording]) -> None:
+    simulator, recording = worked
     for address, data in (("ar", "r"), ("ar_b", "r_b"), ("aw", "w")):
         taken = recording.valid[address] & recording.ready[address]
         asked = recording.beats[address][taken].sum()
@@ -97,21 +95,14 @@ def test_the_beats_are_those_of_the_addresses(simulator: Simulator) -> None:
         assert places.max() <= simulator.configuration.memory_last
 
 
-def test_every_command_starts_and_ends(simulator: Simulator) -> None:
-    recording = work(simulator)
+def test_every_command_starts_and_ends(worked: tuple[Simulator, Recording]) -> None:
+    _, recording = worked
     started = recording.cycles[recording.started]
     retired = recording.cycles[recording.retired]
     assert len(started) == len(retired) >= 2
     assert (recording.cycles[recording.doorbell][0] < started).all()
     assert (started < retired).all()
     assert not recording.faulted.any()
-    simulator.inject_error(0, simulator.configuration.memory_last, write=True)
-    with pytest.raises(DeviceFault):
-        Device(Driver(SimulatorLink(simulator))).bit_not(np.uint8(1))
-    after = simulator.recording
-    assert after is not None
-    assert after.faulted.sum() == 1
-    assert after.cycles[after.faulted][0] > retired[-1]
 
 
 @pytest.mark.parametrize("bit", [*range(2 * len(AXI_CHANNELS)), *range(EVENTS_BIT, EVENTS_BIT + 4)])
@@ -131,14 +122,13 @@ def test_what_is_the_same_for_long_is_one_entry(bit: int) -> None:
 
 
 def test_nothing_is_recorded_unless_asked_for() -> None:
-    simulator = Simulator(ONE_PORT, "pysim")
-    assert simulator.recording is None
-    assert SimulatorLink(simulator).recording is None
-    simulator.close()
+    with open_link("sim:compiled?memory=64KiB&width=32&ports=1&loops=1&ops=not") as link:
+        assert link.simulator.recording is None
+        assert link.recording is None
 
 
-def test_what_finds_no_room_is_cut(simulator: Simulator) -> None:
-    whole = work(simulator)
+def test_what_finds_no_room_is_cut(worked: tuple[Simulator, Recording]) -> None:
+    simulator, whole = worked
     short = Simulator(simulator.configuration, simulator.evaluator.name, records=50)
     recording = work(short)
     short.close()
@@ -148,3 +138,14 @@ def test_what_finds_no_room_is_cut(simulator: Simulator) -> None:
     for name in AXI_CHANNELS:
         assert (recording.valid[name] == whole.valid[name][:50]).all()
     assert (recording.cycles == whole.cycles[:50]).all()
+
+
+def test_a_command_that_fails_is_recorded_as_such(shared: Simulator) -> None:
+    shared.power_on()
+    shared.inject_error(0, shared.configuration.memory_last, write=True)
+    with pytest.raises(DeviceFault):
+        Device(Driver(SimulatorLink(shared))).bit_not(np.uint8(1))
+    recording = shared.recording
+    assert recording is not None
+    assert recording.faulted.sum() == 1
+    assert recording.cycles[recording.faulted][0] > recording.cycles[recording.started][0]

@@ -17,7 +17,7 @@ from ..board import Board
 from ..readback.ice40 import LogicCell
 from .pieces import PieceWriter
 
-__all__ = ["Section", "Stimulus", "compose", "play", "whole"]
+__all__ = ["Section", "Stimulus", "compose", "whole"]
 
 _START = 100e-6
 """Seconds that a host leaves a board after power-on."""
@@ -66,13 +66,6 @@ class Stimulus:
     @property
     def cycles(self) -> int:
         return self.divider * len(self.levels)
-
-
-def play(stimulus: Stimulus, simulation: PinSimulation) -> None:
-    """Run it. What the board sends is left in ``simulation``."""
-    for level, bits in groupby(stimulus.levels.tolist()):
-        simulation.set("rx", level)
-        simulation.run(stimulus.divider * sum(1 for _ in bits))
 
 
 def whole(netlist: Netlist, cells: Iterable[LogicCell]) -> Netlist:

@@ -14,27 +14,17 @@ from numpy.typing import NDArray
 from bitlane_boards.area.copier import Copier, Descriptor
 from bitlane_rtl.abi import Port, Status
 from bitlane_rtl.configurations import copy
-from bitlane_sim.evaluator import Clock, Get, RunUntil, Set, StorageAccess, StoragePort
+from bitlane_sim.compiled.model import CompiledEvaluator
+from bitlane_sim.evaluator import Clock, Get, RunUntil, Set
 from bitlane_sim.interface import Response
 from bitlane_sim.memory.address_range import AddressRange
 from bitlane_sim.memory.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
 from bitlane_sim.memory.control import MemoryControl
-from bitlane_sim.pysim import PysimEvaluator
+from support.sim.manager import memory_storage
 
 _BYTES = 1 << 14
 _CONFIGURATION = copy()
 _PLACE = AddressRange(_CONFIGURATION.address_width, 32, 0, _BYTES)
-_STORAGE = [
-    StoragePort(
-        buffer="memory",
-        access=access,
-        enable=f"{name}__enable",
-        address=f"{name}__address",
-        data=f"{name}__data",
-        mask="write__mask" if access is StorageAccess.WRITE else "",
-    )
-    for name, access in (("read", StorageAccess.READ), ("write", StorageAccess.WRITE))
-]
 
 
 class _System(wiring.Component):
@@ -84,12 +74,18 @@ class _System(wiring.Component):
         return m
 
 
+_SYSTEM = _System()
+"""One component for all tests, which is elaborated once."""
+
+
 class _Bench:
     def __init__(self) -> None:
         rng = np.random.default_rng(1)
         self.memory: NDArray[np.uint8] = rng.integers(0, 256, _BYTES, np.uint8)
         self.expected = self.memory.copy()
-        self._run = PysimEvaluator(_System(), storage=_STORAGE, buffers={"memory": self.memory})
+        self._run = CompiledEvaluator(
+            _SYSTEM, storage=memory_storage(two=False), buffers={"ram": self.memory}
+        )
 
     def close(self) -> None:
         self._run.close()

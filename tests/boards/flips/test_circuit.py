@@ -27,8 +27,7 @@ from bitlane_boards.readback.ice40 import Ice40Netlist, extract
 from bitlane_sim.pins import COPIES, GateModel, PinSimulation
 from bitlane_sim.pins.netlist import HIGH, NetlistBuilder
 from cppsim import Batch, Program
-from support.boards.flip_copies import line_crc, seen_by_copies
-from support.boards.flips import Flip, flipped
+from support.boards.flips import Flip, flipped, line_crc, seen_by_copies
 from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
 from support.sim.answerer import Store
 

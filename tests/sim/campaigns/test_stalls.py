@@ -1,6 +1,7 @@
 """Seeds of stalls: all jobs of the contract, each with many timings."""
 
 import numpy as np
+import pytest
 
 from bitlane_sim.campaigns.stalls import RAM, WORKS, StallPlan
 from bitlane_sim.stand.circuit import make_circuit
@@ -15,6 +16,7 @@ def quiet(done: int) -> None:
     """Discard the progress."""
 
 
+@pytest.mark.slow
 def test_cycles_do_not_depend_on_the_few_words_of_ram() -> None:
     stage = Stage(make_circuit(OPTIONS, RAM), "threads")
     plan = StallPlan(stage, 40, SHORT)

@@ -112,6 +112,7 @@ def suite(folder: Path, engine: str, *options: str) -> str:
     (folder / "helpers.py").write_text(HELPERS)
     (folder / "conftest.py").write_text("from helpers import run\n")
     environment = {name: x for name, x in os.environ.items() if not name.startswith("PYTEST")}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # others take half of the time
     sources = str(Path(__file__).parents[3] / "sim")
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options],
@@ -149,6 +150,8 @@ def test_a_suite_is_left_to_amaranth_if_asked(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_workers_count_together(tmp_path: Path) -> None:
-    said = suite(tmp_path, "_CompiledEngine", "-p", "cppsim", "--cppsim=always", "-n", "2")
+    said = suite(
+        tmp_path, "_CompiledEngine", "-p", "cppsim", "-p", "xdist", "--cppsim=always", "-n", "2"
+    )
     assert "7 of 8 simulations ran in compiled code" in said
     assert "1 in Amaranth's simulator: Instance is not known here" in said

@@ -98,6 +98,7 @@ def test_a_doorbell_too_far_ahead_is_refused_as_the_model_says(circuit: StandCir
     assert not verdict.reasons
 
 
+@pytest.mark.slow
 def test_one_alone_does_what_it_does_among_many(circuit: StandCircuit, tmp_path: Path) -> None:
     work = one_job(8)
     work.settings.update(

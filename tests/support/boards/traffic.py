@@ -4,19 +4,13 @@ The answers are not checked: the traffic shows the parts of a circuit that can e
 whether they are right. No tests here.
 """
 
-import random
 from collections.abc import Callable, Sequence
-from zlib import crc32
 
-from bitlane.links.frames import BOUNDARY, encode
 from bitlane_boards.board import Board
-from bitlane_boards.flips.requests import RequestWriter
+from bitlane_boards.flips.pieces import PieceWriter
 from bitlane_rtl.abi import (
     COMPLETION_OFFSET,
     CONTROL_BASE,
-    CONTROL_SIZE,
-    RECORD_BYTES,
-    RING_OFFSET,
     Lane,
     Mode,
     register,
@@ -36,19 +30,16 @@ _MOST = 300_000
 """Cycles of a piece of traffic, at most."""
 
 
-class RandomTraffic:
+class RandomTraffic(PieceWriter):
     """A generator of traffic to ``model``, a model of ``board``, in random pieces of all kinds."""
 
     def __init__(self, model: PinModel, board: Board, seed: int) -> None:
-        self._configuration = board.configuration
+        super().__init__(board.configuration)
         self._memory = board.configuration.memory_bytes
-        self._base = board.configuration.memory_base
-        self._random = random.Random(seed)
+        self._random.seed(seed)
         self._bit = board.clock_hz / board.baud
         self._simulation = PinSimulation(model, self._bit)
         self._simulation.run(round(100e-6 * board.clock_hz))
-        self._requests = RequestWriter(self._random)
-        self._doorbell = 0
         self._send(self._requests.hello())
 
     def run(self, pieces: int) -> None:
@@ -58,7 +49,7 @@ class RandomTraffic:
             self._records: 25,
             self._accesses: 15,
             self._crowd: 4,
-            self._damage: 10,
+            self._damages: 10,
             self._line: 3,
         }
         for piece in self._random.choices(list(kinds), list(kinds.values()), k=pieces):
@@ -112,31 +103,9 @@ class RandomTraffic:
                 return self._send(line)
             line += frame
 
-    def _damage(self) -> None:
+    def _damages(self) -> None:
         """Send frames that are damaged, out of turn or of an unknown kind, and noise."""
-        choose = self._random
-        line = bytearray()
-        for _ in range(choose.randint(1, 6)):
-            kind = choose.randrange(5)
-            frame = bytearray(self._access())
-            if kind == 0:
-                frame[choose.randrange(len(frame))] ^= 1 << choose.randrange(8)
-            elif kind == 1:
-                del frame[choose.randrange(len(frame))]
-            elif kind == 2:
-                self._requests.sequence += choose.choice([-1, -100, 1, 5, 127, 128, 129])
-            elif kind == 3:
-                header = bytes(
-                    [self._requests.sequence % 256, choose.choice([2, 3, choose.randrange(256)])]
-                )
-                body = header + choose.choice(
-                    [b"", bytes(6), choose.randbytes(choose.randint(6, 40))]
-                )
-                frame = bytearray(encode(body + crc32(body).to_bytes(4, "little")) + BOUNDARY)
-            elif kind == 4:
-                frame = bytearray(choose.randbytes(choose.randint(1, 40)))
-            line += frame
-        self._send(bytes(line))
+        self._send(b"".join(self._damage() for _ in range(self._random.randint(1, 6))))
         self._send(self._requests.hello())
 
     def _line(self) -> None:
@@ -187,35 +156,6 @@ class RandomTraffic:
         flags = (choose.random() < 0.5 for _ in range(4))
         return Task(op, a, b if op.reads_b else None, y, *flags)
 
-    def _access(self) -> bytes:
-        """Return a read or a write; most are of addresses that exist."""
-        choose = self._random
-        if choose.random() < 0.5:
-            size = choose.choice([4, 4, 8, 20, 128, 0, 1, 6])
-            offset = choose.choice([4 * choose.randrange(24), choose.randrange(CONTROL_SIZE), 4096])
-            # Only `_submit` writes DOORBELL: records that nobody wrote could run for ever.
-            if choose.random() < 0.3 and not 0 <= register("DOORBELL").offset - offset < size:
-                return self._requests.write(CONTROL_BASE + offset, self._content(size))
-            return self._requests.read(CONTROL_BASE + offset, size)
-        size = choose.choice([0, 1, 3, 4, choose.randrange(FRAME_DATA_BYTES + 3)])
-        inside = self._base + choose.randrange(self._memory - size)
-        beside = self._base + self._memory - size + choose.randrange(3)
-        at = choose.choice([inside, inside, beside, choose.getrandbits(32)])
-        return (
-            self._requests.write(at, self._content(size))
-            if choose.random() < 0.5
-            else self._requests.read(at, size)
-        )
-
-    def _submit(self, records: Sequence[Sequence[int]]) -> bytes:
-        line = b""
-        for words in records:
-            slot = self._doorbell % self._configuration.slots
-            data = b"".join(word.to_bytes(4, "little") for word in words)
-            line += self._requests.write(CONTROL_BASE + RING_OFFSET + slot * RECORD_BYTES, data)
-            self._doorbell += 1
-        return line + self._requests.register("DOORBELL", self._doorbell)
-
     def _look(self, records: Sequence[Sequence[int]]) -> None:
         """Read the commands' status, completions and outputs; write CLEAR."""
         line = self._requests.read(CONTROL_BASE + register("STATUS").offset, 20)
@@ -226,12 +166,7 @@ class RandomTraffic:
         self._send(self._clear())
 
     def _clear(self) -> bytes:
-        self._doorbell = 0
-        return self._requests.register("CLEAR", 1) + self._requests.register("INTERRUPT", 3)
-
-    def _content(self, size: int) -> bytes:
-        ones = self._random.choice([0, 255])
-        return self._random.choice([self._random.randbytes(size), bytes([ones]) * size])
+        return super()._clear() + self._requests.register("INTERRUPT", 3)
 
     def _send(self, line: bytes) -> None:
         self._simulation.send(line)

@@ -6,11 +6,9 @@ from typing import Any
 from cppsim.engine import Engine
 from cppsim.mode import Mode
 from cppsim.starting.background import Written, written
+from support.seeds import seeds
 
 __all__ = ["Switching", "expect_same_wherever_switched"]
-
-_MOST = 40
-"""Advances at which it is tried whether an engine may change over."""
 
 
 class _Chosen:
@@ -69,6 +67,7 @@ def expect_same_wherever_switched(
 
     Of many advances, some at equal distances are tested. Returns the number of advances.
     """
+    most = len(seeds(8, 40))
     number, advances = 0, 1
     while number < advances:
         switching = Switching(number, ready)
@@ -76,5 +75,5 @@ def expect_same_wherever_switched(
         advances = max(engine.advances for engine in switching.made)
         # An engine need not switch before its last advance, which may fail.
         assert any(engine.compiled for engine in switching.made) or number == advances - 1
-        number += 1 + advances // _MOST
+        number += 1 + advances // most
     return advances

@@ -14,7 +14,7 @@ from bitlane_boards.flips.stimulus import compose
 from bitlane_boards.readback.netlist import board_netlist
 from bitlane_sim.pins import COPIES
 from support.boards.board_builds import built
-from support.boards.flip_copies import line_crc, seen_by_copies
+from support.boards.flips import line_crc, seen_by_copies
 
 pytestmark = pytest.mark.slow
 

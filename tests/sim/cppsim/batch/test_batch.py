@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import Assert, Elaboratable, Format, Module, Signal
+from amaranth.hdl import Assert, ClockDomain, Elaboratable, Format, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -23,7 +23,7 @@ from cppsim.batch.__main__ import main
 from cppsim.batch.folder import open_folder
 from support.sim.batches import export_batch
 from support.sim.host_gpu import host_gpu
-from support.sim.random_designs import random_machine
+from support.sim.random_designs import RandomDesign
 
 
 class Counter(wiring.Component):
@@ -322,16 +322,24 @@ def _fails(line: str) -> Callable[..., Any]:
     return fail
 
 
+def counters() -> RandomDesign:
+    m, by, wide = Module(), Signal(7, name="by"), Signal(70, name="wide")
+    m.domains.sync = ClockDomain()
+    count = Signal(7, name="count")
+    m.d.sync += [count.eq(count + by), wide.eq((wide << 9) ^ ~count)]
+    return RandomDesign(m, [by], [count, wide], {"sync": 1e-6}, ("sync",))
+
+
 def test_a_folder_is_compared_on_both_backends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cuda, "_cupy", host_gpu)
-    export_batch(random_machine(1), tmp_path, seed=1, instances=5, rounds=3, alone=2)
+    export_batch(counters(), tmp_path, seed=1, instances=5, rounds=3, alone=2)
     assert main(["--gpu", "--compare", str(tmp_path)]) == 0
     gpu, compared = map(json.loads, capsys.readouterr().out.splitlines())
     assert gpu["GPU"] == "Stand-in"
-    assert compared["same"] > 5 * 3 * 10
-    assert compared["as alone"] > 2 * 3 * 10
+    assert compared["same"] >= 5 * 3 * 2
+    assert compared["as alone"] >= 2 * 3 * 2
     with np.load(tmp_path / "expected.npz") as data:
         wrong = {name: data[name] for name in data.files}
     name = next(x for x in wrong if x.startswith("2 "))

@@ -29,11 +29,11 @@ def compared(make: Callable[[int], RandomDesign], pack: Sequence[int], steps: in
     return compare_pack(pack, compare)
 
 
-@pytest.mark.parametrize("pack", in_packs(seeds(5, 25)), ids=str)
+@pytest.mark.parametrize("pack", in_packs(seeds(3, 25)), ids=str)
 def test_combinational_logic(pack: Sequence[int]) -> None:
     assert compared(random_expressions, pack, 25) == len(pack)
 
 
-@pytest.mark.parametrize("pack", in_packs(seeds(3, 15)), ids=str)
+@pytest.mark.parametrize("pack", in_packs(seeds(2, 15)), ids=str)
 def test_machines_of_several_clocks(pack: Sequence[int]) -> None:
     assert compared(random_machine, pack, 60) == len(pack)

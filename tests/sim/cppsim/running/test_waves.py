@@ -25,14 +25,14 @@ from amaranth.lib.memory import Memory
 from cppsim.cpp.simulation import WordPlace
 from cppsim.native.library import ModelHandle
 from cppsim.native.waves import Areas, Variable, Waves
-from support.seeds import seeds
+from support.seeds import seeds, slow
 from support.sim.amaranth import Simulator
 from support.sim.switching import expect_same_wherever_switched
 from support.sim.waveforms import Traced, compiled_text, expect_same, many_registers, seen
 from support.sim.written_once import machine, write_once
 
 
-@pytest.mark.parametrize("seed", seeds(3, 12))
+@pytest.mark.parametrize("seed", seeds(1, 12))
 def test_machines_of_several_clocks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     write_once(monkeypatch.setattr)
 
@@ -95,8 +95,10 @@ def test_leaps_over_many_cycles() -> None:
     expect_same(design)
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 8, 13, 32, 33, 64, 65, 70, 128, 129])
-@pytest.mark.parametrize("depth", [1, 7])
+@pytest.mark.parametrize(
+    "width", [1, *map(slow, (2, 3, 8, 13, 32)), 33, *map(slow, (64, 65, 70, 128)), 129]
+)
+@pytest.mark.parametrize("depth", [slow(1), 7])
 def test_rows_of_memories(width: int, depth: int) -> None:
     def design() -> Traced:
         m = Module()
@@ -285,6 +287,7 @@ def test_clocks_that_tick_for_longer_than_a_word() -> None:
     assert expect_same(design)["bench.top.count: wire 8"][-1][0] > 1 << 64
 
 
+@pytest.mark.slow
 def test_long_files() -> None:
     expect_same(lambda: many_registers(400))
     assert len(compiled_text(many_registers(400))) > 3 << 19
