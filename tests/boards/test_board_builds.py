@@ -10,7 +10,8 @@ from bitlane_boards.board import Board
 from bitlane_boards.flow.build import Build
 from bitlane_rtl.abi import Op
 from support.boards.board_builds import quiet
-from support.seeds import slow
+
+pytestmark = pytest.mark.slow  # an identity has the versions of the tools, which have to be there
 
 BOARD = boards()["icebreaker"]
 SMALL = replace(BOARD, configuration=replace(BOARD.configuration, ops=frozenset({Op.NOT}), loops=1))
@@ -33,7 +34,7 @@ def test_the_same_circuit_has_the_same_identity(build: Build) -> None:
     "other",
     [
         replace(SMALL, configuration=replace(SMALL.configuration, loops=2)),
-        slow(replace(SMALL, baud=SMALL.baud // 2)),
+        replace(SMALL, baud=SMALL.baud // 2),
     ],
     ids=["circuit", "line"],
 )

@@ -70,6 +70,7 @@ def test_build_refuses_a_seed_that_is_none(seed: str, capsys: pytest.CaptureFixt
     assert seed in capsys.readouterr().err
 
 
+@pytest.mark.slow  # asks for the tools first
 def test_build_in_a_folder_that_cannot_be_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -213,6 +214,7 @@ def test_the_url_says_the_rate_only_where_it_is_not_the_usual() -> None:
     assert url_of("/dev/ttyUSB1", slow) == "serial:/dev/ttyUSB1?baud=1000000"
 
 
+@pytest.mark.slow  # asks for the tools first
 def test_a_clock_that_no_pll_makes_is_refused_in_a_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

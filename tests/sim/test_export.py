@@ -95,6 +95,7 @@ def test_page_tells_an_integrator_what_the_buses_carry_and_how_to_start(small: P
     assert f"{CONTROL_BASE:#x}" not in page
 
 
+@pytest.mark.slow
 def test_verilator_has_nothing_to_say_of_a_core_that_silences_nothing(small: Path) -> None:
     assert "lint_off" not in small.read_text(encoding="utf-8")
     simulator = verilator()

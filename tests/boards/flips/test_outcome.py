@@ -8,6 +8,7 @@ import pytest
 from bitlane.command_line.cli import DONE, UNUSABLE, main
 from bitlane.errors import BitlaneError
 from bitlane_boards.flips.outcome import FlipOutcome, Flips
+from support.seeds import slow
 
 PARTS = ("greeting", "memory")
 FLIPS = Flips(
@@ -73,7 +74,7 @@ def test_a_folder_that_was_run_is_shown(tmp_path: Path, capsys: pytest.CaptureFi
     [
         ((), "expected one of --bitstream FILE and --results DIR"),
         (("--results", "nowhere"), "expected a folder of flips that has been run"),
-        (("--bitstream", "nowhere"), "nowhere"),
+        slow(("--bitstream", "nowhere"), "nowhere"),
     ],
 )
 def test_bad_input_is_told_in_a_line(
