@@ -15,11 +15,21 @@ from support.rtl.bursts import (
     blocks,
     check_at_random,
 )
-from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import (
+    ALL_STALLS,
+    NO_STALLS,
+    Sink,
+    Source,
+    Stalls,
+    compiled,
+    elaborated,
+    simulate,
+)
 
 
 def memory(banks: int = 2, read_ports: int = 2) -> Any:
-    return BankedMemory(32, 8 * BYTES, WORDS, banks=banks, read_ports=read_ports)
+    known = compiled if banks == 2 else elaborated
+    return known(BankedMemory, 32, 8 * BYTES, WORDS, banks=banks, read_ports=read_ports)
 
 
 @pytest.mark.parametrize(("banks", "read_ports"), [(1, 1), (1, 2), (2, 1), (2, 2), (4, 2)])

@@ -19,7 +19,7 @@ from support.rtl.sequencing import Outcome, SequencerBench, expected_command
 from support.rtl.walks import Walk
 from support.seeds import slow
 
-MEMORY = Configuration(memory_base=0x20000, memory_bytes=0x30000, slots=4)
+MEMORY = Configuration(memory_base=0x20000, memory_bytes=0x30000, slots=8)
 
 NOT = pack(logic(Op.NOT, 0x20000, None, 0x30000, 64))
 XOR = pack(logic(Op.XOR, 0x20000, 0x28000, 0x30000, 64))
@@ -63,7 +63,7 @@ def test_random_searches_among_others(width: int, pause: float) -> None:
     search = Search(units=1, row_bits=256, queries=32, nearest=4)
     ops = frozenset({Op.NOT, Op.COUNT})
     configuration = replace(MEMORY, data_width=width, ops=ops, search=search)
-    run_random_records(configuration, f"search {width} {pause}", pause)
+    run_random_records(configuration, f"searches {width} {pause}", pause)
 
 
 def run_random_records(configuration: Configuration, seed: str, pause: float) -> None:
@@ -148,8 +148,8 @@ def test_a_fetch_takes_four_cycles_and_one_for_each_group(words: list[int], widt
 @pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("words", [NOT, XOR])
 def test_a_command_every_two_cycles_and_one_for_each_group(words: list[int], width: int) -> None:
-    bench = SequencerBench(replace(MEMORY, data_width=width, slots=16), random.Random(0))
-    count = 8
+    bench = SequencerBench(replace(MEMORY, data_width=width), random.Random(0))
+    count = bench.configuration.slots
 
     async def host(ctx: Any) -> None:
         for index in range(count):

@@ -1,7 +1,6 @@
 """An engine with a memory on its native ports and a host on its control port, for tests."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,9 @@ import numpy as np
 from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Bits, Lane, Mode, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.engine import Engine
-from support.rtl.compiled import compiled
 from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.records import Task, apply, pack
-from support.rtl.streams import NO_STALLS, Stalls, simulate
+from support.rtl.streams import NO_STALLS, Stalls, compiled, simulate
 from support.rtl.walks import Walk
 
 __all__ = ["SIZE", "EngineBench", "configuration", "dense", "logic"]
@@ -51,13 +49,7 @@ class EngineBench:
         compile_it: bool = True,
     ) -> None:
         self.configuration = configuration
-        self._simulate: Callable[..., None]
-        if compile_it:
-            self.dut, circuit = compiled(Engine, configuration)
-            self._simulate = circuit.simulate
-        else:
-            self.dut = Engine(configuration)
-            self._simulate = partial(simulate, self.dut)
+        self.dut = compiled(Engine, configuration) if compile_it else Engine(configuration)
         data = np.random.default_rng(seed).integers(
             0, 256, configuration.memory_bytes, dtype=np.uint8
         )
@@ -82,7 +74,7 @@ class EngineBench:
                 await ctx.tick()
                 self.cycle += 1
 
-        self._simulate(host, background=[*self.servers, count], deadline=deadline)
+        simulate(self.dut, host, background=[*self.servers, count], deadline=deadline)
 
     async def write(self, ctx: Any, offset: int, value: int) -> None:
         port = self.dut.control
