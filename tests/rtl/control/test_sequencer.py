@@ -11,8 +11,8 @@ import pytest
 
 from bitlane_rtl.abi import RECORD_WORDS, Lane, Mode, Op, Status
 from bitlane_rtl.configuration import Configuration, Search
+from support.commands import logic
 from support.models.record import Record
-from support.rtl.bench import logic
 from support.rtl.random_records import interpreter, random_record
 from support.rtl.records import Task, pack
 from support.rtl.sequencing import Outcome, SequencerBench, expected_command

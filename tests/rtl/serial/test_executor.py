@@ -13,6 +13,7 @@ from bitlane_rtl.abi.frames import Answer
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.serial.executor import RequestExecutor
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Source, Stalls, compiled, simulate
+from support.seeds import slow
 from support.serial.frames import Reply, given_out, hello, read, request, write
 from support.serial.ports import AnswerSink, Memory, Window
 
@@ -142,8 +143,14 @@ CONFIGURATIONS = [
 ]
 
 
+QUICK = (0, 4, 6)
+"""Configurations of the quick tier, by number."""
+
+
 @pytest.mark.parametrize(
-    "configuration", CONFIGURATIONS, ids=lambda x: f"{x.memory_base:#x}+{x.memory_bytes:#x}"
+    "configuration",
+    [each if number in QUICK else slow(each) for number, each in enumerate(CONFIGURATIONS)],
+    ids=lambda x: f"{x.memory_base:#x}+{x.memory_bytes:#x}",
 )
 def test_nothing_outside_memory_and_window_is_touched(configuration: Configuration) -> None:
     bench = Bench(configuration)

@@ -5,31 +5,34 @@ from typing import Any
 
 import numpy as np
 
-from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Bits, Lane, Mode, Op, Status, register
+from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Bits, Lane, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.engine import Engine
 from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.records import Task, apply, pack
 from support.rtl.streams import NO_STALLS, Stalls, compiled, simulate
-from support.rtl.walks import Walk
 
-__all__ = ["SIZE", "EngineBench", "configuration", "dense", "logic"]
+__all__ = ["SIZE", "SMALL", "EngineBench", "configuration"]
 
 SIZE = 1 << 13
 """Bytes of memory of the engines that `configuration` gives."""
 
+SMALL: dict[str, Any] = {
+    "read_ports": 1,
+    "slots": 2,
+    "lanes": frozenset({Lane.BITS_8}),
+    "ops": frozenset(Op) - {Op.SEARCH, Op.SHIFT_LEFT},
+    "block_ram": True,
+}
+"""Options of an engine that lacks what it can.
+
+Each engine of the quick tier is 32 or 64 bits wide without options, this one or the one with a
+search array, because each takes 5 s to compile.
+"""
+
 
 def configuration(**options: Any) -> Configuration:
     return Configuration(memory_bytes=SIZE, **options)
-
-
-def dense(base: int, size: int, lane: Lane = Lane.BITS_8) -> Walk:
-    return Walk(base, [size], [lane.bytes], Mode.DENSE, lane)
-
-
-def logic(op: Op, a: int, b: int | None, y: int, size: int, **options: Any) -> Task:
-    second = None if b is None else dense(b, size)
-    return Task(op, dense(a, size), second, dense(y, size), **options)
 
 
 class EngineBench:
