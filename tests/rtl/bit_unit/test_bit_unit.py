@@ -178,9 +178,7 @@ class Traffic:
 
     def check(self, circuit: BitUnit, stalls: Stalls = NO_STALLS) -> tuple[list[int], list[int]]:
         """Send all beats, compare all results, and return the cycles of both."""
-        source, sink = transfer(
-            circuit, circuit.i, circuit.o, self.beats, len(self.expected), stalls
-        )
+        source, sink = transfer(circuit, self.beats, len(self.expected), stalls)
         layout = circuit.o.payload.shape()
         for index, (bits, want) in enumerate(zip(sink.bits, self.expected, strict=True)):
             got = layout.from_bits(bits)

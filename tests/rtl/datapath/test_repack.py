@@ -188,9 +188,7 @@ class Traffic:
         return expected
 
     def check(self, circuit: Bench, stalls: Stalls = NO_STALLS) -> None:
-        source, sink = transfer(
-            circuit, circuit.i, circuit.o, self.beats, len(self.expected), stalls
-        )
+        source, sink = transfer(circuit, self.beats, len(self.expected), stalls)
         for index, (got, want) in enumerate(zip(sink.payloads, self.expected, strict=True)):
             found = got.data & want.defined, bool(got.error)
             assert found == (want.data, want.error), f"beat {index}, {stalls}"
@@ -273,7 +271,7 @@ def test_the_side_with_more_beats_moves_one_a_cycle(
         for k in range(beats_in)
     ]
     beats[-1]["edge"]["final"] = 3
-    source, sink = transfer(circuit, circuit.i, circuit.o, beats, beats_out)
+    source, sink = transfer(circuit, beats, beats_out)
     busier = sink.cycles if beats_out > beats_in else source.cycles
     assert busier == list(range(busier[0], busier[0] + max(beats_in, beats_out)))
     # An input beat is accepted with the last of its output beats.
@@ -298,7 +296,7 @@ def test_without_count_it_is_a_wire(stalls: Stalls) -> None:
         {"data": generator.getrandbits(64), "lane": k % 4, "out_lane": k % 4, "edge": edge}
         for k, edge in enumerate(edges)
     ]
-    source, sink = transfer(circuit, circuit.i, circuit.o, beats, len(beats), stalls)
+    source, sink = transfer(circuit, beats, len(beats), stalls)
     assert sink.cycles == source.cycles
     for got, beat in zip(sink.payloads, beats, strict=True):
         assert (got.data, got.error) == (beat["data"], beat["edge"]["error"])

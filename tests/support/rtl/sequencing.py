@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal, Value
+from amaranth.hdl import Value
 
 from bitlane_rtl.abi import RECORD_WORDS, Mode, Op, Port
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.control.sequencer import Sequencer, ring_columns
 from support.models.record import Record, Stream
-from support.rtl.streams import compiled, simulate
+from support.rtl.streams import Resettable, compiled, simulate
 
 __all__ = ["Outcome", "SequencerBench", "expected_command"]
 
@@ -80,19 +80,6 @@ def _extent(record: Record, name: str, stream: Stream) -> int:
     return (1 if stream.mode == Mode.SUM else record.run) * stream.size - 1
 
 
-class _Circuit(Elaboratable):
-    """A sequencer, and a signal that resets it."""
-
-    def __init__(self, configuration: Configuration) -> None:
-        self.dut = Sequencer(configuration)
-        self.flush = Signal()
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.dut = ResetInserter(self.flush)(self.dut)
-        return m
-
-
 class SequencerBench:
     """Host, ring and data path of a sequencer; they stall in a cycle with probability ``pause``."""
 
@@ -100,8 +87,8 @@ class SequencerBench:
         self, configuration: Configuration, generator: random.Random, pause: float = 0.0
     ) -> None:
         self.configuration = configuration
-        self._circuit = compiled(_Circuit, configuration)
-        self.dut, self._flush = self._circuit.dut, self._circuit.flush
+        self._circuit = compiled(Resettable, Sequencer, configuration)
+        self.dut, self._flush = self._circuit.dut, self._circuit.reset
         self.generator = generator
         self.pause = pause
         self.cycle = 0

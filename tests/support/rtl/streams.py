@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Protocol, TypeVar, cast
 
-from amaranth.hdl import Elaboratable, Module, Shape, ShapeCastable, Signal, Value
-from amaranth.lib import stream
+from amaranth.hdl import Elaboratable, Module, ResetInserter, Shape, ShapeCastable, Signal, Value
 
 import cppsim
 from cppsim.mode import Mode
@@ -22,6 +21,7 @@ __all__ = [
     "CLOCK_PERIOD",
     "NO_STALLS",
     "STALLS",
+    "Resettable",
     "Runs",
     "Sink",
     "Source",
@@ -273,6 +273,19 @@ def _known_circuit(
     return cast(_Circuit, _known[key])
 
 
+class Resettable(Elaboratable):
+    """A circuit, and a signal that resets it."""
+
+    def __init__(self, make: Callable[..., Any], *arguments: Hashable) -> None:
+        self.dut = make(*arguments)
+        self.reset = Signal()
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = ResetInserter(self.reset)(self.dut)
+        return m
+
+
 def simulate(
     circuit: Elaboratable,
     *testbenches: Runs | Testbench,
@@ -314,16 +327,9 @@ def _function_of(testbench: Runs | Testbench) -> Testbench:
 
 
 def transfer(
-    circuit: Elaboratable,
-    i: stream.Interface,
-    o: stream.Interface,
-    payloads: Sequence[Any],
-    count: int,
-    stalls: Stalls = NO_STALLS,
-    deadline: int = DEADLINE,
+    circuit: Any, payloads: Sequence[Any], count: int, stalls: Stalls = NO_STALLS
 ) -> tuple[Source, Sink]:
-    """Send ``payloads`` through ``circuit`` and receive ``count``; both sides stall."""
-    source = Source(i, payloads, stalls)
-    sink = Sink(o, count, stalls)
-    simulate(circuit, source, sink, deadline=deadline)
+    """Send ``payloads`` to ``i`` of ``circuit`` and receive ``count`` from ``o``; both stall."""
+    source, sink = Source(circuit.i, payloads, stalls), Sink(circuit.o, count, stalls)
+    simulate(circuit, source, sink)
     return source, sink
