@@ -47,8 +47,14 @@ def check(outcome: Outcome, words: list[int], configuration: Configuration, told
     assert outcome.command["alone"] or not Record(words).control["FENCE"], told
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.3, 0.8])
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
+@pytest.mark.parametrize(
+    ("width", "pause"),
+    [
+        *((32, 0.3), (64, 0.0), (64, 0.8)),
+        *(slow(32, 0.0), slow(32, 0.8), slow(64, 0.3)),
+        *(slow(128, pause) for pause in (0.0, 0.3, 0.8)),
+    ],
+)
 def test_random_records_while_others_run(width: int, pause: float) -> None:
     """Jobs of records run to their first refusal; the ring still holds records of the job before.
 
@@ -57,8 +63,7 @@ def test_random_records_while_others_run(width: int, pause: float) -> None:
     run_random_records(replace(MEMORY, data_width=width), f"{width} {pause}", pause)
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.3])
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize(("width", "pause"), [(32, 0.3), (64, 0.0), slow(32, 0.0), slow(64, 0.3)])
 def test_random_searches_among_others(width: int, pause: float) -> None:
     search = Search(units=1, row_bits=256, queries=32, nearest=4)
     ops = frozenset({Op.NOT, Op.COUNT})

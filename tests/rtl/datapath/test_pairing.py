@@ -16,7 +16,7 @@ from bitlane_rtl.abi import Mode, Op, Port
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.pairing import Pairing
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, elaborated, simulate
-from support.seeds import seeds
+from support.seeds import seeds, slow
 
 DENSE = frozenset({Mode.DENSE})
 CONFIGURATIONS = {
@@ -166,8 +166,12 @@ def random_traffic(name: str, seed: int, errors: float = 0.0) -> Traffic:
     return traffic
 
 
+SLOW = {"32 bits", "dense runs", "XOR alone"}
+"""Configurations of the full tier."""
+
+
 @pytest.mark.parametrize("stalls", ALL_STALLS)
-@pytest.mark.parametrize("name", CONFIGURATIONS)
+@pytest.mark.parametrize("name", [slow(name) if name in SLOW else name for name in CONFIGURATIONS])
 def test_commands_of_every_kind_in_turn(name: str, stalls: Stalls) -> None:
     _, cycles, _ = check(random_traffic(name, stalls.seed), stalls)
     if stalls == NO_STALLS:

@@ -149,7 +149,7 @@ def test_random_loops_of_every_mode(width: int, stalls: Stalls, seed: int) -> No
         ({"data_width": 32, "fifo_beats": 32}, 5),
         ({"data_width": 64}, 7),
         ({"data_width": 64, "loops": 1, "modes": frozenset({Mode.DENSE})}, 5),
-        ({"data_width": 32, "block_ram": True}, 6),
+        slow({"data_width": 32, "block_ram": True}, 6),
     ],
 )
 def test_dense_run_takes_a_beat_a_cycle(options: dict[str, Any], latency: int) -> None:
