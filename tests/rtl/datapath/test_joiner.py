@@ -21,6 +21,7 @@ from support.rtl.streams import (
     from_bits,
     simulate,
 )
+from support.seeds import slow
 
 STAGES: dict[str, tuple[Any, int, bool]] = {
     "wire": (Wire, 0, False),
@@ -143,8 +144,13 @@ def random_word(generator: random.Random, size: int) -> dict[str, Any]:
     )
 
 
-@pytest.mark.parametrize("width", [32, 64])
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(
+    ("width", "stage"),
+    [
+        *((32, stage) for stage in STAGES),
+        *((64, "wire"), slow(64, "register"), slow(64, "wire, twin"), (64, "register, twin")),
+    ],
+)
 @pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_words_of_every_kind_give_their_beats(width: int, stage: str, stalls: Stalls) -> None:
     generator = random.Random(f"{width} {stage} {stalls.seed}")
