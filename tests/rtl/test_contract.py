@@ -19,13 +19,13 @@ from bitlane_rtl.abi import (
     record_words,
     register,
 )
-from support.rtl.bench import SIZE, EngineBench, configuration, logic
+from support.commands import logic
+from support.rtl.bench import SIZE, SMALL, EngineBench, configuration
 from support.rtl.records import Task, apply, pack, reseal
 from support.rtl.walks import Walk
-from support.seeds import slow
+from support.seeds import seeds, slow
 
 NARROW = {"data_width": 32}
-BYTES_ALONE = {"lanes": frozenset({Lane.BITS_8})}
 ODD = {"A_BASE": 65, "A_STRIDE": 1, "A_JUMP_1": 33, "Y_BASE": 4097, "Y_STRIDE": 1, "Y_JUMP_1": 35}
 
 
@@ -67,7 +67,7 @@ LANES = {
     "SUM of B, wider": Claim(
         BAD_LANE, task(Op.COUNT_OR, Lane.BITS_64, Lane.BITS_32), {"B_MODE": Mode.SUM}, NARROW
     ),
-    "SUM of A, not built": Claim(BAD_LANE, TWO_BYTES, {"A_MODE": Mode.SUM}, BYTES_ALONE),
+    "SUM of A, not built": Claim(BAD_LANE, TWO_BYTES, {"A_MODE": Mode.SUM}, SMALL),
     "B_MODE without B, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"B_MODE": Mode.REPEAT}),
     "B_MODE without B, wider": Claim(BAD_LANE, WIDE_COUNT, {"B_MODE": Mode.REPEAT}, NARROW),
     "REPEAT of Y, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"Y_MODE": Mode.REPEAT}),
@@ -75,15 +75,15 @@ LANES = {
     "only Y is STRIDED, in a beat": Claim(OK, STRIDED_COUNT),
     "only Y is STRIDED, LANE is wider": Claim(BAD_LANE, STRIDED_COUNT, {}, NARROW),
     "only Y is STRIDED, OUT_LANE is not built": Claim(
-        OK, task(Op.COUNT, Lane.BITS_8, Lane.BITS_32, y=Mode.STRIDED), {}, BYTES_ALONE
+        OK, task(Op.COUNT, Lane.BITS_8, Lane.BITS_32, y=Mode.STRIDED), {}, SMALL
     ),
     "SUM of Y, LANE is wider": Claim(
         OK, task(Op.COUNT, Lane.BITS_64, Lane.BITS_32, y=Mode.SUM), {}, NARROW
     ),
     "DENSE, LANE is wider": Claim(OK, WIDE_COUNT, {}, NARROW),
-    "DENSE logic, not built": Claim(OK, TWO_BYTES, {}, BYTES_ALONE),
+    "DENSE logic, not built": Claim(OK, TWO_BYTES, {}, SMALL),
     "STRIDED logic, not built": Claim(
-        BAD_LANE, task(Op.NOT, Lane.BITS_16, a=Mode.STRIDED), {}, BYTES_ALONE
+        BAD_LANE, task(Op.NOT, Lane.BITS_16, a=Mode.STRIDED), {}, SMALL
     ),
 }
 
@@ -216,9 +216,7 @@ IN_USE: list[tuple[int, dict[str, int]]] = [
 def test_how_many_words_of_a_record_are_in_use(width: int) -> None:
     """Only a seal over exactly these words is right. The circuit lacks SEARCH and SHIFT_LEFT, and
     has four loops; all addresses are outside the memory, so that nothing can be executed."""
-    bench = EngineBench(
-        configuration(data_width=width, ops=frozenset(Op) - {Op.SEARCH, Op.SHIFT_LEFT})
-    )
+    bench = EngineBench(configuration(data_width=width, **SMALL))
     words = [0xFFFF_0000] * RECORD_WORDS
     for bit, length in enumerate(LENGTHS):
         words[length - 1] |= 1 << bit
@@ -302,11 +300,12 @@ def test_how_late_an_answer_may_be(width: int, port: Port, given: Task, most: in
 
 
 @pytest.mark.parametrize(
-    "hanging", ["read_a", "read_b", "writes", "read_a writes", "writes read_b"]
+    "hanging", [slow("read_a"), "read_b", "writes", "read_a writes", slow("writes read_b")]
 )
 def test_a_timeout_names_the_oldest_burst_that_is_not_answered(hanging: str) -> None:
     """A takes precedence over B and B over Y, whether a burst was accepted or only requested."""
-    for after in range(0, 50, 3):
+    for number in seeds(6, 17):
+        after = 15 * number % 51
         bench = EngineBench(configuration(), latency=9)
         fault, address = ends(bench, logic(Op.XOR, 0, 2048, 4096, 1024), hanging, after)
         name = min(hanging.split())

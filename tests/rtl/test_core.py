@@ -13,6 +13,7 @@ from bitlane_rtl.configurations import copy, full, small
 from bitlane_rtl.core import Core
 from bitlane_sim.circuit import Circuit
 from cppsim.netlist.design import CellKind, PlainCell
+from support.seeds import slow
 
 CONFIGURATIONS = {
     "64 bits, two read ports": full(),
@@ -77,7 +78,11 @@ def test_a_path_is_found_where_there_is_one() -> None:
     assert paths(Through()) == {("i", "o")}
 
 
-@pytest.mark.parametrize("name", CONFIGURATIONS)
+QUICK = {"32 bits, one read port", "32 bits, NOT of dense runs"}
+"""Configurations of the quick tier."""
+
+
+@pytest.mark.parametrize("name", [name if name in QUICK else slow(name) for name in CONFIGURATIONS])
 def test_no_combinational_path_leads_from_an_input_to_an_output(name: str) -> None:
     assert paths(Core(CONFIGURATIONS[name])) == set()
 

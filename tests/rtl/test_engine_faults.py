@@ -16,7 +16,8 @@ from bitlane_rtl.abi import (
     Status,
     register,
 )
-from support.rtl.bench import SIZE, EngineBench, configuration, logic
+from support.commands import logic
+from support.rtl.bench import SIZE, SMALL, EngineBench, configuration
 from support.rtl.records import Task, apply, pack
 from support.rtl.streams import Stalls
 from support.rtl.walks import Walk
@@ -86,7 +87,7 @@ def test_what_later_commands_have_written_after_an_error(wrong: str) -> None:
 
 
 def test_clear_leaves_what_belongs_to_no_command() -> None:
-    bench = EngineBench(configuration(slots=2))
+    bench = EngineBench(configuration(**SMALL))
     kept = ("INTERRUPT", "TIMEOUT", "A_BEATS")
     found: list[list[int]] = []
 
@@ -117,10 +118,10 @@ def test_clear_leaves_what_belongs_to_no_command() -> None:
 
 LEAVING = [
     (Op.NOT, Lane.BITS_8, Lane.BITS_8),
-    (Op.XOR, Lane.BITS_8, Lane.BITS_8),
+    slow(Op.XOR, Lane.BITS_8, Lane.BITS_8),
     (Op.COUNT, Lane.BITS_64, Lane.BITS_8),
-    (Op.COUNT, Lane.BITS_64, Lane.BITS_32),
-    (Op.COUNT, Lane.BITS_8, Lane.BITS_32),
+    slow(Op.COUNT, Lane.BITS_64, Lane.BITS_32),
+    slow(Op.COUNT, Lane.BITS_8, Lane.BITS_32),
     (Op.COUNT_XOR, Lane.BITS_64, Lane.BITS_8),
     (Op.SHIFT_LEFT, Lane.BITS_64, Lane.BITS_64),
 ]

@@ -16,7 +16,8 @@ from bitlane_rtl.abi import (
     record_words,
     register,
 )
-from support.rtl.bench import SIZE, EngineBench, configuration, logic
+from support.commands import logic
+from support.rtl.bench import SIZE, EngineBench, configuration
 from support.rtl.records import Task, pack, reseal
 from support.rtl.walks import Walk
 from support.seeds import slow
@@ -128,8 +129,9 @@ def test_every_flipped_bit_of_a_record_is_refused(width: int, task: Task) -> Non
     assert np.array_equal(bench.memory.data, before)
 
 
-def test_words_beyond_those_in_use_are_not_read() -> None:
-    bench = EngineBench(configuration(data_width=128))
+@pytest.mark.parametrize("width", [64, slow(128)])
+def test_words_beyond_those_in_use_are_not_read(width: int) -> None:
+    bench = EngineBench(configuration(data_width=width))
     task = logic(Op.NOT, 0, None, 4096, 64)
     expected = bench.memory.data.copy()
     expected[4096:4160] = ~expected[:64]

@@ -9,8 +9,9 @@ import pytest
 
 from bitlane_rtl.abi import Lane, Mode, Op, Port, Status, register
 from bitlane_rtl.configuration import Configuration, Search
+from support.commands import dense, logic
 from support.models.record import nearest
-from support.rtl.bench import SIZE, EngineBench, configuration, dense, logic
+from support.rtl.bench import SIZE, EngineBench, configuration
 from support.rtl.records import Task, apply, pack
 from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls
 from support.rtl.walks import Walk

@@ -1,12 +1,14 @@
 """The engine sums the counts of each run into one UINT32."""
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bitlane_rtl.abi import COUNT_OPS, Lane, Mode, Op, Port, Status
-from support.rtl.bench import SIZE, EngineBench, configuration, logic
+from support.commands import logic
+from support.rtl.bench import SIZE, SMALL, EngineBench, configuration
 from support.rtl.records import Task, apply
 from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls
 from support.rtl.walks import OPERAND_MODES, Walk, random_walk
@@ -27,14 +29,24 @@ def rows(base: int, size: int, number: int, step: int) -> Walk:
     return Walk(base, [size, number], [1, step], Mode.DENSE, Lane.BITS_8)
 
 
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
-@pytest.mark.parametrize("ports", [1, 2])
+@pytest.mark.parametrize(
+    ("width", "options"),
+    [
+        (32, {}),
+        (64, {}),
+        (64, SMALL),
+        slow(128, {}),
+        *(slow(width, {"read_ports": 1}) for width in (32, 64, 128)),
+    ],
+)
 @pytest.mark.parametrize("stalls", ALL_STALLS)
-def test_rows_of_every_length_at_any_byte(width: int, ports: int, stalls: Stalls) -> None:
+def test_rows_of_every_length_at_any_byte(
+    width: int, options: dict[str, Any], stalls: Stalls
+) -> None:
     """The operands are two matrices, row by row, or a matrix and a row that is read repeatedly."""
-    generator = random.Random(f"{width} {ports} {stalls.seed}")
+    generator = random.Random(f"{width} {stalls.seed}")
     beat = width // 8
-    config = configuration(data_width=width, read_ports=ports)
+    config = configuration(data_width=width, **options)
     latency = generator.choice([0, 7])
     tasks = []
     for number, size in enumerate([*range(1, beat + 3), 2 * beat, 3 * beat - 1, 5 * beat + 1]):

@@ -10,7 +10,15 @@ import pytest
 from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.bit_unit import BitUnit
 from support.rtl.results import compute, join, random_counts, random_word, split
-from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls, transfer
+from support.rtl.streams import (
+    ALL_STALLS,
+    NO_STALLS,
+    STALLS,
+    Stalls,
+    compiled,
+    elaborated,
+    transfer,
+)
 from support.seeds import slow
 
 ALL_OPS = BIT_OPS
@@ -28,14 +36,22 @@ LATENCIES = [
     pytest.param(LOGIC_OPS | COUNT_OPS, (2, 3), id="logic+counts", marks=SLOW),
     pytest.param(frozenset({Op.XOR}) | COUNT, (2, 3), id="xor+count", marks=SLOW),
     pytest.param(frozenset({Op.AND, Op.NOT}) | COUNT_OPS, (2, 3), id="and+not+counts", marks=SLOW),
-    pytest.param(COUNT, (2, 3), id="count"),
+    pytest.param(COUNT, (2, 3), id="count", marks=SLOW),
     pytest.param(COUNT_XOR, (2, 3), id="count-xor", marks=SLOW),
     pytest.param(SHIFT_OPS | COUNT_XOR, (3, 3), id="shift+count-xor"),
-    pytest.param(SHIFT_OPS, (3, 3), id="shift"),
+    pytest.param(SHIFT_OPS, (3, 3), id="shift", marks=SLOW),
     pytest.param(frozenset({Op.SHIFT_RIGHT, Op.NOT}), (3, 3), id="right+not", marks=SLOW),
     pytest.param(LOGIC_OPS | SHIFT_OPS, (3, 3), id="logic+shift", marks=SLOW),
     pytest.param(ALL_OPS, (3, 3), id="all"),
 ]
+
+
+def unit(
+    width: int, ops: frozenset[Op], lanes: frozenset[Lane] = ALL_LANES, *, sums: bool = False
+) -> BitUnit:
+    """Return a unit, compiled if many tests use it."""
+    known = compiled if ops == ALL_OPS and lanes == ALL_LANES else elaborated
+    return known(BitUnit, width, ops, lanes, sums=sums)
 
 
 @dataclass
@@ -162,9 +178,7 @@ class Traffic:
 
     def check(self, circuit: BitUnit, stalls: Stalls = NO_STALLS) -> tuple[list[int], list[int]]:
         """Send all beats, compare all results, and return the cycles of both."""
-        source, sink = transfer(
-            circuit, circuit.i, circuit.o, self.beats, len(self.expected), stalls
-        )
+        source, sink = transfer(circuit, self.beats, len(self.expected), stalls)
         layout = circuit.o.payload.shape()
         for index, (bits, want) in enumerate(zip(sink.bits, self.expected, strict=True)):
             got = layout.from_bits(bits)
@@ -201,7 +215,7 @@ def test_mixed_commands_back_to_back(
 ) -> None:
     latency = latencies[width > 32]
     traffic = mixed(width, ops, ALL_LANES, f"{width} {sorted(ops)} {stalls.seed}", 40)
-    circuit = BitUnit(width, ops, ALL_LANES)
+    circuit = unit(width, ops)
     assert circuit.latency == latency
     put, got = traffic.check(circuit, stalls)
     if stalls == NO_STALLS and width >= 64:
@@ -214,14 +228,12 @@ def test_mixed_commands_back_to_back(
 def test_all_operations_in_long_streams(width: int, stalls: Stalls) -> None:
     runs = 60 if width <= 64 else 30
     traffic = mixed(width, ALL_OPS, ALL_LANES, f"long {width} {stalls.seed}", runs)
-    traffic.check(BitUnit(width, ALL_OPS, ALL_LANES), stalls)
+    traffic.check(unit(width, ALL_OPS), stalls)
 
 
 @pytest.mark.parametrize("width", [slow(256), slow(512)])
 def test_wide_beats(width: int) -> None:
-    put, got = mixed(width, ALL_OPS, ALL_LANES, f"{width}", 8).check(
-        BitUnit(width, ALL_OPS, ALL_LANES)
-    )
+    put, got = mixed(width, ALL_OPS, ALL_LANES, f"{width}", 8).check(unit(width, ALL_OPS))
     assert got == [cycle + 3 for cycle in put]
 
 
@@ -241,7 +253,7 @@ def test_wide_beats(width: int) -> None:
 def test_beats_of_32_bits_take_a_cycle_each_whatever_the_lane(op: Op, lane: Lane) -> None:
     traffic = Traffic(32, random.Random(f"{lane} {op}"))
     traffic.command(op, lane, 24)
-    put, got = traffic.check(BitUnit(32, ALL_OPS, ALL_LANES))
+    put, got = traffic.check(unit(32, ALL_OPS))
     assert put == list(range(24))
     assert got == [put[beat] + 3 + extra for beat, extra in traffic.due]
 
@@ -255,26 +267,35 @@ def test_half_elements_among_whole_ones(ops: frozenset[Op], stalls: Stalls) -> N
         op = generator.choice(sorted(ops))
         lane = generator.choice([Lane.BITS_64, Lane.BITS_64, Lane.BITS_32, Lane.BITS_8])
         traffic.command(op, lane, 2 * generator.randint(1, 3))
-    put, _ = traffic.check(BitUnit(32, ops, ALL_LANES), stalls)
+    put, _ = traffic.check(unit(32, ops), stalls)
     if stalls == NO_STALLS:
         # Each change to pairs and back may cost the input a cycle, and nothing else does.
         assert put[-1] - put[0] < len(put) + 80
 
 
-@pytest.mark.parametrize("lanes", [{Lane.BITS_8}, {Lane.BITS_32}, {Lane.BITS_8, Lane.BITS_64}])
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize(
+    ("width", "lanes"),
+    [
+        (32, {Lane.BITS_8, Lane.BITS_64}),
+        (64, {Lane.BITS_32}),
+        slow(32, {Lane.BITS_8}),
+        slow(32, {Lane.BITS_32}),
+        slow(64, {Lane.BITS_8}),
+        slow(64, {Lane.BITS_8, Lane.BITS_64}),
+    ],
+)
 @pytest.mark.parametrize("stalls", STALLS[:2], ids=str)
 def test_some_lanes(width: int, lanes: set[Lane], stalls: Stalls) -> None:
     built = frozenset(lanes)
     mixed(width, ALL_OPS, built, f"{width} {sorted(built)}", 40).check(
-        BitUnit(width, ALL_OPS, built), stalls
+        unit(width, ALL_OPS, built), stalls
     )
 
 
 def test_counts_of_lanes_up_to_32_bits_take_two_cycles() -> None:
     lanes = ALL_LANES - {Lane.BITS_64}
     put, got = mixed(64, LOGIC_OPS | COUNT_OPS, lanes, "narrow", 20).check(
-        BitUnit(64, LOGIC_OPS | COUNT_OPS, lanes)
+        unit(64, LOGIC_OPS | COUNT_OPS, lanes)
     )
     assert got == [cycle + 2 for cycle in put]
 
@@ -313,7 +334,7 @@ def test_sums_among_other_runs(
     width: int, ops: frozenset[Op], lanes: frozenset[Lane], stalls: Stalls
 ) -> None:
     traffic = some_sums(width, ops, lanes, f"{width} {sorted(ops)} {stalls.seed}", 40)
-    circuit = BitUnit(width, ops, lanes, sums=True)
+    circuit = unit(width, ops, lanes, sums=True)
     assert circuit.latency == 3
     put, got = traffic.check(circuit, stalls)
     if stalls == NO_STALLS and width >= 64:
@@ -324,14 +345,14 @@ def test_sums_among_other_runs(
 @pytest.mark.parametrize("width", [slow(256), slow(512)])
 def test_sums_of_wide_beats(width: int) -> None:
     traffic = some_sums(width, COUNT_OPS, ALL_LANES, f"{width}", 8)
-    traffic.check(BitUnit(width, COUNT_OPS, ALL_LANES, sums=True))
+    traffic.check(unit(width, COUNT_OPS, sums=True))
 
 
 @pytest.mark.parametrize("error", range(7))
 def test_beats_in_error_come_through_whatever_of_their_run_is_missing(error: int) -> None:
     traffic = Traffic(64, random.Random(error))
     traffic.summed(Op.COUNT_AND, [24, 8, 31], error=error)
-    traffic.check(BitUnit(64, ALL_OPS, ALL_LANES, sums=True))
+    traffic.check(unit(64, ALL_OPS, sums=True))
 
 
 def test_a_unit_without_operations_is_refused() -> None:

@@ -55,7 +55,7 @@ def test_gather_puts_both_beats_of_a_shift_side_by_side(stalls: Stalls) -> None:
         expected.append((kind == PAIR, a, b, edges[-1]))
         completed.append(len(sent) - 1)
     circuit = Gather(32)
-    source, sink = transfer(circuit, circuit.i, circuit.o, sent, len(expected), stalls)
+    source, sink = transfer(circuit, sent, len(expected), stalls)
     for got, (pair, a, b, where) in zip(sink.payloads, expected, strict=True):
         low = 0 if pair else 32
         assert (got.pair, got.a >> low, got.b >> low) == (pair, a >> low, b >> low), stalls
@@ -76,7 +76,7 @@ def test_spread_sends_the_lower_half_first_and_marks_the_upper_one_as_last(stall
             expected.append((data & 0xFFFF_FFFF, {**where, "last": False, "end": False}))
         expected.append((data >> 32, where))
     circuit = Spread(32)
-    _, sink = transfer(circuit, circuit.i, circuit.o, sent, len(expected), stalls)
+    _, sink = transfer(circuit, sent, len(expected), stalls)
     for got, (data, where) in zip(sink.payloads, expected, strict=True):
         assert (got.data, got.lane, got.out_lane) == (data, 3, 3), stalls
         assert edge_of(got, where) == where, stalls
@@ -107,7 +107,7 @@ def test_accumulate_adds_both_counts_and_leaves_all_else_alone(stalls: Stalls) -
             sent.append({"data": data, "lane": lane, "out_lane": out_lane, "edge": where})
             expected.append(sent[-1])
     circuit = Accumulate()
-    source, sink = transfer(circuit, circuit.i, circuit.o, sent, len(expected), stalls)
+    source, sink = transfer(circuit, sent, len(expected), stalls)
     for got, want in zip(sink.payloads, expected, strict=True):
         assert got.half == (want is None), stalls
         if want is None:
@@ -128,11 +128,11 @@ def test_every_beat_in_error_comes_through_whatever_half_it_is(good: int, stalls
     gather = Gather(32)
     operands = [{"a": 0, "b": 0, "operation": operation, "edge": where} for where in beats]
     wanted = [False] * (good // 2) + [True] * 4
-    source, sink = transfer(gather, gather.i, gather.o, operands, len(wanted), stalls)
+    source, sink = transfer(gather, operands, len(wanted), stalls)
     assert [bool(got.edge.error) for got in sink.payloads] == wanted, stalls
     assert sink.cycles[-4:] == source.cycles[-4:]
     accumulate = Accumulate()
     results = [{"data": 0, "lane": 3, "out_lane": 0, "edge": where} for where in beats]
-    _, sink = transfer(accumulate, accumulate.i, accumulate.o, results, len(beats), stalls)
+    _, sink = transfer(accumulate, results, len(beats), stalls)
     whole = [bool(got.edge.error) for got in sink.payloads if not got.half]
     assert whole == wanted, stalls

@@ -8,7 +8,8 @@ import pytest
 from bitlane_rtl.abi import SHIFT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.shift import Shifter
 from support.rtl.results import compute, join, random_counts, random_word, split
-from support.rtl.streams import simulate
+from support.rtl.streams import compiled, simulate
+from support.seeds import slow
 
 LEFT, RIGHT = frozenset({Op.SHIFT_LEFT}), frozenset({Op.SHIFT_RIGHT})
 
@@ -62,16 +63,30 @@ def check(circuit: Shifter, cases: list[Case]) -> None:
     simulate(circuit, run)
 
 
-@pytest.mark.parametrize("ops", [SHIFT_OPS, LEFT, RIGHT], ids=["both", "left", "right"])
-@pytest.mark.parametrize("width", [32, 64])
-def test_random_words_in_mixed_lanes(ops: frozenset[Op], width: int) -> None:
+EVERY_LANE = frozenset(Lane)
+
+
+@pytest.mark.parametrize(
+    ("width", "ops"),
+    [
+        (32, SHIFT_OPS),
+        (64, SHIFT_OPS),
+        (32, LEFT),
+        (64, RIGHT),
+        slow(32, RIGHT),
+        slow(64, LEFT),
+    ],
+)
+def test_random_words_in_mixed_lanes(width: int, ops: frozenset[Op]) -> None:
     generator = random.Random(width)
     lanes = [lane for lane in Lane if lane.bits <= width]
     cases = [Case(generator, sorted(ops), generator.choice(lanes), width) for _ in range(500)]
-    check(Shifter(width, ops, frozenset(Lane)), cases)
+    check(compiled(Shifter, width, ops, EVERY_LANE), cases)
 
 
-@pytest.mark.parametrize("lane", Lane)
+@pytest.mark.parametrize(
+    "lane", [Lane.BITS_8, Lane.BITS_64, slow(Lane.BITS_16), slow(Lane.BITS_32)]
+)
 def test_a_shifter_of_one_lane(lane: Lane) -> None:
     generator = random.Random(lane)
     cases = [Case(generator, sorted(SHIFT_OPS), lane, 64) for _ in range(300)]
@@ -94,11 +109,11 @@ def test_every_count_up_to_twice_the_width(lane: Lane) -> None:
             case = Case(generator, [op], lane, 64)
             case.b = join([count] * (64 // lane.bits), lane.bits)
             cases.append(case)
-    check(Shifter(64, SHIFT_OPS, frozenset(Lane)), cases)
+    check(compiled(Shifter, 64, SHIFT_OPS, EVERY_LANE), cases)
 
 
 def test_each_stage_holds_while_it_is_not_loaded() -> None:
-    circuit = Shifter(32, SHIFT_OPS, frozenset(Lane))
+    circuit = compiled(Shifter, 32, SHIFT_OPS, EVERY_LANE)
     generator = random.Random(7)
     cases = [Case(generator, sorted(SHIFT_OPS), Lane.BITS_16, 32) for _ in range(3)]
 

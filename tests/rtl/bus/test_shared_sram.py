@@ -17,7 +17,7 @@ from support.rtl.bursts import (
     blocks,
     check_at_random,
 )
-from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, compiled, simulate
 
 
 class Circuit(wiring.Component):
@@ -36,12 +36,12 @@ class Circuit(wiring.Component):
 @pytest.mark.parametrize("read_ports", [1, 2])
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, read_ports: int) -> None:
-    circuit = Circuit(read_ports)
+    circuit = compiled(Circuit, read_ports)
     check_at_random(circuit, circuit.dut, read_ports, stalls)
 
 
 def test_the_host_never_waits_and_each_access_takes_one_cycle_from_the_engine() -> None:
-    circuit = Circuit(read_ports=1)
+    circuit = compiled(Circuit, read_ports=1)
     dut = circuit.dut
     a = Sink(dut.a.data, 48)
     host = Host(dut.host, [(0, None), (WORDS * BYTES - 1, 7), (1, None)], wait=10)
@@ -51,7 +51,7 @@ def test_the_host_never_waits_and_each_access_takes_one_cycle_from_the_engine() 
 
 
 def test_a_host_that_has_every_second_cycle_leaves_the_others() -> None:
-    circuit = Circuit(read_ports=1)
+    circuit = compiled(Circuit, read_ports=1)
     dut = circuit.dut
     requests = blocks(2, 0)
     beats = Source(dut.write.data, beats_to_write(requests, random.Random(0)))

@@ -17,7 +17,7 @@ from support.rtl.bursts import (
     check_at_random,
     filled,
 )
-from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, compiled, simulate
 
 
 class Circuit(wiring.Component):
@@ -74,13 +74,13 @@ class Holder:
 def test_reads_and_writes_reach_the_right_bytes(
     stalls: Stalls, read_ports: int, holds: float
 ) -> None:
-    circuit = Circuit(read_ports)
+    circuit = compiled(Circuit, read_ports)
     holder = Holder(circuit.dut, holds)
     check_at_random(circuit, circuit.dut, read_ports, stalls, background=[holder])
 
 
 def test_a_word_is_accessed_at_once_and_comes_a_cycle_later() -> None:
-    circuit = Circuit()
+    circuit = compiled(Circuit)
     dut = circuit.dut
     ask = Source(dut.a.request, [{"address": BASE + 40, "length": 1}])
     data = Sink(dut.a.data, 2)
@@ -90,7 +90,7 @@ def test_a_word_is_accessed_at_once_and_comes_a_cycle_later() -> None:
 
 
 def test_a_write_is_answered_a_cycle_after_its_last_beat() -> None:
-    circuit = Circuit()
+    circuit = compiled(Circuit)
     dut = circuit.dut
     rng = random.Random(0)
     requests = blocks(1, 0)
@@ -107,12 +107,12 @@ def test_a_write_is_answered_a_cycle_after_its_last_beat() -> None:
 def test_a_stream_alone_has_every_cycle(length: int) -> None:
     count = 48 // length
     requests = [{"address": BASE + 64 * (i % 16), "length": length - 1} for i in range(count)]
-    circuit = Circuit()
+    circuit = compiled(Circuit)
     data = Sink(circuit.dut.b.data, 48)
     simulate(circuit, Source(circuit.dut.b.request, requests), data)
     assert data.cycles == list(range(1, 49))
 
-    circuit = Circuit()
+    circuit = compiled(Circuit)
     write = circuit.dut.write
     beats = Source(write.data, beats_to_write(requests, random.Random(0)))
     response = Sink(write.response, count)
@@ -122,7 +122,7 @@ def test_a_stream_alone_has_every_cycle(length: int) -> None:
 
 def test_three_busy_streams_have_a_third_each() -> None:
     """As in an XOR: the writer writes a word once both of its operands are there."""
-    circuit = Circuit()
+    circuit = compiled(Circuit)
     dut = circuit.dut
     requests = blocks(8, 0)
     total = 16 * 8
@@ -157,7 +157,7 @@ def test_three_busy_streams_have_a_third_each() -> None:
 
 
 def test_reads_and_writes_take_turns() -> None:
-    circuit = Circuit(read_ports=1)
+    circuit = compiled(Circuit, read_ports=1)
     dut = circuit.dut
     a = Sink(dut.a.data, 64)
     beats = Source(dut.write.data, beats_to_write(blocks(4, 8), random.Random(0)))
@@ -174,7 +174,7 @@ def test_reads_and_writes_take_turns() -> None:
 
 
 def test_a_beat_that_is_not_taken_does_not_hold_up_writes() -> None:
-    circuit = Circuit()
+    circuit = compiled(Circuit)
     dut = circuit.dut
     requests = blocks(2, 4)
     beats = Source(dut.write.data, beats_to_write(requests, random.Random(0)))
@@ -200,7 +200,7 @@ def test_a_beat_that_is_not_taken_does_not_hold_up_writes() -> None:
 
 
 def test_a_cycle_that_is_held_is_lost_and_no_more() -> None:
-    circuit = Circuit()
+    circuit = compiled(Circuit)
     dut = circuit.dut
     a = Sink(dut.a.data, 32)
 

@@ -6,6 +6,7 @@ The codes come from `support.models.record`, which is written from the words of 
 import random
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.control.refusals import Refusals
 from support.models.record import Record
 from support.rtl.random_records import interpreter, random_record
-from support.rtl.streams import simulate
+from support.rtl.streams import compiled, simulate
+from support.seeds import slow
 
 MEMORY = Configuration(memory_base=0x20000, memory_bytes=0x30000, length_bits=20, count_bits=18)
 """Neither the base nor the size of its memory is a multiple of the other."""
@@ -60,12 +62,23 @@ async def give(ctx: Any, dut: Refusals, words: list[int], stalls: random.Random)
     return int(code)
 
 
-@pytest.mark.parametrize("columns", [1, 2, 4])
-@pytest.mark.parametrize("name", CONFIGURATIONS)
+COLUMNS = (1, 2, 4)
+"""Words of a record that arrive in a cycle."""
+
+QUICK = {("all", columns) for columns in COLUMNS} | {
+    (name, COLUMNS[number % 3]) for number, name in enumerate(CONFIGURATIONS)
+}
+"""Circuits of the quick tier: each configuration, and each number of columns."""
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [each if each in QUICK else slow(*each) for each in product(CONFIGURATIONS, COLUMNS)],
+)
 def test_random_records(name: str, columns: int) -> None:
     configuration = replace(CONFIGURATIONS[name], data_width=32 * columns)
     model = interpreter(configuration)
-    dut = Refusals(configuration, columns)
+    dut = compiled(Refusals, configuration, columns)
     seed = f"{name} {columns}"
     generator = random.Random(seed)
     seen: Counter[Status] = Counter()
@@ -86,7 +99,7 @@ def test_random_records(name: str, columns: int) -> None:
 
 
 def test_a_record_half_taken_and_cleared_leaves_nothing() -> None:
-    dut = Refusals(MEMORY, 2)
+    dut = compiled(Refusals, MEMORY, 2)
     generator = random.Random(1)
     model = interpreter(MEMORY)
 

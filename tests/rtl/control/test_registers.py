@@ -25,7 +25,7 @@ from bitlane_rtl.abi import (
 from bitlane_rtl.abi.rows import Rows
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.control.registers import EVENTS, Registers
-from support.rtl.streams import simulate
+from support.rtl.streams import elaborated, simulate
 
 CONFIGURATION = Configuration(
     memory_base=0x1000_0000,
@@ -65,7 +65,7 @@ def check(
     bench: Callable[[Any, Registers], Awaitable[None]],
     configuration: Configuration = CONFIGURATION,
 ) -> None:
-    dut = Registers(configuration)
+    dut = elaborated(Registers, configuration)
 
     async def testbench(ctx: Any) -> None:
         await bench(ctx, dut)

@@ -11,15 +11,15 @@ import pytest
 
 from bitlane_rtl.abi import RECORD_WORDS, Lane, Mode, Op, Status
 from bitlane_rtl.configuration import Configuration, Search
+from support.commands import logic
 from support.models.record import Record
-from support.rtl.bench import logic
 from support.rtl.random_records import interpreter, random_record
 from support.rtl.records import Task, pack
 from support.rtl.sequencing import Outcome, SequencerBench, expected_command
 from support.rtl.walks import Walk
 from support.seeds import slow
 
-MEMORY = Configuration(memory_base=0x20000, memory_bytes=0x30000, slots=4)
+MEMORY = Configuration(memory_base=0x20000, memory_bytes=0x30000, slots=8)
 
 NOT = pack(logic(Op.NOT, 0x20000, None, 0x30000, 64))
 XOR = pack(logic(Op.XOR, 0x20000, 0x28000, 0x30000, 64))
@@ -47,8 +47,14 @@ def check(outcome: Outcome, words: list[int], configuration: Configuration, told
     assert outcome.command["alone"] or not Record(words).control["FENCE"], told
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.3, 0.8])
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
+@pytest.mark.parametrize(
+    ("width", "pause"),
+    [
+        *((32, 0.3), (64, 0.0), (64, 0.8)),
+        *(slow(32, 0.0), slow(32, 0.8), slow(64, 0.3)),
+        *(slow(128, pause) for pause in (0.0, 0.3, 0.8)),
+    ],
+)
 def test_random_records_while_others_run(width: int, pause: float) -> None:
     """Jobs of records run to their first refusal; the ring still holds records of the job before.
 
@@ -57,13 +63,12 @@ def test_random_records_while_others_run(width: int, pause: float) -> None:
     run_random_records(replace(MEMORY, data_width=width), f"{width} {pause}", pause)
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.3])
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize(("width", "pause"), [(32, 0.3), (64, 0.0), slow(32, 0.0), slow(64, 0.3)])
 def test_random_searches_among_others(width: int, pause: float) -> None:
     search = Search(units=1, row_bits=256, queries=32, nearest=4)
     ops = frozenset({Op.NOT, Op.COUNT})
     configuration = replace(MEMORY, data_width=width, ops=ops, search=search)
-    run_random_records(configuration, f"search {width} {pause}", pause)
+    run_random_records(configuration, f"searches {width} {pause}", pause)
 
 
 def run_random_records(configuration: Configuration, seed: str, pause: float) -> None:
@@ -148,8 +153,8 @@ def test_a_fetch_takes_four_cycles_and_one_for_each_group(words: list[int], widt
 @pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("words", [NOT, XOR])
 def test_a_command_every_two_cycles_and_one_for_each_group(words: list[int], width: int) -> None:
-    bench = SequencerBench(replace(MEMORY, data_width=width, slots=16), random.Random(0))
-    count = 8
+    bench = SequencerBench(replace(MEMORY, data_width=width), random.Random(0))
+    count = bench.configuration.slots
 
     async def host(ctx: Any) -> None:
         for index in range(count):

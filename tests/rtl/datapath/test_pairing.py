@@ -15,8 +15,8 @@ from amaranth.lib import data
 from bitlane_rtl.abi import Mode, Op, Port
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.pairing import Pairing
-from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, simulate
-from support.seeds import seeds
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, elaborated, simulate
+from support.seeds import seeds, slow
 
 DENSE = frozenset({Mode.DENSE})
 CONFIGURATIONS = {
@@ -116,7 +116,7 @@ def defined(dut: Pairing) -> Any:
 
 def check(traffic: Traffic, stalls: Stalls = NO_STALLS) -> tuple[list[int], list[int], Port]:
     """Compare every pair; return the cycles of A's beats and of the pairs, and ``bad_port``."""
-    dut = Pairing(traffic.configuration)
+    dut = elaborated(Pairing, traffic.configuration)
     sources = {"a": Source(dut.a, traffic.a, stalls, "a")}
     if traffic.configuration.has_b:
         sources["b"] = Source(dut.b, traffic.b, stalls, "b")
@@ -142,8 +142,9 @@ def check(traffic: Traffic, stalls: Stalls = NO_STALLS) -> tuple[list[int], list
 
     simulate(dut, *sources.values(), sink, background=[room])
     single = traffic.configuration.single_op
+    of = f"{traffic.work}, {stalls}"
     for number, (got, want) in enumerate(zip(sink.payloads, traffic.expected, strict=True)):
-        where = f"pair {number} of {traffic.work}, {stalls}"
+        where = (number, of)
         names = [name for name in ("a", "b", "inside") if name in want]
         assert [got[name] for name in names] == [want[name] for name in names], where
         assert {name: got.edge[name] for name in want["edge"]} == want["edge"], where
@@ -165,8 +166,12 @@ def random_traffic(name: str, seed: int, errors: float = 0.0) -> Traffic:
     return traffic
 
 
+SLOW = {"32 bits", "dense runs", "XOR alone"}
+"""Configurations of the full tier."""
+
+
 @pytest.mark.parametrize("stalls", ALL_STALLS)
-@pytest.mark.parametrize("name", CONFIGURATIONS)
+@pytest.mark.parametrize("name", [slow(name) if name in SLOW else name for name in CONFIGURATIONS])
 def test_commands_of_every_kind_in_turn(name: str, stalls: Stalls) -> None:
     _, cycles, _ = check(random_traffic(name, stalls.seed), stalls)
     if stalls == NO_STALLS:

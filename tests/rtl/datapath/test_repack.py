@@ -16,12 +16,13 @@ from bitlane_rtl.streams.beats import Result, ToWrite
 from bitlane_rtl.streams.queue import Queue, Skid, Wire
 from bitlane_rtl.streams.stage import Stage
 from support.rtl.results import join
-from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls, transfer
+from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls, compiled, transfer
+from support.seeds import slow
 
 ALL = frozenset(Lane)
 OPS = BIT_OPS
 COUNT_LANES = [(lane, out) for lane in Lane for out in (Lane.BITS_8, Lane.BITS_32)]
-WIDTHS = [32, 64, 128]
+WIDTHS = [32, 64, slow(128)]
 BETWEEN: dict[str, tuple[Stage, int, int]] = {
     # Stage between decode and repack, its capacity in payloads, its latency.
     "wire": (Wire, 0, 0),
@@ -187,13 +188,10 @@ class Traffic:
         return expected
 
     def check(self, circuit: Bench, stalls: Stalls = NO_STALLS) -> None:
-        source, sink = transfer(
-            circuit, circuit.i, circuit.o, self.beats, len(self.expected), stalls
-        )
+        source, sink = transfer(circuit, self.beats, len(self.expected), stalls)
         for index, (got, want) in enumerate(zip(sink.payloads, self.expected, strict=True)):
-            where = f"beat {index}, {stalls}: {got} is not {want}"
-            assert got.data & want.defined == want.data, where
-            assert bool(got.error) == want.error, where
+            found = got.data & want.defined, bool(got.error)
+            assert found == (want.data, want.error), f"beat {index}, {stalls}"
         if stalls == NO_STALLS:
             assert sink.cycles == [cycle + circuit.latency for cycle in self.got]
             assert source.cycles == self._taken(circuit)
@@ -223,7 +221,7 @@ def test_runs_of_every_length_in_every_cycle(width: int, lane: Lane, out_lane: L
     step = max(longest // 24, 1)
     for size in range(1, longest, step):
         traffic.command(lane, out_lane, [size])
-    traffic.check(Bench(width, ALL, OPS))
+    traffic.check(compiled(Bench, width, ALL, OPS))
 
 
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
@@ -239,7 +237,7 @@ def test_mixed_commands_back_to_back(width: int, stalls: Stalls, between: str) -
         longest = 3 * width // min(lane, out_lane).bits
         runs = [generator.randint(1, longest) for _ in range(generator.randint(1, 3))]
         traffic.command(lane, out_lane, runs)
-    traffic.check(Bench(width, ALL, OPS, between), stalls)
+    traffic.check(compiled(Bench, width, ALL, OPS, between), stalls)
 
 
 @pytest.mark.parametrize("stalls", STALLS[:2], ids=str)
@@ -267,13 +265,13 @@ def test_a_circuit_of_one_lane(lane: Lane, stalls: Stalls) -> None:
 def test_the_side_with_more_beats_moves_one_a_cycle(
     lane: Lane, out_lane: Lane, beats_in: int, beats_out: int
 ) -> None:
-    circuit = Bench(64, ALL, OPS)
+    circuit = compiled(Bench, 64, ALL, OPS)
     beats = [
         {"data": 0, "lane": lane, "out_lane": out_lane, "edge": {"last": k == beats_in - 1}}
         for k in range(beats_in)
     ]
     beats[-1]["edge"]["final"] = 3
-    source, sink = transfer(circuit, circuit.i, circuit.o, beats, beats_out)
+    source, sink = transfer(circuit, beats, beats_out)
     busier = sink.cycles if beats_out > beats_in else source.cycles
     assert busier == list(range(busier[0], busier[0] + max(beats_in, beats_out)))
     # An input beat is accepted with the last of its output beats.
@@ -298,7 +296,7 @@ def test_without_count_it_is_a_wire(stalls: Stalls) -> None:
         {"data": generator.getrandbits(64), "lane": k % 4, "out_lane": k % 4, "edge": edge}
         for k, edge in enumerate(edges)
     ]
-    source, sink = transfer(circuit, circuit.i, circuit.o, beats, len(beats), stalls)
+    source, sink = transfer(circuit, beats, len(beats), stalls)
     assert sink.cycles == source.cycles
     for got, beat in zip(sink.payloads, beats, strict=True):
         assert (got.data, got.error) == (beat["data"], beat["edge"]["error"])
@@ -312,4 +310,4 @@ def test_a_beat_in_error_completes_what_it_is_a_part_of(good: int) -> None:
         traffic._send(0, Lane.BITS_64, Lane.BITS_8, False, False, False, 0, 0)
     cycle = traffic._send(0, Lane.BITS_64, Lane.BITS_8, False, False, True, 0, 0)
     traffic._receive(Expected(error=True), cycle)
-    traffic.check(Bench(64, ALL, OPS))
+    traffic.check(compiled(Bench, 64, ALL, OPS))

@@ -8,9 +8,8 @@ import pytest
 
 from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
-from support.rtl.compiled import compiled
 from support.rtl.memory import Memory, WriteServer
-from support.rtl.streams import ALL_STALLS, NO_STALLS, Source, Stalls
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Source, Stalls, compiled, simulate
 from support.rtl.walked import walked_writer
 from support.rtl.walks import Walk, command_constant, random_walk
 from support.seeds import seeds, slow
@@ -59,7 +58,7 @@ class Bench:
         self, configuration: Configuration, latency: int = 0, stalls: Stalls = NO_STALLS
     ) -> None:
         self.configuration = configuration
-        self.dut, self._circuit = compiled(walked_writer, configuration)
+        self.dut = compiled(walked_writer, configuration)
         self.memory = Memory(np.full(SIZE, GUARD, np.uint8), configuration.data_bytes)
         self.server = WriteServer(self.dut.port, self.memory, latency, stalls)
         self.retired: list[int] = []
@@ -102,7 +101,7 @@ class Bench:
             await ctx.tick().repeat(60)
 
         background = [self.server, self.watch, self.source]
-        self._circuit.simulate(setup, self.commands, settle, background=background)
+        simulate(self.dut, setup, self.commands, settle, background=background)
 
 
 @pytest.mark.parametrize("width", [32, 64, slow(128)])

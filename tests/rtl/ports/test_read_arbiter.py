@@ -7,7 +7,16 @@ import pytest
 
 from bitlane_rtl.ports.memory_port import request
 from bitlane_rtl.ports.read_arbiter import ReadArbiter
-from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import (
+    ALL_STALLS,
+    NO_STALLS,
+    Sink,
+    Source,
+    Stalls,
+    compiled,
+    elaborated,
+    simulate,
+)
 
 B_ADDRESS = 0x8000_0000
 """Reader B's requests have this bit, reader A's do not."""
@@ -89,7 +98,7 @@ class Memory:
 @pytest.mark.parametrize("latency", [1, 12])
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_each_reader_gets_its_own_beats(stalls: Stalls, latency: int, block_ram: bool) -> None:
-    dut = ReadArbiter(32, 32, 4, block_ram=block_ram)
+    dut = compiled(ReadArbiter, 32, 32, 4, block_ram=block_ram)
     of_a, of_b = requests(25, 0), requests(20, B_ADDRESS)
     memory = Memory(dut, 45, latency, stalls)
     data_a = Sink(dut.a.data, len(beats(of_a)), stalls, "a")
@@ -108,7 +117,7 @@ def test_each_reader_gets_its_own_beats(stalls: Stalls, latency: int, block_ram:
 
 
 def test_two_that_ask_are_granted_in_turn_one_a_cycle() -> None:
-    dut = ReadArbiter(32, 32, 16)
+    dut = elaborated(ReadArbiter, 32, 32, 16)
     of_a, of_b = requests(20, 0, length=0), requests(20, B_ADDRESS, length=0)
     memory = Memory(dut, 40, 1, NO_STALLS)
     simulate(
@@ -126,7 +135,7 @@ def test_two_that_ask_are_granted_in_turn_one_a_cycle() -> None:
 
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_a_stalled_port_is_shared_evenly_too(stalls: Stalls) -> None:
-    dut = ReadArbiter(32, 32, 4)
+    dut = compiled(ReadArbiter, 32, 32, 4, block_ram=False)
     of_a, of_b = requests(20, 0, length=3), requests(20, B_ADDRESS, length=3)
     memory = Memory(dut, 40, 3, stalls)
     simulate(
@@ -142,7 +151,7 @@ def test_a_stalled_port_is_shared_evenly_too(stalls: Stalls) -> None:
 
 @pytest.mark.parametrize("reader", ["a", "b"])
 def test_one_that_asks_alone_has_the_whole_port_without_delay(reader: str) -> None:
-    dut = ReadArbiter(32, 32, 16)
+    dut = elaborated(ReadArbiter, 32, 32, 16)
     alone = getattr(dut, reader)
     of = requests(10, 0x1000, length=3)
     memory = Memory(dut, 10, 1, NO_STALLS)
@@ -153,7 +162,7 @@ def test_one_that_asks_alone_has_the_whole_port_without_delay(reader: str) -> No
 
 
 def test_no_more_bursts_are_in_flight_than_it_can_remember() -> None:
-    dut = ReadArbiter(32, 32, 4)
+    dut = compiled(ReadArbiter, 32, 32, 4, block_ram=False)
 
     async def bench(ctx: Any) -> None:
         shape = request(32)

@@ -12,7 +12,7 @@ from support.seeds import slow
 CIRCUITS = {
     "one unit": configured(1, nearest=1),
     "two clusters": configured(6),
-    "narrow beats": configured(5, data_width=32, nearest=2),
+    "narrow beats": configured(5, data_width=32, nearest=2, length_bits=12),
     "rows of four beats": configured(8, row_bits=128, data_width=32, queries=8, nearest=8),
     "units beyond queries": configured(21, queries=2),
 }
@@ -94,7 +94,7 @@ def test_hits_in_the_farthest_units_alone_are_not_lost() -> None:
 
 def test_the_longest_run_has_no_row_twice() -> None:
     """Four units of the last tile still hold rows of the tile before, which are the nearest."""
-    circuit = configured(5, length_bits=12)
+    circuit = CIRCUITS["narrow beats"]
     rows = np.full((511, 8), 255, np.uint8)
     rows[505:510] = 1
     assert_found(circuit, [(np.zeros((16, 8), np.uint8), rows)], STALLS[0])

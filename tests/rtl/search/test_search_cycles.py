@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from support.rtl.searching import Found, configured, nearest, search
+from support.seeds import slow
 
 SETTLES = 32 + 5
 """Cycles from the last query to the first list: a queue's depth, and the registers on the way."""
@@ -11,14 +12,14 @@ SETTLES = 32 + 5
 
 def found_of_equal_rows(units: int, data_width: int, rows: int, queries: int) -> Found:
     """All rows are the queries: those of the first tiles are the nearest, and no other is a hit."""
-    configuration = configured(units, queries=64, data_width=data_width)
+    configuration = configured(units, data_width=data_width)
     batch = np.zeros((queries, 8), np.uint8), np.zeros((rows, 8), np.uint8)
     return search(configuration, [batch])[0]
 
 
 @pytest.mark.parametrize("queries", [1, 2, 4])
 @pytest.mark.parametrize("tiles", [16, 17, 40])
-@pytest.mark.parametrize("units", [4, 6, 8])
+@pytest.mark.parametrize("units", [slow(4), 6, slow(8)])
 def test_a_tile_takes_a_cycle_a_unit_and_a_query_and_one_more(
     units: int, tiles: int, queries: int
 ) -> None:
@@ -29,6 +30,7 @@ def test_a_tile_takes_a_cycle_a_unit_and_a_query_and_one_more(
     assert found.last + 1 == first_tile_comes + passes + SETTLES + lists_leave
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [8 * 40, 8 * 40 + 5])
 def test_rows_come_without_a_gap_where_their_beats_are_the_bound(rows: int) -> None:
     """A query, and rows of two beats: 16 beats a tile, which is 10 cycles in the units."""
@@ -38,11 +40,11 @@ def test_rows_come_without_a_gap_where_their_beats_are_the_bound(rows: int) -> N
     assert found.last + 1 == 2 * queries + 2 * rows + last_tile + SETTLES + queries * (2 + 8)
 
 
-@pytest.mark.parametrize("queries", [16, 64])
+@pytest.mark.parametrize("queries", [16, slow(64)])
 def test_hits_of_the_first_rows_take_their_cycles(queries: int) -> None:
     """Random rows, within 5 %: the first tile, 5 cycles for 4 hits, then 2 cycles a hit."""
-    units, tiles, generator = 8, 200, np.random.default_rng(queries)
-    configuration = configured(units, queries=64)
+    units, tiles, generator = 6, 200, np.random.default_rng(queries)
+    configuration = configured(units, queries=queries)
     rows = generator.integers(0, 256, (units * tiles, 8), np.uint8)
     batch = generator.integers(0, 256, (queries, 8), np.uint8), rows
     (found,) = search(configuration, [batch])

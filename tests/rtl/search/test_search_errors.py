@@ -4,28 +4,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
 
 from bitlane_rtl.search.search_array import SearchArray
 from support.rtl.searching import beats, configured, nearest
-from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, Testbench, simulate
+from support.rtl.streams import (
+    ALL_STALLS,
+    Resettable,
+    Sink,
+    Source,
+    Stalls,
+    Testbench,
+    compiled,
+    simulate,
+)
 
 pytestmark = pytest.mark.slow
 
 ROWS, QUERIES, NEAREST = 60, 5, 4
-
-
-class Resettable(Elaboratable):
-    """An array with a reset of its own."""
-
-    def __init__(self) -> None:
-        self.reset = Signal()
-        self.array = SearchArray(configured(6, row_bits=128, nearest=NEAREST))
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.array = ResetInserter(self.reset)(self.array)
-        return m
 
 
 @pytest.mark.parametrize("stalls", ALL_STALLS)
@@ -36,8 +31,8 @@ def test_a_bad_beat_makes_errors_until_a_reset(of_rows: bool, bad: int, stalls: 
     generator = np.random.default_rng(bad)
     queries = generator.integers(0, 256, (QUERIES, 16), np.uint8)
     rows = generator.integers(0, 256, (ROWS, 16), np.uint8)
-    dut = Resettable()
-    array = dut.array
+    dut = compiled(Resettable, SearchArray, configured(6, row_bits=128, nearest=NEAREST))
+    array = dut.dut
     spoiled = Sink(array.o, 20, stalls, "spoiled", idle=0)
     good = Sink(array.o, QUERIES * NEAREST, stalls, "good")
     taken: list[bool] = []

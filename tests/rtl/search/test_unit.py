@@ -7,6 +7,7 @@ import pytest
 
 from bitlane_rtl.search.unit import Unit
 from support.rtl.streams import simulate
+from support.seeds import slow
 
 
 def distances(unit: Unit, script: list[tuple[int, bool]]) -> list[int]:
@@ -24,7 +25,7 @@ def distances(unit: Unit, script: list[tuple[int, bool]]) -> list[int]:
     return seen[unit.latency :]
 
 
-@pytest.mark.parametrize("row_bits", [64, 128, 256, 512, 1024])
+@pytest.mark.parametrize("row_bits", [64, slow(128), slow(256), 512, slow(1024)])
 def test_every_query_is_compared_with_the_last_row(row_bits: int) -> None:
     generator = random.Random(row_bits)
     script, row = [(0, True)], 0

@@ -7,7 +7,7 @@ from zlib import crc32
 import pytest
 
 from bitlane_rtl.serial.checksum import Checksum
-from support.rtl.streams import simulate
+from support.rtl.streams import compiled, simulate
 
 STEP = 9
 """Cycles from one ``start`` to the next."""
@@ -44,7 +44,7 @@ MESSAGES = [b"", b"\x00", b"\xff", b"123456789", bytes(20), b"\xff" * 20] + [
 
 
 def test_the_crc_is_given_out() -> None:
-    dut = Checksum()
+    dut = compiled(Checksum)
 
     async def bench(ctx: Any) -> None:
         for message in MESSAGES:
@@ -59,7 +59,7 @@ def test_the_crc_is_given_out() -> None:
 
 @pytest.mark.parametrize("flipped", [None, *range(32)])
 def test_a_crc_is_compared(flipped: int | None) -> None:
-    dut = Checksum()
+    dut = compiled(Checksum)
     message = random.Random(flipped).randbytes(5)
     right = crc32(message)
     received = (right if flipped is None else right ^ 1 << flipped).to_bytes(4, "little")
@@ -74,7 +74,7 @@ def test_a_crc_is_compared(flipped: int | None) -> None:
 
 
 def test_any_time_may_pass_between_bytes() -> None:
-    dut = Checksum()
+    dut = compiled(Checksum)
     message = random.Random(0).randbytes(9)
 
     async def bench(ctx: Any) -> None:

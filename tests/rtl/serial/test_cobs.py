@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bitlane_rtl.serial.cobs import CobsDecoder
-from support.rtl.streams import simulate
+from support.rtl.streams import compiled, simulate
 from support.serial.frames import cobs_decode, cobs_encode
 
 ERROR = -1
@@ -26,7 +26,7 @@ class Frame:
 
 def decode(line: Iterable[int], *, gap: int = 0) -> list[Frame]:
     """Decode ``line``, with ``gap`` idle cycles before each byte; sample every cycle."""
-    dut = CobsDecoder()
+    dut = compiled(CobsDecoder)
     frames: list[Frame] = []
 
     async def bench(ctx: Any) -> None:

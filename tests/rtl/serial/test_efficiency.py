@@ -81,6 +81,7 @@ def test_reads_alone(bench: SerialBench, record_property: Record) -> None:
     assert share(cycles) >= 0.95
 
 
+@pytest.mark.slow
 def test_both_at_once(bench: SerialBench, record_property: Record) -> None:
     cycles, _, _ = transfer(bench, blocks(reads=True, writes=True))
     report(record_property, "up and 64 KiB down at once", cycles)

@@ -9,6 +9,7 @@ import pytest
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import REPETITIONS, Answer, Request
 from bitlane_rtl.configuration import Configuration
+from support.seeds import slow
 from support.serial.bench import (
     DIVIDER,
     LAG,
@@ -66,8 +67,10 @@ def test_requests_one_after_the_other(bench: SerialBench) -> None:
     assert_same_storage(bench, rules)
 
 
-@pytest.mark.parametrize("stalls", [False, True])
-@pytest.mark.parametrize("gap", [0, 5, 200])
+@pytest.mark.parametrize(
+    ("gap", "stalls"),
+    [(0, True), (5, False), slow(0, False), slow(5, True), slow(200, False), slow(200, True)],
+)
 def test_windows_of_requests(bench: SerialBench, gap: int, stalls: bool) -> None:
     """The host sends as many requests as the board buffers before it reads the answers."""
     bench.stall(stalls)

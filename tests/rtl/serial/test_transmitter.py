@@ -11,8 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.serial.transmitter import AnswerByte, AnswerTransmitter
 from bitlane_rtl.serial.uart import UartTransmitter
-from support.rtl.compiled import compiled
-from support.rtl.streams import ALL_STALLS, STALLS, Sink, Source, Stalls
+from support.rtl.streams import ALL_STALLS, STALLS, Sink, Source, Stalls, compiled, simulate
 from support.serial.frames import answer_content, answer_line, uart_bytes
 
 
@@ -27,11 +26,11 @@ def payloads(contents: Sequence[bytes]) -> list[dict[str, int]]:
 def transmit(
     contents: Sequence[bytes], stalls: Stalls = STALLS[0], deadline: int = 20_000
 ) -> tuple[Source, Sink]:
-    dut, circuit = compiled(AnswerTransmitter)
+    dut = compiled(AnswerTransmitter)
     expected = b"".join(map(answer_line, contents))
     source = Source(dut.i, payloads(contents), stalls)
     sink = Sink(dut.o, len(expected), stalls, idle=40)
-    circuit.simulate(source, sink, deadline=deadline)
+    simulate(dut, source, sink, deadline=deadline)
     assert bytes(sink.bits) == expected
     return source, sink
 
@@ -99,7 +98,7 @@ class _Line(wiring.Component):
 def test_the_line_is_never_idle() -> None:
     """Neither codes between the bytes nor the start of the next answer leave a gap."""
     contents = [b"\xff" * 260, b"\x00" * 4, b"\x01\x02", b"\x01" * 250]
-    dut, circuit = compiled(_Line)
+    dut = compiled(_Line)
     source = Source(dut.i, payloads(contents))
     levels: list[int] = []
     expected = b"".join(map(answer_line, contents))
@@ -109,7 +108,7 @@ def test_the_line_is_never_idle() -> None:
             _, _, level = await ctx.tick().sample(dut.tx)  # type: ignore[attr-defined]
             levels.append(level)
 
-    circuit.simulate(source, line, deadline=60_000)
+    simulate(dut, source, line, deadline=60_000)
     data, begins = uart_bytes(np.array(levels, np.uint8), 8)
     assert data == expected
     assert np.diff(begins).tolist() == [80] * (len(expected) - 1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.serial.uart import UartReceiver, UartTransmitter
-from support.rtl.streams import ALL_STALLS, Source, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, Source, Stalls, compiled, simulate
 from support.serial.frames import uart_bytes, uart_levels
 
 DIVIDERS = (8, 9, 13, 255, 256)
@@ -19,7 +19,7 @@ Arrival = tuple[int, int | None]
 
 def receive(levels: Sequence[int], divider: int) -> list[Arrival]:
     """Drive ``rx`` with ``levels``, one per cycle; return all arrivals."""
-    dut = UartReceiver(divider)
+    dut = compiled(UartReceiver, divider)
     found: list[Arrival] = []
 
     async def line(ctx: Any) -> None:
@@ -110,7 +110,7 @@ def test_a_break_is_one_error(cycles: int) -> None:
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=["full", "halves", "long"])
 def test_what_is_sent(divider: int, stalls: Stalls) -> None:
     data = random.Random(divider).randbytes(0 if divider > 20 else 25) + b"\x00\xff"
-    dut = UartTransmitter(divider)
+    dut = compiled(UartTransmitter, divider)
     source = Source(dut.i, list(data), stalls)
     levels: list[int] = []
 

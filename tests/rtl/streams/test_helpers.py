@@ -60,14 +60,14 @@ class Repeater(wiring.Component):
 def test_payloads_arrive_in_order(stalls: Stalls) -> None:
     circuit = Register()
     sent = list(range(100))
-    source, sink = transfer(circuit, circuit.i, circuit.o, sent, len(sent), stalls)
+    source, sink = transfer(circuit, sent, len(sent), stalls)
     assert sink.payloads == sent
     assert all(got > put for put, got in zip(source.cycles, sink.cycles, strict=True))
 
 
 def test_a_register_has_a_latency_of_one_cycle_and_moves_a_payload_a_cycle() -> None:
     circuit = Register()
-    source, sink = transfer(circuit, circuit.i, circuit.o, range(20), 20, NO_STALLS)
+    source, sink = transfer(circuit, range(20), 20, NO_STALLS)
     assert source.cycles == list(range(20))
     assert sink.cycles == list(range(1, 21))
 
@@ -79,7 +79,7 @@ def test_a_register_has_a_latency_of_one_cycle_and_moves_a_payload_a_cycle() -> 
 def test_a_breach_of_the_contract_is_seen(bug: str, message: str) -> None:
     circuit = Repeater() if bug == "repeats" else Register(bug)
     with pytest.raises(AssertionError, match=message):
-        transfer(circuit, circuit.i, circuit.o, range(50), 50, STALLS[1])
+        transfer(circuit, range(50), 50, STALLS[1])
 
 
 def test_a_circuit_that_hangs_meets_the_deadline() -> None:

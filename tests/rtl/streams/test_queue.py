@@ -8,10 +8,9 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator, SimulatorContext
 
 from bitlane_rtl.streams.queue import Credit, ForwardRegister, Hold, Queue, Skid, Slack, Wire
-from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, simulate, transfer
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, elaborated, simulate, transfer
 from support.seeds import seeds
 
 KINDS: dict[str, tuple[Callable[[], Skid | Slack | Queue], int, int]] = {
@@ -33,12 +32,8 @@ def run(
 ) -> None:
     """Clock ``queue``; ``inputs()`` returns (valid, payload, o.ready) for a cycle, ``outputs(...)``
     gets (i.ready, o.valid, o.payload, level) of that same cycle."""
-    m = Module()
-    m.submodules.queue = queue
-    simulator = Simulator(m)
-    simulator.add_clock(1e-6)
 
-    async def bench(ctx: SimulatorContext) -> None:
+    async def bench(ctx: Any) -> None:
         for _ in range(cycles):
             valid, payload, ready = inputs()
             ctx.set(queue.i.valid, valid)
@@ -48,8 +43,7 @@ def run(
             outputs(ctx.get(queue.i.ready), ctx.get(queue.o.valid), ctx.get(queue.o.payload), level)
             await ctx.tick()
 
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(queue, bench)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -57,7 +51,12 @@ def test_a_payload_appears_after_the_stated_latency(kind: str) -> None:
     make, _, latency = KINDS[kind]
     seen: list[tuple[int, int]] = []
     feed = iter([(1, 0x5A, 0)] + [(0, 0, 0)] * 9)
-    run(make(), 10, lambda: next(feed), lambda _, valid, payload, __: seen.append((valid, payload)))
+    run(
+        elaborated(make),
+        10,
+        lambda: next(feed),
+        lambda _, valid, payload, __: seen.append((valid, payload)),
+    )
     first = next(cycle for cycle, (valid, _) in enumerate(seen) if valid)
     assert first == latency
     assert all(entry == (1, 0x5A) for entry in seen[first:]), "not held until taken"
@@ -75,7 +74,7 @@ def test_it_moves_one_payload_a_cycle(kind: str) -> None:
         if valid:
             taken.append(payload)
 
-    run(make(), 100, lambda: next(feed), outputs)
+    run(elaborated(make), 100, lambda: next(feed), outputs)
     assert taken == list(range(100 - latency))
     assert all(readies)
 
@@ -91,7 +90,7 @@ def test_it_holds_exactly_its_depth(kind: str) -> None:
         accepted += ready
         levels.append(level)
 
-    run(make(), depth + 5, lambda: (1, 0, 0), outputs)
+    run(elaborated(make), depth + 5, lambda: (1, 0, 0), outputs)
     assert accepted == depth
     if levels[0] is not None:
         assert levels == [min(cycle, depth) for cycle in range(depth + 5)]
@@ -103,7 +102,7 @@ def test_a_full_queue_takes_one_in_the_cycle_after_one_left(kind: str) -> None:
     full = depth + latency
     inputs = iter((1, 0, cycle == full) for cycle in range(full + 3))
     readies: list[int] = []
-    run(make(), full + 3, lambda: next(inputs), lambda ready, *_: readies.append(ready))
+    run(elaborated(make), full + 3, lambda: next(inputs), lambda ready, *_: readies.append(ready))
     assert readies[full:] == [0, 1, 0]
 
 
@@ -114,7 +113,7 @@ def test_a_full_queue_empties_without_a_gap(kind: str) -> None:
     inputs = iter((cycle < depth, cycle, cycle >= full) for cycle in range(full + depth + 3))
     taken: list[tuple[int, int]] = []
     run(
-        make(),
+        elaborated(make),
         full + depth + 3,
         lambda: next(inputs),
         lambda _, valid, payload, __: taken.append((valid, payload)),
@@ -158,7 +157,7 @@ def test_random_stalls_lose_double_and_reorder_nothing(kind: str, seed: int) -> 
             sent.append(offer)
             offer = None
 
-    run(make(), 800, inputs, outputs)
+    run(elaborated(make), 800, inputs, outputs)
     assert received == sent[: len(received)], f"seed {seed}"
     assert len(sent) - len(received) <= depth, f"seed {seed}"
     assert len(received) > 150, f"seed {seed}: too few to say anything"
@@ -224,7 +223,7 @@ def test_credit_needs_a_depth_of_4() -> None:
 
 def test_hold_passes_a_payload_every_second_cycle() -> None:
     hold = Hold(8)
-    source, sink = transfer(hold, hold.i, hold.o, range(20), 20)
+    source, sink = transfer(hold, range(20), 20)
     assert sink.payloads == list(range(20))
     assert sink.cycles == [cycle + 1 for cycle in source.cycles]
     assert sink.cycles == list(range(1, 41, 2))
@@ -233,9 +232,7 @@ def test_hold_passes_a_payload_every_second_cycle() -> None:
 @pytest.mark.parametrize("seed", seeds(1, 3))
 def test_hold_loses_doubles_and_reorders_nothing(seed: int) -> None:
     hold = Hold(8)
-    _, sink = transfer(
-        hold, hold.i, hold.o, range(200), 200, Stalls(seed=seed, probability=0.5, longest=3)
-    )
+    _, sink = transfer(hold, range(200), 200, Stalls(seed=seed, probability=0.5, longest=3))
     assert sink.payloads == list(range(200))
 
 
@@ -249,8 +246,8 @@ THROUGH: dict[str, tuple[Callable[[], Wire | ForwardRegister], int]] = {
 @pytest.mark.parametrize("kind", THROUGH)
 def test_wire_and_register_lose_double_and_reorder_nothing(kind: str, stalls: Stalls) -> None:
     make, latency = THROUGH[kind]
-    dut = make()
-    source, sink = transfer(dut, dut.i, dut.o, range(200), 200, stalls)
+    dut = elaborated(make)
+    source, sink = transfer(dut, range(200), 200, stalls)
     assert sink.payloads == list(range(200))
     if not latency:
         assert sink.cycles == source.cycles
@@ -306,8 +303,8 @@ class Credited(wiring.Component):
 def test_nothing_is_lost_on_a_credited_way(
     depth: int, way: int, registered: bool, stalls: Stalls
 ) -> None:
-    dut = Credited(depth, way, registered=registered)
-    source, sink = transfer(dut, dut.i, dut.o, range(256), 256, stalls)
+    dut = elaborated(Credited, depth, way, registered=registered)
+    source, sink = transfer(dut, range(256), 256, stalls)
     assert sink.payloads == list(range(256))
     for count, left in enumerate(sink.cycles, 1):
         assert sum(cycle <= left for cycle in source.cycles) <= count + depth - 1

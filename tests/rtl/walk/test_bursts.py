@@ -55,7 +55,7 @@ def _spans(rng: random.Random, count: int) -> list[dict[str, int]]:
 def _run(dut: Splitter, spans: list[dict[str, int]], stalls: Stalls = NO_STALLS) -> list[int]:
     """Check the bursts that come of ``spans``; the cycles in which they do."""
     expected = [burst for span in spans for burst in _cut(span)]
-    _, sink = transfer(dut, dut.i, dut.o, spans, len(expected), stalls)
+    _, sink = transfer(dut, spans, len(expected), stalls)
     assert sink.payloads == expected
     return sink.cycles
 

@@ -12,8 +12,9 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.streams.queue import Queue, Skid
 from bitlane_rtl.streams.stage import Stage
 from bitlane_rtl.walk.nest import STREAMS, Nest
-from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Stalls, elaborated, simulate
 from support.rtl.walks import walked_steps
+from support.seeds import slow
 
 QUEUES: dict[str, Stage] = {"skid": Skid, "queue": lambda shape: Queue(shape, 4)}
 
@@ -54,7 +55,7 @@ class Bench:
         self.configuration = configuration
         self.commands = commands
         self.starts: list[int] = []
-        self.dut = Nest(configuration, queue)
+        self.dut = elaborated(Nest, configuration, queue)
         self._stale = random.Random(0)
 
     async def run(self, ctx: Any) -> None:
@@ -131,7 +132,7 @@ def random_command(generator: random.Random, loops: int, strides: bool = True) -
 
 
 @pytest.mark.parametrize("queue", QUEUES)
-@pytest.mark.parametrize("loops", [1, 2, 4, 6])
+@pytest.mark.parametrize("loops", [1, slow(2), 4, slow(6)])
 @pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_commands_of_every_kind_in_turn(loops: int, queue: str, stalls: Stalls) -> None:
     generator = random.Random(f"{loops} {stalls.seed}")
@@ -167,9 +168,9 @@ def test_a_walk_ends_at_the_largest_counts() -> None:
     check(configuration, [Nested([1, 7]), Nested([40, 7], strided=(False, False, True))])
 
 
-@pytest.mark.parametrize("slow", range(3))
-def test_a_stream_that_is_held_up_holds_up_the_others(slow: int) -> None:
-    """The others run ahead of the slow stream by the depth of their queues, and wait no longer."""
+@pytest.mark.parametrize("last", range(3))
+def test_a_stream_that_is_held_up_holds_up_the_others(last: int) -> None:
+    """The others run ahead of the last stream by the depth of their queues, and wait no longer."""
     configuration = Configuration()
     bench = Bench(configuration, [Nested([9, 4], strided=(True, True, True))])
     sinks = [Sink(getattr(bench.dut, name), 36, NO_STALLS, name) for name in STREAMS]
@@ -177,13 +178,13 @@ def test_a_stream_that_is_held_up_holds_up_the_others(slow: int) -> None:
 
     async def late(ctx: Any) -> None:
         await ctx.tick().repeat(held_up)
-        assert [len(sink.cycles) for number, sink in enumerate(sinks) if number != slow] == [2, 2]
+        assert [len(sink.cycles) for number, sink in enumerate(sinks) if number != last] == [2, 2]
         assert ctx.get(bench.dut.walking)
-        await sinks[slow].run(ctx)
+        await sinks[last].run(ctx)
 
-    others = [sink for number, sink in enumerate(sinks) if number != slow]
+    others = [sink for number, sink in enumerate(sinks) if number != last]
     simulate(bench.dut, bench, late, *others)
-    assert sinks[slow].cycles == list(range(36))
+    assert sinks[last].cycles == list(range(36))
 
 
 @pytest.mark.parametrize("stalls", ALL_STALLS)

@@ -11,15 +11,13 @@ from bitlane_boards.flips.pieces import PieceWriter
 from bitlane_rtl.abi import (
     COMPLETION_OFFSET,
     CONTROL_BASE,
-    Lane,
-    Mode,
     register,
 )
 from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, RECEIVE_BYTES
 from bitlane_sim.pins import PinModel, PinSimulation
+from support.commands import RandomCommands
 from support.rtl.random_records import random_record
-from support.rtl.records import Task, pack
-from support.rtl.walks import OPERAND_MODES, random_walk
+from support.rtl.records import pack
 
 __all__ = ["RandomTraffic"]
 
@@ -40,6 +38,20 @@ class RandomTraffic(PieceWriter):
         self._bit = board.clock_hz / board.baud
         self._simulation = PinSimulation(model, self._bit)
         self._simulation.run(round(100e-6 * board.clock_hz))
+        half = self._memory // 2
+        self._upper = self._base + half
+        self._tasks = RandomCommands(
+            configuration=self._configuration,
+            size=half,
+            a=self._base,
+            b=self._base,
+            runs=(1, 2, 3, 8, 33, 60),
+            counts=range(1, 8),
+            long=0.1,
+            sums=0.3,
+            interrupts=0.5,
+            disjoint=False,
+        )
         self._send(self._requests.hello())
 
     def run(self, pieces: int) -> None:
@@ -67,7 +79,8 @@ class RandomTraffic(PieceWriter):
             self._requests.register("TIMEOUT", patience)
             + self._requests.write(at, self._content(size))
         )
-        records = [pack(self._task()) for _ in range(choose.randint(1, 4))]
+        tasks = [self._tasks.draw(choose, self._upper) for _ in range(choose.randint(1, 4))]
+        records = [pack(task) for task in tasks]
         meanwhile = self._access() if choose.random() < 0.5 else b""
         self._send(self._submit(records) + meanwhile)
         self._look(records)
@@ -123,38 +136,6 @@ class RandomTraffic(PieceWriter):
         self._send(self._requests.hello())
 
     # --- parts of pieces --------------------------------------------------------------------------
-
-    def _task(self) -> Task:
-        """Return any operation on any walks: inputs in the lower half of memory, Y above."""
-        choose, configuration, half = self._random, self._configuration, self._memory // 2
-        op, lane = choose.choice(sorted(configuration.ops)), choose.choice(list(Lane))
-        modes = [choose.choice(OPERAND_MODES) for _ in range(2)]
-        y_mode = choose.choice([Mode.DENSE, Mode.DENSE, Mode.STRIDED])
-        long = choose.random() < 0.1
-        if long or lane.bytes > configuration.data_bytes or choose.random() < 0.5:
-            modes, y_mode = [Mode.DENSE, Mode.DENSE], Mode.DENSE
-        counts = [choose.randint(100, half // 8) if long else choose.choice([1, 2, 3, 8, 33, 60])]
-        if not long:
-            loops = choose.randrange(configuration.loops)
-            counts += [choose.randint(1, 7) for _ in range(loops)]
-        if not op.reads_b:
-            modes[1] = Mode.DENSE
-        out_lane = choose.choice([Lane.BITS_8, Lane.BITS_32]) if op.counts else lane
-        if Mode.SUM in configuration.modes and op.counts and choose.random() < 0.3:
-            y_mode, out_lane = Mode.SUM, Lane.BITS_32
-        aligned = op.splits_lanes or {*modes, y_mode} != {Mode.DENSE}
-        a, b = (
-            random_walk(choose, configuration, counts, mode, lane, size=half, aligned=False)
-            for mode in modes
-        )
-        y = random_walk(choose, configuration, counts, y_mode, out_lane, size=half, aligned=aligned)
-        a.base, b.base, y.base = (
-            a.base + self._base,
-            b.base + self._base,
-            y.base + self._base + half,
-        )
-        flags = (choose.random() < 0.5 for _ in range(4))
-        return Task(op, a, b if op.reads_b else None, y, *flags)
 
     def _look(self, records: Sequence[Sequence[int]]) -> None:
         """Read the commands' status, completions and outputs; write CLEAR."""

@@ -17,8 +17,9 @@ from bitlane.driver.commands import encode
 from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, Op, Status, register
 from support.c_driver import CDriver, command_of, compiled
 from support.cocotb.bench import Bench
-from support.cocotb.commands import copy, random_commands
+from support.cocotb.commands import random_commands
 from support.cocotb.suite import commands
+from support.commands import logic
 from support.rtl.records import Task
 
 _LOOKS = 2000
@@ -93,7 +94,7 @@ async def test_random_commands(dut: Any, chance: float) -> None:
 async def test_a_fault_is_told_and_a_cleared_core_goes_on(dut: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         bench = await started(dut, "C, fault", folder)
-        tasks = [copy(Op.XOR, 64 + k, 1024, 3072 + 256 * k, 200) for k in range(3)]
+        tasks = [logic(Op.XOR, 64 + k, 1024, 3072 + 256 * k, 200) for k in range(3)]
         bad = frozenset(range(64 + 160, 64 + 160 + bench.configuration.data_bytes))
         with bench.memory.failing(bad, AxiResp.SLVERR):
             await bench.check(tasks, bad_reads=bad)

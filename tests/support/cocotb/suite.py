@@ -11,7 +11,8 @@ from cocotbext.axi import AxiResp
 
 from bitlane_rtl.abi import ABI_VERSION, BEATS_PER_BLOCK, IDENTITY, Op, Status, register
 from support.cocotb.bench import COMMANDS, Bench
-from support.cocotb.commands import copy, expected, random_commands
+from support.cocotb.commands import expected, random_commands
+from support.commands import logic
 
 _SIZE = 600
 _A, _B, _Y = 64, 1024, 3072
@@ -68,7 +69,7 @@ async def test_long_bursts(dut: Any, chance: float) -> None:
     bench.watch()
     bench.pause(chance)
     op = Op.XOR if Op.XOR in bench.configuration.ops else sorted(bench.configuration.ops)[0]
-    tasks = [copy(op, _A + 3, _B + 5 if op.reads_b else None, _Y + 1, _SIZE)]
+    tasks = [logic(op, _A + 3, _B + 5 if op.reads_b else None, _Y + 1, _SIZE)]
     await bench.check(tasks)
 
 
@@ -86,7 +87,7 @@ async def test_read_error_stops_the_core_and_clear_starts_it(
     bench = await started(dut, f"read error {response} {chance}")
     bench.pause(chance)
     op = sorted(bench.configuration.ops)[0]
-    tasks = [copy(op, _A + k, _B if op.reads_b else None, _Y + 256 * k, 200) for k in range(3)]
+    tasks = [logic(op, _A + k, _B if op.reads_b else None, _Y + 256 * k, 200) for k in range(3)]
     streams = [_A + 1 + 150] + ([_B + 170] if op.reads_b else [])
     for address in streams:
         bad = _beat(bench, address)
@@ -115,7 +116,7 @@ async def test_write_error_stops_the_core_and_clear_starts_it(
     bench = await started(dut, f"write error {response} {chance}")
     bench.pause(chance)
     op = sorted(bench.configuration.ops)[0]
-    tasks = [copy(op, _A + k, _B if op.reads_b else None, _Y + 256 * k, 200) for k in range(3)]
+    tasks = [logic(op, _A + k, _B if op.reads_b else None, _Y + 256 * k, 200) for k in range(3)]
     bad = _beat(bench, _Y + 256 + 100)
     with bench.memory.failing(bad, response):
         model = await bench.check(tasks, bad_writes=bad)
@@ -140,7 +141,7 @@ async def test_reset_in_the_middle_of_a_burst(dut: Any, channel: str) -> None:
     bench = await started(dut, f"reset {channel}")
     bench.watch()
     op = sorted(bench.configuration.ops)[0]
-    task = copy(op, _A + 3, _B if op.reads_b else None, _Y + 1, _SIZE)
+    task = logic(op, _A + 3, _B if op.reads_b else None, _Y + 1, _SIZE)
     before = bench.memory.data.copy()
     after = expected(bench.configuration, [task], before).memory
     valid = getattr(dut, f"m_axi_{channel}valid")

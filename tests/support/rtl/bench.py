@@ -1,37 +1,38 @@
 """An engine with a memory on its native ports and a host on its control port, for tests."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Bits, Lane, Mode, Op, Status, register
+from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Bits, Lane, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.engine import Engine
-from support.rtl.compiled import compiled
 from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.records import Task, apply, pack
-from support.rtl.streams import NO_STALLS, Stalls, simulate
-from support.rtl.walks import Walk
+from support.rtl.streams import NO_STALLS, Stalls, compiled, simulate
 
-__all__ = ["SIZE", "EngineBench", "configuration", "dense", "logic"]
+__all__ = ["SIZE", "SMALL", "EngineBench", "configuration"]
 
 SIZE = 1 << 13
 """Bytes of memory of the engines that `configuration` gives."""
 
+SMALL: dict[str, Any] = {
+    "read_ports": 1,
+    "slots": 2,
+    "lanes": frozenset({Lane.BITS_8}),
+    "ops": frozenset(Op) - {Op.SEARCH, Op.SHIFT_LEFT},
+    "block_ram": True,
+}
+"""Options of an engine that lacks what it can.
+
+Each engine of the quick tier is 32 or 64 bits wide without options, this one or the one with a
+search array, because each takes 5 s to compile.
+"""
+
 
 def configuration(**options: Any) -> Configuration:
     return Configuration(memory_bytes=SIZE, **options)
-
-
-def dense(base: int, size: int, lane: Lane = Lane.BITS_8) -> Walk:
-    return Walk(base, [size], [lane.bytes], Mode.DENSE, lane)
-
-
-def logic(op: Op, a: int, b: int | None, y: int, size: int, **options: Any) -> Task:
-    second = None if b is None else dense(b, size)
-    return Task(op, dense(a, size), second, dense(y, size), **options)
 
 
 class EngineBench:
@@ -51,13 +52,7 @@ class EngineBench:
         compile_it: bool = True,
     ) -> None:
         self.configuration = configuration
-        self._simulate: Callable[..., None]
-        if compile_it:
-            self.dut, circuit = compiled(Engine, configuration)
-            self._simulate = circuit.simulate
-        else:
-            self.dut = Engine(configuration)
-            self._simulate = partial(simulate, self.dut)
+        self.dut = compiled(Engine, configuration) if compile_it else Engine(configuration)
         data = np.random.default_rng(seed).integers(
             0, 256, configuration.memory_bytes, dtype=np.uint8
         )
@@ -72,17 +67,15 @@ class EngineBench:
         self.submitted = 0
         self.doorbells: list[int] = []
         """Cycles in which DOORBELL was written."""
-        self.cycle = 0
         self.fault_address = 0
         """FAULT_ADDRESS after `execute`."""
 
     def run(self, host: Callable[[Any], Awaitable[None]], deadline: int = 20_000) -> None:
-        async def count(ctx: Any) -> None:
-            while True:
-                await ctx.tick()
-                self.cycle += 1
+        simulate(self.dut, host, background=self.servers, deadline=deadline)
 
-        self._simulate(host, background=[*self.servers, count], deadline=deadline)
+    @property
+    def cycle(self) -> int:
+        return self.read_a.cycle
 
     async def write(self, ctx: Any, offset: int, value: int) -> None:
         port = self.dut.control
@@ -114,7 +107,7 @@ class EngineBench:
     async def ring(self, ctx: Any, count: int = 1) -> None:
         """Submit ``count`` records that were loaded."""
         self.submitted += count
-        self.doorbells.append(self.cycle + 1)  # the host runs before the counter in a cycle
+        self.doorbells.append(self.cycle + 1)  # the host runs before the servers in a cycle
         await self.write(ctx, register("DOORBELL").offset, self.submitted & 0xFFFF)
 
     async def settle(self, ctx: Any) -> None:

@@ -87,12 +87,12 @@ class ReadServer(_Server):
     ) -> None:
         super().__init__(port, memory, latency, stalls)
         self._salt = salt
+        self.cycle = 0
 
     async def run(self, ctx: Any) -> None:
         request, data = self._port.request, self._port.data
         stall_request, stall_data = self._stall(self._salt + "q"), self._stall(self._salt + "d")
         due: deque[tuple[int, int, bool]] = deque()
-        cycle = 0
         ctx.set(request.ready, 1)
         valid = False
         burst = request.valid, request.ready, request.p.address, request.p.length
@@ -100,15 +100,15 @@ class ReadServer(_Server):
         while True:
             _, _, asked, ready, address, length, took = await ctx.tick().sample(*burst, data.ready)
             if asked and ready:
-                self._request(cycle, address, length)
+                self._request(self.cycle, address, length)
                 for beat in range(length + 1):
                     at = address + beat * self._memory.beat_bytes
-                    due.append((cycle + self.latency, at, beat == length))
+                    due.append((self.cycle + self.latency, at, beat == length))
             if valid and took:
-                self.beats.append(cycle)
+                self.beats.append(self.cycle)
                 due.popleft()
                 valid = False
-            if not valid and due and due[0][0] <= cycle and not self.hang and not stall_data():
+            if not valid and due and due[0][0] <= self.cycle and not self.hang and not stall_data():
                 for part, value in zip(
                     given, (*self._memory.read(due[0][1]), due[0][2]), strict=True
                 ):
@@ -116,7 +116,7 @@ class ReadServer(_Server):
                 valid = True
             ctx.set(data.valid, valid)
             ctx.set(request.ready, not stall_request() and not self.hang)
-            cycle += 1
+            self.cycle += 1
 
 
 class WriteServer(_Server):

@@ -4,9 +4,11 @@ They are for tests of refusals and of started commands; nothing executes them.
 """
 
 import random
+from typing import Any
 
-from bitlane_rtl.abi import RECORD, RECORD_WORDS, Lane, Mode, Op
+from bitlane_rtl.abi import RECORD, RECORD_WORDS, Lane, Op
 from bitlane_rtl.configuration import Configuration
+from support.commands import random_form
 from support.models.record import Interpreter, Record
 from support.rtl.records import reseal
 
@@ -15,7 +17,7 @@ __all__ = ["interpreter", "random_record"]
 _CONTROL = {bits.name: bits for bits in RECORD["CONTROL"].bits}
 
 
-def interpreter(configuration: Configuration) -> Interpreter:
+def interpreter(configuration: Configuration, **options: Any) -> Interpreter:
     """Return the contract's interpreter for a circuit of this configuration."""
     return Interpreter(
         memory_bytes=configuration.memory_bytes,
@@ -28,6 +30,7 @@ def interpreter(configuration: Configuration) -> Interpreter:
         lanes=configuration.lanes,
         modes=configuration.modes,
         search=configuration.search,
+        **options,
     )
 
 
@@ -45,31 +48,18 @@ def random_record(generator: random.Random, configuration: Configuration) -> lis
 
 def _good_record(generator: random.Random, configuration: Configuration) -> list[int]:
     """Return a record that can be executed, but for its LAST words; unused words are rubbish."""
-    op = generator.choice(sorted(configuration.ops))
-    if op is Op.SEARCH:
+    if generator.choice(sorted(configuration.ops)) is Op.SEARCH:
         return _good_search(generator, configuration)
-    lanes = [lane for lane in sorted(configuration.lanes) if lane.bytes <= configuration.data_bytes]
-    lane = generator.choice(lanes)
-    modes = [generator.choice(sorted(configuration.modes - {Mode.SUM})) for _ in range(3)]
-    if generator.random() < 0.4:
-        modes = [Mode.DENSE] * 3
-    if not op.reads_b:
-        modes[1] = Mode.DENSE
-    if modes[2] is Mode.REPEAT:
-        modes[2] = Mode.DENSE
-    if op.counts and Mode.SUM in configuration.modes and generator.random() < 0.4:
-        modes[2] = Mode.SUM
-    loops = generator.choice([1, generator.randint(1, configuration.loops)])
-    counted = [Lane.BITS_32] if modes[2] is Mode.SUM else [Lane.BITS_8, Lane.BITS_32]
-    out_lane = generator.choice(counted) if op.counts else lane
+    form = random_form(generator, configuration)
+    a_mode, b_mode, y_mode = form.modes
     fields = {
-        "OP": op,
-        "LANE": lane,
-        "OUT_LANE": out_lane,
-        "A_MODE": modes[0],
-        "B_MODE": modes[1],
-        "Y_MODE": modes[2],
-        "LOOPS": loops,
+        "OP": form.op,
+        "LANE": form.lane,
+        "OUT_LANE": form.out_lane,
+        "A_MODE": a_mode,
+        "B_MODE": b_mode,
+        "Y_MODE": y_mode,
+        "LOOPS": generator.choice([1, generator.randint(1, configuration.loops)]),
     }
     flags = ("SATURATE", "ARITHMETIC", "FENCE", "INTERRUPT")
     fields |= {name: generator.getrandbits(1) for name in flags}

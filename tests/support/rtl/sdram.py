@@ -1,23 +1,37 @@
-"""An SDRAM chip for tests of controllers: at the pins of a simulated one, and parts for short runs.
-
-No tests here.
-"""
+"""An SDRAM controller for tests, a chip for its pins, and a part for short runs."""
 
 from dataclasses import replace
 from typing import Any
 
 from amaranth.hdl import Cat
 
-from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7
+from bitlane_rtl.bus.sdram.memory import SdramMemory
+from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramTiming
 from bitlane_rtl.bus.sdram.pins import ChipCommand
 from bitlane_sim.pins.sdram import SdramChip
+from support.rtl.streams import compiled
 
-__all__ = ["CLOCK_HZ", "PART", "ChipAtPins"]
+__all__ = ["CLOCK_HZ", "PART", "SLOW", "ChipAtPins", "memory"]
 
 CLOCK_HZ = 100_000_000
 
 PART = replace(AS4C16M16SA_7, pause=200)
 """One that starts soon."""
+
+
+SLOW = replace(PART, active=80, row_cycle=80, mode_cycle=100)
+"""A part with a tRAS longer than an access, and a tMRD longer than the start of a burst."""
+
+
+def memory(data_width: int, read_ports: int = 2, *, slow: bool = False) -> Any:
+    """Return a compiled controller for `PART` or `SLOW`."""
+    return compiled(_memory, data_width, read_ports, slow=slow)
+
+
+def _memory(data_width: int, read_ports: int, slow: bool) -> SdramMemory:
+    part = SLOW if slow else PART
+    timing = SdramTiming.of(part, CLOCK_HZ)
+    return SdramMemory(32, data_width, part, timing, read_ports=read_ports)
 
 
 class ChipAtPins:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.search.search_array import SearchArray
 from support.models.record import nearest
-from support.rtl.compiled import compiled
-from support.rtl.streams import NO_STALLS, Sink, Source, Stalls
+from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, compiled, simulate
 
 __all__ = ["Bytes", "Found", "beats", "configured", "nearest", "search"]
 
@@ -54,7 +53,7 @@ def search(
     deadline: int = 100_000,
 ) -> list[Found]:
     """Send the (queries, rows) of ``batches`` through one array, one batch after the other."""
-    array, circuit = compiled(SearchArray, configuration)
+    array = compiled(SearchArray, configuration)
     search, width = configuration.search, configuration.data_width
     assert search is not None
     sizes = [len(queries) * search.nearest * 64 // width for queries, _ in batches]
@@ -65,7 +64,7 @@ def search(
     sink = Sink(array.o, sum(sizes), stalls, "results")
     queries = Source(array.queries, run(0), stalls, "queries")
     rows = Source(array.rows, run(1), stalls, "rows")
-    circuit.simulate(queries, rows, sink, deadline=deadline)
+    simulate(array, queries, rows, sink, deadline=deadline)
     found, start = [], 0
     for (queries_sent, _), size in zip(batches, sizes, strict=True):
         payloads = sink.payloads[start : start + size]

@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Module, ResetInserter, Signal, Value
+from amaranth.hdl import Value
 
 from bitlane_rtl.abi import RECORD_WORDS, Mode, Op, Port
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.control.sequencer import Sequencer, ring_columns
 from support.models.record import Record, Stream
-from support.rtl.streams import simulate
+from support.rtl.streams import Resettable, compiled, simulate
 
 __all__ = ["Outcome", "SequencerBench", "expected_command"]
 
@@ -87,13 +87,13 @@ class SequencerBench:
         self, configuration: Configuration, generator: random.Random, pause: float = 0.0
     ) -> None:
         self.configuration = configuration
-        self.dut = Sequencer(configuration)
+        self._circuit = compiled(Resettable, Sequencer, configuration)
+        self.dut, self._flush = self._circuit.dut, self._circuit.reset
         self.generator = generator
         self.pause = pause
         self.cycle = 0
         self._columns = ring_columns(configuration)
         self._ring = [generator.getrandbits(32) for _ in range(configuration.slots * RECORD_WORDS)]
-        self._flush = Signal()
         self._restart()
 
     def _restart(self) -> None:
@@ -110,9 +110,7 @@ class SequencerBench:
         self._loops = 0
 
     def simulate(self, host: Callable[[Any], Awaitable[None]], deadline: int = 60_000) -> None:
-        top = Module()
-        top.submodules.dut = ResetInserter(self._flush)(self.dut)
-        simulate(top, host, deadline=deadline)
+        simulate(self._circuit, host, deadline=deadline)
 
     async def clear(self, ctx: Any) -> None:
         """Reset the bench, as CLEAR does; the ring retains its words."""

@@ -5,16 +5,15 @@ fails a test whose stream breaks the stream contract.
 """
 
 import random
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
-from amaranth.hdl import Elaboratable, Module, Shape, ShapeCastable, Signal, Value
-from amaranth.lib import stream
+from amaranth.hdl import Elaboratable, Module, ResetInserter, Shape, ShapeCastable, Signal, Value
 
 import cppsim
+from cppsim.mode import Mode
 from support.seeds import slow
 
 __all__ = [
@@ -22,15 +21,15 @@ __all__ = [
     "CLOCK_PERIOD",
     "NO_STALLS",
     "STALLS",
+    "Resettable",
     "Runs",
     "Sink",
     "Source",
     "Stalls",
     "Testbench",
-    "clocked",
+    "compiled",
+    "elaborated",
     "from_bits",
-    "function_of",
-    "late",
     "simulate",
     "to_bits",
     "transfer",
@@ -42,7 +41,12 @@ CLOCK_PERIOD = 1e-6
 DEADLINE = 20_000
 """Cycles after which a test has failed, unless it sets another deadline."""
 
+_MOST = 16
+"""Testbenches of each kind, foreground and background, at most."""
+
 Testbench = Callable[[Any], Awaitable[None]]
+
+_Circuit = TypeVar("_Circuit", bound=Elaboratable)
 
 
 class Runs(Protocol):
@@ -201,33 +205,105 @@ class Sink:
             cycle += 1
 
 
+class _Simulation:
+    """A circuit that is prepared once for any number of runs.
+
+    Its simulator has a fixed number of testbenches; each runs the current testbench of its number.
+    """
+
+    def __init__(self, circuit: Elaboratable, mode: Mode) -> None:
+        self._simulator = cppsim.Simulator(_clocked(circuit), mode=mode)
+        self._simulator.add_clock(CLOCK_PERIOD)
+        self._current: dict[bool, Sequence[Testbench]] = {}
+        self._ran = False
+        for background in (False, True):
+            for number in range(_MOST):
+                self._simulator.add_testbench(
+                    self._numbered(number, background=background), background=background
+                )
+
+    def run(self, testbenches: Sequence[Testbench], background: Sequence[Testbench]) -> None:
+        """Run testbenches from power-on."""
+        assert max(len(testbenches), len(background)) <= _MOST
+        self._current = {False: testbenches, True: background}
+        if self._ran:
+            self._simulator.reset()
+        self._ran = True
+        self._simulator.run()
+
+    def _numbered(self, number: int, *, background: bool) -> Testbench:
+        async def run(ctx: Any) -> None:
+            testbenches = self._current[background]
+            if number < len(testbenches):
+                await testbenches[number](ctx)
+
+        return run
+
+
+_known: dict[tuple[Any, ...], Elaboratable] = {}
+"""Circuits of `compiled` and of `elaborated`, by their arguments."""
+
+_prepared: dict[Elaboratable, _Simulation] = {}
+"""Simulations of these circuits."""
+
+
+def compiled(make: Callable[..., _Circuit], *arguments: Hashable, **options: Hashable) -> _Circuit:
+    """Return the circuit of these arguments, which `simulate` runs compiled, cached.
+
+    It pays where many tests of a module simulate the circuit: to compile takes 0.3 s to 6 s.
+    """
+    return _known_circuit(Mode.ALWAYS, make, *arguments, **options)
+
+
+def elaborated(
+    make: Callable[..., _Circuit], *arguments: Hashable, **options: Hashable
+) -> _Circuit:
+    """Return the circuit of these arguments, which Amaranth's simulator runs, cached."""
+    return _known_circuit(Mode.OFF, make, *arguments, **options)
+
+
+def _known_circuit(
+    mode: Mode, make: Callable[..., _Circuit], *arguments: Hashable, **options: Hashable
+) -> _Circuit:
+    """Return ``make(*arguments, **options)``, made and prepared on the first call."""
+    key = (mode, make, *arguments, *sorted(options.items()))
+    if key not in _known:
+        _known[key] = make(*arguments, **options)
+        _prepared[_known[key]] = _Simulation(_known[key], mode)
+    return cast(_Circuit, _known[key])
+
+
+class Resettable(Elaboratable):
+    """A circuit, and a signal that resets it."""
+
+    def __init__(self, make: Callable[..., Any], *arguments: Hashable) -> None:
+        self.dut = make(*arguments)
+        self.reset = Signal()
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = ResetInserter(self.reset)(self.dut)
+        return m
+
+
 def simulate(
     circuit: Elaboratable,
     *testbenches: Runs | Testbench,
     background: Sequence[Runs | Testbench] = (),
     deadline: int = DEADLINE,
-    vcd: Path | None = None,
 ) -> None:
     """Clock ``circuit`` until every one of ``testbenches`` has returned.
 
+    A circuit that neither `compiled` nor `elaborated` returned runs in Amaranth's simulator, once.
     Raises ``AssertionError`` if that takes more than ``deadline`` cycles. Testbenches in
-    ``background`` need not return. Cycle 0 is the first clock edge. ``vcd`` is a waveform file.
+    ``background`` need not return. Cycle 0 is the first clock edge.
     """
-    simulator = cppsim.Simulator(clocked(circuit))
-    simulator.add_clock(CLOCK_PERIOD)
-    for testbench in testbenches:
-        simulator.add_testbench(function_of(testbench))
-    for testbench in background:
-        simulator.add_testbench(function_of(testbench), background=True)
-    simulator.add_testbench(late(deadline), background=True)
-    if vcd is None:
-        simulator.run()
-    else:
-        with simulator.write_vcd(str(vcd)):
-            simulator.run()
+    simulation = _prepared.get(circuit) or _Simulation(circuit, Mode.OFF)
+    others = [*map(_function_of, background), _late(deadline)]
+    simulation.run(list(map(_function_of, testbenches)), others)
 
 
-def clocked(circuit: Elaboratable) -> Module:
+def _clocked(circuit: Elaboratable) -> Module:
     """Return ``circuit`` with a clock domain, which a circuit without flip-flops lacks."""
     top = Module()
     top.submodules.circuit = circuit
@@ -236,7 +312,7 @@ def clocked(circuit: Elaboratable) -> Module:
     return top
 
 
-def late(deadline: int) -> Testbench:
+def _late(deadline: int) -> Testbench:
     """Return a testbench that fails after ``deadline`` cycles."""
 
     async def watchdog(ctx: Any) -> None:
@@ -246,21 +322,14 @@ def late(deadline: int) -> Testbench:
     return watchdog
 
 
-def function_of(testbench: Runs | Testbench) -> Testbench:
+def _function_of(testbench: Runs | Testbench) -> Testbench:
     return testbench.run if hasattr(testbench, "run") else testbench
 
 
 def transfer(
-    circuit: Elaboratable,
-    i: stream.Interface,
-    o: stream.Interface,
-    payloads: Sequence[Any],
-    count: int,
-    stalls: Stalls = NO_STALLS,
-    deadline: int = DEADLINE,
+    circuit: Any, payloads: Sequence[Any], count: int, stalls: Stalls = NO_STALLS
 ) -> tuple[Source, Sink]:
-    """Send ``payloads`` through ``circuit`` and receive ``count``; both sides stall."""
-    source = Source(i, payloads, stalls)
-    sink = Sink(o, count, stalls)
-    simulate(circuit, source, sink, deadline=deadline)
+    """Send ``payloads`` to ``i`` of ``circuit`` and receive ``count`` from ``o``; both stall."""
+    source, sink = Source(circuit.i, payloads, stalls), Sink(circuit.o, count, stalls)
+    simulate(circuit, source, sink)
     return source, sink

@@ -120,7 +120,7 @@ def test_a_row_that_is_not_refreshed_in_time_loses_its_data() -> None:
 
 
 def test_refreshes_in_time_keep_all_rows() -> None:
-    part = replace(PART, row_bits=3)
+    part = replace(PART, row_bits=3, retention=2e5)
     bus = Bus(part)
     bus.start()
     for row in range(8):

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from bitlane_rtl.bus.sdram.memory import SdramMemory
 from bitlane_rtl.bus.sdram.part import SdramTiming
 from bitlane_rtl.bus.sdram.pins import ChipCommand
 from bitlane_sim.pins.sdram import SdramChip
-from support.rtl.sdram import CLOCK_HZ, PART, ChipAtPins
+from support.rtl.sdram import CLOCK_HZ, PART, ChipAtPins, memory
 from support.rtl.streams import Sink, Source, simulate
 
 TIMING = SdramTiming.of(PART, CLOCK_HZ)
@@ -47,7 +46,7 @@ def run(
 
     Returns the benches, each counting cycles from its start, and the commands from `READY` on.
     """
-    dut: Any = SdramMemory(25, WIDTH, PART, TIMING)
+    dut = memory(WIDTH)
     at_pins = ChipAtPins(dut.pins, SdramChip(PART, CLOCK_HZ))
     beats = [
         {"data": 0, "strobe": 255, "last": beat == burst["length"]}

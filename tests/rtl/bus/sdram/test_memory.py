@@ -1,21 +1,12 @@
 """The controller and a chip: the right bytes under any stalls, and no rule of the chip broken."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from bitlane_rtl.bus.sdram.memory import SdramMemory
-from bitlane_rtl.bus.sdram.part import SdramTiming
 from bitlane_sim.pins.sdram import SdramChip
 from support.rtl.bursts import BYTES, check_at_random
-from support.rtl.sdram import CLOCK_HZ, PART, ChipAtPins
+from support.rtl.sdram import CLOCK_HZ, PART, ChipAtPins, memory
 from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, simulate
-
-
-def memory(data_width: int, read_ports: int = 2) -> Any:
-    timing = SdramTiming.of(PART, CLOCK_HZ)
-    return SdramMemory(32, data_width, PART, timing, read_ports=read_ports)
 
 
 @pytest.mark.parametrize("read_ports", [1, 2])
@@ -27,7 +18,7 @@ def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, read_ports: int) 
 
 
 def test_a_reader_that_takes_its_beats_late_loses_none() -> None:
-    dut = memory(64, 1)
+    dut = memory(64)
     chip = SdramChip(PART, CLOCK_HZ)
     words = chip.words[:, 0, :64]
     words[:] = np.arange(words.size).reshape(words.shape)
@@ -40,7 +31,7 @@ def test_a_reader_that_takes_its_beats_late_loses_none() -> None:
 
 
 def test_a_burst_is_written_once_all_of_its_late_beats_are_there() -> None:
-    dut = memory(64, 1)
+    dut = memory(64)
     chip = SdramChip(PART, CLOCK_HZ)
     asked = [{"address": 128 * block, "length": 15} for block in range(4)]
     beats = [{"data": 0x0101 << 48 | n, "strobe": 255, "last": n % 16 == 15} for n in range(64)]

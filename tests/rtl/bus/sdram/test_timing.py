@@ -12,11 +12,9 @@ from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramPart, SdramTiming
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.pins import CircuitModel
 from bitlane_sim.pins.sdram import SdramChip, SdramModel, SplitPins
-from support.rtl.sdram import CLOCK_HZ, PART, ChipAtPins
+from support.rtl.sdram import CLOCK_HZ, PART, SLOW, ChipAtPins, memory
 from support.rtl.streams import Sink, Source, simulate
 
-SLOW = replace(PART, active=80, row_cycle=80, mode_cycle=100)
-"""A part with a tRAS longer than an access, and a tMRD longer than the start of a burst."""
 ROW = 1 << 12
 """Bytes from one row to the next in the same bank."""
 
@@ -48,9 +46,8 @@ def test_8192_intervals_leave_each_refresh_late_by_a_cycle_of_their_own() -> Non
         assert 8192 * (interval + 1) / clock_hz <= 64e-3 < 8192 * (interval + 2) / clock_hz
 
 
-def traffic(part: SdramPart, timing: SdramTiming) -> str:
+def traffic(part: SdramPart, dut: Any) -> str:
     """Run accesses that write, close, open and read rows; return the chip's complaint, if any."""
-    dut = SdramMemory(25, 32, part, timing)
     chip = SdramChip(part, CLOCK_HZ)
     rng = random.Random(1)
     places = [ROW * rng.randrange(3) + 64 * rng.randrange(4) for _ in range(120)]
@@ -81,7 +78,7 @@ def traffic(part: SdramPart, timing: SdramTiming) -> str:
 
 @pytest.mark.parametrize("part", [PART, SLOW], ids=["fast", "slow"])
 def test_the_right_timing_breaks_no_rule(part: SdramPart) -> None:
-    assert traffic(part, SdramTiming.of(part, CLOCK_HZ)) == ""
+    assert traffic(part, memory(32, slow=part is SLOW)) == ""
 
 
 @pytest.mark.parametrize(
@@ -102,7 +99,7 @@ def test_the_right_timing_breaks_no_rule(part: SdramPart) -> None:
 def test_a_cycle_less_breaks_the_rule(part: SdramPart, field: str, fewer: int, rule: str) -> None:
     timing = SdramTiming.of(part, CLOCK_HZ)
     hasty = replace(timing, **{field: getattr(timing, field) - fewer})
-    assert traffic(part, hasty).partition(":")[0] == rule
+    assert traffic(part, SdramMemory(25, 32, part, hasty)).partition(":")[0] == rule
 
 
 SHORT = replace(PART, row_bits=11, retention=2_048_000)
@@ -113,8 +110,8 @@ SHORT = replace(PART, row_bits=11, retention=2_048_000)
 def test_rows_keep_their_data_if_refreshes_come_in_time(late: int) -> None:
     timing = SdramTiming.of(SHORT, CLOCK_HZ)
     timing = replace(timing, refresh_interval=timing.refresh_interval + late)
-    memory = SdramMemory(25, 32, SHORT, timing, read_ports=1)
-    model = SdramModel(CircuitModel(SplitPins(memory, "pins")), SHORT, CLOCK_HZ, "pins")
+    dut = SdramMemory(25, 32, SHORT, timing, read_ports=1)
+    model = SdramModel(CircuitModel(SplitPins(dut, "pins")), SHORT, CLOCK_HZ, "pins")
     assert model.run_until("started", 1000)
     for name, value in {"enable": 1, "write": 1, "address": 5, "write_data": 0xA5}.items():
         model.set(f"host__{name}", value)

@@ -1,0 +1,122 @@
+"""Random valid commands for circuits of any configuration."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from bitlane_rtl.abi import Lane, Mode, Op
+from bitlane_rtl.configuration import Configuration
+from support.rtl.records import Task
+from support.rtl.walks import OPERAND_MODES, Walk, random_walk
+
+__all__ = ["Form", "RandomCommands", "dense", "logic", "random_form"]
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a command computes: its operation, lanes, and the modes of A, B and Y."""
+
+    op: Op
+    lane: Lane
+    out_lane: Lane
+    modes: tuple[Mode, Mode, Mode]
+
+    @property
+    def is_dense(self) -> bool:
+        return set(self.modes) == {Mode.DENSE}
+
+
+def random_form(
+    generator: random.Random, configuration: Configuration, *, sums: float = 0.4
+) -> Form:
+    """Return a form that the circuit executes; half of all are dense, ``sums`` of counts sum."""
+    op = generator.choice(sorted(configuration.ops - {Op.SEARCH}))
+    lane = generator.choice(sorted(configuration.lanes if op.splits_lanes else Lane))
+    built = lane in configuration.lanes and lane.bytes <= configuration.data_bytes
+    a, b, y = (
+        generator.choice([mode for mode in modes if mode in configuration.modes])
+        for modes in (OPERAND_MODES, OPERAND_MODES, (Mode.DENSE, Mode.DENSE, Mode.STRIDED))
+    )
+    if not built or generator.random() < 0.5:
+        a = b = y = Mode.DENSE
+    out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32]) if op.counts else lane
+    if Mode.SUM in configuration.modes and op.counts and generator.random() < sums:
+        y, out_lane = Mode.SUM, Lane.BITS_32
+    return Form(op, lane, out_lane, (a, b if op.reads_b else Mode.DENSE, y))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomCommands:
+    """A description of commands for a circuit of ``configuration``, to draw them from.
+
+    Each stream has a region of ``size`` bytes, a multiple of 16; those of A and B begin at ``a``
+    and ``b``.
+    """
+
+    configuration: Configuration
+    size: int
+    a: int = 0
+    b: int = 0
+    runs: Sequence[int] = (1, 3, 8, 33)
+    counts: Sequence[int] = (1, 2, 3)
+    """Elements of a run, and iterations of an outer loop."""
+    long: float = 0.0
+    """Probability of a command of one dense run of up to an eighth of a region."""
+    sums: float = 0.4
+    fences: float = 0.5
+    interrupts: float = 0.0
+    disjoint: bool = True
+    """Whether no byte of Y is written twice by one command."""
+
+    def draw(self, generator: random.Random, y: int) -> Task:
+        """Return a command with Y in the region that begins at ``y``."""
+        form = random_form(generator, self.configuration, sums=self.sums)
+        if generator.random() < self.long:
+            form = Form(form.op, form.lane, form.lane, (Mode.DENSE,) * 3)
+            if form.op.counts:
+                form = Form(form.op, form.lane, Lane.BITS_8, form.modes)
+            counts = [generator.randint(100, self.size // 8)]
+        else:
+            counts = self._counts(generator, form)
+
+        def walk(base: int, mode: Mode, lane: Lane, **options: bool) -> Walk:
+            found = random_walk(
+                generator, self.configuration, counts, mode, lane, size=self.size, **options
+            )
+            found.base += base
+            return found
+
+        aligned = form.op.splits_lanes or not form.is_dense
+        a_mode, b_mode, y_mode = form.modes
+        return Task(
+            form.op,
+            walk(self.a, a_mode, form.lane, aligned=False),
+            walk(self.b, b_mode, form.lane, aligned=False) if form.op.reads_b else None,
+            walk(y, y_mode, form.out_lane, aligned=aligned, disjoint=self.disjoint),
+            saturate=generator.random() < 0.5,
+            arithmetic=generator.random() < 0.5,
+            fence=generator.random() < self.fences,
+            interrupt=generator.random() < self.interrupts,
+        )
+
+    def _counts(self, generator: random.Random, form: Form) -> list[int]:
+        """Return elements of a run and iterations, so few that disjoint elements fit."""
+        loops = generator.randrange(self.configuration.loops)
+        counts = [generator.choice(self.runs), *generator.choices(self.counts, k=loops)]
+        widest = max(form.lane.bytes, form.out_lane.bytes)
+        spread = widest * (5 if Mode.STRIDED in form.modes else 2)
+        while self.disjoint and prod(counts) * spread > self.size:
+            counts = [max(1, count // 2) for count in counts]
+        return counts
+
+
+def dense(base: int, size: int, lane: Lane = Lane.BITS_8) -> Walk:
+    return Walk(base, [size], [lane.bytes], Mode.DENSE, lane)
+
+
+def logic(op: Op, a: int, b: int | None, y: int, size: int, **options: Any) -> Task:
+    """Return a logic operation on ``size`` consecutive bytes."""
+    second = None if b is None else dense(b, size)
+    return Task(op, dense(a, size), second, dense(y, size), **options)
