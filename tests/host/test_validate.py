@@ -344,8 +344,14 @@ class LaxLink(ModelLink):
                 raise Fault(self.code) from fault
 
 
-@pytest.mark.parametrize("code", [None, Status.TIMEOUT])
-@pytest.mark.parametrize("status", [x for x in Status if 0 < x < Status.READ_ERROR])
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        *((x, None) for x in Status if 0 < x < Status.READ_ERROR),
+        (Status.BAD_SEAL, Status.TIMEOUT),
+        *(slow(x, Status.TIMEOUT) for x in Status if Status.BAD_SEAL < x < Status.READ_ERROR),
+    ],
+)
 def test_bad_records_that_are_not_refused_right(status: Status, code: Status | None) -> None:
     found = failures(LaxLink(status, code))
     assert {"error recovery"} <= set(found) <= {"error recovery", "registers"}
