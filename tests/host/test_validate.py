@@ -344,8 +344,14 @@ class LaxLink(ModelLink):
                 raise Fault(self.code) from fault
 
 
-@pytest.mark.parametrize("code", [None, Status.TIMEOUT])
-@pytest.mark.parametrize("status", [x for x in Status if 0 < x < Status.READ_ERROR])
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        *((x, None) for x in Status if 0 < x < Status.READ_ERROR),
+        (Status.BAD_SEAL, Status.TIMEOUT),
+        *(slow(x, Status.TIMEOUT) for x in Status if Status.BAD_SEAL < x < Status.READ_ERROR),
+    ],
+)
 def test_bad_records_that_are_not_refused_right(status: Status, code: Status | None) -> None:
     found = failures(LaxLink(status, code))
     assert {"error recovery"} <= set(found) <= {"error recovery", "registers"}
@@ -394,8 +400,12 @@ def test_commands_that_hinder_each_other() -> None:
 )
 def test_registers_that_tell_less_than_they_should(offset: int, mask: int) -> None:
     class Reticent(ModelLink):
-        def _read_word(self, at: int) -> int:
-            return super()._read_word(at) & (mask if min(at, COMPLETION_OFFSET) == offset else ~0)
+        def read(self, address: int, size: int) -> Bytes:
+            data = super().read(address, size)
+            if address >= CONTROL_BASE:
+                at = address - CONTROL_BASE + np.arange(0, size, 4)
+                data.view("<u4")[np.minimum(at, COMPLETION_OFFSET) == offset] &= mask
+            return data
 
     assert set(failures(Reticent(memory_bytes=16 * KIB))) == {"registers"}
 

@@ -14,6 +14,7 @@ from bitlane.errors import DeviceError, DeviceTimeout
 from bitlane.jobs.lowering import View, lower
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Op, Port, Status, register
 from bitlane_sim.interface import Hang, Response
+from support.seeds import slow
 from support.system.devices import DEVICES, heal, noise, opened, simulator_of
 
 SIZE = 16 * 1024
@@ -99,8 +100,15 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bitlane.driver.queue._CLEAR_SECONDS", CLEAR_SECONDS)
 
 
-@pytest.mark.parametrize("response", [Response.SLVERR, Response.DECERR])
-@pytest.mark.parametrize("port", [Port.READ_A, Port.READ_B])
+@pytest.mark.parametrize(
+    ("port", "response"),
+    [
+        (Port.READ_A, Response.SLVERR),
+        (Port.READ_B, Response.DECERR),
+        slow(Port.READ_A, Response.DECERR),
+        slow(Port.READ_B, Response.SLVERR),
+    ],
+)
 def test_an_error_at_any_beat_that_is_read(stand: Stand, port: Port, response: Response) -> None:
     start = stand.a if port is Port.READ_A else stand.b
     for seed, address in enumerate(stand.beats(start)):

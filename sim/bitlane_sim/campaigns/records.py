@@ -147,7 +147,7 @@ def _filled(job: ShortJob) -> Numbers:
 def _sealed(records: Numbers) -> Numbers:
     """Make the seals of (instances, 32) words right. Returns how many words each uses."""
     records[:, 0] &= (1 << _SEAL.low) - 1
-    used = np.asarray(Fields(records).used)
+    used = np.asarray(Fields(records.T).used)
     folded = np.where(np.arange(RECORD_WORDS) < used[:, None], records, 0)
     folded = np.bitwise_xor.reduce(folded, axis=1)
     folded ^= folded >> 16

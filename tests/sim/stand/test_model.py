@@ -18,7 +18,7 @@ from bitlane_sim.link import configuration_of
 from bitlane_sim.soak.trials import SIZE, random_trial
 from bitlane_sim.stand.circuit import StandCircuit, geometry_of
 from bitlane_sim.stand.draws import draw, noise
-from bitlane_sim.stand.model.fields import Fields, refusals
+from bitlane_sim.stand.model.fields import Fields, Limits, refusals
 from bitlane_sim.stand.model.model import execute
 from bitlane_sim.stand.plan import Stage
 from cppsim.batch.description import Description
@@ -49,12 +49,14 @@ def configuration(request: pytest.FixtureRequest) -> Configuration:
     return CONFIGURATIONS[request.param]
 
 
-def test_every_code_that_refuses_a_record_is_that_of_the_interpreter(
-    configuration: Configuration,
-) -> None:
+def test_arrays_of_records_are_refused_as_each_record_is(configuration: Configuration) -> None:
+    """`tests/rtl/control/test_refusals.py` compares the codes of single records with the circuit.
+
+    Arrays keep the rubbish in words that are not in use, single records have zeros there.
+    """
     chance = random.Random(1)
     words = [random_record(chance, configuration) for _ in range(4000)]
-    found = refusals(Fields(np.array(words, np.int64)), configuration)
+    found = refusals(Fields(np.array(words, np.int64).T), Limits.of(configuration))
     model = interpreter(configuration)
     wanted = [model.refusal(Record(record)) for record in words]
     assert found.tolist() == wanted

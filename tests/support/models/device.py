@@ -4,7 +4,9 @@
 The model asserts that the driver keeps the ring's rules.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from time import sleep
 
 import numpy as np
@@ -29,6 +31,8 @@ from bitlane_rtl.abi.rows import Rows
 from support.models.record import Bytes, Fault, Interpreter, Record
 
 __all__ = ["ModelLink"]
+
+_ENTRIES = {entry.offset: entry for entry in REGISTERS}
 
 
 @dataclass(kw_only=True)
@@ -86,9 +90,10 @@ class ModelLink(Interpreter, Link):
         offset = self._window_offset(address, size)
         if offset < COMPLETION_OFFSET:
             self._progress()
-        assert offset < RING_OFFSET, "the ring is write-only"
-        words = [self._read_word(x) for x in range(offset, offset + size, 4)]
-        return np.array(words, "<u4").view(np.uint8)
+            words = [self._read_word(x) for x in range(offset, offset + size, 4)]
+            return np.array(words, "<u4").view(np.uint8)
+        assert offset + size <= RING_OFFSET, "the ring is write-only"
+        return self.window[offset : offset + size].copy()
 
     def write(self, address: int, data: BytesLike) -> None:
         content = np.frombuffer(data, np.uint8)
@@ -97,6 +102,9 @@ class ModelLink(Interpreter, Link):
             self.memory[self._place(address, content.size)] = content
             return
         offset = self._window_offset(address, content.size)
+        if offset >= RING_OFFSET:
+            self._write_ring(offset, content)
+            return
         for position, word in enumerate(content.view("<u4").tolist()):
             self._write_word(offset + 4 * position, word)
 
@@ -127,19 +135,28 @@ class ModelLink(Interpreter, Link):
     # --- registers ----------------------------------------------------------------------------
 
     def _read_word(self, offset: int) -> int:
-        if offset >= COMPLETION_OFFSET:
-            return int(self.window[offset : offset + 4].view("<u4")[0])
-        (entry,) = [x for x in REGISTERS if x.offset == offset]
+        entry = _ENTRIES[offset]
         assert entry.access is not Access.WRITE, f"{entry.name} is write-only"
-        status, port, index, address = self.fault or (Status.OK, Port(0), 0, 0)
+        word = self._words.get(entry.name)
+        return word() if word else 0
 
-        def bits(**values: int) -> int:
-            return sum(entry[name].insert(int(value)) for name, value in values.items())
+    @cached_property
+    def _words(self) -> dict[str, Callable[[], int]]:
+        """The reads of registers that do not read as 0, by name."""
 
-        words = {
+        def bits(entry: str, **values: int) -> int:
+            register_of = register(entry)
+            return sum(register_of[name].insert(int(value)) for name, value in values.items())
+
+        def fault_word() -> int:
+            status, port, index, _ = self.fault or (Status.OK, Port(0), 0, 0)
+            return bits("FAULT", CODE=status, PORT=port, INDEX=index % (1 << 16))
+
+        return {
             "IDENTITY": lambda: self.identity,
             "VERSION": lambda: self.version,
             "CAPABILITIES": lambda: bits(
+                "CAPABILITIES",
                 OPS=sum(1 << op for op in self.ops),
                 LANES=sum(1 << lane for lane in self.lanes),
                 MODES=sum(1 << mode for mode in self.modes),
@@ -147,6 +164,7 @@ class ModelLink(Interpreter, Link):
                 COUNTERS=self.cycles is not None,
             ),
             "GEOMETRY": lambda: bits(
+                "GEOMETRY",
                 DATA_BYTES_LOG2=self.data_bytes.bit_length() - 1,
                 LOOPS=self.loops,
                 SLOTS_LOG2=self.slots.bit_length() - 1,
@@ -158,6 +176,7 @@ class ModelLink(Interpreter, Link):
             ),
             "SEARCH": lambda: (
                 bits(
+                    "SEARCH",
                     UNITS=self.search.units,
                     ROW_BYTES_LOG2=(self.search.row_bits // 8).bit_length() - 1,
                     QUERIES_LOG2=self.search.queries.bit_length() - 1,
@@ -169,28 +188,22 @@ class ModelLink(Interpreter, Link):
             "MEMORY_BASE": lambda: self.memory_base,
             "MEMORY_LAST": lambda: self.memory_base + self.memory_bytes - 1,
             "STATUS": lambda: bits(
+                "STATUS",
                 BUSY=self.doorbell != self.retired,
                 FAULT=self.fault is not None,
                 DRAINED=not self.deaf,
             ),
             "DOORBELL": lambda: self.doorbell,
             "RETIRED": lambda: self.retired,
-            "FAULT": lambda: bits(CODE=status, PORT=port, INDEX=index % (1 << 16)),
-            "FAULT_ADDRESS": lambda: address,
+            "FAULT": fault_word,
+            "FAULT_ADDRESS": lambda: self.fault[3] if self.fault else 0,
             "TIMEOUT": lambda: self.timeout,
-            "INTERRUPT": lambda: bits(ENABLE=self.enable, PENDING=self.pending),
+            "INTERRUPT": lambda: bits("INTERRUPT", ENABLE=self.enable, PENDING=self.pending),
             "BUSY_CYCLES": lambda: self.cycles or 0,
         }
-        return words[entry.name]() if entry.name in words else 0
 
     def _write_word(self, offset: int, word: int) -> None:
-        if offset >= RING_OFFSET:
-            slot = (offset - RING_OFFSET) // RECORD_BYTES
-            assert slot < self.slots, f"slot {slot} does not exist"
-            taken = (slot - self.total_retired) % self.slots
-            assert taken >= self.total_submitted - self.total_retired, f"slot {slot} is in use"
-            self.window[offset : offset + 4] = np.array([word], "<u4").view(np.uint8)
-        elif offset == register("DOORBELL").offset:
+        if offset == register("DOORBELL").offset:
             assert word < 1 << 16, f"DOORBELL has no bits for {word:#x}"
             self._ring(word)
         elif offset == register("CLEAR").offset and word & 1 and not self.deaf:
@@ -202,6 +215,14 @@ class ModelLink(Interpreter, Link):
             self.pending = self.pending and not word & 2
         elif offset == register("TIMEOUT").offset:
             self.timeout = word
+
+    def _write_ring(self, offset: int, content: Bytes) -> None:
+        first, last = offset - RING_OFFSET, offset - RING_OFFSET + content.size - 1
+        for slot in range(first // RECORD_BYTES, last // RECORD_BYTES + 1):
+            assert slot < self.slots, f"slot {slot} does not exist"
+            taken = (slot - self.total_retired) % self.slots
+            assert taken >= self.total_submitted - self.total_retired, f"slot {slot} is in use"
+        self.window[offset : offset + content.size] = content
 
     # --- commands -----------------------------------------------------------------------------
 

@@ -1,13 +1,13 @@
 """An interpreter of one command by the contract, on NumPy bytes, for tests.
 
-It is straightforward and shares no code with the driver. It asserts that a record does not rely on
-anything that the contract leaves open: a read of bytes that an unfinished command writes, or a byte
-written twice.
+It shares no code with the driver. It asserts that a record does not rely on anything that the
+contract leaves open: a read of bytes that an unfinished command writes, or a byte written twice.
+Its refusals are those of the model that judges the circuit.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import (
     BIT_OPS,
     RECORD,
-    RECORD_SEAL,
+    RECORD_WORDS,
     SHIFT_OPS,
     Lane,
     Mode,
@@ -26,12 +26,20 @@ from bitlane_rtl.abi import (
     record_words,
 )
 from bitlane_rtl.configuration import Search
+from bitlane_sim.stand.model.fields import Fields, Limits, refusals
 
 __all__ = ["Bytes", "Fault", "Interpreter", "Record", "Stream", "nearest"]
 
 Bytes = NDArray[np.uint8]
 
 _DTYPES = {lane: np.dtype(f"<u{lane.bytes}") for lane in Lane}
+
+_MODULUS = 1 << 32
+"""Addresses wrap where a run starts."""
+
+_FEW_RUNS = 64
+
+_NEVER = np.iinfo(np.int64).max
 
 _LOGIC = {0: np.bitwise_and, 1: np.bitwise_or, 2: np.bitwise_xor}
 """By the low two bits of an operation with two operands."""
@@ -57,9 +65,13 @@ class Fault(Exception):
     address: int = 0
 
 
+_Stop = tuple[Status, Port, int]
+"""The arguments of a `Fault`."""
+
+
 @dataclass
 class Stream:
-    """One of A, B and Y as a record describes it, in bytes."""
+    """One of A, B and Y as a record describes it, in bytes. A run has ``run`` elements."""
 
     port: Port
     base: int
@@ -68,17 +80,45 @@ class Stream:
     stride: int
     jumps: list[int]
     size: int
+    run: int
 
-    def run(self, start: int, count: int) -> NDArray[np.int64]:
-        """Return the addresses of the elements of a run that starts at ``start``."""
-        if self.mode == Mode.SUM:
-            return np.array([start])
-        step = {Mode.DENSE: self.size, Mode.STRIDED: self.stride, Mode.REPEAT: 0}[Mode(self.mode)]
-        return start + step * np.arange(count, dtype=np.int64)
+    @property
+    def step(self) -> int:
+        """The bytes from an element of a run to the next one."""
+        return {Mode.DENSE: self.size, Mode.STRIDED: self.stride}.get(Mode(self.mode), 0)
 
-    def final(self, start: int, count: int) -> int:
-        """Return the last address that a run generates."""
-        return start + (self.stride * (count - 1) if self.mode == Mode.STRIDED else 0)
+    def bounds(self, starts: NDArray[np.int64]) -> tuple[int, int]:
+        """Return the first byte of runs, and the byte behind their last one."""
+        last = self.step * (self.run - 1)
+        low, high = (starts.item(),) * 2 if starts.size == 1 else (starts.min(), starts.max())
+        return int(low) + min(0, last), int(high) + max(0, last) + self.size
+
+    def starts(self, counts: list[int], most: int) -> NDArray[np.int64]:
+        """Return the addresses where the first ``most`` runs start, from the jumps."""
+        if not counts:
+            return np.array([self.base])
+        number = np.arange(most)
+        starts = np.full(most, self.base)
+        # The distance that the loops inside a loop have covered when it advances.
+        gone = self.stride * (self.run - 1) if self.mode == Mode.STRIDED else 0
+        for count, jump in zip(counts, self.jumps, strict=True):
+            step = (jump + gone) % _MODULUS
+            number, digit = np.divmod(number, count)
+            starts += digit * step
+            gone += step * (count - 1)
+        return starts % _MODULUS
+
+    def index(self, starts: NDArray[np.int64]) -> slice | NDArray[np.int64]:
+        """Return the addresses of all bytes of runs, element by element."""
+        dense = self.mode == Mode.DENSE
+        if dense and starts.size == 1:
+            return slice(int(starts[0]), int(starts[0]) + self.size * self.run)
+        within = (
+            np.arange(self.size * self.run)
+            if dense
+            else (self.step * np.arange(self.run)[:, None] + np.arange(self.size)).reshape(-1)
+        )
+        return np.add.outer(starts, within).reshape(-1)
 
 
 class Record:
@@ -145,6 +185,7 @@ class Record:
             self.signed(f"{name}_STRIDE"),
             [self.signed(f"{name}_JUMP_{loop}") for loop in range(1, self.loops)],
             size,
+            1 if self.control[f"{name}_MODE"] == Mode.SUM else self.run,
         )
 
 
@@ -171,127 +212,148 @@ class Interpreter:
     fail_writes: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
+        self.lanes, self.modes = frozenset(self.lanes), frozenset(self.modes)
         self.ops = self.ops & BIT_OPS | ({Op.SEARCH} if self.search else set())
         self.memory: Bytes = np.zeros(self.memory_bytes, np.uint8)
-        self.forget_flights()
+        self.read_in_flight = np.zeros(self.memory_bytes, bool)
+        self.written_in_flight = np.zeros(self.memory_bytes, bool)
 
     def forget_flights(self) -> None:
         """Treat every command so far as finished."""
-        self.read_in_flight = np.zeros(self.memory_bytes, bool)
-        self.written_in_flight = np.zeros(self.memory_bytes, bool)
+        self.read_in_flight.fill(False)
+        self.written_in_flight.fill(False)
+
+    @property
+    def memory_last(self) -> int:
+        return self.memory_base + self.memory_bytes - 1
 
     def execute(self, record: Record) -> None:
         """Execute a record. Raises ``Fault`` where the circuit stops."""
         status = self.refusal(record)
         if status is not Status.OK:
             raise Fault(status)
-        op, lane, out_lane = Op(record.op), record.lane, record.out_lane
+        op, lane = Op(record.op), record.lane
         if op is Op.SEARCH:
             self._search(record)
             return
-        inputs = [record.stream("A", Port.READ_A, lane.bytes)]
-        if op.reads_b:
-            inputs.append(record.stream("B", Port.READ_B, lane.bytes))
-        y = record.stream("Y", Port.WRITE, out_lane.bytes)
         if record.control["FENCE"]:
             self.forget_flights()
-        written = np.full(self.memory_bytes, False)
-        reads = np.full(self.memory_bytes, False)
-        streams = [*inputs, y]
-        touched = [-1, -1, -1]
-        for starts in _runs(record, streams):
-            places = [x.run(start, record.run) for x, start in zip(streams, starts, strict=True)]
-            operands = []
-            for stream, elements in zip(inputs, places, strict=False):
-                index = self._bytes(elements, stream, self.fail_reads, Status.READ_ERROR)
-                assert not self.written_in_flight[index].any(), "reads what is still being written"
-                assert not written[index].any(), "reads what the same command has written"
-                reads[index] = True
-                operands.append(self.memory[index].reshape(-1).view(_DTYPES[lane]))
-            result = _compute(op, lane, out_lane, operands, record.control)
-            if record.sums:
-                result = result.sum(dtype=np.uint32, keepdims=True)
-            else:
-                self._expect_order(inputs, places, y)
-            index = self._bytes(places[-1], y, self.fail_writes, Status.WRITE_ERROR)
-            assert np.unique(index).size == index.size, "writes a byte twice in a run"
-            assert not written[index].any(), "writes a byte twice"
-            assert not self.written_in_flight[index].any(), "writes what is still being written"
-            assert not self.read_in_flight[index].any(), "writes what is still being read"
-            written[index] = True
-            self.memory[index] = result.view(np.uint8).reshape(index.shape)
-            for k, (stream, elements) in enumerate(zip(streams, places, strict=True)):
-                touched[k] = max(touched[k], int(elements.max()) + stream.size - 1)
-        for stream, last in zip(streams, touched, strict=False):
+        ports = {"A": Port.READ_A, "B": Port.READ_B, "Y": Port.WRITE}
+        streams = [
+            record.stream(name, ports[name], (record.out_lane if name == "Y" else lane).bytes)
+            for name in record.streams
+        ]
+        starts, stop = self._runs(record.counts, streams)
+        if starts[0].size:
+            self._perform(record, streams, starts)
+        if stop:
+            raise Fault(*stop)
+        for stream, each in zip(streams, starts, strict=True):
+            last = stream.bounds(each)[1] - 1
             assert stream.last == last, f"{stream.port.name}: LAST is {stream.last}, not {last}"
-        self.written_in_flight |= written
-        self.read_in_flight |= reads
 
     def refusal(self, record: Record) -> Status:
         """Return the first reason of ``Status`` to refuse a command, or OK."""
-        sealed = np.array(record.words[: record.used], "<u4").view(np.uint8)
-        if np.bitwise_xor.reduce(sealed) != RECORD_SEAL:
-            return Status.BAD_SEAL
-        if record.op not in self.ops:
-            return Status.BAD_OP
-        checks = {
-            Status.BAD_LANE: self._bad_lane,
-            Status.BAD_CONTROL: self._bad_control,
-            Status.BAD_SIZE: self._bad_size,
-            Status.MISALIGNED: _misaligned,
-            Status.PAST_MEMORY: self._past_memory,
-        }
-        return next((status for status, check in checks.items() if check(record)), Status.OK)
+        return _refusal(tuple(record.words[: record.used]), Limits.of(self))
 
-    def _bad_lane(self, record: Record) -> bool:
-        op, lane, out_lane = Op(record.op), record.lane, record.out_lane
-        counted = (Lane.BITS_32,) if record.sums else (Lane.BITS_8, Lane.BITS_32)
-        if op is Op.SEARCH:
-            return (lane, out_lane) != (Lane.BITS_8, Lane.BITS_32)
-        if out_lane not in (counted if op.counts else (lane,)):
-            return True
-        a_mode, b_mode, y_mode = record.modes
-        # A SUM of A or B, which no circuit has, counts as STRIDED here.
-        by_elements = {a_mode, b_mode} != {Mode.DENSE} or y_mode in (Mode.STRIDED, Mode.REPEAT)
-        if lane not in self.lanes and (op.splits_lanes or by_elements):
-            return True
-        return by_elements and lane.bytes > self.data_bytes
+    def _runs(
+        self, counts: list[int], streams: list[Stream]
+    ) -> tuple[list[NDArray[np.int64]], _Stop | None]:
+        """Return where the runs of streams start, up to the first that stops, and why it does.
 
-    def _bad_control(self, record: Record) -> bool:
-        a_mode, b_mode, y_mode = record.modes
-        known = sum(((1 << bits.width) - 1) << bits.low for bits in RECORD["CONTROL"].bits)
-        return bool(
-            record.words[0] & ~known
-            or not {a_mode, b_mode, y_mode} <= self.modes
-            or y_mode == Mode.REPEAT
-            or Mode.SUM in (a_mode, b_mode)
-            or (record.sums and not Op(record.op).counts)
-            or (not Op(record.op).reads_b and b_mode != Mode.DENSE)
-            or not 1 <= record.loops <= self.loops
-            or (record.uses("RESERVED") and record.word("RESERVED"))
-            or (record.op == Op.SEARCH and not (record.dense and record.loops == 1))
-        )
+        Looks at few runs first, since a walk may have 2**60 and leave the memory at once.
+        """
+        runs = prod(counts)
+        # As each run writes bytes of its own, more runs do not end well.
+        for most in (min(runs, _FEW_RUNS), min(runs, self.memory_bytes + 1)):
+            starts = [stream.starts(counts, most) for stream in streams]
+            if self.fail_reads or self.fail_writes or not all(map(self._within, streams, starts)):
+                for number in range(most):
+                    for stream, each in zip(streams, starts, strict=True):
+                        if stop := self._stop_of(stream, each[number : number + 1]):
+                            return [each[:number] for each in starts], stop
+            if most == runs:
+                break
+        assert most == runs, "writes a byte twice"
+        return starts, None
 
-    def _bad_size(self, record: Record) -> bool:
-        only_lane = record.sums or record.op == Op.SEARCH
-        lanes = (record.lane,) if only_lane else (record.lane, record.out_lane)
-        bytes_in_run = record.run * max(lanes).bytes
-        return not (
-            0 < bytes_in_run < 1 << self.length_bits
-            and all(0 < count < 1 << self.count_bits for count in record.counts)
-            and (record.op != Op.SEARCH or self._can_search(record))
-        )
+    def _within(self, stream: Stream, starts: NDArray[np.int64]) -> bool:
+        """Return whether runs of a stream stay in the memory."""
+        low, end = stream.bounds(starts)
+        return self.memory_base <= low and end <= self.memory_base + self.memory_bytes
 
-    def _can_search(self, record: Record) -> bool:
-        """Return whether the sizes of a SEARCH fit together."""
-        assert self.search is not None
-        row = self.search.row_bits // 8
-        b, y = (record.word(f"{x}_LAST") - record.word(f"{x}_BASE") + 1 for x in "BY")
-        return (
-            record.run % row == b % row == 0
-            and 0 < b <= self.search.queries * row
-            and y == b // row * self.search.nearest * 8
-        )
+    def _stop_of(self, stream: Stream, start: NDArray[np.int64]) -> _Stop | None:
+        """Return the fault of a run that leaves the memory or meets a failing byte.
+
+        As far as tests go, walks leave the memory with the first beat of a run.
+        """
+        first = stream.bounds(start)[0]
+        assert first >= self.memory_base, f"{stream.port.name} passes the memory downwards"
+        if not self._within(stream, start):
+            return Status.PAST_MEMORY, stream.port, first - first % self.data_bytes
+        writes = stream.port is Port.WRITE
+        failing = self.fail_writes if writes else self.fail_reads
+        if failing:
+            index = stream.index(start)
+            every = range(index.start, index.stop) if isinstance(index, slice) else index.tolist()
+            for address in every:
+                if address in failing:
+                    status = Status.WRITE_ERROR if writes else Status.READ_ERROR
+                    return status, stream.port, address - address % self.data_bytes
+        return None
+
+    def _perform(
+        self, record: Record, streams: list[Stream], starts: list[NDArray[np.int64]]
+    ) -> None:
+        """Execute runs that start at ``starts`` of each stream, all at once."""
+        places = [
+            stream.index(each - self.memory_base)
+            for stream, each in zip(streams, starts, strict=True)
+        ]
+        inputs, y = places[:-1], places[-1]
+        self._expect_order(record, streams, places)
+        for index in inputs:
+            assert not self.written_in_flight[index].any(), "reads what is still being written"
+        assert not self.written_in_flight[y].any(), "writes what is still being written"
+        assert not self.read_in_flight[y].any(), "writes what is still being read"
+        operands = [self.memory[index].view(_DTYPES[record.lane]) for index in inputs]
+        result = _compute(Op(record.op), record.lane, record.out_lane, operands, record.control)
+        if record.sums:
+            result = result.reshape(-1, record.run).sum(axis=1, dtype=np.uint32)
+        self.memory[y] = result.view(np.uint8)
+        self.written_in_flight[y] = True
+        for index in inputs:
+            self.read_in_flight[index] = True
+
+    @staticmethod
+    def _expect_order(
+        record: Record, streams: list[Stream], places: list[slice | NDArray[np.int64]]
+    ) -> None:
+        """Assert that no byte is written twice, or read in a step after the one that writes it.
+
+        A step is an element, or of a sum a run.
+        """
+        y = places[-1]
+        low, end = _bounds(y)
+        bounds = [_bounds(index) for index in places[:-1]]
+        crossing = [number for number, x in enumerate(bounds) if x[0] < end and low < x[1]]
+        if isinstance(y, slice):
+            if not crossing:
+                return
+            y = np.arange(low, end)
+        steps = np.arange(y.size) // streams[-1].size
+        writer = np.full(end - low, _NEVER)
+        writer[y - low] = steps
+        assert np.array_equal(writer[y - low], steps), "writes a byte twice"
+        for number in crossing:
+            index = places[number]
+            read = np.arange(index.start, index.stop) if isinstance(index, slice) else index
+            own = np.arange(read.size) // streams[number].size
+            if record.sums:
+                own //= record.run
+            inside = (low <= read) & (read < end)
+            late = writer[read[inside] - low] < own[inside]
+            assert not late.any(), "reads what the same command has written"
 
     def _search(self, record: Record) -> None:
         """Find the nearest rows; assert that inputs and output are in the memory and disjoint."""
@@ -304,78 +366,18 @@ class Interpreter:
         found = nearest(rows, queries, self.search.nearest).reshape(-1).view(np.uint8)
         self.memory[at["Y"] :][: found.size] = found
 
-    def _past_memory(self, record: Record) -> bool:
-        names = [f"{name}_{end}" for name in record.streams for end in ("BASE", "LAST")]
-        end = self.memory_base + self.memory_bytes
-        return any(not self.memory_base <= record.word(name) < end for name in names)
 
-    def _bytes(
-        self, elements: NDArray[np.int64], stream: Stream, failing: frozenset[int], status: Status
-    ) -> NDArray[np.int64]:
-        """Return the indices in ``memory`` of the bytes of elements, a row for each element."""
-        index = elements[:, None] + np.arange(stream.size) - self.memory_base
-        assert index.min() >= 0, f"{stream.port.name} passes the memory downwards"
-        if index.max() >= self.memory_bytes:
-            # As far as tests go: walks that leave with the first beat of a run.
-            first = self.memory_base + int(index.min())
-            raise Fault(Status.PAST_MEMORY, stream.port, first - first % self.data_bytes)
-        if failing:
-            for address in (index + self.memory_base).reshape(-1).tolist():
-                if address in failing:
-                    raise Fault(status, stream.port, address - address % self.data_bytes)
-        return index
-
-    @staticmethod
-    def _expect_order(inputs: list[Stream], places: list[NDArray[np.int64]], y: Stream) -> None:
-        """Assert that no element reads, within a run, a byte that an earlier element writes."""
-        target = places[-1]
-        first, last = int(target.min()), int(target.max()) + y.size
-        for stream, elements in zip(inputs, places, strict=False):
-            if int(elements.max()) + stream.size <= first or int(elements.min()) >= last:
-                continue
-            if stream.size == y.size and np.array_equal(elements, target):
-                continue
-            order = {
-                int(place) + byte: i for i, place in enumerate(target) for byte in range(y.size)
-            }
-            for i, place in enumerate(elements.tolist()):
-                for byte in range(stream.size):
-                    assert order.get(place + byte, i) >= i, "reads what its own run has written"
+@lru_cache(1 << 14)
+def _refusal(words: tuple[int, ...], limits: Limits) -> Status:
+    unused = (0,) * (RECORD_WORDS - len(words))
+    return Status(refusals(Fields(words + unused), limits))
 
 
-def _misaligned(record: Record) -> bool:
-    """Return whether a stream's address is misaligned to its element where alignment matters."""
-    if record.op == Op.SEARCH:
-        return bool(record.word("Y_BASE") % 8)
-    for name in record.streams:
-        if name == "Y":
-            bytes_of_element = record.out_lane.bytes
-            matters = Op(record.op).splits_lanes or not record.dense
-        else:
-            bytes_of_element = record.lane.bytes
-            matters = record.control[f"{name}_MODE"] != Mode.DENSE
-        words = [f"{name}_BASE", f"{name}_STRIDE"]
-        words += [f"{name}_JUMP_{loop}" for loop in range(1, record.loops)]
-        if matters and any(record.word(x) % bytes_of_element for x in words if record.uses(x)):
-            return True
-    return False
-
-
-def _runs(record: Record, streams: list[Stream]) -> Iterator[list[int]]:
-    """Yield the address of every stream at the start of each run, from the jumps alone."""
-    current = [stream.base for stream in streams]
-    previous: tuple[int, ...] | None = None
-    # product() turns its last argument fastest, and that is the innermost loop.
-    for index in product(*(range(count) for count in reversed(record.counts))):
-        if previous is not None:
-            turned = next(k for k, (x, y) in enumerate(zip(previous, index, strict=True)) if x != y)
-            loop = len(index) - turned
-            current = [
-                (stream.final(at, record.run) + stream.jumps[loop - 1]) % (1 << 32)
-                for stream, at in zip(streams, current, strict=True)
-            ]
-        previous = index
-        yield current
+def _bounds(index: slice | NDArray[np.int64]) -> tuple[int, int]:
+    """Return the lowest address, and the one behind the highest."""
+    if isinstance(index, slice):
+        return index.start, index.stop
+    return int(index.min()), int(index.max()) + 1
 
 
 def _compute(

@@ -13,7 +13,7 @@ from bitlane_rtl.abi import Status
 from bitlane_rtl.configuration import Configuration
 
 from ..draws import Array, Namespace, namespace, tally
-from .fields import Fields, refusals
+from .fields import Fields, Limits, refusals
 from .values import Computation, compute
 from .walk import Elements, elements, leaving, shape_of
 
@@ -78,10 +78,10 @@ class _Execution:
         self._begun = False
         self.expected.status[counts > configuration.slots] = int(Status.BAD_DOORBELL)
         for number in range(records.shape[1]):
-            words = records[:, number].astype(np.int64)
+            words = records[:, number].transpose().astype(np.int64)
             active = xp.flatnonzero((counts > number) & self._goes_on(Fields(words)))
             if len(active):
-                self._command(number, active, Fields(words[active]))
+                self._command(number, active, Fields(words[:, active]))
             self._begun = True
 
     def _goes_on(self, fields: Fields) -> Array:
@@ -93,22 +93,22 @@ class _Execution:
     def _command(self, number: int, active: Array, fields: Fields) -> None:
         """Command ``number`` of the instances ``active``, whose ``fields`` these are."""
         expected = self.expected
-        status = refusals(fields, self._configuration)
+        status = refusals(fields, Limits.of(self._configuration))
         first = expected.status[active] == _OK
         refused = (status != _OK) & first
         expected.status[active[refused]] = status[refused]
         expected.index[active[refused]] = number
         good = status == _OK
-        active, fields = active[good], Fields(fields.words[good])
+        active, fields = active[good], Fields(fields.words[:, good])
         fenced = active[fields.control("FENCE") != 0]
         self._reading[fenced] = False
         self._writing[fenced] = False
         for part in self._parts(fields):
-            self._part(number, active[part], Fields(fields.words[part]))
+            self._part(number, active[part], Fields(fields.words[:, part]))
 
     def _parts(self, fields: Fields) -> Iterator[Array]:
         """Ranges of instances that have no more than so many elements together."""
-        if not len(fields.words):
+        if not fields.words.size:
             return
         xp = self._xp
         sizes = xp.minimum(shape_of(fields).total, self._most)

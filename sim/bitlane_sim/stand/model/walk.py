@@ -63,7 +63,7 @@ class Shape:
 
 def shape_of(fields: Fields) -> Shape:
     """Of commands that are not refused."""
-    plain = ~fields.any_mode(Mode.STRIDED, Mode.REPEAT, Mode.SUM)
+    plain = ~fields.any_mode({Mode.STRIDED, Mode.REPEAT, Mode.SUM})
     bytewise = plain & is_one_of(fields.op, LOGIC_OPS)
     run = fields.run * (1 + (fields.size("A") - 1) * bytewise)
     counts = [run, *(fields.count(loop) for loop in range(1, _MOST_LOOPS))]
