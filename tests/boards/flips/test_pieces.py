@@ -1,6 +1,7 @@
 """Pieces of traffic hold valid frames and records, and use every operator of the circuit."""
 
 from dataclasses import replace
+from math import prod
 from zlib import crc32
 
 import pytest
@@ -81,19 +82,11 @@ def test_every_operator_of_the_circuit_is_used(configuration: Configuration) -> 
 
 
 def touched(record: Record, name: str) -> tuple[int, int]:
-    """Walk a command's stream step by step; return the lowest and the highest byte it touches."""
+    """Return the lowest and the highest byte that a command's stream touches."""
     size = (record.out_lane if name == "Y" else record.lane).bytes
     stream = record.stream(name, Port.NONE, size)
-    at, low, high = stream.base, stream.base, 0
-    left = record.counts
-    while True:
-        elements = stream.run(at, record.run)
-        low, high = min(low, int(elements.min())), max(high, int(elements.max()) + size - 1)
-        inner = next((k for k, count in enumerate(left) if count > 1), None)
-        if inner is None:
-            return low, high
-        at = stream.final(at, record.run) + stream.jumps[inner]
-        left = [*record.counts[:inner], left[inner] - 1, *left[inner + 1 :]]
+    low, end = stream.bounds(stream.starts(record.counts, prod(record.counts)))
+    return low, end - 1
 
 
 @pytest.mark.parametrize("configuration", [HX8K, FULL], ids=["hx8k", "full"])

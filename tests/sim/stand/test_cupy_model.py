@@ -22,6 +22,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_sim.campaigns import add_campaign
 from bitlane_sim.stand.draws import draw, noise
 from bitlane_sim.stand.model.model import execute
+from support.models.record import Record
 from support.rtl.random_records import random_record
 from support.rtl.records import reseal
 from support.sim.stands import command_line, small_folder
@@ -176,7 +177,8 @@ def test_the_model_is_the_same_on_both(cupy: Any) -> None:
                 record[field.word] &= ~np.uint32(7)
             elif "STRIDE" in name or "JUMP" in name:
                 record[field.word] = chance.choice([8, 16, 24])
-        record[:] = reseal(record.tolist(), RECORD_WORDS)
+        words = record.tolist()
+        record[:] = reseal(words, Record(words).used)
     records = records.reshape(-1, 2, RECORD_WORDS)
     memory = noise(1, np.arange(len(records)), MEMORY)
     counts = 1 + draw(1, np.arange(len(records)), "counts", 2)

@@ -13,10 +13,11 @@ from cppsim.compiling import library
 from cppsim.compiling.flags import selecting, straight
 from cppsim.compiling.toolchain import Compiler, find_compiler
 from cppsim.native import library as native
+from support.seeds import slow
 
 ZIGLANG = f"{sys.executable} -m ziglang c++"
-CHOICES = [ZIGLANG, *filter(shutil.which, ("g++", "clang++", "c++"))]
-"""Compilers of this machine; the tests always have ziglang."""
+CHOICES = [slow(ZIGLANG), *filter(shutil.which, ("g++", "clang++", "c++"))]
+"""Compilers of this machine; the full tier always has ziglang."""
 
 
 @pytest.fixture(params=CHOICES)
