@@ -12,8 +12,8 @@ BROWSER_READY := $(VENV)/.browser-ready
 TESTS := tests
 FIGURES := docs/performance
 BATCHES := build/gpu
-# tests/conftest.py groups the tests of a module for a worker, and puts long modules first.
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+# A module is run by one worker, which builds its circuits once; tests/conftest.py puts long ones first.
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 QUICK = -m "not slow" --hypothesis-profile quick
 FULL = --hypothesis-profile full
 GPU_PYTHON = PYTHONPATH=rtl:sim:host $(firstword $(wildcard $(BIN)/python) python3)

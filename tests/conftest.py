@@ -48,14 +48,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run long modules first, and each quick one on one worker, which builds its circuits once.
-
-    A slow module's tests are spread over the workers: one worker would be left with it at the end.
-    """
+    """Run long modules first, so that no worker is left alone with one at the end."""
     seconds = json.loads(DURATIONS.read_text(encoding="utf-8"))
-    for item in items:
-        if item.get_closest_marker("slow") is None:
-            item.add_marker(pytest.mark.xdist_group(_module(item.nodeid)))
     items.sort(key=lambda item: seconds.get(_module(item.nodeid), 1.0), reverse=True)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 # One worker runs all, as it makes the environment without a compiler once.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("compilers")]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 

@@ -50,7 +50,6 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.xdist_group("package")
 def test_the_wheels_alone_compute(version: str, dist: Path, tmp_path: Path) -> None:
     python = shutil.which(f"python{version}")
     assert python, f"no python{version} on the PATH, which the metadata name: install it first"

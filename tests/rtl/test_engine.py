@@ -51,7 +51,7 @@ def random_tasks(generator: random.Random, config: Configuration, count: int = 6
     ("width", "ports"), [(32, 2), (64, 2), slow(32, 1), slow(64, 1), slow(128, 1), slow(128, 2)]
 )
 @pytest.mark.parametrize("stalls", ALL_STALLS)
-@pytest.mark.parametrize("seed", seeds(2, 4))
+@pytest.mark.parametrize("seed", seeds(1, 4))
 def test_random_commands(width: int, ports: int, stalls: Stalls, seed: int) -> None:
     generator = random.Random(f"{width} {ports} {seed}")
     config = configuration(data_width=width, read_ports=ports)

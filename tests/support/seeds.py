@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-__all__ = ["FACTOR", "FULL", "QUICK", "SINGLE", "examples", "seeds", "slow"]
+__all__ = ["FACTOR", "FULL", "QUICK", "SINGLE", "examples", "seeds", "slow", "stride"]
 
 QUICK, FULL = "quick", "full"
 """Names of the tiers' profiles."""
@@ -38,6 +38,11 @@ def seeds(few: int, all: int) -> range:  # noqa: A002 - the word for it at 60 ca
 def examples(times: float) -> settings:
     """Return a decorator for a hypothesis test with ``times`` the profile's number of examples."""
     return settings(max_examples=max(1, round(settings.default.max_examples * times)))
+
+
+def stride(quick: int) -> int:
+    """Return the step to take through places that are much alike: 1 in all tiers but ``quick``."""
+    return quick if settings.get_current_profile_name() == QUICK else 1
 
 
 def slow(*values: Any) -> Any:

@@ -248,6 +248,7 @@ def test_a_device_that_gives_one_wrong_bit_fails_the_check(
     assert bitlane("run", name, "--no-check").returncode == cli.DONE
 
 
+@pytest.mark.slow
 def test_a_plain_locale_reads_sources_as_they_were_written(tmp_path: Path) -> None:
     """The simulator's sources hold more than ASCII and must compile in any locale."""
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

@@ -19,7 +19,7 @@ from bitlane import dml
 from bitlane.dml import BufferTensorDesc, DataType
 from bitlane.driver.queue import DeviceFault
 from bitlane_sim.simulator import Report
-from support.seeds import examples
+from support.seeds import examples, slow
 from support.system.devices import link_of, noise, opened, simulator_of
 from support.system.jobs import Job, evaluate, execute, jobs
 
@@ -27,8 +27,8 @@ BUFFER = 8 * 1024
 
 SETTINGS = [
     "",
-    "width=32&ports=1&memory=256KiB&latency=30",
-    "width=128&latency=7&stall=0.5&seed=5",
+    slow("width=32&ports=1&memory=256KiB&latency=30"),
+    slow("width=128&latency=7&stall=0.5&seed=5"),
 ]
 
 

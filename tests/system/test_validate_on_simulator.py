@@ -14,11 +14,12 @@ from bitlane.validate.report import validate
 from bitlane.validate.session import Session
 from bitlane_rtl.abi import BIT_OPS, Op
 from bitlane_sim.interface import Hang
+from support.seeds import slow
 from support.system.devices import DEVICES, NARROW, simulator_of
 
 LEAN = [
     "sim:compiled?memory=8KiB&width=32&ports=1&loops=1&slots=2&ops=not&modes=dense",
-    "sim:compiled?memory=8KiB&width=32&loops=2&ops=count&lanes=64",
+    slow("sim:compiled?memory=8KiB&width=32&loops=2&ops=count&lanes=64"),
 ]
 
 CHECKS = 9 + len(BIT_OPS)
