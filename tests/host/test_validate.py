@@ -90,7 +90,7 @@ def test_a_device_that_obeys_the_contract_passes(quick: bool) -> None:
         assert part in text
 
 
-@pytest.mark.parametrize("rate", [0, 1 / 500])
+@pytest.mark.parametrize("rate", [slow(0), 1 / 500])
 def test_a_board_behind_a_serial_link_passes(rate: float) -> None:
     board = BoardModel(DriverDevice(memory_bytes=16 * KIB, slots=4))
     port = ModelPort(board, up=Noise(rate, 1), down=Noise(rate, 2))
@@ -132,7 +132,7 @@ def test_the_march_covers_as_much_as_is_asked_for(size: int, tested: int) -> Non
     assert any(f"{tested:,} of 16,384 bytes" in line for line in lines)
 
 
-@pytest.mark.parametrize(("remote", "tested"), [(True, 64), (True, 8), (False, 4)])
+@pytest.mark.parametrize(("remote", "tested"), [slow(True, 64), (True, 8), (False, 4)])
 def test_the_march_covers_a_boards_memory_and_a_part_of_the_hosts_own(
     remote: bool, tested: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

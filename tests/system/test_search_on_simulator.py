@@ -38,7 +38,7 @@ def test_the_nearest_are_found(device: bitlane.Device, metric: str, row_bytes: i
 
 
 @pytest.mark.parametrize(
-    "memory", ["", slow("&memory=64KiB"), slow("&memory=64KiB&ports=1&width=32")]
+    "memory", [slow(""), slow("&memory=64KiB"), "&memory=64KiB&ports=1&width=32"]
 )
 def test_an_array_finds_the_same(memory: str) -> None:
     rows = noise(9000 * 7, 1).reshape(-1, 7) & 3

@@ -14,6 +14,7 @@ import bitlane
 from bitlane.driver.driver import Driver
 from bitlane_sim.link import SimulatorLink
 from bitlane_sim.simulator import Simulator
+from support.seeds import slow
 
 __all__ = [
     "DEFAULT",
@@ -30,7 +31,8 @@ __all__ = [
 DEFAULT = "sim:compiled"
 NARROW = "sim:compiled?width=32&ports=1&memory=256KiB"
 WIDE = "sim:compiled?width=128&latency=7&stall=0.5&seed=5"
-DEVICES = [DEFAULT, NARROW, WIDE]
+DEVICES = [DEFAULT, NARROW, slow(WIDE)]
+"""Parameters of a test: the quick tier leaves the wide circuit out."""
 
 
 @contextmanager
