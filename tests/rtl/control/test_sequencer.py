@@ -12,6 +12,7 @@ import pytest
 
 from bitlane_rtl.abi import RECORD_WORDS, Lane, Mode, Op, Status
 from bitlane_rtl.configuration import Configuration, Search
+from bitlane_rtl.control.sequencer import ring_columns
 from support.commands import logic
 from support.models.record import Record
 from support.rtl.random_records import interpreter, random_record
@@ -95,6 +96,11 @@ def run_random_records(configuration: Configuration, seed: str, pause: float) ->
 
     bench.simulate(host)
     assert min(ended.values()) > 30, str(ended)
+
+
+@pytest.mark.parametrize(("width", "columns"), [(32, 1), (64, 2), (128, 4), (256, 4), (512, 4)])
+def test_the_ring_is_read_a_beat_at_a_time_and_at_most_128_bits(width: int, columns: int) -> None:
+    assert ring_columns(replace(MEMORY, data_width=width)) == columns
 
 
 @pytest.mark.parametrize("width", [32, 64, slow(128)])
