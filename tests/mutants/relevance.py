@@ -77,6 +77,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "serial/transmitter.py": ("tests/rtl/serial/test_transmitter.py",),
     "serial/uart.py": ("tests/rtl/serial/test_uart.py",),
     "serial/": ("tests/rtl/serial/test_serial_bridge.py", "tests/rtl/serial/test_efficiency.py"),
+    "ports/memory_port.py": ("tests/rtl/ports/test_memory_port.py",),
     "ports/read_arbiter.py": ("tests/rtl/ports/test_read_arbiter.py",),
     "ports/": ("tests/rtl/bus/test_shared_sram.py",),
     "streams/queue.py": ("tests/rtl/streams/test_queue.py",),

@@ -2,7 +2,7 @@
 each sentence of the page has a row here."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -161,6 +161,10 @@ def claims() -> Iterator[Any]:
     for topic, rows in CLAIMS.items():
         for name, claim in rows.items():
             yield pytest.param(claim, id=f"{topic}: {name}")
+            if claim.circuit is SMALL:
+                bytes_alone = replace(claim, circuit={"lanes": SMALL["lanes"]})
+                where = f"{topic}: {name}, lacks lanes alone"
+                yield pytest.param(bytes_alone, id=where, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize("claim", list(claims()))
@@ -212,11 +216,14 @@ IN_USE: list[tuple[int, dict[str, int]]] = [
 """Number of words in use, and the fields of CONTROL that determine it."""
 
 
-@pytest.mark.parametrize("width", [slow(32), 64, slow(128)])
-def test_how_many_words_of_a_record_are_in_use(width: int) -> None:
+@pytest.mark.parametrize(
+    ("width", "options"),
+    [(64, SMALL), *(slow(width, {"ops": SMALL["ops"]}) for width in (32, 64, 128))],
+)
+def test_how_many_words_of_a_record_are_in_use(width: int, options: dict[str, Any]) -> None:
     """Only a seal over exactly these words is right. The circuit lacks SEARCH and SHIFT_LEFT, and
     has four loops; all addresses are outside the memory, so that nothing can be executed."""
-    bench = EngineBench(configuration(data_width=width, **SMALL))
+    bench = EngineBench(configuration(data_width=width, **options))
     words = [0xFFFF_0000] * RECORD_WORDS
     for bit, length in enumerate(LENGTHS):
         words[length - 1] |= 1 << bit

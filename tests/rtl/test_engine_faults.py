@@ -86,8 +86,9 @@ def test_what_later_commands_have_written_after_an_error(wrong: str) -> None:
     assert set(later) < set(range(5120, 5248)) | set(range(6144, 6336)), "else it shows nothing"
 
 
-def test_clear_leaves_what_belongs_to_no_command() -> None:
-    bench = EngineBench(configuration(**SMALL))
+@pytest.mark.parametrize("options", [SMALL, slow({"slots": 2})])
+def test_clear_leaves_what_belongs_to_no_command(options: dict[str, Any]) -> None:
+    bench = EngineBench(configuration(**options))
     kept = ("INTERRUPT", "TIMEOUT", "A_BEATS")
     found: list[list[int]] = []
 

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,9 +35,9 @@ from bitlane_sim.interface import Hang
 from bitlane_sim.simulator import Simulator, choose_evaluator
 from support.c_driver import FLAGS, CDriver, command_of, compiled, random_command, sources
 from support.cocotb.commands import expected, random_commands
-from support.seeds import seeds
+from support.seeds import seeds, slow
 
-CONFIGURATION = Configuration(data_width=32, memory_bytes=1 << 13, slots=4)
+CONFIGURATION = Configuration(memory_bytes=1 << 13, slots=4)
 LONG = 10_000
 OFFSET = {
     name: register(name).offset
@@ -229,9 +230,10 @@ def test_an_interrupt_that_comes_while_one_is_acknowledged_is_not_lost(library: 
 # --- on the simulator -------------------------------------------------------------------------
 
 
-@pytest.fixture
-def simulator() -> Iterator[Simulator]:
-    simulator = Simulator(CONFIGURATION, choose_evaluator())
+@pytest.fixture(params=[32, slow(64)])
+def simulator(request: pytest.FixtureRequest) -> Iterator[Simulator]:
+    configuration = replace(CONFIGURATION, data_width=request.param)
+    simulator = Simulator(configuration, choose_evaluator())
     yield simulator
     simulator.close()
 
@@ -253,8 +255,8 @@ def test_random_commands_do_what_the_model_says(
     """More commands than slots: the driver waits while the ring is full."""
     generator = random.Random(seed)
     simulator.memory[:] = np.frombuffer(generator.randbytes(simulator.memory.size), np.uint8)
-    tasks = random_commands(generator, CONFIGURATION, 3 * CONFIGURATION.slots)
-    model = expected(CONFIGURATION, tasks, simulator.memory.copy())
+    tasks = random_commands(generator, simulator.configuration, 3 * CONFIGURATION.slots)
+    model = expected(simulator.configuration, tasks, simulator.memory.copy())
     assert model.fault is None
     driver = drive(simulator, library)
     for task in tasks:

@@ -20,6 +20,7 @@ from bitlane_sim.circuit import Circuit
 from bitlane_sim.elaboration import elaborated_system
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.system import System
+from support.seeds import slow
 
 SMALL = Configuration(
     data_width=32, memory_bytes=1 << 16, read_ports=1, loops=1, ops=frozenset({Op.NOT})
@@ -79,9 +80,16 @@ def python(script: str, **environment: str) -> str:
     return done.stdout
 
 
-def test_a_system_is_what_its_own_elaboration_gives(fresh_cache: Path) -> None:
-    known = elaborated_system(SMALL)
-    circuit = Circuit(System(SMALL))
+@pytest.mark.parametrize(
+    "configuration",
+    [SMALL, slow(replace(SMALL, ops=frozenset({Op.NOT, Op.COUNT})))],
+    ids=["not", "not, count"],
+)
+def test_a_system_is_what_its_own_elaboration_gives(
+    configuration: Configuration, fresh_cache: Path
+) -> None:
+    known = elaborated_system(configuration)
+    circuit = Circuit(System(configuration))
     assert known.design == circuit.design
     assert known.digest == circuit.digest
     assert known.widths == circuit.widths
@@ -238,9 +246,15 @@ def test_a_session_gets_the_circuit_of_the_sources_not_of_what_it_has_loaded(
     assert made == ("1", "2", "2", "3")
 
 
-def test_nothing_else_is_loaded_that_could_change_a_design(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "fields",
+    [{"data_width": 32, "read_ports": 1, "loops": 1, "ops": frozenset({Op.NOT})}, slow({})],
+    ids=["small", "default"],
+)
+def test_nothing_else_is_loaded_that_could_change_a_design(
+    fields: dict[str, object], tmp_path: Path
+) -> None:
     """Elaboration loads no other modules than those for data sheets and for arrays."""
-    fields = {"data_width": 32, "read_ports": 1, "loops": 1, "ops": frozenset({Op.NOT})}
     (tmp_path / elaboration._FIELDS).write_bytes(elaboration.pickle.dumps((fields, False)))
     script = (
         "import sys; before = set(sys.modules)\n"
@@ -253,7 +267,8 @@ def test_nothing_else_is_loaded_that_could_change_a_design(tmp_path: Path) -> No
     assert set(python(script).split()) - {"idna"} == {"jschon", "numpy", "rfc3986"}
 
 
-def test_processes_that_ask_at_once_elaborate_once(fresh_cache: Path) -> None:
+@pytest.mark.parametrize("processes", [2, slow(3)])
+def test_processes_that_ask_at_once_elaborate_once(processes: int, fresh_cache: Path) -> None:
     """The elaboration takes a second, in which the other process asks."""
     script = (
         "import json, time; from bitlane_sim import elaboration\n"
@@ -273,7 +288,7 @@ def test_processes_that_ask_at_once_elaborate_once(fresh_cache: Path) -> None:
         subprocess.Popen(
             [sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True
         )
-        for _ in range(2)
+        for _ in range(processes)
     ]
     answers = [worker.communicate(timeout=120)[0].strip() for worker in workers]
-    assert sorted(answers) == ["False", "True"]
+    assert sorted(answers) == ["False"] * (processes - 1) + ["True"]

@@ -27,15 +27,19 @@ TWO_PORTS = Configuration(
     loops=1,
     slots=4,
 )
-ONE_PORT = replace(TWO_PORTS, read_ports=1, fifo_beats=32, bursts=4)
+WIDE = Configuration(memory_bytes=1 << 16, ops=frozenset({Op.XOR, Op.NOT}), loops=2, slots=4)
+ONE_PORT = replace(WIDE, data_width=32, read_ports=1, fifo_beats=32, bursts=4)
+CIRCUITS = {"one port": ONE_PORT, "two ports": TWO_PORTS, "64 bits": WIDE}
 SEED = 7
 
 
-@pytest.fixture(scope="module", params=[slow("pysim, one port"), "compiled, two ports"])
+@pytest.fixture(
+    scope="module",
+    params=[slow("pysim, one port"), "compiled, two ports", slow("compiled, 64 bits")],
+)
 def shared(request: pytest.FixtureRequest) -> Iterator[Simulator]:
-    evaluator, _, ports = request.param.partition(", ")
-    configuration = ONE_PORT if ports == "one port" else TWO_PORTS
-    simulator = Simulator(configuration, evaluator, records=4096)
+    evaluator, _, circuit = request.param.partition(", ")
+    simulator = Simulator(CIRCUITS[circuit], evaluator, records=4096)
     yield simulator
     simulator.close()
 
@@ -142,10 +146,11 @@ def test_what_finds_no_room_is_cut(worked: tuple[Simulator, Recording]) -> None:
 
 def test_a_command_that_fails_is_recorded_as_such(shared: Simulator) -> None:
     shared.power_on()
+    before = work(shared)
     shared.inject_error(0, shared.configuration.memory_last, write=True)
     with pytest.raises(DeviceFault):
         Device(Driver(SimulatorLink(shared))).bit_not(np.uint8(1))
     recording = shared.recording
     assert recording is not None
     assert recording.faulted.sum() == 1
-    assert recording.cycles[recording.faulted][0] > recording.cycles[recording.started][0]
+    assert recording.cycles[recording.faulted][0] > before.cycles[before.retired][-1]

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -41,9 +42,20 @@ SMALL = Configuration(
 )
 
 
-@pytest.fixture(scope="module", params=[slow("pysim"), "compiled"])
+COUNTING = replace(
+    SMALL,
+    ops=frozenset({Op.XOR, Op.NOT, Op.COUNT}),
+    lanes=frozenset({Lane.BITS_8, Lane.BITS_32}),
+    modes=frozenset(Mode),
+)
+
+
+@pytest.fixture(
+    scope="module", params=["compiled", slow("pysim, counting"), slow("compiled, counting")]
+)
 def shared(request: pytest.FixtureRequest) -> Iterator[Simulator]:
-    simulator = Simulator(SMALL, request.param)
+    evaluator, _, counting = request.param.partition(", ")
+    simulator = Simulator(COUNTING if counting else SMALL, evaluator)
     yield simulator
     simulator.close()
 

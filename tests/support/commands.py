@@ -16,7 +16,7 @@ __all__ = ["Form", "RandomCommands", "dense", "logic", "random_form"]
 
 @dataclass(frozen=True)
 class Form:
-    """What a command computes: its operation, lanes, and the modes of A, B and Y."""
+    """The operation of a command, its lanes, and the modes of A, B and Y."""
 
     op: Op
     lane: Lane

@@ -41,7 +41,7 @@ def examples(times: float) -> settings:
 
 
 def stride(quick: int) -> int:
-    """Return the step to take through places that are much alike: 1 in all tiers but ``quick``."""
+    """Return the step through similar cases: ``quick`` in the quick tier, 1 in all others."""
     return quick if settings.get_current_profile_name() == QUICK else 1
 
 

@@ -40,6 +40,21 @@ def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, banks: int, read_
     check_at_random(dut, dut, read_ports, stalls)
 
 
+def test_each_word_of_four_banks_keeps_its_content() -> None:
+    dut = memory(banks=4)
+    asked = blocks(WORDS // 16, 0)
+    beats = [{**beat, "strobe": 15} for beat in beats_to_write(asked, random.Random(0))]
+    responses, data = Sink(dut.write.response, len(asked)), Sink(dut.a.data, WORDS)
+
+    async def read_back(ctx: Any) -> None:
+        await responses.run(ctx)
+        await Source(dut.a.request, asked).run(ctx)
+
+    written = Source(dut.write.request, asked), Source(dut.write.data, beats)
+    simulate(dut, *written, read_back, data)
+    assert [beat.data for beat in data.payloads] == [beat["data"] for beat in beats]
+
+
 def test_a_beat_comes_two_cycles_after_it_is_asked_for() -> None:
     dut = memory()
     ask = Source(dut.b.request, [{"address": BASE + 40, "length": 1}])

@@ -5,12 +5,14 @@ The expected command or code comes from `support.models.record`, an independent 
 
 import random
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
 
 from bitlane_rtl.abi import RECORD_WORDS, Lane, Mode, Op, Status
 from bitlane_rtl.configuration import Configuration, Search
+from bitlane_rtl.control.sequencer import ring_columns
 from support.commands import logic
 from support.models.record import Record
 from support.rtl.random_records import interpreter, random_record
@@ -48,26 +50,29 @@ def check(outcome: Outcome, words: list[int], configuration: Configuration, told
 
 
 @pytest.mark.parametrize(
-    ("width", "pause"),
+    ("width", "pause", "slots"),
     [
-        *((32, 0.3), (64, 0.0), (64, 0.8)),
-        *(slow(32, 0.0), slow(32, 0.8), slow(64, 0.3)),
-        *(slow(128, pause) for pause in (0.0, 0.3, 0.8)),
+        *((32, 0.3, 8), (64, 0.0, 8), (64, 0.8, 8)),
+        *(slow(*each, 4) for each in product((32, 64, 128), (0.0, 0.3, 0.8))),
     ],
 )
-def test_random_records_while_others_run(width: int, pause: float) -> None:
+def test_random_records_while_others_run(width: int, pause: float, slots: int) -> None:
     """Jobs of records run to their first refusal; the ring still holds records of the job before.
 
     A record that is fetched before all its words are written is an old record, or a mixture.
     """
-    run_random_records(replace(MEMORY, data_width=width), f"{width} {pause}", pause)
+    configuration = replace(MEMORY, data_width=width, slots=slots)
+    run_random_records(configuration, f"{width} {pause}", pause)
 
 
-@pytest.mark.parametrize(("width", "pause"), [(32, 0.3), (64, 0.0), slow(32, 0.0), slow(64, 0.3)])
-def test_random_searches_among_others(width: int, pause: float) -> None:
+@pytest.mark.parametrize(
+    ("width", "pause", "slots"),
+    [(32, 0.3, 8), (64, 0.0, 8), *(slow(*each, 4) for each in product((32, 64), (0.0, 0.3)))],
+)
+def test_random_searches_among_others(width: int, pause: float, slots: int) -> None:
     search = Search(units=1, row_bits=256, queries=32, nearest=4)
     ops = frozenset({Op.NOT, Op.COUNT})
-    configuration = replace(MEMORY, data_width=width, ops=ops, search=search)
+    configuration = replace(MEMORY, data_width=width, slots=slots, ops=ops, search=search)
     run_random_records(configuration, f"searches {width} {pause}", pause)
 
 
@@ -91,6 +96,11 @@ def run_random_records(configuration: Configuration, seed: str, pause: float) ->
 
     bench.simulate(host)
     assert min(ended.values()) > 30, str(ended)
+
+
+@pytest.mark.parametrize(("width", "columns"), [(32, 1), (64, 2), (128, 4), (256, 4), (512, 4)])
+def test_the_ring_is_read_a_beat_at_a_time_and_at_most_128_bits(width: int, columns: int) -> None:
+    assert ring_columns(replace(MEMORY, data_width=width)) == columns
 
 
 @pytest.mark.parametrize("width", [32, 64, slow(128)])
@@ -152,9 +162,12 @@ def test_a_fetch_takes_four_cycles_and_one_for_each_group(words: list[int], widt
 
 @pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("words", [NOT, XOR])
-def test_a_command_every_two_cycles_and_one_for_each_group(words: list[int], width: int) -> None:
-    bench = SequencerBench(replace(MEMORY, data_width=width), random.Random(0))
-    count = bench.configuration.slots
+@pytest.mark.parametrize("slots", [8, slow(16)])
+def test_a_command_every_two_cycles_and_one_for_each_group(
+    words: list[int], width: int, slots: int
+) -> None:
+    bench = SequencerBench(replace(MEMORY, data_width=width, slots=slots), random.Random(0))
+    count = 8
 
     async def host(ctx: Any) -> None:
         for index in range(count):

@@ -92,9 +92,9 @@ def test_hits_in_the_farthest_units_alone_are_not_lost() -> None:
     assert_found(CIRCUITS["two clusters"], [(queries, rows)], STALLS[0])
 
 
-def test_the_longest_run_has_no_row_twice() -> None:
+@pytest.mark.parametrize("circuit", [CIRCUITS["narrow beats"], slow(configured(5, length_bits=12))])
+def test_the_longest_run_has_no_row_twice(circuit: Configuration) -> None:
     """Four units of the last tile still hold rows of the tile before, which are the nearest."""
-    circuit = CIRCUITS["narrow beats"]
     rows = np.full((511, 8), 255, np.uint8)
     rows[505:510] = 1
     assert_found(circuit, [(np.zeros((16, 8), np.uint8), rows)], STALLS[0])

@@ -132,7 +132,7 @@ def random_command(generator: random.Random, loops: int, strides: bool = True) -
 
 
 @pytest.mark.parametrize("queue", QUEUES)
-@pytest.mark.parametrize("loops", [1, slow(2), 4, slow(6)])
+@pytest.mark.parametrize("loops", [1, slow(2), slow(4), 6])
 @pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_commands_of_every_kind_in_turn(loops: int, queue: str, stalls: Stalls) -> None:
     generator = random.Random(f"{loops} {stalls.seed}")

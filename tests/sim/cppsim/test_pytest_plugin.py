@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from support.seeds import slow
+
 SUITE = """
 import warnings
 
@@ -106,13 +108,14 @@ def run(dut):
 """
 
 
-def suite(folder: Path, engine: str, *options: str) -> str:
-    """Run the suite, and return pytest's output."""
+def suite(folder: Path, engine: str, *options: str, others: bool = False) -> str:
+    """Run the suite, with all ``others`` of the installed plugins; return pytest's output."""
     (folder / "test_suite.py").write_text(SUITE.replace("ENGINE", repr(engine)))
     (folder / "helpers.py").write_text(HELPERS)
     (folder / "conftest.py").write_text("from helpers import run\n")
     environment = {name: x for name, x in os.environ.items() if not name.startswith("PYTEST")}
-    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # others take half of the time
+    if not others:  # to load them takes half of the time
+        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     sources = str(Path(__file__).parents[3] / "sim")
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options],
@@ -128,12 +131,13 @@ def suite(folder: Path, engine: str, *options: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "plugin", ["cppsim", pytest.param("cppsim.pytest_plugin", marks=pytest.mark.slow)]
+    ("plugin", "others"),
+    [("cppsim", False), slow("cppsim", True), slow("cppsim.pytest_plugin", True)],
 )
 def test_a_suite_runs_compiled_and_the_summary_says_what_did_not(
-    tmp_path: Path, plugin: str
+    tmp_path: Path, plugin: str, others: bool
 ) -> None:
-    said = suite(tmp_path, "_CompiledEngine", "-p", plugin, "--cppsim=always")
+    said = suite(tmp_path, "_CompiledEngine", "-p", plugin, "--cppsim=always", others=others)
     assert "cppsim, mode always" in said
     assert "7 of 8 simulations ran in compiled code" in said
     assert "1 in Amaranth's simulator: Instance is not known here" in said
@@ -151,7 +155,7 @@ def test_a_suite_is_left_to_amaranth_if_asked(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_workers_count_together(tmp_path: Path) -> None:
     said = suite(
-        tmp_path, "_CompiledEngine", "-p", "cppsim", "-p", "xdist", "--cppsim=always", "-n", "2"
+        tmp_path, "_CompiledEngine", "-p", "cppsim", "--cppsim=always", "-n", "2", others=True
     )
     assert "7 of 8 simulations ran in compiled code" in said
     assert "1 in Amaranth's simulator: Instance is not known here" in said

@@ -137,6 +137,23 @@ class RandomTraffic(PieceWriter):
 
     # --- parts of pieces --------------------------------------------------------------------------
 
+    def _access(self) -> bytes:
+        """Return an access; unlike those of pieces of flips, many are long or too long."""
+        choose = self._random
+        if choose.random() < 0.5:
+            return super()._access()
+        if choose.random() < 0.1:
+            return self._requests.read(CONTROL_BASE + 4 * choose.randrange(24), 128)
+        size = choose.randrange(FRAME_DATA_BYTES + 3)
+        inside = self._base + choose.randrange(self._memory - size)
+        beside = self._end - size + choose.randrange(3)
+        at = choose.choice([inside, inside, beside, choose.getrandbits(32)])
+        return (
+            self._requests.write(at, self._content(size))
+            if choose.random() < 0.5
+            else self._requests.read(at, size)
+        )
+
     def _look(self, records: Sequence[Sequence[int]]) -> None:
         """Read the commands' status, completions and outputs; write CLEAR."""
         line = self._requests.read(CONTROL_BASE + register("STATUS").offset, 20)

@@ -24,7 +24,7 @@ SMALL: dict[str, Any] = {
     "ops": frozenset(Op) - {Op.SEARCH, Op.SHIFT_LEFT},
     "block_ram": True,
 }
-"""Options of an engine that lacks what it can.
+"""Options of an engine without the features that can be left out.
 
 Each engine of the quick tier is 32 or 64 bits wide without options, this one or the one with a
 search array, because each takes 5 s to compile.

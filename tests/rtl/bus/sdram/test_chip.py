@@ -11,6 +11,7 @@ import pytest
 from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramPart
 from bitlane_rtl.bus.sdram.pins import ALL_BANKS, ChipCommand
 from bitlane_sim.pins.sdram import SdramChip
+from support.seeds import slow
 
 CLOCK_HZ = 100_000_000
 PART = replace(AS4C16M16SA_7, pause=200, retention=2e6)
@@ -119,8 +120,9 @@ def test_a_row_that_is_not_refreshed_in_time_loses_its_data() -> None:
     assert bus.chip.words[1, 4000, :4].tolist() == [0xFFF8] * 4
 
 
-def test_refreshes_in_time_keep_all_rows() -> None:
-    part = replace(PART, row_bits=3, retention=2e5)
+@pytest.mark.parametrize("retention", [2e5, slow(PART.retention)])
+def test_refreshes_in_time_keep_all_rows(retention: float) -> None:
+    part = replace(PART, row_bits=3, retention=retention)
     bus = Bus(part)
     bus.start()
     for row in range(8):

@@ -7,6 +7,7 @@ from bitlane_sim.pins.sdram import SdramChip
 from support.rtl.bursts import BYTES, check_at_random
 from support.rtl.sdram import CLOCK_HZ, PART, ChipAtPins, memory
 from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, simulate
+from support.seeds import slow
 
 
 @pytest.mark.parametrize("read_ports", [1, 2])
@@ -17,8 +18,9 @@ def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, read_ports: int) 
     check_at_random(dut, dut, read_ports, stalls, [ChipAtPins(dut.pins, chip)])
 
 
-def test_a_reader_that_takes_its_beats_late_loses_none() -> None:
-    dut = memory(64)
+@pytest.mark.parametrize("read_ports", [slow(1), 2])
+def test_a_reader_that_takes_its_beats_late_loses_none(read_ports: int) -> None:
+    dut = memory(64, read_ports)
     chip = SdramChip(PART, CLOCK_HZ)
     words = chip.words[:, 0, :64]
     words[:] = np.arange(words.size).reshape(words.shape)
@@ -30,8 +32,9 @@ def test_a_reader_that_takes_its_beats_late_loses_none() -> None:
     assert [beat.data for beat in beats.payloads] == expected.tolist()
 
 
-def test_a_burst_is_written_once_all_of_its_late_beats_are_there() -> None:
-    dut = memory(64)
+@pytest.mark.parametrize("read_ports", [slow(1), 2])
+def test_a_burst_is_written_once_all_of_its_late_beats_are_there(read_ports: int) -> None:
+    dut = memory(64, read_ports)
     chip = SdramChip(PART, CLOCK_HZ)
     asked = [{"address": 128 * block, "length": 15} for block in range(4)]
     beats = [{"data": 0x0101 << 48 | n, "strobe": 255, "last": n % 16 == 15} for n in range(64)]

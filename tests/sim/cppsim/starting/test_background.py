@@ -262,7 +262,7 @@ def test_sources_are_the_same_whatever_the_order_of_sets() -> None:
             text=True,
             check=True,
         ).stdout
-        for seed in ("1", "77")
+        for seed in ("1", "77", "2")[: len(seeds(2, 3))]
     ]
-    assert texts[0] == texts[1]
+    assert len(set(texts)) == 1
     assert texts[0].count("int step()") == count
