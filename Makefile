@@ -15,7 +15,8 @@ BATCHES := build/gpu
 # A module is run by one worker, which builds its circuits once; tests/conftest.py puts long ones first.
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 QUICK = -m "not slow" --hypothesis-profile quick
-FULL = --hypothesis-profile full
+# Benchmarks compare times, which two tests side by side disturb: `make figures` runs them, alone.
+FULL = --hypothesis-profile full --ignore tests/benchmarks
 GPU_PYTHON = PYTHONPATH=rtl:sim:host $(firstword $(wildcard $(BIN)/python) python3)
 WORKERS := 2
 COUNT := 200

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from time import monotonic, sleep
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -210,9 +211,11 @@ def test_a_worker_that_does_not_answer_is_said_in_time() -> None:
             os.kill(process, signal.SIGCONT)
 
 
-def test_what_is_no_address_is_refused() -> None:
-    with pytest.raises(LinkError, match="magic"):
-        bitlane.dask.connect("magic://nowhere", timeout=1)
+def test_what_is_no_address_is_refused_and_changes_nothing() -> None:
+    with dask.config.set(scheduler=None):
+        with pytest.raises(LinkError, match="magic"):
+            bitlane.dask.connect("magic://nowhere", timeout=1)
+        assert dask.config.get("scheduler") is None
 
 
 def test_another_version_is_refused(cluster: Client, monkeypatch: pytest.MonkeyPatch) -> None:

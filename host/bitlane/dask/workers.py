@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from distributed import Client, Worker, WorkerPlugin
+from distributed.comm.addressing import parse_address
+from distributed.comm.registry import get_backend
 
 from ..default import default_device, default_url
 from ..driver.driver import expected_timeout
@@ -54,6 +56,8 @@ def connect(address: str, *, timeout: float = ANSWER, devices: bool = True) -> C
     """
     timeout = expected_timeout(timeout)
     try:
+        # Before there is a client: one that cannot be made stays Dask's default for all that.
+        get_backend(parse_address(address)[0])
         client = Client(address, timeout=timeout)
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split()) or "no answer"
