@@ -17,6 +17,8 @@ namespace {
 
 using Time = unsigned __int128; // in femtoseconds: 64 bits of them are five hours
 
+constexpr int DONE = 1;            // what Python answers; anything else where it drops an exception
+constexpr int BACKWARDS = 2;       // what fails in place of Python
 constexpr size_t WORD = 64;
 constexpr size_t BLOCK = 32;       // words that are compared at once
 constexpr size_t ENOUGH = 1 << 20; // bytes of text for which to ask the file
@@ -128,7 +130,7 @@ struct Waves {
   int flush();
   bool interrupted() const { return _python.held() && _python.interrupted() != 0; }
 
-  bool failed = false; // in the last call
+  int failed = 0; // in the last call
   Time epoch = 0; // from which callers count
   Text text;
   std::string line; // of a value, as Python has put it in words
@@ -216,7 +218,7 @@ int Waves::sample(Time time) {
 
 // Lets what is appended next be of `time`.
 int Waves::date(Time time) {
-  if (time < _time) return 1;
+  if (time < _time) return BACKWARDS;
   if (_dated && time == _time) return 0;
   char *to = text.more(48);
   *to++ = '#';
@@ -230,7 +232,7 @@ int Waves::date(Time time) {
 
 // What is not written stays for another time.
 int Waves::flush() {
-  const int failed = _python.write(text.content(), text.count);
+  const int failed = _python.write(text.content(), text.count) != DONE;
   if (!failed) text.count = 0;
   return failed;
 }
@@ -317,7 +319,7 @@ int Waves::show_words(uint32_t number) {
       return 0;
     }
   }
-  const int failed = _python.render(number, _value.data());
+  const int failed = _python.render(number, _value.data()) != DONE;
   if (failed) return failed;
   text.add(line.data(), line.size());
   if (keep) {

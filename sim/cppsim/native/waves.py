@@ -74,6 +74,9 @@ class _Part(ctypes.Structure):
     )
 
 
+_FAILED, _DONE, _BACKWARDS = range(3)
+"""Answers of calls from and to the library; not ``_DONE`` where Python drops an exception."""
+
 _Write = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
 _Render = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint64))
 
@@ -182,7 +185,10 @@ class Waves:
         if self._library.waves_failed(self.handle):
             self.whole = False
             error, self._error = self._error, None
-            raise error or BackwardsError("time went backwards")
+            if error is None and self._library.waves_failed(self.handle) == _BACKWARDS:
+                error = BackwardsError("time went backwards")
+            # Python has dropped what came as it began a call, which an interrupt alone does.
+            raise error or KeyboardInterrupt
 
     def flush(self) -> bool:
         """Hand over all that the file has not got, if it still takes anything; whether it does.
@@ -210,8 +216,8 @@ class Waves:
         except BaseException as error:  # noqa: BLE001
             self._error = error
             self._lost = isinstance(error, Exception)
-            return 1
-        return 0
+            return _FAILED
+        return _DONE
 
     def _render(self, number: int, words: Any) -> int:
         variable = self._variables[number]
@@ -221,9 +227,9 @@ class Waves:
             line = f"{variable.render(value)}\n".encode()
         except BaseException as error:  # noqa: BLE001
             self._error = error
-            return 1
+            return _FAILED
         self._library.waves_line(self.handle, line, len(line))
-        return 0
+        return _DONE
 
 
 def _address(area: memoryview) -> int:

@@ -52,7 +52,7 @@ def check(outcome: Outcome, words: list[int], configuration: Configuration, told
 @pytest.mark.parametrize(
     ("width", "pause", "slots"),
     [
-        *((32, 0.3, 8), (64, 0.0, 8), (64, 0.8, 8)),
+        *((32, 0.3, 8), (64, 0.0, 8), (64, 0.8, 8), (128, 0.0, 8)),
         *(slow(*each, 4) for each in product((32, 64, 128), (0.0, 0.3, 0.8))),
     ],
 )

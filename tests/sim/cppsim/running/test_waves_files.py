@@ -4,11 +4,13 @@ import gzip
 import os
 import resource
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from io import StringIO
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -242,6 +244,32 @@ def test_a_reset_while_waveforms_are_written(kind: str) -> None:
         run()
 
 
+DROPS = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""Python tells that it drops an interrupt which comes as the library begins to call it."""
+
+
+@DROPS
+def test_an_interrupt_that_python_drops_is_heard_and_loses_nothing(tmp_path: Path) -> None:
+    def interrupt(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name == "_write":
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    def written(path: Path, interrupted: bool) -> str:
+        made = many_registers(20_000).simulator()
+        with made.write_vcd(str(path)):
+            if interrupted:
+                sys.setprofile(interrupt)
+                with pytest.raises(KeyboardInterrupt):
+                    made.run()
+            made.run()
+        return body(path.read_text(encoding="utf-8"))
+
+    whole = written(tmp_path / "whole.vcd", interrupted=False)
+    assert written(tmp_path / "interrupted.vcd", interrupted=True) == whole
+
+
+@DROPS
 def test_an_interrupt_is_heard_while_waveforms_are_written(tmp_path: Path) -> None:
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
