@@ -42,6 +42,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
         "tests/host/driver/test_commands.py",
         "tests/rtl/control",
     ),
+    "abi/rows.py": ("tests/host/test_validate.py",),
     "abi/frames.py": ("tests/host/links/test_frames.py", "tests/rtl/serial/test_executor.py"),
     "bit_unit/": ("tests/rtl/bit_unit/test_bit_unit.py",),
     "bit_unit/halves.py": ("tests/rtl/bit_unit/test_halves.py",),

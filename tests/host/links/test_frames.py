@@ -18,7 +18,7 @@ from bitlane.links.frames import (
     request_line_bytes,
     request_room,
 )
-from bitlane_rtl.abi.frames import DEFAULT_BAUD, Request
+from bitlane_rtl.abi.frames import DEFAULT_BAUD, Answer, Request
 from support.serial.frames import answer_line, backward_cobs, cobs_decode
 
 # Zeros and long runs without any are what COBS is about.
@@ -26,6 +26,11 @@ CONTENTS = st.one_of(
     st.binary(max_size=600),
     st.lists(st.sampled_from([b"\0", b"\1" * 253, b"\2" * 254, b"\3" * 255, b"x"])).map(b"".join),
 )
+
+
+def test_codes_are_those_of_boards_already_built() -> None:
+    assert {kind.name: int(kind) for kind in Request} == {"READ": 0, "WRITE": 1, "HELLO": 2}
+    assert {kind.name: int(kind) for kind in Answer} == {"DONE": 0, "REFUSED": 1, "EXPECTED": 2}
 
 
 @given(CONTENTS)
