@@ -180,7 +180,7 @@ BUGS = {
         "axi.wlast.eq(beat.payload.last)",
         "axi.wlast.eq(beat.payload.last | (beat.payload.data == 0))",
     ),
-    "clear does not wait": Bug("engine", "                & units.data_path.drained\n", ""),
+    "clear does not wait": Bug("control.retirement", "self.clear & self.drained &", "self.clear &"),
     "a burst is taken back when one is answered": Bug(
         "bus.axi4",
         "axi.awvalid.eq(request.valid)",

@@ -61,6 +61,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "control/control_word.py": ("tests/rtl/control/test_refusals.py",),
     "control/refusals.py": ("tests/rtl/control/test_refusals.py",),
     "control/registers.py": ("tests/rtl/control/test_registers.py",),
+    "control/retirement.py": ("tests/rtl/control/test_retirement.py",),
     "control/ring.py": ("tests/rtl/control/test_ring.py",),
     "core.py": ("tests/rtl/test_core.py",),
     "datapath/watchdog.py": ("tests/rtl/datapath/test_watchdog.py",),
