@@ -11,36 +11,28 @@ from bitlane.driver.commands import Command
 from bitlane.errors import DmlError
 from support.host.dml_bench import NOT, U8, XOR, Bench
 
+NAME = "DML_OPERATOR_ELEMENT_WISE_BIT_NOT"
+TWICE = (f"{NAME}.State is initialized already", "exactly once")
+
 
 def test_operators_are_initialized_before_they_are_executed() -> None:
     bench = Bench(NOT(U8, U8), initialize=False)
-    bench.record_dispatch(bench.operator, bench.at(0), bench.at(16))
-    bench.refuse(
-        lambda: bench.device.execute(bench.commands),
-        "DML_OPERATOR_ELEMENT_WISE_BIT_NOT.State is not initialized",
-        "that an initializer has initialized",
-    )
+    bench.dispatch(bench.at(0), bench.at(16))
+    found = f"{NAME}.State is not initialized"
+    bench.refuse_execution(found, "that an initializer has initialized")
 
 
 def test_operators_are_initialized_once() -> None:
     bench = Bench(NOT(U8, U8))
-    refusal = ("DML_OPERATOR_ELEMENT_WISE_BIT_NOT.State is initialized already", "exactly once")
-    bench.refuse(
-        lambda: bench.device.create_operator_initializer([bench.operator]),
-        *refusal,
-        hresult="E_INVALIDARG",
-    )
+    create = bench.device.create_operator_initializer
+    bench.refuse(lambda: create([bench.operator]), *TWICE, hresult="E_INVALIDARG")
 
 
 def test_two_initializers_of_one_operator_are_found() -> None:
     bench = Bench(NOT(U8, U8), initialize=False)
     for _ in range(2):
         bench.record_initialization(bench.operator)
-    bench.refuse(
-        lambda: bench.device.execute(bench.commands),
-        "DML_OPERATOR_ELEMENT_WISE_BIT_NOT.State is initialized already",
-        "exactly once",
-    )
+    bench.refuse_execution(*TWICE)
     assert not bench.operator.initialized
 
 
@@ -67,46 +59,34 @@ def test_two_threads_do_not_initialize_an_operator_both(monkeypatch: pytest.Monk
     monkeypatch.setattr(bench.driver, "run", run_while_another_comes)
     bench.device.execute(bench.commands)
     other.join(30)
-    assert [error.expected for error in refused] == [
-        "a compiled operator that is initialized exactly once"
-    ]
+    expected = ["a compiled operator that is initialized exactly once"]
+    assert [error.expected for error in refused] == expected
 
 
 def test_a_table_serves_its_dispatchable_alone() -> None:
     bench = Bench(NOT(U8, U8))
-    other = bench.compile(NOT(U8, U8))
+    bench.operator = bench.compile(NOT(U8, U8))
     bench.refuse(
-        lambda: bench.recorder.record_dispatch(bench.commands, other, bench.table),
-        "RecordDispatch.BindingTable is of another dispatchable",
-        "created for",
+        bench.record, "RecordDispatch.BindingTable is of another dispatchable", "created for"
     )
 
 
 def test_one_bad_dispatch_stops_the_whole_list_before_it_starts() -> None:
     bench = Bench(NOT(U8, U8), ExecutionFlags.DESCRIPTORS_VOLATILE)
-    bench.table.bind_inputs([bench.at(0)])
-    bench.table.bind_outputs([bench.at(16)])
+    bench.bind(bench.at(0), bench.at(16))
     bench.record()
-    second = bench.device.create_binding_table(bench.operator)
-    bench.recorder.record_dispatch(bench.commands, bench.operator, second)
-    bench.refuse(
-        lambda: bench.device.execute(bench.commands),
-        "InputTensor.Buffer is not bound",
-        "a buffer when the operator is executed",
-    )
+    bench.table = bench.device.create_binding_table(bench.operator)
+    bench.record()
+    bench.refuse_execution("InputTensor.Buffer is not bound", "when the operator is executed")
 
 
 def test_a_table_that_was_reset_is_no_longer_the_volatile_bindings_of_a_dispatch() -> None:
     bench = Bench(NOT(U8, U8), ExecutionFlags.DESCRIPTORS_VOLATILE)
     bench.record()
-    other = bench.compile(XOR(U8, U8, U8))
-    bench.table.reset(other)
-    bench.table.bind_inputs([bench.at(0), bench.at(16)])
-    bench.table.bind_outputs([bench.at(32)])
-    bench.refuse(
-        lambda: bench.device.execute(bench.commands),
-        "DML_OPERATOR_ELEMENT_WISE_BIT_NOT.BindingTable is reset to another dispatchable since the"
-        " dispatch was recorded",
+    bench.table.reset(bench.compile(XOR(U8, U8, U8)))
+    bench.bind(bench.at(0), bench.at(16), bench.at(32))
+    bench.refuse_execution(
+        f"{NAME}.BindingTable is reset to another dispatchable since the dispatch was recorded",
         "the table of the operator",
     )
 
@@ -116,19 +96,22 @@ def test_a_table_that_was_reset_is_no_longer_the_volatile_bindings_of_a_dispatch
 OWNED = BufferTensorDesc(DataType.UINT8, [16], flags=TensorFlags.OWNED_BY_DML)
 
 
-def test_owned_inputs_are_not_bound_when_the_operator_is_executed() -> None:
+def test_owned_inputs_are_bound_when_the_operator_is_initialized_and_not_later() -> None:
     bench = Bench(XOR(U8, OWNED, U8), initialize=False)
     bench.refuse(
         lambda: bench.table.bind_inputs([bench.at(0), bench.at(16)]),
         "BTensor.Buffer is bound",
         "executed, as the tensor is OWNED_BY_DML",
     )
+    bench.refuse(
+        bench.initialize, "BTensor.Buffer is not bound", "a buffer when the operator is initialized"
+    )
 
 
 def test_owned_inputs_are_copied_after_the_dispatches_before_the_initializer() -> None:
     bench = Bench(NOT(U8, U8))
     bench.buffer.write(np.arange(256, dtype=np.uint8))
-    bench.record_dispatch(bench.operator, bench.at(0), bench.at(16))
+    bench.dispatch(bench.at(0), bench.at(16))
     xor = bench.compile(XOR(U8, OWNED, U8))
     bench.record_initialization(xor, None, bench.at(16))
     bench.record_dispatch(xor, bench.at(32), None, bench.at(48))
@@ -144,19 +127,8 @@ def test_owned_inputs_go_with_their_device() -> None:
     bench.commands.reset()
     bench.device.close()
     bench.buffer = bench.device.create_buffer(256)
-    bench.record_dispatch(bench.operator, bench.at(0), None, bench.at(32))
-    bench.refuse(
-        lambda: bench.device.execute(bench.commands),
-        "RecordDispatch.Buffer is closed",
-        "buffers that exist",
-    )
-
-
-def test_owned_inputs_are_bound_when_the_operator_is_initialized() -> None:
-    bench = Bench(XOR(U8, OWNED, U8), initialize=False)
-    bench.refuse(
-        bench.initialize, "BTensor.Buffer is not bound", "a buffer when the operator is initialized"
-    )
+    bench.dispatch(bench.at(0), None, bench.at(32))
+    bench.refuse_execution("RecordDispatch.Buffer is closed", "buffers that exist")
 
 
 def test_other_inputs_are_not_bound_when_the_operator_is_initialized() -> None:
@@ -164,19 +136,13 @@ def test_other_inputs_are_not_bound_when_the_operator_is_initialized() -> None:
     initializer = bench.device.create_operator_initializer([bench.operator])
     assert initializer.binding_properties.required_descriptor_count == 1
     table = bench.device.create_binding_table(initializer)
-    bench.refuse(
-        lambda: table.bind_inputs([[bench.at(0), bench.at(16)]]),
-        "ATensor.Buffer is bound",
-        "initialized, as the tensor is not OWNED_BY_DML",
-    )
-    bench.refuse(
-        lambda: table.bind_inputs([bench.at(0)]),
-        "BindInputs.BindingType is BUFFER",
-        "a list of bindings for each operator",
-    )
-    bench.refuse(lambda: table.bind_inputs([None, None]), "BindInputs.BindingCount is 2", "1")
-    bench.refuse(
-        lambda: table.bind_outputs([bench.at(0)]),
-        "PersistentResource.Buffer is bound",
-        "its size is 0",
-    )
+    at = bench.at(0)
+    not_owned = "initialized, as the tensor is not OWNED_BY_DML"
+    lists = "a list of bindings for each operator"
+    for bind, bindings, found, expected in (
+        (table.bind_inputs, [[at, bench.at(16)]], "ATensor.Buffer is bound", not_owned),
+        (table.bind_inputs, [at], "BindInputs.BindingType is BUFFER", lists),
+        (table.bind_inputs, [None, None], "BindInputs.BindingCount is 2", "1"),
+        (table.bind_outputs, [at], "PersistentResource.Buffer is bound", "its size is 0"),
+    ):
+        bench.refuse(lambda: bind(bindings), found, expected)  # type: ignore[operator]  # noqa: B023
