@@ -62,6 +62,7 @@ def test_bindings_in_every_form(value: object, offset: int) -> None:
     assert (binding.resource, binding.offset) == ("A", offset)
 
 
+MANY = {"name": "A", "elementCount": 17}
 LONG = {"name": "A", "elementOffset": 8, "elementCount": 9}
 
 
@@ -75,7 +76,13 @@ LONG = {"name": "A", "elementOffset": 8, "elementCount": 9}
         ("BTensor", {"name": "C"}, ".name", "C", "a resource: A, B, Out"),
         ("BTensor", {}, ".name", "missing", "this field"),
         ("BTensor", LONG | {"elementOffset": -1}, ".elementOffset", -1, "an integer from 0"),
-        ("BTensor", {"name": "A", "elementCount": 17}, ".elementCount", 17, "the 64 bytes of A"),
+        (
+            "BTensor",
+            {"name": "A", "elementCount": 17},
+            ".elementCount",
+            17,
+            "inside the 64 bytes of A",
+        ),
         ("BTensor", LONG, ".elementCount", 9, "17 elements of 4 bytes are 68"),
         ("BTensor", LONG | {"format": "R32"}, ".format", "R32", "a binding has name"),
         ("OutputTensor", DELETE, "", "missing", "ATensor, BTensor, OutputTensor"),

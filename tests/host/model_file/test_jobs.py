@@ -1,6 +1,5 @@
 """Consecutive dispatches are one job of the device, and take effect in order."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,12 +25,6 @@ def xor_model(*commands: Any) -> dict[str, Any]:
 
 def show(name: str) -> dict[str, Any]:
     return {"type": "print", "resource": name}
-
-
-@pytest.fixture
-def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
-    monkeypatch.chdir(tmp_path)
-    return Runner(tmp_path)
 
 
 def jobs(runner: Runner, model: dict[str, Any], *, check: bool) -> list[int]:
