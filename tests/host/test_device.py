@@ -21,14 +21,6 @@ from bitlane_rtl.abi import CONTROL_BASE, Lane, Mode, Op
 from support.host.arrays import INTEGERS, TYPES, link_of, model, random, same
 from support.models.device import ModelLink
 
-
-@pytest.fixture
-def device() -> Iterator[Device]:
-    device = model()
-    yield device
-    assert device.driver.allocator.pieces == 0
-
-
 # --- what the operators give ------------------------------------------------------------------
 
 

@@ -1,6 +1,5 @@
 """Operands and outputs of any layout, and how much of them is sent."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,6 @@ from bitlane import reference
 from bitlane.device import Device
 from support.host.arrays import INTEGERS, TYPES, link_of, model, random, same, uploads
 from support.seeds import examples
-
-
-@pytest.fixture
-def device() -> Iterator[Device]:
-    device = model()
-    yield device
-    assert device.driver.allocator.pieces == 0
 
 
 @st.composite

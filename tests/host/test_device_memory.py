@@ -1,6 +1,5 @@
 """Operands that overlap the output, and tensors that exceed the device's memory."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,6 @@ from bitlane.device import Device
 from bitlane.driver.allocator import Allocation, OutOfDeviceMemory
 from bitlane.driver.queue import DeviceFault
 from support.host.arrays import link_of, model, random, same, uploads
-
-
-@pytest.fixture
-def device() -> Iterator[Device]:
-    device = model()
-    yield device
-    assert device.driver.allocator.pieces == 0
 
 
 @given(data=st.data())

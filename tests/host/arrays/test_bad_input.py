@@ -1,6 +1,6 @@
 """Refusals name the bad input: not an array or a device, read-only, or on a closed device."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,14 +10,8 @@ from bitlane import Array, BitlaneError, array_api
 from bitlane.device import Device
 from bitlane.errors import LinkError
 from bitlane.jobs.operands import DataTypeError, ShapeError
-from support.host.arrays import model, random, same
+from support.host.arrays import random, same
 from support.system.devices import DEFAULT, opened
-
-
-@pytest.fixture
-def device() -> Iterator[Device]:
-    with model() as device:
-        yield device
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Indices that are arrays pick, and are written to, as NumPy's are: by copies on the device."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -10,13 +10,7 @@ import pytest
 from bitlane import Array, ArrayIndexError, BitlaneError, DataTypeError, NotOfferedError, ShapeError
 from bitlane.device import Device
 from bitlane_rtl.abi import Op
-from support.host.arrays import TYPES, link_of, model, random, same
-
-
-@pytest.fixture
-def device() -> Iterator[Device]:
-    with model() as device:
-        yield device
+from support.host.arrays import TYPES, link_of, random, same
 
 
 def key_of(source: Random, shape: tuple[int, ...]) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from bitlane.driver.driver import Driver
 from bitlane.driver.queue import DeviceFault
 from bitlane.errors import LinkError
 from bitlane_rtl.abi import Mode
-from support.host.arrays import random, same
+from support.host.arrays import model, random, same
 from support.host.line import LeanLink, line
 from support.models.record import Bytes
 from support.seeds import examples
@@ -173,6 +173,18 @@ def test_fields_side_by_side_share_nothing(memory: int) -> None:
     device.bit_not(records["x"], out=records["y"])
     assert same(records["y"].copy(), expected)
     assert same(records["x"].copy(), x)
+
+
+def test_a_call_that_is_made_again_computes_wherever_its_memory_lies() -> None:
+    device, other = model(), model()
+    a, b, c = (random(48, "u2", seed) for seed in (1, 2, 3))
+    assert same(device.bit_xor(a, b), np.bitwise_xor(a, b))
+    held = device.driver.allocate(64)
+    for each in (device, other, device):
+        assert same(each.bit_xor(b, c), np.bitwise_xor(b, c))
+        assert same(each.bit_xor(a, c), np.bitwise_xor(a, c))
+    device.driver.free(held)
+    assert same(device.bit_xor(a, b), np.bitwise_xor(a, b))
 
 
 # --- the host's memory ------------------------------------------------------------------------

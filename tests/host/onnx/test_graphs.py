@@ -12,7 +12,7 @@ from bitlane.device import Device
 from bitlane.jobs.operands import DataTypeError, ShapeError
 from bitlane.onnx import OnnxError, prepare
 from bitlane.onnx.evaluation import expected
-from support.host.arrays import link_of, model, random, same
+from support.host.arrays import link_of, random, same
 from support.host.onnx_models import made_up, model_of, node, tensor
 from support.seeds import seeds
 
@@ -22,11 +22,6 @@ XOR_NOT_AND = [
     node("BitwiseAnd", "n k", "y"),
 ]
 SEVEN = tensor("k", np.array(7, np.uint32))
-
-
-@pytest.fixture
-def device() -> Device:
-    return model()
 
 
 @pytest.mark.parametrize("seed", seeds(10, 150))
