@@ -323,9 +323,7 @@ CHECKED = {"python", *SHELL, "text"}
 DATA: dict[str, Callable[[str], object]] = {"json": json.loads, "toml": tomllib.loads}
 
 
-def test_every_block_is_of_a_kind_that_is_checked(
-    record_property: Callable[[str, object], None],
-) -> None:
+def test_every_kind_of_block_is_checked(record_property: Callable[[str, object], None]) -> None:
     all_blocks = [block for page in PAGES for block in blocks(page)]
     known = CHECKED | DATA.keys()
     rest = [b for b in all_blocks if b.language not in known and not run_elsewhere(b)]

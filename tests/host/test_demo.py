@@ -295,9 +295,7 @@ def test_parts_can_be_chosen_and_queries_be_few(demo: Demo) -> None:
     assert "Parity" not in said
 
 
-def test_an_output_that_is_a_file_is_refused_before_the_device_is_opened(
-    demo: Demo, tmp_path: Path
-) -> None:
+def test_an_output_that_is_a_file_is_refused_at_once(demo: Demo, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("{}")
     expected = f"bitlane: --output {file}: is no folder; expected one, or none yet"

@@ -229,9 +229,7 @@ def test_functions_share_one_device(urls: list[str], monkeypatch: pytest.MonkeyP
     assert urls == ["model:x"]
 
 
-def test_the_default_device_is_the_simulator(
-    urls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_is_the_simulator(urls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BITLANE_DEVICE", raising=False)
     assert bitlane.default_device() is bitlane.default_device()
     assert urls == ["sim"]

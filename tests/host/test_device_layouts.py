@@ -103,9 +103,7 @@ def test_broadcast_operands_are_sent_once(device: Device) -> None:
         (np.s_[::3, ::3], 4 * 14 * 17),
     ],
 )
-def test_views_are_sent_as_they_lie_while_they_are_dense(
-    device: Device, index: Any, sent: int
-) -> None:
+def test_dense_views_are_sent_as_they_lie(device: Device, index: Any, sent: int) -> None:
     a = random((40, 50), "u4")
     uploads(device)
     assert same(device.bit_not(a[index]), np.invert(a[index]))

@@ -33,9 +33,7 @@ def test_bits_of_every_type_are_compared(dtype: str) -> None:
 
 
 @given(st.data(), shapes(200), st.sampled_from(INTEGERS), st.booleans())
-def test_any_layout_along_any_axes(
-    data: st.DataObject, shape: tuple[int, ...], dtype: str, small: bool
-) -> None:
+def test_any_layout(data: st.DataObject, shape: tuple[int, ...], dtype: str, small: bool) -> None:
     one, other = data.draw(views(shape, dtype)), data.draw(views(shape, dtype))
     axes = data.draw(
         st.one_of(st.none(), st.sets(st.sampled_from(range(len(shape))))) if shape else st.none()
@@ -88,9 +86,7 @@ def test_a_query_is_sent_once_for_all_rows() -> None:
 
 @pytest.mark.parametrize("memory", [1 << 14, 1 << 17])
 @pytest.mark.parametrize("shape", [(3, 70_000), (700, 300), (50_000,), (2, 1, 40_000)])
-def test_what_is_larger_than_the_memory_or_a_run_is_cut(
-    shape: tuple[int, ...], memory: int
-) -> None:
+def test_what_exceeds_the_memory_or_a_run_is_cut(shape: tuple[int, ...], memory: int) -> None:
     a, b = random(shape, "u1", 1), random(shape, "u1", 2)
     device = model(memory_bytes=memory, length_bits=12)
     assert same(device.hamming(a, b), np.asarray(distances(a, b)))

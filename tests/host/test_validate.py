@@ -191,9 +191,7 @@ class CoupledLink(ModelLink):
         (CoupledLink, "0x3000: 0x00, expected 0xff", {"quick": False}),
     ],
 )
-def test_memory_that_does_not_keep_its_bytes(
-    link: type[ModelLink], address: str, options: dict[str, Any]
-) -> None:
+def test_memory_that_changes(link: type[ModelLink], address: str, options: dict[str, Any]) -> None:
     found = failures(small(link), **options)
     assert address in found["memory"]
 
@@ -549,9 +547,7 @@ def test_exit_codes_and_lines(urls: list[str], run: Bitlane) -> None:
 
 
 @pytest.mark.usefixtures("urls")
-def test_progress_is_shown_on_a_terminal_alone(
-    run: Bitlane, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_progress_is_shown_on_a_terminal(run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     code, _, errors = run("validate", "model:0", "--quick")
     assert code == 0

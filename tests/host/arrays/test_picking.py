@@ -129,9 +129,7 @@ def test_what_waits_for_the_elements_is_computed_before_they_are_set(device: Dev
         ((slice(None), [1, 0]), 2),
     ],
 )
-def test_equal_distances_are_one_command_and_nothing_is_sent(
-    device: Device, key: Any, commands: int
-) -> None:
+def test_equal_distances_are_one_command(device: Device, key: Any, commands: int) -> None:
     a = random((6, 4), "u4")
     x = device.asarray(a)
     log, traffic = link_of(device).log, link_of(device).traffic

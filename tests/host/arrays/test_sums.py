@@ -110,9 +110,7 @@ def test_counts_that_are_computed_are_added_up_too(device: Device, dtype: str, c
         lambda c: np.copyto(c, np.full((2, 3), 9, np.uint8)),
     ],
 )
-def test_counts_that_are_written_over_are_counts_no_more(
-    device: Device, change: Callable[[Array], Any]
-) -> None:
+def test_overwritten_counts_are_no_counts(device: Device, change: Callable[[Array], Any]) -> None:
     c = np.bitwise_count(device.asarray(random((2, 3), "u1")))
     c.get()
     pending, before = c.sum(), int(c.get().sum())

@@ -43,9 +43,7 @@ def test_says_what_has_been_found(check: Check) -> None:
     assert check(model) == expected
 
 
-def test_needs_no_device_and_writes_no_file(
-    check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_has_no_effects(check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BITLANE_DEVICE", "serial:/dev/none")
     model = not_model([{"type": "writeFile", "resource": "out", "targetPath": "a/b.npy"}])
     model["resources"]["in"] = buffer("UINT8", {"valueCount": 1 << 30, "value": 0})
@@ -78,9 +76,7 @@ def test_says_that_onnx_models_are_not_checked(tmp_path: Path) -> None:
         load_model(model)
 
 
-def test_a_device_is_asked_what_it_is_and_left_alone(
-    check: Check, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_is_read_and_left_alone(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
     link = NotingLink(ops=frozenset({Op.XOR}))
     monkeypatch.setattr(bitlane.command_line.check, "open_link", lambda url: link)
     line = check(not_model(), "--device", "sim", refuses=True)

@@ -82,9 +82,7 @@ def test_help_lists_every_command_and_the_exit_codes(install: Install, run: Bitl
     assert "1 a check failed" in text
 
 
-def test_the_help_lists_a_command_below_the_heading_of_its_group(
-    install: Install, run: Bitlane
-) -> None:
+def test_the_help_lists_commands_by_group(install: Install, run: Bitlane) -> None:
     def grouped(name: str, group: cli.Group) -> Command:
         def add(subparsers: cli.Subparsers) -> None:
             parser = subparsers.add_parser(name, help=f"what {name} does")
@@ -203,9 +201,7 @@ def test_help(install: Install, run: Bitlane, words: list[str], expected: str) -
     assert re.search(expected, text)
 
 
-def test_a_closed_output_is_told(
-    install: Install, run: Bitlane, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_closed_output(install: Install, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> None:
     install(command("job", lambda _: 0))
     monkeypatch.setattr(sys, "stdout", None)
     expected = "bitlane: standard output is closed; expected somewhere to write to"
@@ -218,9 +214,7 @@ def test_a_defect_keeps_its_traceback(install: Install) -> None:
         cli.main(["job"])
 
 
-def test_interrupt_is_told_apart(
-    install: Install, run: Bitlane, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interrupt(install: Install, run: Bitlane, capsys: pytest.CaptureFixture[str]) -> None:
     install(raising(KeyboardInterrupt()))
     assert run.refusal("job", code=cli.INTERRUPTED) == "bitlane: stopped"
     # What is half made may complain now.
@@ -254,9 +248,7 @@ def test_a_command_that_cannot_be_loaded_names_the_package(install: Install, run
     assert run.refusal("job", "--any", "thing") == expected
 
 
-def test_a_package_that_an_extra_brings_is_named_with_the_extra(
-    install: Install, run: Bitlane
-) -> None:
+def test_a_missing_package_is_named_with_its_extra(install: Install, run: Bitlane) -> None:
     lacking = ModuleNotFoundError("No module named 'PIL'", name="PIL")
     install(raising(lacking, extra="pictures"))
     assert run.refusal("job") == (

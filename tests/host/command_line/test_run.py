@@ -60,7 +60,7 @@ def test_runs_and_checks_on_the_simulator(terminal: Terminal) -> None:
     assert terminal.link.closed
 
 
-def test_runs_on_the_default_device_of_the_environment(
+def test_the_environment_names_the_device(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BITLANE_DEVICE", "sim:pysim")
@@ -130,9 +130,7 @@ def test_any_name_of_a_waveform_file_reaches_the_simulator(file: str, terminal: 
         (["--iterations", "-3"], "--iterations: -3; expected 1 or more"),
     ],
 )
-def test_options_are_refused_before_a_device_is_opened(
-    words: list[str], message: str, terminal: Terminal
-) -> None:
+def test_options_that_do_not_fit(words: list[str], message: str, terminal: Terminal) -> None:
     terminal.refuse(message, *words)
 
 

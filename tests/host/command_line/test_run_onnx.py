@@ -121,9 +121,7 @@ def test_waveforms_are_asked_for(terminal: Terminal) -> None:
         (("--input", "a=huge.npy"), "--input: huge.npy; expected"),
     ],
 )
-def test_bad_words_and_files_are_one_line(
-    words: tuple[str, ...], message: str, terminal: Terminal
-) -> None:
+def test_bad_words_and_files(words: tuple[str, ...], message: str, terminal: Terminal) -> None:
     np.save("long.npy", A.astype(np.uint16))
     np.save("flat.npy", A[None])
     np.save("objects.npy", np.array([print]), allow_pickle=True)

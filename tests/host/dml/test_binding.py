@@ -44,9 +44,7 @@ def test_ranges_are_aligned_hold_the_tensor_and_end_inside_the_buffer(
     ("tensor", "offset", "size"),
     [(U8, 240, None), (described(guaranteed_base_offset_alignment=64), 64, 16)],
 )
-def test_the_last_range_and_an_aligned_one_are_taken(
-    tensor: BufferTensorDesc, offset: int, size: int | None
-) -> None:
+def test_ranges_that_fit(tensor: BufferTensorDesc, offset: int, size: int | None) -> None:
     bench = Bench(NOT(tensor, tensor))
     bench.table.bind_inputs([bench.at(offset, size)])
 

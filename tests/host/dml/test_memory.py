@@ -54,9 +54,7 @@ class Stand(Bench):
     ],
     ids=["COPY", "OR", "AND", "no operation that copies"],
 )
-def test_owned_inputs_are_copied_with_what_the_circuit_has(
-    ops: frozenset[Op], calls: list[str]
-) -> None:
+def test_owned_inputs_are_copied_by_the_circuit(ops: frozenset[Op], calls: list[str]) -> None:
     stand = Stand(ops)
     a, b, out = stand.bound(1), stand.bound(2), stand.bound()
     stand.record_dispatch(stand.operator, a, b)

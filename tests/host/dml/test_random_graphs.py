@@ -293,8 +293,6 @@ def test_agree_with_the_golden_model(sketch: Sketch, seed: int) -> None:
 
 @pytest.mark.parametrize("data_bytes", [4, 16])
 @given(sketch=sketches(sums=False), seed=st.integers(0, 2**32 - 1))
-def test_agree_on_circuits_that_do_one_thing_at_a_time(
-    data_bytes: int, sketch: Sketch, seed: int
-) -> None:
+def test_agree_on_circuits_without_fusion(data_bytes: int, sketch: Sketch, seed: int) -> None:
     modes = frozenset(Mode) - {Mode.SUM}
     agrees(ModelDriver(ops=_EIGHT, modes=modes, data_bytes=data_bytes), sketch, seed)

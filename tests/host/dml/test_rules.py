@@ -203,9 +203,7 @@ def test_all_tensors_match(
 
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("strides", [[0, 1], [3, 0], [2, 1], [1, 1]])
-def test_refuses_outputs_that_overlap_themselves(
-    kind: type[OperatorDesc], strides: list[int]
-) -> None:
+def test_outputs_do_not_overlap_themselves(kind: type[OperatorDesc], strides: list[int]) -> None:
     desc = make(kind, *[U8] * (1 if kind in UNARY else 2), u8([2, 3], strides))
     refuse(desc, f"OutputTensor.Strides is {strides}", "its own place")
 

@@ -55,9 +55,7 @@ def test_constants_repeat(driver: Driver) -> None:
 
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize(("narrow", "wide"), [(1, 2), (1, 8), (2, 4), (4, 8), (4, 4)])
-def test_widened_elements_keep_their_value(
-    driver: Driver, narrow: int, wide: int, signed: bool
-) -> None:
+def test_widened_elements_keep_values(driver: Driver, narrow: int, wide: int, signed: bool) -> None:
     kind = "i" if signed else "u"
     a = noise((9, 5), f"{kind}{narrow}")
     x = widened(upload(driver, a), wide, signed=signed)
@@ -138,9 +136,7 @@ def test_intermediates_take_no_memory_where_the_next_value_fits(driver: Driver) 
     assert np.array_equal(value(driver, x), download(driver, a))
 
 
-def test_what_does_not_fit_side_by_side_is_done_one_after_another(
-    driver: Driver, link: ModelLink
-) -> None:
+def test_what_does_not_fit_side_by_side_is_done_in_turn(driver: Driver, link: ModelLink) -> None:
     a = noise(MEMORY // 64, "u4")
     x = upload(driver, a)
     numbers = range(1, 21)
@@ -169,9 +165,7 @@ def test_what_just_fits_is_computed(driver: Driver) -> None:
     assert np.array_equal(got, a << 1 ^ a << 2 ^ a << 3)
 
 
-def test_an_expression_that_cannot_fit_is_refused_with_its_needs(
-    driver: Driver, link: ModelLink
-) -> None:
+def test_an_expression_that_cannot_fit_is_refused(driver: Driver, link: ModelLink) -> None:
     a = upload(driver, noise(MEMORY // 8, "u4"))
     x = apply(Op.XOR, apply(Op.SHIFT_RIGHT, a, a), apply(Op.SHIFT_LEFT, a, a))
     with pytest.raises(OutOfDeviceMemory, match=f"{MEMORY // 2} bytes .* 1 results .*one after"):

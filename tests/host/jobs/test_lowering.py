@@ -288,8 +288,6 @@ def test_operations_and_lanes_that_the_device_lacks_are_refused() -> None:
         (Op.NOT, View(0, (4,), 4), None, View(0, (1,), 1), "Y: itemsize 1"),
     ],
 )
-def test_views_that_do_not_fit_are_refused(
-    op: Op, a: View, b: View | None, y: View, message: str
-) -> None:
+def test_unfit_views_are_refused(op: Op, a: View, b: View | None, y: View, message: str) -> None:
     with pytest.raises(LayoutError, match=message):
         commands(op, (1,), a, b, y)

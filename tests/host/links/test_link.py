@@ -58,9 +58,7 @@ def test_an_exchange_is_its_writes_and_then_its_reads() -> None:
     ]
 
 
-def test_a_link_whose_packages_are_missing_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_link_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, sim="bitlane_without_such_a_module:open_link")
     with pytest.raises(LinkError, match=r"cannot be loaded: .*pip install 'bitlane\[sim\]'"):
         open_link("sim")

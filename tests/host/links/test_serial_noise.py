@@ -90,7 +90,7 @@ def frames_of(board: BoardModel) -> int:
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("rate", RATES)
-def test_noise_costs_time_only(
+def test_noise_costs_time(
     rate: float, direction: str, record_property: Callable[[str, object], None]
 ) -> None:
     right = failed = frames = hits = 0

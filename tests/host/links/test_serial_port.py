@@ -200,9 +200,7 @@ def test_a_file_that_is_no_port(tmp_path: Path) -> None:
         (None, "cannot be opened: .*could not open port"),
     ],
 )
-def test_ports_that_cannot_be_opened(
-    number: int | None, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unusable_ports(number: int | None, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         if number is None:
             raise serial.SerialException("could not open port")

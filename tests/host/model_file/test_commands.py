@@ -89,7 +89,7 @@ LONG = {"name": "A", "elementOffset": 8, "elementCount": 9}
         ("CTensor", "A", "", "A", "nothing: only tensors of"),
     ],
 )
-def test_bindings_are_refused(
+def test_bad_bindings(
     tensor: str, value: object, suffix: str, found: object, expected: str
 ) -> None:
     model = changed(**{f"commands__0__bindings__{tensor}": value})
@@ -130,7 +130,7 @@ def test_offsets_into_untyped_resources_need_a_stride() -> None:
         (2, {"dims": [16]}, "dims", [16], "a writeFile has type, resource"),
     ],
 )
-def test_commands_are_refused_at_their_field(
+def test_bad_commands(
     index: int, fields: dict[str, object], path: str, found: object, expected: str
 ) -> None:
     model = changed(**{f"commands__{index}__{key}": value for key, value in fields.items()})

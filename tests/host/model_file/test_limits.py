@@ -74,9 +74,7 @@ def test_the_longest_name_that_a_file_can_have(runner: Runner) -> None:
 
 
 @pytest.mark.parametrize("content", [b"PK\x03\x04", b"PK", b"", b"\x80\x04.", b"\x93NUMPY", None])
-def test_numpy_files_that_are_something_else(
-    content: bytes | None, line_of: Callable[[str], str]
-) -> None:
+def test_what_is_no_numpy_file(content: bytes | None, line_of: Callable[[str], str]) -> None:
     path = Path("in.npy")
     if content is None:
         with zipfile.ZipFile(path, "w") as archive:

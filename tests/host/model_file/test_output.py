@@ -66,9 +66,7 @@ def test_writes_jpeg(runner: Runner) -> None:
         assert (image.format, image.size) == ("JPEG", (8, 8))
 
 
-def test_files_are_replaced_whole_or_not_at_all(
-    runner: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_replaced_whole_or_not(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("a.bin").write_bytes(b"old")
     model = holding("UINT8", [1, 2, 3], write("a.bin"))
 

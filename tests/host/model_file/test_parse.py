@@ -44,9 +44,7 @@ def test_reads_resources_dispatchables_and_commands() -> None:
         ([1], "the file", [1], "an object"),
     ],
 )
-def test_the_file_is_an_object_of_three_parts(
-    model: object, path: str, found: object, expected: str
-) -> None:
+def test_the_file_has_three_parts(model: object, path: str, found: object, expected: str) -> None:
     refuse(model, path, found, expected)
 
 
@@ -135,9 +133,7 @@ PLAIN = BufferTensorDesc(DataType.UINT8, [2, 3])
         (SQUARE | {"Flags": ["NONE"], "DimensionCount": 2, "Type": None}, PLAIN),
     ],
 )
-def test_tensors_with_all_their_fields_and_with_defaults(
-    value: object, tensor: BufferTensorDesc
-) -> None:
+def test_tensors_with_all_fields_and_defaults(value: object, tensor: BufferTensorDesc) -> None:
     model = load(changed(dispatchables__x__desc__ATensor=value))
     assert dict(model.dispatchables["x"].desc.inputs)["ATensor"] == tensor
 
@@ -165,9 +161,7 @@ def test_tensors_with_all_their_fields_and_with_defaults(
         ("Stride", [3, 1], "", "no such field: a tensor has Type, DataType, "),
     ],
 )
-def test_tensors_are_refused_at_their_field(
-    field: str, value: object, suffix: str, expected: str
-) -> None:
+def test_bad_tensors(field: str, value: object, suffix: str, expected: str) -> None:
     model = changed(dispatchables__x__desc__BTensor=full(**{field: value}))
     path = f"dispatchables.x.desc.BTensor.{field}{suffix}"
     found = value[int(suffix[1])] if suffix and isinstance(value, list) else value
@@ -199,9 +193,7 @@ def test_tensors_are_refused_at_their_field(
         ({"x": "xor"}, "x", "xor", "an object"),
     ],
 )
-def test_operators_are_refused_at_their_field(
-    changes: dict[str, object], path: str, found: object, expected: str
-) -> None:
+def test_bad_operators(changes: dict[str, object], path: str, found: object, expected: str) -> None:
     model = changed(**{f"dispatchables__{key}": value for key, value in changes.items()})
     refuse(model, f"dispatchables.{path}", found, expected)
 

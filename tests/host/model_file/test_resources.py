@@ -342,9 +342,7 @@ def test_images_have_one_three_or_four_channels(size: list[int]) -> None:
         pytest.param("CMYK", (0, 255, 255, 0), {"quality": 100}, [255, 0, 0], id="ink"),
     ],
 )
-def test_images_keep_what_they_show(
-    mode: str, pixel: Any, options: dict[str, Any], shown: list[int]
-) -> None:
+def test_image_modes(mode: str, pixel: Any, options: dict[str, Any], shown: list[int]) -> None:
     image = Image.new(mode, (1, 1), pixel)
     if mode == "P":
         image.putpalette([0, 0, 0] * 3 + [20, 40, 60])

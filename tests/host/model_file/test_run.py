@@ -244,7 +244,7 @@ def test_padding_is_no_value(runner: Runner) -> None:
 
 
 @pytest.mark.parametrize(("iterations", "values"), [(1, "254, 253, 252"), (2, "1, 2, 3")])
-def test_what_works_in_place_is_something_else_every_time(
+def test_iterations_in_place_go_on_from_the_last(
     runner: Runner, iterations: int, values: str
 ) -> None:
     model = not_model()
@@ -262,9 +262,7 @@ def test_each_dispatch_is_repeated_before_the_next(runner: Runner) -> None:
     assert runner.driver.model.doorbells == [1] * 6
 
 
-def test_a_dispatchable_may_be_compiled_as_a_graph(
-    runner: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_operator_compiled_as_a_graph(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     model = not_model()
     model["dispatchables"]["not"]["dmlCompileType"] = "DmlCompileGraph"
     graphs = []

@@ -51,9 +51,7 @@ def test_the_leading_axis_that_is_long_enough(
 
 
 @given(SHAPES, st.data())
-def test_operands_are_cut_where_they_are_not_repeated(
-    shape: tuple[int, ...], data: st.DataObject
-) -> None:
+def test_operands_are_cut_unless_repeated(shape: tuple[int, ...], data: st.DataObject) -> None:
     axis = split_axis(shape, range(len(shape)))
     if axis is None:
         return
