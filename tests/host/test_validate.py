@@ -265,8 +265,7 @@ def test_a_wrong_operation_fails_alone(op: Op) -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "name"),
-    [(Op.COUNT, "cardinality"), (Op.COUNT_XOR, "hamming"), (Op.COUNT_OR, "jaccard")],
+    ("op", "name"), [(Op.COUNT, "cardinality"), (Op.COUNT_XOR, "hamming"), (Op.COUNT_OR, "jaccard")]
 )
 def test_wrong_sums_fail_alone(op: Op, name: str) -> None:
     def spoil_sum(record: Record, memory: Bytes) -> None:

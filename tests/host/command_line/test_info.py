@@ -127,11 +127,7 @@ ARRAY = word("SEARCH", UNITS=8, ROW_BYTES_LOG2=6, QUERIES_LOG2=9, NEAREST_LOG2=4
         ({"MEMORY_LAST": 0x1000_1FFF}, "memory", "8 KiB, 0x10000000 to 0x10001fff"),
         ({"MEMORY_LAST": 0x1000_0007}, "memory", "8 bytes, 0x10000000 to 0x10000007"),
         ({"MEMORY_LAST": 0x1018_03FF}, "memory", "1,537 KiB, 0x10000000 to 0x101803ff"),
-        (
-            STOPPED,
-            "state",
-            "stopped by READ_ERROR at command 7, port READ_B, address 0x10000040",
-        ),
+        (STOPPED, "state", "stopped by READ_ERROR at command 7, port READ_B, address 0x10000040"),
     ],
 )
 def test_other_devices(info: Info, values: dict[str, int], name: str, expected: str) -> None:

@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from bitlane import dml
-from bitlane.dml import (
-    BufferTensorDesc,
-    DataType,
-    ExecutionFlags,
-    Feature,
-    FeatureLevel,
-)
+from bitlane.dml import BufferTensorDesc, DataType, ExecutionFlags, Feature, FeatureLevel
 from support.host.dml_bench import COUNT, NOT, SHIFT_RIGHT, Bench
 from support.host.model_driver import ModelDriver
 

@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 
 from bitlane import dml
-from bitlane.dml import (
-    BufferBinding,
-    BufferTensorDesc,
-    DataType,
-    GraphDesc,
-    TensorFlags,
-)
+from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, GraphDesc, TensorFlags
 from bitlane_rtl.abi import Op
 from support.host.dml_bench import COUNT, NOT, SHIFT_LEFT, XOR
 from support.host.dml_graphs import ONE, PLAIN, WORDS, A, B, Out, To, Via, desc, distances, run

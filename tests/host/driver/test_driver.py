@@ -125,11 +125,7 @@ def test_exchanges_are_checked_like_reads_and_writes() -> None:
     first, second = driver.exchange([(0x1100, b"abcd")], [(0x1000, 64), (status, 4)])
     assert first.tolist() == content.tolist()
     assert second.size == 4
-    for writes, reads in (
-        ([(0xFFF, b"a")], []),
-        ([(0x1FFF, b"ab")], []),
-        ([], [(0x1FF0, 17)]),
-    ):
+    for writes, reads in (([(0xFFF, b"a")], []), ([(0x1FFF, b"ab")], []), ([], [(0x1FF0, 17)])):
         with pytest.raises(ValueError, match="outside"):
             driver.exchange(writes, reads)
 

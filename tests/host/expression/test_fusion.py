@@ -138,17 +138,9 @@ def row_of(x: Any, rows: int) -> Any:
 COUNTED: dict[str, tuple[Callable[..., Any], list[str], list[str]]] = {
     "logic": (lambda a, b: a ^ b, ["COUNT_XOR"], ["XOR", "COUNT"]),
     "an inverted tensor": (lambda a, b: ~a, ["COUNT_XOR"], ["NOT", "COUNT"]),
-    "inverted operands": (
-        lambda a, b: inverted(Op.NAND, ~a, ~b),
-        ["COUNT_OR"],
-        ["OR", "COUNT"],
-    ),
+    "inverted operands": (lambda a, b: inverted(Op.NAND, ~a, ~b), ["COUNT_OR"], ["OR", "COUNT"]),
     "an inversion too many": (lambda a, b: ~(a & b), ["NAND", "COUNT"], ["NAND", "COUNT"]),
-    "a broadcast row": (
-        lambda a, b: row_of(a, 32) & row_of(b, 1),
-        ["COUNT_AND"],
-        ["AND", "COUNT"],
-    ),
+    "a broadcast row": (lambda a, b: row_of(a, 32) & row_of(b, 1), ["COUNT_AND"], ["AND", "COUNT"]),
 }
 
 

@@ -341,9 +341,7 @@ def test_threads_take_turns(device: Device) -> None:
     ],
 )
 def test_what_makes_no_search_is_refused_before_anything_is_sent(
-    call: Callable[[BinaryIndex, NDArray[np.uint8]], Any],
-    error: type[BitlaneError],
-    message: str,
+    call: Callable[[BinaryIndex, NDArray[np.uint8]], Any], error: type[BitlaneError], message: str
 ) -> None:
     device = model()
     rows = random((20, 8), "u1")

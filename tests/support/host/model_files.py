@@ -17,10 +17,7 @@ ONES = {"initialValuesDataType": "UINT32", "initialValues": {"valueCount": 16, "
 MODEL: dict[str, Any] = {
     "resources": {"A": ONES, "B": ONES, "Out": ONES},
     "dispatchables": {
-        "x": {
-            "type": "DML_OPERATOR_ELEMENT_WISE_BIT_XOR",
-            "desc": dict.fromkeys(TENSORS, SQUARE),
-        }
+        "x": {"type": "DML_OPERATOR_ELEMENT_WISE_BIT_XOR", "desc": dict.fromkeys(TENSORS, SQUARE)}
     },
     "commands": [
         {
