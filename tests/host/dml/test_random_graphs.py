@@ -1,6 +1,6 @@
-"""Random graphs on the real driver equal the golden model's results, node by node.
+"""Random operators and graphs on the real driver equal the golden model's results, node by node.
 
-They are fused or not, in any layout, on circuits with and without the count of a logic operation.
+Graphs are fused or not, in any layout, on circuits with and without the count of a logic operation.
 """
 
 from collections.abc import Callable
@@ -30,6 +30,9 @@ from bitlane.dml import (
 from bitlane.dml.operators import OPERATOR_DESCS, NodeDesc, OperatorDesc
 from bitlane_rtl.abi import Mode, Op
 from support.host.model_driver import ModelDriver
+from support.system.jobs import Job, jobs
+from support.system.jobs import evaluate as evaluate_jobs
+from support.system.jobs import execute as execute_jobs
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -296,3 +299,23 @@ def test_agree_with_the_golden_model(sketch: Sketch, seed: int) -> None:
 def test_agree_on_circuits_without_fusion(data_bytes: int, sketch: Sketch, seed: int) -> None:
     modes = frozenset(Mode) - {Mode.SUM}
     agrees(ModelDriver(ops=_EIGHT, modes=modes, data_bytes=data_bytes), sketch, seed)
+
+
+# --- operators and aliases --------------------------------------------------------------------
+
+
+MOST, REACH = 200, 1000
+CHAIN = 4
+
+
+@given(
+    chain=st.lists(jobs(MOST, REACH), min_size=1, max_size=CHAIN), seed=st.integers(0, 2**32 - 1)
+)
+def test_agrees_with_the_golden_model_on_every_byte(chain: list[Job], seed: int) -> None:
+    with dml.Device(ModelDriver(), max(job.level for job in chain)) as device:
+        buffer = device.create_buffer(max(job.size for job in chain))
+        before = np.random.default_rng(seed).integers(0, 256, buffer.size_in_bytes, np.uint8)
+        buffer.write(before)
+        execute_jobs(device, buffer, *chain)
+        different = np.flatnonzero(buffer.read() != evaluate_jobs(before, *chain))
+    assert different.size == 0, f"noise of seed {seed}, {chain}: bytes {different[:8]}"
