@@ -289,9 +289,7 @@ PRINTED: dict[str, Callable[[], str]] = {"work  ": cycles_table, "Opening sim": 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", having("text"), ids=name)
-def test_the_output_on_a_page_is_what_is_printed(
-    page: Path, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_output_on_a_page(page: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for block in of_page(page, "text"):
         if begins(block.text, MEASURED | DRAWN) or run_elsewhere(block):
             continue
@@ -301,9 +299,7 @@ def test_the_output_on_a_page_is_what_is_printed(
         assert timeless(printed) == timeless(block.text), block.place
 
 
-def test_the_first_output_on_the_first_page_is_what_is_printed(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_first_output_of_the_readme(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The demo's examples and the table's first rows need one circuit, that of ``sim``."""
     shown = "".join(block.text for block in of_page(ROOT / "README.md", "text"))
     for row in islice(measure([64], choose_evaluator(), lambda _: None), 11):

@@ -261,9 +261,7 @@ def test_the_whole_demo(kind: type[ModelLink], code: int, demo: Demo) -> None:
 
 
 @pytest.mark.parametrize("package", ["sklearn", "PIL"])
-def test_without_a_package_of_its_extra_nothing_runs(
-    package: str, demo: Demo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_named(package: str, demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda x: None if x == package else find(x))
     assert demo.refusal() == (
@@ -313,7 +311,7 @@ def test_an_output_that_is_a_file_is_refused_at_once(demo: Demo, tmp_path: Path)
         ([], {"queries": 298}, "--queries 298: expected 1 to 297"),
     ],
 )
-def test_parts_and_numbers_that_there_are_not(
+def test_bad_parts_and_numbers(
     words: list[str], options: dict[str, int], message: str, demo: Demo
 ) -> None:
     assert message in demo.refusal(*words, **options)

@@ -351,33 +351,61 @@ def test_bad_records_that_are_not_refused_right(status: Status, code: Status | N
     assert "was executed" in text or "refused with TIMEOUT" in text
 
 
-def test_work_after_a_refused_record() -> None:
-    class Eager(ModelLink):
-        """A device that also executes a part of the command behind a refused one."""
+class Eager(ModelLink):
+    """A device that also executes a part of the command behind a refused one."""
 
-        def execute(self, record: Record) -> None:
-            try:
-                super().execute(record)
-            except Fault:
-                self.memory[(record.word("Y_BASE") + 64) % self.memory.size] ^= 1
-                raise
-
-    assert set(failures(small(Eager))) == {"error recovery"}
-
-
-def test_commands_that_hinder_each_other() -> None:
-    class Sticky(ModelLink):
-        """A device that repeats the previous command's logic if no FENCE is in between."""
-
-        before = Op.COUNT
-
-        def execute(self, record: Record) -> None:
-            before, self.before = self.before, Op(record.op) if record.op in self.ops else Op.COUNT
-            if not record.control["FENCE"] and {before, self.before} <= LOGIC_OPS:
-                record.op = before if before.reads_b is self.before.reads_b else record.op
+    def execute(self, record: Record) -> None:
+        try:
             super().execute(record)
+        except Fault:
+            self.memory[(record.word("Y_BASE") + 64) % self.memory.size] ^= 1
+            raise
 
-    assert set(failures(small(Sticky))) == {"overlap"}
+
+class Sticky(ModelLink):
+    """A device that repeats the previous command's logic if no FENCE is in between."""
+
+    before = Op.COUNT
+
+    def execute(self, record: Record) -> None:
+        before, self.before = self.before, Op(record.op) if record.op in self.ops else Op.COUNT
+        if not record.control["FENCE"] and {before, self.before} <= LOGIC_OPS:
+            record.op = before if before.reads_b is self.before.reads_b else record.op
+        super().execute(record)
+
+
+class ForgetfulLink(ModelLink):
+    """A device with a register that loses a bit."""
+
+    def write(self, address: int, data: BytesLike) -> None:
+        if address == CONTROL_BASE + register("TIMEOUT").offset:
+            data = np.frombuffer(data, "<u4") & np.uint32(0x7FFF_FFFF)
+        super().write(address, data)
+
+
+class LossyLink(ModelLink):
+    """A link whose long reads end with zeros, as if the last frame were lost."""
+
+    def read(self, address: int, size: int) -> Bytes:
+        data = super().read(address, size)
+        if size > 6000:
+            data[-100:] = 0
+        return data
+
+
+@pytest.mark.parametrize(
+    ("link", "name", "message"),
+    [
+        (Eager, "error recovery", ""),
+        (Sticky, "overlap", ""),
+        (ForgetfulLink, "link", "TIMEOUT is 0x7fffffff; 0xffffffff was written"),
+        (LossyLink, "bandwidth", "100 of 8192 bytes are wrong as they came back"),
+    ],
+)
+def test_one_check_alone_fails(link: type[ModelLink], name: str, message: str) -> None:
+    found = failures(small(link))
+    assert set(found) == {name}
+    assert message in found[name]
 
 
 @pytest.mark.parametrize(
@@ -414,36 +442,6 @@ def test_a_bit_of_a_record_that_is_overlooked(name: str) -> None:
             super().execute(Record(words))
 
     assert set(failures(small(Blind))) == {"registers"}
-
-
-class ForgetfulLink(ModelLink):
-    """A device with a register that loses a bit."""
-
-    def write(self, address: int, data: BytesLike) -> None:
-        if address == CONTROL_BASE + register("TIMEOUT").offset:
-            data = np.frombuffer(data, "<u4") & np.uint32(0x7FFF_FFFF)
-        super().write(address, data)
-
-
-def test_registers_that_do_not_keep_what_is_written() -> None:
-    found = failures(small(ForgetfulLink))
-    assert found == {"link": "TIMEOUT is 0x7fffffff; 0xffffffff was written"}
-
-
-class LossyLink(ModelLink):
-    """A link whose long reads end with zeros, as if the last frame were lost."""
-
-    def read(self, address: int, size: int) -> Bytes:
-        data = super().read(address, size)
-        if size > 6000:
-            data[-100:] = 0
-        return data
-
-
-def test_long_transfers_that_lose_bytes() -> None:
-    found = failures(small(LossyLink))
-    assert set(found) == {"bandwidth"}
-    assert "100 of 8192 bytes are wrong as they came back" in found["bandwidth"]
 
 
 # --- devices that stop ------------------------------------------------------------------------

@@ -177,7 +177,7 @@ def test_what_reads_a_computed_array_is_computed_before_it_is_overwritten(device
     assert same(second.get(), (a ^ 1) & 0x7F)
 
 
-def test_that_holds_also_if_what_lies_between_has_no_name(device: Device) -> None:
+def test_that_holds_also_without_a_name_between(device: Device) -> None:
     a = random(9, "u1")
     x = device.asarray(a)
     first = x.copy()

@@ -1,13 +1,13 @@
 """Arrays refuse bad input by name: nothing is executed, and the device remains usable."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import bitlane
 from bitlane import (
@@ -153,14 +153,9 @@ def test_an_array_that_another_thread_writes() -> None:
 def test_threads_may_read_the_same_array(device: Device) -> None:
     a = random(500, "u4")
     x = device.asarray(a)
-    results: list[NDArray[Any]] = []
-    threads = [Thread(target=lambda: results.append((x ^ 3).get())) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert len(results) == 4
-    assert all(same(result, a ^ 3) for result in results)
+    with ThreadPoolExecutor(4) as pool:
+        results = [pool.submit(lambda: (x ^ 3).get()) for _ in range(4)]
+    assert all(same(result.result(), a ^ 3) for result in results)
 
 
 def test_a_thread_may_compute_a_part_of_what_another_is_looking_at(device: Device) -> None:

@@ -121,9 +121,7 @@ def test_without_arguments_the_help_and_2(install: Install, run: Bitlane) -> Non
         (["job", "many"], "bitlane job: argument number: invalid int value: 'many'"),
     ],
 )
-def test_bad_arguments_take_one_line_and_2(
-    install: Install, run: Bitlane, arguments: list[str], expected: str
-) -> None:
+def test_bad_arguments(install: Install, run: Bitlane, arguments: list[str], expected: str) -> None:
     install(command("job", lambda _: 0))
     line = run.refusal(*arguments)
     assert line.startswith(expected)
@@ -146,7 +144,7 @@ def test_bad_arguments_take_one_line_and_2(
         (MemoryError(), "MemoryError"),
     ],
 )
-def test_errors_that_a_user_can_act_on_take_one_line_and_2(
+def test_errors_that_a_user_can_act_on(
     install: Install, run: Bitlane, error: Exception, expected: str
 ) -> None:
     install(raising(error))

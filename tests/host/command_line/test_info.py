@@ -142,7 +142,7 @@ def test_other_devices(info: Info, values: dict[str, int], name: str, expected: 
         ({abi.Op.NOT}, set(abi.Lane), "none whole"),
     ],
 )
-def test_levels_that_a_smaller_circuit_has(
+def test_levels_of_small_circuits(
     info: Info, ops: set[abi.Op], lanes: set[abi.Lane], levels: str
 ) -> None:
     ability = word("CAPABILITIES", OPS=mask(*ops), LANES=mask(*lanes), MODES=1, READ_PORTS=1)

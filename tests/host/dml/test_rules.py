@@ -286,9 +286,7 @@ def test_level_2_1_shifts_in_four_dimensions(kind: type[OperatorDesc], rank: int
 @pytest.mark.parametrize("level", [LEVEL_3_0, LEVEL_4_1])
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("rank", range(10))
-def test_later_levels_take_one_to_eight_dimensions(
-    rank: int, kind: type[OperatorDesc], level: FeatureLevel
-) -> None:
+def test_ranks_of_later_levels(rank: int, kind: type[OperatorDesc], level: FeatureLevel) -> None:
     found = f"{first(kind)}.DimensionCount is {rank}"
     expect_taken_if(1 <= rank <= 8, of(kind, u8([1] * rank)), found, "1 to 8", level)
 

@@ -120,9 +120,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[str]]] = {
 
 
 @pytest.mark.parametrize(("make", "expected"), CASES.values(), ids=CASES)
-def test_inversions_go_into_the_operations_around(
-    bench: Bench, make: Callable[..., Any], expected: list[str]
-) -> None:
+def test_inversions_are_fused(bench: Bench, make: Callable[..., Any], expected: list[str]) -> None:
     assert sorted(bench.passes(make(*map(Node, bench.leaves)).of)) == sorted(expected)
     assert np.array_equal(bench.values()[0], make(*bench.arrays).view("u4"))
 

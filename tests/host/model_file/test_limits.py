@@ -121,7 +121,7 @@ def test_numbers_of_many_digits_are_out_of_range(line_of: Callable[[str], str]) 
     ],
 )
 @pytest.mark.parametrize("data_type", ["UINT8", "FLOAT64"])
-def test_values_that_the_device_cannot_hold_are_never_made(
+def test_values_too_large_are_not_made(
     values: dict[str, int], data_type: str, runner: Runner
 ) -> None:
     model = not_model()

@@ -267,7 +267,7 @@ def test_raw_files_need_a_type(suffix: str) -> None:
     refuse(from_file(name), TYPE, "missing", "this field")
 
 
-def test_files_are_found_beside_the_model_or_in_the_current_folder(
+def test_files_beside_the_model_or_in_the_folder(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beside, current = folder / "models", folder / "current"

@@ -44,7 +44,7 @@ def test_what_is_small_is_not_cut_small() -> None:
         ((50, 0), (0, 1), None),
     ],
 )
-def test_the_leading_axis_that_is_long_enough(
+def test_the_axis_that_is_split(
     shape: tuple[int, ...], axes: tuple[int, ...], axis: int | None
 ) -> None:
     assert split_axis(shape, axes) == axis

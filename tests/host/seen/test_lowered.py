@@ -56,7 +56,7 @@ def lower(path: Path, link: NotingLink, monkeypatch: pytest.MonkeyPatch, *option
     return code
 
 
-def test_prints_the_commands_of_each_dispatch(
+def test_prints_commands(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     link = NotingLink()
