@@ -261,7 +261,9 @@ def test_the_whole_demo(kind: type[ModelLink], code: int, demo: Demo) -> None:
 
 
 @pytest.mark.parametrize("package", ["sklearn", "PIL"])
-def test_a_missing_package_is_named(package: str, demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(
+    package: str, demo: Demo, monkeypatch: pytest.MonkeyPatch
+) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda x: None if x == package else find(x))
     assert demo.refusal() == (

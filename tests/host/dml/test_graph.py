@@ -13,11 +13,16 @@ from support.host.dml_bench import COUNT, NOT, SHIFT_LEFT, XOR
 from support.host.dml_graphs import ONE, PLAIN, WORDS, A, B, Out, To, Via, desc, distances, run
 from support.host.model_driver import ModelDriver
 
+
+@pytest.fixture
+def device() -> dml.Device:
+    return dml.Device(ModelDriver())
+
+
 # --- What graphs become -------------------------------------------------------------------------
 
 
-def test_logic_count_and_sum_are_one_pass() -> None:
-    device = dml.Device(ModelDriver())
+def test_logic_count_and_sum_are_one_pass(device: dml.Device) -> None:
     operator = device.compile_graph(distances(device))
     assert operator.explain().splitlines() == [
         "pass           elements          commands  runs  bytes read  bytes written  cycles",
@@ -29,8 +34,7 @@ def test_logic_count_and_sum_are_one_pass() -> None:
     assert sums.tolist() == np.bitwise_count(A ^ B).sum(axis=1, keepdims=True).tolist()
 
 
-def test_what_is_an_output_too_is_written() -> None:
-    device = dml.Device(ModelDriver())
+def test_what_is_an_output_too_is_written(device: dml.Device) -> None:
     graph = distances(device, Out(0, 0, 1), Out(1, 0, 2))
     lines = device.compile_graph(graph).explain().splitlines()
     assert [line.split("  ")[0] for line in lines[1:-2]] == ["XOR", "COUNT SUM", "COUNT"]
@@ -66,15 +70,13 @@ def test_inversions_go_into_their_neighbours() -> None:
     assert driver.model.calls == ["write", "write", "XOR", "read"]
 
 
-def test_shift_counts_are_masked_as_directml_masks_them() -> None:
-    device = dml.Device(ModelDriver())
+def test_shift_counts_are_masked_as_directml_masks_them(device: dml.Device) -> None:
     graph = desc(device, [SHIFT_LEFT(WORDS, WORDS, WORDS)], To(0, 0, 0), To(1, 0, 1), Out(0, 0, 0))
     (result,) = run(graph, device, A, np.full_like(A, 33))
     assert np.array_equal(result, A << np.uint32(1))
 
 
-def test_bytes_between_nodes_may_be_seen_in_another_way() -> None:
-    device = dml.Device(ModelDriver())
+def test_bytes_between_nodes_may_be_seen_in_another_way(device: dml.Device) -> None:
     turned = BufferTensorDesc(DataType.UINT16, [16, 4], [1, 16])
     plain = BufferTensorDesc(DataType.UINT16, [16, 4])
     edges = [To(0, 0, 0), Via(0, 0, 1, 0), Out(1, 0, 0)]
@@ -83,9 +85,8 @@ def test_bytes_between_nodes_may_be_seen_in_another_way() -> None:
     assert np.array_equal(result, A.view(np.uint16).reshape(4, 16).T)
 
 
-def test_bytes_between_elements_are_seen_where_nothing_lies_there() -> None:
+def test_bytes_between_elements_are_seen_where_nothing_lies_there(device: dml.Device) -> None:
     """The written-out intermediate and the operators behind it have separate constants."""
-    device = dml.Device(ModelDriver())
     small = BufferTensorDesc(DataType.UINT8, [4, 4])
     apart = BufferTensorDesc(DataType.UINT8, [4, 4], [8, 1])
     rows = BufferTensorDesc(DataType.UINT32, [4], [2])
@@ -111,8 +112,7 @@ def bench(graph: GraphDesc, device: dml.Device) -> tuple[dml.CompiledOperator, d
     return operator, device.create_binding_table(operator)
 
 
-def test_outputs_take_no_place_of_inputs_or_of_each_other() -> None:
-    device = dml.Device(ModelDriver())
+def test_outputs_take_no_place_of_inputs_or_of_each_other(device: dml.Device) -> None:
     operator, table = bench(distances(device, Out(0, 0, 1)), device)
     assert operator.binding_properties.required_descriptor_count == 4
     recorder, commands = device.create_command_recorder(), device.create_command_list()
@@ -134,8 +134,7 @@ def test_outputs_take_no_place_of_inputs_or_of_each_other() -> None:
     recorder.record_dispatch(commands, operator, table)
 
 
-def test_a_graph_of_one_node_works_in_place_where_the_node_does() -> None:
-    device = dml.Device(ModelDriver())
+def test_a_graph_of_one_node_works_in_place_where_the_node_does(device: dml.Device) -> None:
     operator, table = bench(GraphDesc.of(device.create_operator(ONE[0])), device)
     memory = device.create_buffer(128)
     memory.write(A)
@@ -147,8 +146,7 @@ def test_a_graph_of_one_node_works_in_place_where_the_node_does() -> None:
     assert np.array_equal(memory.read(dtype=np.uint32).reshape(4, 8), ~A)
 
 
-def test_names_of_edges_are_the_names_in_errors() -> None:
-    device = dml.Device(ModelDriver())
+def test_names_of_edges_are_the_names_in_errors(device: dml.Device) -> None:
     edges = [To(0, 0, 0, "pixels"), Out(0, 0, 0, "negative")]
     _, table = bench(desc(device, ONE, *edges), device)
     with pytest.raises(dml.DmlError, match=r"pixels\.Buffer is not bound"):

@@ -1,6 +1,5 @@
 """`bitlane lower`: the commands of a model as text, and the addresses that a drawing shows."""
 
-import argparse
 import json
 from itertools import product
 from pathlib import Path
@@ -13,11 +12,12 @@ from bitlane import dml
 from bitlane.driver.commands import Command, Walk
 from bitlane.driver.control import Control
 from bitlane.errors import LinkError
-from bitlane.model_file import ModelFileError, load_model, prepare, run
+from bitlane.model_file import load_model, prepare, run
 from bitlane.seen.lowered import command_text, lowered
 from bitlane.seen.noting import NotingDriver
 from bitlane.seen.walked import drawing, streams, visited
 from bitlane_rtl.abi import Lane, Mode, Op
+from support.host.command import Bitlane
 from support.host.model_driver import NotingLink
 from support.host.model_runner import not_model
 from support.seeds import seeds
@@ -46,22 +46,15 @@ Dispatch 'count': 1 command
 """
 
 
-def lower(path: Path, link: NotingLink, monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
-    """`bitlane lower` of ``path`` for the device behind ``link``."""
+def use(link: NotingLink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `bitlane lower` open ``link``."""
     monkeypatch.setattr(bitlane.command_line.lower, "open_link", lambda url: link)
-    parser = argparse.ArgumentParser(prog="bitlane")
-    bitlane.command_line.lower.add_lower(parser.add_subparsers())
-    namespace = parser.parse_args(["lower", str(path), *options])
-    code: int = namespace.run(namespace)
-    return code
 
 
-def test_prints_commands(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_prints_commands(monkeypatch: pytest.MonkeyPatch, run: Bitlane) -> None:
     link = NotingLink()
-    assert lower(EXAMPLES / "hamming.json", link, monkeypatch) == 0
-    assert capsys.readouterr().out == HAMMING
+    use(link, monkeypatch)
+    assert run("lower", str(EXAMPLES / "hamming.json")) == (0, HAMMING, "")
     assert link.calls == [], "nothing is executed, nothing sent"
     assert link.closed
 
@@ -107,12 +100,14 @@ def test_a_circuit_with_less_gets_other_commands() -> None:
     assert counts == [1, 2]
 
 
-def test_a_model_that_the_device_cannot_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    link = NotingLink(ops=frozenset({Op.AND}))
-    with pytest.raises(ModelFileError, match="built with: AND"):
-        lower(EXAMPLES / "bit_xor.json", link, monkeypatch)
-    with pytest.raises(ModelFileError, match="FeatureLevel"):
-        lower(EXAMPLES / "hamming.json", NotingLink(), monkeypatch, "--feature-level", "2_1")
+def test_a_model_that_the_device_cannot_run_is_refused(
+    monkeypatch: pytest.MonkeyPatch, run: Bitlane
+) -> None:
+    use(NotingLink(ops=frozenset({Op.AND})), monkeypatch)
+    assert "built with: AND" in run.refusal("lower", str(EXAMPLES / "bit_xor.json"))
+    use(NotingLink(), monkeypatch)
+    old = ("--feature-level", "2_1")
+    assert "FeatureLevel" in run.refusal("lower", str(EXAMPLES / "hamming.json"), *old)
     model = load_model(EXAMPLES / "bit_xor.json", LEVEL)
     registers = Control(NotingLink()).registers() | {"GEOMETRY": 0}
     with pytest.raises(LinkError, match="describe no circuit"):
