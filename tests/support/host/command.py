@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from bitlane.command_line.cli import UNUSABLE, main
+from bitlane.command_line.cli import main
 
 
 class Ended(NamedTuple):
@@ -28,7 +28,7 @@ class Bitlane:
         assert isinstance(code, int)
         return Ended(code, *self._capsys.readouterr())
 
-    def refusal(self, *words: str, code: int = UNUSABLE) -> str:
+    def refusal(self, *words: str, code: int = 2) -> str:
         """Return the line on standard error; expect nothing on standard output."""
         ended = self(*words)
         assert (ended.code, ended.out) == (code, "")
