@@ -307,3 +307,13 @@ def test_refuses_widths_that_the_circuit_lacks(kind: type[OperatorDesc]) -> None
     driver = ModelDriver(lanes=frozenset({Lane.BITS_8, Lane.BITS_32}))
     desc = of(kind, BufferTensorDesc(UINT64, [2]))
     refuse(desc, f"{first(kind)}.DataType is UINT64", "elements of 8, 32 bits", driver=driver)
+
+
+def test_logic_does_not_depend_on_the_circuits_widths() -> None:
+    driver = ModelDriver(lanes=frozenset({Lane.BITS_8}))
+    dml.Device(driver).create_operator(of(XOR, BufferTensorDesc(DataType.FLOAT64, [2])))
+
+
+def test_refuses_what_is_no_description() -> None:
+    with pytest.raises(dml.DmlError, match=r"OperatorDesc\.Type is str"):
+        dml.Device(ModelDriver()).create_operator("BIT_NOT")  # type: ignore[arg-type]
