@@ -60,6 +60,7 @@ def refuse(
 XOR_WORDS = XOR(WORDS, WORDS, WORDS)
 TWO = [NOT(WORDS, WORDS), NOT(WORDS, WORDS)]
 SMALLER, OWNING = ([NOT(WORDS, WORDS), node] for node in (NOT(SUMS, SUMS), NOT(OWNED, WORDS)))
+READ = [Via(0, 0, 1, 0), Out(1, 0, 1)]
 JOINED = [To(0, 0, 0), Via(0, 0, 1, 0), Out(1, 0, 0)]
 TO_INPUT = "InputTensor is connected to GraphInputs[0]"
 NO_INPUT = To(NOTHING, 0, 0)
@@ -110,12 +111,7 @@ OWNED_INPUT = "Nodes[1].InputTensor.Flags is OWNED_BY_DML"
         (ONE, [To(0, 0, 0), Out(3, 0, 0)], "OutputEdges[0].FromNodeIndex is 3", "0 to 0"),
         (TWO, [*PLAIN, Via(0, 1, 1, 0)], f"{BETWEEN}.FromNodeOutputIndex is 1", "0 to 0"),
         (TWO, [*PLAIN, Via(0, 0, 2, 0)], f"{BETWEEN}.ToNodeIndex is 2", "0 to 1"),
-        (
-            SMALLER,
-            [*PLAIN, Via(0, 0, 1, 0), Out(1, 0, 1)],
-            SMALL,
-            "128, as in Nodes[0].OutputTensor",
-        ),
+        (SMALLER, [*PLAIN, *READ], SMALL, "128, as in Nodes[0].OutputTensor"),
         (SMALLER, [*PLAIN, To(0, 1, 0), Out(1, 0, 1)], SMALL, "128, as others read GraphInputs[0]"),
         (OWNING, JOINED, OWNED_INPUT, "NONE: what is OWNED_BY_DML is an input of the graph"),
         (

@@ -15,6 +15,7 @@ from bitlane_rtl.abi import Lane, Op
 from support.host.dml_bench import COUNT, NOT, SHIFT_LEFT, SHIFT_RIGHT, XOR, expect_error
 from support.host.model_driver import ModelDriver
 
+UINT8, UINT16, UINT32, UINT64 = DataType.UINT8, DataType.UINT16, DataType.UINT32, DataType.UINT64
 AND, OR = dml.ElementWiseBitAndOperatorDesc, dml.ElementWiseBitOrOperatorDesc
 UNARY: list[type[OperatorDesc]] = [NOT, COUNT]
 LOGIC: list[type[OperatorDesc]] = [AND, OR, XOR]
@@ -25,7 +26,7 @@ ALL = [*UNARY, *LOGIC, *SHIFTS]
 def u8(
     sizes: list[int], strides: list[int] | None = None, total: int | None = None
 ) -> BufferTensorDesc:
-    return BufferTensorDesc(DataType.UINT8, sizes, strides, total_tensor_size_in_bytes=total)
+    return BufferTensorDesc(UINT8, sizes, strides, total_tensor_size_in_bytes=total)
 
 
 U8 = u8([2, 3])
@@ -70,7 +71,6 @@ def first(kind: type[OperatorDesc]) -> str:
 # --- Tensors ----------------------------------------------------------------------------------
 
 UNKNOWN = BufferTensorDesc(DataType.UNKNOWN, [1])
-UINT16, UINT32, UINT64 = DataType.UINT16, DataType.UINT32, DataType.UINT64
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -127,9 +127,9 @@ def test_refuses_sizes_that_are_zero_or_no_uint(kind: type[OperatorDesc], size: 
             for data_type, n in (
                 (UINT32, 2),  # smaller than an element
                 (UINT64, 4),
-                (DataType.UINT8, 48),  # no power of two
-                (DataType.UINT8, -16),
-                (DataType.UINT8, 2**32),  # no UINT
+                (UINT8, 48),  # no power of two
+                (UINT8, -16),
+                (UINT8, 2**32),  # no UINT
             )
         ),
         (
@@ -152,12 +152,7 @@ def test_refuses_what_no_tensor_has(desc: OperatorDesc, found: str, expected: st
         *(of(NOT, u8([2, 3], total=total)) for total in (8, 9, 10, 12, 1000)),
         *(
             of(NOT, BufferTensorDesc(data_type, [2], guaranteed_base_offset_alignment=n))
-            for data_type, n in (
-                (DataType.UINT8, 0),
-                (DataType.UINT8, 1),
-                (UINT32, 4),
-                (UINT64, 4096),
-            )
+            for data_type, n in ((UINT8, 0), (UINT8, 1), (UINT32, 4), (UINT64, 4096))
         ),
         COUNT(BufferTensorDesc(UINT16, [2]), BufferTensorDesc(UINT32, [2])),  # types may differ
         # Outputs with gaps or interleaved rows.
@@ -174,7 +169,7 @@ def test_takes_what_tensors_may_have(desc: OperatorDesc) -> None:
 
 @pytest.mark.parametrize("kind", ALL)
 def test_dml_owns_no_output(kind: type[OperatorDesc]) -> None:
-    owned = BufferTensorDesc(DataType.UINT8, [2, 3], flags=TensorFlags.OWNED_BY_DML)
+    owned = BufferTensorDesc(UINT8, [2, 3], flags=TensorFlags.OWNED_BY_DML)
     desc = make(kind, *([U8, owned] if kind in UNARY else [owned] * 3))
     refuse(desc, "OutputTensor.Flags is OWNED_BY_DML", "NONE")
 
@@ -218,7 +213,7 @@ def test_refuses_outputs_that_cannot_be_decided(monkeypatch: pytest.MonkeyPatch)
 # --- Feature levels ---------------------------------------------------------------------------
 
 ALL_TYPES = set(list(DataType)[1:])
-UNSIGNED = {UINT64, UINT32, UINT16, DataType.UINT8}
+UNSIGNED = {UINT64, UINT32, UINT16, UINT8}
 SMALL = UNSIGNED - {UINT64}
 LEVEL_2_1, LEVEL_3_0 = FeatureLevel.LEVEL_2_1, FeatureLevel.LEVEL_3_0
 LEVEL_4_1, LEVEL_6_4 = FeatureLevel.LEVEL_4_1, FeatureLevel.LEVEL_6_4
@@ -256,7 +251,7 @@ def test_each_level_takes_the_types_of_its_table(
 @pytest.mark.parametrize("data_type", list(DataType))
 def test_count_gives_uint8_or_uint32(data_type: DataType, level: FeatureLevel) -> None:
     desc = COUNT(U8, BufferTensorDesc(data_type, [2, 3]))
-    fine = data_type in (DataType.UINT8, UINT32)
+    fine = data_type in (UINT8, UINT32)
     found = f"OutputTensor.DataType is {data_type.name}"
     expect_taken_if(fine, desc, found, "one of UINT32, UINT8", level)
 

@@ -35,11 +35,8 @@ def test_rows_and_one_query_are_one_command() -> None:
     command = one(
         (500, 256), View(0, (256, 1), 1), View(1 << 20, (0, 1), 1), View(1 << 21, (4, 0), 4)
     )
-    assert (command.op, command.lane, command.out_lane) == (
-        Op.COUNT_XOR,
-        Lane.BITS_64,
-        Lane.BITS_32,
-    )
+    assert command.op is Op.COUNT_XOR
+    assert (command.lane, command.out_lane) == (Lane.BITS_64, Lane.BITS_32)
     assert (command.run, command.counts) == (32, (500,))
     assert command.b is not None
     assert (command.a.jumps, command.b.jumps, command.y.jumps) == ((256,), (0,), (4,))
