@@ -1,9 +1,7 @@
 """The command `export` documents its files in their headers, and refuses bad options."""
 
-import os
 import re
 import shlex
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from bitlane_rtl.bus.axi4 import CACHE, PROT
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import NAMED
 from support.cocotb.simulators import verilator
+from support.processes import run
 from support.seeds import slow
 
 SMALL = ["--data-width", "32", "--ops", "xor", "--modes", "dense", "--loops", "1"]
@@ -101,13 +100,8 @@ def test_page_tells_an_integrator_what_the_buses_carry_and_how_to_start(small: P
 def test_verilator_has_nothing_to_say_of_a_core_that_silences_nothing(small: Path) -> None:
     assert "lint_off" not in small.read_text(encoding="utf-8")
     simulator = verilator()
-    done = subprocess.run(
-        [simulator.folder / "verilator_bin", "--lint-only", "-Wall", str(small)],
-        env={**os.environ, **simulator.variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = (simulator.folder / "verilator_bin", "--lint-only", "-Wall", small)
+    done = run(*command, **simulator.variables)
     assert (done.returncode, done.stderr) == (0, "")
 
 

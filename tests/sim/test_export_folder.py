@@ -1,6 +1,5 @@
 """Other tools read the contract's values from each file of `bitlane export --folder`."""
 
-import os
 import shlex
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.export.as_built import reset_values
 from bitlane_sim.simulator import Simulator
 from support.cocotb.simulators import verilator
+from support.processes import run_python, succeed
 
 if TYPE_CHECKING:  # the quick tier, which imports the module, has no systemrdl
     from systemrdl import AddrmapNode, RegNode
@@ -42,24 +42,6 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("export") / "hardware"
     assert main(["export", "--configuration", "small", "--folder", str(folder)]) == DONE
     return folder
-
-
-def run(*words: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(word) for word in words],
-        cwd=cwd,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def succeed(*words: str | Path, cwd: Path) -> str:
-    ran = run(*words, cwd=cwd)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout
 
 
 def printed_by(source: str, folder: Path, exported: Path) -> dict[str, int]:
@@ -268,21 +250,11 @@ def test_peakrdl_writes_pages_of_every_register(exported: Path, tmp_path: Path) 
 # FuseSoC.
 
 
-def fusesoc(exported: Path, cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    tool = verilator()
+def fusesoc(exported: Path, cwd: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     script = "import sys; from fusesoc.main import main; sys.exit(main())"
-    return run(
-        sys.executable,
-        "-c",
-        script,
-        "--cores-root",
-        str(exported),
-        *words,
-        cwd=cwd,
-        HOME=str(cwd),
-        XDG_CACHE_HOME=str(cwd),
-        **tool.environment,
-    )
+    command = ("-c", script, "--cores-root", exported, *words)
+    environment = {"HOME": str(cwd), "XDG_CACHE_HOME": str(cwd), **verilator().environment}
+    return run_python(*command, cwd=cwd, **environment)
 
 
 def test_fusesoc_knows_the_core_and_lints_it(exported: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from bitlane_rtl.abi import Op
 from support.host.arrays import INTEGERS, TYPES, random, same
 from support.seeds import examples
 from support.sim.resident import resident_bytes
-from support.system.devices import DEFAULT, DEVICES, NARROW, noise, opened, simulator_of
+from support.system.devices import DEFAULT, NARROW, noise, opened, simulator_of
 from support.system.views import ViewOf, answer, shapes, views
 
 METHODS = {
@@ -28,12 +28,6 @@ METHODS = {
     Op.COUNT: "bit_count",
 }
 SHIFTS = (Op.SHIFT_LEFT, Op.SHIFT_RIGHT)
-
-
-@pytest.fixture(scope="module", params=DEVICES)
-def device(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
-    with opened(request.param) as device:
-        yield device
 
 
 @pytest.fixture(scope="module")

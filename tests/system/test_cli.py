@@ -1,10 +1,7 @@
 """``bitlane run`` as a user types it: its output, its exit codes and its files."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -19,6 +16,7 @@ from numpy.typing import NDArray
 from bitlane.command_line import cli
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_sim.link import SimulatorLink, open_link
+from support.processes import run_python
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -140,15 +138,7 @@ def write(folder: Path, content: object) -> str:
 def test_files_are_written(tmp_path: Path) -> None:
     """The command runs in a separate process here; other tests call its function."""
     assert (cli.DONE, cli.CHECK_FAILED, cli.UNUSABLE) == (0, 1, 2), "what scripts look at"
-    ran = subprocess.run(
-        [sys.executable, "-m", "bitlane", "run", write(tmp_path, model())],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    ran = run_python("-m", "bitlane", "run", write(tmp_path, model()), cwd=tmp_path)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "Resource 'out' written to 'out.npy'" in ran.stdout
     assert np.load(tmp_path / "out.npy").tolist() == [254, 253, 252, 251]
@@ -253,9 +243,8 @@ def test_a_plain_locale_reads_sources_as_they_were_written(tmp_path: Path) -> No
     """The simulator's sources hold more than ASCII and must compile in any locale."""
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     code = "import bitlane; print(bitlane.open('sim:compiled?width=32').bit_not([1]).tolist())"
-    command = [sys.executable, "-X", "warn_default_encoding", "-c", code]
-    environment = os.environ | plain | {"BITLANE_CACHE": str(tmp_path)}
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    words = ("-X", "warn_default_encoding", "-c", code)
+    ran = run_python(*words, BITLANE_CACHE=str(tmp_path), **plain)
     assert (ran.returncode, ran.stdout) == (0, "[-2]\n"), ran.stderr
     warned = [line for line in ran.stderr.splitlines() if "EncodingWarning" in line]
     assert all("site-packages" in line for line in warned), warned

@@ -1,6 +1,5 @@
 """Sums of counts on the simulated circuit: NumPy's answers for any layout, axes and width."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,8 @@ import bitlane
 from bitlane import reference
 from support.host.arrays import INTEGERS, same
 from support.seeds import examples
-from support.system.devices import DEVICES, noise, opened
+from support.system.devices import noise
 from support.system.views import ViewOf, shapes, views
-
-
-@pytest.fixture(scope="module", params=DEVICES)
-def device(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
-    with opened(request.param) as device:
-        yield device
 
 
 @st.composite

@@ -1,7 +1,5 @@
 """A batch of stands does what one alone does, bit for bit, and its folder needs no Amaranth."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from bitlane_sim.stand.draws import draw, noise
 from bitlane_sim.stand.judge import Observed, Verdict, compare, expect_answers, expect_cleared
 from bitlane_sim.stand.model.model import execute
 from bitlane_sim.stand.workload import Workload, recover, submit, traffic_of
+from support.processes import run_python
 from support.sim.stands import small_circuit
 
 
@@ -167,8 +166,7 @@ from bitlane_sim.stand.model import model
 opened = circuit.open_circuit(Path({str(tmp_path)!r}))
 print(opened.configuration.data_width, opened.runner(3, "threads").instances)
 """
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = run_python("-c", code)
     assert done.stdout.split() == ["32", "3"], done.stderr
 
 

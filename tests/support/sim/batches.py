@@ -32,8 +32,6 @@ from .random_designs import (
 )
 from .random_values import random_number
 
-__all__ = ["batch_of", "compare_batch", "export_batch", "on_backend"]
-
 _PERIOD = 1e-6
 
 _Values = list[list[int]]

@@ -18,8 +18,6 @@ from .packs import compare_pack, side_by_side
 from .random_designs import RandomDesign, random_expressions, random_system
 from .random_values import random_number
 
-__all__ = ["EXPRESSIONS", "FIRST_SEED", "STEPS", "fuzz", "many_expressions"]
-
 EXPRESSIONS, STEPS = 200, 200
 """Expressions per design of expressions, and steps per design, in long runs."""
 

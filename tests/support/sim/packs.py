@@ -9,8 +9,6 @@ from support.seeds import SINGLE
 
 from .random_designs import RandomDesign
 
-__all__ = ["MOST", "Compare", "compare_pack", "in_packs", "merged", "side_by_side"]
-
 MOST = 15
 """Designs of a pack at most."""
 

@@ -16,8 +16,6 @@ from .batches import on_backend
 from .random_designs import RandomDesign
 from .random_values import random_number
 
-__all__ = ["compare_recording"]
-
 _ROUNDS = 16
 
 

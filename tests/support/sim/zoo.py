@@ -8,8 +8,6 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Calculator", "Memories", "Partly", "Registers", "stimuli"]
-
 _UNARY: dict[str, Callable[[Value], Value]] = {
     "invert": lambda a: ~a,
     "negate": lambda a: -a,

@@ -11,8 +11,6 @@ from bitlane_sim.evaluator import Evaluator
 from bitlane_sim.memory.address_range import AddressRange
 from bitlane_sim.system import System
 
-__all__ = ["Watched", "escapes"]
-
 _PORT = "escapes"
 
 

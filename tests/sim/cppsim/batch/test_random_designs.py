@@ -2,10 +2,8 @@
 
 import pytest
 
-from cppsim.batch import cuda
 from support.seeds import seeds
 from support.sim.batches import compare_batch
-from support.sim.host_gpu import host_gpu
 from support.sim.random_designs import (
     RandomDesign,
     random_circuit,
@@ -14,13 +12,9 @@ from support.sim.random_designs import (
     random_system,
 )
 
+pytestmark = pytest.mark.usefixtures("gpu")
+
 BACKENDS = ("threads", "cuda")
-
-
-@pytest.fixture(autouse=True)
-def _gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile the source of the GPU's backend for this computer."""
-    monkeypatch.setattr(cuda, "_cupy", host_gpu)
 
 
 def expressions(seed: int) -> RandomDesign:

@@ -1,0 +1,15 @@
+"""The device that the tests of the whole path share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+import bitlane
+from support.system.devices import DEVICES, opened
+
+
+@pytest.fixture(scope="module", params=DEVICES)
+def device(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
+    """Yield each of the simulated devices."""
+    with opened(request.param) as device:
+        yield device
