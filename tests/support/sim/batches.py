@@ -91,7 +91,7 @@ def export_batch(
     batch.export(folder, program)
     shown = _alone(design, run.inputs, run.outputs, run.given[:alone])
     expected = {
-        f"{number} {name}": _shown([each[number][place] for each in shown], signal)
+        f"{number} {name}": _words([each[number][place] for each in shown], len(signal))
         for number in range(rounds)
         for place, (name, signal) in enumerate(zip(names, run.outputs, strict=True))
     }
@@ -112,7 +112,7 @@ class _Run:
 
         A result is named after its round and its output: ``3 name``.
         """
-        names = _names(self.design)
+        names = names_of(self.design)
         batch = batch_of(self.design, len(self.given), backend)
         watch = [names[id(x)] for x in self.outputs]
         program = cppsim.Program()
@@ -130,7 +130,7 @@ class _Run:
 
 def batch_of(design: RandomDesign, instances: int, backend: str) -> cppsim.Batch:
     """Return instances of a design; all inputs and outputs that it reads or drives are ports."""
-    names = _names(design)
+    names = names_of(design)
     looked = [names[id(x)] for x in (*design.outputs, *design.inputs) if id(x) in names and len(x)]
     clocks = None if design.clocks else ()
     return cppsim.Batch(design.module, instances, backend, clocks=clocks, watch=looked)
@@ -143,8 +143,8 @@ def on_backend(batch: cppsim.Batch, backend: str) -> cppsim.Batch:
     return other
 
 
-def _names(design: RandomDesign) -> dict[int, str]:
-    """Return the batch's names of signals, by the signals' identities."""
+def names_of(design: RandomDesign) -> dict[int, str]:
+    """Return the names of the signals that a design uses, by the signals' identities."""
     prepared: Any = Fragment.get(design.module, None).prepare()
     return {id(signal): name for name, signal in named_signals(prepared)}
 
@@ -173,16 +173,12 @@ def _random_inputs(chance: random.Random, inputs: list[Signal], rounds: int) -> 
 
 
 def _words(values: list[int], width: int) -> Any:
+    """Return ``values`` in the form in which a batch returns them."""
     if width <= 64:
         return np.array(values, dtype=np.int64 if min(values) < 0 else np.uint64)
     words = range(-(-width // 64))
     ones = (1 << 64) - 1
     return np.array([[x >> 64 * k & ones for k in words] for x in values], dtype=np.uint64)
-
-
-def _shown(values: list[int], signal: Signal) -> Any:
-    """Return ``values`` in the form in which a batch returns them."""
-    return _words(values, len(signal))
 
 
 def _numbers(values: Any, signal: Signal) -> list[int]:
