@@ -24,6 +24,7 @@ from cppsim import BatchError
 from cppsim.batch import cuda
 from support.processes import succeed
 from support.sim.host_gpu import host_gpu
+from support.sim.stands import quiet
 
 pytestmark = pytest.mark.slow
 
@@ -34,10 +35,6 @@ SMALL = "width=32&ports=1&memory=1MiB&loops=1&slots=2&ops=xor"
 @pytest.fixture(scope="module")
 def circuit() -> StandCircuit:
     return make_circuit(SMALL, RAM_BYTES)
-
-
-def quiet(text: str) -> None:
-    """Discard the progress."""
 
 
 @pytest.fixture(autouse=True)

@@ -25,6 +25,10 @@ def small_circuit() -> StandCircuit:
     return open_circuit(small_folder())
 
 
+def quiet(done: object) -> None:
+    """Discard the progress."""
+
+
 def command_line(add: Callable[..., None], *words: str) -> int:
     """Run the subcommand that ``add`` adds; return its exit code."""
     parser = argparse.ArgumentParser()

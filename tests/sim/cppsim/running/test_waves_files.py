@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from io import StringIO
 from pathlib import Path
 from types import FrameType
@@ -39,32 +39,25 @@ def expected_text(cycles: int) -> str:
     return compiled_text(many_registers(cycles))
 
 
-def as_text(path: Path) -> Any:
-    return path.open("w")
+FILES: dict[str, Callable[[Path], Any]] = {
+    "path": str,
+    "text": lambda path: path.open("w"),
+    "latin": lambda path: path.open("w", encoding="latin-1"),
+    "both": lambda path: path.open("w+", encoding="utf-8"),
+    "archive": partial(gzip.open, mode="wt", compresslevel=1),
+}
 
 
-def as_latin(path: Path) -> Any:
-    return path.open("w", encoding="latin-1")
-
-
-def as_both(path: Path) -> Any:
-    return path.open("w+", encoding="utf-8")
-
-
-def as_archive(path: Path) -> Any:
-    return gzip.open(path, "wt", compresslevel=1)
-
-
-@pytest.mark.parametrize("opened", [str, as_text, as_latin, as_both, as_archive])
-def test_files_of_all_kinds(opened: Callable[[Path], Any], tmp_path: Path) -> None:
-    path, design = tmp_path / "wave.vcd", many_registers(300)
-    made, file = design.simulator(), opened(path)
+@pytest.mark.parametrize("kind", FILES)
+def test_files_of_all_kinds(kind: str, tmp_path: Path) -> None:
+    path, made = tmp_path / "wave.vcd", many_registers(300).simulator()
+    file = FILES[kind](path)
     with made.write_vcd(file):
         made.run()
-    if opened is not str:
+    if kind != "path":
         file.close()
     content = path.read_bytes()
-    text = (gzip.decompress(content) if opened is as_archive else content).decode()
+    text = (gzip.decompress(content) if kind == "archive" else content).decode()
     assert body(text) == body(expected_text(300))
 
 
