@@ -106,19 +106,10 @@ def test_failed_run_leaves_no_file(
     [
         (["--width", "48"], "invalid choice: 48"),
         (["--evaluator", "verilator"], "invalid choice: 'verilator'"),
-        (
-            ["--json", "nowhere/at/all.json"],
-            "expected a folder that is there; nowhere/at is not",
-        ),
+        (["--json", "nowhere/at/all.json"], "expected a folder that is there; nowhere/at is not"),
         (["--json", "."], "--json: .; expected a file, not a folder"),
-        (
-            ["--json", "/proc/bench.json"],
-            "expected a folder that can be written to; /proc cannot",
-        ),
-        (
-            ["--plot", "nowhere/picture.png"],
-            "--plot: nowhere/picture.png; expected a folder",
-        ),
+        (["--json", "/proc/bench.json"], "expected a folder that can be written to; /proc cannot"),
+        (["--plot", "nowhere/picture.png"], "--plot: nowhere/picture.png; expected a folder"),
         (["--plot", "picture.tex"], "--plot: picture.tex ends in none of .png, .svg, .pdf"),
         (["--verilator", "--simulators"], "not allowed with argument"),
         (["--simulators", "--width", "32"], "--width: goes only without --simulators"),

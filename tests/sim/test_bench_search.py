@@ -17,13 +17,7 @@ pytestmark = pytest.mark.slow
 
 SEARCH = Search(units=4, row_bits=64, queries=16, nearest=4)
 ROW = SearchRow(
-    rows=1000,
-    row_bits=512,
-    queries=100,
-    cycles=50_000,
-    expected=50_000,
-    faiss=3e8,
-    numpy=1e7,
+    rows=1000, row_bits=512, queries=100, cycles=50_000, expected=50_000, faiss=3e8, numpy=1e7
 )
 
 

@@ -47,9 +47,7 @@ def written_by(text: str) -> list[str]:
         slow("--data-width 32 --ops xor --search 1,64,2,1 --prefix finder"),
     ],
 )
-def test_header_names_the_page_and_the_command_that_writes_the_same_again(
-    options: str,
-) -> None:
+def test_header_names_the_page_and_the_command_that_writes_the_same_again(options: str) -> None:
     files = (Path("my core.v"), Path("my core.md"))
     assert main(["export", *options.split(), "-o", "my core.v"]) == DONE
     first, page = (file.read_text(encoding="utf-8") for file in files)

@@ -1,9 +1,11 @@
 """Other tools read the contract's values from each file of `bitlane export --folder`."""
 
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,16 +25,8 @@ if TYPE_CHECKING:  # the quick tier, which imports the module, has no systemrdl
 
 pytestmark = pytest.mark.slow
 
-NAMES = {
-    "core.v",
-    "core.md",
-    "core.h",
-    "core.rdl",
-    "core.core",
-    "bitlane.c",
-    "bitlane.h",
-    "bitlane_registers.h",
-}
+OF_A_CORE = {"core.v", "core.md", "core.h", "core.rdl", "core.core"}
+NAMES = OF_A_CORE | {"bitlane.c", "bitlane.h", "bitlane_registers.h"}
 
 SLOTS = small().slots
 
@@ -73,7 +67,7 @@ def test_all_files_are_there_and_named(
 
 def test_each_file_of_a_core_names_the_command_that_writes_it(exported: Path) -> None:
     command = "bitlane export --configuration small --folder hardware"
-    for name in ("core.v", "core.md", "core.h", "core.rdl", "core.core"):
+    for name in OF_A_CORE:
         assert command in (exported / name).read_text(encoding="utf-8"), name
 
 
@@ -102,19 +96,11 @@ def contract() -> Iterator[tuple[str, int]]:
         yield from fields(field.name, field.bits)
     for codes in (abi.Op, abi.Lane, abi.Mode, abi.Status, abi.Port):
         yield from ((f"{codes.__name__.upper()}_{code.name}", code.value) for code in codes)
-    for name in (
-        "IDENTITY",
-        "ABI_VERSION",
-        "CONTROL_SIZE",
-        "WORD_BYTES",
-        "COMPLETION_OFFSET",
-        "RING_OFFSET",
-        "MAX_LOOPS",
-        "RECORD_WORDS",
-        "RECORD_BYTES",
-        "RECORD_SEAL",
-    ):
-        yield name, getattr(abi, name)
+    names = (
+        *("IDENTITY", "ABI_VERSION", "CONTROL_SIZE", "WORD_BYTES", "COMPLETION_OFFSET"),
+        *("RING_OFFSET", "MAX_LOOPS", "RECORD_WORDS", "RECORD_BYTES", "RECORD_SEAL"),
+    )
+    yield from ((name, getattr(abi, name)) for name in names)
 
 
 def fields(of: str, all_bits: tuple[abi.Bits, ...]) -> Iterator[tuple[str, int]]:
@@ -135,12 +121,9 @@ def test_the_cores_header_has_what_its_registers_read(exported: Path, tmp_path: 
     configuration = small()
     for name in ("DATA_BYTES", "SLOTS", "LOOPS", "LENGTH_BITS", "COUNT_BITS", "READ_PORTS"):
         assert told.pop(f"CORE_{name}") == getattr(configuration, name.lower())
-    simulator = Simulator(configuration, CompiledEvaluator)
-    try:
-        offsets = [abi.register(name.removeprefix("CORE_")).offset for name in told]
+    offsets = [abi.register(name.removeprefix("CORE_")).offset for name in told]
+    with closing(Simulator(configuration, CompiledEvaluator)) as simulator:
         assert list(told.values()) == simulator.access((), offsets)
-    finally:
-        simulator.close()
 
 
 # SystemRDL.
@@ -267,10 +250,7 @@ def test_fusesoc_knows_the_core_and_lints_it(exported: Path, tmp_path: Path) -> 
 
 
 def test_fusesoc_finds_fault_with_a_core_that_is_wrong(exported: Path, tmp_path: Path) -> None:
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    for path in exported.iterdir():
-        (broken / path.name).write_bytes(path.read_bytes())
+    broken = shutil.copytree(exported, tmp_path / "broken")
     text = (broken / "core.v").read_text()
     (broken / "core.v").write_text(text.replace("endmodule", "  wire nothing_reads;\nendmodule"))
     linted = fusesoc(broken, tmp_path, "run", "--target", "lint", "core")
@@ -316,12 +296,7 @@ def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture
 
 @pytest.mark.usefixtures("_in_an_empty_folder")
 @pytest.mark.parametrize(
-    "words",
-    [
-        ["--folder", "new", "-o", "x.v"],
-        [],
-        ["--folder", "new", "--configuration", "huge"],
-    ],
+    "words", [["--folder", "new", "-o", "x.v"], [], ["--folder", "new", "--configuration", "huge"]]
 )
 def test_words_that_do_not_go_together(
     words: list[str], capsys: pytest.CaptureFixture[str]

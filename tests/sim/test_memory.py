@@ -66,9 +66,7 @@ def test_both_ports_read_and_one_writes_at_full_speed_at_once() -> None:
 
 
 @pytest.mark.parametrize("latency", [1, 2, 30, 255])
-def test_latency_delays_first_beat_and_answer_and_keeps_many_bursts_in_flight(
-    latency: int,
-) -> None:
+def test_latency_delays_first_beat_and_answer_and_keeps_many_bursts_in_flight(latency: int) -> None:
     manager, _ = manage(PLACE)
     manager.control(latency=latency)
     for block in range(20):

@@ -134,8 +134,7 @@ def test_addresses_outside_of_the_memory_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("address", "size"),
-    [(CONTROL_BASE + 2, 4), (CONTROL_BASE, 3), (CONTROL_BASE + 0x3FFC, 8)],
+    ("address", "size"), [(CONTROL_BASE + 2, 4), (CONTROL_BASE, 3), (CONTROL_BASE + 0x3FFC, 8)]
 )
 def test_parts_of_control_words_are_refused(link: SimulatorLink, address: int, size: int) -> None:
     with pytest.raises(LinkError, match="are no whole words of the control window"):
@@ -199,8 +198,7 @@ def test_monitor_counts_what_a_job_moves(simulator: Simulator, driver: Driver) -
 
 
 def test_injected_error_stops_the_engine_at_its_address_and_can_be_cleared(
-    simulator: Simulator,
-    driver: Driver,
+    simulator: Simulator, driver: Driver
 ) -> None:
     simulator.inject_error(0x4000, 0x13FFF, read=True, response=Response.DECERR)
     with pytest.raises(DeviceFault) as read:

@@ -3,11 +3,10 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import entry_points
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -28,8 +27,7 @@ TABLE = dict(
 """Output of each example according to the examples' page."""
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(NamedTuple):
     """Exit code and output of a command."""
 
     returncode: int
@@ -105,27 +103,14 @@ def test_waveforms_are_written(tmp_path: Path, bitlane: Bitlane) -> None:
 
 def model() -> dict[str, Any]:
     """Return a model that would write a file."""
-
-    def tensor() -> dict[str, Any]:
-        return {"DataType": "UINT8", "Sizes": [4]}
-
     values = {"initialValuesDataType": "UINT8", "initialValues": [1, 2, 3, 4]}
+    bindings = {"InputTensor": "in", "OutputTensor": "out"}
+    desc = {name: {"DataType": "UINT8", "Sizes": [4]} for name in bindings}
+    write_file = {"type": "writeFile", "resource": "out", "targetPath": "out.npy"}
     return {
         "resources": {"in": values, "out": values},
-        "dispatchables": {
-            "not": {
-                "type": "DML_OPERATOR_ELEMENT_WISE_BIT_NOT",
-                "desc": {"InputTensor": tensor(), "OutputTensor": tensor()},
-            }
-        },
-        "commands": [
-            {
-                "type": "dispatch",
-                "dispatchable": "not",
-                "bindings": {"InputTensor": "in", "OutputTensor": "out"},
-            },
-            {"type": "writeFile", "resource": "out", "targetPath": "out.npy"},
-        ],
+        "dispatchables": {"not": {"type": "DML_OPERATOR_ELEMENT_WISE_BIT_NOT", "desc": desc}},
+        "commands": [{"type": "dispatch", "dispatchable": "not", "bindings": bindings}, write_file],
     }
 
 

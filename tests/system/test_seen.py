@@ -27,11 +27,7 @@ def test_beats_and_stalls_are_those_that_the_circuit_counts(name: str) -> None:
     """The circuit's counters observe the ports from inside, independently of the recorder."""
     model = load_model(EXAMPLES / f"{name}.json", LEVEL)
     url = "sim:pysim?memory=64KiB&loops=2&record=9999&stall=0.3&seed=3"
-    with (
-        open_link(url) as link,
-        NotingDriver(link) as driver,
-        dml.Device(driver, LEVEL) as device,
-    ):
+    with open_link(url) as link, NotingDriver(link) as driver, dml.Device(driver, LEVEL) as device:
         assert run(prepare(model, device), print)
         counters, recording = driver.counters(), link.recording
     assert recording is not None

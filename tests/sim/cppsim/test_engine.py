@@ -226,10 +226,7 @@ def foreign() -> Module:
 
 @pytest.mark.parametrize(
     ("make", "reason"),
-    [
-        (loop, "Combinational cycle"),
-        (foreign, "Instance is not known here: 'CELL' at "),
-    ],
+    [(loop, "Combinational cycle"), (foreign, "Instance is not known here: 'CELL' at ")],
 )
 def test_what_cannot_be_compiled_is_left_to_pysim(make: Callable[[], Module], reason: str) -> None:
     with pytest.warns(cppsim.FallbackWarning, match=f"left to Amaranth's simulator: {reason}"):

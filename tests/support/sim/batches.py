@@ -22,7 +22,7 @@ import cppsim
 from cppsim.batch.runner import Runner
 from cppsim.netlist.one_clock import named_signals
 
-from .packs import compare_pack, merged, side_by_side
+from .packs import compare_designs, merged
 from .random_designs import (
     RandomDesign,
     random_circuit,
@@ -51,12 +51,9 @@ def compare_batch(
     The designs of all seeds are side by side. Every instance has different inputs. Raises
     ``AssertionError`` that names the seed, the backend, the instance, the round and the signal.
     """
-
-    def compare(some: Sequence[int]) -> int:
-        designs = side_by_side({seed: make(seed) for seed in some})
-        return _compare(_Run(designs, instances, rounds), backends)
-
-    return compare_pack(seeds, compare)
+    return compare_designs(
+        make, seeds, lambda designs: _compare(_Run(designs, instances, rounds), backends)
+    )
 
 
 def _compare(run: "_Run", backends: Sequence[str]) -> int:

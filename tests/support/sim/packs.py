@@ -55,6 +55,17 @@ def merged(designs: Collection[RandomDesign]) -> RandomDesign:
     )
 
 
+def compare_designs(
+    make: Callable[[int], RandomDesign],
+    seeds: Sequence[int],
+    compare: Callable[[dict[int, RandomDesign]], int],
+) -> int:
+    """Compare the designs that ``make`` returns for ``seeds`` as `compare_pack` does."""
+    return compare_pack(
+        seeds, lambda some: compare(side_by_side({seed: make(seed) for seed in some}))
+    )
+
+
 def compare_pack(seeds: Sequence[int], compare: Compare) -> int:
     """Compare the designs of ``seeds`` side by side, and each alone where that fails.
 

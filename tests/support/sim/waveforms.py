@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial, wraps
 from io import StringIO
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from amaranth.hdl import ClockDomain, Module, Signal
@@ -57,11 +59,7 @@ def _change(line: str) -> tuple[str, str]:
 
 
 def _without_repeats(changes: Iterable[tuple[int, str]]) -> Waveform:
-    found: Waveform = []
-    for time, value in changes:
-        if not found or found[-1][1] != value:
-            found.append((time, value))
-    return found
+    return [next(same) for _, same in groupby(changes, key=itemgetter(1))]
 
 
 class Traced:

@@ -13,12 +13,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import DomainReset
 
 from cppsim import Batch, BatchError, Program
-from support.sim.random_designs import (
-    RandomDesign,
-    random_circuit,
-    random_machine,
-    random_system,
-)
+from support.sim.random_designs import RandomDesign, random_circuit, random_machine, random_system
 from support.sim.recordings import compare_recording
 from support.sim.written_once import write_once
 

@@ -1,6 +1,7 @@
 """Compiled code and Amaranth's simulator side by side: bugs in either are named where they are."""
 
 from collections.abc import Sequence
+from functools import partial
 from operator import methodcaller
 from typing import Any
 
@@ -13,7 +14,7 @@ from cppsim.cpp import edge, words
 from cppsim.errors import SimulationError
 from support.seeds import seeds
 from support.sim.amaranth import Simulator
-from support.sim.packs import compare_pack, in_packs, side_by_side
+from support.sim.packs import compare_designs, in_packs
 from support.sim.random_designs import random_machine, trace_all
 
 
@@ -24,11 +25,8 @@ def line_of(signal: Any) -> str:
 
 @pytest.mark.parametrize("pack", in_packs(seeds(2, 6)), ids=str)
 def test_random_machines_are_the_same_at_all_times(pack: Sequence[int]) -> None:
-    def compare(some: Sequence[int]) -> int:
-        designs = side_by_side({seed: random_machine(seed) for seed in some})
-        return len(trace_all(designs, cppsim.CheckedEngine, steps=40))
-
-    assert compare_pack(pack, compare) == len(pack)
+    traced = partial(trace_all, engine=cppsim.CheckedEngine, steps=40)
+    assert compare_designs(random_machine, pack, lambda x: len(traced(x))) == len(pack)
 
 
 # --- bugs that are planted in the code generator --------------------------------------------------

@@ -6,27 +6,21 @@ import pytest
 
 import cppsim
 from support.seeds import seeds
-from support.sim.packs import compare_pack, in_packs, side_by_side
-from support.sim.random_designs import (
-    RandomDesign,
-    random_expressions,
-    random_machine,
-    trace_all,
-)
+from support.sim.packs import compare_designs, in_packs
+from support.sim.random_designs import RandomDesign, random_expressions, random_machine, trace_all
 
 
 def compared(make: Callable[[int], RandomDesign], pack: Sequence[int], steps: int) -> int:
     """Compare the traces of the designs of a pack; return of how many designs."""
 
-    def compare(some: Sequence[int]) -> int:
+    def compare(designs: dict[int, RandomDesign]) -> int:
         slow, fast = (
-            trace_all(side_by_side({seed: make(seed) for seed in some}), engine, steps=steps)
-            for engine in ("pysim", cppsim.Engine)
+            trace_all(designs, engine, steps=steps) for engine in ("pysim", cppsim.Engine)
         )
         assert fast == slow
         return len(slow)
 
-    return compare_pack(pack, compare)
+    return compare_designs(make, pack, compare)
 
 
 @pytest.mark.parametrize("pack", in_packs(seeds(3, 25)), ids=str)

@@ -177,11 +177,7 @@ def test_values_that_show_as_words() -> None:
             pair.as_value().eq(count * 0x155),
             decoded.eq(count[1:]),
         ]
-        m.d.sync += [
-            halves.eq(count * 5),
-            wide.eq(count << (count & 0x3F)),
-            mixed.eq(count[2]),
-        ]
+        m.d.sync += [halves.eq(count * 5), wide.eq(count << (count & 0x3F)), mixed.eq(count[2])]
 
         async def work(ctx: Any) -> None:
             await ctx.tick().repeat(70)

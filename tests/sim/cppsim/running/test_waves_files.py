@@ -17,15 +17,7 @@ import pytest
 from amaranth.hdl import Assert, Module, Signal
 from vcd.writer import VCDPhaseError
 
-from support.sim.waveforms import (
-    KINDS,
-    Traced,
-    Waveform,
-    body,
-    compiled_text,
-    many_registers,
-    seen,
-)
+from support.sim.waveforms import KINDS, Traced, Waveform, body, compiled_text, many_registers, seen
 from support.sim.written_once import write_once
 
 
