@@ -22,6 +22,7 @@ from bitlane_sim.stand.circuit import StandCircuit, make_circuit
 from bitlane_sim.stand.workload import submit
 from cppsim import BatchError
 from cppsim.batch import cuda
+from support.command_line import CommandLine
 from support.processes import succeed
 from support.sim.host_gpu import host_gpu
 from support.sim.stands import quiet
@@ -202,8 +203,5 @@ def test_a_folder_is_measured_without_amaranth(
         (["--batch", "--export", "here", "--json", "x.json"], "--json: --export measures nothing"),
     ],
 )
-def test_words_that_do_not_fit_are_said(
-    words: list[str], answer: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["bench", *words]) == UNUSABLE
-    assert answer in capsys.readouterr().err
+def test_words_that_do_not_fit_are_said(words: list[str], answer: str, cli: CommandLine) -> None:
+    assert answer in cli.refuse("bench", *words)

@@ -18,6 +18,7 @@ from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.export.as_built import reset_values
 from bitlane_sim.simulator import Simulator
 from support.cocotb.simulators import verilator
+from support.command_line import CommandLine
 from support.processes import run_python, succeed
 
 if TYPE_CHECKING:  # the quick tier, which imports the module, has no systemrdl
@@ -261,12 +262,7 @@ def test_fusesoc_finds_fault_with_a_core_that_is_wrong(exported: Path, tmp_path:
 # What is refused.
 
 
-@pytest.fixture
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.mark.usefixtures("_in_an_empty_folder")
+@pytest.mark.usefixtures("in_an_empty_folder")
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -279,36 +275,27 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (["--folder", "blocked", "--force"], "--folder: blocked/core.md is a folder"),
     ],
 )
-def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input(words: list[str], message: str, cli: CommandLine) -> None:
     Path("full").mkdir()
     Path("full/notes").write_text("mine")
     Path("blocked/core.md").mkdir(parents=True)
     Path("file").write_text("")
     before = sorted(Path().rglob("*"))
-    assert main(["export", *words]) == UNUSABLE
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith(f"bitlane: {message}")
-    assert captured.err.count("\n") == 1
+    assert cli.refuse("export", *words).startswith(f"bitlane: {message}")
     assert sorted(Path().rglob("*")) == before
     assert Path("full/notes").read_text() == "mine"
 
 
-@pytest.mark.usefixtures("_in_an_empty_folder")
+@pytest.mark.usefixtures("in_an_empty_folder")
 @pytest.mark.parametrize(
     "words", [["--folder", "new", "-o", "x.v"], [], ["--folder", "new", "--configuration", "huge"]]
 )
-def test_words_that_do_not_go_together(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["export", *words])
-    assert ended.value.code == UNUSABLE
-    assert capsys.readouterr().err.count("\n") == 1
+def test_words_that_do_not_go_together(words: list[str], cli: CommandLine) -> None:
+    cli.refuse("export", *words)
     assert list(Path().iterdir()) == []
 
 
-@pytest.mark.usefixtures("_in_an_empty_folder")
+@pytest.mark.usefixtures("in_an_empty_folder")
 def test_force_replaces_what_export_writes_and_nothing_else(exported: Path) -> None:
     Path("hardware").mkdir()
     Path("hardware/notes").write_text("mine")
@@ -321,18 +308,18 @@ def test_force_replaces_what_export_writes_and_nothing_else(exported: Path) -> N
     assert {path.name for path in Path("hardware").iterdir()} == NAMES | {"notes"}
 
 
-@pytest.mark.usefixtures("_in_an_empty_folder")
+@pytest.mark.usefixtures("in_an_empty_folder")
 def test_an_empty_folder_is_as_good_as_none(exported: Path) -> None:
     Path("hardware").mkdir()
     assert main(["export", "--configuration", "small", "--folder", "hardware"]) == DONE
     assert Path("hardware/core.rdl").read_bytes() == (exported / "core.rdl").read_bytes()
 
 
-@pytest.mark.usefixtures("_in_an_empty_folder")
+@pytest.mark.usefixtures("in_an_empty_folder")
 @pytest.mark.parametrize("existed", [False, True])
 @pytest.mark.parametrize("broken", ["write_text", "replace", "mkdir"])
 def test_a_disk_that_is_full_is_told_in_a_line_and_leaves_nothing(
-    broken: str, existed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    broken: str, existed: bool, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     if existed:
         Path("new").mkdir()
@@ -345,8 +332,7 @@ def test_a_disk_that_is_full_is_told_in_a_line_and_leaves_nothing(
     monkeypatch.setattr("bitlane_sim.export.command.export", lambda *_, **__: ("module", "page"))
     with monkeypatch.context() as patch:
         patch.setattr(Path, broken, full)
-        assert main(["export", "--folder", "new"]) == UNUSABLE
-    expected = "bitlane: --folder: new cannot be written: No space left on device\n"
-    assert capsys.readouterr().err == expected
+        said = cli.refuse("export", "--folder", "new")
+    assert said == "bitlane: --folder: new cannot be written: No space left on device\n"
     assert Path("new").exists() == existed
     assert list(Path().rglob("*/*")) == []
