@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
 import pytest
 from amaranth.hdl import (
@@ -20,11 +21,12 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.wiring import In, Out
 
+from bitlane_sim.bench.verilated import build_verilated
 from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.evaluator import Clock, Evaluator, Set, SimulationError
 from bitlane_sim.pysim import PysimEvaluator
 from support.seeds import seeds, slow
-from support.sim.zoo import Calculator, Memories, Registers, stimuli
+from support.sim.zoo import Calculator, Memories, Partly, Registers, stimuli
 
 
 def show(evaluator: Evaluator) -> dict[str, int]:
@@ -32,8 +34,10 @@ def show(evaluator: Evaluator) -> dict[str, int]:
 
 
 @contextmanager
-def both(make: Callable[[], wiring.Component]) -> Iterator[tuple[Evaluator, Evaluator]]:
-    slow, fast = PysimEvaluator(make()), CompiledEvaluator(make())
+def both(
+    make: Callable[[], wiring.Component], **options: Any
+) -> Iterator[tuple[Evaluator, Evaluator]]:
+    slow, fast = PysimEvaluator(make()), CompiledEvaluator(make(), **options)
     with closing(slow), closing(fast):
         yield slow, fast
 
@@ -68,6 +72,26 @@ def test_registers(width: int) -> None:
 )
 def test_memories(width: int, rows: int) -> None:
     expect_agreement(Memories, width, rows, cycles=300)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("make", "sizes"),
+    [(Partly, (8,)), (Registers, (8,)), (Memories, (20, 5))],
+    ids=["partly read", "registers", "memories"],
+)
+def test_verilog_shows_what_the_circuit_does(
+    make: type[wiring.Component], sizes: tuple[int, ...]
+) -> None:
+    """Verilog is written from the same netlists, and runs in Verilator."""
+    with both(lambda: make(*sizes), build_with=build_verilated) as (slow, fast):
+        for cycle, values in enumerate(stimuli(make(*sizes), 300)):
+            for evaluator in (slow, fast):
+                for port, value in values.items():
+                    evaluator.set(port, value)
+            assert show(fast) == show(slow), (cycle, values)
+            slow.step()
+            fast.step()
 
 
 class Constants(wiring.Component):
