@@ -103,9 +103,8 @@ def test_a_full_disk(leaping: bool, tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 19, limits[1]))
     try:
-        with pytest.raises(OSError, match="File too large") as failure:
-            with made.write_vcd(str(path)):
-                made.run_until(700e-6) if leaping else made.run()
+        with pytest.raises(OSError, match="File too large") as failure, made.write_vcd(str(path)):
+            made.run_until(700e-6) if leaping else made.run()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert failure.value.__context__ is None
@@ -126,9 +125,8 @@ def test_a_pipe_that_nobody_reads() -> None:
     made = many_registers(400).simulator()
     os.close(reader)
     file = os.fdopen(writer, "w")
-    with pytest.raises(BrokenPipeError) as failure:
-        with made.write_vcd(file):
-            made.run()
+    with pytest.raises(BrokenPipeError) as failure, made.write_vcd(file):
+        made.run()
     assert failure.value.__context__ is None
     with suppress(BrokenPipeError):
         file.close()
@@ -163,9 +161,8 @@ def test_a_testbench_that_ends_early(error: type[BaseException]) -> None:
             raise error
 
         made, file = Traced(m, work).simulator(kind), StringIO()
-        with pytest.raises(error):
-            with made.write_vcd(file):
-                made.run()
+        with pytest.raises(error), made.write_vcd(file):
+            made.run()
         return seen(file.getvalue())
 
     slow, *others = map(run, KINDS)
@@ -183,9 +180,8 @@ def test_what_leads_to_a_failed_check_shows() -> None:
                 await ctx.tick()
 
         made, file = Traced(m, work).simulator(kind), StringIO()
-        with pytest.raises(AssertionError):
-            with made.write_vcd(file):
-                made.run()
+        with pytest.raises(AssertionError), made.write_vcd(file):
+            made.run()
         return seen(file.getvalue())
 
     slow, *others = (run(kind)["bench.top.count: wire 8"] for kind in KINDS)
@@ -206,9 +202,8 @@ def test_a_decoder_that_raises() -> None:
             await ctx.tick()
 
     made, file = Traced(m, work).simulator(), StringIO()
-    with pytest.raises(ZeroDivisionError) as failure:
-        with made.write_vcd(file):
-            made.run()
+    with pytest.raises(ZeroDivisionError) as failure, made.write_vcd(file):
+        made.run()
     assert failure.value.__context__ is None
     shown = seen(file.getvalue())
     assert [len(x) for _, x in shown["bench.top.count: string 1"]] == [20, 25, 33, 50, 100]
