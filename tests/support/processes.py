@@ -11,7 +11,7 @@ def run(
 ) -> "subprocess.CompletedProcess[str]":
     """Run ``command``, with ``environment`` added to this process's; return how it ended.
 
-    A Python imports from where this one does, unless ``PYTHONPATH`` is given.
+    A Python imports from where this one does, unless ``environment`` has a ``PYTHONPATH``.
     """
     path = os.pathsep.join(filter(None, sys.path))
     return subprocess.run(

@@ -62,8 +62,8 @@ def same_on(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator of tests that take a `Bench`.
 
-    The test runs in Amaranth's simulator and on those of ``makes``. If ``advances`` is given, it
-    also runs on engines that switch to compiled code at any of their advances, more than these.
+    The test runs in Amaranth's simulator and on those of ``makes``. With a number of ``advances``,
+    it also runs on engines that switch to compiled code at any of their advances, more than these.
     """
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
