@@ -52,10 +52,7 @@ class KeepsTheBusRules(Contract):
         open_write, response = Signal(), Signal(2)
         m.d.comb += [Assert(bus.bvalid == open_write), Assert(~(both & bus.bvalid & ~bus.bready))]
         with m.If(both):
-            m.d.sync += [
-                open_write.eq(1),
-                response.eq(Mux(good | (bus.wstrb == 0), OKAY, SLVERR)),
-            ]
+            m.d.sync += [open_write.eq(1), response.eq(Mux(good | (bus.wstrb == 0), OKAY, SLVERR))]
         with m.Elif(taken(b)):
             m.d.sync += open_write.eq(0)
         with m.If(bus.bvalid):

@@ -182,9 +182,7 @@ BUGS = {
     ),
     "clear does not wait": Bug("engine", "                & units.data_path.drained\n", ""),
     "a burst is taken back when one is answered": Bug(
-        "bus.axi4",
-        "axi.awvalid.eq(request.valid)",
-        "axi.awvalid.eq(request.valid & ~axi.bvalid)",
+        "bus.axi4", "axi.awvalid.eq(request.valid)", "axi.awvalid.eq(request.valid & ~axi.bvalid)"
     ),
 }
 

@@ -75,13 +75,7 @@ class TellsAll(Contract):
         return totals, strided
 
     def _follow(
-        self,
-        m: Module,
-        nest: Nest,
-        start: Value,
-        number: int,
-        totals: list[Signal],
-        strided: Value,
+        self, m: Module, nest: Nest, start: Value, number: int, totals: list[Signal], strided: Value
     ) -> Signal:
         """Claim the value of a stream's next step. Return whether a step is left."""
         steps = getattr(nest, STREAMS[number])

@@ -72,11 +72,7 @@ class SharesInTurn(Contract):
         ahead = Signal.like(open_bursts)
         asks = taken(port.request) & ~follows & self.anything(1, "follow_this")
         with m.If(asks):
-            m.d.sync += [
-                follows.eq(1),
-                of_b.eq(taken(b.request)),
-                ahead.eq(open_bursts - ends),
-            ]
+            m.d.sync += [follows.eq(1), of_b.eq(taken(b.request)), ahead.eq(open_bursts - ends)]
         with m.Elif(ends):
             m.d.sync += [ahead.eq(ahead - 1), follows.eq(follows & (ahead != 0))]
         due = follows & (ahead == 0)

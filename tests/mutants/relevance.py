@@ -5,18 +5,10 @@ The keys are prefixes of the file's path.
 
 from collections.abc import Mapping
 
-__all__ = ["AROUND_ENGINE", "CHOICES", "OWN", "WHOLE", "has_netlist", "own_tests", "whole_tests"]
-
 CHOICES = ("configurations.py",)
 """Files that only choose which circuits are built: a changed choice is not a bug."""
 
-AROUND_ENGINE = (
-    "bus/banks.py",
-    "bus/shared_sram.py",
-    "bus/sram.py",
-    "bus/storage.py",
-    "serial/",
-)
+AROUND_ENGINE = ("bus/banks.py", "bus/shared_sram.py", "bus/sram.py", "bus/storage.py", "serial/")
 """Files that only boards use: their memories and the serial bridge."""
 
 _ENGINE = (

@@ -8,19 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane_rtl.abi import (
-    RECORD,
-    RECORD_WORDS,
-    Lane,
-    Mode,
-    Op,
-    Port,
-    Status,
-    record_words,
-    register,
-)
+from bitlane_rtl.abi import RECORD, RECORD_WORDS, Lane, Mode, Op, Port, Status, record_words
 from support.commands import logic
-from support.rtl.bench import SIZE, SMALL, EngineBench, configuration
+from support.rtl.bench import SIZE, SMALL, EngineBench, configuration, ending
 from support.rtl.records import Task, apply, pack, reseal
 from support.rtl.walks import Walk
 from support.seeds import seeds, slow
@@ -175,9 +165,8 @@ def test_what_the_page_says_of_records(claim: Claim) -> None:
     if claim.status is OK:
         apply(wanted, expected)
     given = Task(wanted.op, wanted.a, wanted.b, wanted.y, overrides=claim.overrides)
-    fault, retired = bench.execute([given])
-    assert Status(fault & 0xFF) is claim.status
-    assert (fault >> 8 & 3, retired) == ((0, 1) if claim.status is OK else (Port.NONE, 0))
+    executed = ending(0, 1), (claim.status, Port.NONE, 0, 0)
+    assert bench.execute([given]) == executed[claim.status is not OK]
     assert np.array_equal(bench.memory.data, expected)
     assert claim.status is OK or not any(server.requests for server in bench.servers)
 
@@ -241,8 +230,7 @@ def test_how_many_words_of_a_record_are_in_use(width: int, options: dict[str, An
                 right = length == expected
                 assert (code is not Status.BAD_SEAL) == right, f"{fields}, sealed {length}: {code}"
                 assert code is not OK
-                await bench.write(ctx, register("CLEAR").offset, 1)
-                bench.submitted = 0
+                await bench.clear(ctx)
                 await ctx.tick().repeat(4)
 
     bench.run(host, deadline=60_000)
@@ -254,15 +242,17 @@ def test_how_many_words_of_a_record_are_in_use(width: int, options: dict[str, An
 BOUND = 30
 
 
-def ends(bench: EngineBench, given: Task, hanging: str = "", after: int = 0) -> tuple[int, int]:
-    """Return FAULT and FAULT_ADDRESS of a command with TIMEOUT `BOUND`.
+def ends(
+    bench: EngineBench, given: Task, hanging: str = "", after: int = 0
+) -> tuple[Status, Port, int]:
+    """Return the fault's status and port, and FAULT_ADDRESS, of a command with TIMEOUT `BOUND`.
 
     ``hanging`` names servers, with spaces between, that hang from ``after`` cycles on.
     """
     found: list[int] = []
 
     async def host(ctx: Any) -> None:
-        await bench.write(ctx, register("TIMEOUT").offset, BOUND)
+        await bench.set(ctx, "TIMEOUT", BOUND)
         await bench.load(ctx, pack(given))
         await ctx.tick().repeat(20)
         await bench.ring(ctx)
@@ -270,11 +260,11 @@ def ends(bench: EngineBench, given: Task, hanging: str = "", after: int = 0) -> 
         for server in hanging.split():
             getattr(bench, server).hang = True
         await ctx.tick().repeat(300)
-        found.append(await bench.register(ctx, "FAULT"))
-        found.append(await bench.register(ctx, "FAULT_ADDRESS"))
+        found.extend(await bench.registers(ctx, "FAULT", "FAULT_ADDRESS"))
 
     bench.run(host)
-    return found[0], found[1]
+    end = ending(found[0], 0)
+    return end.status, end.port, found[1]
 
 
 def silence(bench: EngineBench) -> int:
@@ -299,8 +289,8 @@ def test_how_late_an_answer_may_be(width: int, port: Port, given: Task, most: in
         bench = EngineBench(configuration(data_width=width))
         server = bench.read_a if port is Port.READ_A else bench.writes
         server.latency = latency
-        fault, _ = ends(bench, given)
-        seen[silence(bench)] = Status(fault & 0xFF), Port(fault >> 8 & 3)
+        *end, _ = ends(bench, given)
+        seen[silence(bench)] = tuple(end)
     expected = {late: (OK, Port(0)) if late <= most else (Status.TIMEOUT, port) for late in seen}
     assert seen == expected
     assert {most, most + 1} <= set(seen)
@@ -314,16 +304,14 @@ def test_a_timeout_names_the_oldest_burst_that_is_not_answered(hanging: str) -> 
     for number in seeds(6, 17):
         after = 15 * number % 51
         bench = EngineBench(configuration(), latency=9)
-        fault, address = ends(bench, logic(Op.XOR, 0, 2048, 4096, 1024), hanging, after)
+        end = ends(bench, logic(Op.XOR, 0, 2048, 4096, 1024), hanging, after)
         name = min(hanging.split())
-        port = {"read_a": Port.READ_A, "read_b": Port.READ_B, "writes": Port.WRITE}[name]
-        assert (Status(fault & 0xFF), fault >> 8 & 3) == (Status.TIMEOUT, port), after
-        if name == "writes":
-            bursts = len(bench.writes.responses)
-        else:
-            bursts = len(getattr(bench, name).beats) // 16
-        first = {"read_a": 0, "read_b": 2048, "writes": 4096}[name]
-        assert address == first + 128 * bursts, after
+        port, first, answered = {
+            "read_a": (Port.READ_A, 0, len(bench.read_a.beats) // 16),
+            "read_b": (Port.READ_B, 2048, len(bench.read_b.beats) // 16),
+            "writes": (Port.WRITE, 4096, len(bench.writes.responses)),
+        }[name]
+        assert end == (Status.TIMEOUT, port, first + 128 * answered), after
 
 
 @pytest.mark.parametrize("bad", [4096, 4096 + 8 * 15, 4096 + 8 * 37])
@@ -337,6 +325,6 @@ def test_an_error_names_its_burst_by_its_first_beat(bad: int) -> None:
 
 def test_a_walk_that_leaves_names_the_burst_that_would_have() -> None:
     bench = EngineBench(configuration())
-    fault, _ = bench.execute([logic(Op.NOT, SIZE - 256, None, 0, 400, overrides={"A_LAST": 0})])
-    assert (Status(fault & 0xFF), fault >> 8 & 3) == (Status.PAST_MEMORY, Port.READ_A)
+    end = bench.execute([logic(Op.NOT, SIZE - 256, None, 0, 400, overrides={"A_LAST": 0})])
+    assert end == (Status.PAST_MEMORY, Port.READ_A, 0, 0)
     assert bench.fault_address == SIZE

@@ -6,15 +6,7 @@ from typing import Any
 import pytest
 
 from bitlane_rtl.bus.banks import BankedMemory
-from support.rtl.bursts import (
-    BASE,
-    BYTES,
-    WORDS,
-    Host,
-    beats_to_write,
-    blocks,
-    check_at_random,
-)
+from support.rtl.bursts import BASE, BYTES, WORDS, Host, beats_to_write, blocks, check_at_random
 from support.rtl.streams import (
     ALL_STALLS,
     NO_STALLS,
@@ -90,11 +82,7 @@ def test_two_readers_stagger_themselves_and_then_have_every_cycle(
     dut = memory(banks)
     a, b = Sink(dut.a.data, 64), Sink(dut.b.data, 64)
     simulate(
-        dut,
-        Source(dut.a.request, blocks(4, 0)),
-        Source(dut.b.request, blocks(4, distance)),
-        a,
-        b,
+        dut, Source(dut.a.request, blocks(4, 0)), Source(dut.b.request, blocks(4, distance)), a, b
     )
     late = 0 if distance % banks else 16
     assert a.cycles == list(range(2, 66))

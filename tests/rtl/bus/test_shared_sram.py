@@ -9,14 +9,7 @@ from amaranth.lib import wiring
 
 from bitlane_rtl.bus.shared_sram import SharedSram
 from bitlane_rtl.bus.storage import BlockRam
-from support.rtl.bursts import (
-    BYTES,
-    WORDS,
-    Host,
-    beats_to_write,
-    blocks,
-    check_at_random,
-)
+from support.rtl.bursts import BYTES, WORDS, Host, beats_to_write, blocks, check_at_random
 from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, compiled, simulate
 
 
@@ -61,11 +54,5 @@ def test_a_host_that_has_every_second_cycle_leaves_the_others() -> None:
             ctx.set(dut.host.enable, cycle % 2 == 0)
             await ctx.tick()
 
-    simulate(
-        circuit,
-        Source(dut.write.request, requests),
-        beats,
-        Sink(dut.write.response, 2),
-        host,
-    )
+    simulate(circuit, Source(dut.write.request, requests), beats, Sink(dut.write.response, 2), host)
     assert beats.cycles == list(range(1, 64, 2))

@@ -9,14 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 
 from bitlane_rtl.bus.sram import SramPort
-from support.rtl.bursts import (
-    BASE,
-    WORDS,
-    beats_to_write,
-    blocks,
-    check_at_random,
-    filled,
-)
+from support.rtl.bursts import BASE, WORDS, beats_to_write, blocks, check_at_random, filled
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, compiled, simulate
 
 

@@ -62,8 +62,7 @@ async def read_by_name(ctx: Any, dut: Registers, name: str) -> int:
 
 
 def check(
-    bench: Callable[[Any, Registers], Awaitable[None]],
-    configuration: Configuration = CONFIGURATION,
+    bench: Callable[[Any, Registers], Awaitable[None]], configuration: Configuration = CONFIGURATION
 ) -> None:
     dut = elaborated(Registers, configuration)
 

@@ -25,10 +25,7 @@ def beats_of(configuration: Configuration, y: Walk, generator: random.Random) ->
         offset = start % configuration.data_bytes if y.mode is Mode.DENSE else 0
         count = -(-(offset + y.counts[0] * y.lane.bytes) // configuration.data_bytes)
         beats += [
-            {
-                "data": generator.getrandbits(configuration.data_width),
-                "error": 0,
-            }
+            {"data": generator.getrandbits(configuration.data_width), "error": 0}
             for _ in range(count)
         ]
     return beats

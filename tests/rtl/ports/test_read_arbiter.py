@@ -25,10 +25,7 @@ B_ADDRESS = 0x8000_0000
 def requests(count: int, base: int, length: int | None = None) -> list[dict[str, int]]:
     rng = random.Random(base)
     return [
-        {
-            "address": base + 64 * index,
-            "length": rng.randrange(16) if length is None else length,
-        }
+        {"address": base + 64 * index, "length": rng.randrange(16) if length is None else length}
         for index in range(count)
     ]
 

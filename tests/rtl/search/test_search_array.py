@@ -5,7 +5,8 @@ import pytest
 
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.search.search_array import SearchArray
-from support.rtl.searching import Bytes, configured, nearest, search
+from support.models.record import Bytes, nearest
+from support.rtl.searching import configured, search
 from support.rtl.streams import ALL_STALLS, STALLS, Stalls
 from support.seeds import slow
 

@@ -18,8 +18,6 @@ from bitlane_boards.readback.pins import BoardPin, Side
 from bitlane_sim.cache import CACHE
 from support.sim.answerer import Answerer, Store
 
-__all__ = ["DIVIDER", "ECP5_PINS", "GOWIN_PINS", "PLACES", "ecp5", "gowin", "ice40"]
-
 DIVIDER = 8
 _PORTS = ("clk", "rx", "tx", "busy")
 

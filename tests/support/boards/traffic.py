@@ -8,18 +8,12 @@ from collections.abc import Callable, Sequence
 
 from bitlane_boards.board import Board
 from bitlane_boards.flips.pieces import PieceWriter
-from bitlane_rtl.abi import (
-    COMPLETION_OFFSET,
-    CONTROL_BASE,
-    register,
-)
+from bitlane_rtl.abi import COMPLETION_OFFSET, CONTROL_BASE, register
 from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, RECEIVE_BYTES
 from bitlane_sim.pins import PinModel, PinSimulation
 from support.commands import RandomCommands
 from support.rtl.random_records import random_record
 from support.rtl.records import pack
-
-__all__ = ["RandomTraffic"]
 
 _REST = 1000
 """Idle cycles of the lines after which a piece of traffic is over."""

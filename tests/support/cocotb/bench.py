@@ -9,14 +9,7 @@ from typing import Any
 import cocotb
 import numpy as np
 from cocotb.clock import Clock
-from cocotb.triggers import (
-    ClockCycles,
-    Event,
-    First,
-    RisingEdge,
-    SimTimeoutError,
-    with_timeout,
-)
+from cocotb.triggers import ClockCycles, Event, First, RisingEdge, SimTimeoutError, with_timeout
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 
 from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, Port, Status, register
@@ -24,8 +17,6 @@ from bitlane_rtl.configuration import Configuration
 from support.cocotb.commands import Outcome, expected
 from support.cocotb.memory import Memory, connect
 from support.rtl.records import Task, pack
-
-__all__ = ["COMMANDS", "CORE", "SEED", "Bench"]
 
 CORE = "BITLANE_CORE"
 COMMANDS = "BITLANE_COMMANDS"

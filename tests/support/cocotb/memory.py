@@ -9,16 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from cocotbext.axi import (
-    AxiBus,
-    AxiRamRead,
-    AxiRamWrite,
-    AxiReadBus,
-    AxiResp,
-)
+from cocotbext.axi import AxiBus, AxiRamRead, AxiRamWrite, AxiReadBus, AxiResp
 from numpy.typing import NDArray
-
-__all__ = ["Memory", "connect"]
 
 SPACE = 1 << 32
 """Size of the bus's address space; the models wrap addresses beyond the memory's length."""

@@ -16,8 +16,6 @@ from pathlib import Path
 
 from bitlane_sim.cache import CACHE
 
-__all__ = ["Simulator", "SimulatorMissing", "icarus", "verilator"]
-
 _PACKAGE = "iverilog"
 _SECONDS = 300
 

@@ -24,8 +24,6 @@ from amaranth.hdl import (
     Value,
 )
 
-__all__ = ["Contract", "before", "channel", "keeps_offers", "taken"]
-
 
 class Contract(Elaboratable):
     """A claim for a prover, which subclasses state in ``claim``; the circuit is never reset."""

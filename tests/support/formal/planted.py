@@ -8,8 +8,6 @@ from types import FunctionType
 
 import pytest
 
-__all__ = ["Bug", "plant"]
-
 
 @dataclass(frozen=True)
 class Bug:

@@ -9,8 +9,6 @@ from support.formal.contract import Contract
 from support.formal.planted import Bug, plant
 from support.formal.prover import Bounded, Method, Verdict, prove
 
-__all__ = ["Proof"]
-
 
 class Proof:
     """Proofs of one test, each in a separate folder."""

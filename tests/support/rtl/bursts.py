@@ -9,23 +9,6 @@ from typing import Any
 
 from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, Testbench, simulate
 
-__all__ = [
-    "BASE",
-    "BYTES",
-    "WORDS",
-    "Host",
-    "beats_to_write",
-    "blocks",
-    "bursts",
-    "check_at_random",
-    "expected_words",
-    "filled",
-    "lasts_of",
-    "merged",
-    "read_words",
-    "words_of",
-]
-
 WORDS = 256
 BYTES = 4
 BASE = 0x4000_0000

@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from support.rtl.streams import NO_STALLS, Stalls
 
-__all__ = ["Memory", "ReadServer", "WriteServer"]
-
 
 @dataclass
 class Memory:

@@ -18,8 +18,6 @@ from bitlane_rtl.control.sequencer import Sequencer, ring_columns
 from support.models.record import Record, Stream
 from support.rtl.streams import Resettable, compiled, simulate
 
-__all__ = ["Outcome", "SequencerBench", "expected_command"]
-
 
 @dataclass
 class Outcome:

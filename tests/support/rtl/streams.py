@@ -16,25 +16,6 @@ import cppsim
 from cppsim.mode import Mode
 from support.seeds import slow
 
-__all__ = [
-    "ALL_STALLS",
-    "CLOCK_PERIOD",
-    "NO_STALLS",
-    "STALLS",
-    "Resettable",
-    "Runs",
-    "Sink",
-    "Source",
-    "Stalls",
-    "Testbench",
-    "compiled",
-    "elaborated",
-    "from_bits",
-    "simulate",
-    "to_bits",
-    "transfer",
-]
-
 CLOCK_PERIOD = 1e-6
 """Period of every clock in a test, in seconds; no test depends on its value."""
 
@@ -83,11 +64,7 @@ class Stalls:
 
 NO_STALLS = Stalls()
 
-STALLS = (
-    NO_STALLS,
-    Stalls(seed=1, probability=0.5),
-    Stalls(seed=2, probability=0.2, longest=8),
-)
+STALLS = (NO_STALLS, Stalls(seed=1, probability=0.5), Stalls(seed=2, probability=0.2, longest=8))
 """Stalls that every stream has to survive: none, in half of all cycles, and long ones."""
 
 ALL_STALLS = (*STALLS[:2], slow(STALLS[2]))
@@ -160,12 +137,7 @@ class Sink:
     """
 
     def __init__(
-        self,
-        port: Any,
-        count: int,
-        stalls: Stalls = NO_STALLS,
-        salt: str = "sink",
-        idle: int = 16,
+        self, port: Any, count: int, stalls: Stalls = NO_STALLS, salt: str = "sink", idle: int = 16
     ) -> None:
         self._port = port
         self._shape = _shape(port)

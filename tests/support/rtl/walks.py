@@ -12,15 +12,6 @@ from typing import Any
 from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
 
-__all__ = [
-    "OPERAND_MODES",
-    "Walk",
-    "command_constant",
-    "loop_constants",
-    "random_walk",
-    "walked_steps",
-]
-
 OPERAND_MODES = (Mode.DENSE, Mode.STRIDED, Mode.REPEAT)
 """Modes that A and B can have."""
 

@@ -20,17 +20,6 @@ from bitlane_sim.evaluator import StorageAccess, StoragePort
 from support.board.model import BoardRules, MemoryDevice
 from support.serial.frames import Levels, Reply, frame, hello, replies, uart_bytes, uart_levels
 
-__all__ = [
-    "CONFIGURATION",
-    "DIVIDER",
-    "LAG",
-    "Event",
-    "SerialBench",
-    "assert_same_events",
-    "assert_same_storage",
-    "start",
-]
-
 CONFIGURATION = Configuration(
     data_width=32, address_width=17, memory_base=0, memory_bytes=1 << 16, block_ram=True
 )

@@ -14,28 +14,6 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import INTERRUPT_BIT, Answer, Request
 
-__all__ = [
-    "Levels",
-    "Reply",
-    "answer_line",
-    "backward_cobs",
-    "cobs_decode",
-    "cobs_encode",
-    "frame",
-    "given_out",
-    "hello",
-    "lines",
-    "random_request",
-    "read",
-    "replies",
-    "request",
-    "request_in",
-    "uart_bytes",
-    "uart_levels",
-    "with_crc",
-    "write",
-]
-
 DELIMITER = b"\0"
 
 Levels = NDArray[np.uint8]

@@ -4,8 +4,6 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["AnswerSink", "Memory", "Window"]
-
 
 @dataclass
 class Memory:

@@ -107,8 +107,7 @@ def test_bursts_have_no_gap_if_their_banks_differ_or_their_row_is_one(second: in
 
 def test_streams_that_began_in_one_bank_go_on_a_block_apart() -> None:
     _, given = run(
-        a=bursts(*range(0, 6 * BLOCK, BLOCK)),
-        b=bursts(*range(ROW, ROW + 6 * BLOCK, BLOCK)),
+        a=bursts(*range(0, 6 * BLOCK, BLOCK)), b=bursts(*range(ROW, ROW + 6 * BLOCK, BLOCK))
     )
     reads = accesses(given, _R)
     gaps = {after - before for before, after in pairwise(reads)}
