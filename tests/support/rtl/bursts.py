@@ -205,7 +205,9 @@ def _filling(dut: Any, words: int) -> tuple[list[Any], Callable[[], bool]]:
         for word, last in zip(words_of(requests), lasts_of(requests), strict=True)
     ]
     benches = bursts_of(dut, write=requests, beats=beats)
-    return list(benches.values()), lambda: len(benches["response"].bits) == len(requests)
+    # No longer idle, because the next writes may follow at once.
+    benches["response"] = responses = Sink(dut.write.response, len(requests), idle=1)
+    return list(benches.values()), lambda: len(responses.bits) == len(requests)
 
 
 def _after(ready: Callable[[], bool], bench: Any, done: list[Any]) -> Testbench:

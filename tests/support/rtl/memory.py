@@ -80,12 +80,7 @@ class ReadServer(_Server):
     """A server of a read port: a burst begins ``1 + latency`` cycles after its request."""
 
     def __init__(
-        self,
-        port: Any,
-        memory: Any,
-        latency: int = 0,
-        stalls: Stalls = NO_STALLS,
-        salt: str = "r",
+        self, port: Any, memory: Any, latency: int = 0, stalls: Stalls = NO_STALLS, salt: str = "r"
     ) -> None:
         super().__init__(port, memory, latency, stalls)
         self._salt = salt
@@ -95,7 +90,7 @@ class ReadServer(_Server):
         request, data = self._port.request, self._port.data
         stall_request, stall_data = self._stall(self._salt + "q"), self._stall(self._salt + "d")
         due: deque[tuple[int, int, bool]] = deque()
-        beat = _RUBBISH
+        offer = _RUBBISH
         ctx.set(request.ready, 1)
         valid = False
         offered: tuple[int, int] | None = None
@@ -117,9 +112,9 @@ class ReadServer(_Server):
                 due.popleft()
                 valid = False
             if not valid and due and due[0][0] <= self.cycle and not self.hang and not stall_data():
-                beat = *self._memory.read(due[0][1]), due[0][2]
+                offer = *self._memory.read(due[0][1]), due[0][2]
                 valid = True
-            for part, value in zip(given, beat if valid else _RUBBISH, strict=True):
+            for part, value in zip(given, offer if valid else _RUBBISH, strict=True):
                 ctx.set(part, value)
             ctx.set(data.valid, valid)
             ctx.set(request.ready, not stall_request() and not self.hang)
