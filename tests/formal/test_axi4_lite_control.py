@@ -6,10 +6,10 @@ import pytest
 from amaranth.hdl import Assert, Module, Mux, Signal
 
 from bitlane_rtl.bus.axi4_lite import OKAY, SLVERR, Axi4LiteControl
-from support.formal.contract import Contract, before, channel, taken
-from support.formal.planted import Bug
-from support.formal.proof import Proof
+from support.formal.contract import Contract, before, taken
+from support.formal.proof import Bug, Proof
 from support.formal.prover import Induction
+from support.rtl.streams import channel
 
 pytestmark = pytest.mark.slow
 
@@ -28,9 +28,9 @@ class KeepsTheBusRules(Contract):
             control.read_data.eq(self.anything(32, "read_data")),
             Assert(~(control.read & control.write)),
         ]
-        for name, fields in (("aw", ["awaddr"]), ("w", ["wdata", "wstrb"]), ("ar", ["araddr"])):
+        for name, fields in (("aw", ["addr"]), ("w", ["data", "strb"]), ("ar", ["addr"])):
             self.offers(m, channel(bus, name, *fields))
-        b, r = channel(bus, "b", "bresp"), channel(bus, "r", "rdata", "rresp")
+        b, r = channel(bus, "b", "resp"), channel(bus, "r", "data", "resp")
         self.takes(m, b)
         self.takes(m, r)
         self._writes(m, bus, control, b)

@@ -10,8 +10,7 @@ from bitlane_rtl.abi import BIT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.bit_unit import BitUnit
 from bitlane_rtl.datapath.repack import Repack
 from support.formal.contract import Contract
-from support.formal.planted import Bug
-from support.formal.proof import Proof
+from support.formal.proof import Bug, Proof
 from support.formal.prover import Induction
 
 pytestmark = pytest.mark.slow

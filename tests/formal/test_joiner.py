@@ -9,8 +9,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.joiner import Joiner
 from bitlane_rtl.streams.queue import ForwardRegister, Wire
 from support.formal.contract import Contract, before, taken
-from support.formal.planted import Bug
-from support.formal.proof import Proof
+from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached
 
 pytestmark = pytest.mark.slow

@@ -7,8 +7,7 @@ from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.search.layouts import Sizes
 from bitlane_rtl.search.lists import Lists
 from support.formal.contract import Contract, before, taken
-from support.formal.planted import Bug
-from support.formal.proof import Proof
+from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached
 
 pytestmark = pytest.mark.slow

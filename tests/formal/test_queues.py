@@ -7,8 +7,7 @@ from amaranth.hdl import Assert, Assume, Module, Signal
 
 from bitlane_rtl.streams.queue import Credit, ForwardRegister, Hold, Queue, Skid, Slack
 from support.formal.contract import Contract, before, taken
-from support.formal.planted import Bug
-from support.formal.proof import Proof
+from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached
 
 pytestmark = pytest.mark.slow

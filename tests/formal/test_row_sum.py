@@ -6,8 +6,7 @@ from amaranth.hdl import Assert, Assume, Module, Mux, Signal
 from bitlane_rtl.abi import Lane
 from bitlane_rtl.bit_unit.row_sum import RowSum
 from support.formal.contract import Contract
-from support.formal.planted import Bug
-from support.formal.proof import Proof
+from support.formal.proof import Bug, Proof
 from support.formal.prover import Induction
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,7 @@ from bitlane_rtl.abi import BEATS_PER_BLOCK
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.walk.bursts import Splitter
 from support.formal.contract import Contract, taken
-from support.formal.planted import Bug
-from support.formal.proof import Proof
+from support.formal.proof import Bug, Proof
 from support.formal.prover import Induction
 
 pytestmark = pytest.mark.slow

@@ -5,8 +5,7 @@ from amaranth.hdl import Assert, Assume, Module, Mux, Signal
 
 from bitlane_rtl.streams.twin import Twin
 from support.formal.contract import Contract, before, taken
-from support.formal.planted import Bug
-from support.formal.proof import Proof
+from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached
 
 pytestmark = pytest.mark.slow

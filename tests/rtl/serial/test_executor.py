@@ -161,7 +161,7 @@ class Bench:
     def execute(
         self, requests: Sequence[bytes], *others: Callable[[Any], Any], count: int | None = None
     ) -> tuple[Source, AnswerSink]:
-        """``requests`` as they come from the receiver; ``count`` answers, one each by default."""
+        """Execute requests as the receiver outputs them; return ``count`` answers, or one each."""
         source = Source(self.dut.i, b"".join(requests), self.stalls)
         answers = AnswerSink(self.dut.o, len(requests) if count is None else count, self.haste)
         background = [self.memory, self.window, *others]

@@ -8,9 +8,19 @@ import random
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
+from types import SimpleNamespace
 from typing import Any, Protocol, TypeVar, cast
 
-from amaranth.hdl import Elaboratable, Module, ResetInserter, Shape, ShapeCastable, Signal, Value
+from amaranth.hdl import (
+    Cat,
+    Elaboratable,
+    Module,
+    ResetInserter,
+    Shape,
+    ShapeCastable,
+    Signal,
+    Value,
+)
 
 import cppsim
 from cppsim.mode import Mode
@@ -296,6 +306,18 @@ def _late(deadline: int) -> Testbench:
 
 def _function_of(testbench: Runs | Testbench) -> Testbench:
     return testbench.run if hasattr(testbench, "run") else testbench
+
+
+def channel(bus: Any, name: str, *fields: str) -> Any:
+    """Return the channel ``name`` of an AXI ``bus`` as a stream, its first field in the low bits.
+
+    ``fields`` have no prefix: ``channel(bus, "aw", "addr")``.
+    """
+    return SimpleNamespace(
+        payload=Cat(getattr(bus, name + field) for field in fields),
+        valid=getattr(bus, f"{name}valid"),
+        ready=getattr(bus, f"{name}ready"),
+    )
 
 
 def transfer(
