@@ -16,6 +16,7 @@ from bitlane_boards.flow.carries import shorten
 from bitlane_boards.flow.tools import Tool, run_tool
 from bitlane_boards.readback.pins import BoardPin, Side
 from bitlane_sim.cache import CACHE
+from bitlane_sim.pins import PinSimulation
 from support.sim.answerer import Answerer, Store
 
 DIVIDER = 8
@@ -90,6 +91,14 @@ def ecp5(store: Store = Store.BLOCK) -> Path:
 def gowin(store: Store = Store.BLOCK) -> Path:
     """Return the path of the synthesised netlist."""
     return _built(store, [_synthesis("synth_gowin")]) / "top.json"
+
+
+def talk(simulation: PinSimulation, data: bytes) -> tuple[bytes, list[int]]:
+    """Send ``data`` to the circuit; return its answer, and the cycle of each byte."""
+    simulation.send(data)
+    simulation.wait(len(data), 10 * DIVIDER * (len(data) + 10))
+    got, cycles = simulation.receive_timed()
+    return got.tobytes(), cycles.tolist()
 
 
 Step = tuple[str, str, Sequence[str]]
