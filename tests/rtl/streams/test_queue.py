@@ -225,11 +225,11 @@ def test_a_full_register_takes_the_next_payload_when_its_own_goes() -> None:
 class Credited(wiring.Component):
     """``way`` registers without back-pressure, a queue of ``depth``, and the credits of both."""
 
-    i: stream.Interface
-    o: stream.Interface
+    i: In(stream.Signature(8))
+    o: Out(stream.Signature(8))
 
     def __init__(self, depth: int, way: int, *, registered: bool = False) -> None:
-        super().__init__({"i": In(stream.Signature(8)), "o": Out(stream.Signature(8))})
+        super().__init__()
         self._depth = depth
         self._way = way
         self._registered = registered
