@@ -3,8 +3,10 @@
 import json
 import os
 import stat
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -14,8 +16,7 @@ from bitlane_boards.command_line.devices import connected, url_of
 from bitlane_boards.flow.families import FLOWS
 
 
-@dataclass(frozen=True)
-class Port:
+class Port(NamedTuple):
     """A serial port as pyserial lists it."""
 
     device: str
@@ -112,17 +113,15 @@ def test_flash_refuses_what_is_no_bitstream(
     assert f"{tmp_path} is a folder; expected a file .{suffix}" in complaint(capsys)
 
 
-def distinct() -> list[tuple[str, str]]:
-    """Return all pairs of boards of one family with different chips."""
-    return [
-        (board.name, other.name)
-        for board in boards().values()
-        for other in boards().values()
-        if board.family is other.family and board.chip != other.chip
-    ]
+DISTINCT = [
+    (board.name, other.name)
+    for board, other in permutations(boards().values(), 2)
+    if board.family is other.family and board.chip != other.chip
+]
+"""All pairs of boards of one family with different chips."""
 
 
-@pytest.mark.parametrize(("name", "other"), distinct())
+@pytest.mark.parametrize(("name", "other"), DISTINCT)
 def test_flash_refuses_another_chip_of_the_family(
     name: str, other: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -206,8 +205,6 @@ def test_devices_with_nothing_connected(
 
 
 def test_the_url_says_the_rate_only_where_it_is_not_the_usual() -> None:
-    from dataclasses import replace
-
     board = boards()["icebreaker"]
     assert url_of("/dev/ttyUSB1", board) == "serial:/dev/ttyUSB1"
     slow = replace(board, baud=1_000_000)

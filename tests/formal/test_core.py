@@ -168,25 +168,27 @@ def test_that_is_enough_for_bursts_of_several_beats_and_a_stop(proof: Proof) -> 
 
 
 BUGS = {
-    "bursts cross their block": Bug(
-        "walk.bursts", "Mux(final, rest, ~start)", "Mux(final, rest, 15)"
+    "bursts cross their block": ("walk.bursts", "Mux(final, rest, ~start)", "Mux(final, rest, 15)"),
+    "bursts leave the memory": (
+        "walk.bursts",
+        "return block[same:] != first >> same",
+        "return block[same:] != block[same:]",
     ),
-    "bursts leave the memory": Bug(
-        "walk.bursts", "return block[same:] != first >> same", "return block[same:] != block[same:]"
-    ),
-    "last beat is not marked": Bug("bus.axi4", "beat.payload.last),", "beat.payload.last & 0),"),
-    "beats are marked by what they hold": Bug(
+    "last beat is not marked": ("bus.axi4", "beat.payload.last),", "beat.payload.last & 0),"),
+    "beats are marked by what they hold": (
         "bus.axi4",
         "axi.wlast.eq(beat.payload.last)",
         "axi.wlast.eq(beat.payload.last | (beat.payload.data == 0))",
     ),
-    "clear does not wait": Bug("engine", "                & units.data_path.drained\n", ""),
-    "a burst is taken back when one is answered": Bug(
-        "bus.axi4", "axi.awvalid.eq(request.valid)", "axi.awvalid.eq(request.valid & ~axi.bvalid)"
+    "clear does not wait": ("engine", "                & units.data_path.drained\n", ""),
+    "a burst is taken back when one is answered": (
+        "bus.axi4",
+        "axi.awvalid.eq(request.valid)",
+        "axi.awvalid.eq(request.valid & ~axi.bvalid)",
     ),
 }
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(BUGS[bug], KeepsTheBusRules(), within=DEPTH)
+    proof.finds(Bug(*BUGS[bug]), KeepsTheBusRules(), within=DEPTH)

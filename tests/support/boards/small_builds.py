@@ -33,12 +33,7 @@ class Chip(Elaboratable):
     """An ``Answerer`` with a clock from a pin, and no reset."""
 
     def __init__(self, store: Store) -> None:
-        self.ports = [
-            Signal(name="clk"),
-            Signal(name="rx", init=1),
-            Signal(name="tx"),
-            Signal(name="busy"),
-        ]
+        self.ports = [Signal(name=name, init=name == "rx") for name in _PORTS]
         self._store = store
 
     def elaborate(self, platform: object) -> Module:
