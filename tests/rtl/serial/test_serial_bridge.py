@@ -33,11 +33,6 @@ from support.serial.frames import (
 )
 
 
-@pytest.fixture(scope="module")
-def bench() -> SerialBench:
-    return SerialBench()
-
-
 def test_an_answer_begins_after_its_latency(bench: SerialBench) -> None:
     start(bench)
     data, identity = b"\x00\xff", bytes([1, 0, 0, 8, 0x0D, 0x0C, 0x0B, 0x0A])

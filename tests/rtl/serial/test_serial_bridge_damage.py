@@ -26,11 +26,6 @@ from support.serial.frames import (
 )
 
 
-@pytest.fixture(scope="module")
-def bench() -> SerialBench:
-    return SerialBench()
-
-
 def damaged(line: bytes, rng: random.Random) -> bytes:
     """``line`` with a byte lost, doubled, inserted or flipped, or with its end cut off."""
     if not line:
