@@ -44,87 +44,75 @@ class Claim:
 
 BAD_LANE, BAD_CONTROL, OK = Status.BAD_LANE, Status.BAD_CONTROL, Status.OK
 MISALIGNED = Status.MISALIGNED
-WIDE_COUNT = task(Op.COUNT, Lane.BITS_64, Lane.BITS_32)
-STRIDED_COUNT = task(Op.COUNT, Lane.BITS_64, Lane.BITS_32, y=Mode.STRIDED)
-TWO_BYTES = task(Op.NOT, Lane.BITS_16)
+DENSE, STRIDED, REPEAT, SUM = Mode.DENSE, Mode.STRIDED, Mode.REPEAT, Mode.SUM
+BITS_8, BITS_16, BITS_32, BITS_64 = Lane
+COUNT = task(Op.COUNT, BITS_8, BITS_32)
+WIDE_COUNT_OR = task(Op.COUNT_OR, BITS_64, BITS_32)
+WIDE_COUNT = task(Op.COUNT, BITS_64, BITS_32)
+STRIDED_COUNT = task(Op.COUNT, BITS_64, BITS_32, y=STRIDED)
+TWO_BYTES = task(Op.NOT, BITS_16)
+ODD_XOR = Task(
+    Op.XOR,
+    *(
+        Walk(base, [4, 2], [2, step], DENSE, BITS_16)
+        for base, step in ((65, 33), (1027, 21), (4097, 35))
+    ),
+)
 
 LANES = {
-    "SUM of A, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"A_MODE": Mode.SUM}),
-    "SUM of A, wider": Claim(BAD_LANE, WIDE_COUNT, {"A_MODE": Mode.SUM}, NARROW),
-    "SUM of B, in a beat": Claim(
-        BAD_CONTROL, task(Op.COUNT_OR, Lane.BITS_64, Lane.BITS_32), {"B_MODE": Mode.SUM}
-    ),
-    "SUM of B, wider": Claim(
-        BAD_LANE, task(Op.COUNT_OR, Lane.BITS_64, Lane.BITS_32), {"B_MODE": Mode.SUM}, NARROW
-    ),
-    "SUM of A, not built": Claim(BAD_LANE, TWO_BYTES, {"A_MODE": Mode.SUM}, SMALL),
-    "B_MODE without B, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"B_MODE": Mode.REPEAT}),
-    "B_MODE without B, wider": Claim(BAD_LANE, WIDE_COUNT, {"B_MODE": Mode.REPEAT}, NARROW),
-    "REPEAT of Y, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"Y_MODE": Mode.REPEAT}),
-    "REPEAT of Y, wider": Claim(BAD_LANE, WIDE_COUNT, {"Y_MODE": Mode.REPEAT}, NARROW),
+    "SUM of A, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"A_MODE": SUM}),
+    "SUM of A, wider": Claim(BAD_LANE, WIDE_COUNT, {"A_MODE": SUM}, NARROW),
+    "SUM of B, in a beat": Claim(BAD_CONTROL, WIDE_COUNT_OR, {"B_MODE": SUM}),
+    "SUM of B, wider": Claim(BAD_LANE, WIDE_COUNT_OR, {"B_MODE": SUM}, NARROW),
+    "SUM of A, not built": Claim(BAD_LANE, TWO_BYTES, {"A_MODE": SUM}, SMALL),
+    "B_MODE without B, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"B_MODE": REPEAT}),
+    "B_MODE without B, wider": Claim(BAD_LANE, WIDE_COUNT, {"B_MODE": REPEAT}, NARROW),
+    "REPEAT of Y, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"Y_MODE": REPEAT}),
+    "REPEAT of Y, wider": Claim(BAD_LANE, WIDE_COUNT, {"Y_MODE": REPEAT}, NARROW),
     "only Y is STRIDED, in a beat": Claim(OK, STRIDED_COUNT),
     "only Y is STRIDED, LANE is wider": Claim(BAD_LANE, STRIDED_COUNT, {}, NARROW),
     "only Y is STRIDED, OUT_LANE is not built": Claim(
-        OK, task(Op.COUNT, Lane.BITS_8, Lane.BITS_32, y=Mode.STRIDED), {}, SMALL
+        OK, task(Op.COUNT, BITS_8, BITS_32, y=STRIDED), {}, SMALL
     ),
-    "SUM of Y, LANE is wider": Claim(
-        OK, task(Op.COUNT, Lane.BITS_64, Lane.BITS_32, y=Mode.SUM), {}, NARROW
-    ),
+    "SUM of Y, LANE is wider": Claim(OK, task(Op.COUNT, BITS_64, BITS_32, y=SUM), {}, NARROW),
     "DENSE, LANE is wider": Claim(OK, WIDE_COUNT, {}, NARROW),
     "DENSE logic, not built": Claim(OK, TWO_BYTES, {}, SMALL),
-    "STRIDED logic, not built": Claim(
-        BAD_LANE, task(Op.NOT, Lane.BITS_16, a=Mode.STRIDED), {}, SMALL
-    ),
+    "STRIDED logic, not built": Claim(BAD_LANE, task(Op.NOT, BITS_16, a=STRIDED), {}, SMALL),
 }
 
 ALIGNMENT = {
     "DENSE logic": Claim(OK, TWO_BYTES, {"A_STRIDE": 1, "Y_STRIDE": 1, "B_STRIDE": 1}),
     "DENSE logic from odd addresses": Claim(
-        OK,
-        Task(
-            Op.XOR,
-            Walk(65, [4, 2], [2, 33], Mode.DENSE, Lane.BITS_16),
-            Walk(1027, [4, 2], [2, 21], Mode.DENSE, Lane.BITS_16),
-            Walk(4097, [4, 2], [2, 35], Mode.DENSE, Lane.BITS_16),
-        ),
-        {"A_STRIDE": 1, "B_STRIDE": 3, "Y_STRIDE": 5},
+        OK, ODD_XOR, {"A_STRIDE": 1, "B_STRIDE": 3, "Y_STRIDE": 5}
     ),
     **{
-        f"A is {mode.name}, {name}": Claim(
-            MISALIGNED, task(Op.NOT, Lane.BITS_16, a=mode), {name: value}
-        )
-        for mode in (Mode.STRIDED, Mode.REPEAT)
+        f"A is {mode.name}, {name}": Claim(MISALIGNED, task(Op.NOT, BITS_16, a=mode), {name: value})
+        for mode in (STRIDED, REPEAT)
         for name, value in ODD.items()
     },
     **{
         f"Y is STRIDED, {name}": Claim(
             MISALIGNED if name[0] == "Y" else OK,
-            task(Op.NOT, Lane.BITS_16, y=Mode.STRIDED),
+            task(Op.NOT, BITS_16, y=STRIDED),
             {name: value} if name[0] == "Y" else {"A_STRIDE": 1},
         )
         for name, value in ODD.items()
     },
     **{
-        f"Y of {op.name}, {name}": Claim(MISALIGNED, task(op, Lane.BITS_32), {name: value})
+        f"Y of {op.name}, {name}": Claim(MISALIGNED, task(op, BITS_32), {name: value})
         for op in (Op.SHIFT_LEFT, Op.COUNT)
         for name, value in ODD.items()
         if name[0] == "Y"
     },
-    "SUM, Y_STRIDE": Claim(
-        MISALIGNED, task(Op.COUNT, Lane.BITS_8, Lane.BITS_32, y=Mode.SUM), {"Y_STRIDE": 2}
-    ),
-    "counts, Y by OUT_LANE": Claim(
-        MISALIGNED, task(Op.COUNT, Lane.BITS_8, Lane.BITS_32), {"Y_STRIDE": 2}
-    ),
-    "counts, A by LANE": Claim(
-        OK, task(Op.COUNT, Lane.BITS_8, Lane.BITS_32, a=Mode.REPEAT), {"A_STRIDE": 1}
-    ),
-    "DENSE A of a shift": Claim(OK, task(Op.SHIFT_LEFT, Lane.BITS_32), {"A_STRIDE": 1}),
-    "DENSE B, A is STRIDED": Claim(OK, task(Op.XOR, Lane.BITS_16, a=Mode.STRIDED), {"B_STRIDE": 1}),
-    "REPEAT of B": Claim(MISALIGNED, task(Op.XOR, Lane.BITS_16, b=Mode.REPEAT), {"B_STRIDE": 1}),
+    "SUM, Y_STRIDE": Claim(MISALIGNED, task(Op.COUNT, BITS_8, BITS_32, y=SUM), {"Y_STRIDE": 2}),
+    "counts, Y by OUT_LANE": Claim(MISALIGNED, COUNT, {"Y_STRIDE": 2}),
+    "counts, A by LANE": Claim(OK, task(Op.COUNT, BITS_8, BITS_32, a=REPEAT), {"A_STRIDE": 1}),
+    "DENSE A of a shift": Claim(OK, task(Op.SHIFT_LEFT, BITS_32), {"A_STRIDE": 1}),
+    "DENSE B, A is STRIDED": Claim(OK, task(Op.XOR, BITS_16, a=STRIDED), {"B_STRIDE": 1}),
+    "REPEAT of B": Claim(MISALIGNED, task(Op.XOR, BITS_16, b=REPEAT), {"B_STRIDE": 1}),
     "no B": Claim(
         OK,
-        task(Op.NOT, Lane.BITS_16, a=Mode.STRIDED, y=Mode.STRIDED),
+        task(Op.NOT, BITS_16, a=STRIDED, y=STRIDED),
         {"B_STRIDE": 1, "B_JUMP_1": 1, "B_BASE": 0xFFFF_FFFF, "B_LAST": 0xFFFF_FFFF},
     ),
 }
@@ -132,11 +120,11 @@ ALIGNMENT = {
 IGNORED = {
     **{
         f"SATURATE and ARITHMETIC of {op.name}": Claim(
-            OK, task(op, Lane.BITS_32), {"SATURATE": 1, "ARITHMETIC": 1}
+            OK, task(op, BITS_32), {"SATURATE": 1, "ARITHMETIC": 1}
         )
         for op in (Op.XOR, Op.NOT, Op.COPY, Op.COUNT, Op.COUNT_AND)
     },
-    "ARITHMETIC of SHIFT_LEFT": Claim(OK, task(Op.SHIFT_LEFT, Lane.BITS_32), {"ARITHMETIC": 1}),
+    "ARITHMETIC of SHIFT_LEFT": Claim(OK, task(Op.SHIFT_LEFT, BITS_32), {"ARITHMETIC": 1}),
     **{
         f"{name} below BASE": Claim(OK, task(Op.XOR), {name: 0})
         for name in ("A_LAST", "B_LAST", "Y_LAST")
@@ -174,7 +162,6 @@ def test_what_the_page_says_of_records(claim: Claim) -> None:
 # --- words in use -----------------------------------------------------------------------------
 
 LENGTHS = (6, 8, 12, 16, 20, 24, 28, 32)
-STRIDED, REPEAT, SUM = Mode.STRIDED, Mode.REPEAT, Mode.SUM
 
 IN_USE: list[tuple[int, dict[str, int]]] = [
     (6, {"OP": Op.NOT, "LOOPS": 1}),
