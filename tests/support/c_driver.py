@@ -15,6 +15,8 @@ from support.rtl.records import Task
 from support.rtl.walks import OPERAND_MODES
 from support.rtl.walks import Walk as Way
 
+__all__ = ["FLAGS", "RESULTS", "CDriver", "command_of", "compiled", "random_command", "sources"]
+
 FLAGS = ("-std=c99", "-ffreestanding", "-Wall", "-Wextra", "-Werror", "-pedantic")
 
 RESULTS = ("DONE", "BUSY", "LATE", "STOPPED", "NO_CORE", "BAD_COMMAND")
@@ -98,7 +100,10 @@ class CDriver:
     """
 
     def __init__(
-        self, library: Path, read: Callable[[int], int], write: Callable[[int, int], None]
+        self,
+        library: Path,
+        read: Callable[[int], int],
+        write: Callable[[int, int], None],
     ) -> None:
         self._library = ctypes.CDLL(str(library))
         self._raised: list[Exception] = []
