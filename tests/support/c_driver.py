@@ -100,10 +100,7 @@ class CDriver:
     """
 
     def __init__(
-        self,
-        library: Path,
-        read: Callable[[int], int],
-        write: Callable[[int, int], None],
+        self, library: Path, read: Callable[[int], int], write: Callable[[int, int], None]
     ) -> None:
         self._library = ctypes.CDLL(str(library))
         self._raised: list[Exception] = []

@@ -38,8 +38,8 @@ ROWS = pack(
 )
 REFUSED = pack(logic(Op.NOT, 0, None, 0x30000, 64))
 
-
 OPERATION = ("op", "lane", "out_lane", "saturate", "arithmetic")
+"""Fields of CONTROL that the data path gets unaltered."""
 
 
 @dataclass

@@ -33,7 +33,6 @@ COUNT = COPIES
 PIECES = 1000
 """Pieces of random traffic, some hundred million cycles in all."""
 
-
 _REST = 1000
 """Idle cycles of the lines after which a piece of traffic is over."""
 
