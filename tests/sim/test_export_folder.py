@@ -19,7 +19,7 @@ from bitlane_sim.export.as_built import reset_values
 from bitlane_sim.simulator import Simulator
 from support.cocotb.simulators import verilator
 from support.command_line import CommandLine
-from support.processes import run_python, succeed
+from support.processes import C, run_python, succeed
 
 if TYPE_CHECKING:  # the quick tier, which imports the module, has no systemrdl
     from systemrdl import AddrmapNode, RegNode
@@ -44,7 +44,7 @@ def printed_by(source: str, folder: Path, exported: Path) -> dict[str, int]:
     headers = '#include <stddef.h>\n#include <stdio.h>\n#include "bitlane_registers.h"\n'
     headers += '#include "core.h"\n'
     (folder / "program.c").write_text(f"{headers}int main(void) {{\n{source}\nreturn 0; }}\n")
-    words = shlex.split("gcc -std=c99 -Wall -Wextra -Werror -pedantic")
+    words = [*C, *shlex.split("-std=c99 -Wall -Wextra -Werror -pedantic")]
     succeed(*words, f"-I{exported}", "program.c", "-o", "program", cwd=folder)
     lines = succeed("./program", cwd=folder).splitlines()
     return {name: int(value) for name, value in (line.split() for line in lines)}
@@ -216,7 +216,7 @@ def test_peakrdl_writes_a_c_header_with_the_same_offsets(exported: Path, tmp_pat
     lines = [f"#include {name}" for name in ("<stddef.h>", '"peak.h"', '"bitlane_registers.h"')]
     lines += [f'static_assert({theirs} == {ours}, "{ours}");' for theirs, ours in equal]
     (tmp_path / "check.c").write_text("\n".join(lines) + "\n")
-    succeed("gcc", "-std=c11", "-fsyntax-only", f"-I{exported}", "check.c", cwd=tmp_path)
+    succeed(*C, "-std=c11", "-fsyntax-only", f"-I{exported}", "check.c", cwd=tmp_path)
 
 
 def test_peakrdl_writes_pages_of_every_register(exported: Path, tmp_path: Path) -> None:

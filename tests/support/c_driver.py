@@ -2,7 +2,6 @@
 
 import ctypes
 import random
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from bitlane.driver.commands import Command, Walk
 from bitlane_rtl.abi import MAX_LOOPS, RECORD_WORDS, Lane, Mode, Op
 from bitlane_rtl.configurations import small
 from bitlane_sim.export.folder import integrator_files
-from support.processes import succeed
+from support.processes import C, succeed
 from support.rtl.records import Task
 from support.rtl.walks import OPERAND_MODES
 from support.rtl.walks import Walk as Way
@@ -77,11 +76,9 @@ def compiled(folder: Path, *programs: str) -> Path:
     sources(folder)
     (folder / "platform.h").write_text(_PLATFORM)
     (folder / "pointers.c").write_text(_POINTERS)
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    assert compiler, "no C compiler on PATH: install gcc"
     flags = [*FLAGS, "-O1", "-shared", "-fPIC", '-DBITLANE_PLATFORM="platform.h"']
     files = ("bitlane.c", "pointers.c", *programs)
-    succeed(compiler, *flags, *files, "-o", "driver.so", cwd=folder)
+    succeed(*C, *flags, *files, "-o", "driver.so", cwd=folder)
     return folder / "driver.so"
 
 

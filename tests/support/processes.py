@@ -1,6 +1,7 @@
 """Programs that tests run, with their output as text."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,3 +38,17 @@ def succeed(*command: str | Path, cwd: Path | None = None, **environment: str) -
     ran = run(*command, cwd=cwd, **environment)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
+
+
+def compiler(*names: str) -> list[str]:
+    """Return the words that start the first of ``names`` on the PATH, or else ziglang's compiler.
+
+    ``names``: of C compilers, or of C++ compilers, such as ``g++``.
+    """
+    found = next(filter(None, map(shutil.which, names)), None)
+    zig = [sys.executable, "-m", "ziglang", "c++" if "g++" in names else "cc"]
+    return [found] if found else [*zig, "-fno-sanitize=undefined"]
+
+
+C = compiler("gcc", "clang", "cc")
+CPP = compiler("g++", "clang++", "c++")
