@@ -142,9 +142,7 @@ def memory() -> Device:
     return Device(Driver(LeanLink(memory_bytes=4 * LARGE, length_bits=32, remote=False)))
 
 
-def test_large_arrays_are_copied_up_and_down_and_no_more(
-    memory: Device, benchmark: BenchmarkFixture
-) -> None:
+def test_large_arrays_are_copied_up_and_down(memory: Device, benchmark: BenchmarkFixture) -> None:
     a = np.random.default_rng(1).integers(0, 256, LARGE, np.uint8)
     b = a[::-1].copy()
     link = memory.driver.link

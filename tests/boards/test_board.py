@@ -7,7 +7,7 @@ import pytest
 
 import bitlane_boards
 from bitlane_boards import boards
-from bitlane_boards.board import CHOICES, MemoryKind
+from bitlane_boards.board import CHOICES, Board, MemoryKind
 from bitlane_boards.flow.families import FLOWS
 from bitlane_boards.flow.platform import expect_clock, load_platform
 from bitlane_boards.flow.pll import PllError
@@ -16,35 +16,34 @@ from bitlane_rtl.abi import Mode, Op
 FOLDER = Path(bitlane_boards.__file__).parent
 
 
-@pytest.mark.parametrize("name", sorted(boards()))
-def test_link_rate_and_memory_are_what_the_clock_and_the_words_give(name: str) -> None:
-    board = boards()[name]
-    assert board.name == name
+@pytest.fixture(params=sorted(boards()))
+def board(request: pytest.FixtureRequest) -> Board:
+    return boards()[request.param]
+
+
+def test_link_rate_and_memory_are_what_the_clock_and_the_words_give(board: Board) -> None:
+    assert boards()[board.name] is board
     assert board.family in FLOWS
     assert board.divider >= 8
     assert abs(board.clock_hz / board.divider / board.baud - 1) <= 0.015
     assert board.words * board.configuration.data_width // 8 == board.configuration.memory_bytes
 
 
-@pytest.mark.parametrize("name", sorted(boards()))
-def test_every_board_executes_the_three_operators_of_the_project(name: str) -> None:
-    configuration = boards()[name].configuration
+def test_every_board_executes_the_three_operators_of_the_project(board: Board) -> None:
+    configuration = board.configuration
     assert {Op.NOT, Op.XOR, Op.COUNT} <= configuration.ops
     assert Mode.DENSE in configuration.modes
 
 
-@pytest.mark.parametrize("name", sorted(boards()))
-def test_a_plls_settings_or_the_oscillator_make_the_clock(name: str) -> None:
-    board = boards()[name]
+def test_a_plls_settings_or_the_oscillator_make_the_clock(board: Board) -> None:
     platform = load_platform(board)
     expect_clock(board, platform)
     with pytest.raises(PllError, match="makes 20000003 Hz"):
         expect_clock(replace(board, clock_hz=20_000_003, baud=100_000), platform)
 
 
-@pytest.mark.parametrize("name", sorted(boards()))
-def test_every_choice_has_its_reason(name: str) -> None:
-    assert tuple(boards()[name].why) == CHOICES
+def test_every_choice_has_its_reason(board: Board) -> None:
+    assert tuple(board.why) == CHOICES
 
 
 def test_a_board_is_a_file_of_under_eighty_lines() -> None:

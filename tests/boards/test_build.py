@@ -105,43 +105,34 @@ def test_a_circuit_that_fits_is_packed(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert report.achieved_mhz == 99.0
 
 
-def test_a_missed_clock_is_an_error_and_leaves_no_bitstream(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+class BrokenPacker(Tools):
+    def run(self, tool: Tool, *others: Any) -> Usage:
+        usage = super().run(tool, *others)
+        if "pack" in tool.command:
+            raise ToolError(f"{tool.command}: Error: no")
+        return usage
+
+
+@pytest.mark.parametrize(
+    ("tools", "error", "message"),
+    [
+        (Tools(achieved=11.5), BuildError, r"timing not met: 11\.50 MHz of .* MHz"),
+        (Tools(cells=8000), BuildError, "over-full: ICESTORM_LC 8000 of 7680"),
+        (BrokenPacker(), ToolError, "Error: no"),
+        (Tools(clock=12.0), ToolError, "nextpnr was not told of"),
+    ],
+    ids=["missed clock", "full device", "packer fails", "clock that nextpnr was not told of"],
+)
+def test_what_cannot_be_built_is_an_error_and_leaves_no_bitstream(
+    tools: Tools,
+    error: type[Exception],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    with pytest.raises(BuildError, match=r"timing not met: 11\.50 MHz of .* MHz"):
-        attempt(monkeypatch, tmp_path, Tools(achieved=11.5))
+    with pytest.raises(error, match=message):
+        attempt(monkeypatch, tmp_path, tools)
     assert left_of_the_older_build(tmp_path) == []
-
-
-def test_a_full_device_is_an_error_and_leaves_no_bitstream(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    with pytest.raises(BuildError, match="over-full: ICESTORM_LC 8000 of 7680"):
-        attempt(monkeypatch, tmp_path, Tools(cells=8000))
-    assert left_of_the_older_build(tmp_path) == []
-
-
-def test_a_packer_that_fails_leaves_no_half_of_a_bitstream(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    class Broken(Tools):
-        def run(self, tool: Tool, *others: Any) -> Usage:
-            usage = super().run(tool, *others)
-            if "pack" in tool.command:
-                raise ToolError(f"{tool.command}: Error: no")
-            return usage
-
-    with pytest.raises(ToolError, match="Error: no"):
-        attempt(monkeypatch, tmp_path, Broken())
-    assert left_of_the_older_build(tmp_path) == []
-
-
-def test_a_clock_that_nextpnr_was_not_told_of_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    with pytest.raises(ToolError, match="nextpnr was not told of"):
-        attempt(monkeypatch, tmp_path, Tools(clock=12.0))
-    assert not (tmp_path / f"{NAME}.bin").exists()
 
 
 def test_a_build_that_fails_ends_with_1_and_one_line(

@@ -3,8 +3,10 @@
 import json
 import os
 import stat
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -14,8 +16,7 @@ from bitlane_boards.command_line.devices import connected, url_of
 from bitlane_boards.flow.families import FLOWS
 
 
-@dataclass(frozen=True)
-class Port:
+class Port(NamedTuple):
     """A serial port as pyserial lists it."""
 
     device: str
@@ -42,10 +43,11 @@ def complaint(capsys: pytest.CaptureFixture[str]) -> str:
     return captured.err
 
 
+Capture = pytest.CaptureFixture[str]
+
+
 @pytest.mark.parametrize("command", ["build", "flash", "simulate"])
-def test_an_unknown_board_is_named_with_those_there_are(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_board_is_named_with_those_there_are(command: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as ended:
         main([command, "icebraker"])
     assert ended.value.code == UNUSABLE
@@ -55,15 +57,13 @@ def test_an_unknown_board_is_named_with_those_there_are(
 
 
 @pytest.mark.parametrize("arguments", [["build"], ["build", "hx8k", "--all"]])
-def test_build_wants_a_board_or_all(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_build_wants_a_board_or_all(arguments: list[str], capsys: Capture) -> None:
     assert main(arguments) == UNUSABLE
     assert "--all" in complaint(capsys)
 
 
 @pytest.mark.parametrize("seed", ["-1", "x", "2147483648"])
-def test_build_refuses_a_seed_that_is_none(seed: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_build_refuses_a_seed_that_is_none(seed: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["build", "hx8k", f"--seed={seed}"])
     assert ended.value.code == UNUSABLE
@@ -71,9 +71,7 @@ def test_build_refuses_a_seed_that_is_none(seed: str, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.slow  # asks for the tools first
-def test_build_in_a_folder_that_cannot_be_made(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_build_in_a_folder_that_cannot_be_made(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "file").write_text("")
     assert main(["build", "hx8k", "-o", str(tmp_path / "file" / "folder")]) == UNUSABLE
     error = capsys.readouterr().err
@@ -82,16 +80,14 @@ def test_build_in_a_folder_that_cannot_be_made(
 
 
 def test_flash_without_a_bitstream_says_how_to_make_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["flash", "hx8k"]) == UNUSABLE
     assert "bitlane build hx8k makes it" in complaint(capsys)
 
 
-def test_flash_refuses_another_familys_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_flash_refuses_another_familys_file(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "top.fs"
     file.write_bytes(b"")
     assert main(["flash", "hx8k", str(file)]) == UNUSABLE
@@ -99,9 +95,7 @@ def test_flash_refuses_another_familys_file(
 
 
 @pytest.mark.parametrize("board", list(boards()))
-def test_flash_refuses_what_is_no_bitstream(
-    board: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_flash_refuses_what_is_no_bitstream(board: str, tmp_path: Path, capsys: Capture) -> None:
     for suffix in ("bin", "bit", "fs"):
         (tmp_path / f"top.{suffix}").write_bytes(bytes(5000))
     suffix = FLOWS[boards()[board].family].bitstream
@@ -112,19 +106,17 @@ def test_flash_refuses_what_is_no_bitstream(
     assert f"{tmp_path} is a folder; expected a file .{suffix}" in complaint(capsys)
 
 
-def distinct() -> list[tuple[str, str]]:
-    """Return all pairs of boards of one family with different chips."""
-    return [
-        (board.name, other.name)
-        for board in boards().values()
-        for other in boards().values()
-        if board.family is other.family and board.chip != other.chip
-    ]
+DISTINCT = [
+    (board.name, other.name)
+    for board, other in permutations(boards().values(), 2)
+    if board.family is other.family and board.chip != other.chip
+]
+"""All pairs of boards of one family with different chips."""
 
 
-@pytest.mark.parametrize(("name", "other"), distinct())
+@pytest.mark.parametrize(("name", "other"), DISTINCT)
 def test_flash_refuses_another_chip_of_the_family(
-    name: str, other: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, other: str, tmp_path: Path, capsys: Capture
 ) -> None:
     board = boards()[name]
     file = tmp_path / f"top.{FLOWS[board.family].bitstream}"
@@ -137,7 +129,7 @@ def test_flash_refuses_another_chip_of_the_family(
 
 
 def test_flash_refuses_what_was_built_for_another_board(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     """The two boards have the same chip, but different pins or memories."""
     monkeypatch.setenv("PATH", "")
@@ -155,7 +147,7 @@ def test_flash_refuses_what_was_built_for_another_board(
 
 
 def test_flash_without_the_loader(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     file = tmp_path / "top.bin"
     file.write_bytes(HX8K)
@@ -166,11 +158,7 @@ def test_flash_without_the_loader(
 
 @pytest.mark.parametrize(("status", "code"), [(0, DONE), (1, CHECK_FAILED)])
 def test_flash_calls_the_loader_and_believes_it(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    status: int,
-    code: int,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, status: int, code: int
 ) -> None:
     file = tmp_path / "top.bin"
     file.write_bytes(HX8K)
@@ -197,17 +185,13 @@ def test_devices_finds_the_port_of_a_bridge_that_has_the_link() -> None:
     assert {"icebreaker", "hx8k"} <= {board.name for board in found[0][2]}
 
 
-def test_devices_with_nothing_connected(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_devices_with_nothing_connected(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr("serial.tools.list_ports.comports", lambda: [Port("/dev/ttyS0")])
     assert main(["devices"]) == DONE
     assert "no board found: none of 1 serial ports" in complaint(capsys)
 
 
 def test_the_url_says_the_rate_only_where_it_is_not_the_usual() -> None:
-    from dataclasses import replace
-
     board = boards()["icebreaker"]
     assert url_of("/dev/ttyUSB1", board) == "serial:/dev/ttyUSB1"
     slow = replace(board, baud=1_000_000)
@@ -216,7 +200,7 @@ def test_the_url_says_the_rate_only_where_it_is_not_the_usual() -> None:
 
 @pytest.mark.slow  # asks for the tools first
 def test_a_clock_that_no_pll_makes_is_refused_in_a_line(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Capture
 ) -> None:
     board = replace(boards()["ulx3s"], clock_hz=60_000_000)
     monkeypatch.setattr("bitlane_boards.command_line.build.boards", lambda: {"ulx3s": board})

@@ -105,27 +105,30 @@ def test_the_best_is_kept_whoever_is_first(
 
 
 @pytest.mark.usefixtures("here")
-def test_no_seed_that_is_fast_enough_leaves_no_bitstream(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("mhz", "shown", "message"),
+    [
+        ({1: 3.0, 2: 5.0}, "5.00 MHz", "no seed meets the clock"),
+        ({1: "ERROR: no", 2: "ERROR: no"}, "", "no seed can be placed: ERROR: no"),
+    ],
+    ids=["too slow", "not placed"],
+)
+def test_no_seed_that_is_good_leaves_no_bitstream_and_is_one_line(
+    mhz: Mapping[int, float | str],
+    shown: str,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(build_module, "run_tool", Tools({1: 3.0, 2: 5.0}).run)
+    monkeypatch.setattr(build_module, "run_tool", Tools(mhz).run)
     (tmp_path / f"{NAME}.bin").write_bytes(b"old")
     assert main(["build", NAME, "--seeds", "1:2", "-o", str(tmp_path)]) == CHECK_FAILED
     captured = capsys.readouterr()
-    assert "5.00 MHz" in captured.out
-    assert captured.err.splitlines()[-1] == f"bitlane build: {NAME}: no seed meets the clock"
+    assert shown in captured.out
+    assert captured.err.splitlines()[-1] == f"bitlane build: {NAME}: {message}"
     assert not (tmp_path / f"{NAME}.bin").exists()
     assert not (tmp_path / "report.json").exists()
-
-
-@pytest.mark.usefixtures("here")
-def test_no_seed_that_can_be_placed_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(build_module, "run_tool", Tools({1: "ERROR: no", 2: "ERROR: no"}).run)
-    assert main(["build", NAME, "--seeds", "1:2", "-o", str(tmp_path)]) == CHECK_FAILED
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert last == f"bitlane build: {NAME}: no seed can be placed: ERROR: no"
 
 
 @pytest.mark.usefixtures("here")

@@ -9,7 +9,7 @@ from bitlane_boards.readback.asc import Bitstream, BitstreamError
 from bitlane_boards.readback.ice40 import LUT_BITS, Constants, Ice40Netlist, extract
 from bitlane_sim.pins import CircuitModel, GateModel, PinSimulation
 from bitlane_sim.pins.netlist import HIGH
-from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
+from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40, talk
 from support.sim.answerer import Answerer, Store, answers
 
 pytestmark = pytest.mark.slow
@@ -36,13 +36,6 @@ def unpacked(tmp_path: Path, device: str, store: Store) -> Bitstream:
 
 def netlist(bits: Bitstream, device: str = "hx8k") -> Ice40Netlist:
     return extract(bits, PACKAGES[device], PLACES[device])
-
-
-def talk(simulation: PinSimulation, data: bytes) -> tuple[bytes, list[int]]:
-    simulation.send(data)
-    simulation.wait(len(data), 10 * DIVIDER * (len(data) + 10))
-    got, cycles = simulation.receive_timed()
-    return got.tobytes(), cycles.tolist()
 
 
 @pytest.mark.parametrize(("device", "store"), CASES)

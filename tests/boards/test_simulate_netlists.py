@@ -13,7 +13,7 @@ from bitlane_boards.readback import gowin as gowin_readback
 from bitlane_boards.readback.json_netlist import JsonNetlist, NetlistError, convert
 from bitlane_sim.pins import GateModel, PinSimulation
 from bitlane_sim.pins.netlist import Netlist
-from support.boards.small_builds import DIVIDER, ECP5_PINS, GOWIN_PINS, ecp5, gowin
+from support.boards.small_builds import DIVIDER, ECP5_PINS, GOWIN_PINS, ecp5, gowin, talk
 from support.sim.answerer import Answerer, Store, answers
 
 pytestmark = pytest.mark.slow
@@ -30,13 +30,6 @@ def from_gowin(path: Path) -> Netlist:
 FAMILIES = [(ecp5, from_ecp5), (gowin, from_gowin)]
 
 
-def talk(simulation: PinSimulation, data: bytes) -> tuple[bytes, list[int]]:
-    simulation.send(data)
-    simulation.wait(len(data), 10 * DIVIDER * (len(data) + 10))
-    got, cycles = simulation.receive_timed()
-    return got.tobytes(), cycles.tolist()
-
-
 @pytest.mark.parametrize("store", [Store.BLOCK, Store.TALL, Store.WIDE])
 @pytest.mark.parametrize(("build", "convert"), FAMILIES, ids=["ecp5", "gowin"])
 def test_netlist_answers_like_the_rtl_in_every_cycle(
@@ -50,65 +43,52 @@ def test_netlist_answers_like_the_rtl_in_every_cycle(
     assert (got, cycles) == talk(rtl, data)
 
 
-def changed(path: Path, folder: Path, change: Callable[[dict[str, Any]], object]) -> Path:
-    """A copy of the netlist with one cell's entry, for which ``change`` gives true, changed."""
+def changed(
+    path: Path, folder: Path, kind: str, change: Callable[[dict[str, Any]], None], mode: str = ""
+) -> Path:
+    """Return the path of a copy of the netlist, in which one cell of ``kind`` is changed."""
     content = json.loads(path.read_text())
-    cells = content["modules"]["top"]["cells"]
-    assert any(change(cell) for cell in cells.values())
+    cells = content["modules"]["top"]["cells"].values()
+    modes = ((cell, cell["parameters"].get("MODE", "")) for cell in cells if cell["type"] == kind)
+    change(next(cell for cell, found in modes if found == mode or not mode))
     copy = folder / "changed.json"
     copy.write_text(json.dumps(content))
     return copy
 
 
 def test_a_changed_lut_of_the_netlist_shows(tmp_path: Path) -> None:
-    def flip(cell: dict[str, Any]) -> bool:
-        if cell["type"] != "TRELLIS_COMB" or cell["parameters"].get("MODE") != "CCU2":
-            return False
+    def flip(cell: dict[str, Any]) -> None:
         table = cell["parameters"]["INITVAL"]
         cell["parameters"]["INITVAL"] = "".join("10"[int(bit)] for bit in table)
-        return True
 
     data = random.Random(4).randbytes(100)
-    path = changed(ecp5(), tmp_path, flip)
+    path = changed(ecp5(), tmp_path, "TRELLIS_COMB", flip, "CCU2")
     simulation = PinSimulation(GateModel(from_ecp5(path), "flipped"), DIVIDER)
     assert talk(simulation, data)[0] != bytes(answers(data))
 
 
-def test_cells_that_are_not_understood_are_refused(tmp_path: Path) -> None:
-    def strange(cell: dict[str, Any]) -> bool:
-        known = cell["type"] == "TRELLIS_FF"
-        cell["type"] = "MULT18X18D" if known else cell["type"]
-        return known
-
-    with pytest.raises(NetlistError, match=r"MULT18X18D \S+: a kind of cell"):
-        from_ecp5(changed(ecp5(), tmp_path, strange))
-
-    def falling(cell: dict[str, Any]) -> bool:
-        known = cell["type"] == "TRELLIS_FF"
-        cell["parameters"] |= {"CLKMUX": "INV"} if known else {}
-        return known
-
-    with pytest.raises(NetlistError, match="falling edges"):
-        from_ecp5(changed(ecp5(), tmp_path, falling))
-
-    def falling_gowin(cell: dict[str, Any]) -> bool:
-        known = cell["type"] == "DFF"
-        cell["type"] = "DFFN" if known else cell["type"]
-        return known
-
-    with pytest.raises(NetlistError, match="falling edges"):
-        from_gowin(changed(gowin(), tmp_path, falling_gowin))
-
-
-def test_another_clock_is_refused(tmp_path: Path) -> None:
-    def rewire(cell: dict[str, Any]) -> bool:
-        known = cell["type"] == "DFF"
-        if known:
+@pytest.mark.parametrize(
+    ("family", "kind", "change", "message"),
+    [
+        ("ecp5", "TRELLIS_FF", {"type": "MULT18X18D"}, r"MULT18X18D \S+: a kind of cell"),
+        ("ecp5", "TRELLIS_FF", {"parameters": {"CLKMUX": "INV"}}, "falling edges"),
+        ("gowin", "DFF", {"type": "DFFN"}, "falling edges"),
+        ("gowin", "DFF", {}, "clocked by neither the PLL nor pin clk"),
+    ],
+    ids=["another kind", "falling", "falling, Gowin", "another clock"],
+)
+def test_cells_that_are_not_understood_are_refused(
+    family: str, kind: str, change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    def alter(cell: dict[str, Any]) -> None:
+        cell["type"] = change.get("type", kind)
+        cell["parameters"] |= change.get("parameters", {})
+        if not change:
             cell["connections"]["CLK"] = cell["connections"]["D"]
-        return known
 
-    with pytest.raises(NetlistError, match="clocked by neither the PLL nor pin clk"):
-        from_gowin(changed(gowin(), tmp_path, rewire))
+    build, netlist = FAMILIES[family == "gowin"]
+    with pytest.raises(NetlistError, match=message):
+        netlist(changed(build(), tmp_path, kind, alter))
 
 
 def test_what_is_no_netlist_is_refused(tmp_path: Path) -> None:

@@ -3,25 +3,153 @@
 A block of an unknown kind fails the test: add its kind here, or add a test that checks it.
 """
 
+import argparse
+import contextlib
 import doctest
+import importlib.util
+import io
 import json
 import re
 import shlex
+import shutil
+import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from bitlane.command_line.cli import DONE, main
+from bitlane.command_line.cli import DONE, main, whole_parser
 from bitlane_sim.bench import cycles
 from bitlane_sim.bench.contract import measure
 from bitlane_sim.simulator import choose_evaluator
-from support.docs.commands import SHELL, Command, commands, complaint, complaint_in_text
 from support.docs.pages import PAGES, ROOT, Block, blocks, code_words, name
 from support.seeds import slow
+
+SHELL = ("", "console", "sh")
+"""Languages of blocks of shell lines; ``console`` has prompts and the output of commands."""
+
+_PLAIN = {".", "cd", "cp", "export", "git", "ls", "mkdir", "pre-commit"}
+"""Programs of any shell or any user of the page; their arguments are not checked."""
+
+_END = {">", ">>", "<", "|", "&&", ";", "&"}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A shell line: its words up to a redirection, and the output that the page shows for it."""
+
+    place: str
+    words: tuple[str, ...]
+    output: str
+
+
+def commands(block: Block) -> list[Command]:
+    """Return the commands of a ``block`` in one of the languages of `SHELL`."""
+    found: list[Command] = []
+    text = block.text.replace("\\\n", " ")
+    for number, line in enumerate(text.splitlines()):
+        typed = line.removeprefix("$ ") if block.language == "console" else line
+        if block.language == "console" and typed == line:
+            last = found.pop()
+            found.append(Command(last.place, last.words, f"{last.output}{line}\n"))
+        elif words := shlex.split(typed, comments=True):
+            place = f"{block.page.name}:{block.line + number}"
+            found.append(Command(place, _first(words), ""))
+    return found
+
+
+def _first(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the command in ``words``: without variables before it, up to the first operator."""
+    rest = list(words)
+    while rest and re.fullmatch(r"[A-Z_]+=.*", rest[0]):
+        del rest[0]
+    end = next((at for at, word in enumerate(rest) if word in _END), len(rest))
+    return tuple(rest[:end])
+
+
+def complaint(words: Sequence[str]) -> str:
+    """Return the reason why the program would refuse ``words``, or "" if it accepts them."""
+    program, *arguments = words
+    if program == "bitlane":
+        return _refused(arguments)
+    if program == "make":
+        unknown = {word for word in arguments if "=" not in word} - _targets()
+        return f"make has no target {sorted(unknown)}" if unknown else ""
+    if program == "pip":
+        return _not_installable(arguments)
+    if program == "python" and arguments[:1] == ["-m"]:
+        return "" if importlib.util.find_spec(arguments[1]) else f"no module {arguments[1]}"
+    if program == "python" and arguments[:1] and arguments[0].endswith(".py"):
+        return "" if (ROOT / arguments[0]).exists() else f"no file {arguments[0]}"
+    beside = Path(sys.executable).parent / program
+    if program in _PLAIN or beside.exists() or shutil.which(program):
+        return ""
+    return f"no program {program}"
+
+
+def complaint_in_text(words: Sequence[str]) -> str:
+    """Return the complaint about a command in running text, where arguments may be left out."""
+    program, *arguments = words
+    if program == "bitlane" and arguments and not arguments[0].startswith("-"):
+        parsers = _subparsers()
+        if arguments[0] == "help":
+            return ""
+        if arguments[0] not in parsers:
+            return f"bitlane has no command {arguments[0]}"
+        options = {word.partition("=")[0] for word in arguments[1:] if word.startswith("-")}
+        unknown = options - set(parsers[arguments[0]]._option_string_actions)
+        return f"bitlane {arguments[0]} has no {sorted(unknown)}" if unknown else ""
+    return complaint(words)
+
+
+def _refused(arguments: Sequence[str]) -> str:
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+        try:
+            _parser().parse_args(arguments)
+        except SystemExit as end:
+            return said.getvalue() if end.code else ""
+    return ""
+
+
+def _not_installable(arguments: Sequence[str]) -> str:
+    """Return a complaint about requested extras that neither project has, or ""."""
+    known = {
+        extra
+        for folder in (ROOT, ROOT / "sim")
+        for extra in tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))[
+            "project"
+        ]["optional-dependencies"]
+    }
+    asked = {
+        extra
+        for word in arguments
+        for extras in re.findall(r"^(?:\.|\./sim|bitlane|cppsim)\[([\w,]+)\]", word)
+        for extra in extras.split(",")
+    }
+    return f"no extra {sorted(asked - known)}" if asked - known else ""
+
+
+@cache
+def _parser() -> argparse.ArgumentParser:
+    return whole_parser()
+
+
+def _subparsers() -> dict[str, argparse.ArgumentParser]:
+    [action] = (x for x in _parser()._actions if isinstance(x, argparse._SubParsersAction))
+    return dict(action.choices)
+
+
+@cache
+def _targets() -> set[str]:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z]+):", makefile, flags=re.M))
+
 
 QUICK = {"check", "export", "info", "lower", "run", "--version"}
 """Subcommands of ``bitlane`` that take less than two seconds on the pages' examples."""
@@ -161,9 +289,7 @@ PRINTED: dict[str, Callable[[], str]] = {"work  ": cycles_table, "Opening sim": 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", having("text"), ids=name)
-def test_the_output_on_a_page_is_what_is_printed(
-    page: Path, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_output_on_a_page(page: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for block in of_page(page, "text"):
         if begins(block.text, MEASURED | DRAWN) or run_elsewhere(block):
             continue
@@ -173,9 +299,7 @@ def test_the_output_on_a_page_is_what_is_printed(
         assert timeless(printed) == timeless(block.text), block.place
 
 
-def test_the_first_output_on_the_first_page_is_what_is_printed(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_first_output_of_the_readme(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The demo's examples and the table's first rows need one circuit, that of ``sim``."""
     shown = "".join(block.text for block in of_page(ROOT / "README.md", "text"))
     for row in islice(measure([64], choose_evaluator(), lambda _: None), 11):
@@ -195,9 +319,7 @@ CHECKED = {"python", *SHELL, "text"}
 DATA: dict[str, Callable[[str], object]] = {"json": json.loads, "toml": tomllib.loads}
 
 
-def test_every_block_is_of_a_kind_that_is_checked(
-    record_property: Callable[[str, object], None],
-) -> None:
+def test_every_kind_of_block_is_checked(record_property: Callable[[str, object], None]) -> None:
     all_blocks = [block for page in PAGES for block in blocks(page)]
     known = CHECKED | DATA.keys()
     rest = [b for b in all_blocks if b.language not in known and not run_elsewhere(b)]

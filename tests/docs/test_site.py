@@ -19,21 +19,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    words = [
-        "--quiet",
-        "--fail-on-warning",
-        "--keep-going",
-        "-b",
-        "html",
-        str(ROOT / "docs"),
-        str(folder),
-    ]
-    built = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-d", str(folder / "kept"), *words],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ["--quiet", "--fail-on-warning", "--keep-going", "-b", "html", "-d", folder / "kept"]
+    sphinx = [sys.executable, "-m", "sphinx", *words, ROOT / "docs", folder]
+    built = subprocess.run(sphinx, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     return folder
 

@@ -10,8 +10,7 @@ from bitlane_rtl.abi import BIT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.bit_unit import BitUnit
 from bitlane_rtl.datapath.repack import Repack
 from support.formal.contract import Contract
-from support.formal.planted import Bug
-from support.formal.proof import Proof
+from support.formal.proof import Bug, Proof
 from support.formal.prover import Induction
 
 pytestmark = pytest.mark.slow
@@ -53,20 +52,26 @@ def test_a_unit_keeps_what_it_offers(name: str, proof: Proof) -> None:
 BUGS = {
     "bit unit does not wait": (
         "bit unit",
-        Bug("bit_unit.bit_unit", "(~valid[stage] | after) if closes", "Const(1) if closes"),
+        "bit_unit.bit_unit",
+        "(~valid[stage] | after) if closes",
+        "Const(1) if closes",
     ),
     "repack does not wait": (
         "repack",
-        Bug("datapath.repack", "free.eq(~self.o.valid | self.o.ready)", "free.eq(1)"),
+        "datapath.repack",
+        "free.eq(~self.o.valid | self.o.ready)",
+        "free.eq(1)",
     ),
     "repack takes the first of a pair for a beat": (
         "repack",
-        Bug("datapath.repack", "with m.If(free):", "with m.If(free | i.half):"),
+        "datapath.repack",
+        "with m.If(free):",
+        "with m.If(free | i.half):",
     ),
 }
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    name, planted = BUGS[bug]
-    proof.finds(planted, KeepsOffers(*UNITS[name]), within=DEPTH + 4)
+    name, *planted = BUGS[bug]
+    proof.finds(Bug(*planted), KeepsOffers(*UNITS[name]), within=DEPTH + 4)

@@ -9,8 +9,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.joiner import Joiner
 from bitlane_rtl.streams.queue import ForwardRegister, Wire
 from support.formal.contract import Contract, before, taken
-from support.formal.planted import Bug
-from support.formal.proof import Proof
+from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached
 
 pytestmark = pytest.mark.slow
@@ -74,29 +73,31 @@ def test_words_give_their_beats(stage: str, twin: bool, proof: Proof) -> None:
 
 JOINER = "datapath.joiner"
 BUGS = {
-    "no word waits": Bug(JOINER, "ready.eq(~flushes | self.i.p.place.prime)", "ready.eq(1)"),
-    "a word that waits counts as taken": Bug(
-        JOINER, "flushes.eq(moved.i.valid & ", "flushes.eq(self.i.valid & "
+    "no word waits": ("ready.eq(~flushes | self.i.p.place.prime)", "ready.eq(1)"),
+    "a word that waits counts as taken": (
+        "flushes.eq(moved.i.valid & ",
+        "flushes.eq(self.i.valid & ",
     ),
-    "a flush has the error of what follows": Bug(
-        JOINER, "spoiled | (word.error & ~flush)", "spoiled | word.error"
+    "a flush has the error of what follows": (
+        "spoiled | (word.error & ~flush)",
+        "spoiled | word.error",
     ),
-    "an error is forgotten": Bug(JOINER, "spoiled.eq(spoiled | word.error)", "spoiled.eq(0)"),
-    "a run ends twice": Bug(JOINER, "place.last & ~place.flush", "place.last"),
-    "a prime gives a beat": Bug(JOINER, "joins = valid & ~place.prime", "joins = valid"),
+    "an error is forgotten": ("spoiled.eq(spoiled | word.error)", "spoiled.eq(0)"),
+    "a run ends twice": ("place.last & ~place.flush", "place.last"),
+    "a prime gives a beat": ("joins = valid & ~place.prime", "joins = valid"),
 }
 TWIN_BUGS = {
-    "beats do not take turns": Bug(JOINER, "turn.eq(turn ^ flushing ^ joins)", "turn.eq(0)"),
-    "a beat is lost": Bug(JOINER, "flushing & joins)", "0)"),
-    "the later beat goes first": Bug(JOINER, "beat(flushing & first, ", "beat(flushing & ~first, "),
+    "beats do not take turns": ("turn.eq(turn ^ flushing ^ joins)", "turn.eq(0)"),
+    "a beat is lost": ("flushing & joins)", "0)"),
+    "the later beat goes first": ("beat(flushing & first, ", "beat(flushing & ~first, "),
 }
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(BUGS[bug], GivesEachBeat("wire"), within=6)
+    proof.finds(Bug(JOINER, *BUGS[bug]), GivesEachBeat("wire"), within=6)
 
 
 @pytest.mark.parametrize("bug", TWIN_BUGS)
 def test_a_bug_planted_in_the_turns_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(TWIN_BUGS[bug], GivesEachBeat("register", twin=True), within=6)
+    proof.finds(Bug(JOINER, *TWIN_BUGS[bug]), GivesEachBeat("register", twin=True), within=6)

@@ -7,8 +7,7 @@ from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.search.layouts import Sizes
 from bitlane_rtl.search.lists import Lists
 from support.formal.contract import Contract, before, taken
-from support.formal.planted import Bug
-from support.formal.proof import Proof
+from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached
 
 pytestmark = pytest.mark.slow
@@ -104,24 +103,23 @@ def test_lists_keep_the_nearest(proof: Proof) -> None:
 
 LISTS = "search.lists"
 BUGS = {
-    "the list before stays open": Bug(
-        LISTS, "opens.eq(self.i.p.query != candidate.query)", "opens.eq(0)"
-    ),
-    "only the distance counts": Bug(
-        LISTS,
+    "the list before stays open": ("opens.eq(self.i.p.query != candidate.query)", "opens.eq(0)"),
+    "only the distance counts": (
         "nearer.eq(key < entry)",
         "nearer.eq(key[self._sizes.index_bits :] < entry[self._sizes.index_bits :])",
     ),
-    "a list is stored only when another is opened": Bug(
-        LISTS, "changed.eq(puts | self.empty)", "changed.eq((puts & ~enters) | self.empty)"
+    "a list is stored only when another is opened": (
+        "changed.eq(puts | self.empty)",
+        "changed.eq((puts & ~enters) | self.empty)",
     ),
-    "an old list stays open": Bug(LISTS, "m.d.sync += Cat(entries).eq(-1)", "pass"),
-    "the last list is left out": Bug(
-        LISTS, "last.eq(handed == self.query_last)", "last.eq(handed + 1 >= self.query_last)"
+    "an old list stays open": ("m.d.sync += Cat(entries).eq(-1)", "pass"),
+    "the last list is left out": (
+        "last.eq(handed == self.query_last)",
+        "last.eq(handed + 1 >= self.query_last)",
     ),
 }
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(BUGS[bug], KeepsTheNearest(), within=24)
+    proof.finds(Bug(LISTS, *BUGS[bug]), KeepsTheNearest(), within=24)

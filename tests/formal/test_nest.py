@@ -9,8 +9,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.streams.queue import Skid
 from bitlane_rtl.walk.nest import STREAMS, Nest
 from support.formal.contract import Contract, before, taken
-from support.formal.planted import Bug
-from support.formal.proof import Proof
+from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached
 
 pytestmark = pytest.mark.slow
@@ -75,13 +74,7 @@ class TellsAll(Contract):
         return totals, strided
 
     def _follow(
-        self,
-        m: Module,
-        nest: Nest,
-        start: Value,
-        number: int,
-        totals: list[Signal],
-        strided: Value,
+        self, m: Module, nest: Nest, start: Value, number: int, totals: list[Signal], strided: Value
     ) -> Signal:
         """Claim the value of a stream's next step. Return whether a step is left."""
         steps = getattr(nest, STREAMS[number])
@@ -116,26 +109,24 @@ def test_every_stream_is_told_all(proof: Proof) -> None:
 
 NEST = "walk.nest"
 BUGS = {
-    "it does not walk loops": Bug(NEST, "running.eq(self.start & ~self.plain)", "running.eq(0)"),
-    "a full queue holds nothing up": Bug(NEST, "room &= queue.i.ready", "pass"),
-    "loops that are not in use are walked": Bug(
-        NEST, "unused = self.in_use < number if number", "unused = Const(0) if number"
+    "it does not walk loops": ("running.eq(self.start & ~self.plain)", "running.eq(0)"),
+    "a full queue holds nothing up": ("room &= queue.i.ready", "pass"),
+    "loops that are not in use are walked": (
+        "unused = self.in_use < number if number",
+        "unused = Const(0) if number",
     ),
-    "a plain command has loops": Bug(
-        NEST, "running.eq(self.start & ~self.plain)", "running.eq(self.start)"
+    "a plain command has loops": ("running.eq(self.start & ~self.plain)", "running.eq(self.start)"),
+    "a dense stream is told of each element": ("(done[0] | strided[number])", "1"),
+    "a plain step goes to all streams": ("& self.plain & self.used[number]", "& self.plain"),
+    "an outer loop goes on too soon": (
+        "goes & Cat(1, done).all()",
+        "goes & Cat(1, done[-1:]).all()",
     ),
-    "a dense stream is told of each element": Bug(NEST, "(done[0] | strided[number])", "1"),
-    "a plain step goes to all streams": Bug(
-        NEST, "& self.plain & self.used[number]", "& self.plain"
-    ),
-    "an outer loop goes on too soon": Bug(
-        NEST, "goes & Cat(1, done).all()", "goes & Cat(1, done[-1:]).all()"
-    ),
-    "a loop does not begin anew": Bug(NEST, "Mux(left[-1], again, left - 1)", "left - 1"),
-    "it stops walking too soon": Bug(NEST, "waiting |= queue.o.valid", "pass"),
+    "a loop does not begin anew": ("Mux(left[-1], again, left - 1)", "left - 1"),
+    "it stops walking too soon": ("waiting |= queue.o.valid", "pass"),
 }
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(BUGS[bug], TellsAll(), within=10)
+    proof.finds(Bug(NEST, *BUGS[bug]), TellsAll(), within=10)

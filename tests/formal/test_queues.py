@@ -7,8 +7,7 @@ from amaranth.hdl import Assert, Assume, Module, Signal
 
 from bitlane_rtl.streams.queue import Credit, ForwardRegister, Hold, Queue, Skid, Slack
 from support.formal.contract import Contract, before, taken
-from support.formal.planted import Bug
-from support.formal.proof import Proof
+from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached
 
 pytestmark = pytest.mark.slow
@@ -110,64 +109,68 @@ QUEUE = "streams.queue"
 BUGS = {
     "register does not wait": (
         "register",
-        Bug(QUEUE, "self.i.ready.eq(~full | self.o.ready),", "self.i.ready.eq(1),"),
+        "self.i.ready.eq(~full | self.o.ready),",
+        "self.i.ready.eq(1),",
     ),
-    "skid loses its spare": ("skid", Bug(QUEUE, "Mux(spare_full, spare, entering)", "entering")),
+    "skid loses its spare": ("skid", "Mux(spare_full, spare, entering)", "entering"),
     "skid forgets that it is full": (
         "skid",
-        Bug(QUEUE, "waits & (spare_full | self.i.valid)", "waits & self.i.valid"),
+        "waits & (spare_full | self.i.valid)",
+        "waits & self.i.valid",
     ),
     "hold takes too soon": (
         "hold",
-        Bug(QUEUE, "[self.i.ready.eq(~full), ", "[self.i.ready.eq(~full | self.o.ready), "),
+        "[self.i.ready.eq(~full), ",
+        "[self.i.ready.eq(~full | self.o.ready), ",
     ),
     "slack drops what waits": (
         "slack",
-        Bug(
-            QUEUE, "full.eq(self.o.valid & ~self.o.ready)", "full.eq(self.i.valid & ~self.o.ready)"
-        ),
+        "full.eq(self.o.valid & ~self.o.ready)",
+        "full.eq(self.i.valid & ~self.o.ready)",
     ),
     "slack alters what waits": (
         "slack",
-        Bug(QUEUE, "leaving.eq(Mux(full, spare, entering)),", "leaving.eq(spare | entering),"),
+        "leaving.eq(Mux(full, spare, entering)),",
+        "leaving.eq(spare | entering),",
     ),
-    "queue takes too many": ("queue 4", Bug(QUEUE, "else ~self.level[-1]", "else 1")),
-    "queue stops at two": ("queue 8", Bug(QUEUE, "else self.level != 1", "else self.level > 2")),
+    "queue takes too many": ("queue 4", "else ~self.level[-1]", "else 1"),
+    "queue stops at two": ("queue 8", "else self.level != 1", "else self.level > 2"),
     "queue counts wrong when both sides move": (
         "queue 4",
-        Bug(QUEUE, "with m.If(enter ^ leave):", "with m.If(enter | leave):"),
+        "with m.If(enter ^ leave):",
+        "with m.If(enter | leave):",
     ),
-    "queue gives twice": (
-        "queue 4, registered",
-        Bug(QUEUE, "(self.level[0] & ~valid)", "self.level[0]"),
-    ),
+    "queue gives twice": ("queue 4, registered", "(self.level[0] & ~valid)", "self.level[0]"),
     "block RAM falls behind": (
         "queue 4, block RAM",
-        Bug(QUEUE, "with m.If(~valid | self.o.ready):", "with m.If(~valid):"),
+        "with m.If(~valid | self.o.ready):",
+        "with m.If(~valid):",
     ),
 }
 CREDIT_BUGS = {
     "queue looks where it reads": (
         "queue 8",
-        Bug(QUEUE, "following != write.addr if", "read.addr != write.addr if"),
+        "following != write.addr if",
+        "read.addr != write.addr if",
     ),
     "queue gives what it has not": (
         "queue 4, registered",
-        Bug(QUEUE, "read.addr != write.addr if self._credit", "1 if self._credit"),
+        "read.addr != write.addr if self._credit",
+        "1 if self._credit",
     ),
 }
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    name, planted = BUGS[bug]
-    proof.finds(planted, KeepsOrder(*QUEUES[name]), within=12)
+    name, *texts = BUGS[bug]
+    proof.finds(Bug(QUEUE, *texts), KeepsOrder(*QUEUES[name]), within=12)
 
 
 @pytest.mark.parametrize("bug", CREDIT_BUGS)
 def test_a_bug_planted_in_a_queue_with_credit_is_found(bug: str, proof: Proof) -> None:
-    name, planted = CREDIT_BUGS[bug]
-    proof.finds(planted, KeepsOrder(*CREDIT[name], credit=True), within=12)
+    name, *texts = CREDIT_BUGS[bug]
+    proof.finds(Bug(QUEUE, *texts), KeepsOrder(*CREDIT[name], credit=True), within=12)
 
 
 class KeepsRoom(Contract):
@@ -207,14 +210,15 @@ def test_credits_keep_room_for_what_is_under_way(way: int, proof: Proof) -> None
 
 
 COUNT_BUGS = {
-    "a credit more than there is": Bug(QUEUE, "~under_way[-1])", "1)"),
-    "a credit is lost": Bug(QUEUE, "m.If(self.taken ^ returned):", "m.If(self.taken | returned):"),
-    "a credit is back too soon": Bug(
-        QUEUE, "m.d.sync += returned.eq(self.returned)", "m.d.comb += returned.eq(self.returned)"
+    "a credit more than there is": ("~under_way[-1])", "1)"),
+    "a credit is lost": ("m.If(self.taken ^ returned):", "m.If(self.taken | returned):"),
+    "a credit is back too soon": (
+        "m.d.sync += returned.eq(self.returned)",
+        "m.d.comb += returned.eq(self.returned)",
     ),
 }
 
 
 @pytest.mark.parametrize("bug", COUNT_BUGS)
 def test_a_bug_planted_in_the_credits_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(COUNT_BUGS[bug], KeepsRoom(1), within=12)
+    proof.finds(Bug(QUEUE, *COUNT_BUGS[bug]), KeepsRoom(1), within=12)

@@ -7,8 +7,7 @@ from amaranth.hdl import Assert, Assume, Module, Mux, Signal
 
 from bitlane_rtl.ports.read_arbiter import ReadArbiter
 from support.formal.contract import Contract, before, taken
-from support.formal.planted import Bug
-from support.formal.proof import Proof
+from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached
 
 pytestmark = pytest.mark.slow
@@ -72,11 +71,7 @@ class SharesInTurn(Contract):
         ahead = Signal.like(open_bursts)
         asks = taken(port.request) & ~follows & self.anything(1, "follow_this")
         with m.If(asks):
-            m.d.sync += [
-                follows.eq(1),
-                of_b.eq(taken(b.request)),
-                ahead.eq(open_bursts - ends),
-            ]
+            m.d.sync += [follows.eq(1), of_b.eq(taken(b.request)), ahead.eq(open_bursts - ends)]
         with m.Elif(ends):
             m.d.sync += [ahead.eq(ahead - 1), follows.eq(follows & (ahead != 0))]
         due = follows & (ahead == 0)
@@ -95,19 +90,18 @@ def test_readers_share_in_turn(block_ram: bool, proof: Proof) -> None:
 
 ARBITER = "ports.read_arbiter"
 BUGS = {
-    "grants change": Bug(ARBITER, "prefer_second.eq(choice ^ taken)", "prefer_second.eq(~choice)"),
-    "first goes first": Bug(ARBITER, "second & (prefer_second | ~first)", "second & ~first"),
-    "order is not awaited": Bug(
-        ARBITER, "port.data.valid & order.o.valid & ~to_b", "port.data.valid & ~to_b"
+    "grants change": ("prefer_second.eq(choice ^ taken)", "prefer_second.eq(~choice)"),
+    "first goes first": ("second & (prefer_second | ~first)", "second & ~first"),
+    "order is not awaited": ("port.data.valid & order.o.valid & ~to_b", "port.data.valid & ~to_b"),
+    "order moves at each beat": (
+        "port.data.valid & port.data.ready & port.data.payload.last",
+        "taken",
     ),
-    "order moves at each beat": Bug(
-        ARBITER, "port.data.valid & port.data.ready & port.data.payload.last", "taken"
+    "too many bursts": (
+        "taken.eq(port.request.ready & order.i.ready)",
+        "taken.eq(port.request.ready)",
     ),
-    "too many bursts": Bug(
-        ARBITER, "taken.eq(port.request.ready & order.i.ready)", "taken.eq(port.request.ready)"
-    ),
-    "request of the other": Bug(
-        ARBITER,
+    "request of the other": (
         "Mux(grant_b, b.request.payload, a.request.payload)",
         "Mux(b.request.valid, b.request.payload, a.request.payload)",
     ),
@@ -116,4 +110,6 @@ BUGS = {
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(BUGS[bug], SharesInTurn(block_ram=bug == "order is not awaited"), within=14)
+    proof.finds(
+        Bug(ARBITER, *BUGS[bug]), SharesInTurn(block_ram=bug == "order is not awaited"), within=14
+    )

@@ -9,8 +9,7 @@ from bitlane_rtl.abi import BEATS_PER_BLOCK
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.walk.bursts import Splitter
 from support.formal.contract import Contract, taken
-from support.formal.planted import Bug
-from support.formal.proof import Proof
+from support.formal.proof import Bug, Proof
 from support.formal.prover import Induction
 
 pytestmark = pytest.mark.slow
@@ -112,23 +111,18 @@ def test_bursts_sum_up_to_their_span(name: str, gap: bool, proof: Proof) -> None
 
 SPLITTER = "walk.bursts"
 BUGS = {
-    "last beat is cut off": Bug(
-        SPLITTER, "Mux(ends_here, beats, finish)", "Mux(ends_here, beats, self.i.p.extent)"
+    "last beat is cut off": (
+        "Mux(ends_here, beats, finish)",
+        "Mux(ends_here, beats, self.i.p.extent)",
     ),
-    "burst goes on into the next block": Bug(
-        SPLITTER, "Mux(final, rest, ~start)", "Mux(final, rest, 15)"
-    ),
-    "carry into the block is lost": Bug(SPLITTER, "~(long | in_block[-1])", "~long"),
-    "one block too many": Bug(
-        SPLITTER, "final.eq(following == blocks)", "final.eq(index == blocks)"
-    ),
-    "single is told late": Bug(
-        SPLITTER, "self.o.p.single.eq(single)", "self.o.p.single.eq(rest == 0)"
-    ),
-    "next span is taken too soon": Bug(SPLITTER, "self.o.ready & final", "self.o.ready"),
+    "burst goes on into the next block": ("Mux(final, rest, ~start)", "Mux(final, rest, 15)"),
+    "carry into the block is lost": ("~(long | in_block[-1])", "~long"),
+    "one block too many": ("final.eq(following == blocks)", "final.eq(index == blocks)"),
+    "single is told late": ("self.o.p.single.eq(single)", "self.o.p.single.eq(rest == 0)"),
+    "next span is taken too soon": ("self.o.ready & final", "self.o.ready"),
 }
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(BUGS[bug], SumsUp(CONFIGURATIONS["16-bit addresses"]), within=10)
+    proof.finds(Bug(SPLITTER, *BUGS[bug]), SumsUp(CONFIGURATIONS["16-bit addresses"]), within=10)

@@ -1,6 +1,7 @@
 """The demo's parts run on a device that computes with NumPy, and fail on faulty devices."""
 
 import importlib.util
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ import pytest
 from PIL import Image
 
 import bitlane
-from bitlane.command_line.cli import CHECK_FAILED, DONE, UNUSABLE, main
+from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.demo import digits, parity, picture, traffic
 from bitlane.driver.driver import Driver
 from bitlane_rtl import abi
+from support.host.command import Bitlane
+from support.host.model_runner import not_model
 from support.host.neighbours import nearest
 from support.models.device import ModelLink
 
@@ -192,62 +195,65 @@ class LyingLink(ModelLink):
         return data
 
 
-MODEL = """
-{
-  "resources": {
-    "a": { "initialValuesDataType": "UINT8", "initialValues": [1, 2, 3, 4] },
-    "y": { "initialValuesDataType": "UINT8", "initialValues": { "valueCount": 4, "value": 0 } }
-  },
-  "dispatchables": {
-    "not": {
-      "type": "ELEMENT_WISE_BIT_NOT",
-      "desc": {
-        "InputTensor": { "DataType": "UINT8", "Sizes": [4] },
-        "OutputTensor": { "DataType": "UINT8", "Sizes": [4] }
-      }
-    }
-  },
-  "commands": [
-    { "type": "dispatch", "dispatchable": "not",
-      "bindings": { "InputTensor": "a", "OutputTensor": "y" } },
-    { "type": "writeFile", "targetPath": "y.npy", "resource": "y" }
-  ]
-}
-"""
+class SlowLink(ModelLink):
+    """A device that reports that it is slow."""
+
+    slow = True
+
+
+class Demo:
+    """`bitlane demo` on a model of the device, with a model file of its own as the example."""
+
+    def __init__(self, folder: Path, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._run = run
+        self._examples, self.output = folder / "examples", folder / "out"
+        self._examples.mkdir()
+        (self._examples / "not.json").write_text(json.dumps(EXAMPLE), encoding="utf-8")
+        self.link = ModelLink(memory_bytes=1 << 24)
+        monkeypatch.setattr(bitlane, "open", lambda url: bitlane.Device(Driver(self.link)))
+
+    def words(self, *words: str, **options: object) -> list[str]:
+        options = {"examples": self._examples, "output": self.output} | options
+        named = [str(x) for name, value in options.items() for x in (f"--{name}", value)]
+        return ["demo", *words, *named]
+
+    def __call__(self, *words: str, code: int = DONE, **options: object) -> str:
+        """Return the text on standard output."""
+        ended = self._run(*self.words(*words, **options))
+        assert (ended.code, ended.err) == (code, "")
+        return ended.out
+
+    def refusal(self, *words: str, **options: object) -> str:
+        """Return the line on standard error; expect that no output is made."""
+        line = self._run.refusal(*self.words(*words, **options))
+        assert not self.output.exists()
+        return line
+
+    @property
+    def files(self) -> list[str]:
+        return sorted(path.name for path in self.output.iterdir())
 
 
 @pytest.fixture
-def examples(tmp_path: Path) -> Path:
-    folder = tmp_path / "examples"
-    folder.mkdir()
-    (folder / "not.json").write_text(MODEL, encoding="utf-8")
-    return folder
+def demo(tmp_path: Path, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> Demo:
+    return Demo(tmp_path, run, monkeypatch)
+
+
+EXAMPLE = not_model()
+EXAMPLE["commands"] += [{"type": "writeFile", "targetPath": "y.npy", "resource": "out"}]
 
 
 @pytest.mark.parametrize(("kind", "code"), [(ModelLink, DONE), (LyingLink, CHECK_FAILED)])
-def test_the_whole_demo(
-    kind: type[ModelLink],
-    code: int,
-    examples: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    link = kind(memory_bytes=1 << 24)
-    monkeypatch.setattr(bitlane, "open", lambda url: bitlane.Device(Driver(link)))
-    output = tmp_path / "out"
-    few = ["--examples", str(examples), "--queries", "6"]
-    assert main(["demo", *few, "-o", str(output)]) == code
-    assert link.closed
-    assert sorted(x.name for x in output.iterdir()) == ["digits.png", "photo.png", "y.npy"]
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    lines = captured.out.splitlines()
+def test_the_whole_demo(kind: type[ModelLink], code: int, demo: Demo) -> None:
+    demo.link = kind(memory_bytes=1 << 24)
+    lines = demo(queries=6, code=code).splitlines()
+    assert demo.link.closed
+    assert demo.files == ["digits.png", "photo.png", "y.npy"]
     judged = [line for line in lines if line.endswith(("identical", "DIFFERENT", "NumPy's"))]
     if code == DONE:
         assert lines[-1] == "All checks passed."
         assert len(judged) == 8
-        assert "DIFFER" not in captured.out
+        assert not any("DIFFER" in line for line in lines)
     else:
         # Disks rebuilt from a parity that is wrong in the same way come out right.
         assert lines[-1] == "A CHECK FAILED: see above."
@@ -255,114 +261,59 @@ def test_the_whole_demo(
 
 
 @pytest.mark.parametrize("package", ["sklearn", "PIL"])
-def test_without_a_package_of_its_extra_nothing_runs(
-    package: str,
-    examples: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_a_missing_package_is_named(
+    package: str, demo: Demo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda x: None if x == package else find(x))
-    output = tmp_path / "out"
-    assert main(["demo", "--examples", str(examples), "-o", str(output)]) == UNUSABLE
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err == (
+    assert demo.refusal() == (
         f"bitlane: demo needs the Python package {package}, which is not installed:"
-        " pip install 'bitlane[demo]' brings it\n"
+        " pip install 'bitlane[demo]' brings it"
     )
-    assert not output.exists()
 
 
-class SlowLink(ModelLink):
-    """A device that reports that it is slow."""
-
-    slow = True
-
-
-def test_a_slow_device_gets_less_to_do_and_says_so(
-    examples: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    link, output = SlowLink(memory_bytes=1 << 24), tmp_path / "out"
-    monkeypatch.setattr(bitlane, "open", lambda url: bitlane.Device(Driver(link)))
-    assert main(["demo", "--examples", str(examples), "-o", str(output)]) == DONE
-    said = capsys.readouterr().out
+def test_a_slow_device_gets_less_to_do_and_says_so(demo: Demo) -> None:
+    demo.link = SlowLink(memory_bytes=1 << 24)
+    said = demo()
     reduced = "because this simulation is slow: 6 of 297 queries, one pixel in 64 of the photo"
     for part in (reduced, "6 held-out images", "9,000 distances", "12,960 bytes in 13 stripes"):
         assert part in said
     # The picture is as large as that of the whole photo.
-    with Image.open(output / "photo.png") as image:
+    with Image.open(demo.output / "photo.png") as image:
         assert image.size == (2 * 640 + 16, 54 * 8 + 44)
 
 
-def test_queries_that_are_asked_for_are_not_reduced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    link = SlowLink(memory_bytes=1 << 24)
-    monkeypatch.setattr(bitlane, "open", lambda url: bitlane.Device(Driver(link)))
-    assert main(["demo", "digits", "--queries", "9", "-o", str(tmp_path)]) == DONE
-    assert "13,500 distances" in capsys.readouterr().out
+def test_queries_that_are_asked_for_are_not_reduced(demo: Demo) -> None:
+    demo.link = SlowLink(memory_bytes=1 << 24)
+    assert "13,500 distances" in demo("digits", queries=9)
 
 
-def test_without_examples_nothing_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = tmp_path / "out"
-    assert main(["demo", "--examples", str(tmp_path), "-o", str(output)]) == UNUSABLE
-    assert "no model files (*.json) there" in capsys.readouterr().err
-    assert not output.exists()
-
-
-def test_an_output_that_is_a_file_is_refused_before_the_device_is_opened(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file, model = tmp_path / "out", tmp_path / "model.json"
-    for each in (file, model):
-        each.write_text("{}")
-    assert main(["demo", "--examples", str(tmp_path), "-o", str(file), "digits"]) == UNUSABLE
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err == f"bitlane: --output {file}: is no folder; expected one, or none yet\n"
-
-
-def test_an_output_that_cannot_be_created_is_refused_before_the_device_is_opened(
-    examples: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["demo", "--examples", str(examples), "-o", "/proc/x", "parity"]) == UNUSABLE
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err == (
-        "bitlane: --output /proc/x: expected a folder that can be written to; /proc cannot\n"
-    )
-
-
-def test_parts_can_be_chosen_and_queries_be_few(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    link = ModelLink(memory_bytes=1 << 24)
-    monkeypatch.setattr(bitlane, "open", lambda url: bitlane.Device(Driver(link)))
-    output = tmp_path / "out"
-    assert main(["demo", "digits", "--queries", "3", "-o", str(output)]) == DONE
-    assert [x.name for x in output.iterdir()] == ["digits.png"]
-    said = capsys.readouterr().out
+def test_parts_can_be_chosen_and_queries_be_few(demo: Demo) -> None:
+    said = demo("digits", queries=3)
+    assert demo.files == ["digits.png"]
     assert "4,500 distances by device.search; the 5 nearest: identical to NumPy's" in said
     assert "Parity" not in said
 
 
+def test_an_output_that_is_a_file_is_refused_at_once(demo: Demo, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("{}")
+    expected = f"bitlane: --output {file}: is no folder; expected one, or none yet"
+    assert demo.refusal("digits", output=file) == expected
+    expected = "bitlane: --output /proc/x: expected a folder that can be written to; /proc cannot"
+    assert demo.refusal("parity", output="/proc/x") == expected
+    assert "no model files (*.json) there" in demo.refusal(examples=tmp_path)
+
+
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "options", "message"),
     [
-        (["digit"], "no part 'digit'; expected examples, digits, parity"),
-        (["--queries", "0"], "--queries 0: expected 1 to 297"),
-        (["--queries", "298"], "--queries 298: expected 1 to 297"),
+        (["digit"], {}, "no part 'digit'; expected examples, digits, parity"),
+        ([], {"queries": 0}, "--queries 0: expected 1 to 297"),
+        ([], {"queries": 298}, "--queries 298: expected 1 to 297"),
     ],
 )
-def test_parts_and_numbers_that_there_are_not(
-    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_bad_parts_and_numbers(
+    words: list[str], options: dict[str, int], message: str, demo: Demo
 ) -> None:
-    output = tmp_path / "out"
-    assert main(["demo", *words, "-o", str(output)]) == UNUSABLE
-    assert message in capsys.readouterr().err
-    assert not output.exists()
+    assert message in demo.refusal(*words, **options)

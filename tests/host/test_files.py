@@ -8,6 +8,7 @@ import pytest
 
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable, expected_instead, write_atomically
+from bitlane.sizes import parse_size
 
 
 def test_files_get_the_usual_permissions(tmp_path: Path) -> None:
@@ -58,3 +59,27 @@ def test_an_options_folder_has_to_be_there(tmp_path: Path) -> None:
     expect_writable("--json", tmp_path / "a")
     with pytest.raises(BitlaneError, match=f"--json: .*; expected a folder .*; {tmp_path}/new is"):
         expect_writable("--json", tmp_path / "new" / "a")
+
+
+# --- numbers of bytes as people write them ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("0", 0),
+        ("4096", 4096),
+        ("0x10", 16),
+        ("64KiB", 65536),
+        ("2MiB", 2 << 20),
+        ("0x2GiB", 2 << 30),
+    ],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "KiB", "x", "1.5MiB", "1GB", "1kib", "-1", "-1KiB"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_size(text)

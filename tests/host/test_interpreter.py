@@ -44,36 +44,23 @@ def NOT(a: Walk, y: Walk, **options: bool) -> Task:
 
 SUM_OF_ROWS = walk(64, [8, 4], [1, 4], SUM, 4)
 
+SAME, TWICE = "reads what the same", "writes a byte twice"
+
 BROKEN: dict[str, tuple[str, list[Task]]] = {
-    "one byte after the other": ("reads what the same", [NOT(line(0), line(1))]),
-    "a strided run": (
-        "reads what the same",
-        [NOT(walk(0, [8], [2], STRIDED), walk(2, [8], [4], STRIDED))],
-    ),
-    "a repeated byte": ("reads what the same", [NOT(walk(8, [8], [0], REPEAT), line(5, 8))]),
-    "the operand B": (
-        "reads what the same",
-        [Task(Op.XOR, line(512), line(0), line(1))],
-    ),
-    "an earlier run": ("reads what the same", [NOT(rows(0), rows(16))]),
-    "an earlier run's sum": (
-        "reads what the same",
-        [Task(Op.COUNT, rows(64, 0), None, SUM_OF_ROWS)],
-    ),
+    "one byte after the other": (SAME, [NOT(line(0), line(1))]),
+    "a strided run": (SAME, [NOT(walk(0, [8], [2], STRIDED), walk(2, [8], [4], STRIDED))]),
+    "a repeated byte": (SAME, [NOT(walk(8, [8], [0], REPEAT), line(5, 8))]),
+    "the operand B": (SAME, [Task(Op.XOR, line(512), line(0), line(1))]),
+    "an earlier run": (SAME, [NOT(rows(0), rows(16))]),
+    "an earlier run's sum": (SAME, [Task(Op.COUNT, rows(64, 0), None, SUM_OF_ROWS)]),
     "wide elements": (
-        "reads what the same",
+        SAME,
         [Task(Op.COUNT, walk(0, [4], [8], DENSE, 8), None, walk(20, [4], [4], DENSE, 4))],
     ),
-    "one element twice": ("writes a byte twice", [NOT(line(0, 8), walk(64, [8], [0], STRIDED))]),
-    "one run twice": ("writes a byte twice", [NOT(rows(0), rows(512, 7))]),
-    "one sum twice": (
-        "writes a byte twice",
-        [Task(Op.COUNT, rows(0), None, walk(64, [8, 4], [1, 0], SUM, 4))],
-    ),
-    "more runs than bytes": (
-        "writes a byte twice",
-        [NOT(walk(0, [1, 5000], [1, 0]), walk(64, [1, 5000], [1, 0]))],
-    ),
+    "one element twice": (TWICE, [NOT(line(0, 8), walk(64, [8], [0], STRIDED))]),
+    "one run twice": (TWICE, [NOT(rows(0), rows(512, 7))]),
+    "one sum twice": (TWICE, [Task(Op.COUNT, rows(0), None, walk(64, [8, 4], [1, 0], SUM, 4))]),
+    "more runs than bytes": (TWICE, [NOT(walk(0, [1, 5000], [1, 0]), walk(64, [1, 5000], [1, 0]))]),
     "what is written": ("reads what is still", [NOT(line(0), line(512)), NOT(line(575), line(0))]),
     "what rows write": ("reads what is still", [NOT(rows(0), rows(512)), NOT(rows(560), rows(0))]),
     "what others write": (
@@ -135,27 +122,16 @@ FAR_READ = Task(Op.NOT, rows(MEMORY - 48), None, rows(512), overrides={"A_LAST":
 FAR_WRITE = Task(Op.NOT, rows(0), None, rows(MEMORY - 16), overrides={"Y_LAST": MEMORY - 1})
 
 
+READ_33, WRITE_567 = {"fail_reads": frozenset({33})}, {"fail_writes": frozenset({567})}
+READ_FAILED = (Status.READ_ERROR, Port.READ_A, 32)
+
+
 @pytest.mark.parametrize(
     ("task", "circuit", "fault", "done"),
     [
-        (
-            NOT(line(0), line(512)),
-            {"fail_reads": frozenset({33})},
-            (Status.READ_ERROR, Port.READ_A, 32),
-            0,
-        ),
-        (
-            NOT(rows(0), rows(512)),
-            {"fail_reads": frozenset({33})},
-            (Status.READ_ERROR, Port.READ_A, 32),
-            2,
-        ),
-        (
-            NOT(rows(0), rows(512)),
-            {"fail_writes": frozenset({567})},
-            (Status.WRITE_ERROR, Port.WRITE, 560),
-            3,
-        ),
+        (NOT(line(0), line(512)), READ_33, READ_FAILED, 0),
+        (NOT(rows(0), rows(512)), READ_33, READ_FAILED, 2),
+        (NOT(rows(0), rows(512)), WRITE_567, (Status.WRITE_ERROR, Port.WRITE, 560), 3),
         (FAR_READ, {}, (Status.PAST_MEMORY, Port.READ_A, MEMORY), 3),
         (FAR_WRITE, {}, (Status.PAST_MEMORY, Port.WRITE, MEMORY), 1),
     ],

@@ -103,7 +103,7 @@ def test_a_type_checker_finds_wrong_calls(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", re.findall(r"assert_type\((.*), ([^ ]*)\)$", RIGHT, re.M))
-def test_what_comes_back_is_what_was_said(
+def test_results_have_declared_types(
     line: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scope: dict[str, Any] = {}

@@ -15,13 +15,18 @@ from support.host.line import line
 GONE = "\r\033[K"
 
 
-Show = Callable[[], None]
+Terminal = Callable[[], Callable[[], str]]
 
 
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Show:
-    """Makes standard error a terminal from then on."""
-    return lambda: monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Terminal:
+    """Make standard error a terminal when called, and return a function that reads it."""
+
+    def make() -> Callable[[], str]:
+        monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+        return lambda: capsys.readouterr().err
+
+    return make
 
 
 @pytest.fixture
@@ -56,50 +61,43 @@ def test_a_call_needs_no_standard_error(stream: object, monkeypatch: pytest.Monk
     assert same(device.bit_not(a), np.invert(a))
 
 
-def test_items_show_how_many_are_done(terminal: Show, capsys: pytest.CaptureFixture[str]) -> None:
-    terminal()
+def test_items_show_how_many_are_done(terminal: Terminal) -> None:
+    shown = terminal()
     assert list(each(range(4), "name")) == [0, 1, 2, 3]
-    shown = capsys.readouterr().err
-    assert shown == "".join(f"{GONE}name            {x:3} %" for x in (0, 25, 50, 75)) + GONE
+    assert shown() == "".join(f"{GONE}name            {x:3} %" for x in (0, 25, 50, 75)) + GONE
 
 
 @pytest.mark.parametrize("remote", [True, False])
 @pytest.mark.usefixtures("wanted")
-def test_a_call_in_pieces_shows_how_far_it_is(
-    remote: bool, terminal: Show, capsys: pytest.CaptureFixture[str]
-) -> None:
-    terminal()
+def test_a_call_in_pieces_shows_how_far_it_is(remote: bool, terminal: Terminal) -> None:
+    shown = terminal()
     device, _ = line(memory_bytes=8 << 10, remote=remote)
     a = random(1 << 16, "u1")
     assert same(device.bit_not(a), np.invert(a))
-    shown = capsys.readouterr().err.split(GONE)
-    assert shown[-1] == ""
-    assert shown[-2] == "NOT, 65,536 bytes 100 %"
-    percents = [int(text.split()[-2]) for text in shown[1:-1]]
+    *steps, end = shown().split(GONE)
+    assert end == ""
+    assert steps[-1] == "NOT, 65,536 bytes 100 %"
+    percents = [int(text.split()[-2]) for text in steps[1:]]
     assert percents == sorted(set(percents))
     assert len(percents) > 10
 
 
 @pytest.mark.usefixtures("wanted")
-def test_a_large_call_is_cut_to_show_how_far_it_is(
-    terminal: Show, capsys: pytest.CaptureFixture[str]
-) -> None:
-    terminal()
+def test_a_large_call_is_cut_to_show_progress(terminal: Terminal) -> None:
+    shown = terminal()
     device, _ = line(memory_bytes=8 << 20, remote=False)
     a = random(3 << 20, "u1")
     assert same(device.bit_not(a), np.invert(a))
-    shown = capsys.readouterr().err
-    assert "33 %" in shown
-    assert "66 %" in shown
+    text = shown()
+    assert "33 %" in text
+    assert "66 %" in text
 
 
-def test_nothing_is_shown_unless_it_is_wanted(
-    terminal: Show, capsys: pytest.CaptureFixture[str]
-) -> None:
-    terminal()
+def test_nothing_is_shown_unless_wanted(terminal: Terminal) -> None:
+    shown = terminal()
     device, _ = line()
     device.bit_not(random(1 << 16, "u1"))
-    assert capsys.readouterr().err == ""
+    assert shown() == ""
 
 
 @pytest.mark.usefixtures("wanted")
@@ -111,9 +109,9 @@ def test_nothing_is_shown_without_a_terminal(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.usefixtures("wanted")
 def test_an_interrupt_clears_the_line_and_leaves_the_device_usable(
-    terminal: Show, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    terminal()
+    shown = terminal()
     device, link = line()
     a = random(1 << 16, "u1")
     exchange, left = link.exchange, 20
@@ -128,6 +126,6 @@ def test_an_interrupt_clears_the_line_and_leaves_the_device_usable(
     monkeypatch.setattr(link, "exchange", interrupted)
     with pytest.raises(KeyboardInterrupt):
         device.bit_not(a)
-    assert capsys.readouterr().err.endswith(f" %{GONE}")
+    assert shown().endswith(f" %{GONE}")
     assert device.driver.allocator.pieces == 0
     assert same(device.bit_not(a), np.invert(a))

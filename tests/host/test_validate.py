@@ -1,8 +1,6 @@
 """`bitlane validate` passes on devices that obey the contract, and finds each planted fault."""
 
-import argparse
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,7 +8,6 @@ import pytest
 
 import bitlane.command_line.validate
 from bitlane import reference
-from bitlane.command_line.cli import main
 from bitlane.driver.driver import Driver
 from bitlane.errors import LinkError
 from bitlane.links.link import BytesLike
@@ -34,6 +31,7 @@ from bitlane_rtl.configuration import Search
 from support.board.driver import DriverDevice
 from support.board.line import ModelPort, Noise, connected
 from support.board.model import BoardModel
+from support.host.command import Bitlane
 from support.models.device import ModelLink
 from support.models.record import Bytes, Fault, Record
 from support.seeds import slow
@@ -42,6 +40,10 @@ KIB = 1 << 10
 
 CHECKS = 9 + len(BIT_OPS)
 """Number of checks of a device with all operations and no search array; each operation has one."""
+
+
+def small(kind: type[ModelLink] = ModelLink, **changes: Any) -> ModelLink:
+    return kind(**{"memory_bytes": 16 * KIB} | changes)
 
 
 def lines_of(link: ModelLink, **options: Any) -> tuple[bool, list[str]]:
@@ -113,21 +115,19 @@ LEAN: list[dict[str, Any]] = [
 @pytest.mark.parametrize("circuit", [LEAN[0], *map(slow, LEAN[1:])], ids=str)
 def test_circuits_of_all_sizes_pass(circuit: dict[str, Any]) -> None:
     for seed in range(3):
-        passed, lines = lines_of(
-            ModelLink(**{"memory_bytes": 16 * KIB} | circuit), seed=seed, quick=seed > 0
-        )
+        passed, lines = lines_of(small(**circuit), seed=seed, quick=seed > 0)
         assert passed, (seed, lines)
 
 
 def test_it_may_be_repeated_and_repeats_itself() -> None:
-    link = ModelLink(memory_bytes=16 * KIB)
+    link = small()
     first, second = ([x for x in lines_of(link)[1] if "bytes/s" not in x] for _ in range(2))
     assert first[2:-1] == second[2:-1]
 
 
 @pytest.mark.parametrize(("size", "tested"), [(4096, 4096), (9, 8), (1 << 30, 16384)])
 def test_the_march_covers_as_much_as_is_asked_for(size: int, tested: int) -> None:
-    link = ModelLink(memory_bytes=16 * KIB)
+    link = small()
     _, lines = lines_of(link, memory_bytes=size)
     assert any(f"{tested:,} of 16,384 bytes" in line for line in lines)
 
@@ -191,10 +191,8 @@ class CoupledLink(ModelLink):
         (CoupledLink, "0x3000: 0x00, expected 0xff", {"quick": False}),
     ],
 )
-def test_memory_that_does_not_keep_its_bytes(
-    link: type[ModelLink], address: str, options: dict[str, Any]
-) -> None:
-    found = failures(link(memory_bytes=16 * KIB), **options)
+def test_memory_that_changes(link: type[ModelLink], address: str, options: dict[str, Any]) -> None:
+    found = failures(small(link), **options)
     assert address in found["memory"]
 
 
@@ -212,7 +210,7 @@ def test_memory_with_rows_is_named_by_bank_row_and_bits() -> None:
     found = failures(TwoLinesLink(memory_bytes=16 * KIB, rows=rows, data_bytes=8))
     assert "bits 3, 12 from bank 2, row 2 on" in found["memory"]
     assert "first at 0x23" in found["memory"]
-    found = failures(TwoLinesLink(memory_bytes=16 * KIB))
+    found = failures(small(TwoLinesLink))
     assert "bank" not in found["memory"]
 
 
@@ -238,16 +236,13 @@ class WrongLink(ModelLink):
             self.wrong(record, self.memory)
 
 
-def spoil_first_byte(record: Record, memory: Bytes) -> None:
-    memory[record.word("Y_BASE")] ^= 1
+def spoil(name: str, offset: int = 0, mask: int = 1) -> Callable[[Record, Bytes], None]:
+    """Return a function that changes the byte ``offset`` from where a record has ``name``."""
 
+    def wrong(record: Record, memory: Bytes) -> None:
+        memory[record.word(name) + offset] ^= mask
 
-def spoil_byte_behind(record: Record, memory: Bytes) -> None:
-    memory[record.word("Y_LAST") + 1] ^= 0x80
-
-
-def spoil_byte_before(record: Record, memory: Bytes) -> None:
-    memory[record.word("Y_BASE") - 1] ^= 1
+    return wrong
 
 
 def forget_full_counts(record: Record, memory: Bytes) -> None:
@@ -261,7 +256,7 @@ def forget_full_counts(record: Record, memory: Bytes) -> None:
     "op", [op if op in (Op.XOR, Op.COUNT) else slow(op) for op in sorted(BIT_OPS)]
 )
 def test_a_wrong_operation_fails_alone(op: Op) -> None:
-    found = failures(WrongLink(op, spoil_first_byte))
+    found = failures(WrongLink(op, spoil("Y_BASE")))
     # Others may lean on it: DMA and error recovery take the first that the circuit has.
     assert {op.name, "known answers", "overlap"} <= set(found)
     others = {"row sums"} if op.counts else {"DMA", "error recovery"}
@@ -270,13 +265,12 @@ def test_a_wrong_operation_fails_alone(op: Op) -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "name"),
-    [(Op.COUNT, "cardinality"), (Op.COUNT_XOR, "hamming"), (Op.COUNT_OR, "jaccard")],
+    ("op", "name"), [(Op.COUNT, "cardinality"), (Op.COUNT_XOR, "hamming"), (Op.COUNT_OR, "jaccard")]
 )
 def test_wrong_sums_fail_alone(op: Op, name: str) -> None:
     def spoil_sum(record: Record, memory: Bytes) -> None:
         if record.control["Y_MODE"] == Mode.SUM:
-            spoil_first_byte(record, memory)
+            spoil("Y_BASE")(record, memory)
 
     found = failures(WrongLink(op, spoil_sum))
     assert set(found) == {"row sums"}
@@ -287,22 +281,19 @@ ARRAY = Search(units=3, row_bits=64, queries=4, nearest=2)
 
 
 def test_a_device_with_a_search_array_passes() -> None:
-    passed, lines = lines_of(ModelLink(memory_bytes=16 * KIB, search=ARRAY))
+    passed, lines = lines_of(small(ModelLink, search=ARRAY))
     assert passed, lines
     (line,) = [line for line in lines if line.startswith("SEARCH")]
     assert line.endswith("pass  the 2 nearest to each of 4 queries in 10 rows of 64 bits")
 
 
 def test_a_wrong_search_fails_alone() -> None:
-    def spoil_index(record: Record, memory: Bytes) -> None:
-        memory[record.word("Y_BASE") + 4] ^= 1
-
-    found = failures(WrongLink(Op.SEARCH, spoil_index, search=ARRAY))
+    found = failures(WrongLink(Op.SEARCH, spoil("Y_BASE", 4), search=ARRAY))
     assert set(found) == {"SEARCH"}
     assert found["SEARCH"].startswith("rows nearest to query 0: [")
 
 
-@pytest.mark.parametrize("wrong", [spoil_byte_behind, spoil_byte_before])
+@pytest.mark.parametrize("wrong", [spoil("Y_LAST", 1, 0x80), spoil("Y_BASE", -1)])
 def test_a_byte_beside_the_tensor(wrong: Callable[[Record, Bytes], None]) -> None:
     found = failures(WrongLink(Op.COPY, wrong))
     assert "beside the output of COPY" in found["DMA"]
@@ -324,7 +315,7 @@ def test_a_model_that_disagrees_is_noticed(op: Op, monkeypatch: pytest.MonkeyPat
         return result + result.dtype.type(1) if of is op else result
 
     monkeypatch.setattr(reference, "compute", wrong)
-    assert set(failures(ModelLink(memory_bytes=16 * KIB))) == {op.name, "overlap"}
+    assert set(failures(small())) == {op.name, "overlap"}
 
 
 class LaxLink(ModelLink):
@@ -360,33 +351,61 @@ def test_bad_records_that_are_not_refused_right(status: Status, code: Status | N
     assert "was executed" in text or "refused with TIMEOUT" in text
 
 
-def test_work_after_a_refused_record() -> None:
-    class Eager(ModelLink):
-        """A device that also executes a part of the command behind a refused one."""
+class Eager(ModelLink):
+    """A device that also executes a part of the command behind a refused one."""
 
-        def execute(self, record: Record) -> None:
-            try:
-                super().execute(record)
-            except Fault:
-                self.memory[(record.word("Y_BASE") + 64) % self.memory.size] ^= 1
-                raise
-
-    assert set(failures(Eager(memory_bytes=16 * KIB))) == {"error recovery"}
-
-
-def test_commands_that_hinder_each_other() -> None:
-    class Sticky(ModelLink):
-        """A device that repeats the previous command's logic if no FENCE is in between."""
-
-        before = Op.COUNT
-
-        def execute(self, record: Record) -> None:
-            before, self.before = self.before, Op(record.op) if record.op in self.ops else Op.COUNT
-            if not record.control["FENCE"] and {before, self.before} <= LOGIC_OPS:
-                record.op = before if before.reads_b is self.before.reads_b else record.op
+    def execute(self, record: Record) -> None:
+        try:
             super().execute(record)
+        except Fault:
+            self.memory[(record.word("Y_BASE") + 64) % self.memory.size] ^= 1
+            raise
 
-    assert set(failures(Sticky(memory_bytes=16 * KIB))) == {"overlap"}
+
+class Sticky(ModelLink):
+    """A device that repeats the previous command's logic if no FENCE is in between."""
+
+    before = Op.COUNT
+
+    def execute(self, record: Record) -> None:
+        before, self.before = self.before, Op(record.op) if record.op in self.ops else Op.COUNT
+        if not record.control["FENCE"] and {before, self.before} <= LOGIC_OPS:
+            record.op = before if before.reads_b is self.before.reads_b else record.op
+        super().execute(record)
+
+
+class ForgetfulLink(ModelLink):
+    """A device with a register that loses a bit."""
+
+    def write(self, address: int, data: BytesLike) -> None:
+        if address == CONTROL_BASE + register("TIMEOUT").offset:
+            data = np.frombuffer(data, "<u4") & np.uint32(0x7FFF_FFFF)
+        super().write(address, data)
+
+
+class LossyLink(ModelLink):
+    """A link whose long reads end with zeros, as if the last frame were lost."""
+
+    def read(self, address: int, size: int) -> Bytes:
+        data = super().read(address, size)
+        if size > 6000:
+            data[-100:] = 0
+        return data
+
+
+@pytest.mark.parametrize(
+    ("link", "name", "message"),
+    [
+        (Eager, "error recovery", ""),
+        (Sticky, "overlap", ""),
+        (ForgetfulLink, "link", "TIMEOUT is 0x7fffffff; 0xffffffff was written"),
+        (LossyLink, "bandwidth", "100 of 8192 bytes are wrong as they came back"),
+    ],
+)
+def test_one_check_alone_fails(link: type[ModelLink], name: str, message: str) -> None:
+    found = failures(small(link))
+    assert set(found) == {name}
+    assert message in found[name]
 
 
 @pytest.mark.parametrize(
@@ -407,7 +426,7 @@ def test_registers_that_tell_less_than_they_should(offset: int, mask: int) -> No
                 data.view("<u4")[np.minimum(at, COMPLETION_OFFSET) == offset] &= mask
             return data
 
-    assert set(failures(Reticent(memory_bytes=16 * KIB))) == {"registers"}
+    assert set(failures(small(Reticent))) == {"registers"}
 
 
 @pytest.mark.parametrize("name", ["RUN", "COUNT_1", "COUNT_3", "RESERVED", "A_BASE", "B_LAST"])
@@ -422,37 +441,7 @@ def test_a_bit_of_a_record_that_is_overlooked(name: str) -> None:
                 words[0] ^= 1 << 30  # The seal fits again.
             super().execute(Record(words))
 
-    assert set(failures(Blind(memory_bytes=16 * KIB))) == {"registers"}
-
-
-class ForgetfulLink(ModelLink):
-    """A device with a register that loses a bit."""
-
-    def write(self, address: int, data: BytesLike) -> None:
-        if address == CONTROL_BASE + register("TIMEOUT").offset:
-            data = np.frombuffer(data, "<u4") & np.uint32(0x7FFF_FFFF)
-        super().write(address, data)
-
-
-def test_registers_that_do_not_keep_what_is_written() -> None:
-    found = failures(ForgetfulLink(memory_bytes=16 * KIB))
-    assert found == {"link": "TIMEOUT is 0x7fffffff; 0xffffffff was written"}
-
-
-class LossyLink(ModelLink):
-    """A link whose long reads end with zeros, as if the last frame were lost."""
-
-    def read(self, address: int, size: int) -> Bytes:
-        data = super().read(address, size)
-        if size > 6000:
-            data[-100:] = 0
-        return data
-
-
-def test_long_transfers_that_lose_bytes() -> None:
-    found = failures(LossyLink(memory_bytes=16 * KIB))
-    assert set(found) == {"bandwidth"}
-    assert "100 of 8192 bytes are wrong as they came back" in found["bandwidth"]
+    assert set(failures(small(Blind))) == {"registers"}
 
 
 # --- devices that stop ------------------------------------------------------------------------
@@ -481,7 +470,7 @@ class MortalLink(ModelLink):
 
 @pytest.mark.parametrize("life", [1, 40, 60, 150, 300, 500])
 def test_a_device_that_stops_answering_ends_it(life: int) -> None:
-    link = MortalLink(memory_bytes=16 * KIB)
+    link = small(MortalLink)
     session = Session(Driver(link), quick=True)
     link.life = life
     lines: list[str] = []
@@ -528,46 +517,37 @@ def test_a_device_that_does_not_recover_ends_it(monkeypatch: pytest.MonkeyPatch)
 # --- the command ------------------------------------------------------------------------------
 
 
-def command(*arguments: str) -> int:
-    parser = argparse.ArgumentParser(prog="bitlane")
-    bitlane.command_line.validate.add_validate(parser.add_subparsers())
-    namespace = parser.parse_args(["validate", *arguments])
-    code: int = namespace.run(namespace)
-    return code
-
-
 @pytest.fixture
 def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     opened: list[str] = []
 
     def opener(url: str) -> ModelLink:
         opened.append(url)
-        return (FlippingLink if "bad" in url else ModelLink)(memory_bytes=16 * KIB)
+        return small(FlippingLink if "bad" in url else ModelLink)
 
     monkeypatch.setattr(bitlane.command_line.validate, "open_link", opener)
     return opened
 
 
-def test_exit_codes_and_lines(urls: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("model:1", "--quick", "--seed", "9") == 0
-    output = capsys.readouterr()
-    lines = output.out.splitlines()
+def test_exit_codes_and_lines(urls: list[str], run: Bitlane) -> None:
+    code, text, error = run("validate", "model:1", "--quick", "--seed", "9")
+    assert (code, error) == (0, "")
+    lines = text.splitlines()
     assert lines[0] == "Validating 'model of the contract', seed 9"
     assert lines[-1].startswith(f"All {CHECKS} checks passed")
-    assert output.err == ""
-    assert command("model:bad", "--quick", "--memory", "8KiB") == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[-1].startswith("FAILED: ")
-    assert f" of {CHECKS} checks in " in lines[-1]
+    code, text, _ = run("validate", "model:bad", "--quick", "--memory", "8KiB")
+    assert code == 1
+    last = text.splitlines()[-1]
+    assert last.startswith("FAILED: ")
+    assert f" of {CHECKS} checks in " in last
     assert urls == ["model:1", "model:bad"]
 
 
-def test_progress_is_shown_on_a_terminal_alone(
-    urls: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("urls")
+def test_progress_is_shown_on_a_terminal(run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    assert command(f"model:{len(urls)}", "--quick") == 0
-    errors = capsys.readouterr().err
+    code, _, errors = run("validate", "model:0", "--quick")
+    assert code == 0
     assert "memory          100 %" in errors
     assert errors.endswith("\r\033[K")
 
@@ -575,24 +555,12 @@ def test_progress_is_shown_on_a_terminal_alone(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--memory", "4"), "'4' is no size; expected 8 bytes or more"),
-        (("--memory", "many"), "'many' is no size"),
-        (("--seed", "x"), "'x': expected a whole number"),
-        (("--seed", "-1"), "--seed: -1; expected 0 or more"),
+        (("none:", "--memory", "4"), "'4' is no size; expected 8 bytes or more"),
+        (("none:", "--memory", "many"), "'many' is no size"),
+        (("none:", "--seed", "x"), "'x': expected a whole number"),
+        (("none:", "--seed", "-1"), "--seed: -1; expected 0 or more"),
+        (("none:x",), "no link has the scheme 'none'"),
     ],
 )
-def test_bad_options(
-    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code: object = 2
-    with suppress(SystemExit):
-        code = main(["validate", "none:", *arguments])
-    assert code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert message in line
-
-
-def test_a_device_that_cannot_be_used(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["validate", "none:x"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "no link has the scheme 'none'" in line
+def test_bad_options_and_devices(arguments: tuple[str, ...], message: str, run: Bitlane) -> None:
+    assert message in run.refusal("validate", *arguments)

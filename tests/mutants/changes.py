@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-__all__ = ["Change", "Kind", "apply", "changes", "sample"]
-
 
 class Kind(Enum):
     """The kind of source construct that a change alters."""

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from mutants.changes import Change
 
-__all__ = ["FILE", "Equivalent", "read", "reason"]
-
 FILE = Path(__file__).with_name("equivalent.toml")
 
 

@@ -25,8 +25,6 @@ from bitlane_sim.pins.cells import VENDOR_CELLS
 from cppsim.netlist.tidy import trim
 from mutants.relevance import AROUND_ENGINE
 
-__all__ = ["circuits", "is_same", "netlist"]
-
 
 def circuits(file: str = "") -> dict[str, Callable[[], Elaboratable]]:
     """Circuits by name that ``file`` is a part of; by default all."""

@@ -22,12 +22,8 @@ from typing import Protocol
 
 from mutants import equivalent
 from mutants.changes import Change, changes, sample
-from mutants.relevance import CHOICES, has_netlist, own_tests, whole_tests
+from mutants.relevance import CHOICES, PROJECT, has_netlist, own_tests, whole_tests
 from mutants.workplace import PACKAGE, TIERS, NoAnswer, Workplace
-
-__all__ = ["Answer", "Outcome", "judge", "main", "report"]
-
-PROJECT = Path(__file__).parents[2]
 
 
 class Outcome(StrEnum):

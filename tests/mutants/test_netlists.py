@@ -12,14 +12,14 @@ from mutants.netlists import circuits, is_same, netlist
 class Adder(wiring.Component):  # type: ignore[type-arg]
     """The low 8 bits of ``a + b + more``, from a sum of ``width`` bits."""
 
-    a: Signal
-    b: Signal
-    total: Signal
+    a: In(8)
+    b: In(8)
+    total: Out(8)
 
     def __init__(self, width: int, more: int = 0) -> None:
         self._width = width
         self._more = more
-        super().__init__({"a": In(8), "b": In(8), "total": Out(8)})
+        super().__init__()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

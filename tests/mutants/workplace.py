@@ -13,8 +13,6 @@ from pathlib import Path
 
 from mutants.changes import Change, apply
 
-__all__ = ["PACKAGE", "TIERS", "NoAnswer", "Workplace"]
-
 PACKAGE = "rtl/bitlane_rtl"
 
 _PATH = ("rtl", "sim", "host", "boards", "tests")

@@ -8,19 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane_rtl.abi import (
-    RECORD,
-    RECORD_WORDS,
-    Lane,
-    Mode,
-    Op,
-    Port,
-    Status,
-    record_words,
-    register,
-)
+from bitlane_rtl.abi import RECORD, RECORD_WORDS, Lane, Mode, Op, Port, Status, record_words
 from support.commands import logic
-from support.rtl.bench import SIZE, SMALL, EngineBench, configuration
+from support.rtl.bench import SIZE, SMALL, EngineBench, configuration, ending
 from support.rtl.records import Task, apply, pack, reseal
 from support.rtl.walks import Walk
 from support.seeds import seeds, slow
@@ -54,87 +44,75 @@ class Claim:
 
 BAD_LANE, BAD_CONTROL, OK = Status.BAD_LANE, Status.BAD_CONTROL, Status.OK
 MISALIGNED = Status.MISALIGNED
-WIDE_COUNT = task(Op.COUNT, Lane.BITS_64, Lane.BITS_32)
-STRIDED_COUNT = task(Op.COUNT, Lane.BITS_64, Lane.BITS_32, y=Mode.STRIDED)
-TWO_BYTES = task(Op.NOT, Lane.BITS_16)
+DENSE, STRIDED, REPEAT, SUM = Mode.DENSE, Mode.STRIDED, Mode.REPEAT, Mode.SUM
+BITS_8, BITS_16, BITS_32, BITS_64 = Lane
+COUNT = task(Op.COUNT, BITS_8, BITS_32)
+WIDE_COUNT_OR = task(Op.COUNT_OR, BITS_64, BITS_32)
+WIDE_COUNT = task(Op.COUNT, BITS_64, BITS_32)
+STRIDED_COUNT = task(Op.COUNT, BITS_64, BITS_32, y=STRIDED)
+TWO_BYTES = task(Op.NOT, BITS_16)
+ODD_XOR = Task(
+    Op.XOR,
+    *(
+        Walk(base, [4, 2], [2, step], DENSE, BITS_16)
+        for base, step in ((65, 33), (1027, 21), (4097, 35))
+    ),
+)
 
 LANES = {
-    "SUM of A, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"A_MODE": Mode.SUM}),
-    "SUM of A, wider": Claim(BAD_LANE, WIDE_COUNT, {"A_MODE": Mode.SUM}, NARROW),
-    "SUM of B, in a beat": Claim(
-        BAD_CONTROL, task(Op.COUNT_OR, Lane.BITS_64, Lane.BITS_32), {"B_MODE": Mode.SUM}
-    ),
-    "SUM of B, wider": Claim(
-        BAD_LANE, task(Op.COUNT_OR, Lane.BITS_64, Lane.BITS_32), {"B_MODE": Mode.SUM}, NARROW
-    ),
-    "SUM of A, not built": Claim(BAD_LANE, TWO_BYTES, {"A_MODE": Mode.SUM}, SMALL),
-    "B_MODE without B, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"B_MODE": Mode.REPEAT}),
-    "B_MODE without B, wider": Claim(BAD_LANE, WIDE_COUNT, {"B_MODE": Mode.REPEAT}, NARROW),
-    "REPEAT of Y, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"Y_MODE": Mode.REPEAT}),
-    "REPEAT of Y, wider": Claim(BAD_LANE, WIDE_COUNT, {"Y_MODE": Mode.REPEAT}, NARROW),
+    "SUM of A, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"A_MODE": SUM}),
+    "SUM of A, wider": Claim(BAD_LANE, WIDE_COUNT, {"A_MODE": SUM}, NARROW),
+    "SUM of B, in a beat": Claim(BAD_CONTROL, WIDE_COUNT_OR, {"B_MODE": SUM}),
+    "SUM of B, wider": Claim(BAD_LANE, WIDE_COUNT_OR, {"B_MODE": SUM}, NARROW),
+    "SUM of A, not built": Claim(BAD_LANE, TWO_BYTES, {"A_MODE": SUM}, SMALL),
+    "B_MODE without B, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"B_MODE": REPEAT}),
+    "B_MODE without B, wider": Claim(BAD_LANE, WIDE_COUNT, {"B_MODE": REPEAT}, NARROW),
+    "REPEAT of Y, in a beat": Claim(BAD_CONTROL, WIDE_COUNT, {"Y_MODE": REPEAT}),
+    "REPEAT of Y, wider": Claim(BAD_LANE, WIDE_COUNT, {"Y_MODE": REPEAT}, NARROW),
     "only Y is STRIDED, in a beat": Claim(OK, STRIDED_COUNT),
     "only Y is STRIDED, LANE is wider": Claim(BAD_LANE, STRIDED_COUNT, {}, NARROW),
     "only Y is STRIDED, OUT_LANE is not built": Claim(
-        OK, task(Op.COUNT, Lane.BITS_8, Lane.BITS_32, y=Mode.STRIDED), {}, SMALL
+        OK, task(Op.COUNT, BITS_8, BITS_32, y=STRIDED), {}, SMALL
     ),
-    "SUM of Y, LANE is wider": Claim(
-        OK, task(Op.COUNT, Lane.BITS_64, Lane.BITS_32, y=Mode.SUM), {}, NARROW
-    ),
+    "SUM of Y, LANE is wider": Claim(OK, task(Op.COUNT, BITS_64, BITS_32, y=SUM), {}, NARROW),
     "DENSE, LANE is wider": Claim(OK, WIDE_COUNT, {}, NARROW),
     "DENSE logic, not built": Claim(OK, TWO_BYTES, {}, SMALL),
-    "STRIDED logic, not built": Claim(
-        BAD_LANE, task(Op.NOT, Lane.BITS_16, a=Mode.STRIDED), {}, SMALL
-    ),
+    "STRIDED logic, not built": Claim(BAD_LANE, task(Op.NOT, BITS_16, a=STRIDED), {}, SMALL),
 }
 
 ALIGNMENT = {
     "DENSE logic": Claim(OK, TWO_BYTES, {"A_STRIDE": 1, "Y_STRIDE": 1, "B_STRIDE": 1}),
     "DENSE logic from odd addresses": Claim(
-        OK,
-        Task(
-            Op.XOR,
-            Walk(65, [4, 2], [2, 33], Mode.DENSE, Lane.BITS_16),
-            Walk(1027, [4, 2], [2, 21], Mode.DENSE, Lane.BITS_16),
-            Walk(4097, [4, 2], [2, 35], Mode.DENSE, Lane.BITS_16),
-        ),
-        {"A_STRIDE": 1, "B_STRIDE": 3, "Y_STRIDE": 5},
+        OK, ODD_XOR, {"A_STRIDE": 1, "B_STRIDE": 3, "Y_STRIDE": 5}
     ),
     **{
-        f"A is {mode.name}, {name}": Claim(
-            MISALIGNED, task(Op.NOT, Lane.BITS_16, a=mode), {name: value}
-        )
-        for mode in (Mode.STRIDED, Mode.REPEAT)
+        f"A is {mode.name}, {name}": Claim(MISALIGNED, task(Op.NOT, BITS_16, a=mode), {name: value})
+        for mode in (STRIDED, REPEAT)
         for name, value in ODD.items()
     },
     **{
         f"Y is STRIDED, {name}": Claim(
             MISALIGNED if name[0] == "Y" else OK,
-            task(Op.NOT, Lane.BITS_16, y=Mode.STRIDED),
+            task(Op.NOT, BITS_16, y=STRIDED),
             {name: value} if name[0] == "Y" else {"A_STRIDE": 1},
         )
         for name, value in ODD.items()
     },
     **{
-        f"Y of {op.name}, {name}": Claim(MISALIGNED, task(op, Lane.BITS_32), {name: value})
+        f"Y of {op.name}, {name}": Claim(MISALIGNED, task(op, BITS_32), {name: value})
         for op in (Op.SHIFT_LEFT, Op.COUNT)
         for name, value in ODD.items()
         if name[0] == "Y"
     },
-    "SUM, Y_STRIDE": Claim(
-        MISALIGNED, task(Op.COUNT, Lane.BITS_8, Lane.BITS_32, y=Mode.SUM), {"Y_STRIDE": 2}
-    ),
-    "counts, Y by OUT_LANE": Claim(
-        MISALIGNED, task(Op.COUNT, Lane.BITS_8, Lane.BITS_32), {"Y_STRIDE": 2}
-    ),
-    "counts, A by LANE": Claim(
-        OK, task(Op.COUNT, Lane.BITS_8, Lane.BITS_32, a=Mode.REPEAT), {"A_STRIDE": 1}
-    ),
-    "DENSE A of a shift": Claim(OK, task(Op.SHIFT_LEFT, Lane.BITS_32), {"A_STRIDE": 1}),
-    "DENSE B, A is STRIDED": Claim(OK, task(Op.XOR, Lane.BITS_16, a=Mode.STRIDED), {"B_STRIDE": 1}),
-    "REPEAT of B": Claim(MISALIGNED, task(Op.XOR, Lane.BITS_16, b=Mode.REPEAT), {"B_STRIDE": 1}),
+    "SUM, Y_STRIDE": Claim(MISALIGNED, task(Op.COUNT, BITS_8, BITS_32, y=SUM), {"Y_STRIDE": 2}),
+    "counts, Y by OUT_LANE": Claim(MISALIGNED, COUNT, {"Y_STRIDE": 2}),
+    "counts, A by LANE": Claim(OK, task(Op.COUNT, BITS_8, BITS_32, a=REPEAT), {"A_STRIDE": 1}),
+    "DENSE A of a shift": Claim(OK, task(Op.SHIFT_LEFT, BITS_32), {"A_STRIDE": 1}),
+    "DENSE B, A is STRIDED": Claim(OK, task(Op.XOR, BITS_16, a=STRIDED), {"B_STRIDE": 1}),
+    "REPEAT of B": Claim(MISALIGNED, task(Op.XOR, BITS_16, b=REPEAT), {"B_STRIDE": 1}),
     "no B": Claim(
         OK,
-        task(Op.NOT, Lane.BITS_16, a=Mode.STRIDED, y=Mode.STRIDED),
+        task(Op.NOT, BITS_16, a=STRIDED, y=STRIDED),
         {"B_STRIDE": 1, "B_JUMP_1": 1, "B_BASE": 0xFFFF_FFFF, "B_LAST": 0xFFFF_FFFF},
     ),
 }
@@ -142,11 +120,11 @@ ALIGNMENT = {
 IGNORED = {
     **{
         f"SATURATE and ARITHMETIC of {op.name}": Claim(
-            OK, task(op, Lane.BITS_32), {"SATURATE": 1, "ARITHMETIC": 1}
+            OK, task(op, BITS_32), {"SATURATE": 1, "ARITHMETIC": 1}
         )
         for op in (Op.XOR, Op.NOT, Op.COPY, Op.COUNT, Op.COUNT_AND)
     },
-    "ARITHMETIC of SHIFT_LEFT": Claim(OK, task(Op.SHIFT_LEFT, Lane.BITS_32), {"ARITHMETIC": 1}),
+    "ARITHMETIC of SHIFT_LEFT": Claim(OK, task(Op.SHIFT_LEFT, BITS_32), {"ARITHMETIC": 1}),
     **{
         f"{name} below BASE": Claim(OK, task(Op.XOR), {name: 0})
         for name in ("A_LAST", "B_LAST", "Y_LAST")
@@ -175,9 +153,8 @@ def test_what_the_page_says_of_records(claim: Claim) -> None:
     if claim.status is OK:
         apply(wanted, expected)
     given = Task(wanted.op, wanted.a, wanted.b, wanted.y, overrides=claim.overrides)
-    fault, retired = bench.execute([given])
-    assert Status(fault & 0xFF) is claim.status
-    assert (fault >> 8 & 3, retired) == ((0, 1) if claim.status is OK else (Port.NONE, 0))
+    executed = ending(0, 1), (claim.status, Port.NONE, 0, 0)
+    assert bench.execute([given]) == executed[claim.status is not OK]
     assert np.array_equal(bench.memory.data, expected)
     assert claim.status is OK or not any(server.requests for server in bench.servers)
 
@@ -185,7 +162,6 @@ def test_what_the_page_says_of_records(claim: Claim) -> None:
 # --- words in use -----------------------------------------------------------------------------
 
 LENGTHS = (6, 8, 12, 16, 20, 24, 28, 32)
-STRIDED, REPEAT, SUM = Mode.STRIDED, Mode.REPEAT, Mode.SUM
 
 IN_USE: list[tuple[int, dict[str, int]]] = [
     (6, {"OP": Op.NOT, "LOOPS": 1}),
@@ -241,8 +217,7 @@ def test_how_many_words_of_a_record_are_in_use(width: int, options: dict[str, An
                 right = length == expected
                 assert (code is not Status.BAD_SEAL) == right, f"{fields}, sealed {length}: {code}"
                 assert code is not OK
-                await bench.write(ctx, register("CLEAR").offset, 1)
-                bench.submitted = 0
+                await bench.clear(ctx)
                 await ctx.tick().repeat(4)
 
     bench.run(host, deadline=60_000)
@@ -254,15 +229,17 @@ def test_how_many_words_of_a_record_are_in_use(width: int, options: dict[str, An
 BOUND = 30
 
 
-def ends(bench: EngineBench, given: Task, hanging: str = "", after: int = 0) -> tuple[int, int]:
-    """Return FAULT and FAULT_ADDRESS of a command with TIMEOUT `BOUND`.
+def ends(
+    bench: EngineBench, given: Task, hanging: str = "", after: int = 0
+) -> tuple[Status, Port, int]:
+    """Return the fault's status and port, and FAULT_ADDRESS, of a command with TIMEOUT `BOUND`.
 
     ``hanging`` names servers, with spaces between, that hang from ``after`` cycles on.
     """
     found: list[int] = []
 
     async def host(ctx: Any) -> None:
-        await bench.write(ctx, register("TIMEOUT").offset, BOUND)
+        await bench.set(ctx, "TIMEOUT", BOUND)
         await bench.load(ctx, pack(given))
         await ctx.tick().repeat(20)
         await bench.ring(ctx)
@@ -270,11 +247,11 @@ def ends(bench: EngineBench, given: Task, hanging: str = "", after: int = 0) -> 
         for server in hanging.split():
             getattr(bench, server).hang = True
         await ctx.tick().repeat(300)
-        found.append(await bench.register(ctx, "FAULT"))
-        found.append(await bench.register(ctx, "FAULT_ADDRESS"))
+        found.extend(await bench.registers(ctx, "FAULT", "FAULT_ADDRESS"))
 
     bench.run(host)
-    return found[0], found[1]
+    end = ending(found[0], 0)
+    return end.status, end.port, found[1]
 
 
 def silence(bench: EngineBench) -> int:
@@ -299,8 +276,8 @@ def test_how_late_an_answer_may_be(width: int, port: Port, given: Task, most: in
         bench = EngineBench(configuration(data_width=width))
         server = bench.read_a if port is Port.READ_A else bench.writes
         server.latency = latency
-        fault, _ = ends(bench, given)
-        seen[silence(bench)] = Status(fault & 0xFF), Port(fault >> 8 & 3)
+        *end, _ = ends(bench, given)
+        seen[silence(bench)] = tuple(end)
     expected = {late: (OK, Port(0)) if late <= most else (Status.TIMEOUT, port) for late in seen}
     assert seen == expected
     assert {most, most + 1} <= set(seen)
@@ -314,16 +291,14 @@ def test_a_timeout_names_the_oldest_burst_that_is_not_answered(hanging: str) -> 
     for number in seeds(6, 17):
         after = 15 * number % 51
         bench = EngineBench(configuration(), latency=9)
-        fault, address = ends(bench, logic(Op.XOR, 0, 2048, 4096, 1024), hanging, after)
+        end = ends(bench, logic(Op.XOR, 0, 2048, 4096, 1024), hanging, after)
         name = min(hanging.split())
-        port = {"read_a": Port.READ_A, "read_b": Port.READ_B, "writes": Port.WRITE}[name]
-        assert (Status(fault & 0xFF), fault >> 8 & 3) == (Status.TIMEOUT, port), after
-        if name == "writes":
-            bursts = len(bench.writes.responses)
-        else:
-            bursts = len(getattr(bench, name).beats) // 16
-        first = {"read_a": 0, "read_b": 2048, "writes": 4096}[name]
-        assert address == first + 128 * bursts, after
+        port, first, answered = {
+            "read_a": (Port.READ_A, 0, len(bench.read_a.beats) // 16),
+            "read_b": (Port.READ_B, 2048, len(bench.read_b.beats) // 16),
+            "writes": (Port.WRITE, 4096, len(bench.writes.responses)),
+        }[name]
+        assert end == (Status.TIMEOUT, port, first + 128 * answered), after
 
 
 @pytest.mark.parametrize("bad", [4096, 4096 + 8 * 15, 4096 + 8 * 37])
@@ -337,6 +312,6 @@ def test_an_error_names_its_burst_by_its_first_beat(bad: int) -> None:
 
 def test_a_walk_that_leaves_names_the_burst_that_would_have() -> None:
     bench = EngineBench(configuration())
-    fault, _ = bench.execute([logic(Op.NOT, SIZE - 256, None, 0, 400, overrides={"A_LAST": 0})])
-    assert (Status(fault & 0xFF), fault >> 8 & 3) == (Status.PAST_MEMORY, Port.READ_A)
+    end = bench.execute([logic(Op.NOT, SIZE - 256, None, 0, 400, overrides={"A_LAST": 0})])
+    assert end == (Status.PAST_MEMORY, Port.READ_A, 0, 0)
     assert bench.fault_address == SIZE

@@ -59,12 +59,9 @@ def paths(circuit: wiring.Component) -> set[tuple[str, str]]:
 class Through(wiring.Component):
     """Has one such path, and a register beside it."""
 
-    i: Signal
-    j: Signal
-    o: Signal
-
-    def __init__(self) -> None:
-        super().__init__({"i": In(1), "j": In(1), "o": Out(1)})
+    i: In(1)
+    j: In(1)
+    o: Out(1)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -11,8 +11,6 @@ from support.rtl.bench import EngineBench, configuration
 from support.rtl.records import Task, pack
 from support.seeds import seeds, slow
 
-DOORBELL = register("DOORBELL").offset
-
 CIRCUITS: dict[str, dict[str, Any]] = {
     "32": {"data_width": 32},
     "64": {"data_width": 64},
@@ -33,6 +31,9 @@ CHOSEN = [name if name == "64" else slow(name) for name in CIRCUITS]
 """Names of the circuits; the quick tier takes one."""
 
 
+BAD = logic(Op.NOT, 0, None, 4096, 64, overrides={"LOOPS": 0})
+
+
 def task(number: int) -> Task:
     """Return a command with 64 bytes of A and of Y that no other command uses."""
     return logic(Op.NOT, 64 * number, None, 4096 + 64 * number, 64)
@@ -47,13 +48,11 @@ async def fill(ctx: Any, bench: EngineBench) -> None:
 async def expect_refused(ctx: Any, bench: EngineBench, retired: int) -> None:
     """Expect that the engine stopped with BAD_DOORBELL after ``retired`` commands."""
     await ctx.tick().repeat(60)
-    assert await bench.register(ctx, "STATUS", "FAULT") == 1
-    assert await bench.register(ctx, "STATUS", "DRAINED") == 1
+    for name, field in (("STATUS", "FAULT"), ("STATUS", "DRAINED"), ("INTERRUPT", "PENDING")):
+        assert await bench.register(ctx, name, field) == 1, field
     fault = Status.BAD_DOORBELL | Port.NONE << 8 | retired << 16
-    assert await bench.register(ctx, "FAULT") == fault
-    assert await bench.register(ctx, "FAULT_ADDRESS") == 0
-    assert await bench.register(ctx, "RETIRED") == retired
-    assert await bench.register(ctx, "INTERRUPT", "PENDING") == 1
+    found = await bench.registers(ctx, "FAULT", "FAULT_ADDRESS", "RETIRED")
+    assert found == [fault, 0, retired]
     slot = retired % bench.configuration.slots
     completion = await bench.read(ctx, COMPLETION_OFFSET + 4 * slot)
     assert completion == Status.BAD_DOORBELL | retired << 8
@@ -61,18 +60,16 @@ async def expect_refused(ctx: Any, bench: EngineBench, retired: int) -> None:
 
 async def recover(ctx: Any, bench: EngineBench) -> None:
     """Write CLEAR, then execute a full ring of commands with one doorbell."""
-    await bench.write(ctx, register("CLEAR").offset, 1)
-    bench.submitted = 0
+    await bench.clear(ctx)
     await ctx.tick().repeat(6)
-    for name in ("FAULT", "FAULT_ADDRESS", "DOORBELL", "RETIRED"):
-        assert await bench.register(ctx, name) == 0
+    names = ("FAULT", "FAULT_ADDRESS", "DOORBELL", "RETIRED")
+    assert await bench.registers(ctx, *names) == [0] * 4
     assert await bench.register(ctx, "STATUS") == register("STATUS").reset
     slots = bench.configuration.slots
     await fill(ctx, bench)
     await bench.ring(ctx, slots)
     await bench.settle(ctx)
-    assert await bench.register(ctx, "FAULT") == 0
-    assert await bench.register(ctx, "RETIRED") == slots
+    assert await bench.registers(ctx, "FAULT", "RETIRED") == [0, slots]
 
 
 @pytest.mark.parametrize("ahead", ["one too far", "two rings", 0x8000, 0xFFFF])
@@ -88,12 +85,12 @@ def test_a_doorbell_too_far_ahead_executes_nothing(circuit: str, ahead: str | in
         for delay in (1, 2, 3, 5, 8, 20):
             await fill(ctx, bench)
             await ctx.tick().repeat(delay)
-            await bench.write(ctx, DOORBELL, int(number))
+            await bench.set(ctx, "DOORBELL", int(number))
             await expect_refused(ctx, bench, 0)
             assert await bench.register(ctx, "DOORBELL") == number
             assert not any(server.requests for server in bench.servers), f"delay {delay}"
-            await bench.write(ctx, register("INTERRUPT").offset, 0b10)
-            await bench.write(ctx, register("CLEAR").offset, 1)
+            await bench.set(ctx, "INTERRUPT", 0b10)
+            await bench.set(ctx, "CLEAR", 1)
             await ctx.tick().repeat(6)
         assert np.array_equal(bench.memory.data, before)
         await recover(ctx, bench)
@@ -116,8 +113,7 @@ def test_a_doorbell_may_fill_the_ring_and_be_written_twice(circuit: str) -> None
             await bench.ring(ctx, 1)
             await bench.ring(ctx, 0)
             await bench.settle(ctx)
-            assert await bench.register(ctx, "FAULT") == 0
-            assert await bench.register(ctx, "RETIRED") == rounds * slots
+            assert await bench.registers(ctx, "FAULT", "RETIRED") == [0, rounds * slots]
 
     bench.run(host)
     expected[4096 : 4096 + 64 * slots] = ~expected[: 64 * slots]
@@ -142,7 +138,7 @@ def test_a_bad_doorbell_while_commands_run(width: int, step: int) -> None:
             await bench.ring(ctx, 3)
             await ctx.tick().repeat(delay)
             ahead = 3 + step if step < 0 else 3 + 14 + step
-            await bench.write(ctx, DOORBELL, ahead)
+            await bench.set(ctx, "DOORBELL", ahead)
             await ctx.tick().repeat(60)
             found.append(await bench.register(ctx, "RETIRED"))
             await expect_refused(ctx, bench, found[0])
@@ -162,12 +158,11 @@ def test_a_bad_doorbell_while_commands_run(width: int, step: int) -> None:
 
 def test_a_bad_doorbell_counts_before_the_record_that_it_submits() -> None:
     bench = EngineBench(configuration())
-    bad = logic(Op.NOT, 0, None, 4096, 64, overrides={"LOOPS": 0})
 
     async def host(ctx: Any) -> None:
-        await bench.load(ctx, pack(bad))
+        await bench.load(ctx, pack(BAD))
         await ctx.tick().repeat(30)
-        await bench.write(ctx, DOORBELL, 17)
+        await bench.set(ctx, "DOORBELL", 17)
         await expect_refused(ctx, bench, 0)
         await recover(ctx, bench)
 
@@ -176,16 +171,13 @@ def test_a_bad_doorbell_counts_before_the_record_that_it_submits() -> None:
 
 def test_a_fault_from_before_stays_the_fault() -> None:
     bench = EngineBench(configuration())
-    bad = logic(Op.NOT, 0, None, 4096, 64, overrides={"LOOPS": 0})
 
     async def host(ctx: Any) -> None:
-        await bench.load(ctx, pack(bad))
-        await bench.ring(ctx)
-        await bench.settle(ctx)
-        await bench.write(ctx, DOORBELL, 0x8000)
+        await bench.finish(ctx, BAD)
+        await bench.set(ctx, "DOORBELL", 0x8000)
         await ctx.tick().repeat(20)
-        assert await bench.register(ctx, "FAULT") == Status.BAD_CONTROL | Port.NONE << 8
-        assert await bench.register(ctx, "DOORBELL") == 0x8000
+        fault = Status.BAD_CONTROL | Port.NONE << 8
+        assert await bench.registers(ctx, "FAULT", "DOORBELL") == [fault, 0x8000]
         await recover(ctx, bench)
 
     bench.run(host)

@@ -7,17 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane_rtl.abi import (
-    COMPLETION_OFFSET,
-    Lane,
-    Mode,
-    Op,
-    Port,
-    Status,
-    register,
-)
-from support.commands import logic
-from support.rtl.bench import SIZE, SMALL, EngineBench, configuration
+from bitlane_rtl.abi import COMPLETION_OFFSET, Lane, Mode, Op, Port, Status, register
+from support.commands import dense, logic
+from support.rtl.bench import SIZE, SMALL, EngineBench, configuration, ending
 from support.rtl.records import Task, apply, pack
 from support.rtl.streams import Stalls
 from support.rtl.walks import Walk
@@ -35,33 +27,23 @@ def test_read_error(bad: int, which: str, ports: int) -> None:
     bench.memory.bad = lambda address: address == base + bad
     task = logic(Op.XOR, 0, 1024, 4096, 256)
     first = logic(Op.NOT, 2048, None, 6000, 100)
-    found: dict[str, int] = {}
+    port = Port.READ_A if which == "a" else Port.READ_B
+    burst = base + bad // 128 * 128
 
     async def host(ctx: Any) -> None:
-        for number, each in enumerate([first, task, first]):
-            await bench.load(ctx, pack(each), number)
-        await bench.ring(ctx, 3)
-        await bench.settle(ctx)
-        for name in ("FAULT", "FAULT_ADDRESS", "RETIRED"):
-            found[name] = await bench.register(ctx, name)
-        found["traffic"] = len(bench.writes.beats)
+        await bench.finish(ctx, first, task, first)
+        fault = Status.READ_ERROR | port << 8 | 1 << 16
+        found = await bench.registers(ctx, "FAULT", "FAULT_ADDRESS", "RETIRED")
+        assert found == [fault, burst, 1]
+        traffic = len(bench.writes.beats)
         await ctx.tick().repeat(200)
-        found["later"] = len(bench.writes.beats)
+        assert len(bench.writes.beats) == traffic, "no write follows a fault"
         bench.memory.bad = lambda address: False
-        await bench.write(ctx, register("CLEAR").offset, 1)
-        bench.submitted = 0
-        await bench.load(ctx, pack(task))
-        await bench.ring(ctx)
-        await bench.settle(ctx)
-        found["again"] = await bench.register(ctx, "FAULT")
+        await bench.clear(ctx)
+        await bench.finish(ctx, task)
+        assert await bench.register(ctx, "FAULT") == 0
 
     bench.run(host)
-    port = Port.READ_A if which == "a" else Port.READ_B
-    assert found["FAULT"] == Status.READ_ERROR | port << 8 | 1 << 16
-    assert found["FAULT_ADDRESS"] == base + bad // 128 * 128, "the burst's"
-    assert found["RETIRED"] == 1
-    assert found["traffic"] == found["later"], "no write follows a fault"
-    assert found["again"] == 0
     before[6000:6100] = ~before[2048:2148]
     before[4096:4352] = before[:256] ^ before[1024:1280]
     assert np.array_equal(bench.memory.data, before)
@@ -77,8 +59,8 @@ def test_what_later_commands_have_written_after_an_error(wrong: str) -> None:
     ]
     bench.memory.bad = lambda address: address == {"read": 0, "write": 4096}[wrong]
     before = bench.memory.data.copy()
-    fault, retired = bench.execute(tasks)
-    assert (fault & 0xFF, fault >> 16, retired) == (Status[f"{wrong.upper()}_ERROR"], 0, 0)
+    end = bench.execute(tasks)
+    assert (end.status, end.index, end.retired) == (Status[f"{wrong.upper()}_ERROR"], 0, 0)
     changed = np.flatnonzero(bench.memory.data != before)
     assert np.array_equal(bench.memory.data[changed], ~before[changed - 4096])
     later = changed[changed >= 4096 + 1024]
@@ -93,25 +75,22 @@ def test_clear_leaves_what_belongs_to_no_command(options: dict[str, Any]) -> Non
     found: list[list[int]] = []
 
     async def host(ctx: Any) -> None:
-        await bench.write(ctx, register("INTERRUPT").offset, 0b01)
-        await bench.write(ctx, register("TIMEOUT").offset, 5000)
-        await bench.load(ctx, pack(logic(Op.NOT, 0, None, 4096, 64)))
-        await bench.load(ctx, pack(logic(Op.NOT, SIZE, None, 4096, 64)), 1)
-        await bench.ring(ctx, 2)
-        await bench.settle(ctx)
+        await bench.set(ctx, "INTERRUPT", 0b01)
+        await bench.set(ctx, "TIMEOUT", 5000)
+        await bench.finish(ctx, *(logic(Op.NOT, a, None, 4096, 64) for a in (0, SIZE)))
         for _ in range(2):
-            words = [await bench.register(ctx, name) for name in kept]
+            words = await bench.registers(ctx, *kept)
             words += [await bench.read(ctx, COMPLETION_OFFSET + 4 * slot) for slot in range(2)]
             found.append(words)
-            await bench.write(ctx, register("CLEAR").offset, 1)
+            await bench.set(ctx, "CLEAR", 1)
             await ctx.tick().repeat(4)
-        for name in ("FAULT", "FAULT_ADDRESS", "DOORBELL", "RETIRED"):
-            assert await bench.register(ctx, name) == 0
+        names = ("FAULT", "FAULT_ADDRESS", "DOORBELL", "RETIRED")
+        assert await bench.registers(ctx, *names) == [0] * 4
         assert await bench.register(ctx, "STATUS") == register("STATUS").reset
         bench.submitted = 0  # the first slot still holds its record
         await bench.ring(ctx)
         await bench.settle(ctx)
-        assert (await bench.register(ctx, "FAULT"), await bench.register(ctx, "RETIRED")) == (0, 1)
+        assert await bench.registers(ctx, "FAULT", "RETIRED") == [0, 1]
 
     bench.run(host)
     assert found[0] == found[1] == [0b11, 5000, 8, 0, 1 << 8 | Status.PAST_MEMORY]
@@ -153,19 +132,12 @@ def test_a_walk_that_leaves_the_memory_ends(width: int, op: Op, lane: Lane, out_
             task = Task(op, walks["A"], walks.get("B"), walks["Y"], overrides=last)
             before = bench.memory.data.copy()
             written = list(Walk.bytes(replace(walks["Y"], counts=[elements, 1])))
-            await bench.load(ctx, pack(task))
-            await bench.ring(ctx)
-            await bench.settle(ctx)
-            fault = await bench.register(ctx, "FAULT")
-            assert (Status(fault & 0xFF), Port(fault >> 8 & 3), fault >> 16) == (
-                Status.PAST_MEMORY,
-                Port("ABY".index(leaving)),
-                0,
-            ), str(task)
+            await bench.finish(ctx, task)
+            end = ending(*await bench.registers(ctx, "FAULT", "RETIRED"))
+            assert end == (Status.PAST_MEMORY, Port("ABY".index(leaving)), 0, 0), str(task)
             changed = np.flatnonzero(bench.memory.data != before)
             assert set(changed) <= set(written), str(task)
-            await bench.write(ctx, register("CLEAR").offset, 1)
-            bench.submitted = 0
+            await bench.clear(ctx)
             await ctx.tick().repeat(8)
 
     bench.run(host)
@@ -183,48 +155,36 @@ def test_data_may_be_taken_before_their_address() -> None:
 def test_write_error() -> None:
     bench = EngineBench(configuration())
     bench.memory.bad = lambda address: address == 4096 + 0x88
-    fault, retired = bench.execute(
-        [logic(Op.NOT, 0, None, 5000, 10), logic(Op.NOT, 0, None, 4096, 512)]
-    )
-    assert fault == Status.WRITE_ERROR | Port.WRITE << 8 | 1 << 16
-    assert retired == 1
+    tasks = [logic(Op.NOT, 0, None, 5000, 10), logic(Op.NOT, 0, None, 4096, 512)]
+    assert bench.execute(tasks) == (Status.WRITE_ERROR, Port.WRITE, 1, 1)
 
 
 @pytest.mark.parametrize("which", ["read_a", "read_b", "writes"])
 def test_hung_memory_is_a_fault_and_recovers(which: str) -> None:
     bench = EngineBench(configuration())
     server = getattr(bench, which)
-    found: dict[str, int] = {}
     task = logic(Op.XOR, 0, 1024, 4096, 512)
+    port = {"read_a": Port.READ_A, "read_b": Port.READ_B, "writes": Port.WRITE}[which]
+    fault = Status.TIMEOUT | port << 8
 
     async def host(ctx: Any) -> None:
-        await bench.write(ctx, register("TIMEOUT").offset, 100)
-        await bench.load(ctx, pack(task))
-        await bench.ring(ctx)
+        await bench.set(ctx, "TIMEOUT", 100)
+        await bench.submit(ctx, task)
         await ctx.tick().repeat(12)
         server.hang = True
         await ctx.tick().repeat(250)
-        found["STATUS"] = await bench.register(ctx, "STATUS")
-        found["FAULT"] = await bench.register(ctx, "FAULT")
-        await bench.write(ctx, register("CLEAR").offset, 1)
+        status = 0b011  # busy, fault, not drained
+        assert await bench.registers(ctx, "STATUS", "FAULT") == [status, fault]
+        await bench.clear(ctx)
         await ctx.tick().repeat(50)
-        found["still"] = await bench.register(ctx, "FAULT")
+        assert await bench.register(ctx, "FAULT") == fault, "CLEAR waits until the bus is legal"
         server.hang = False
         await ctx.tick().repeat(200)
-        found["cleared"] = await bench.register(ctx, "FAULT")
-        bench.submitted = 0
-        await bench.load(ctx, pack(task))
-        await bench.ring(ctx)
-        await bench.settle(ctx)
-        found["again"] = await bench.register(ctx, "FAULT")
+        assert await bench.register(ctx, "FAULT") == 0
+        await bench.finish(ctx, task)
+        assert await bench.register(ctx, "FAULT") == 0
 
     bench.run(host)
-    port = {"read_a": Port.READ_A, "read_b": Port.READ_B, "writes": Port.WRITE}[which]
-    assert found["FAULT"] == Status.TIMEOUT | port << 8
-    assert found["STATUS"] == 0b011, "busy, fault, not drained"
-    assert found["still"] == found["FAULT"], "CLEAR waits until the bus is legal"
-    assert found["cleared"] == 0
-    assert found["again"] == 0
     data = bench.memory.data
     assert np.array_equal(data[4096:4608], data[:512] ^ data[1024:1536])
 
@@ -238,16 +198,12 @@ def test_clear_drops_commands_at_every_cycle_of_a_short_job() -> None:
         expected = bench.memory.data.copy()
 
         async def host(ctx: Any, bench: EngineBench = bench, delay: int = delay) -> None:
-            await bench.load(ctx, pack(task))
-            await bench.ring(ctx)
+            await bench.submit(ctx, task)
             await ctx.tick().repeat(delay)
-            await bench.write(ctx, register("CLEAR").offset, 1)
-            bench.submitted = 0
+            await bench.clear(ctx)
             await ctx.tick().repeat(60)
             assert await bench.register(ctx, "STATUS") & 0b11 == 0
-            await bench.load(ctx, pack(again))
-            await bench.ring(ctx)
-            await bench.settle(ctx)
+            await bench.finish(ctx, again)
             assert await bench.register(ctx, "RETIRED") == 1
 
         bench.run(host)
@@ -263,27 +219,17 @@ def test_clear_drops_commands_at_every_cycle_of_a_short_job() -> None:
 def test_nothing_retires_in_the_cycle_after_an_error_response() -> None:
     bench = EngineBench(configuration())
     bench.memory.bad = lambda address: address == 4096
-    rows = Task(
-        Op.NOT,
-        Walk(0, [8, 2], [1, 64], Mode.DENSE, Lane.BITS_8),
-        None,
-        Walk(4096, [8, 2], [1, 64], Mode.DENSE, Lane.BITS_8),
-    )
-    fault, retired = bench.execute([rows])
+    a, y = (Walk(base, [8, 2], [1, 64], Mode.DENSE, Lane.BITS_8) for base in (0, 4096))
+    rows = Task(Op.NOT, a, None, y)
+    assert bench.execute([rows]) == (Status.WRITE_ERROR, Port.WRITE, 0, 0)
     assert bench.writes.responses[1] == bench.writes.responses[0] + 1, "else it shows nothing"
-    assert (fault, retired) == (Status.WRITE_ERROR | Port.WRITE << 8, 0)
 
 
 def test_no_burst_begins_two_cycles_after_an_error_response() -> None:
     bench = EngineBench(configuration(), latency=8)
     bench.memory.bad = lambda address: address == 4096
-    scatter = Task(
-        Op.NOT,
-        Walk(0, [100], [2], Mode.DENSE, Lane.BITS_16),
-        None,
-        Walk(4096, [100], [16], Mode.STRIDED, Lane.BITS_16),
-    )
-    bench.execute([scatter])
+    y = Walk(4096, [100], [16], Mode.STRIDED, Lane.BITS_16)
+    bench.execute([Task(Op.NOT, dense(0, 100, Lane.BITS_16), None, y)])
     # The first cycle after the response has `stop`; what begins then is on the port in the second.
     assert bench.writes.requests[-1][0] == bench.writes.responses[0] + 2
 
@@ -300,15 +246,13 @@ def test_clear_waits_for_what_is_asked_for_as_it_comes(delay: int, width: int) -
         await ctx.tick().repeat(12)
         await bench.ring(ctx)
         await ctx.tick().repeat(delay)
-        await bench.write(ctx, register("CLEAR").offset, 1)
-        bench.submitted = 0
+        await bench.clear(ctx)
         while await bench.register(ctx, "DOORBELL"):
             pass
-        for server in bench.servers:
-            assert len(server.beats) == sum(beats for _, _, beats in server.requests)
-        await ctx.tick().repeat(100)
-        for server in bench.servers:
-            assert len(server.beats) == sum(beats for _, _, beats in server.requests)
+        for wait in (100, 1):
+            for server in bench.servers:
+                assert len(server.beats) == sum(beats for _, _, beats in server.requests)
+            await ctx.tick().repeat(wait)
 
     bench.run(host)
 
@@ -325,24 +269,16 @@ def test_what_precedes_half_an_element_in_error_is_written(width: int) -> None:
     expected = bench.memory.data.copy()
     apply(good, expected)
 
-    async def late(ctx: Any) -> None:
+    async def host(ctx: Any) -> None:
+        await bench.submit(ctx, good, bad)
         bench.writes.hang = True
         await ctx.tick().repeat(600)
         bench.writes.hang = False
-
-    found: list[int] = []
-
-    async def host(ctx: Any) -> None:
-        for number, task in enumerate((good, bad)):
-            await bench.load(ctx, pack(task), number)
-        await bench.ring(ctx, 2)
-        await late(ctx)
         await bench.settle(ctx)
-        found.append(await bench.register(ctx, "FAULT"))
-        found.append(await bench.register(ctx, "RETIRED"))
+        end = ending(*await bench.registers(ctx, "FAULT", "RETIRED"))
+        assert (end.status, end.index, end.retired) == (Status.PAST_MEMORY, 1, 1)
 
     bench.run(host)
-    assert (Status(found[0] & 0xFF), found[0] >> 16, found[1]) == (Status.PAST_MEMORY, 1, 1)
     assert np.array_equal(bench.memory.data[:5120], expected[:5120])
 
 
@@ -352,13 +288,11 @@ def test_an_answer_in_the_last_cycle_is_no_timeout_of_the_next_command(latency: 
     bench.writes.latency = latency
 
     async def host(ctx: Any) -> None:
-        await bench.write(ctx, register("TIMEOUT").offset, 50)
-        await bench.load(ctx, pack(logic(Op.NOT, 0, None, 4096, 64)))
-        await bench.ring(ctx)
+        await bench.set(ctx, "TIMEOUT", 50)
+        await bench.submit(ctx, logic(Op.NOT, 0, None, 4096, 64))
         await ctx.tick().repeat(400)
-        fault = await bench.register(ctx, "FAULT")
-        retired = await bench.register(ctx, "RETIRED")
-        assert (Status(fault & 0xFF), retired) in ((Status.OK, 1), (Status.TIMEOUT, 0))
-        assert fault >> 16 == 0
+        end = ending(*await bench.registers(ctx, "FAULT", "RETIRED"))
+        assert (end.status, end.retired) in ((Status.OK, 1), (Status.TIMEOUT, 0))
+        assert end.index == 0
 
     bench.run(host)

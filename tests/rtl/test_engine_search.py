@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane_rtl.abi import Lane, Mode, Op, Port, Status, register
+from bitlane_rtl.abi import Lane, Mode, Op, Port, Status
 from bitlane_rtl.configuration import Configuration, Search
 from support.commands import dense, logic
 from support.models.record import nearest
-from support.rtl.bench import SIZE, EngineBench, configuration
-from support.rtl.records import Task, apply, pack
+from support.rtl.bench import SIZE, EngineBench, configuration, ending
+from support.rtl.records import Task, apply
 from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls
 from support.rtl.walks import Walk
 from support.seeds import slow
@@ -42,6 +42,11 @@ def found(bench: EngineBench, rows: int, queries: int) -> Any:
     return nearest(database, batch, ARRAY.nearest).reshape(-1).view(np.uint8)
 
 
+def expect_found(bench: EngineBench, rows: int, queries: int) -> None:
+    entries = found(bench, rows, queries)
+    assert np.array_equal(bench.memory.data[Y : Y + entries.size], entries)
+
+
 @pytest.mark.parametrize("width", [slow(32), 64])
 @pytest.mark.parametrize("ports", [slow(1), 2])
 @pytest.mark.parametrize("stalls", ALL_STALLS)
@@ -61,8 +66,7 @@ def test_searches_among_other_commands(width: int, ports: int, stalls: Stalls) -
         other = logic(Op.XOR, 100, 200, y + 131, generator.choice([1, 9, 100]))
         tasks.append(other)
         apply(other, expected)
-    fault, retired = bench.execute(tasks)
-    assert (Status(fault & 0xFF), retired) == (Status.OK, len(tasks))
+    assert bench.execute(tasks) == ending(0, len(tasks))
     wrong = np.flatnonzero(bench.memory.data != expected)
     assert not wrong.size, f"first at {wrong[0]:#x}, {stalls}"
 
@@ -70,9 +74,8 @@ def test_searches_among_other_commands(width: int, ports: int, stalls: Stalls) -
 def test_a_search_ignores_what_matters_to_shifts_alone() -> None:
     bench = EngineBench(engine(64))
     given = search(9, 3, overrides={"SATURATE": 1, "ARITHMETIC": 1})
-    entries = found(bench, 9, 3)
-    assert bench.execute([given]) == [Status.OK, 1]
-    assert np.array_equal(bench.memory.data[Y : Y + entries.size], entries)
+    assert bench.execute([given]) == ending(0, 1)
+    expect_found(bench, 9, 3)
 
 
 @pytest.mark.parametrize("width", [slow(32), 64])
@@ -85,32 +88,22 @@ def test_nothing_is_found_of_what_cannot_be_read(width: int, bad: int, stalls: S
     task, before = search(20, 5), logic(Op.NOT, 6000, None, 7000, 40)
     expected = bench.memory.data.copy()
     apply(before, expected)
-    told: dict[str, int] = {}
+    port = Port.READ_A if bad < B else Port.READ_B
 
     async def host(ctx: Any) -> None:
         bench.memory.bad = lambda address: address == beat
-        for number, each in enumerate([before, task, before]):
-            await bench.load(ctx, pack(each), number)
-        await bench.ring(ctx, 3)
-        await bench.settle(ctx)
-        for name in ("FAULT", "RETIRED"):
-            told[name] = await bench.register(ctx, name)
+        await bench.finish(ctx, before, task, before)
+        fault = Status.READ_ERROR | port << 8 | 1 << 16
+        assert await bench.registers(ctx, "FAULT", "RETIRED") == [fault, 1]
         await ctx.tick().repeat(100)
-        told["same"] = np.array_equal(bench.memory.data, expected)
+        assert np.array_equal(bench.memory.data, expected)
         bench.memory.bad = lambda address: False
-        await bench.write(ctx, register("CLEAR").offset, 1)
-        bench.submitted = 0
-        await bench.load(ctx, pack(task))
-        await bench.ring(ctx)
-        await bench.settle(ctx)
-        told["again"] = await bench.register(ctx, "FAULT")
+        await bench.clear(ctx)
+        await bench.finish(ctx, task)
+        assert await bench.register(ctx, "FAULT") == 0
 
     bench.run(host)
-    port = Port.READ_A if bad < B else Port.READ_B
-    assert told["FAULT"] == Status.READ_ERROR | port << 8 | 1 << 16
-    assert (told["RETIRED"], told["same"], told["again"]) == (1, True, 0)
-    entries = found(bench, 20, 5)
-    assert np.array_equal(bench.memory.data[Y : Y + entries.size], entries)
+    expect_found(bench, 20, 5)
 
 
 @pytest.mark.parametrize("after", [0, 20, 60, 100, 150])
@@ -119,39 +112,32 @@ def test_clear_in_the_middle_of_a_search_lets_another_be_right(after: int) -> No
     task = search(30, 8)
 
     async def host(ctx: Any) -> None:
-        await bench.load(ctx, pack(task))
-        await bench.ring(ctx)
+        await bench.submit(ctx, task)
         await ctx.tick().repeat(after + 1)
-        await bench.write(ctx, register("CLEAR").offset, 1)
+        await bench.set(ctx, "CLEAR", 1)
         while await bench.register(ctx, "DOORBELL"):
             pass
         bench.submitted = 0
-        await bench.load(ctx, pack(task))
-        await bench.ring(ctx)
-        await bench.settle(ctx)
+        await bench.finish(ctx, task)
         assert await bench.register(ctx, "RETIRED") == 1
 
     bench.run(host)
-    entries = found(bench, 30, 8)
-    assert np.array_equal(bench.memory.data[Y : Y + entries.size], entries)
+    expect_found(bench, 30, 8)
 
 
 @pytest.mark.parametrize("width", [slow(32), 64])
 def test_entries_that_cannot_be_written_stop_the_engine(width: int) -> None:
     bench = EngineBench(engine(width))
     bench.memory.bad = lambda address: address == Y + 32
-    fault, retired = bench.execute([search(20, 5)])
-    assert (fault & 0xFF, fault >> 8 & 3, retired) == (Status.WRITE_ERROR, Port.WRITE, 0)
+    assert bench.execute([search(20, 5)]) == (Status.WRITE_ERROR, Port.WRITE, 0, 0)
 
 
 @pytest.mark.parametrize("width", [slow(32), 64])
 def test_rows_that_leave_the_memory_stop_the_engine(width: int) -> None:
     bench = EngineBench(engine(width))
     before = bench.memory.data.copy()
-    task = search(4, 2)
-    task.overrides = {"A_BASE": SIZE - 2 * ROW, "A_LAST": SIZE - 1}
-    fault, retired = bench.execute([task])
-    assert (fault & 0xFF, fault >> 8 & 3, retired) == (Status.PAST_MEMORY, Port.READ_A, 0)
+    task = search(4, 2, overrides={"A_BASE": SIZE - 2 * ROW, "A_LAST": SIZE - 1})
+    assert bench.execute([task]) == (Status.PAST_MEMORY, Port.READ_A, 0, 0)
     assert np.array_equal(bench.memory.data, before)
 
 
@@ -178,10 +164,8 @@ def test_a_search_is_refused(width: int, status: Status, overrides: dict[str, in
     """A refused SEARCH causes no traffic on the bus."""
     bench = EngineBench(engine(width))
     before = bench.memory.data.copy()
-    task = search(4, 2)
-    task.overrides = overrides
-    fault, retired = bench.execute([task])
-    assert (Status(fault & 0xFF), fault >> 8 & 3, retired) == (status, Port.NONE, 0)
+    task = search(4, 2, overrides=overrides)
+    assert bench.execute([task]) == (status, Port.NONE, 0, 0)
     assert np.array_equal(bench.memory.data, before)
     assert not bench.read_a.requests
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane.command_line.cli import main
+from bitlane.command_line.cli import UNUSABLE
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.bench import commands, modes
@@ -18,6 +18,7 @@ from bitlane_sim.bench.contract import Row
 from bitlane_sim.bench.job import execute, move
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.simulator import Simulator
+from support.command_line import CommandLine
 
 
 @pytest.fixture
@@ -61,43 +62,42 @@ def _measures(row: Row) -> Callable[..., Iterator[Row]]:
     return measure
 
 
-def test_table_and_json(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_table_and_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine) -> None:
     file = tmp_path / "bench.json"
     met = Row("w", 64, "cycles", 11, 20, 14, 20, less=True)
     monkeypatch.setattr(modes, "measure", _measures(met))
-    assert main(["bench", "--width", "64", "--check", "--json", str(file)]) == 0
-    printed = capsys.readouterr().out
+    ran = cli("bench", "--width", "64", "--check", "--json", str(file))
     record = json.loads(file.read_text())
     assert record["kind"] == "cycles"
     assert set(record["versions"]) == {"bitlane", "Python", "amaranth"}
     assert [(row["work"], row["measured"]) for row in record["rows"]] == [("w", 20)]
-    assert "1 of 1 rows met" in printed
+    assert ran.returncode == 0
+    assert "1 of 1 rows met" in ran.stdout
     assert list(tmp_path.iterdir()) == [file]
 
 
 def test_missed_goal_is_shown_and_fails_when_checked(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     missed = Row("slow work", 32, "beat/cycle", 1.0, 0.98, 0.9, 0.5)
     monkeypatch.setattr(modes, "measure", _measures(missed))
-    assert main(["bench", "--width", "32"]) == 0
-    shown = capsys.readouterr().out
-    assert "0.980   1.000  0.900    0.5000  0.500  NO" in shown
-    assert "0 of 1 rows met" in shown
-    assert main(["bench", "--width", "32", "--check"]) == 1
+    ran = cli("bench", "--width", "32")
+    assert ran.returncode == 0
+    assert "0.980   1.000  0.900    0.5000  0.500  NO" in ran.stdout
+    assert "0 of 1 rows met" in ran.stdout
+    assert cli("bench", "--width", "32", "--check").returncode == 1
 
 
 def test_failed_run_leaves_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     def broken(*ignored: object) -> Iterator[Row]:
         raise SimulationError("bench: the engine stopped with FAULT 0x1")
 
     monkeypatch.setattr(modes, "measure", broken)
-    assert main(["bench", "--json", str(tmp_path / "bench.json")]) == 2
-    assert capsys.readouterr().err == "bitlane: bench: the engine stopped with FAULT 0x1\n"
+    ran = cli("bench", "--json", str(tmp_path / "bench.json"))
+    line = "bitlane: bench: the engine stopped with FAULT 0x1\n"
+    assert (ran.returncode, ran.stderr) == (UNUSABLE, line)
     assert not list(tmp_path.iterdir())
 
 
@@ -106,32 +106,15 @@ def test_failed_run_leaves_no_file(
     [
         (["--width", "48"], "invalid choice: 48"),
         (["--evaluator", "verilator"], "invalid choice: 'verilator'"),
-        (
-            ["--json", "nowhere/at/all.json"],
-            "expected a folder that is there; nowhere/at is not",
-        ),
+        (["--json", "nowhere/at/all.json"], "expected a folder that is there; nowhere/at is not"),
         (["--json", "."], "--json: .; expected a file, not a folder"),
-        (
-            ["--json", "/proc/bench.json"],
-            "expected a folder that can be written to; /proc cannot",
-        ),
-        (
-            ["--plot", "nowhere/picture.png"],
-            "--plot: nowhere/picture.png; expected a folder",
-        ),
+        (["--json", "/proc/bench.json"], "expected a folder that can be written to; /proc cannot"),
+        (["--plot", "nowhere/picture.png"], "--plot: nowhere/picture.png; expected a folder"),
         (["--plot", "picture.tex"], "--plot: picture.tex ends in none of .png, .svg, .pdf"),
         (["--verilator", "--simulators"], "not allowed with argument"),
         (["--simulators", "--width", "32"], "--width: goes only without --simulators"),
         (["--verilator", "--check"], "--check: goes only without --verilator"),
     ],
 )
-def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        code = main(["bench", *words])
-    except SystemExit as stop:
-        code = stop.code  # type: ignore[assignment]
-    assert code == 2
-    shown = capsys.readouterr()
-    assert message in shown.err
-    assert len(shown.err.splitlines()) == 1
-    assert not shown.out
+def test_bad_input(words: list[str], message: str, cli: CommandLine) -> None:
+    assert message in cli.refuse("bench", *words)

@@ -2,7 +2,6 @@
 
 import json
 import multiprocessing
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,10 @@ from bitlane_sim.stand.circuit import StandCircuit, make_circuit
 from bitlane_sim.stand.workload import submit
 from cppsim import BatchError
 from cppsim.batch import cuda
+from support.command_line import CommandLine
+from support.processes import succeed
 from support.sim.host_gpu import host_gpu
+from support.sim.stands import quiet
 
 pytestmark = pytest.mark.slow
 
@@ -34,10 +36,6 @@ SMALL = "width=32&ports=1&memory=1MiB&loops=1&slots=2&ops=xor"
 @pytest.fixture(scope="module")
 def circuit() -> StandCircuit:
     return make_circuit(SMALL, RAM_BYTES)
-
-
-def quiet(text: str) -> None:
-    """Discard the progress."""
 
 
 @pytest.fixture(autouse=True)
@@ -185,11 +183,9 @@ def test_a_folder_is_measured_without_amaranth(
     assert capsys.readouterr().out == f"Measure it with: {command}\n"
     code = "import sys, runpy; sys.modules['amaranth'] = None;"
     code += "runpy.run_module('bitlane_sim.bench.batch', run_name='__main__')"
-    words = [sys.executable, "-c", code, str(tmp_path / "there"), "--backend", "threads"]
+    words = ["-c", code, str(tmp_path / "there"), "--backend", "threads"]
     words += ["--instances", "2", "--json", str(tmp_path / "batch.json")]
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"{batch.HEADER}\nthreads, 1 core")
+    assert succeed(sys.executable, *words).startswith(f"{batch.HEADER}\nthreads, 1 core")
     text = page([json.loads((tmp_path / "batch.json").read_text(encoding="utf-8"))], None)
     assert "## Many systems at once" in text
     assert "| threads, 1 core | 2 | " in text
@@ -207,8 +203,5 @@ def test_a_folder_is_measured_without_amaranth(
         (["--batch", "--export", "here", "--json", "x.json"], "--json: --export measures nothing"),
     ],
 )
-def test_words_that_do_not_fit_are_said(
-    words: list[str], answer: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["bench", *words]) == UNUSABLE
-    assert answer in capsys.readouterr().err
+def test_words_that_do_not_fit_are_said(words: list[str], answer: str, cli: CommandLine) -> None:
+    assert answer in cli.refuse("bench", *words)

@@ -9,34 +9,18 @@ import pytest
 from bitlane.version import __version__
 from bitlane_sim.bench.page import main, page
 
+_FIELDS = ("work", "unit", "width", "goal", "bound", "peer", "measured", "ratio", "met")
 _CYCLES: dict[str, Any] = {
     "kind": "cycles",
     "date": "2026-11-21",
     "machine": "A machine, 2 cores",
     "versions": {"bitlane": "1.2", "amaranth": "0.5"},
     "rows": [
-        {
-            "work": "64 KiB NOT",
-            "unit": "beat/cycle",
-            "width": 64,
-            "goal": 0.998,
-            "bound": 1.0,
-            "peer": None,
-            "measured": 0.99854,
-            "ratio": 0.99854,
-            "met": True,
-        },
-        {
-            "work": "64 B NOT",
-            "unit": "cycles",
-            "width": 32,
-            "goal": 28,
-            "bound": 19,
-            "peer": 22,
-            "measured": 29,
-            "ratio": 29 / 19,
-            "met": False,
-        },
+        dict(zip(_FIELDS, row, strict=True))
+        for row in (
+            ("64 KiB NOT", "beat/cycle", 64, 0.998, 1.0, None, 0.99854, 0.99854, True),
+            ("64 B NOT", "cycles", 32, 28, 19, 22, 29, 29 / 19, False),
+        )
     ],
 }
 _AREA_ROW: dict[str, Any] = {
@@ -54,15 +38,8 @@ _AREA_ROW: dict[str, Any] = {
     "met": True,
     "failure": "",
     "peers": [
-        {
-            "name": "axi_cdma",
-            "lut4": 522,
-            "carry": None,
-            "ff": 446,
-            "ram": 28,
-            "mhz": 76.3,
-            "gigabytes_per_second": 0.3052,
-        }
+        {"name": "axi_cdma", "lut4": 522, "carry": None, "ff": 446, "ram": 28, "mhz": 76.3}
+        | {"gigabytes_per_second": 0.3052}
     ],
 }
 _AREA = {**_CYCLES, "kind": "area", "rows": [_AREA_ROW]}

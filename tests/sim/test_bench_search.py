@@ -8,22 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from bitlane.command_line.cli import main
 from bitlane_rtl.configuration import Search
 from bitlane_sim.bench import modes
 from bitlane_sim.bench.search import SearchRow, configured, expected_cycles, measure_search
+from support.command_line import CommandLine
 
 pytestmark = pytest.mark.slow
 
 SEARCH = Search(units=4, row_bits=64, queries=16, nearest=4)
 ROW = SearchRow(
-    rows=1000,
-    row_bits=512,
-    queries=100,
-    cycles=50_000,
-    expected=50_000,
-    faiss=3e8,
-    numpy=1e7,
+    rows=1000, row_bits=512, queries=100, cycles=50_000, expected=50_000, faiss=3e8, numpy=1e7
 )
 
 
@@ -60,13 +54,14 @@ def measures(*rows: SearchRow) -> object:
 
 
 def test_the_fastest_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     slow = replace(ROW, cycles=1_000_000, expected=1_000_000)
     monkeypatch.setattr(modes, "measure_search", measures(ROW, slow))
     file = tmp_path / "search.json"
-    assert main(["bench", "--search", "--check", "--evaluator", "pysim", "--json", str(file)]) == 0
-    shown = capsys.readouterr().out.splitlines()
+    ran = cli("bench", "--search", "--check", "--evaluator", "pysim", "--json", str(file))
+    assert ran.returncode == 0
+    shown = ran.stdout.splitlines()
     assert shown[-2].endswith(" 1.000   0.200   0.300   0.010  FAISS is the fastest")
     assert shown[-1].endswith(" 1.000   0.010   0.300   0.010  FAISS is the fastest")
     rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
@@ -74,27 +69,25 @@ def test_the_fastest_is_named(
 
 
 def test_a_search_that_takes_longer_is_not_met(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     late = replace(ROW, cycles=60_000)
     monkeypatch.setattr(modes, "measure_search", measures(late))
-    assert main(["bench", "--search", "--evaluator", "pysim"]) == 0
-    assert main(["bench", "--search", "--evaluator", "pysim", "--check"]) == 1
-    capsys.readouterr()
+    words = ("bench", "--search", "--evaluator", "pysim")
+    assert cli(*words).returncode == 0
+    assert cli(*words, "--check").returncode == 1
 
 
-def test_faiss_may_be_missing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_faiss_may_be_missing(monkeypatch: pytest.MonkeyPatch, cli: CommandLine) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
     configuration = configured(SEARCH, 64)
     (row,) = measure_search(configuration, 64, (2,), "compiled", lambda text: None)
     assert row.faiss == 0
     monkeypatch.setattr(modes, "measure_search", measures(row))
-    assert main(["bench", "--search", "--evaluator", "pysim"]) == 0
-    shown = capsys.readouterr().out
-    assert "missing" in shown
-    assert shown.endswith("FAISS is not installed: pip install faiss-cpu\n")
+    ran = cli("bench", "--search", "--evaluator", "pysim")
+    assert ran.returncode == 0
+    assert "missing" in ran.stdout
+    assert ran.stdout.endswith("FAISS is not installed: pip install faiss-cpu\n")
 
 
 @pytest.mark.parametrize(
@@ -108,6 +101,5 @@ def test_faiss_may_be_missing(
         (["--search", "--mhz", "0"], "--mhz: 0; expected 1 or more"),
     ],
 )
-def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", *words]) == 2
-    assert capsys.readouterr().err == f"bitlane: {message}\n"
+def test_bad_input(words: list[str], message: str, cli: CommandLine) -> None:
+    assert cli.refuse("bench", *words) == f"bitlane: {message}\n"

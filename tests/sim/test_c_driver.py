@@ -5,9 +5,8 @@ Here its core is the compiled simulator, in `tests/cocotb` the exported Verilog.
 
 import random
 import shlex
-import subprocess
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,26 +14,14 @@ import numpy as np
 import pytest
 
 from bitlane.driver.commands import Command, Walk, encode
-from bitlane_rtl.abi import (
-    ABI_VERSION,
-    BIT_OPS,
-    IDENTITY,
-    MAX_LOOPS,
-    RECORD_BYTES,
-    RING_OFFSET,
-    WORD_BYTES,
-    Lane,
-    Mode,
-    Op,
-    Port,
-    Status,
-    register,
-)
+from bitlane_rtl import abi
+from bitlane_rtl.abi import Lane, Mode, Op, Port, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.interface import Hang
 from bitlane_sim.simulator import Simulator, choose_evaluator
 from support.c_driver import FLAGS, CDriver, command_of, compiled, random_command, sources
 from support.cocotb.commands import expected, random_commands
+from support.processes import CPP, C, run, succeed
 from support.seeds import seeds, slow
 
 CONFIGURATION = Configuration(memory_bytes=1 << 13, slots=4)
@@ -51,19 +38,26 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Idle:
-    """A core of two slots whose registers, in ``registers``, the test sets."""
+    """A core of two slots whose registers, in ``registers``, the test sets, and its driver."""
 
-    def __init__(self) -> None:
-        self.registers = defaultdict(int, {OFFSET["IDENTITY"]: IDENTITY})
-        self.registers[OFFSET["VERSION"]] = ABI_VERSION
+    def __init__(self, library: Path) -> None:
+        self.registers = defaultdict(int, {OFFSET["IDENTITY"]: abi.IDENTITY})
+        self.registers[OFFSET["VERSION"]] = abi.ABI_VERSION
         self.registers[OFFSET["GEOMETRY"]] = register("GEOMETRY")["SLOTS_LOG2"].insert(1)
+        self.looks = 0
         self.writes: list[tuple[int, int]] = []
+        self.driver = CDriver(library, self._read, lambda *write: self.writes.append(write))
 
-    def write(self, offset: int, value: int) -> None:
-        self.writes.append((offset, value))
+    def _read(self, offset: int) -> int:
+        self.looks += offset == OFFSET["RETIRED"]
+        return self.registers[offset]
 
-    def driver(self, library: Path) -> CDriver:
-        return CDriver(library, self.registers.__getitem__, self.write)
+
+@pytest.fixture
+def core(library: Path) -> Idle:
+    core = Idle(library)
+    assert core.driver.open() == "DONE"
+    return core
 
 
 # --- compiling --------------------------------------------------------------------------------
@@ -72,22 +66,9 @@ class Idle:
 @pytest.mark.parametrize("level", ["-O0", "-Os", "-O2", "-O3"])
 def test_it_needs_nothing_but_a_compiler(level: str, tmp_path: Path) -> None:
     sources(tmp_path)
-    ran = subprocess.run(
-        ["gcc", *FLAGS, level, "-c", "bitlane.c"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = shlex.split(f"{level} -nostdlib -shared -fPIC -Wl,-z,defs bitlane.c -o driver.so")
+    ran = run(*C, *FLAGS, *words, cwd=tmp_path)
     assert (ran.returncode, ran.stderr) == (0, "")
-    told = subprocess.run(
-        ["nm", "--undefined-only", "bitlane.o"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert told.stdout == ""
 
 
 def test_its_header_is_one_for_c_plus_plus_too(tmp_path: Path) -> None:
@@ -96,8 +77,8 @@ def test_its_header_is_one_for_c_plus_plus_too(tmp_path: Path) -> None:
         '#include "bitlane.h"\n#include "core.h"\n'
         "int main() { bitlane core; return bitlane_open(&core, 0) == BITLANE_NO_CORE; }\n"
     )
-    for words in ("gcc -std=c99 -c bitlane.c", "g++ -Wall -Wextra -Werror main.cc bitlane.o"):
-        subprocess.run(shlex.split(words), cwd=tmp_path, check=True)
+    succeed(*C, *shlex.split("-std=c99 -c bitlane.c"), cwd=tmp_path)
+    succeed(*CPP, *shlex.split("-Wall -Wextra -Werror main.cc bitlane.o"), cwd=tmp_path)
 
 
 def test_a_window_in_memory_takes_no_macros(tmp_path: Path) -> None:
@@ -118,31 +99,29 @@ def test_a_window_in_memory_takes_no_macros(tmp_path: Path) -> None:
         "}\n"
     )
     words = shlex.split("-O2 bitlane.c main.c -o program")
-    subprocess.run(["gcc", *FLAGS, *words], cwd=tmp_path, check=True)
-    assert subprocess.run(["./program"], cwd=tmp_path, check=False).returncode == 0
+    succeed(*C, *FLAGS, *words, cwd=tmp_path)
+    assert run("./program", cwd=tmp_path).returncode == 0
 
 
 # --- records ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", seeds(1, 3))
-def test_records_are_pythons_byte_for_byte(seed: int, library: Path) -> None:
-    driver = Idle().driver(library)
+def test_records_are_pythons_byte_for_byte(seed: int, core: Idle) -> None:
     generator = random.Random(seed)
     seen = set()
     for _ in range(1000):
         command, interrupt = random_command(generator), generator.random() < 0.5
-        ours = driver.encode(command, interrupt=interrupt)
+        ours = core.driver.encode(command, interrupt=interrupt)
         assert ours == encode(command, interrupt=interrupt).tobytes(), f"seed {seed}: {command}"
         walks = [command.a, *([command.b] if command.b else []), command.y]
         seen |= {command.op, *((Lane, x) for x in (command.lane, command.out_lane))}
         seen |= {(Mode, walk.mode) for walk in walks} | {("loops", command.loops)}
-    assert len(seen) == len(Op) + len(Lane) + len(Mode) + MAX_LOOPS
+    assert len(seen) == len(Op) + len(Lane) + len(Mode) + abi.MAX_LOOPS
 
 
-def test_a_record_goes_into_its_slot_and_then_the_doorbell_rings(library: Path) -> None:
-    core = Idle()
-    driver = core.driver(library)
+def test_a_record_goes_into_its_slot_and_then_the_doorbell_rings(core: Idle) -> None:
+    driver = core.driver
     # Not from 0: the count wraps at 2**16.
     core.registers[OFFSET["DOORBELL"]] = core.registers[OFFSET["RETIRED"]] = 0xFFFF
     assert driver.open() == "DONE"
@@ -152,8 +131,8 @@ def test_a_record_goes_into_its_slot_and_then_the_doorbell_rings(library: Path) 
         core.writes.clear()
         assert driver.submit(command, interrupt=True) == "DONE"
         words = encode(command, interrupt=True).tolist()
-        slot = RING_OFFSET + number % 2 * RECORD_BYTES
-        expected_writes = [(slot + WORD_BYTES * k, word) for k, word in enumerate(words)]
+        slot = abi.RING_OFFSET + number % 2 * abi.RECORD_BYTES
+        expected_writes = [(slot + abi.WORD_BYTES * k, word) for k, word in enumerate(words)]
         assert core.writes == [*expected_writes, (OFFSET["DOORBELL"], (number + 1) & 0xFFFF)]
     core.writes.clear()
     assert driver.submit(random_command(generator)) == "BUSY"
@@ -165,53 +144,35 @@ def test_a_record_goes_into_its_slot_and_then_the_doorbell_rings(library: Path) 
     assert driver.wait(0) == "DONE"
 
 
-@pytest.mark.parametrize("loops", [0, MAX_LOOPS + 1])
-def test_more_loops_than_a_record_has_are_refused(loops: int, library: Path) -> None:
-    core = Idle()
-    driver = core.driver(library)
-    assert driver.open() == "DONE"
+@pytest.mark.parametrize("loops", [0, abi.MAX_LOOPS + 1])
+def test_more_loops_than_a_record_has_are_refused(loops: int, core: Idle) -> None:
     walk = Walk(0, 63)
     command = Command(Op.NOT, Lane.BITS_8, Lane.BITS_8, 64, walk, None, walk)
-    assert driver.submit(command, loops=loops) == "BAD_COMMAND"
+    assert core.driver.submit(command, loops=loops) == "BAD_COMMAND"
     assert core.writes == []
 
 
 # --- waiting ----------------------------------------------------------------------------------
 
 
-def test_a_core_that_is_not_there_or_another_is_told(library: Path) -> None:
-    core = Idle()
-    driver = core.driver(library)
-    assert driver.open() == "DONE"
+def test_a_core_that_is_not_there_or_another_is_told(core: Idle) -> None:
     core.registers[OFFSET["VERSION"]] += 1
-    assert driver.open() == "NO_CORE"
+    assert core.driver.open() == "NO_CORE"
     core.registers[OFFSET["VERSION"]] -= 1
     core.registers[OFFSET["IDENTITY"]] ^= 1
-    assert driver.open() == "NO_CORE"
+    assert core.driver.open() == "NO_CORE"
 
 
 @pytest.mark.parametrize("ticks", [0, 1, 10])
-def test_a_deadline_counts_looks_where_there_is_no_clock(ticks: int, library: Path) -> None:
-    core = Idle()
-    looks = 0
-
-    def read(offset: int) -> int:
-        nonlocal looks
-        looks += offset == OFFSET["RETIRED"]
-        return core.registers[offset]
-
-    driver = CDriver(library, read, core.write)
-    assert driver.open() == "DONE"
-    assert driver.submit(random_command(random.Random(1))) == "DONE"
-    looks = 0
-    assert driver.wait(ticks) == "LATE"
-    assert looks == ticks + 1
+def test_a_deadline_counts_looks_where_there_is_no_clock(ticks: int, core: Idle) -> None:
+    assert core.driver.submit(random_command(random.Random(1))) == "DONE"
+    core.looks = 0
+    assert core.driver.wait(ticks) == "LATE"
+    assert core.looks == ticks + 1
 
 
-def test_an_interrupt_that_comes_while_one_is_acknowledged_is_not_lost(library: Path) -> None:
-    core = Idle()
-    driver = core.driver(library)
-    assert driver.open() == "DONE"
+def test_an_interrupt_that_comes_while_one_is_acknowledged_is_not_lost(core: Idle) -> None:
+    driver = core.driver
     bits = register("INTERRUPT")
     driver.interrupt(True)
     assert core.writes.pop() == (OFFSET["INTERRUPT"], bits["ENABLE"].insert(1))
@@ -238,7 +199,8 @@ def simulator(request: pytest.FixtureRequest) -> Iterator[Simulator]:
     simulator.close()
 
 
-def drive(simulator: Simulator, library: Path) -> CDriver:
+@pytest.fixture
+def driver(simulator: Simulator, library: Path) -> CDriver:
     driver = CDriver(
         library,
         lambda offset: simulator.access((), [offset])[0],
@@ -248,9 +210,15 @@ def drive(simulator: Simulator, library: Path) -> CDriver:
     return driver
 
 
+def finish(driver: CDriver, op: Op, size: int, places: Sequence[int]) -> str:
+    """Submit a command, and return how the wait for it ends."""
+    assert driver.submit_dense(op, size, places) == "DONE"
+    return driver.wait(LONG)
+
+
 @pytest.mark.parametrize("seed", seeds(1, 4))
 def test_random_commands_do_what_the_model_says(
-    seed: int, library: Path, simulator: Simulator
+    seed: int, driver: CDriver, simulator: Simulator
 ) -> None:
     """More commands than slots: the driver waits while the ring is full."""
     generator = random.Random(seed)
@@ -258,7 +226,6 @@ def test_random_commands_do_what_the_model_says(
     tasks = random_commands(generator, simulator.configuration, 3 * CONFIGURATION.slots)
     model = expected(simulator.configuration, tasks, simulator.memory.copy())
     assert model.fault is None
-    driver = drive(simulator, library)
     for task in tasks:
         while (result := driver.submit(command_of(task))) == "BUSY":
             simulator.step(10)
@@ -268,14 +235,14 @@ def test_random_commands_do_what_the_model_says(
     assert not wrong.size, f"seed {seed}: {wrong.size} bytes, first {wrong[:1]}: {tasks}"
 
 
-@pytest.mark.parametrize("op", sorted(BIT_OPS - {Op.SHIFT_LEFT, Op.SHIFT_RIGHT}))
-def test_the_short_way_to_a_command_of_one_run(op: Op, library: Path, simulator: Simulator) -> None:
+@pytest.mark.parametrize("op", sorted(abi.BIT_OPS - {Op.SHIFT_LEFT, Op.SHIFT_RIGHT}))
+def test_the_short_way_to_a_command_of_one_run(
+    op: Op, driver: CDriver, simulator: Simulator
+) -> None:
     generator = np.random.default_rng(int(op))
     simulator.memory[:] = generator.integers(0, 256, simulator.memory.size, np.uint8)
     before = simulator.memory.copy()
-    driver = drive(simulator, library)
-    assert driver.submit_dense(op, 100, (0x1001, 0x203, 0x705)) == "DONE"
-    assert driver.wait(LONG) == "DONE"
+    assert finish(driver, op, 100, (0x1001, 0x203, 0x705)) == "DONE"
     a, b = before[0x203:][:100], before[0x705:][:100]
     base = op.counted if op.counts else Op(op & 3)
     logic = {Op.AND: a & b, Op.OR: a | b, Op.XOR: a ^ b, Op.COPY: a}[base]
@@ -284,12 +251,10 @@ def test_the_short_way_to_a_command_of_one_run(op: Op, library: Path, simulator:
     assert np.array_equal(simulator.memory, before)
 
 
-def test_a_fault_is_told_and_a_cleared_core_goes_on(library: Path, simulator: Simulator) -> None:
-    driver = drive(simulator, library)
+def test_a_fault_is_told_and_a_cleared_core_goes_on(driver: CDriver, simulator: Simulator) -> None:
     simulator.inject_error(0x200, read=True)
     assert driver.submit_dense(Op.XOR, 64, (0x1000, 0x100, 0x400)) == "DONE"
-    assert driver.submit_dense(Op.XOR, 64, (0x1100, 0x200, 0x400)) == "DONE"
-    assert driver.wait(LONG) == "STOPPED"
+    assert finish(driver, Op.XOR, 64, (0x1100, 0x200, 0x400)) == "STOPPED"
     fault = register("FAULT")
     assert fault["CODE"].extract(driver.core.fault) == Status.READ_ERROR
     assert fault["PORT"].extract(driver.core.fault) == Port.READ_A
@@ -301,29 +266,24 @@ def test_a_fault_is_told_and_a_cleared_core_goes_on(library: Path, simulator: Si
     assert (driver.core.submitted, driver.core.retired, driver.core.fault) == (0, 0, 0)
     simulator.memory[:0x800] = 0xA5
     simulator.memory[0x400:0x440] = 0x0F
-    assert driver.submit_dense(Op.XOR, 64, (0x1100, 0x200, 0x400)) == "DONE"
-    assert driver.wait(LONG) == "DONE"
+    assert finish(driver, Op.XOR, 64, (0x1100, 0x200, 0x400)) == "DONE"
     assert (simulator.memory[0x1100:0x1140] == 0xAA).all()
 
 
-def test_a_doorbell_that_is_refused_is_told(library: Path, simulator: Simulator) -> None:
+def test_a_doorbell_that_is_refused_is_told(driver: CDriver, simulator: Simulator) -> None:
     """Set the driver's counts as if another program had submitted commands to the same core."""
-    driver = drive(simulator, library)
     driver.core.submitted = CONFIGURATION.slots
     driver.core.retired = CONFIGURATION.slots
     before = simulator.memory.copy()
-    assert driver.submit_dense(Op.NOT, 64, (0x1000, 0x100, 0)) == "DONE"
-    assert driver.wait(LONG) == "STOPPED"
+    assert finish(driver, Op.NOT, 64, (0x1000, 0x100, 0)) == "STOPPED"
     assert register("FAULT")["CODE"].extract(driver.core.fault) == Status.BAD_DOORBELL
     assert np.array_equal(simulator.memory, before)
     assert driver.clear(LONG) == "DONE"
-    assert driver.submit_dense(Op.NOT, 64, (0x1000, 0x100, 0)) == "DONE"
-    assert driver.wait(LONG) == "DONE"
+    assert finish(driver, Op.NOT, 64, (0x1000, 0x100, 0)) == "DONE"
     assert np.array_equal(simulator.memory[0x1000:0x1040], ~before[0x100:0x140])
 
 
-def test_a_memory_that_never_answers_is_late(library: Path, simulator: Simulator) -> None:
-    driver = drive(simulator, library)
+def test_a_memory_that_never_answers_is_late(driver: CDriver, simulator: Simulator) -> None:
     simulator.inject_hang(read=Hang.NO_ANSWER)
     assert driver.submit_dense(Op.NOT, 64, (0x1000, 0x100, 0)) == "DONE"
     assert driver.wait(50) == "LATE"
@@ -331,13 +291,11 @@ def test_a_memory_that_never_answers_is_late(library: Path, simulator: Simulator
     simulator.inject_hang()
     assert driver.clear(LONG) == "DONE"
     simulator.memory[0x100:0x140] = 0xF0
-    assert driver.submit_dense(Op.NOT, 64, (0x1000, 0x100, 0)) == "DONE"
-    assert driver.wait(LONG) == "DONE"
+    assert finish(driver, Op.NOT, 64, (0x1000, 0x100, 0)) == "DONE"
     assert (simulator.memory[0x1000:0x1040] == 0x0F).all()
 
 
-def test_the_interrupt_line_rises_and_is_taken_back(library: Path, simulator: Simulator) -> None:
-    driver = drive(simulator, library)
+def test_the_interrupt_line_rises_and_is_taken_back(driver: CDriver, simulator: Simulator) -> None:
     driver.interrupt(True)
     assert not driver.acknowledge()
     assert driver.submit_dense(Op.NOT, 64, (0x1000, 0x100, 0)) == "DONE"

@@ -1,8 +1,6 @@
 """The cache: whole things only, whoever builds them, and however that ends."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +8,7 @@ import pytest
 from bitlane_sim.cache import CACHE
 from bitlane_sim.evaluator import SimulationError
 from cppsim.compiling.cache import CacheWarning
+from support.processes import run_python
 
 
 def test_cache_folder_is_chosen_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,8 +113,7 @@ def test_a_process_that_is_killed_leaves_nothing_half_done(fresh_cache: Path) ->
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "CACHE.cached('kind', 'key', build)"
     )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    assert subprocess.run([sys.executable, "-c", script], env=environment).returncode < 0
+    assert run_python("-c", script).returncode < 0
     assert not (fresh_cache / "kind" / "key").exists()
     ready = CACHE.cached("kind", "key", lambda folder: (folder / "made").write_text("whole"))
     assert (ready / "made").read_text() == "whole"

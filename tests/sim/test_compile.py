@@ -1,8 +1,7 @@
 """Compiling: once for every content, whoever asks, and with errors that say what to do."""
 
-import os
-import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from bitlane_sim.compiled.compile import build
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.toolchain import find_compiler
 from cppsim.compiling.toolchain import Compiler
+from support.processes import run_python
 from support.seeds import slow
 from support.sim.evaluated import Inverter
 
@@ -90,14 +90,9 @@ def test_processes_that_ask_at_once_compile_once(processes: int) -> None:
         "from bitlane_sim.circuit import Circuit; from bitlane_sim.compiled.compile import build;"
         "from support.sim.evaluated import Inverter; print(build(Circuit(Inverter())).fresh)"
     )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", script]
-    workers = [
-        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-        for _ in range(processes)
-    ]
-    answers = [worker.communicate(timeout=120)[0].strip() for worker in workers]
-    assert sorted(answers) == ["False"] * (processes - 1) + ["True"]
+    with ThreadPoolExecutor(processes) as pool:
+        answers = list(pool.map(lambda _: run_python("-c", script).stdout, range(processes)))
+    assert sorted(answers) == ["False\n"] * (processes - 1) + ["True\n"]
     assert not build(Circuit(Inverter())).fresh
 
 

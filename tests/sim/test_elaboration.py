@@ -1,11 +1,10 @@
 """A system is elaborated once for each set of inputs, and again only if they change."""
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +19,7 @@ from bitlane_sim.circuit import Circuit
 from bitlane_sim.elaboration import elaborated_system
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.system import System
+from support.processes import succeed
 from support.seeds import slow
 
 SMALL = Configuration(
@@ -69,15 +69,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elaborations: list[byte
 
 def python(script: str, **environment: str) -> str:
     """Run ``script`` in a new process, and return its output."""
-    paths = os.pathsep.join(sys.path)
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, "PYTHONPATH": paths, **environment},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return succeed(sys.executable, "-c", script, **environment)
 
 
 @pytest.mark.parametrize(
@@ -283,12 +275,6 @@ def test_processes_that_ask_at_once_elaborate_once(processes: int, fresh_cache: 
         "elaboration.elaborated_system(Configuration())\n"
         "print(bool(made))"
     )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True
-        )
-        for _ in range(processes)
-    ]
-    answers = [worker.communicate(timeout=120)[0].strip() for worker in workers]
-    assert sorted(answers) == ["False"] * (processes - 1) + ["True"]
+    with ThreadPoolExecutor(processes) as pool:
+        answers = list(pool.map(python, [script] * processes))
+    assert sorted(answers) == ["False\n"] * (processes - 1) + ["True\n"]

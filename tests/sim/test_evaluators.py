@@ -25,7 +25,7 @@ from bitlane_sim.evaluator import (
 )
 from bitlane_sim.pysim import PysimEvaluator
 from support.seeds import slow
-from support.sim.evaluated import STORAGE, Chain, Comparer, Inverter, Keeper, Mixer, Ripple
+from support.sim.evaluated import READS, STORAGE, Chain, Comparer, Inverter, Keeper, Mixer, Ripple
 
 Maker = Callable[..., Evaluator]
 
@@ -41,6 +41,11 @@ def make(request: pytest.FixtureRequest) -> Iterator[Maker]:
     yield maker
     for evaluator in made:
         evaluator.close()
+
+
+@pytest.fixture
+def mixer(make: Maker) -> Evaluator:
+    return make(Mixer(), storage=STORAGE, buffers={"ram": ram()})
 
 
 def ram(data_width: int = 64, words: int = 16) -> np.ndarray:
@@ -76,14 +81,13 @@ def test_evaluators_agree_on_every_port_in_every_cycle(data_width: int, words: i
     assert slow.cycles == fast.cycles == 150
 
 
-def test_get_shows_what_set_changed_without_a_clock_edge(make: Maker) -> None:
-    evaluator = make(Mixer(), storage=STORAGE, buffers={"ram": ram()})
+def test_get_shows_what_set_changed_without_a_clock_edge(mixer: Evaluator) -> None:
     for value in (0, 3, (1 << 100) - 1):
-        evaluator.set("wide", value)
-        assert evaluator.get("wide") == value
-        assert evaluator.get("echo") == value * 5 % (1 << 100)
-    assert evaluator.get("constant") == 0x12_3456_789A
-    assert evaluator.cycles == 0
+        mixer.set("wide", value)
+        assert mixer.get("wide") == value
+        assert mixer.get("echo") == value * 5 % (1 << 100)
+    assert mixer.get("constant") == 0x12_3456_789A
+    assert mixer.cycles == 0
 
 
 def test_what_a_get_computes_leaves_no_trace(make: Maker) -> None:
@@ -94,22 +98,20 @@ def test_what_a_get_computes_leaves_no_trace(make: Maker) -> None:
     assert evaluator.get("kept") == 9
 
 
-def test_run_until_includes_the_edge_at_which_the_condition_was_high(make: Maker) -> None:
-    evaluator = make(Mixer(), storage=STORAGE, buffers={"ram": ram()})
-    evaluator.set("go", 1)
-    assert evaluator.run_until("rare", 1000)
-    assert (evaluator.cycles, evaluator.get("count"), evaluator.get("rare")) == (22, 22, 0)
-    assert not evaluator.run_until("rare", 31)
-    assert evaluator.cycles == 53
-    assert evaluator.run_until("rare", 1)
-    assert not evaluator.run_until("rare", 0)
-    assert evaluator.cycles == 54
+def test_run_until_includes_the_edge_at_which_the_condition_was_high(mixer: Evaluator) -> None:
+    mixer.set("go", 1)
+    assert mixer.run_until("rare", 1000)
+    assert (mixer.cycles, mixer.get("count"), mixer.get("rare")) == (22, 22, 0)
+    assert not mixer.run_until("rare", 31)
+    assert mixer.cycles == 53
+    assert mixer.run_until("rare", 1)
+    assert not mixer.run_until("rare", 0)
+    assert mixer.cycles == 54
 
 
-def test_batch_does_what_single_calls_do(make: Maker) -> None:
-    evaluator = make(Mixer(), storage=STORAGE, buffers={"ram": ram()})
+def test_batch_does_what_single_calls_do(mixer: Evaluator) -> None:
     wide = (1 << 99) + 12345
-    results = evaluator.run(
+    results = mixer.run(
         [
             Get("count"),
             Set("go", 1),
@@ -124,14 +126,13 @@ def test_batch_does_what_single_calls_do(make: Maker) -> None:
         ]
     )
     assert results == [0, wide * 5 % (1 << 100), (wide * 5 + 3) % (1 << 100), 22]
-    assert evaluator.cycles == 32
-    assert evaluator.run([]) == []
+    assert mixer.cycles == 32
+    assert mixer.run([]) == []
 
 
-def test_a_prepared_batch_is_run_with_other_values(make: Maker) -> None:
-    evaluator = make(Mixer(), storage=STORAGE, buffers={"ram": ram()})
+def test_a_prepared_batch_is_run_with_other_values(mixer: Evaluator) -> None:
     wide = (1 << 99) + 12345
-    run = evaluator.prepare(
+    run = mixer.prepare(
         [Set("wide", wide), Get("echo"), Drive("go"), Clock(3), Get("echo"), Get("count")]
     )
     echo = wide * 5 % (1 << 100)
@@ -140,16 +141,15 @@ def test_a_prepared_batch_is_run_with_other_values(make: Maker) -> None:
     assert run([0]) == [echo + 3, echo + 3, 3]
     with pytest.raises((ValueError, StopIteration)):
         run([])
-    stuck = evaluator.prepare([Drive("go"), RunUntil("rare", 12)])
+    stuck = mixer.prepare([Drive("go"), RunUntil("rare", 12)])
     with pytest.raises(SimulationError, match="rare was not high within 12 cycles"):
         stuck([0])
 
 
-def test_batch_stops_where_a_condition_does_not_come(make: Maker) -> None:
-    evaluator = make(Mixer(), storage=STORAGE, buffers={"ram": ram()})
+def test_batch_stops_where_a_condition_does_not_come(mixer: Evaluator) -> None:
     with pytest.raises(SimulationError, match="rare was not high within 12 cycles"):
-        evaluator.run([RunUntil("rare", 12), Clock(100)])
-    assert evaluator.cycles == 12
+        mixer.run([RunUntil("rare", 12), Clock(100)])
+    assert mixer.cycles == 12
 
 
 def test_reset_returns_to_power_on_and_keeps_the_storage(make: Maker) -> None:
@@ -207,31 +207,29 @@ def test_access_past_the_buffer_raises(make: Maker) -> None:
 def test_storage_that_does_not_fit_is_refused(
     make: Maker, changes: dict[str, str], message: str
 ) -> None:
-    fields = {"buffer": "ram", "enable": "read", "address": "read_word", "data": "read_data"}
-    port = StoragePort(access=StorageAccess.READ, **(fields | changes))
+    port = StoragePort(access=StorageAccess.READ, **(READS | changes))
     with pytest.raises(SimulationError, match=message):
         make(Mixer(), storage=[port], buffers={"ram": ram()})
 
 
 def test_unfit_values_and_ports_are_refused(make: Maker) -> None:
     evaluator = make(Inverter())
-    with pytest.raises(ValueError, match="i: 8 does not fit in 3 bits"):
-        evaluator.set("i", 8)
-    with pytest.raises(ValueError, match="o is no input"):
-        evaluator.set("o", 1)
-    with pytest.raises(KeyError, match="q"):
-        evaluator.set("q", 1)
-    with pytest.raises(KeyError, match="q"):
-        evaluator.get("q")
-    with pytest.raises(KeyError, match="q"):
-        evaluator.run_until("q", 1)
+    for call, arguments, error, message in (
+        (evaluator.set, ("i", 8), ValueError, "i: 8 does not fit in 3 bits"),
+        (evaluator.set, ("o", 1), ValueError, "o is no input"),
+        (evaluator.set, ("q", 1), KeyError, "q"),
+        (evaluator.get, ("q",), KeyError, "q"),
+        (evaluator.run_until, ("q", 1), KeyError, "q"),
+    ):
+        with pytest.raises(error, match=message):
+            call(*arguments)
 
 
 class Clocked(wiring.Component):
     """A design with a port of the clock's name."""
 
-    def __init__(self) -> None:
-        super().__init__({"clk": In(1), "o": Out(1)})
+    clk: In(1)
+    o: Out(1)
 
     def elaborate(self, platform: object) -> Module:
         return Module()

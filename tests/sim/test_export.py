@@ -1,28 +1,26 @@
 """The command `export` documents its files in their headers, and refuses bad options."""
 
-import os
 import re
 import shlex
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bitlane.command_line.cli import DONE, UNUSABLE, main
+from bitlane.command_line.cli import DONE, main
 from bitlane_rtl.abi import CONTROL_BASE, Mode
 from bitlane_rtl.bus.axi4 import CACHE, PROT
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import NAMED
 from support.cocotb.simulators import verilator
+from support.command_line import CommandLine
+from support.processes import run
 from support.seeds import slow
 
 SMALL = ["--data-width", "32", "--ops", "xor", "--modes", "dense", "--loops", "1"]
 
 
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_an_empty_folder")
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +46,7 @@ def written_by(text: str) -> list[str]:
         slow("--data-width 32 --ops xor --search 1,64,2,1 --prefix finder"),
     ],
 )
-def test_header_names_the_page_and_the_command_that_writes_the_same_again(
-    options: str,
-) -> None:
+def test_header_names_the_page_and_the_command_that_writes_the_same_again(options: str) -> None:
     files = (Path("my core.v"), Path("my core.md"))
     assert main(["export", *options.split(), "-o", "my core.v"]) == DONE
     first, page = (file.read_text(encoding="utf-8") for file in files)
@@ -101,13 +97,8 @@ def test_page_tells_an_integrator_what_the_buses_carry_and_how_to_start(small: P
 def test_verilator_has_nothing_to_say_of_a_core_that_silences_nothing(small: Path) -> None:
     assert "lint_off" not in small.read_text(encoding="utf-8")
     simulator = verilator()
-    done = subprocess.run(
-        [simulator.folder / "verilator_bin", "--lint-only", "-Wall", str(small)],
-        env={**os.environ, **simulator.variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = (simulator.folder / "verilator_bin", "--lint-only", "-Wall", small)
+    done = run(*command, **simulator.variables)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -128,13 +119,9 @@ def test_verilator_has_nothing_to_say_of_a_core_that_silences_nothing(small: Pat
         (["-o", "x.v", "--memory-bytes", "8GiB"], "--memory-bytes: the last address"),
     ],
 )
-def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input(words: list[str], message: str, cli: CommandLine) -> None:
     Path("folder.v").mkdir()
-    assert main(["export", *words]) == UNUSABLE
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith(f"bitlane: {message}")
-    assert captured.err.count("\n") == 1
+    assert cli.refuse("export", *words).startswith(f"bitlane: {message}")
     assert [path.name for path in Path().iterdir()] == ["folder.v"]
 
 
@@ -149,27 +136,19 @@ def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture
         ("--memory-base", "-8"),
     ],
 )
-def test_words_that_do_not_exist(
-    option: str, value: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["export", "-o", "x.v", f"{option}={value}"])
-    assert ended.value.code == UNUSABLE
-    error = capsys.readouterr().err
-    assert f"argument {option}: " in error
-    assert error.count("\n") == 1
+def test_words_that_do_not_exist(option: str, value: str, cli: CommandLine) -> None:
+    assert f"argument {option}: " in cli.refuse("export", "-o", "x.v", f"{option}={value}")
     assert list(Path().iterdir()) == []
 
 
 def test_a_failed_write_names_the_file_and_leaves_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     def full(self: Path, target: Path) -> None:
         raise OSError(28, "No space left on device", str(self))
 
     monkeypatch.setattr(Path, "replace", full)
     monkeypatch.setattr("bitlane_sim.export.command.export", lambda *_, **__: ("module", "page"))
-    assert main(["export", "-o", "x.v"]) == UNUSABLE
     expected = "bitlane: --output: x.v cannot be written: No space left on device\n"
-    assert capsys.readouterr().err == expected
+    assert cli.refuse("export", "-o", "x.v") == expected
     assert list(Path().iterdir()) == []

@@ -1,10 +1,11 @@
 """Other tools read the contract's values from each file of `bitlane export --folder`."""
 
-import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,22 +18,16 @@ from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.export.as_built import reset_values
 from bitlane_sim.simulator import Simulator
 from support.cocotb.simulators import verilator
+from support.command_line import CommandLine
+from support.processes import C, run_python, succeed
 
 if TYPE_CHECKING:  # the quick tier, which imports the module, has no systemrdl
     from systemrdl import AddrmapNode, RegNode
 
 pytestmark = pytest.mark.slow
 
-NAMES = {
-    "core.v",
-    "core.md",
-    "core.h",
-    "core.rdl",
-    "core.core",
-    "bitlane.c",
-    "bitlane.h",
-    "bitlane_registers.h",
-}
+OF_A_CORE = {"core.v", "core.md", "core.h", "core.rdl", "core.core"}
+NAMES = OF_A_CORE | {"bitlane.c", "bitlane.h", "bitlane_registers.h"}
 
 SLOTS = small().slots
 
@@ -44,30 +39,12 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(*words: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(word) for word in words],
-        cwd=cwd,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def succeed(*words: str | Path, cwd: Path) -> str:
-    ran = run(*words, cwd=cwd)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout
-
-
 def printed_by(source: str, folder: Path, exported: Path) -> dict[str, int]:
     """Run a C program with ``source`` in its ``main``; return the printed numbers by name."""
     headers = '#include <stddef.h>\n#include <stdio.h>\n#include "bitlane_registers.h"\n'
     headers += '#include "core.h"\n'
     (folder / "program.c").write_text(f"{headers}int main(void) {{\n{source}\nreturn 0; }}\n")
-    words = shlex.split("gcc -std=c99 -Wall -Wextra -Werror -pedantic")
+    words = [*C, *shlex.split("-std=c99 -Wall -Wextra -Werror -pedantic")]
     succeed(*words, f"-I{exported}", "program.c", "-o", "program", cwd=folder)
     lines = succeed("./program", cwd=folder).splitlines()
     return {name: int(value) for name, value in (line.split() for line in lines)}
@@ -91,7 +68,7 @@ def test_all_files_are_there_and_named(
 
 def test_each_file_of_a_core_names_the_command_that_writes_it(exported: Path) -> None:
     command = "bitlane export --configuration small --folder hardware"
-    for name in ("core.v", "core.md", "core.h", "core.rdl", "core.core"):
+    for name in OF_A_CORE:
         assert command in (exported / name).read_text(encoding="utf-8"), name
 
 
@@ -120,19 +97,11 @@ def contract() -> Iterator[tuple[str, int]]:
         yield from fields(field.name, field.bits)
     for codes in (abi.Op, abi.Lane, abi.Mode, abi.Status, abi.Port):
         yield from ((f"{codes.__name__.upper()}_{code.name}", code.value) for code in codes)
-    for name in (
-        "IDENTITY",
-        "ABI_VERSION",
-        "CONTROL_SIZE",
-        "WORD_BYTES",
-        "COMPLETION_OFFSET",
-        "RING_OFFSET",
-        "MAX_LOOPS",
-        "RECORD_WORDS",
-        "RECORD_BYTES",
-        "RECORD_SEAL",
-    ):
-        yield name, getattr(abi, name)
+    names = (
+        *("IDENTITY", "ABI_VERSION", "CONTROL_SIZE", "WORD_BYTES", "COMPLETION_OFFSET"),
+        *("RING_OFFSET", "MAX_LOOPS", "RECORD_WORDS", "RECORD_BYTES", "RECORD_SEAL"),
+    )
+    yield from ((name, getattr(abi, name)) for name in names)
 
 
 def fields(of: str, all_bits: tuple[abi.Bits, ...]) -> Iterator[tuple[str, int]]:
@@ -153,12 +122,9 @@ def test_the_cores_header_has_what_its_registers_read(exported: Path, tmp_path: 
     configuration = small()
     for name in ("DATA_BYTES", "SLOTS", "LOOPS", "LENGTH_BITS", "COUNT_BITS", "READ_PORTS"):
         assert told.pop(f"CORE_{name}") == getattr(configuration, name.lower())
-    simulator = Simulator(configuration, CompiledEvaluator)
-    try:
-        offsets = [abi.register(name.removeprefix("CORE_")).offset for name in told]
+    offsets = [abi.register(name.removeprefix("CORE_")).offset for name in told]
+    with closing(Simulator(configuration, CompiledEvaluator)) as simulator:
         assert list(told.values()) == simulator.access((), offsets)
-    finally:
-        simulator.close()
 
 
 # SystemRDL.
@@ -250,7 +216,7 @@ def test_peakrdl_writes_a_c_header_with_the_same_offsets(exported: Path, tmp_pat
     lines = [f"#include {name}" for name in ("<stddef.h>", '"peak.h"', '"bitlane_registers.h"')]
     lines += [f'static_assert({theirs} == {ours}, "{ours}");' for theirs, ours in equal]
     (tmp_path / "check.c").write_text("\n".join(lines) + "\n")
-    succeed("gcc", "-std=c11", "-fsyntax-only", f"-I{exported}", "check.c", cwd=tmp_path)
+    succeed(*C, "-std=c11", "-fsyntax-only", f"-I{exported}", "check.c", cwd=tmp_path)
 
 
 def test_peakrdl_writes_pages_of_every_register(exported: Path, tmp_path: Path) -> None:
@@ -268,21 +234,11 @@ def test_peakrdl_writes_pages_of_every_register(exported: Path, tmp_path: Path) 
 # FuseSoC.
 
 
-def fusesoc(exported: Path, cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    tool = verilator()
+def fusesoc(exported: Path, cwd: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     script = "import sys; from fusesoc.main import main; sys.exit(main())"
-    return run(
-        sys.executable,
-        "-c",
-        script,
-        "--cores-root",
-        str(exported),
-        *words,
-        cwd=cwd,
-        HOME=str(cwd),
-        XDG_CACHE_HOME=str(cwd),
-        **tool.environment,
-    )
+    command = ("-c", script, "--cores-root", exported, *words)
+    environment = {"HOME": str(cwd), "XDG_CACHE_HOME": str(cwd), **verilator().environment}
+    return run_python(*command, cwd=cwd, **environment)
 
 
 def test_fusesoc_knows_the_core_and_lints_it(exported: Path, tmp_path: Path) -> None:
@@ -295,10 +251,7 @@ def test_fusesoc_knows_the_core_and_lints_it(exported: Path, tmp_path: Path) -> 
 
 
 def test_fusesoc_finds_fault_with_a_core_that_is_wrong(exported: Path, tmp_path: Path) -> None:
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    for path in exported.iterdir():
-        (broken / path.name).write_bytes(path.read_bytes())
+    broken = shutil.copytree(exported, tmp_path / "broken")
     text = (broken / "core.v").read_text()
     (broken / "core.v").write_text(text.replace("endmodule", "  wire nothing_reads;\nendmodule"))
     linted = fusesoc(broken, tmp_path, "run", "--target", "lint", "core")
@@ -309,12 +262,7 @@ def test_fusesoc_finds_fault_with_a_core_that_is_wrong(exported: Path, tmp_path:
 # What is refused.
 
 
-@pytest.fixture
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.mark.usefixtures("_in_an_empty_folder")
+@pytest.mark.usefixtures("in_an_empty_folder")
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -327,41 +275,27 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (["--folder", "blocked", "--force"], "--folder: blocked/core.md is a folder"),
     ],
 )
-def test_bad_input(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input(words: list[str], message: str, cli: CommandLine) -> None:
     Path("full").mkdir()
     Path("full/notes").write_text("mine")
     Path("blocked/core.md").mkdir(parents=True)
     Path("file").write_text("")
     before = sorted(Path().rglob("*"))
-    assert main(["export", *words]) == UNUSABLE
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith(f"bitlane: {message}")
-    assert captured.err.count("\n") == 1
+    assert cli.refuse("export", *words).startswith(f"bitlane: {message}")
     assert sorted(Path().rglob("*")) == before
     assert Path("full/notes").read_text() == "mine"
 
 
-@pytest.mark.usefixtures("_in_an_empty_folder")
+@pytest.mark.usefixtures("in_an_empty_folder")
 @pytest.mark.parametrize(
-    "words",
-    [
-        ["--folder", "new", "-o", "x.v"],
-        [],
-        ["--folder", "new", "--configuration", "huge"],
-    ],
+    "words", [["--folder", "new", "-o", "x.v"], [], ["--folder", "new", "--configuration", "huge"]]
 )
-def test_words_that_do_not_go_together(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["export", *words])
-    assert ended.value.code == UNUSABLE
-    assert capsys.readouterr().err.count("\n") == 1
+def test_words_that_do_not_go_together(words: list[str], cli: CommandLine) -> None:
+    cli.refuse("export", *words)
     assert list(Path().iterdir()) == []
 
 
-@pytest.mark.usefixtures("_in_an_empty_folder")
+@pytest.mark.usefixtures("in_an_empty_folder")
 def test_force_replaces_what_export_writes_and_nothing_else(exported: Path) -> None:
     Path("hardware").mkdir()
     Path("hardware/notes").write_text("mine")
@@ -374,18 +308,18 @@ def test_force_replaces_what_export_writes_and_nothing_else(exported: Path) -> N
     assert {path.name for path in Path("hardware").iterdir()} == NAMES | {"notes"}
 
 
-@pytest.mark.usefixtures("_in_an_empty_folder")
+@pytest.mark.usefixtures("in_an_empty_folder")
 def test_an_empty_folder_is_as_good_as_none(exported: Path) -> None:
     Path("hardware").mkdir()
     assert main(["export", "--configuration", "small", "--folder", "hardware"]) == DONE
     assert Path("hardware/core.rdl").read_bytes() == (exported / "core.rdl").read_bytes()
 
 
-@pytest.mark.usefixtures("_in_an_empty_folder")
+@pytest.mark.usefixtures("in_an_empty_folder")
 @pytest.mark.parametrize("existed", [False, True])
 @pytest.mark.parametrize("broken", ["write_text", "replace", "mkdir"])
 def test_a_disk_that_is_full_is_told_in_a_line_and_leaves_nothing(
-    broken: str, existed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    broken: str, existed: bool, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     if existed:
         Path("new").mkdir()
@@ -398,8 +332,7 @@ def test_a_disk_that_is_full_is_told_in_a_line_and_leaves_nothing(
     monkeypatch.setattr("bitlane_sim.export.command.export", lambda *_, **__: ("module", "page"))
     with monkeypatch.context() as patch:
         patch.setattr(Path, broken, full)
-        assert main(["export", "--folder", "new"]) == UNUSABLE
-    expected = "bitlane: --folder: new cannot be written: No space left on device\n"
-    assert capsys.readouterr().err == expected
+        said = cli.refuse("export", "--folder", "new")
+    assert said == "bitlane: --folder: new cannot be written: No space left on device\n"
     assert Path("new").exists() == existed
     assert list(Path().rglob("*/*")) == []

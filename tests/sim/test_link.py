@@ -99,10 +99,7 @@ def test_url_leaves_out_parts_of_the_circuit() -> None:
 @pytest.mark.usefixtures("fake")
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("8", Search(units=8)),
-        ("3,64,16,4", Search(units=3, row_bits=64, queries=16, nearest=4)),
-    ],
+    [("8", Search(units=8)), ("3,64,16,4", Search(units=3, row_bits=64, queries=16, nearest=4))],
 )
 def test_url_adds_a_search_array(text: str, expected: Search) -> None:
     assert open_link(f"sim?search={text}").simulator.configuration == Configuration(search=expected)

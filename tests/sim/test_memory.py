@@ -32,11 +32,7 @@ def test_without_waits_the_first_beat_comes_a_cycle_after_its_address() -> None:
     expected = words(ram)[:16] + words(ram)[-1:] + words(ram)[32:36]
     assert manager.values_of("axi__r") == expected
     assert set(manager.values_of("axi__r", 1)) == {Response.OKAY}
-    assert [number for number, last in enumerate(manager.values_of("axi__r", 2)) if last] == [
-        15,
-        16,
-        20,
-    ]
+    assert np.flatnonzero(manager.values_of("axi__r", 2)).tolist() == [15, 16, 20]
 
 
 def test_without_waits_the_answer_comes_a_cycle_after_the_last_beat() -> None:
@@ -70,11 +66,9 @@ def test_both_ports_read_and_one_writes_at_full_speed_at_once() -> None:
 
 
 @pytest.mark.parametrize("latency", [1, 2, 30, 255])
-def test_latency_delays_first_beat_and_answer_and_keeps_many_bursts_in_flight(
-    latency: int,
-) -> None:
+def test_latency_delays_first_beat_and_answer_and_keeps_many_bursts_in_flight(latency: int) -> None:
     manager, _ = manage(PLACE)
-    manager.evaluator.set("control__latency", latency)
+    manager.control(latency=latency)
     for block in range(20):
         manager.read(0x2000 + 128 * block, 16)
         manager.write(0x2000 + 128 * block, [(number, ALL) for number in range(16)])
@@ -85,7 +79,7 @@ def test_latency_delays_first_beat_and_answer_and_keeps_many_bursts_in_flight(
 
 def test_data_may_come_before_its_address() -> None:
     manager, ram = manage(PLACE)
-    manager.evaluator.set("control__stall_aw", 255)
+    manager.control(stall_aw=255)
     manager.write(0x2000, [(number, ALL) for number in range(16)])
     manager.run(400)
     (address,) = manager.cycles_of("axi__aw")
@@ -131,13 +125,10 @@ def check_reads(manager: Manager, ram: np.ndarray) -> None:
         beats: list[tuple[int, int]] = []
         for _, address, length in manager.log[f"{port}__ar"]:
             first = (address - PLACE.base) // 8
-            beats += [
-                (words(ram)[first + number], int(number == length)) for number in range(length + 1)
-            ]
-        received = list(
-            zip(manager.values_of(f"{port}__r"), manager.values_of(f"{port}__r", 2), strict=True)
-        )
-        assert received == beats
+            data = words(ram)[first : first + length + 1]
+            beats += [(word, int(number == length)) for number, word in enumerate(data)]
+        received = (manager.values_of(f"{port}__r", part) for part in (0, 2))
+        assert list(zip(*received, strict=True)) == beats
 
 
 @pytest.mark.parametrize("seed", seeds(1, 6))
@@ -145,8 +136,8 @@ def test_every_byte_is_right_under_stalls_on_every_channel(seed: int) -> None:
     choose = random.Random(seed)
     manager, ram = manage(PLACE, two=True, seed=seed, patience=0.6, eagerness=0.6)
     for channel in ("ar", "r", "aw", "w", "b"):
-        manager.evaluator.set(f"control__stall_{channel}", choose.choice((0, 128, 200)))
-    manager.evaluator.set("control__latency", choose.choice((0, 7)))
+        manager.control(**{f"stall_{channel}": choose.choice((0, 128, 200))})
+    manager.control(latency=choose.choice((0, 7)))
     before = ram.copy()
     expected = random_traffic(manager, ram, seed, 25)
     manager.run(2500)
@@ -161,7 +152,7 @@ def test_every_byte_is_right_under_stalls_on_every_channel(seed: int) -> None:
 @pytest.mark.parametrize("channel", ["ar", "r", "aw", "w", "b"])
 def test_stalls_slow_their_own_channel_down_by_their_chance(channel: str) -> None:
     manager, _ = manage(PLACE, two=True)
-    manager.evaluator.set(f"control__stall_{channel}", 128)
+    manager.control(**{f"stall_{channel}": 128})
     for block in range(400):
         address = 0x2000 + 8 * block
         manager.read(address, 1)
@@ -182,13 +173,12 @@ def test_stalls_slow_their_own_channel_down_by_their_chance(channel: str) -> Non
 def test_seed_repeats_the_stalls_and_another_seed_does_not() -> None:
     manager, _ = manage(PLACE)
     sim = manager.evaluator
-    sim.set("control__stall_ar", 128)
+    manager.control(stall_ar=128)
 
     def pattern(seed: int) -> list[int]:
-        sim.set("control__seed", seed)
-        sim.set("control__seed_load", 1)
+        manager.control(seed=seed, seed_load=1)
         sim.step()
-        sim.set("control__seed_load", 0)
+        manager.control(seed_load=0)
         ready = []
         for _ in range(400):
             ready.append(sim.get("axi__arready"))
@@ -205,7 +195,7 @@ def test_channels_stall_independently() -> None:
     manager, _ = manage(PLACE, two=True)
     sim = manager.evaluator
     for channel in ("ar", "aw", "w"):
-        sim.set(f"control__stall_{channel}", 128)
+        manager.control(**{f"stall_{channel}": 128})
     names = ("axi__arready", "axi_b__arready", "axi__awready", "axi__wready")
     history: list[list[int]] = [[] for _ in names]
     for _ in range(300):
@@ -220,12 +210,8 @@ def test_channels_stall_independently() -> None:
 @pytest.mark.parametrize("response", [Response.SLVERR, Response.DECERR])
 def test_errors_hit_the_beats_of_their_range_alone(response: Response) -> None:
     manager, ram = manage(PLACE)
-    sim = manager.evaluator
     before = words(ram)
-    sim.set("control__error_first", 0x2043)
-    sim.set("control__error_last", 0x2048)
-    sim.set("control__error_response", response)
-    sim.set("control__error_read", 1)
+    manager.control(error_first=0x2043, error_last=0x2048, error_response=response, error_read=1)
     manager.read(0x2000, 16)
     manager.write(0x2000, [(1, ALL)] * 16)
     manager.run(20)
@@ -234,8 +220,7 @@ def test_errors_hit_the_beats_of_their_range_alone(response: Response) -> None:
     assert manager.values_of("axi__r", 1) == responses
     assert manager.values_of("axi__b") == [Response.OKAY]
 
-    sim.set("control__error_read", 0)
-    sim.set("control__error_write", 1)
+    manager.control(error_read=0, error_write=1)
     manager.write(0x2000, [(2, ALL)] * 16)
     manager.write(0x2050, [(3, ALL)] * 6)
     manager.read(0x2000, 16)
@@ -269,9 +254,7 @@ def test_burst_that_leaves_the_memory_fails_from_there_on() -> None:
 
 def test_hang_without_answers_accepts_all_and_answers_when_it_is_over() -> None:
     manager, _ = manage(PLACE)
-    sim = manager.evaluator
-    sim.set("control__hang_read", Hang.NO_ANSWER)
-    sim.set("control__hang_write", Hang.NO_ANSWER)
+    manager.control(hang_read=Hang.NO_ANSWER, hang_write=Hang.NO_ANSWER)
     manager.read(0x2000, 4)
     manager.write(0x2000, [(9, ALL)] * 4)
     manager.run(1000)
@@ -279,8 +262,7 @@ def test_hang_without_answers_accepts_all_and_answers_when_it_is_over() -> None:
     assert manager.cycles_of("axi__w") == [0, 1, 2, 3]
     assert not manager.cycles_of("axi__r")
     assert not manager.cycles_of("axi__b")
-    sim.set("control__hang_read", Hang.NONE)
-    sim.set("control__hang_write", Hang.NONE)
+    manager.control(hang_read=Hang.NONE, hang_write=Hang.NONE)
     manager.run(10)
     assert manager.cycles_of("axi__r") == [1001, 1002, 1003, 1004]
     assert manager.cycles_of("axi__b") == [1000]
@@ -288,21 +270,18 @@ def test_hang_without_answers_accepts_all_and_answers_when_it_is_over() -> None:
 
 def test_hang_without_acceptance_takes_nothing_and_answers_what_it_took() -> None:
     manager, _ = manage(PLACE)
-    sim = manager.evaluator
-    sim.set("control__latency", 20)
+    manager.control(latency=20)
     manager.read(0x2000, 4)
     manager.write(0x2000, [(9, ALL)] * 4)
     manager.run(4)
-    sim.set("control__hang_read", Hang.NO_ACCEPT)
-    sim.set("control__hang_write", Hang.NO_ACCEPT)
+    manager.control(hang_read=Hang.NO_ACCEPT, hang_write=Hang.NO_ACCEPT)
     manager.read(0x2000, 4)
     manager.write(0x2000, [(9, ALL)] * 4)
     manager.run(500)
     assert manager.cycles_of("axi__ar") == manager.cycles_of("axi__aw") == [0]
     assert len(manager.cycles_of("axi__w")) == len(manager.cycles_of("axi__r")) == 4
     assert len(manager.cycles_of("axi__b")) == 1
-    sim.set("control__hang_read", Hang.NONE)
-    sim.set("control__hang_write", Hang.NONE)
+    manager.control(hang_read=Hang.NONE, hang_write=Hang.NONE)
     manager.run(40)
     assert len(manager.cycles_of("axi__r")) == 8
     assert len(manager.cycles_of("axi__b")) == 2
@@ -318,12 +297,12 @@ def test_longest_burst_of_axi4_works() -> None:
 
 def test_evaluators_agree_on_the_memory() -> None:
     logs = []
-    for evaluator in (PysimEvaluator, CompiledEvaluator):
-        chosen: type[Evaluator] = evaluator
-        manager, ram = manage(PLACE, two=True, evaluator=chosen, patience=0.7, eagerness=0.7)
+    evaluators: list[type[Evaluator]] = [PysimEvaluator, CompiledEvaluator]
+    for evaluator in evaluators:
+        manager, ram = manage(PLACE, two=True, evaluator=evaluator, patience=0.7, eagerness=0.7)
         for channel in ("ar", "r", "aw", "w", "b"):
-            manager.evaluator.set(f"control__stall_{channel}", 100)
-        manager.evaluator.set("control__latency", 3)
+            manager.control(**{f"stall_{channel}": 100})
+        manager.control(latency=3)
         expected = random_traffic(manager, ram, 0, 3)
         manager.run(150)
         assert (ram == expected).all()

@@ -87,11 +87,7 @@ ILLEGAL = {
         [w(1), B],
         [aw(beats=2), w(0), w(1), B, B],
     ],
-    Violation.RLAST: [
-        [ar(beats=2), r(1)],
-        [ar(), r(0)],
-        [ar(), ar(beats=2), r(1), r(1)],
-    ],
+    Violation.RLAST: [[ar(beats=2), r(1)], [ar(), r(0)], [ar(), ar(beats=2), r(1), r(1)]],
     Violation.EARLY_R: [[r(1)], [ar() | r(1)], [ar(), r(1), r(1)]],
 }
 
@@ -156,17 +152,7 @@ def test_reports_give_handshakes_stalls_and_exact_cycles(monitor: CompiledEvalua
     def report(name: str) -> list[int]:
         return [monitor.get(f"{name}__{part}") for part in ("count", "stalls", "first", "last")]
 
-    for ports in (
-        {},
-        aw(beats=3, ready=0),
-        aw(beats=3),
-        w(0),
-        w(0, ready=0),
-        w(0),
-        w(1),
-        B,
-        {},
-    ):
+    for ports in ({}, aw(beats=3, ready=0), aw(beats=3), w(0), w(0, ready=0), w(0), w(1), B, {}):
         cycle(monitor, **ports)
     assert report("aw") == [1, 1, 2, 2]
     assert report("w") == [3, 1, 3, 6]
@@ -187,17 +173,15 @@ def test_reports_give_handshakes_stalls_and_exact_cycles(monitor: CompiledEvalua
 def test_doorbell_is_the_write_of_its_register(
     monitor: CompiledEvaluator, offset: int, count: int
 ) -> None:
-    for name, value in {"awaddr": offset, "awvalid": 1, "awready": 1}.items():
-        monitor.set(f"axil__{name}", value)
-    monitor.step()
-    monitor.set("axil__awvalid", 0)
-    monitor.set("axil__awaddr", 0)
-    monitor.step()
-    monitor.set("axil__wvalid", 1)
-    monitor.step()
-    monitor.set("axil__wready", 1)
-    monitor.step()
-    monitor.set("axil__wvalid", 0)
-    monitor.step()
+    for changes in (
+        {"awaddr": offset, "awvalid": 1, "awready": 1},
+        {"awaddr": 0, "awvalid": 0},
+        {"wvalid": 1},
+        {"wready": 1},
+        {"wvalid": 0},
+    ):
+        for name, value in changes.items():
+            monitor.set(f"axil__{name}", value)
+        monitor.step()
     assert monitor.get("doorbell__count") == count
     assert monitor.get("doorbell__last") == 3 * count

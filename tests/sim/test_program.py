@@ -1,7 +1,9 @@
 """Programs written from netlists agree with Amaranth's simulator in every cycle."""
 
 import random
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
 
 import pytest
 from amaranth.hdl import (
@@ -19,22 +21,30 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.wiring import In, Out
 
+from bitlane_sim.bench.verilated import build_verilated
 from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.evaluator import Clock, Evaluator, Set, SimulationError
 from bitlane_sim.pysim import PysimEvaluator
 from support.seeds import seeds, slow
-from support.sim.zoo import Calculator, Memories, Registers, stimuli
+from support.sim.zoo import Calculator, Memories, Partly, Registers, stimuli
 
 
 def show(evaluator: Evaluator) -> dict[str, int]:
     return {port: evaluator.get(port) for port in evaluator.widths}
 
 
-def expect_agreement(make: type[wiring.Component], *sizes: int, cycles: int) -> None:
-    component = make(*sizes)
-    slow, fast = PysimEvaluator(make(*sizes)), CompiledEvaluator(component)
+@contextmanager
+def both(
+    make: Callable[[], wiring.Component], **options: Any
+) -> Iterator[tuple[Evaluator, Evaluator]]:
+    slow, fast = PysimEvaluator(make()), CompiledEvaluator(make(), **options)
     with closing(slow), closing(fast):
-        for cycle, values in enumerate(stimuli(component, cycles)):
+        yield slow, fast
+
+
+def expect_agreement(make: type[wiring.Component], *sizes: int, cycles: int) -> None:
+    with both(lambda: make(*sizes)) as (slow, fast):
+        for cycle, values in enumerate(stimuli(make(*sizes), cycles)):
             for evaluator in (slow, fast):
                 for port, value in values.items():
                     evaluator.set(port, value)
@@ -64,20 +74,35 @@ def test_memories(width: int, rows: int) -> None:
     expect_agreement(Memories, width, rows, cycles=300)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("make", "sizes"),
+    [(Partly, (8,)), (Registers, (8,)), (Memories, (20, 5))],
+    ids=["partly read", "registers", "memories"],
+)
+def test_verilog_shows_what_the_circuit_does(
+    make: type[wiring.Component], sizes: tuple[int, ...]
+) -> None:
+    """Verilog is written from the same netlists, and runs in Verilator."""
+    with both(lambda: make(*sizes), build_with=build_verilated) as (slow, fast):
+        for cycle, values in enumerate(stimuli(make(*sizes), 300)):
+            for evaluator in (slow, fast):
+                for port, value in values.items():
+                    evaluator.set(port, value)
+            assert show(fast) == show(slow), (cycle, values)
+            slow.step()
+            fast.step()
+
+
 class Constants(wiring.Component):
     """Shifts and comparisons of constants whose width matters."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            {
-                "value": In(6),
-                "left": Out(64),
-                "right": Out(64),
-                "right_signed": Out(40),
-                "below": Out(1),
-                "not_above": Out(1),
-            }
-        )
+    value: In(6)
+    left: Out(64)
+    right: Out(64)
+    right_signed: Out(40)
+    below: Out(1)
+    not_above: Out(1)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -93,8 +118,7 @@ class Constants(wiring.Component):
 
 
 def test_constants_have_the_width_of_a_word() -> None:
-    slow, fast = PysimEvaluator(Constants()), CompiledEvaluator(Constants())
-    with closing(slow), closing(fast):
+    with both(Constants) as (slow, fast):
         for value in range(64):
             slow.set("value", value)
             fast.set("value", value)
@@ -153,8 +177,9 @@ def test_registers_load_and_hold_as_decided(seed: int) -> None:
 class Synchronized(wiring.Component):
     """A counter in a domain whose reset, from a synchronizer, may come at any time."""
 
-    def __init__(self) -> None:
-        super().__init__({"stop": In(1), "stopped": Out(1), "count": Out(8)})
+    stop: In(1)
+    stopped: Out(1)
+    count: Out(8)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -167,9 +192,8 @@ class Synchronized(wiring.Component):
 
 
 def test_asynchronous_resets_act_at_once() -> None:
-    slow, fast = PysimEvaluator(Synchronized()), CompiledEvaluator(Synchronized())
     chance = random.Random(1)
-    with closing(slow), closing(fast):
+    with both(Synchronized) as (slow, fast):
         for cycle in range(300):
             stop = int(chance.random() < 0.2)
             for evaluator in (slow, fast):
@@ -218,8 +242,7 @@ def test_a_message_has_the_values_of_the_edge_at_which_a_check_failed() -> None:
 
 def test_message_of_a_check_stays_as_it_is() -> None:
     class Checker(wiring.Component):
-        def __init__(self) -> None:
-            super().__init__({"value": In(4)})
+        value: In(4)
 
         def elaborate(self, platform: object) -> Module:
             m = Module()

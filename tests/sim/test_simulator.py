@@ -67,6 +67,16 @@ def simulator(shared: Simulator) -> Simulator:
     return shared
 
 
+@pytest.fixture
+def link(simulator: Simulator) -> SimulatorLink:
+    return SimulatorLink(simulator)
+
+
+@pytest.fixture
+def driver(link: SimulatorLink) -> Driver:
+    return Driver(link)
+
+
 def xor(driver: Driver, size: int, rows: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """XOR of ``rows`` rows of ``size`` random bytes at odd addresses; what is there, and should."""
     random = np.random.default_rng(size)
@@ -81,19 +91,15 @@ def xor(driver: Driver, size: int, rows: int = 1) -> tuple[np.ndarray, np.ndarra
     ]
     driver.run(lower(Op.XOR, (rows, size), *views, geometry=driver.geometry))
     a, b, expected = data
-    for row in range(rows):
-        start = row * pitch
-        expected[start + 3 : start + 3 + size] = (
-            a[start + 1 : start + 1 + size] ^ b[start + 2 : start + 2 + size]
-        )
+    for start in range(0, rows * pitch, pitch):
+        expected[start + 3 :][:size] = a[start + 1 :][:size] ^ b[start + 2 :][:size]
     result = driver.read(buffers[2].address, buffers[2].size)
     for buffer in buffers:
         driver.free(buffer)
     return result, expected
 
 
-def test_control_window_answers(simulator: Simulator) -> None:
-    link = SimulatorLink(simulator)
+def test_control_window_answers(link: SimulatorLink) -> None:
     words = link.read(CONTROL_BASE, 8).view("<u4")
     assert words[0] == IDENTITY
     timeout = CONTROL_BASE + register("TIMEOUT").offset
@@ -102,8 +108,9 @@ def test_control_window_answers(simulator: Simulator) -> None:
     assert 0 < link.cycles < 60
 
 
-def test_memory_is_read_and_written_without_a_cycle(simulator: Simulator) -> None:
-    link = SimulatorLink(simulator)
+def test_memory_is_read_and_written_without_a_cycle(
+    simulator: Simulator, link: SimulatorLink
+) -> None:
     data = np.arange(1000, dtype=np.uint16)
     link.write(0x4001, data)
     read = link.read(0x4001, 2000)
@@ -118,9 +125,8 @@ def test_memory_is_read_and_written_without_a_cycle(simulator: Simulator) -> Non
     ("address", "size"), [(0x3FFF, 4), (0x13FFD, 4), (0x14000, 1), (0, 1), (0xFFFE_FFFF, 2)]
 )
 def test_addresses_outside_of_the_memory_are_refused(
-    simulator: Simulator, address: int, size: int
+    link: SimulatorLink, address: int, size: int
 ) -> None:
-    link = SimulatorLink(simulator)
     with pytest.raises(LinkError, match=r"are outside the memory, 0x4000 to 0x13fff"):
         link.read(address, size)
     with pytest.raises(LinkError, match="are outside the memory"):
@@ -128,17 +134,16 @@ def test_addresses_outside_of_the_memory_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("address", "size"),
-    [(CONTROL_BASE + 2, 4), (CONTROL_BASE, 3), (CONTROL_BASE + 0x3FFC, 8)],
+    ("address", "size"), [(CONTROL_BASE + 2, 4), (CONTROL_BASE, 3), (CONTROL_BASE + 0x3FFC, 8)]
 )
-def test_parts_of_control_words_are_refused(simulator: Simulator, address: int, size: int) -> None:
-    link = SimulatorLink(simulator)
+def test_parts_of_control_words_are_refused(link: SimulatorLink, address: int, size: int) -> None:
     with pytest.raises(LinkError, match="are no whole words of the control window"):
         link.read(address, size)
 
 
-def test_job_gives_the_right_bytes_under_latency_and_stalls(simulator: Simulator) -> None:
-    driver = Driver(SimulatorLink(simulator))
+def test_job_gives_the_right_bytes_under_latency_and_stalls(
+    simulator: Simulator, driver: Driver
+) -> None:
     for latency, stall in ((0, 0.0), (30, 0.0), (5, 0.5)):
         simulator.set_latency(latency)
         simulator.set_stalls(stall, seed=3)
@@ -163,8 +168,7 @@ def test_evaluators_agree_on_every_byte_and_every_cycle() -> None:
     assert histories[0] == histories[1]
 
 
-def test_stalls_and_latency_cost_cycles(simulator: Simulator) -> None:
-    driver = Driver(SimulatorLink(simulator))
+def test_stalls_and_latency_cost_cycles(simulator: Simulator, driver: Driver) -> None:
 
     def cost() -> int:
         before = simulator.cycles
@@ -182,8 +186,7 @@ def test_stalls_and_latency_cost_cycles(simulator: Simulator) -> None:
     assert cost() == plain
 
 
-def test_monitor_counts_what_a_job_moves(simulator: Simulator) -> None:
-    driver = Driver(SimulatorLink(simulator))
+def test_monitor_counts_what_a_job_moves(simulator: Simulator, driver: Driver) -> None:
     a, b, y = (driver.allocate(256) for _ in range(3))
     simulator.clear_monitor()
     views = [View(buffer.address, (1,), 1) for buffer in (a, b, y)]
@@ -195,9 +198,8 @@ def test_monitor_counts_what_a_job_moves(simulator: Simulator) -> None:
 
 
 def test_injected_error_stops_the_engine_at_its_address_and_can_be_cleared(
-    simulator: Simulator,
+    simulator: Simulator, driver: Driver
 ) -> None:
-    driver = Driver(SimulatorLink(simulator))
     simulator.inject_error(0x4000, 0x13FFF, read=True, response=Response.DECERR)
     with pytest.raises(DeviceFault) as read:
         xor(driver, 64)
@@ -212,9 +214,9 @@ def test_injected_error_stops_the_engine_at_its_address_and_can_be_cleared(
 
 
 @pytest.mark.parametrize("hang", [Hang.NO_ANSWER, Hang.NO_ACCEPT])
-def test_hang_keeps_the_interrupt_low_until_it_is_over(simulator: Simulator, hang: Hang) -> None:
-    driver = Driver(SimulatorLink(simulator))
-    link = SimulatorLink(simulator)
+def test_hang_keeps_the_interrupt_low_until_it_is_over(
+    simulator: Simulator, driver: Driver, link: SimulatorLink, hang: Hang
+) -> None:
     link.write(CONTROL_BASE + register("TIMEOUT").offset, np.array([300], "<u4"))
     simulator.inject_hang(read=hang)
     before = simulator.cycles
@@ -239,8 +241,7 @@ def test_hang_keeps_the_interrupt_low_until_it_is_over(simulator: Simulator, han
     assert (result == expected).all()
 
 
-def test_wait_of_nothing_only_looks_and_a_wait_ends_at_its_deadline(simulator: Simulator) -> None:
-    link = SimulatorLink(simulator)
+def test_wait_of_nothing_only_looks_and_a_wait_ends_at_its_deadline(link: SimulatorLink) -> None:
     assert not link.wait(0)
     assert link.cycles == 0
     started = monotonic()
@@ -276,8 +277,7 @@ def test_a_link_tells_whether_it_is_slow(simulator: Simulator) -> None:
     assert SimulatorLink(simulator).slow == (simulator.evaluator.name == "pysim")
 
 
-def test_power_on_forgets_all_but_the_memory(simulator: Simulator) -> None:
-    link = SimulatorLink(simulator)
+def test_power_on_forgets_all_but_the_memory(simulator: Simulator, link: SimulatorLink) -> None:
     timeout = CONTROL_BASE + register("TIMEOUT").offset
     link.write(0x4000, b"stay")
     link.write(timeout, np.array([5], "<u4"))

@@ -21,8 +21,6 @@ from urllib.request import urlopen
 
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-__all__ = ["Page", "opened"]
-
 _PACKAGE: Final = Path(sys.prefix) / "browser/node_modules/@sparticuz/chromium"
 _SECONDS: Final = 20.0
 _OPTIONS: Final = (

@@ -2,8 +2,6 @@
 
 import ctypes
 import random
-import shutil
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,11 +9,10 @@ from bitlane.driver.commands import Command, Walk
 from bitlane_rtl.abi import MAX_LOOPS, RECORD_WORDS, Lane, Mode, Op
 from bitlane_rtl.configurations import small
 from bitlane_sim.export.folder import integrator_files
+from support.processes import C, succeed
 from support.rtl.records import Task
 from support.rtl.walks import OPERAND_MODES
 from support.rtl.walks import Walk as Way
-
-__all__ = ["FLAGS", "RESULTS", "CDriver", "command_of", "compiled", "random_command", "sources"]
 
 FLAGS = ("-std=c99", "-ffreestanding", "-Wall", "-Wextra", "-Werror", "-pedantic")
 
@@ -79,17 +76,9 @@ def compiled(folder: Path, *programs: str) -> Path:
     sources(folder)
     (folder / "platform.h").write_text(_PLATFORM)
     (folder / "pointers.c").write_text(_POINTERS)
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    assert compiler, "no C compiler on PATH: install gcc"
     flags = [*FLAGS, "-O1", "-shared", "-fPIC", '-DBITLANE_PLATFORM="platform.h"']
-    ran = subprocess.run(
-        [compiler, *flags, "bitlane.c", "pointers.c", *programs, "-o", "driver.so"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
+    files = ("bitlane.c", "pointers.c", *programs)
+    succeed(*C, *flags, *files, "-o", "driver.so", cwd=folder)
     return folder / "driver.so"
 
 
@@ -100,10 +89,7 @@ class CDriver:
     """
 
     def __init__(
-        self,
-        library: Path,
-        read: Callable[[int], int],
-        write: Callable[[int, int], None],
+        self, library: Path, read: Callable[[int], int], write: Callable[[int, int], None]
     ) -> None:
         self._library = ctypes.CDLL(str(library))
         self._raised: list[Exception] = []

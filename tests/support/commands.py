@@ -11,8 +11,6 @@ from bitlane_rtl.configuration import Configuration
 from support.rtl.records import Task
 from support.rtl.walks import OPERAND_MODES, Walk, random_walk
 
-__all__ = ["Form", "RandomCommands", "dense", "logic", "random_form"]
-
 
 @dataclass(frozen=True)
 class Form:
@@ -112,8 +110,9 @@ class RandomCommands:
         return counts
 
 
-def dense(base: int, size: int, lane: Lane = Lane.BITS_8) -> Walk:
-    return Walk(base, [size], [lane.bytes], Mode.DENSE, lane)
+def dense(base: int, elements: int, lane: Lane = Lane.BITS_8) -> Walk:
+    """Return one run of consecutive elements."""
+    return Walk(base, [elements], [lane.bytes], Mode.DENSE, lane)
 
 
 def logic(op: Op, a: int, b: int | None, y: int, size: int, **options: Any) -> Task:

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-__all__ = ["FACTOR", "FULL", "QUICK", "SINGLE", "examples", "seeds", "slow", "stride"]
-
 QUICK, FULL = "quick", "full"
 """Names of the tiers' profiles."""
 

@@ -1,4 +1,4 @@
-"""Operators on NumPy arrays of any layout give NumPy's results on the simulated circuit."""
+"""Operators and sums of counts give NumPy's results for any layout, on the simulated circuit."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,11 +11,12 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 import bitlane
+from bitlane import reference
 from bitlane_rtl.abi import Op
 from support.host.arrays import INTEGERS, TYPES, random, same
 from support.seeds import examples
 from support.sim.resident import resident_bytes
-from support.system.devices import DEFAULT, DEVICES, NARROW, noise, opened, simulator_of
+from support.system.devices import DEFAULT, NARROW, noise, opened, simulator_of
 from support.system.views import ViewOf, answer, shapes, views
 
 METHODS = {
@@ -28,12 +29,6 @@ METHODS = {
     Op.COUNT: "bit_count",
 }
 SHIFTS = (Op.SHIFT_LEFT, Op.SHIFT_RIGHT)
-
-
-@pytest.fixture(scope="module", params=DEVICES)
-def device(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
-    with opened(request.param) as device:
-        yield device
 
 
 @pytest.fixture(scope="module")
@@ -184,3 +179,38 @@ def test_a_large_call_leaves_the_computers_memory_as_it_was() -> None:
         assert same(device.bit_not(a), np.invert(a))
         # Operand and result would together take twice the size of ``a``.
         assert resident_bytes(memory) - before < a.nbytes // 8
+
+
+# --- sums of counts ---------------------------------------------------------------------------
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[ViewOf, ViewOf, tuple[int, ...] | None]:
+    """Two views of one shape and type, and the axes to add up along."""
+    shape, dtype = draw(shapes(300)), draw(st.sampled_from(INTEGERS))
+    some = st.sets(st.sampled_from(range(len(shape)))) if shape else st.none()
+    axes = draw(st.one_of(st.none(), some))
+    pair = draw(views(shape, dtype)), draw(views(shape, dtype))
+    return (*pair, None if axes is None else tuple(axes))
+
+
+@examples(0.4)
+@given(pairs())
+def test_any_layout_along_any_axes(
+    device: bitlane.Device, pair: tuple[ViewOf, ViewOf, tuple[int, ...] | None]
+) -> None:
+    one, other, axis = pair
+    a, b = one.of(noise(one.size, 1)), other.of(noise(other.size, 2))
+    expected = np.asarray(reference.cardinality(reference.bit_xor(a, b), axis).astype(np.uint32))
+    assert same(device.hamming(a, b, axis), expected)
+    assert same(device.hamming(device.asarray(a), device.asarray(b), axis).get(), expected)
+
+
+@pytest.mark.parametrize("part", [np.s_[::-1], np.s_[:, ::-1], np.s_[::3, 5:], np.s_[:, ::7]])
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_parts_of_an_array_that_stays(device: bitlane.Device, part: Any, axis: int | None) -> None:
+    a = noise(60 * 77, 3).reshape(60, 77)
+    x = device.asarray(a)
+    expected = np.asarray(np.bitwise_count(a[part]).sum(axis=axis, dtype=np.uint32))
+    assert same(bitlane.cardinality(x[part], axis).get(), expected)
+    assert same(bitlane.bit_count(x[part]).sum(axis=axis).get(), expected)

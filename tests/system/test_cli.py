@@ -1,12 +1,7 @@
 """``bitlane run`` as a user types it: its output, its exit codes and its files."""
 
 import json
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import entry_points
 from itertools import chain
 from pathlib import Path
@@ -16,9 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bitlane.command_line import cli
+from bitlane.command_line.cli import CHECK_FAILED, DONE, UNUSABLE
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_sim.link import SimulatorLink, open_link
+from support.command_line import CommandLine
+from support.processes import run_python
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -30,18 +27,6 @@ TABLE = dict(
 """Output of each example according to the examples' page."""
 
 
-@dataclass(frozen=True)
-class Ran:
-    """Exit code and output of a command."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-Bitlane = Callable[..., Ran]
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _compiled() -> None:
     """Compile the simulated device first, so that no command reports a compilation."""
@@ -49,17 +34,10 @@ def _compiled() -> None:
 
 
 @pytest.fixture
-def bitlane(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Bitlane:
-    """Return a function that runs the command in ``tmp_path``."""
+def bitlane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine) -> CommandLine:
+    """Return the command in the folder ``tmp_path``."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Ran:
-        returncode = cli.main(arguments)
-        return Ran(returncode, *capsys.readouterr())
-
-    return run
+    return cli
 
 
 def test_every_example_is_in_the_table() -> None:
@@ -67,7 +45,7 @@ def test_every_example_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_every_example_prints_what_its_page_says(name: str, bitlane: Bitlane) -> None:
+def test_every_example_prints_what_its_page_says(name: str, bitlane: CommandLine) -> None:
     ran = bitlane("run", str(EXAMPLES / name), "--device", "sim")
     assert (ran.returncode, ran.stderr) == (0, "")
     lines = ran.stdout.splitlines()
@@ -86,7 +64,7 @@ def test_every_example_prints_what_its_page_says(name: str, bitlane: Bitlane) ->
     assert [text for text in printed if text][: len(expected)] == expected
 
 
-def test_waveforms_are_written(tmp_path: Path, bitlane: Bitlane) -> None:
+def test_waveforms_are_written(tmp_path: Path, bitlane: CommandLine) -> None:
     ran = bitlane("run", str(EXAMPLES / "bit_not.json"), "--device", "sim:pysim", "--vcd", "w.vcd")
     assert (ran.returncode, ran.stderr) == (0, "")
     text = (tmp_path / "w.vcd").read_text()
@@ -107,27 +85,14 @@ def test_waveforms_are_written(tmp_path: Path, bitlane: Bitlane) -> None:
 
 def model() -> dict[str, Any]:
     """Return a model that would write a file."""
-
-    def tensor() -> dict[str, Any]:
-        return {"DataType": "UINT8", "Sizes": [4]}
-
     values = {"initialValuesDataType": "UINT8", "initialValues": [1, 2, 3, 4]}
+    bindings = {"InputTensor": "in", "OutputTensor": "out"}
+    desc = {name: {"DataType": "UINT8", "Sizes": [4]} for name in bindings}
+    write_file = {"type": "writeFile", "resource": "out", "targetPath": "out.npy"}
     return {
         "resources": {"in": values, "out": values},
-        "dispatchables": {
-            "not": {
-                "type": "DML_OPERATOR_ELEMENT_WISE_BIT_NOT",
-                "desc": {"InputTensor": tensor(), "OutputTensor": tensor()},
-            }
-        },
-        "commands": [
-            {
-                "type": "dispatch",
-                "dispatchable": "not",
-                "bindings": {"InputTensor": "in", "OutputTensor": "out"},
-            },
-            {"type": "writeFile", "resource": "out", "targetPath": "out.npy"},
-        ],
+        "dispatchables": {"not": {"type": "DML_OPERATOR_ELEMENT_WISE_BIT_NOT", "desc": desc}},
+        "commands": [{"type": "dispatch", "dispatchable": "not", "bindings": bindings}, write_file],
     }
 
 
@@ -139,16 +104,8 @@ def write(folder: Path, content: object) -> str:
 
 def test_files_are_written(tmp_path: Path) -> None:
     """The command runs in a separate process here; other tests call its function."""
-    assert (cli.DONE, cli.CHECK_FAILED, cli.UNUSABLE) == (0, 1, 2), "what scripts look at"
-    ran = subprocess.run(
-        [sys.executable, "-m", "bitlane", "run", write(tmp_path, model())],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    assert (DONE, CHECK_FAILED, UNUSABLE) == (0, 1, 2), "what scripts look at"
+    ran = run_python("-m", "bitlane", "run", write(tmp_path, model()), cwd=tmp_path)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "Resource 'out' written to 'out.npy'" in ran.stdout
     assert np.load(tmp_path / "out.npy").tolist() == [254, 253, 252, 251]
@@ -191,43 +148,37 @@ WRONG: dict[str, tuple[object, list[str], list[str]]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_input_takes_one_line_and_leaves_nothing(
-    name: str, tmp_path: Path, bitlane: Bitlane
+    name: str, tmp_path: Path, bitlane: CommandLine
 ) -> None:
     content, options, parts = WRONG[name]
-    ran = bitlane("run", write(tmp_path, content), *options)
-    assert ran.returncode == cli.UNUSABLE
-    assert ran.stdout == ""
-    assert ran.stderr.startswith("bitlane: ")
-    assert ran.stderr.endswith("\n")
-    assert ran.stderr.count("\n") == 1, ran.stderr
-    assert [part for part in parts if part not in ran.stderr] == [], ran.stderr
+    said = bitlane.refuse("run", write(tmp_path, content), *options)
+    assert said.startswith("bitlane: ")
+    assert said.endswith("\n")
+    assert [part for part in parts if part not in said] == [], said
     assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
 
 
-def test_a_missing_file_is_named(tmp_path: Path, bitlane: Bitlane) -> None:
-    ran = bitlane("run", "nowhere.json")
-    assert (ran.returncode, ran.stdout) == (cli.UNUSABLE, "")
-    assert ran.stderr == "bitlane: nowhere.json: No such file or directory\n"
+def test_a_missing_file_is_named(tmp_path: Path, bitlane: CommandLine) -> None:
+    said = bitlane.refuse("run", "nowhere.json")
+    assert said == "bitlane: nowhere.json: No such file or directory\n"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_array_file_too_small_for_its_tensor_is_refused(
-    tmp_path: Path, bitlane: Bitlane
+    tmp_path: Path, bitlane: CommandLine
 ) -> None:
     np.save(tmp_path / "in.npy", np.arange(3, dtype=np.uint8))
     content = changed("resources", "in", value={"initialValues": {"sourcePath": "in.npy"}})
     for tensor in content["dispatchables"]["not"]["desc"].values():
         tensor["Sizes"] = [8]
-    ran = bitlane("run", write(tmp_path, content))
-    assert (ran.returncode, ran.stdout) == (cli.UNUSABLE, "")
-    assert ran.stderr.count("\n") == 1, ran.stderr
+    said = bitlane.refuse("run", write(tmp_path, content))
     for part in ("InputTensor", "at least 8"):
-        assert part in ran.stderr
+        assert part in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.npy", "model.json"]
 
 
 def test_a_device_that_gives_one_wrong_bit_fails_the_check(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bitlane: Bitlane
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bitlane: CommandLine
 ) -> None:
     read = SimulatorLink.read
 
@@ -239,13 +190,13 @@ def test_a_device_that_gives_one_wrong_bit_fails_the_check(
 
     name = write(tmp_path, model())
     ran = bitlane("run", name)
-    assert ran.returncode == cli.DONE
+    assert ran.returncode == DONE
     assert "Check 'not': 4 bytes equal" in ran.stdout
     monkeypatch.setattr(SimulatorLink, "read", corrupt)
     ran = bitlane("run", name)
-    assert ran.returncode == cli.CHECK_FAILED
+    assert ran.returncode == CHECK_FAILED
     assert "Check 'not': 1 of 4 bytes differ, first byte 2 of 'out'" in ran.stdout
-    assert bitlane("run", name, "--no-check").returncode == cli.DONE
+    assert bitlane("run", name, "--no-check").returncode == DONE
 
 
 @pytest.mark.slow
@@ -253,20 +204,17 @@ def test_a_plain_locale_reads_sources_as_they_were_written(tmp_path: Path) -> No
     """The simulator's sources hold more than ASCII and must compile in any locale."""
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     code = "import bitlane; print(bitlane.open('sim:compiled?width=32').bit_not([1]).tolist())"
-    command = [sys.executable, "-X", "warn_default_encoding", "-c", code]
-    environment = os.environ | plain | {"BITLANE_CACHE": str(tmp_path)}
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    words = ("-X", "warn_default_encoding", "-c", code)
+    ran = run_python(*words, BITLANE_CACHE=str(tmp_path), **plain)
     assert (ran.returncode, ran.stdout) == (0, "[-2]\n"), ran.stderr
     warned = [line for line in ran.stderr.splitlines() if "EncodingWarning" in line]
     assert all("site-packages" in line for line in warned), warned
 
 
-def test_every_command_stands_in_one_group_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_stands_in_one_group_of_the_help(bitlane: CommandLine) -> None:
     names = sorted(command.name for command in entry_points(group="bitlane.commands"))
-    with pytest.raises(SystemExit):
-        cli.main(["--help"])
     listed: dict[str, list[str]] = {}
-    for line in capsys.readouterr().out.partition("commands:\n")[2].splitlines():
+    for line in bitlane("--help").stdout.partition("commands:\n")[2].splitlines():
         if heading := re.fullmatch(r"  (\w.*):", line):
             commands = listed.setdefault(heading[1], [])
         elif command := re.match(r"    (\w+)(  +\w|$)", line):

@@ -1,13 +1,13 @@
 """Shell completion: bash itself completes a command that a user has typed."""
 
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from bitlane.command_line.cli import DONE, main
 from bitlane_boards import boards
+from support.processes import succeed
 
 
 @pytest.fixture(scope="module")
@@ -28,15 +28,7 @@ def completed(script: Path, folder: Path, *typed: str) -> set[str]:
         "$(complete -p bitlane | sed 's/.*-F \\([^ ]*\\).*/\\1/')",
         'printf "%s\\n" "${COMPREPLY[@]}"',
     ]
-    ran = subprocess.run(
-        ["bash", "--norc", "-c", "\n".join(lines)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    return set(ran.stdout.split())
+    return set(succeed("bash", "--norc", "-c", "\n".join(lines), cwd=folder).split())
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import math
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from time import monotonic, sleep
@@ -21,6 +20,7 @@ from bitlane.errors import LinkError, OtherDeviceError, SearchError, SettingErro
 from bitlane.jobs.operands import DataTypeError, OutOfRangeError, ShapeError
 from support.host.arrays import model, random, same
 from support.host.neighbours import nearest, within
+from support.processes import succeed
 from support.system.clusters import SECONDS, cluster_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
@@ -178,11 +178,7 @@ def test_it_is_imported_by_those_who_use_it_alone() -> None:
         "print(*{'dask', 'multiprocessing'} & sys.modules.keys());"
         "print(bitlane.dask.__name__, 'dask' in sys.modules)"
     )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    ran = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert ran.stdout.splitlines() == ["", "bitlane.dask True"]
+    assert succeed(sys.executable, "-c", code).splitlines() == ["", "bitlane.dask True"]
 
 
 def test_a_scheduler_that_is_not_there_is_said_in_time() -> None:

@@ -1,6 +1,6 @@
 """Expressions on the simulated circuit: NumPy's bits, and the cycles that were estimated."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -22,15 +22,9 @@ from support.host.expressions import (
 )
 from support.host.tensors import upload
 from support.seeds import examples
-from support.system.devices import DEFAULT, DEVICES, NARROW, noise, opened
+from support.system.devices import DEFAULT, NARROW, noise, opened
 
 PYSIM = "sim:pysim?memory=16KiB"
-
-
-@pytest.fixture(scope="module", params=DEVICES)
-def device(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
-    with opened(request.param) as device:
-        yield device
 
 
 @examples(0.4)

@@ -1,7 +1,5 @@
 """A record with any one bit flipped in the ring is refused with a code, and touches nothing."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -11,7 +9,7 @@ from bitlane.driver.commands import encode
 from bitlane.jobs import lowering
 from bitlane.jobs.lowering import View
 from bitlane_rtl.abi import CONTROL_BASE, RING_OFFSET, Op, Status, register
-from support.system.devices import DEVICES, link_of, noise, opened, simulator_of
+from support.system.devices import link_of, noise, simulator_of
 
 pytestmark = pytest.mark.slow
 
@@ -30,12 +28,6 @@ JOBS: dict[str, tuple[Op, tuple[int, ...], View, View | None, View]] = {
         View(2048, (4, 12, 60), 4),
     ),
 }
-
-
-@pytest.fixture(scope="module", params=DEVICES)
-def device(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
-    with opened(request.param) as device:
-        yield device
 
 
 def record(device: bitlane.Device, name: str) -> NDArray[np.uint32]:

@@ -3,7 +3,6 @@
 import ctypes
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_sim.simulator import Simulator, choose_evaluator
 from support.c_driver import CDriver, compiled
 from support.cocotb.simulators import verilator
+from support.processes import run
 
 pytestmark = pytest.mark.slow
 
@@ -51,18 +51,10 @@ def test_its_commands_run_one_after_the_other(tmp_path: Path) -> None:
     path = [str(Path(sys.executable).parent), tool.environment["PATH"]]
     environment = tool.environment | {
         "PATH": os.pathsep.join(path),
-        "PYTHONPATH": os.pathsep.join(sys.path),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
     }
     for block in blocks("sh"):
-        ran = subprocess.run(
-            ["sh", "-e", "-c", block],
-            cwd=tmp_path,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        ran = run("sh", "-e", "-c", block, cwd=tmp_path, **environment)
         assert ran.returncode == 0, f"{block}\n{ran.stdout}{ran.stderr}"
         assert "warning" not in (ran.stdout + ran.stderr).lower(), ran.stderr
     for name in ("pages/index.html", "core_peakrdl.h", "bitlane.o", "xor.o", "handler.o"):

@@ -11,6 +11,7 @@ A computation on the host could hide in three places, so there are three guards:
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -73,8 +74,8 @@ def device() -> Iterator[bitlane.Device]:
         yield device
 
 
-@pytest.fixture
-def guard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@contextmanager
+def guarded() -> Iterator[None]:
     """Make NumPy's bitwise functions raise, and make all data ``Guarded``."""
     read, write, exchange, run = Driver.read, Driver.write, Driver.exchange, Driver.run
 
@@ -93,7 +94,7 @@ def guard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             transfers[name] = [(to, checked(data)) for to, data in transfers.get(name, ())]
         return [data.view(Guarded) for data in run(driver, commands, **transfers)]
 
-    with monkeypatch.context() as patches:
+    with pytest.MonkeyPatch.context() as patches:
         for name in FUNCTIONS:
             patches.setattr(np, name, refuse)
         for module in ("device", "jobs.promotion", "arrays.base", "arrays.creation"):
@@ -106,6 +107,12 @@ def guard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         patches.setattr(Driver, "read", lambda *where: read(*where).view(Guarded))
         patches.setattr(Driver, "write", checked_write)
         patches.setattr(Driver, "exchange", checked_exchange)
+        yield
+
+
+@pytest.fixture
+def guard() -> Iterator[None]:
+    with guarded():
         yield
 
 
@@ -122,33 +129,29 @@ def layouts(array: NDArray[Any]) -> list[NDArray[Any]]:
 
 
 @pytest.mark.parametrize("op", CALLS, ids=lambda op: op.name)
-def test_arrays_are_computed_by_the_circuit(
-    device: bitlane.Device, op: Op, request: pytest.FixtureRequest
-) -> None:
+def test_arrays_are_computed_by_the_circuit(device: bitlane.Device, op: Op) -> None:
     a, b = operands(op)
     expected = reference.compute(op, a, b, saturate=True)
     pairs = list(zip(layouts(a), layouts(b), strict=True))
-    request.getfixturevalue("guard")
-    for first, second in pairs:
-        assert same(CALLS[op](device, first, second), expected)
+    with guarded():
+        for first, second in pairs:
+            assert same(CALLS[op](device, first, second), expected)
 
 
 @pytest.mark.parametrize("op", [Op.NOT, Op.AND, Op.SHIFT_LEFT], ids=lambda op: op.name)
-def test_in_place_and_into_an_output_too(
-    device: bitlane.Device, op: Op, request: pytest.FixtureRequest
-) -> None:
+def test_in_place_and_into_an_output_too(device: bitlane.Device, op: Op) -> None:
     a, b = operands(op)
     expected = reference.compute(op, a, b, saturate=True)
     output = np.zeros((33, 7), "u4").T
-    request.getfixturevalue("guard")
-    for out in (output, a):
-        if op is Op.NOT:
-            device.bit_not(a, out=out)
-        elif op is Op.AND:
-            device.bit_and(a, b, out=out)
-        else:
-            device.bit_shift_left(a, b, out=out)
-        assert same(out, expected)
+    with guarded():
+        for out in (output, a):
+            if op is Op.NOT:
+                device.bit_not(a, out=out)
+            elif op is Op.AND:
+                device.bit_and(a, b, out=out)
+            else:
+                device.bit_shift_left(a, b, out=out)
+            assert same(out, expected)
 
 
 ARRAY_CALLS: dict[str, Callable[[Any, Any], Any]] = {
@@ -174,70 +177,67 @@ ARRAY_CALLS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", ARRAY_CALLS)
-def test_arrays_that_stay_are_computed_by_the_circuit(
-    device: bitlane.Device, name: str, request: pytest.FixtureRequest
-) -> None:
+def test_arrays_that_stay_are_computed_by_the_circuit(device: bitlane.Device, name: str) -> None:
     a, b = random((7, 33), "u2", 1), random((7, 33), "u2", 2)
     expected = np.asarray(ARRAY_CALLS[name](a, b))
-    request.getfixturevalue("guard")
-    x, y = device.asarray(a), device.asarray(b)
-    assert same(ARRAY_CALLS[name](x, y).get(), expected)
+    with guarded():
+        x, y = device.asarray(a), device.asarray(b)
+        assert same(ARRAY_CALLS[name](x, y).get(), expected)
 
 
-def test_sums_over_rows_are_computed_by_the_circuit(
-    device: bitlane.Device, request: pytest.FixtureRequest
-) -> None:
+def test_sums_over_rows_are_computed_by_the_circuit(device: bitlane.Device) -> None:
     a, b = random((7, 33), "u2", 1), random((7, 33), "u2", 2)
     expected = COUNT(a ^ b).sum(axis=1, dtype=np.uint32)
     columns = COUNT(a).sum(axis=0, dtype=np.uint32)
-    request.getfixturevalue("guard")
-    assert same(device.hamming(a, b), expected)
-    assert same(device.cardinality(a, 0), columns)
-    assert same(device.hamming(device.asarray(a), b).get(), expected)
+    with guarded():
+        assert same(device.hamming(a, b), expected)
+        assert same(device.cardinality(a, 0), columns)
+        assert same(device.hamming(device.asarray(a), b).get(), expected)
 
 
-def test_their_other_faces_too(device: bitlane.Device, request: pytest.FixtureRequest) -> None:
+def test_their_other_faces_too(device: bitlane.Device) -> None:
     a, b = random((7, 33), "u2", 1), random((7, 33), "u2", 2)
     in_place = a.copy()
     in_place[1:] ^= in_place[:-1].copy()
     expected = [~(a & b), ~(a | b), a ^ b, a << 3, in_place, np.full(3, 7, "u1")]
-    request.getfixturevalue("guard")
-    x, y = device.asarray(a), device.asarray(b)
-    shifted = array_api.bitwise_left_shift(x, 3)
-    results = [device.bit_nand(x, y), bitlane.bit_nor(x, b), array_api.bitwise_xor(x, y), shifted]
-    x[1:] ^= x[:-1]
-    results += [x, array_api.full(3, 7, dtype=array_api.uint8, device=device)]
-    for got, want in zip(results, expected, strict=True):
-        assert same(got.get(), want)
-    assert np.array_equal(y, b)
-    assert not np.array_equal(y, x)
+    with guarded():
+        x, y = device.asarray(a), device.asarray(b)
+        shifted = array_api.bitwise_left_shift(x, 3)
+        results = [
+            device.bit_nand(x, y),
+            bitlane.bit_nor(x, b),
+            array_api.bitwise_xor(x, y),
+            shifted,
+        ]
+        x[1:] ^= x[:-1]
+        results += [x, array_api.full(3, 7, dtype=array_api.uint8, device=device)]
+        for got, want in zip(results, expected, strict=True):
+            assert same(got.get(), want)
+        assert np.array_equal(y, b)
+        assert not np.array_equal(y, x)
 
 
-def test_operands_of_two_types_are_computed_by_the_circuit(
-    device: bitlane.Device, request: pytest.FixtureRequest
-) -> None:
+def test_operands_of_two_types_are_computed_by_the_circuit(device: bitlane.Device) -> None:
     a, b = random((7, 33), "u2", 1), random((7, 33), "i1", 2)
     truth = random(9, "u1") > 99
     expected, flipped = a ^ b, ~truth
-    request.getfixturevalue("guard")
-    assert same(device.bit_xor(a, b), expected)
-    assert same(device.bit_not(truth), flipped)
-    assert same(device.bit_nand(truth, truth), flipped)
+    with guarded():
+        assert same(device.bit_xor(a, b), expected)
+        assert same(device.bit_not(truth), flipped)
+        assert same(device.bit_nand(truth, truth), flipped)
 
 
-def test_operators_of_directml_are_computed_by_the_circuit(
-    device: bitlane.Device, request: pytest.FixtureRequest
-) -> None:
+def test_operators_of_directml_are_computed_by_the_circuit(device: bitlane.Device) -> None:
     tensor = dml.BufferTensorDesc(dml.DataType.UINT16, [5, 9], [1, 5])
     job = Job(dml.ElementWiseBitXorOperatorDesc(tensor, tensor, tensor), (0, 96, 192), 288)
     before = random(288, "u1")
     expected = evaluate(before, job)
-    request.getfixturevalue("guard")
-    with dml.Device(device.driver) as face:
-        buffer = face.create_buffer(job.size)
-        buffer.write(before)
-        execute(face, buffer, job)
-        assert same(np.asarray(buffer.read()), expected)
+    with guarded():
+        with dml.Device(device.driver) as face:
+            buffer = face.create_buffer(job.size)
+            buffer.write(before)
+            execute(face, buffer, job)
+            assert same(np.asarray(buffer.read()), expected)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from support.board.driver import DriverDevice
 from support.board.model import BoardModel
 from support.board.pty import terminal
 from support.host.arrays import model, random, same
+from support.processes import succeed
 from support.system.devices import DEFAULT, NARROW
 
 pytestmark = pytest.mark.slow
@@ -245,15 +245,7 @@ os._exit(0)
 
 def test_a_program_that_ends_takes_its_processes_along() -> None:
     # Without `if __name__ == "__main__"`, and from no file.
-    ran = subprocess.run(
-        [sys.executable, "-c", LEFT_OPEN],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    process, answer = ran.stdout.split()
+    process, answer = succeed(sys.executable, "-c", LEFT_OPEN).split()
     assert answer == "-1"
     deadline = monotonic() + 20
     while is_running(int(process)):

@@ -10,18 +10,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 from numpy.typing import NDArray
 
 from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Lane, Mode, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.compiled.model import CompiledEvaluator
+from bitlane_sim.evaluator import Evaluator
 from bitlane_sim.interface import STORAGE_BUFFER
+from bitlane_sim.memory.address_range import AddressRange
 from bitlane_sim.simulator import Simulator
+from bitlane_sim.system import System
 from support.models.record import Record
 from support.rtl.records import Task, pack, reseal
 from support.rtl.walks import OPERAND_MODES, Walk, random_walk
 from support.system.devices import noise
-from support.system.watched import Watched, escapes
 
 pytestmark = pytest.mark.slow
 
@@ -37,6 +42,50 @@ CONFIGURATIONS = {
     "64 bits, two read ports": {"data_width": 64, "read_ports": 2},
     "32 bits, one read port": {"data_width": 32, "read_ports": 1},
 }
+
+
+PORT = "escapes"
+
+
+class Watched(wiring.Component):
+    """A `System` whose RAM fills the address space.
+
+    ``escapes`` counts words read or written outside MEMORY_BASE to MEMORY_LAST, up to its width.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        width, data_width = configuration.address_width, configuration.data_width
+        self._configuration = configuration
+        self._system = System(configuration, AddressRange(width, data_width, 0, 1 << width))
+        self.storage = self._system.storage
+        super().__init__({**self._system.signature.members, PORT: Out(32)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.system = system = self._system
+        for name, member in system.signature.members.items():
+            inner, outer = getattr(system, name), getattr(self, name)
+            if member.is_signature:
+                wiring.connect(m, inner, wiring.flipped(outer))
+            else:
+                m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
+        config = self._configuration
+        outside = []
+        for port in self.storage:
+            storage: Any = getattr(system, port.enable.removesuffix("__enable"))
+            first, last = (
+                address // config.data_bytes for address in (config.memory_base, config.memory_last)
+            )
+            beyond = (storage.address < first) | (storage.address > last)
+            outside.append(storage.enable & beyond)
+        count: Signal = getattr(self, PORT)
+        m.d.sync += count.eq(count + sum(outside))
+        return m
+
+
+def escapes(evaluator: Evaluator) -> int:
+    """Words read or written outside the engine's memory since power-on."""
+    return evaluator.get(PORT)
 
 
 class Bench:

@@ -1,6 +1,5 @@
 """Searches on the simulated circuit: what FAISS finds, and NumPy, on every width and memory."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import faiss
@@ -13,13 +12,7 @@ from bitlane.demo import digits
 from support.host.arrays import same
 from support.host.neighbours import nearest, within
 from support.seeds import slow
-from support.system.devices import DEFAULT, DEVICES, link_of, noise, opened
-
-
-@pytest.fixture(scope="module", params=DEVICES)
-def device(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
-    with opened(request.param) as device:
-        yield device
+from support.system.devices import DEFAULT, link_of, noise, opened
 
 
 def expect(got: tuple[NDArray[Any], ...], expected: tuple[NDArray[Any], ...]) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from bitlane import dml
-from bitlane.command_line import cli
+from bitlane.command_line.cli import DONE
 from bitlane.links.link import open_link
 from bitlane.model_file import load_model, prepare, run
 from bitlane.seen.noting import NotingDriver
 from bitlane.seen.traffic import bursts, busy, ports, runs, stalls
+from support.command_line import CommandLine
 
 pytestmark = pytest.mark.slow
 
@@ -27,11 +28,7 @@ def test_beats_and_stalls_are_those_that_the_circuit_counts(name: str) -> None:
     """The circuit's counters observe the ports from inside, independently of the recorder."""
     model = load_model(EXAMPLES / f"{name}.json", LEVEL)
     url = "sim:pysim?memory=64KiB&loops=2&record=9999&stall=0.3&seed=3"
-    with (
-        open_link(url) as link,
-        NotingDriver(link) as driver,
-        dml.Device(driver, LEVEL) as device,
-    ):
+    with open_link(url) as link, NotingDriver(link) as driver, dml.Device(driver, LEVEL) as device:
         assert run(prepare(model, device), print)
         counters, recording = driver.counters(), link.recording
     assert recording is not None
@@ -52,13 +49,14 @@ def test_beats_and_stalls_are_those_that_the_circuit_counts(name: str) -> None:
     ("name", "dispatches"), [("bit_xor", ["xor"]), ("hamming", ["differ", "count"])]
 )
 def test_the_report_and_the_command_line_have_one_figure(
-    name: str, dispatches: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, dispatches: list[str], tmp_path: Path, cli: CommandLine
 ) -> None:
     file = tmp_path / "report.html"
     device = "sim:pysim?memory=64KiB&loops=2&stall=0.2&seed=1"
     words = ["run", str(EXAMPLES / f"{name}.json"), "--device", device, "--report", str(file)]
-    assert cli.main(words) == cli.DONE
-    printed = re.findall(r"median \(CPU\), (\d+) cycles", capsys.readouterr().out)
+    ran = cli(*words)
+    assert ran.returncode == DONE
+    printed = re.findall(r"median \(CPU\), (\d+) cycles", ran.stdout)
     summary = file.read_text(encoding="utf-8").partition('<section id="summary">')[2]
     rows = re.findall(
         r"<td>([^<]*)</td><td class=number>\d+</td><td class=number>([\d,]+)</td>",
@@ -69,22 +67,19 @@ def test_the_report_and_the_command_line_have_one_figure(
     assert {sum(shown[each] for each in dispatches)} == set(map(int, printed))
 
 
-def test_a_trace_that_is_too_long_is_cut_and_said_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trace_that_is_too_long_is_cut_and_said_so(tmp_path: Path, cli: CommandLine) -> None:
     file = tmp_path / "t.json"
     device = "sim:pysim?memory=64KiB&loops=2&record=5"
     words = ["run", str(EXAMPLES / "bit_not.json"), "--device", device, "--trace", str(file)]
-    assert cli.main(words) == cli.DONE
-    output = capsys.readouterr()
-    assert "Check 'not': 4 bytes equal" in output.out
-    assert output.err.startswith("bitlane: cut: the recording had no room for what came after")
-    assert json.loads(file.read_text())["otherData"]["cut"] in output.err
+    ran = cli(*words)
+    assert ran.returncode == DONE
+    assert "Check 'not': 4 bytes equal" in ran.stdout
+    assert ran.stderr.startswith("bitlane: cut: the recording had no room for what came after")
+    assert json.loads(file.read_text())["otherData"]["cut"] in ran.stderr
 
 
-def test_a_board_has_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_board_has_no_trace(tmp_path: Path, cli: CommandLine) -> None:
     words = ["run", str(EXAMPLES / "bit_not.json"), "--device", "serial:x"]
-    assert cli.main([*words, "--trace", str(tmp_path / "t.json")]) == cli.UNUSABLE
-    said = capsys.readouterr().err
+    said = cli.refuse(*words, "--trace", str(tmp_path / "t.json"))
     assert said == "bitlane: --trace: serial:x is no simulated device; expected --device sim\n"
     assert list(tmp_path.iterdir()) == []

@@ -1,12 +1,12 @@
 """examples/soc: the exported core and driver work in a third-party system, as its page says."""
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from support.processes import succeed
 
 pytestmark = pytest.mark.slow
 
@@ -14,18 +14,11 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "soc"
 
 
 def test_the_processor_finds_every_byte_right(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, EXAMPLE / "simulate.py", tmp_path],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    output = succeed(sys.executable, EXAMPLE / "simulate.py", tmp_path)
     page = (EXAMPLE / "README.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```text\n(.*?)^```$", page, flags=re.M | re.S)
     # The number of cycles depends on the compiler.
-    printed, shown = (re.sub(r"\d+ cycles", "N cycles", x) for x in (ran.stdout, shown))
+    printed, shown = (re.sub(r"\d+ cycles", "N cycles", x) for x in (output, shown))
     assert printed == shown
 
 

@@ -1,13 +1,12 @@
 """The command with NumPy alone: all help works, and a line names the extra to install."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from bitlane.command_line.cli import DONE, UNUSABLE
+from support.processes import run_python
 
 pytestmark = pytest.mark.slow
 
@@ -47,19 +46,8 @@ COMMANDS = (
 
 def bitlane(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     """Run the command in ``folder`` without the packages of the extras."""
-    return subprocess.run(
-        [sys.executable, "-c", NUMPY_ALONE.format(packages=LACKING), *words],
-        cwd=folder,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "BITLANE_CACHE": str(folder / "no cache"),
-        },
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    code = NUMPY_ALONE.format(packages=LACKING)
+    return run_python("-c", code, *words, cwd=folder, BITLANE_CACHE=str(folder / "no cache"))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

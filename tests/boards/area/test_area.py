@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from amaranth.hdl import Instance, Module, Signal
+from amaranth.hdl import Instance, Module
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -31,11 +31,8 @@ _WIDTH = 8
 class _Unknown(wiring.Component):
     """A cell that no chip has."""
 
-    i: Signal
-    o: Signal
-
-    def __init__(self) -> None:
-        super().__init__({"i": In(1), "o": Out(1)})
+    i: In(1)
+    o: Out(1)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -46,11 +43,8 @@ class _Unknown(wiring.Component):
 class _Large(wiring.Component):
     """A memory of 33 RAM blocks; an HX8K has 32."""
 
-    i: Signal
-    o: Signal
-
-    def __init__(self) -> None:
-        super().__init__({"i": In(1), "o": Out(1)})
+    i: In(1)
+    o: Out(1)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from numpy.typing import NDArray
@@ -30,33 +29,16 @@ _PLACE = AddressRange(_CONFIGURATION.address_width, 32, 0, _BYTES)
 class _System(wiring.Component):
     """A `Copier` connected to a memory."""
 
-    i: stream.Interface
-    clear: Signal
-    retired: Signal
-    responses: Signal
-    fault: Signal
-    code: Signal
-    fault_port: Signal
-    fault_address: Signal
-    memory: Any
-    read: Any
-    write: Any
-
-    def __init__(self) -> None:
-        super().__init__(
-            {
-                "i": In(stream.Signature(Descriptor(_CONFIGURATION))),
-                "clear": In(1),
-                "retired": Out(16),
-                "fault": Out(1),
-                "code": Out(8),
-                "fault_port": Out(2),
-                "fault_address": Out(32),
-                "memory": In(MemoryControl(32)),
-                "read": Out(ReadStorage(_PLACE)),
-                "write": Out(WriteStorage(_PLACE)),
-            }
-        )
+    i: In(stream.Signature(Descriptor(_CONFIGURATION)))
+    clear: In(1)
+    retired: Out(16)
+    fault: Out(1)
+    code: Out(8)
+    fault_port: Out(2)
+    fault_address: Out(32)
+    memory: In(MemoryControl(32))
+    read: Out(ReadStorage(_PLACE))
+    write: Out(WriteStorage(_PLACE))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -96,14 +78,8 @@ class _Bench:
     def order(self, source: int, target: int, size: int) -> None:
         """Send a descriptor as soon as the copier accepts it."""
         payload = source | target << 32 | (size - 1) << 64
-        self._run.run(
-            [
-                Set("i__payload", payload),
-                Set("i__valid", 1),
-                RunUntil("i__ready", 2000),
-                Set("i__valid", 0),
-            ]
-        )
+        sent = [Set("i__payload", payload), Set("i__valid", 1), RunUntil("i__ready", 2000)]
+        self._run.run([*sent, Set("i__valid", 0)])
         self.expected[target : target + size] = ~self.memory[source : source + size]
 
     def get(self, name: str) -> int:

@@ -72,9 +72,7 @@ def test_the_representation_of_what_is_pending_says_so_and_computes_nothing(devi
 
 
 @pytest.mark.parametrize("shape", [(3000,), (40, 50), (3, 900), (2, 30, 40), (1001, 1)])
-def test_of_a_large_array_the_corners_alone_come_to_the_host(
-    device: Device, shape: tuple[int, ...]
-) -> None:
+def test_only_the_corners_of_a_large_array_are_read(device: Device, shape: tuple[int, ...]) -> None:
     a = random(shape, "u2")
     for x, here in ((device.asarray(a), a), (device.asarray(a).T, a.T)):
         link_of(device).traffic.clear()
@@ -166,9 +164,7 @@ def test_what_is_read_is_computed_before_it_is_overwritten(device: Device) -> No
     assert x.get()[1:, ::2].tolist() == [[7] * 3] * 3
 
 
-def test_what_is_made_of_a_computed_array_is_computed_before_that_is_overwritten(
-    device: Device,
-) -> None:
+def test_what_reads_a_computed_array_is_computed_before_it_is_overwritten(device: Device) -> None:
     a = random((4, 6), "u2")
     x = device.asarray(a)
     first = x ^ 1
@@ -181,9 +177,7 @@ def test_what_is_made_of_a_computed_array_is_computed_before_that_is_overwritten
     assert same(second.get(), (a ^ 1) & 0x7F)
 
 
-def test_that_holds_at_any_distance_also_when_nobody_else_has_what_lies_between(
-    device: Device,
-) -> None:
+def test_that_holds_also_without_a_name_between(device: Device) -> None:
     a = random(9, "u1")
     x = device.asarray(a)
     first = x.copy()

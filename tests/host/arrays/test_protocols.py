@@ -115,9 +115,7 @@ def test_counts_of_signed_integers_are_refused_by_name(device: Device) -> None:
         ),
     ],
 )
-def test_other_functions_are_refused_by_name(
-    device: Device, call: Callable[[Any], Any], message: str
-) -> None:
+def test_other_functions(device: Device, call: Callable[[Any], Any], message: str) -> None:
     with pytest.raises(NotOfferedError, match=message) as caught:
         call(device.asarray(random(3, "u1")))
     assert "\n" not in str(caught.value)

@@ -1,16 +1,17 @@
-"""Arrays refuse bad input by name: nothing is executed, and the device remains usable."""
+"""Arrays refuse bad input and indices by name: nothing is executed, and the device works on."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import bitlane
 from bitlane import (
+    ArrayIndexError,
     BitlaneError,
     BusyError,
     CopyError,
@@ -153,14 +154,9 @@ def test_an_array_that_another_thread_writes() -> None:
 def test_threads_may_read_the_same_array(device: Device) -> None:
     a = random(500, "u4")
     x = device.asarray(a)
-    results: list[NDArray[Any]] = []
-    threads = [Thread(target=lambda: results.append((x ^ 3).get())) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert len(results) == 4
-    assert all(same(result, a ^ 3) for result in results)
+    with ThreadPoolExecutor(4) as pool:
+        results = [pool.submit(lambda: (x ^ 3).get()) for _ in range(4)]
+    assert all(same(result.result(), a ^ 3) for result in results)
 
 
 def test_a_thread_may_compute_a_part_of_what_another_is_looking_at(device: Device) -> None:
@@ -215,7 +211,6 @@ def test_what_another_thread_computes_while_it_is_noted_stays_as_it_was(
         (lambda x: x < 3, NotOfferedError, "operator <"),
         (lambda x: 3 in x, NotOfferedError, "operator in"),
         (lambda x: abs(x), NotOfferedError, "abs"),
-        (lambda x: x["row"], NotOfferedError, "of type str"),
         (lambda x: x.mean(), MissingError, r"x\.get\(\)\.mean does it on the host"),
         (lambda x: x.ravel(), MissingError, r"np\.ravel\(x\) does it on the device"),
         (lambda x: x.bogus, MissingError, "no bogus"),
@@ -233,6 +228,20 @@ def test_what_another_thread_computes_while_it_is_noted_stays_as_it_was(
         (lambda x: x.__setitem__(0, 1.5), DataTypeError, "value: data type float64 for uint8"),
         (lambda x: hash(x), TypeError, "unhashable"),
         (lambda x: x.T.mT[0].mT, ShapeError, "expected two axes"),
+        (lambda x: x[[0, 3]], ArrayIndexError, "index: 3 for axis 0 of 3; expected -3 to 2"),
+        (lambda x: x[:, [-5]], ArrayIndexError, "index: -5 for axis 1 of 4; expected -4 to 3"),
+        (lambda x: x[[[0], [0, 1]]], ArrayIndexError, "lists of different lengths"),
+        (lambda x: x[np.uint64([2**63])], ArrayIndexError, "9223372036854775808 for axis 0"),
+        (lambda x: x[[0.5]], ArrayIndexError, "an array of float64; expected integers or truth"),
+        (lambda x: x[np.ones(4, bool)], ArrayIndexError, r"of shape \(4,\) for axis 0"),
+        (lambda x: x[[0, 1], [0, 1, 2]], ArrayIndexError, r"\(2,\), \(3,\) do not broadcast"),
+        (lambda x: x[[0], [0], [0]], ArrayIndexError, "index: 3 axes; the array has 2"),
+        (lambda x: x[..., [0], ...], ArrayIndexError, "more than one"),
+        (lambda x: x["row"], NotOfferedError, "of type str; expected integers, slices"),
+        (lambda x: x[[0], 0.5], NotOfferedError, "of type float"),
+        (lambda x: x.__setitem__([0, 1], [1, 2, 3]), ShapeError, "does not broadcast"),
+        (lambda x: x.__setitem__([0, 1], 1.5), DataTypeError, "value: data type float64"),
+        (lambda x: x.broadcast_to((2, 3, 4)).__setitem__([0], 1), ShapeError, "repeats"),
     ],
 )
 def test_refusals_name_the_alternative(

@@ -1,6 +1,6 @@
 """``take``, ``repeat``, ``tile`` and their like give what NumPy's do, without sending elements."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,14 +19,7 @@ from bitlane import (
     array_api,
 )
 from bitlane.device import Device
-from support.host.arrays import link_of, model, random, same
-
-
-@pytest.fixture
-def device() -> Iterator[Device]:
-    with model() as device:
-        yield device
-
+from support.host.arrays import link_of, random, same
 
 A = random((3, 4), "u2")
 

@@ -73,9 +73,7 @@ def test_a_reshape_is_a_view_where_numpy_has_one(data: st.DataObject, array: NDA
 @pytest.mark.parametrize("first", [1, -1, 2])
 @pytest.mark.parametrize("second", [1, -1, 2])
 @pytest.mark.parametrize("wanted", [(-1,), (2, -1), (3, 2, 1, 4), (4, 6)])
-def test_flipped_axes_merge_where_both_are(
-    first: int, second: int, wanted: tuple[int, ...]
-) -> None:
+def test_flipped_axes_merge_if_both_are(first: int, second: int, wanted: tuple[int, ...]) -> None:
     array = np.ndarray((4, 6) if {first, second} <= {1, -1} else (8, 12), "u2", BYTES.data)
     array = array[::first, ::second][:4, :6]
     got = described(array).reshape(described(array).fitted(wanted))
@@ -85,9 +83,7 @@ def test_flipped_axes_merge_where_both_are(
 
 
 @given(array=arrays(), extra=st.lists(st.integers(0, 4), max_size=2), data=st.data())
-def test_broadcasts_and_transposes_are_numpys(
-    array: NDArray[Any], extra: list[int], data: st.DataObject
-) -> None:
+def test_broadcasts_and_turns(array: NDArray[Any], extra: list[int], data: st.DataObject) -> None:
     wanted = (*extra, *(data.draw(st.integers(0, 3)) if n == 1 else n for n in array.shape))
     assert alike(described(array).broadcast(wanted), described(np.broadcast_to(array, wanted)))
     order: Any = data.draw(st.permutations(range(array.ndim)))

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane import DataTypeError, OutOfRangeError
 from bitlane.device import Device
-from support.host.arrays import model, random, same
-from support.host.programs import KINDS, OPERATORS
+from support.host.arrays import KINDS, OPERATORS, model, random, same
 from support.system.devices import DEFAULT, opened
 
 METHODS: dict[np.ufunc, str] = {

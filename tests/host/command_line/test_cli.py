@@ -18,8 +18,10 @@ import pytest
 from bitlane.command_line import cli
 from bitlane.errors import BitlaneError, DeviceTimeout, DmlError, LinkError
 from bitlane.version import __version__
+from support.host.command import Bitlane
 
 Add = Callable[[cli.Subparsers], None]
+Install = Callable[..., None]
 
 
 @dataclass(frozen=True)
@@ -47,67 +49,40 @@ def command(
     return Command(name, add)
 
 
-def raising(error: BaseException) -> Command:
+def raising(error: BaseException, extra: str | None = None) -> Command:
     def run(_: argparse.Namespace) -> int:
         raise error
 
-    return command("job", run)
+    return command("job", run, extra)
 
 
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def install(monkeypatch: pytest.MonkeyPatch) -> Install:
     """Return a function that replaces the installed subcommands."""
-
-    def replace(*commands: Command) -> None:
-        monkeypatch.setattr(cli, "entry_points", lambda group: commands)
-
-    return replace
+    return lambda *commands: monkeypatch.setattr(cli, "entry_points", lambda group: commands)
 
 
-def complaint(capsys: pytest.CaptureFixture[str]) -> str:
-    """Return the one line on standard error; standard output must be empty."""
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.endswith("\n")
-    assert captured.err.count("\n") == 1, captured.err
-    return captured.err.rstrip("\n")
-
-
-@pytest.mark.parametrize("code", [cli.DONE, cli.CHECK_FAILED])
-def test_exit_code_is_the_commands(install: Callable[..., None], code: int) -> None:
-    install(command("job", lambda _: code))
-    assert cli.main(["job"]) == code
-
-
-def test_arguments_reach_the_command(install: Callable[..., None]) -> None:
+@pytest.mark.parametrize("code", [cli.DONE, cli.CHECK_FAILED, 42])
+def test_exit_code_is_the_commands(install: Install, run: Bitlane, code: int) -> None:
     install(command("job", lambda arguments: arguments.number))
-    assert cli.main(["job", "42"]) == 42
+    assert run("job", str(code)) == (code, "", "")
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
-def test_version(capsys: pytest.CaptureFixture[str], option: str) -> None:
-    with pytest.raises(SystemExit) as exit_:
-        cli.main([option])
-    assert exit_.value.code == 0
-    assert capsys.readouterr().out == f"bitlane {__version__}\n"
+def test_version(run: Bitlane, option: str) -> None:
+    assert run(option) == (0, f"bitlane {__version__}\n", "")
 
 
-def test_help_lists_every_command_and_the_exit_codes(
-    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_lists_every_command_and_the_exit_codes(install: Install, run: Bitlane) -> None:
     install(command("one", lambda _: 0), command("two", lambda _: 0))
-    with pytest.raises(SystemExit) as exit_:
-        cli.main(["--help"])
-    assert exit_.value.code == 0
-    text = capsys.readouterr().out
+    code, text, _ = run("--help")
+    assert code == 0
     assert "what one does" in text
     assert "what two does" in text
     assert "1 a check failed" in text
 
 
-def test_the_help_lists_a_command_below_the_heading_of_its_group(
-    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_help_lists_commands_by_group(install: Install, run: Bitlane) -> None:
     def grouped(name: str, group: cli.Group) -> Command:
         def add(subparsers: cli.Subparsers) -> None:
             parser = subparsers.add_parser(name, help=f"what {name} does")
@@ -123,9 +98,7 @@ def test_the_help_lists_a_command_below_the_heading_of_its_group(
         grouped("three", cli.Group.MEASURE),
         lacking,
     )
-    with pytest.raises(SystemExit):
-        cli.main(["--help"])
-    lines = capsys.readouterr().out.partition("commands:\n")[2].partition("\n\n")[0].splitlines()
+    lines = run("--help").out.partition("commands:\n")[2].partition("\n\n")[0].splitlines()
     assert [line.strip().partition("  ")[0] for line in lines] == [
         *("use:", "two", "measure and verify:", "one", "three"),
         *("others:", "lacks", "strange"),
@@ -133,12 +106,11 @@ def test_the_help_lists_a_command_below_the_heading_of_its_group(
     assert "(needs packages that are not installed)" in "".join(lines)
 
 
-def test_without_arguments_the_help_and_2(
-    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_arguments_the_help_and_2(install: Install, run: Bitlane) -> None:
     install(command("one", lambda _: 0))
-    assert cli.main([]) == cli.UNUSABLE
-    assert "what one does" in capsys.readouterr().err
+    code, _, text = run()
+    assert code == cli.UNUSABLE
+    assert "what one does" in text
 
 
 @pytest.mark.parametrize(
@@ -149,17 +121,9 @@ def test_without_arguments_the_help_and_2(
         (["job", "many"], "bitlane job: argument number: invalid int value: 'many'"),
     ],
 )
-def test_bad_arguments_take_one_line_and_2(
-    install: Callable[..., None],
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    expected: str,
-) -> None:
+def test_bad_arguments(install: Install, run: Bitlane, arguments: list[str], expected: str) -> None:
     install(command("job", lambda _: 0))
-    with pytest.raises(SystemExit) as exit_:
-        cli.main(arguments)
-    assert exit_.value.code == cli.UNUSABLE
-    line = complaint(capsys)
+    line = run.refusal(*arguments)
     assert line.startswith(expected)
     assert line.endswith("--help)")
 
@@ -167,47 +131,36 @@ def test_bad_arguments_take_one_line_and_2(
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (BitlaneError("x is 1; expected 2"), "bitlane: x is 1; expected 2"),
-        (LinkError("device 'x:' unknown"), "bitlane: device 'x:' unknown"),
+        (BitlaneError("x is 1; expected 2"), "x is 1; expected 2"),
+        (LinkError("device 'x:' unknown"), "device 'x:' unknown"),
         (
             DmlError("ATensor", "Sizes", [0], "at least 1"),
-            "bitlane: E_INVALIDARG: ATensor.Sizes is [0]; expected at least 1",
+            "E_INVALIDARG: ATensor.Sizes is [0]; expected at least 1",
         ),
-        (DeviceTimeout("no answer\n  STATUS 1\n\n"), "bitlane: no answer; STATUS 1"),
-        (
-            FileNotFoundError(2, "No such file or directory", "m.json"),
-            "bitlane: m.json: No such file or directory",
-        ),
-        (OSError("disk gone"), "bitlane: disk gone"),
-        (MemoryError("no room for 1 GiB"), "bitlane: no room for 1 GiB"),
-        (MemoryError(), "bitlane: MemoryError"),
+        (DeviceTimeout("no answer\n  STATUS 1\n\n"), "no answer; STATUS 1"),
+        (FileNotFoundError(2, "No such file", "m.json"), "m.json: No such file"),
+        (OSError("disk gone"), "disk gone"),
+        (MemoryError("no room for 1 GiB"), "no room for 1 GiB"),
+        (MemoryError(), "MemoryError"),
     ],
 )
-def test_errors_that_a_user_can_act_on_take_one_line_and_2(
-    install: Callable[..., None],
-    capsys: pytest.CaptureFixture[str],
-    error: Exception,
-    expected: str,
+def test_errors_that_a_user_can_act_on(
+    install: Install, run: Bitlane, error: Exception, expected: str
 ) -> None:
     install(raising(error))
-    assert cli.main(["job"]) == cli.UNUSABLE
-    assert complaint(capsys) == expected
+    assert run.refusal("job") == f"bitlane: {expected}"
 
 
 @pytest.mark.parametrize("words", [["--traceback", "job"], ["job", "3", "--traceback"]])
-def test_traceback_on_request(
-    install: Callable[..., None], capsys: pytest.CaptureFixture[str], words: list[str]
-) -> None:
+def test_traceback_on_request(install: Install, run: Bitlane, words: list[str]) -> None:
     install(raising(BitlaneError("x")))
-    assert cli.main(words) == cli.UNUSABLE
-    text = capsys.readouterr().err
+    code, _, text = run(*words)
+    assert code == cli.UNUSABLE
     assert text.startswith("Traceback")
     assert text.endswith("bitlane: x\n")
 
 
-def test_what_stands_behind_two_dashes_is_no_option(
-    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_stands_behind_two_dashes_is_no_option(install: Install, run: Bitlane) -> None:
     def add(subparsers: cli.Subparsers) -> None:
         parser = subparsers.add_parser("job")
         parser.add_argument("names", nargs="+")
@@ -217,81 +170,60 @@ def test_what_stands_behind_two_dashes_is_no_option(
         raise BitlaneError(", ".join(arguments.names))
 
     install(Command("job", add))
-    assert cli.main(["job", "--", "--traceback", "x"]) == cli.UNUSABLE
-    assert complaint(capsys) == "bitlane: --traceback, x"
+    assert run.refusal("job", "--", "--traceback", "x") == "bitlane: --traceback, x"
 
 
-def test_options_are_written_whole(
-    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_are_written_whole(install: Install, run: Bitlane) -> None:
     def add(subparsers: cli.Subparsers) -> None:
         subparsers.add_parser("job").add_argument("--number", type=int)
 
     install(Command("job", add))
-    with pytest.raises(SystemExit) as exit_:
-        cli.main(["job", "--num", "3"])
-    assert exit_.value.code == cli.UNUSABLE
-    assert complaint(capsys).startswith("bitlane: unrecognized arguments: --num 3")
+    line = run.refusal("job", "--num", "3")
+    assert line.startswith("bitlane: unrecognized arguments: --num 3")
 
 
-@pytest.mark.parametrize("words", [["help"], ["help", "help"]])
-def test_help_of_help(
-    install: Callable[..., None], capsys: pytest.CaptureFixture[str], words: list[str]
-) -> None:
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["help"], "what job does"),
+        (["help", "help"], "what job does"),
+        (["help", "job"], r"\Ausage: bitlane job \[-h\] \[number\]"),
+        (["help", "job", "3"], r"\Ausage: bitlane job \[-h\] \[number\]"),
+        (["job", "--help"], r"\Ausage: bitlane job \[-h\] \[number\]"),
+    ],
+)
+def test_help(install: Install, run: Bitlane, words: list[str], expected: str) -> None:
     install(command("job", lambda _: 0))
-    with pytest.raises(SystemExit) as exit_:
-        cli.main(words)
-    assert exit_.value.code == 0
-    assert "what job does" in capsys.readouterr().out
+    code, text, _ = run(*words)
+    assert code == 0
+    assert re.search(expected, text)
 
 
-@pytest.mark.parametrize("words", [["help", "job"], ["help", "job", "3"], ["job", "--help"]])
-def test_help_of_a_command(
-    install: Callable[..., None], capsys: pytest.CaptureFixture[str], words: list[str]
-) -> None:
+def test_a_closed_output(install: Install, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> None:
     install(command("job", lambda _: 0))
-    with pytest.raises(SystemExit) as exit_:
-        cli.main(words)
-    assert exit_.value.code == 0
-    assert capsys.readouterr().out.startswith("usage: bitlane job [-h] [number]")
+    monkeypatch.setattr(sys, "stdout", None)
+    expected = "bitlane: standard output is closed; expected somewhere to write to"
+    assert run.refusal("job") == expected
 
 
-def test_a_closed_output_is_told(
-    install: Callable[..., None],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    install(command("job", lambda _: 0))
-    with monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", None)
-        assert cli.main(["job"]) == cli.UNUSABLE
-    assert complaint(capsys) == (
-        "bitlane: standard output is closed; expected somewhere to write to"
-    )
-
-
-def test_a_defect_keeps_its_traceback(install: Callable[..., None]) -> None:
+def test_a_defect_keeps_its_traceback(install: Install) -> None:
     install(raising(ZeroDivisionError("a bug")))
     with pytest.raises(ZeroDivisionError):
         cli.main(["job"])
 
 
-def test_interrupt_is_told_apart(
-    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interrupt(install: Install, run: Bitlane, capsys: pytest.CaptureFixture[str]) -> None:
     install(raising(KeyboardInterrupt()))
-    assert cli.main(["job"]) == cli.INTERRUPTED
+    assert run.refusal("job", code=cli.INTERRUPTED) == "bitlane: stopped"
     # What is half made may complain now.
     warnings.warn("created but never used", UserWarning, stacklevel=1)
-    assert complaint(capsys) == "bitlane: stopped"
+    assert capsys.readouterr().err == ""
 
 
-def test_a_termination_signal_unwinds_like_an_interrupt(
-    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_termination_signal_unwinds_like_an_interrupt(install: Install, run: Bitlane) -> None:
     cleared = []
 
-    def run(_: argparse.Namespace) -> int:
+    def job(_: argparse.Namespace) -> int:
         try:
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(10)
@@ -300,40 +232,30 @@ def test_a_termination_signal_unwinds_like_an_interrupt(
         return 0
 
     before = signal.getsignal(signal.SIGTERM)
-    install(command("job", run))
-    assert cli.main(["job"]) == cli.INTERRUPTED
+    install(command("job", job))
+    assert run.refusal("job", code=cli.INTERRUPTED) == "bitlane: stopped"
     assert cleared == [True]
-    assert complaint(capsys) == "bitlane: stopped"
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_command_that_cannot_be_loaded_names_the_package(
-    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_that_cannot_be_loaded_names_the_package(install: Install, run: Bitlane) -> None:
     lacking = ModuleNotFoundError("No module named 'amaranth.sim'", name="amaranth.sim")
     install(Command("job", error=lacking), command("other", lambda _: 0))
-    assert cli.main(["other"]) == cli.DONE
-    assert cli.main(["job", "--any", "thing"]) == cli.UNUSABLE
-    assert complaint(capsys) == (
-        "bitlane: job needs the Python package amaranth, which is not installed"
-    )
+    assert run("other").code == cli.DONE
+    expected = "bitlane: job needs the Python package amaranth, which is not installed"
+    assert run.refusal("job", "--any", "thing") == expected
 
 
-def test_a_package_that_an_extra_brings_is_named_with_the_extra(
-    install: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    def run(_: argparse.Namespace) -> int:
-        raise ModuleNotFoundError("No module named 'PIL'", name="PIL")
-
-    install(command("job", run, extra="pictures"))
-    assert cli.main(["job"]) == cli.UNUSABLE
-    assert complaint(capsys) == (
+def test_a_missing_package_is_named_with_its_extra(install: Install, run: Bitlane) -> None:
+    lacking = ModuleNotFoundError("No module named 'PIL'", name="PIL")
+    install(raising(lacking, extra="pictures"))
+    assert run.refusal("job") == (
         "bitlane: job needs the Python package PIL, which is not installed:"
         " pip install 'bitlane[pictures]' brings it"
     )
 
 
-def test_a_missing_part_of_bitlane_is_a_defect(install: Callable[..., None]) -> None:
+def test_a_missing_part_of_bitlane_is_a_defect(install: Install) -> None:
     lost = ModuleNotFoundError("No module named 'bitlane.lost'", name="bitlane.lost")
     install(Command("job", error=lost))
     with pytest.raises(ModuleNotFoundError):
@@ -342,11 +264,8 @@ def test_a_missing_part_of_bitlane_is_a_defect(install: Callable[..., None]) -> 
 
 def program(*words: str, **options: Any) -> "subprocess.CompletedProcess[str]":
     """Run the program in a separate process, and return the completed process."""
-    options["env"] = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        **options.get("env", {}),
-    }
+    path = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    options["env"] = os.environ | path | options.get("env", {})
     options.setdefault("stdout", subprocess.PIPE)
     return subprocess.run(
         [sys.executable, "-m", "bitlane", *words],
@@ -398,7 +317,7 @@ sys.meta_path.insert(0, Impatient())
     assert (ran.returncode, ran.stdout, ran.stderr) == (cli.INTERRUPTED, "", "bitlane: stopped\n")
 
 
-def test_warnings_take_one_line_too(install: Callable[..., None]) -> None:
+def test_warnings_take_one_line_too(install: Install) -> None:
     shown = []
 
     def run(_: argparse.Namespace) -> int:

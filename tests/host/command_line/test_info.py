@@ -1,5 +1,7 @@
 """`bitlane info` shows the installation, and a device's registers whatever its state."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -8,6 +10,9 @@ from bitlane.command_line import cli
 from bitlane.command_line import info as info_command
 from bitlane.links.link import BytesLike, Link
 from bitlane_rtl import abi
+from support.host.command import Bitlane
+
+Info = Callable[..., dict[str, str]]
 
 
 def word(name: str, **fields: int) -> int:
@@ -47,11 +52,8 @@ class Registers(Link):
 
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
         names = {abi.CONTROL_BASE + entry.offset: entry.name for entry in abi.REGISTERS}
-        values = [
-            self.values.get(names[word], 0)
-            for word in range(address, address + size, abi.WORD_BYTES)
-        ]
-        return np.array(values, "<u4").view(np.uint8)
+        places = range(address, address + size, abi.WORD_BYTES)
+        return np.array([self.values.get(names[x], 0) for x in places], "<u4").view(np.uint8)
 
     def write(self, address: int, data: BytesLike) -> None:
         pytest.fail(f"wrote to {address:#x}")
@@ -63,60 +65,73 @@ class Registers(Link):
         self.closed = True
 
 
-def info(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], link: Registers
-) -> dict[str, str]:
-    """Return the output of `bitlane info URL` for ``link``, by the name at the start of a line."""
-    monkeypatch.setattr(info_command, "open_link", lambda url: link)
-    assert cli.main(["info", "test:"]) == cli.DONE
-    assert link.closed
-    lines = capsys.readouterr().out.splitlines()
-    return {line[:16].strip(): line[16:] for line in lines}
+@pytest.fixture
+def info(monkeypatch: pytest.MonkeyPatch, run: Bitlane) -> Info:
+    """Return the lines of `bitlane info URL` for a device, by the name at the start of a line."""
+
+    def lines(**values: int) -> dict[str, str]:
+        link = Registers(**values)
+        monkeypatch.setattr(info_command, "open_link", lambda url: link)
+        code, text, error = run("info", "test:")
+        assert (code, error) == (cli.DONE, "")
+        assert link.closed
+        return {line[:16].strip(): line[16:] for line in text.splitlines()}
+
+    return lines
 
 
-def test_installed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["info"]) == cli.DONE
-    text = capsys.readouterr().out
-    assert f"ABI version {abi.ABI_VERSION}" in text
-    assert np.__version__ in text
-    assert "sim" in text
+def test_installed(run: Bitlane) -> None:
+    code, text, _ = run("info")
+    assert code == cli.DONE
+    for part in (f"ABI version {abi.ABI_VERSION}", np.__version__, "sim"):
+        assert part in text
 
 
-def test_a_whole_device(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = info(monkeypatch, capsys, Registers())
-    assert lines["device"] == "registers in a test"
-    assert lines["identity"] == f"BITL, ABI version {abi.ABI_VERSION}"
+WHOLE = {
+    "device": "registers in a test",
+    "identity": f"BITL, ABI version {abi.ABI_VERSION}",
+    "lanes": "8, 16, 32, 64 bits",
+    "search array": "none",
+    "data path": "64 bits, 2 read ports",
+    "command ring": "16 slots",
+    "memory": "256 MiB, 0x10000000 to 0x1fffffff",
+    "feature levels": "2_1, 3_0, 4_1",
+    "state": "idle",
+    "BUSY_CYCLES": "1,234,567",
+}
+
+
+def test_a_whole_device(info: Info) -> None:
+    lines = info()
+    assert {name: lines[name] for name in WHOLE} == WHOLE
     assert lines["operations"].startswith("AND, OR, XOR, COPY")
-    assert lines["lanes"] == "8, 16, 32, 64 bits"
-    assert lines["search array"] == "none"
-    assert lines["data path"] == "64 bits, 2 read ports"
-    assert lines["command ring"] == "16 slots"
-    assert lines["memory"] == "256 MiB, 0x10000000 to 0x1fffffff"
-    assert lines["feature levels"] == "2_1, 3_0, 4_1"
-    assert lines["state"] == "idle"
-    assert lines["BUSY_CYCLES"] == "1,234,567"
 
 
-def test_a_device_with_a_search_array(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    array = word("SEARCH", UNITS=8, ROW_BYTES_LOG2=6, QUERIES_LOG2=9, NEAREST_LOG2=4)
-    lines = info(monkeypatch, capsys, Registers(SEARCH=array))
-    expected = "8 units, rows of 512 bits, batches of 512 queries, 16 nearest"
-    assert lines["search array"] == expected
+STOPPED = {
+    "STATUS": word("STATUS", BUSY=1, FAULT=1),
+    "FAULT": word("FAULT", CODE=abi.Status.READ_ERROR, PORT=abi.Port.READ_B, INDEX=7),
+    "FAULT_ADDRESS": 0x1000_0040,
+}
+ARRAY = word("SEARCH", UNITS=8, ROW_BYTES_LOG2=6, QUERIES_LOG2=9, NEAREST_LOG2=4)
 
 
 @pytest.mark.parametrize(
-    ("last", "size"),
-    [(0x1000_1FFF, "8 KiB"), (0x1000_0007, "8 bytes"), (0x1018_03FF, "1,537 KiB")],
+    ("values", "name", "expected"),
+    [
+        (
+            {"SEARCH": ARRAY},
+            "search array",
+            "8 units, rows of 512 bits, batches of 512 queries, 16 nearest",
+        ),
+        # A small memory is told in a smaller unit.
+        ({"MEMORY_LAST": 0x1000_1FFF}, "memory", "8 KiB, 0x10000000 to 0x10001fff"),
+        ({"MEMORY_LAST": 0x1000_0007}, "memory", "8 bytes, 0x10000000 to 0x10000007"),
+        ({"MEMORY_LAST": 0x1018_03FF}, "memory", "1,537 KiB, 0x10000000 to 0x101803ff"),
+        (STOPPED, "state", "stopped by READ_ERROR at command 7, port READ_B, address 0x10000040"),
+    ],
 )
-def test_a_small_memory_is_told_in_a_smaller_unit(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], last: int, size: str
-) -> None:
-    lines = info(monkeypatch, capsys, Registers(MEMORY_LAST=last))
-    assert lines["memory"] == f"{size}, 0x10000000 to {last:#010x}"
+def test_other_devices(info: Info, values: dict[str, int], name: str, expected: str) -> None:
+    assert info(**values)[name] == expected
 
 
 @pytest.mark.parametrize(
@@ -127,43 +142,22 @@ def test_a_small_memory_is_told_in_a_smaller_unit(
         ({abi.Op.NOT}, set(abi.Lane), "none whole"),
     ],
 )
-def test_levels_that_a_smaller_circuit_has(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    ops: set[abi.Op],
-    lanes: set[abi.Lane],
-    levels: str,
+def test_levels_of_small_circuits(
+    info: Info, ops: set[abi.Op], lanes: set[abi.Lane], levels: str
 ) -> None:
-    capabilities = word("CAPABILITIES", OPS=mask(*ops), LANES=mask(*lanes), MODES=1, READ_PORTS=1)
-    lines = info(monkeypatch, capsys, Registers(CAPABILITIES=capabilities))
+    ability = word("CAPABILITIES", OPS=mask(*ops), LANES=mask(*lanes), MODES=1, READ_PORTS=1)
+    lines = info(CAPABILITIES=ability)
     assert lines["feature levels"] == levels
     assert "BUSY_CYCLES" not in lines  # built without counters
 
 
-def test_a_device_that_has_stopped(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    link = Registers(
-        STATUS=word("STATUS", BUSY=1, FAULT=1),
-        FAULT=word("FAULT", CODE=abi.Status.READ_ERROR, PORT=abi.Port.READ_B, INDEX=7),
-        FAULT_ADDRESS=0x1000_0040,
-    )
-    lines = info(monkeypatch, capsys, link)
-    assert lines["state"] == "stopped by READ_ERROR at command 7, port READ_B, address 0x10000040"
-
-
-def test_something_else_at_the_other_end(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_something_else_at_the_other_end(monkeypatch: pytest.MonkeyPatch, run: Bitlane) -> None:
     link = Registers(IDENTITY=0xFFFF_FFFF)
     monkeypatch.setattr(info_command, "open_link", lambda url: link)
-    assert cli.main(["info", "test:"]) == cli.UNUSABLE
+    assert "IDENTITY is 0xffffffff; expected 0x4249544c" in run.refusal("info", "test:")
     assert link.closed
-    assert "IDENTITY is 0xffffffff; expected 0x4249544c" in capsys.readouterr().err
 
 
-def test_an_unknown_scheme(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["info", "nothing:at/all"]) == cli.UNUSABLE
-    error = capsys.readouterr().err
-    assert error.startswith("bitlane: device 'nothing:at/all'")
-    assert error.count("\n") == 1
+def test_an_unknown_scheme(run: Bitlane) -> None:
+    line = run.refusal("info", "nothing:at/all")
+    assert line.startswith("bitlane: device 'nothing:at/all'")

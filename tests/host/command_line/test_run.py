@@ -1,108 +1,106 @@
-"""`bitlane run`: options, exit codes, and what becomes of the device."""
+"""`bitlane run` and `check`: options, exit codes, and what becomes of the device."""
 
-import argparse
 import json
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
 
+import bitlane.command_line.check
 import bitlane.command_line.run
-from bitlane.errors import BitlaneError
-from bitlane.model_file import ModelFileError
+from bitlane.model_file import ModelFileError, load_model
+from bitlane_rtl.abi import Op
+from support.host.command import Bitlane
 from support.host.model_driver import NotingLink
-from support.host.model_runner import not_model
+from support.host.model_runner import buffer, not_model
 
 
 class Terminal:
-    """A terminal that runs `bitlane run` on a model of the device."""
+    """A terminal that runs `bitlane run` on a model of the device, in the model's folder."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.path = folder / "m.json"
-        self.path.write_text(json.dumps(not_model()))
-        self.model = NotingLink()
+    def __init__(self, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._run = run
+        self.link = NotingLink()
         self.urls: list[str] = []
+        self.take(not_model())
         monkeypatch.setattr(bitlane.command_line.run, "open_link", self._open)
 
     def _open(self, url: str) -> NotingLink:
         self.urls.append(url)
-        return self.model
+        return self.link
 
-    def __call__(self, *arguments: str) -> int:
-        parser = argparse.ArgumentParser(prog="bitlane")
-        bitlane.command_line.run.add_run(parser.add_subparsers())
-        namespace = parser.parse_args(["run", str(self.path), *arguments])
-        code: int = namespace.run(namespace)
-        return code
+    def take(self, model: object) -> None:
+        """Replace the model."""
+        Path("m.json").write_text(model if isinstance(model, str) else json.dumps(model))
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        """Return the text on standard output."""
+        ended = self._run("run", "m.json", *words)
+        assert (ended.code, ended.err) == (code, "")
+        return ended.out
+
+    def refuse(self, message: str, *words: str, urls: Sequence[str] = ()) -> None:
+        """Expect that the options are refused after ``urls`` have been opened."""
+        assert re.search(message, self._run.refusal("run", "m.json", *words))
+        assert self.urls == [*urls]
 
 
 @pytest.fixture
-def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    return Terminal(tmp_path, monkeypatch)
+def terminal(tmp_path: Path, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    monkeypatch.chdir(tmp_path)
+    return Terminal(run, monkeypatch)
 
 
-def test_runs_and_checks_on_the_simulator(
-    terminal: Terminal, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert terminal() == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_runs_and_checks_on_the_simulator(terminal: Terminal) -> None:
+    lines = terminal().splitlines()
     assert terminal.urls == ["sim"]
     assert lines[0] == "Running on 'model of the contract'"
     assert lines[1].startswith("Dispatch 'not': 1 iterations, ")
     assert lines[1].endswith(" ms median (CPU), 123 cycles")
     assert lines[2:] == ["Check 'not': 4 bytes equal"]
-    assert terminal.model.closed
+    assert terminal.link.closed
 
 
-def test_runs_on_the_default_device_of_the_environment(
+def test_the_environment_names_the_device(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BITLANE_DEVICE", "sim:pysim")
-    assert terminal() == 0
-    assert terminal("--device", "sim") == 0
+    terminal()
+    terminal("--device", "sim")
     assert terminal.urls == ["sim:pysim", "sim"]
 
 
-def test_tells_that_a_check_failed(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
-    terminal.model.flip = 0
-    assert terminal() == 1
-    assert "1 of 4 bytes differ" in capsys.readouterr().out
-    assert terminal("--no-check") == 0
+def test_tells_that_a_check_failed(terminal: Terminal) -> None:
+    terminal.link.flip = 0
+    assert "1 of 4 bytes differ" in terminal(code=1)
+    terminal("--no-check")
 
 
-def test_counts_no_cycles_without_counters(
-    terminal: Terminal, capsys: pytest.CaptureFixture[str]
-) -> None:
-    terminal.model = NotingLink(cycles=None)
-    assert terminal("--no-check") == 0
-    assert capsys.readouterr().out.splitlines()[1].endswith(" ms median (CPU)")
+def test_counts_no_cycles_without_counters(terminal: Terminal) -> None:
+    terminal.link = NotingLink(cycles=None)
+    assert terminal("--no-check").splitlines()[1].endswith(" ms median (CPU)")
 
 
 def test_opens_no_device_for_a_bad_file(terminal: Terminal) -> None:
-    terminal.path.write_text("{")
-    with pytest.raises(ModelFileError, match="line 1, column 2"):
-        terminal()
-    assert terminal.urls == []
+    terminal.take("{")
+    terminal.refuse("line 1, column 2")
 
 
-def test_closes_the_device_after_a_refusal(
-    terminal: Terminal, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_closes_the_device_after_a_refusal(terminal: Terminal) -> None:
     model = not_model()
     model["commands"][0]["bindings"]["InputTensor"] = {"name": "in", "elementOffset": 16}
-    terminal.path.write_text(json.dumps(model))
-    with pytest.raises(ModelFileError):
-        terminal()
-    assert terminal.model.closed
-    assert capsys.readouterr().out == ""
+    terminal.take(model)
+    terminal.refuse("InputTensor", urls=["sim"])
+    assert terminal.link.closed
 
 
 def test_feature_levels_are_directmls(terminal: Terminal) -> None:
-    assert terminal("--feature-level", "6_4", "--no-check") == 0
-    with pytest.raises(ModelFileError, match="FeatureLevel"):
-        terminal("--feature-level", "2_1")
-    with pytest.raises(SystemExit):
-        terminal("--feature-level", "7_0")
+    terminal("--feature-level", "6_4", "--no-check")
+    terminal.refuse("FeatureLevel", "--feature-level", "2_1", urls=["sim"])
+    terminal.refuse("invalid choice: '7_0'", "--feature-level", "7_0", urls=["sim"])
 
 
 @pytest.mark.parametrize(
@@ -114,72 +112,50 @@ def test_feature_levels_are_directmls(terminal: Terminal) -> None:
     ],
 )
 def test_asks_the_simulator_for_waveforms(device: str, url: str, terminal: Terminal) -> None:
-    assert terminal("--device", device, "--vcd", "w.vcd") == 0
+    terminal("--device", device, "--vcd", "w.vcd")
     assert terminal.urls == [url]
 
 
 @pytest.mark.parametrize("file", ["a+b.vcd", "a&width=32.vcd", "100%.vcd", "o/my wave.vcd", "é#?"])
 def test_any_name_of_a_waveform_file_reaches_the_simulator(file: str, terminal: Terminal) -> None:
-    assert terminal("--device", "sim?width=32", "--vcd", file) == 0
+    terminal("--device", "sim?width=32", "--vcd", file)
     (url,) = terminal.urls
     assert parse_qsl(url.partition("?")[2]) == [("width", "32"), ("vcd", file)]
-
-
-def test_boards_have_no_waveforms(terminal: Terminal) -> None:
-    with pytest.raises(BitlaneError, match="serial:x is no simulated device"):
-        terminal("--device", "serial:x", "--vcd", "w.vcd")
-    assert terminal.urls == []
-
-
-# --- Iterations and JSON ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["--device", "serial:x", "--vcd", "w.vcd"], "serial:x is no simulated device"),
         (["--trace", "a", "--report", "./a"], r"--report: a is --trace's; expected another file"),
         (["--vcd", "a", "--trace", "a"], r"--trace: a is --vcd's; expected another file"),
         (["--trace", "m.json"], r"--trace: m\.json is MODEL's; expected another file"),
+        (["--iterations", "0"], "--iterations: 0; expected 1 or more"),
+        (["--iterations", "-3"], "--iterations: -3; expected 1 or more"),
     ],
 )
-def test_no_file_is_written_over_another(
-    words: list[str], message: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(terminal.path.parent)
-    with pytest.raises(BitlaneError, match=message):
-        terminal(*words)
-    assert terminal.urls == []
+def test_options_that_do_not_fit(words: list[str], message: str, terminal: Terminal) -> None:
+    terminal.refuse(message, *words)
 
 
-def test_iterations_are_told_with_their_medians(
-    terminal: Terminal, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert terminal("--iterations", "5") == 0
-    line = capsys.readouterr().out.splitlines()[1]
+# --- Iterations and JSON ------------------------------------------------------------------------
+
+
+def test_iterations_are_told_with_their_medians(terminal: Terminal) -> None:
+    line = terminal("--iterations", "5").splitlines()[1]
     assert line.startswith("Dispatch 'not': 5 iterations, ")
     assert line.endswith(" ms median (CPU), 123 cycles")
-    assert terminal.model.calls.count("NOT") == 5
+    assert terminal.link.calls.count("NOT") == 5
 
 
-@pytest.mark.parametrize("number", ["0", "-3"])
-def test_iterations_are_one_or_more(terminal: Terminal, number: str) -> None:
-    with pytest.raises(BitlaneError, match=rf"--iterations: {number}; expected 1 or more"):
-        terminal("--iterations", number)
-    assert terminal.urls == []
-
-
-def test_json_is_one_object_and_all_of_the_output(
-    terminal: Terminal, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(terminal.path.parent)
+def test_json_is_one_object_and_all_of_the_output(terminal: Terminal) -> None:
     model = not_model()
     model["commands"] += [
         {"type": "print", "resource": "out"},
         {"type": "writeFile", "resource": "out", "targetPath": "out.bin"},
     ]
-    terminal.path.write_text(json.dumps(model))
-    assert terminal("--json", "--iterations", "3") == 0
-    found = json.loads(capsys.readouterr().out)
+    terminal.take(model)
+    found = json.loads(terminal("--json", "--iterations", "3"))
     assert found["dispatches"][0].pop("milliseconds") > 0
     assert found == {
         "device": "model of the contract",
@@ -191,25 +167,90 @@ def test_json_is_one_object_and_all_of_the_output(
     }
 
 
-def test_json_tells_of_a_check_that_failed(
-    terminal: Terminal, capsys: pytest.CaptureFixture[str]
-) -> None:
-    terminal.model.flip = 0
-    assert terminal("--json") == 1
-    found = json.loads(capsys.readouterr().out)
+def test_json_tells_of_a_check_that_failed(terminal: Terminal) -> None:
+    terminal.link.flip = 0
+    found = json.loads(terminal("--json", code=1))
     assert not found["passed"]
     assert found["checks"] == [{"name": "not", "bytes": 4, "different": 1}]
 
 
-def test_json_has_no_numbers_that_are_none(
-    terminal: Terminal, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_has_no_numbers_that_are_none(terminal: Terminal) -> None:
     model = not_model([{"type": "print", "resource": "in"}])
-    model["resources"]["in"] = {
-        "initialValuesDataType": "FLOAT32",
-        "initialValues": [1.5, "nan", "inf", "-inf"],
-    }
-    terminal.path.write_text(json.dumps(model))
-    assert terminal("--json") == 0
-    (shown,) = json.loads(capsys.readouterr().out)["resources"]
+    model["resources"]["in"] = buffer("FLOAT32", [1.5, "nan", "inf", "-inf"])
+    terminal.take(model)
+    (shown,) = json.loads(terminal("--json"))["resources"]
     assert shown["values"] == [1.5, "nan", "inf", "-inf"]
+
+
+# --- check ------------------------------------------------------------------------------------
+
+
+Check = Callable[..., str]
+
+
+@pytest.fixture
+def check(tmp_path: Path, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> Check:
+    """Return a function that returns the output of `bitlane check`, or the line that refuses."""
+    monkeypatch.chdir(tmp_path)
+
+    def of(model: Any, *options: str, refuses: bool = False) -> str:
+        Path("m.json").write_text(model if isinstance(model, str) else json.dumps(model))
+        words = ("check", "m.json", *options)
+        if refuses:
+            return run.refusal(*words)
+        code, text, error = run(*words)
+        assert (code, error) == (0, "")
+        return text
+
+    return of
+
+
+def test_says_what_has_been_found(check: Check) -> None:
+    model = not_model()
+    model["commands"] *= 2
+    model["dispatchables"]["unused"] = model["dispatchables"]["not"]
+    expected = "m.json: 2 resources, 2 dispatchables, 2 dispatches: nothing is wrong\n"
+    assert check(model) == expected
+
+
+def test_has_no_effects(check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BITLANE_DEVICE", "serial:/dev/none")
+    model = not_model([{"type": "writeFile", "resource": "out", "targetPath": "a/b.npy"}])
+    model["resources"]["in"] = buffer("UINT8", {"valueCount": 1 << 30, "value": 0})
+    check(model)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.json"]
+
+
+@pytest.mark.parametrize(
+    ("binding", "message"),
+    [
+        ("none", r"commands\[0\]\.bindings\.InputTensor is \"none\"; expected a resource: in, out"),
+        ({"name": "in", "elementOffset": 3}, r"InputTensor\.elementOffset is 3 bytes; expected a"),
+    ],
+)  # fmt: skip
+def test_refuses_what_running_refuses(binding: object, message: str, check: Check) -> None:
+    model = not_model()
+    model["commands"][0]["bindings"]["InputTensor"] = binding
+    assert re.search(message, check(model, refuses=True))
+
+
+def test_refuses_what_is_no_model(check: Check) -> None:
+    assert "line 1, column 2" in check("{", refuses=True)
+    assert "FeatureLevel" in check(not_model(), "--feature-level", "2_1", refuses=True)
+
+
+def test_says_that_onnx_models_are_not_checked(tmp_path: Path) -> None:
+    model = tmp_path / "m.ONNX"
+    model.write_bytes(b"\x08\x0a\xff")
+    with pytest.raises(ModelFileError, match="the file is an ONNX model; expected a model file of"):
+        load_model(model)
+
+
+def test_a_device_is_read_and_left_alone(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = NotingLink(ops=frozenset({Op.XOR}))
+    monkeypatch.setattr(bitlane.command_line.check, "open_link", lambda url: link)
+    line = check(not_model(), "--device", "sim", refuses=True)
+    assert re.search(r"Type\) is NOT; expected .* built with: XOR", line)
+    assert {kind for kind, *_ in link.traffic} == {"read"}
+    assert link.calls == []
+    assert link.closed

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import bitlane.command_line.run_onnx
-from bitlane.command_line.cli import CHECK_FAILED, DONE, UNUSABLE, main
+from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.device import Device
 from bitlane.driver.driver import Driver
+from support.host.command import Bitlane
 from support.host.model_driver import NotingLink
 from support.host.onnx_models import model_of, node, tensor
 
@@ -18,10 +19,10 @@ A = np.array([1, 2, 3], np.uint8)
 class Terminal:
     """A terminal that runs `bitlane run` in a separate folder, on a model of the device."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> None:
         self.link = NotingLink()
         self.urls: list[str] = []
-        self._capsys = capsys
+        self._run = run
         monkeypatch.setattr(bitlane.command_line.run_onnx, "open_device", self._open)
 
     def _open(self, url: str) -> Device:
@@ -30,20 +31,17 @@ class Terminal:
 
     def __call__(self, *words: str) -> tuple[int, str, str]:
         """Return the exit code, and the text on standard output and standard error."""
-        code = main(["run", *words])
-        return code, *self._capsys.readouterr()
+        return self._run("run", *words)
 
     def refusal(self, *words: str) -> str:
         """Return the line on standard error; expect that no device was opened."""
-        code, out, text = self(*words)
-        assert (code, out, text.count("\n"), self.urls) == (UNUSABLE, "", 1, [])
-        return text.removeprefix("bitlane: ")
+        line = self._run.refusal("run", *words)
+        assert self.urls == []
+        return line.removeprefix("bitlane: ")
 
 
 @pytest.fixture
-def terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Terminal:
+def terminal(tmp_path: Path, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.chdir(tmp_path)
     graph = model_of(
         [node("BitwiseXor", "a k", "x"), node("BitwiseNot", "x", "y")],
@@ -53,7 +51,7 @@ def terminal(
     )
     Path("m.onnx").write_bytes(graph.SerializeToString())
     np.save("a.npy", A)
-    return Terminal(monkeypatch, capsys)
+    return Terminal(run, monkeypatch)
 
 
 def test_it_runs_and_checks_and_writes(terminal: Terminal) -> None:
@@ -123,9 +121,7 @@ def test_waveforms_are_asked_for(terminal: Terminal) -> None:
         (("--input", "a=huge.npy"), "--input: huge.npy; expected"),
     ],
 )
-def test_bad_words_and_files_are_one_line(
-    words: tuple[str, ...], message: str, terminal: Terminal
-) -> None:
+def test_bad_words_and_files(words: tuple[str, ...], message: str, terminal: Terminal) -> None:
     np.save("long.npy", A.astype(np.uint16))
     np.save("flat.npy", A[None])
     np.save("objects.npy", np.array([print]), allow_pickle=True)

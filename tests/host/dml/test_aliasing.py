@@ -1,9 +1,15 @@
 """Which inputs and outputs may share bytes, and which may not."""
 
+from typing import Any
+
 import pytest
 
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType
 from support.host.dml_bench import COUNT, NOT, SHIFT_LEFT, SHIFT_RIGHT, U8, XOR, Bench
+
+ROWS = BufferTensorDesc(DataType.UINT8, [4, 4])
+COLUMNS = BufferTensorDesc(DataType.UINT8, [4, 4], [1, 4])
+LARGER = BufferTensorDesc(DataType.UINT8, [16], total_tensor_size_in_bytes=32)
 
 
 @pytest.mark.parametrize(
@@ -19,14 +25,32 @@ from support.host.dml_bench import COUNT, NOT, SHIFT_LEFT, SHIFT_RIGHT, U8, XOR,
 )
 def test_disjoint_or_identical_ranges_are_fine(inputs: tuple[int, int], output: int) -> None:
     bench = Bench(XOR(U8, U8, U8))
-    bench.dispatch(*[bench.at(offset) for offset in inputs], bench.at(output))
+    bench.dispatch(*map(bench.at, inputs), bench.at(output))
     bench.device.execute(bench.commands)
     assert bench.model.calls == ["XOR"]
+
+
+@pytest.mark.parametrize("kind", [SHIFT_LEFT, SHIFT_RIGHT])
+@pytest.mark.parametrize("inputs", [(0, 16), (16, 0)])
+def test_shifts_work_in_place_of_one_input(kind: Any, inputs: tuple[int, int]) -> None:
+    bench = Bench(kind(U8, U8, U8))
+    bench.dispatch(*map(bench.at, inputs), bench.at(0))
 
 
 def test_inputs_may_overlap_each_other_in_part() -> None:
     bench = Bench(XOR(U8, U8, U8))
     bench.dispatch(bench.at(0, 32), bench.at(16, 32), bench.at(48))
+
+
+def test_the_same_offsets_of_different_buffers_do_not_overlap() -> None:
+    bench = Bench(COUNT(U8, U8))
+    bench.dispatch(bench.at(0), BufferBinding(bench.device.create_buffer(16)))
+
+
+def test_in_place_takes_packed_strides_written_out() -> None:
+    implied = BufferTensorDesc(DataType.UINT8, [1, 4, 4])
+    bench = Bench(NOT(implied, BufferTensorDesc(DataType.UINT8, [1, 4, 4], [99, 4, 1])))
+    bench.dispatch(bench.at(0), bench.at(0))
 
 
 @pytest.mark.parametrize(
@@ -44,71 +68,38 @@ def test_partial_overlap_is_never_allowed(
     a: tuple[int, int], b: tuple[int, int], output: tuple[int, int], name: str
 ) -> None:
     bench = Bench(XOR(U8, U8, U8))
-    bench.table.bind_inputs([bench.at(*a), bench.at(*b)])
-    bench.table.bind_outputs([bench.at(*output)])
     shown = f"bytes {output[0]} to {output[0] + output[1] - 1}"
-    bench.refuse(bench.record, f"OutputTensor.Buffer is {shown}", f"the same bytes as {name}")
-
-
-def test_the_same_offsets_of_different_buffers_do_not_overlap() -> None:
-    bench = Bench(COUNT(U8, U8))
-    bench.dispatch(bench.at(0), BufferBinding(bench.device.create_buffer(16)))
-
-
-def test_count_does_not_work_in_place() -> None:
-    bench = Bench(COUNT(U8, U8))
-    bench.table.bind_inputs([bench.at(0)])
-    bench.table.bind_outputs([bench.at(0)])
-    bench.refuse(
-        bench.record, "OutputTensor.Buffer is bytes 0 to 15", "BIT_COUNT does not work in place"
+    bench.refuse_dispatch(
+        [bench.at(*a), bench.at(*b), bench.at(*output)],
+        f"OutputTensor.Buffer is {shown}",
+        f"the same bytes as {name}",
     )
 
 
-@pytest.mark.parametrize("kind", [SHIFT_LEFT, SHIFT_RIGHT])
-@pytest.mark.parametrize("inputs", [(0, 16), (16, 0)])
-def test_shifts_work_in_place_of_one_input(
-    kind: type[SHIFT_LEFT] | type[SHIFT_RIGHT], inputs: tuple[int, int]
-) -> None:
-    bench = Bench(kind(U8, U8, U8))
-    bench.dispatch(*[bench.at(offset) for offset in inputs], bench.at(0))
+BOTH = "OutputTensor.Buffer is in place of ATensor and BTensor"
 
 
-@pytest.mark.parametrize("kind", [SHIFT_LEFT, SHIFT_RIGHT])
-def test_shifts_do_not_work_in_place_of_both(kind: type[SHIFT_LEFT] | type[SHIFT_RIGHT]) -> None:
-    bench = Bench(kind(U8, U8, U8))
-    bench.table.bind_inputs([bench.at(0), bench.at(0)])
-    bench.table.bind_outputs([bench.at(0)])
-    shown = "in place of ATensor and BTensor"
-    bench.refuse(bench.record, f"OutputTensor.Buffer is {shown}", "one input at most")
-
-
-def test_in_place_needs_equal_strides() -> None:
-    rows = BufferTensorDesc(DataType.UINT8, [4, 4])
-    columns = BufferTensorDesc(DataType.UINT8, [4, 4], [1, 4])
-    bench = Bench(NOT(rows, columns))
-    bench.table.bind_inputs([bench.at(0)])
-    bench.table.bind_outputs([bench.at(0)])
-    bench.refuse(bench.record, "OutputTensor.Strides is [1, 4]", "[4, 1], as in InputTensor")
-
-
-def test_in_place_takes_packed_strides_written_out() -> None:
-    implied = BufferTensorDesc(DataType.UINT8, [1, 4, 4])
-    written = BufferTensorDesc(DataType.UINT8, [1, 4, 4], [99, 4, 1])
-    bench = Bench(NOT(implied, written))
-    bench.dispatch(bench.at(0), bench.at(0))
-
-
-def test_in_place_needs_equal_total_sizes() -> None:
-    larger = BufferTensorDesc(DataType.UINT8, [16], total_tensor_size_in_bytes=32)
-    bench = Bench(NOT(U8, larger))
-    bench.table.bind_inputs([bench.at(0, 32)])
-    bench.table.bind_outputs([bench.at(0, 32)])
-    bench.refuse(bench.record, "OutputTensor.TotalTensorSizeInBytes is 32", "16, as in InputTensor")
+@pytest.mark.parametrize(
+    ("desc", "size", "found", "expected"),
+    [
+        (COUNT(U8, U8), 16, "OutputTensor.Buffer is bytes 0 to 15", "COUNT does not work in place"),
+        (SHIFT_LEFT(U8, U8, U8), 16, BOTH, "one input at most"),
+        (SHIFT_RIGHT(U8, U8, U8), 16, BOTH, "one input at most"),
+        (NOT(ROWS, COLUMNS), 16, "OutputTensor.Strides is [1, 4]", "[4, 1], as in InputTensor"),
+        (NOT(U8, LARGER), 32, "OutputTensor.TotalTensorSizeInBytes is 32", "16, as in InputTensor"),
+    ],
+)
+def test_what_does_not_work_in_place(desc: Any, size: int, found: str, expected: str) -> None:
+    bench = Bench(desc)
+    bindings = [bench.at(0, size)] * (1 + len(desc.inputs))
+    bench.refuse_dispatch(bindings, found, expected)
 
 
 def test_a_table_can_be_bound_anew_without_a_false_alarm() -> None:
     bench = Bench(COUNT(U8, U8))
     bench.dispatch(bench.at(0), bench.at(16))
+    bench.bind(bench.at(0), bench.at(16))
+    bench.record()
     bench.table.bind_inputs([bench.at(16)])  # for a moment, input and output are the same
     bench.table.bind_outputs([bench.at(0)])
     bench.record()

@@ -1,6 +1,6 @@
 """A bad binding, or a wrong number of bindings, is refused by name, as in DirectML."""
 
-from functools import partial
+from typing import Any
 
 import pytest
 
@@ -9,150 +9,88 @@ from bitlane.dml import BufferBinding, BufferTensorDesc, DataType
 from support.host.dml_bench import NOT, U8, XOR, Bench
 from support.host.model_driver import ModelDriver
 
-# --- Each binding by itself -------------------------------------------------------------------
+UNBOUND = "a buffer when the operator is executed"
 
 
-@pytest.mark.parametrize("offset", [1, 4, 8, 15, 17, -16, -1])
-def test_offsets_are_multiples_of_16(offset: int) -> None:
+def described(**fields: Any) -> BufferTensorDesc:
+    return BufferTensorDesc(DataType.UINT8, [16], **fields)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "offset", "size", "found", "expected"),
+    [
+        *((U8, n, 16, f"Offset is {n}", "a multiple of 16") for n in (1, 4, 8, 15, 17, -16, -1)),
+        (described(guaranteed_base_offset_alignment=64), 16, 16, "Offset is 16", "64"),
+        (described(guaranteed_base_offset_alignment=4), 4, 16, "Offset is 4", "16"),
+        *((U8, 0, n, f"SizeInBytes is {n}", "at least 16") for n in (0, 12, 15, -4)),
+        (described(total_tensor_size_in_bytes=100), 0, 99, "SizeInBytes is 99", "100"),
+        (U8, 0, 257, "SizeInBytes is 257", "at most 256"),
+        (U8, 240, 17, "SizeInBytes is 17", "at most 16"),
+        (U8, 256, 16, "SizeInBytes is 16", "at most 0"),
+        (U8, 256, None, "SizeInBytes is 0", "at least 16"),
+        (U8, 272, None, "Offset is 272", "inside the buffer's 256 bytes"),
+    ],
+)
+def test_ranges_are_aligned_hold_the_tensor_and_end_inside_the_buffer(
+    tensor: BufferTensorDesc, offset: int, size: int | None, found: str, expected: str
+) -> None:
+    bench = Bench(NOT(tensor, tensor))
+    binding, table = bench.at(offset, size), bench.table
+    bench.refuse(lambda: table.bind_inputs([binding]), f"InputTensor.{found}", expected)
+    bench.refuse(lambda: table.bind_outputs([binding]), f"OutputTensor.{found}", expected)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "offset", "size"),
+    [(U8, 240, None), (described(guaranteed_base_offset_alignment=64), 64, 16)],
+)
+def test_ranges_that_fit(tensor: BufferTensorDesc, offset: int, size: int | None) -> None:
+    bench = Bench(NOT(tensor, tensor))
+    bench.table.bind_inputs([bench.at(offset, size)])
+
+
+OTHER = BufferBinding(dml.Device(ModelDriver()).create_buffer(16))
+ONE, TWO = NOT(U8, U8), XOR(U8, U8, U8)
+
+
+@pytest.mark.parametrize(
+    ("desc", "bind", "places", "found", "expected"),
+    [
+        (ONE, "bind_inputs", [OTHER], "InputTensor.Buffer is of another device", "this device"),
+        (ONE, "bind_inputs", [[]], "InputTensor.BindingType is of type list", "a BufferBinding"),
+        (TWO, "bind_inputs", [0], "BindInputs.BindingCount is 1", "2"),
+        (TWO, "bind_inputs", [0, 0, 0], "BindInputs.BindingCount is 3", "2"),
+        (TWO, "bind_outputs", [0, 16], "BindOutputs.BindingCount is 2", "1"),
+        (TWO, "bind_inputs", [0, None], "BTensor.Buffer is not bound", UNBOUND),
+        (ONE, "bind_outputs", [None], "OutputTensor.Buffer is not bound", UNBOUND),
+    ],
+)
+def test_bindings_are_as_many_buffers_of_the_device_as_the_operator_has(
+    desc: dml.OperatorDesc, bind: str, places: list[Any], found: str, expected: str
+) -> None:
+    """Numbers in ``places`` are offsets into the bench's buffer."""
+    bench = Bench(desc)
+    bindings = [bench.at(x) if isinstance(x, int) else x for x in places]
+    bench.refuse(lambda: getattr(bench.table, bind)(bindings), found, expected)
+
+
+def test_closed_buffers_are_found_when_bound_and_when_executed() -> None:
     bench = Bench(NOT(U8, U8))
-    for bind, name in (
-        (bench.table.bind_inputs, "InputTensor"),
-        (bench.table.bind_outputs, "OutputTensor"),
-    ):
-        bindings = [bench.at(offset)]
-        bench.refuse(partial(bind, bindings), f"{name}.Offset is {offset}", "a multiple of 16")
-
-
-def test_offsets_are_multiples_of_the_guaranteed_alignment() -> None:
-    tensor = BufferTensorDesc(DataType.UINT8, [16], guaranteed_base_offset_alignment=64)
-    bench = Bench(NOT(tensor, U8))
-    bench.table.bind_inputs([bench.at(64)])
-    bench.refuse(lambda: bench.table.bind_inputs([bench.at(16)]), "InputTensor.Offset is 16", "64")
-
-
-def test_a_small_guaranteed_alignment_does_not_lower_the_16() -> None:
-    tensor = BufferTensorDesc(DataType.UINT8, [16], guaranteed_base_offset_alignment=4)
-    bench = Bench(NOT(tensor, U8))
-    bench.refuse(lambda: bench.table.bind_inputs([bench.at(4)]), "InputTensor.Offset is 4", "16")
-
-
-@pytest.mark.parametrize("size", [0, 12, 15, -4])
-def test_ranges_hold_the_tensor(size: int) -> None:
-    bench = Bench(NOT(U8, U8))
-    for bind, name in (
-        (bench.table.bind_inputs, "InputTensor"),
-        (bench.table.bind_outputs, "OutputTensor"),
-    ):
-        bindings = [bench.at(0, size)]
-        bench.refuse(partial(bind, bindings), f"{name}.SizeInBytes is {size}", "at least 16")
-
-
-def test_ranges_hold_the_total_size_asked_for() -> None:
-    tensor = BufferTensorDesc(DataType.UINT8, [16], total_tensor_size_in_bytes=100)
-    bench = Bench(NOT(tensor, U8))
-    bench.refuse(
-        lambda: bench.table.bind_inputs([bench.at(0, 99)]), "InputTensor.SizeInBytes is 99", "100"
-    )
-
-
-@pytest.mark.parametrize(("offset", "size", "most"), [(0, 257, 256), (240, 17, 16), (256, 16, 0)])
-def test_ranges_end_inside_the_buffer(offset: int, size: int, most: int) -> None:
-    bench = Bench(NOT(U8, U8))
-    bench.refuse(
-        lambda: bench.table.bind_inputs([bench.at(offset, size)]),
-        f"InputTensor.SizeInBytes is {size}",
-        f"at most {most}",
-    )
-
-
-def test_ranges_begin_inside_the_buffer() -> None:
-    bench = Bench(NOT(U8, U8))
-    bench.refuse(
-        lambda: bench.table.bind_inputs([bench.at(272, None)]),
-        "InputTensor.Offset is 272",
-        "inside the buffer's 256 bytes",
-    )
-
-
-def test_a_range_without_a_size_goes_to_the_end() -> None:
-    bench = Bench(NOT(U8, U8))
-    bench.table.bind_inputs([bench.at(240, None)])
-    bench.refuse(
-        lambda: bench.table.bind_inputs([bench.at(256, None)]),
-        "InputTensor.SizeInBytes is 0",
-        "at least 16",
-    )
-
-
-def test_buffers_belong_to_the_device() -> None:
-    bench = Bench(NOT(U8, U8))
-    other = dml.Device(ModelDriver()).create_buffer(16)
-    bench.refuse(
-        lambda: bench.table.bind_inputs([BufferBinding(other)]),
-        "InputTensor.Buffer is of another device",
-        "this device",
-    )
-
-
-def test_closed_buffers_are_not_bound() -> None:
-    bench = Bench(NOT(U8, U8))
+    bench.dispatch(bench.at(0), bench.at(16))
+    closed = bench.at(0)
     bench.buffer.close()
+    bench.refuse_execution("RecordDispatch.Buffer is closed", "exist")
     bench.refuse(
-        lambda: bench.table.bind_inputs([bench.at(0)]), "InputTensor.Buffer is closed", "exists"
+        lambda: bench.table.bind_inputs([closed]), "InputTensor.Buffer is closed", "exists"
     )
-
-
-def test_buffers_closed_after_recording_are_found() -> None:
-    bench = Bench(NOT(U8, U8))
-    bench.table.bind_inputs([bench.at(0)])
-    bench.table.bind_outputs([bench.at(16)])
-    bench.record()
-    bench.buffer.close()
-    bench.refuse(
-        lambda: bench.device.execute(bench.commands), "RecordDispatch.Buffer is closed", "exist"
-    )
-
-
-# --- How many, and which ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_as_many_inputs_as_the_operator_has(count: int) -> None:
-    bench = Bench(XOR(U8, U8, U8))
-    bindings = [bench.at(0)] * count
-    bench.refuse(
-        lambda: bench.table.bind_inputs(bindings), f"BindInputs.BindingCount is {count}", "2"
-    )
-
-
-def test_as_many_outputs_as_the_operator_has() -> None:
-    bench = Bench(XOR(U8, U8, U8))
-    bindings = [bench.at(0), bench.at(16)]
-    bench.refuse(lambda: bench.table.bind_outputs(bindings), "BindOutputs.BindingCount is 2", "1")
-
-
-def test_every_input_is_bound() -> None:
-    bench = Bench(XOR(U8, U8, U8))
-    bench.refuse(
-        lambda: bench.table.bind_inputs([bench.at(0), None]),
-        "BTensor.Buffer is not bound",
-        "a buffer when the operator is executed",
-    )
-
-
-def test_the_output_is_bound() -> None:
-    bench = Bench(NOT(U8, U8))
-    expected = "a buffer when the operator is executed"
-    bench.refuse(
-        lambda: bench.table.bind_outputs([None]), "OutputTensor.Buffer is not bound", expected
-    )
-    bench.table.bind_inputs([bench.at(0)])
-    bench.refuse(bench.record, "OutputTensor.Buffer is not bound", expected)
 
 
 def test_nothing_is_bound_at_first_nor_after_unbinding_nor_after_a_reset() -> None:
     bench = Bench(NOT(U8, U8))
-    refusal = ("InputTensor.Buffer is not bound", "a buffer when the operator is executed")
+    bench.table.bind_inputs([bench.at(0)])
+    bench.refuse(bench.record, "OutputTensor.Buffer is not bound", UNBOUND)
+    refusal = ("InputTensor.Buffer is not bound", UNBOUND)
+    bench.table.reset(bench.operator)
     bench.table.bind_outputs([bench.at(0)])
     bench.refuse(bench.record, *refusal)
     bench.table.bind_inputs([bench.at(16)])
@@ -164,23 +102,13 @@ def test_nothing_is_bound_at_first_nor_after_unbinding_nor_after_a_reset() -> No
     bench.refuse(bench.record, *refusal)
 
 
-def test_only_bindings_are_bound() -> None:
-    bench = Bench(NOT(U8, U8))
-    bench.refuse(
-        lambda: bench.table.bind_inputs([[bench.at(0)]]),
-        "InputTensor.BindingType is of type list",
-        "a BufferBinding",
-    )
-
-
-@pytest.mark.parametrize("name", ["TemporaryResource", "PersistentResource"])
+@pytest.mark.parametrize("name", ["temporary", "persistent"])
 def test_resources_that_are_not_needed_are_refused(name: str) -> None:
     bench = Bench(NOT(U8, U8))
-    assert bench.operator.binding_properties.required_descriptor_count == 2
-    assert bench.operator.binding_properties.temporary_resource_size == 0
-    assert bench.operator.binding_properties.persistent_resource_size == 0
-    temporary = name == "TemporaryResource"
-    table = bench.table
-    bind = table.bind_temporary_resource if temporary else table.bind_persistent_resource
+    properties = bench.operator.binding_properties
+    assert properties.required_descriptor_count == 2
+    assert getattr(properties, f"{name}_resource_size") == 0
+    bind = getattr(bench.table, f"bind_{name}_resource")
     bind(None)
-    bench.refuse(lambda: bind(bench.at(0)), f"{name}.Buffer is bound", "its size is 0")
+    found = f"{name.title()}Resource.Buffer is bound"
+    bench.refuse(lambda: bind(bench.at(0)), found, "its size is 0")

@@ -1,28 +1,28 @@
-"""Graphs are fused into fewer passes, and bound like operators."""
+"""Graphs are fused into fewer passes, bound like operators, and written as expressions."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from bitlane import dml
-from bitlane.dml import (
-    BufferBinding,
-    BufferTensorDesc,
-    DataType,
-    GraphDesc,
-    TensorFlags,
-)
+from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, GraphDesc, TensorFlags
 from bitlane_rtl.abi import Op
 from support.host.dml_bench import COUNT, NOT, SHIFT_LEFT, XOR
 from support.host.dml_graphs import ONE, PLAIN, WORDS, A, B, Out, To, Via, desc, distances, run
 from support.host.model_driver import ModelDriver
 
+
+@pytest.fixture
+def device() -> dml.Device:
+    return dml.Device(ModelDriver())
+
+
 # --- What graphs become -------------------------------------------------------------------------
 
 
-def test_logic_count_and_sum_are_one_pass() -> None:
-    device = dml.Device(ModelDriver())
+def test_logic_count_and_sum_are_one_pass(device: dml.Device) -> None:
     operator = device.compile_graph(distances(device))
     assert operator.explain().splitlines() == [
         "pass           elements          commands  runs  bytes read  bytes written  cycles",
@@ -34,8 +34,7 @@ def test_logic_count_and_sum_are_one_pass() -> None:
     assert sums.tolist() == np.bitwise_count(A ^ B).sum(axis=1, keepdims=True).tolist()
 
 
-def test_what_is_an_output_too_is_written() -> None:
-    device = dml.Device(ModelDriver())
+def test_what_is_an_output_too_is_written(device: dml.Device) -> None:
     graph = distances(device, Out(0, 0, 1), Out(1, 0, 2))
     lines = device.compile_graph(graph).explain().splitlines()
     assert [line.split("  ")[0] for line in lines[1:-2]] == ["XOR", "COUNT SUM", "COUNT"]
@@ -71,15 +70,13 @@ def test_inversions_go_into_their_neighbours() -> None:
     assert driver.model.calls == ["write", "write", "XOR", "read"]
 
 
-def test_shift_counts_are_masked_as_directml_masks_them() -> None:
-    device = dml.Device(ModelDriver())
+def test_shift_counts_are_masked_as_directml_masks_them(device: dml.Device) -> None:
     graph = desc(device, [SHIFT_LEFT(WORDS, WORDS, WORDS)], To(0, 0, 0), To(1, 0, 1), Out(0, 0, 0))
     (result,) = run(graph, device, A, np.full_like(A, 33))
     assert np.array_equal(result, A << np.uint32(1))
 
 
-def test_bytes_between_nodes_may_be_seen_in_another_way() -> None:
-    device = dml.Device(ModelDriver())
+def test_bytes_between_nodes_may_be_seen_in_another_way(device: dml.Device) -> None:
     turned = BufferTensorDesc(DataType.UINT16, [16, 4], [1, 16])
     plain = BufferTensorDesc(DataType.UINT16, [16, 4])
     edges = [To(0, 0, 0), Via(0, 0, 1, 0), Out(1, 0, 0)]
@@ -88,9 +85,8 @@ def test_bytes_between_nodes_may_be_seen_in_another_way() -> None:
     assert np.array_equal(result, A.view(np.uint16).reshape(4, 16).T)
 
 
-def test_bytes_between_elements_are_seen_where_nothing_lies_there() -> None:
+def test_bytes_between_elements_are_seen_where_nothing_lies_there(device: dml.Device) -> None:
     """The written-out intermediate and the operators behind it have separate constants."""
-    device = dml.Device(ModelDriver())
     small = BufferTensorDesc(DataType.UINT8, [4, 4])
     apart = BufferTensorDesc(DataType.UINT8, [4, 4], [8, 1])
     rows = BufferTensorDesc(DataType.UINT32, [4], [2])
@@ -116,8 +112,7 @@ def bench(graph: GraphDesc, device: dml.Device) -> tuple[dml.CompiledOperator, d
     return operator, device.create_binding_table(operator)
 
 
-def test_outputs_take_no_place_of_inputs_or_of_each_other() -> None:
-    device = dml.Device(ModelDriver())
+def test_outputs_take_no_place_of_inputs_or_of_each_other(device: dml.Device) -> None:
     operator, table = bench(distances(device, Out(0, 0, 1)), device)
     assert operator.binding_properties.required_descriptor_count == 4
     recorder, commands = device.create_command_recorder(), device.create_command_list()
@@ -139,8 +134,7 @@ def test_outputs_take_no_place_of_inputs_or_of_each_other() -> None:
     recorder.record_dispatch(commands, operator, table)
 
 
-def test_a_graph_of_one_node_works_in_place_where_the_node_does() -> None:
-    device = dml.Device(ModelDriver())
+def test_a_graph_of_one_node_works_in_place_where_the_node_does(device: dml.Device) -> None:
     operator, table = bench(GraphDesc.of(device.create_operator(ONE[0])), device)
     memory = device.create_buffer(128)
     memory.write(A)
@@ -152,8 +146,7 @@ def test_a_graph_of_one_node_works_in_place_where_the_node_does() -> None:
     assert np.array_equal(memory.read(dtype=np.uint32).reshape(4, 8), ~A)
 
 
-def test_names_of_edges_are_the_names_in_errors() -> None:
-    device = dml.Device(ModelDriver())
+def test_names_of_edges_are_the_names_in_errors(device: dml.Device) -> None:
     edges = [To(0, 0, 0, "pixels"), Out(0, 0, 0, "negative")]
     _, table = bench(desc(device, ONE, *edges), device)
     with pytest.raises(dml.DmlError, match=r"pixels\.Buffer is not bound"):
@@ -199,3 +192,114 @@ def test_less_memory_than_is_fastest_is_enough() -> None:
     twice = once << (once % 8)
     assert np.array_equal(large, twice ^ once)
     assert np.array_equal(small, ~(twice ^ once)[:16])
+
+
+# --- expressions ------------------------------------------------------------------------------
+
+
+VALUES = np.random.default_rng(1).integers(0, 2**32, (3, 5), np.uint32)
+COUNTS = np.random.default_rng(2).integers(0, 32, (3, 5), np.uint32)
+MATRIX = BufferTensorDesc(DataType.UINT32, VALUES.shape)
+NOTHING: Any = None
+
+
+@pytest.fixture
+def graph() -> dml.Graph:
+    return dml.Graph(dml.Device(ModelDriver()))
+
+
+def pair(graph: dml.Graph) -> tuple[dml.Expression, dml.Expression]:
+    return dml.input_tensor(graph, 0, MATRIX), dml.input_tensor(graph, 1, MATRIX)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda a, b: a & b,
+        lambda a, b: a | b,
+        lambda a, b: a ^ b,
+        lambda a, b: a << b,
+        lambda a, b: a >> b,
+        lambda a, b: (a ^ b) & ~(a | b),
+    ],
+)
+def test_operators_are_numpys(graph: dml.Graph, program: Callable[[Any, Any], Any]) -> None:
+    result = program(*pair(graph))
+    (got,) = graph.device.run(graph.desc([result]), [VALUES, COUNTS])
+    assert np.array_equal(got, program(VALUES, COUNTS))
+
+
+def test_distances_of_rows_are_one_pass(graph: dml.Graph) -> None:
+    a, b = pair(graph)
+    distances = dml.reduce(dml.bit_count(a ^ b, DataType.UINT32), axes=[1])
+    assert distances.output_desc == BufferTensorDesc(DataType.UINT32, [3, 1])
+    lines = graph.compile([distances]).explain().splitlines()
+    assert lines[1].startswith("COUNT_XOR SUM  3 x 5 of 32 bits")
+    assert lines[2].startswith("fused          1 pass ")
+    (got,) = graph.device.run(graph.desc([distances]), [VALUES, COUNTS])
+    assert np.array_equal(got, np.bitwise_count(VALUES ^ COUNTS).sum(axis=1, keepdims=True))
+
+
+def test_all_axes_are_reduced_if_none_is_named(graph: dml.Graph) -> None:
+    a, b = pair(graph)
+    total = dml.reduce(dml.bit_count(a & b, DataType.UINT32))
+    (got,) = graph.device.run(graph.desc([total]), [VALUES, COUNTS])
+    assert got.tolist() == [[np.bitwise_count(VALUES & COUNTS).sum()]]
+
+
+def test_counts_are_bytes_unless_asked_for(graph: dml.Graph) -> None:
+    a, _ = pair(graph)
+    (got,) = graph.device.run(graph.desc([dml.bit_count(a)]), [VALUES])
+    assert got.dtype == np.uint8
+    assert np.array_equal(got, np.bitwise_count(VALUES))
+
+
+def test_reinterpreting_repeats_turns_and_splits(graph: dml.Graph) -> None:
+    row = dml.input_tensor(graph, 0, BufferTensorDesc(DataType.UINT32, [5]))
+    a = dml.input_tensor(graph, 1, MATRIX)
+    difference = dml.reinterpret(row, DataType.UINT32, [3, 5], [0, 1]) ^ a
+    halves = dml.reinterpret(difference, DataType.UINT16, [3, 5], [10, 2])
+    turned = dml.reinterpret(difference, DataType.UINT32, [5, 3], [1, 5])
+    got = graph.device.run(graph.desc([~turned, ~halves]), [VALUES[1], VALUES])
+    assert np.array_equal(got[0], ~(VALUES ^ VALUES[1]).T)
+    assert np.array_equal(got[1], ~(VALUES ^ VALUES[1]).astype(np.uint16))
+
+
+def test_only_what_the_outputs_need_is_compiled(graph: dml.Graph) -> None:
+    a, b = pair(graph)
+    unused, used = a ^ b, ~a
+    desc = graph.desc([used])
+    assert (desc.input_count, len(desc.nodes), unused.graph) == (1, 1, graph)
+    assert repr(graph) == "<bitlane.dml.Graph: operators: 2>"
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (lambda graph, a: a ^ 3, r"Graph\.BTensor is 3; expected of type Expression"),
+        (
+            lambda graph, a: a ^ dml.reinterpret(a, DataType.UINT32, [15]),
+            r"BTensor\.DimensionCount is 1; expected 2",
+        ),
+        (
+            lambda graph, a: dml.reinterpret(a, DataType.UINT64, [8]) ^ a,
+            r"TotalTensorSizeInBytes is 60; expected at least 64",
+        ),
+        (lambda graph, a: dml.bit_not(NOTHING), r"Graph\.Input is None"),
+        (lambda graph, a: graph.desc([NOTHING]), r"Graph\.Outputs is None; expected of type Exp"),
+        (lambda graph, a: graph.compile([a]), r"Outputs is input 0; expected operators' outputs"),
+        (lambda graph, a: dml.input_tensor(graph, -1, a.output_desc), r"Index is -1; expected 0"),
+        (lambda graph, a: a and a, r"asked for its truth; expected & or \|"),
+        (lambda graph, a: graph.compile([]), r"OutputCount is 0"),
+        (lambda graph, a: a ^ pair(dml.Graph(graph.device))[0], r"is of another graph"),
+        (lambda graph, a: dml.reduce(a, axes=["x"]), r"Axes is of type tuple; expected a list of"),
+        (lambda graph, a: dml.Graph(NOTHING), r"Graph\.Device is None"),
+    ],
+)
+def test_errors_come_where_the_mistake_is(
+    graph: dml.Graph, action: Callable[[dml.Graph, dml.Expression], object], message: str
+) -> None:
+    a, _ = pair(graph)
+    with pytest.raises(dml.DmlError, match=message) as caught:
+        action(graph, a)
+    assert "\n" not in str(caught.value)

@@ -57,19 +57,24 @@ def refuse(
     assert driver.allocator.pieces == 0
 
 
+XOR_WORDS = XOR(WORDS, WORDS, WORDS)
 TWO = [NOT(WORDS, WORDS), NOT(WORDS, WORDS)]
+SMALLER, OWNING = ([NOT(WORDS, WORDS), node] for node in (NOT(SUMS, SUMS), NOT(OWNED, WORDS)))
+READ = [Via(0, 0, 1, 0), Out(1, 0, 1)]
+JOINED = [To(0, 0, 0), Via(0, 0, 1, 0), Out(1, 0, 0)]
+TO_INPUT = "InputTensor is connected to GraphInputs[0]"
+NO_INPUT = To(NOTHING, 0, 0)
+BETWEEN = "IntermediateEdges[0]"
+CYCLE = "GraphDesc.IntermediateEdges is a cycle, Nodes[0]"
+SMALL = "Nodes[1].InputTensor.TotalTensorSizeInBytes is 16"
+OWNED_INPUT = "Nodes[1].InputTensor.Flags is OWNED_BY_DML"
 
 
 @pytest.mark.parametrize(
     ("nodes", "edges", "found", "expected"),
     [
         (ONE, [Out(0, 0, 0)], "Nodes[0].InputTensor is not connected", "an edge from an input"),
-        (
-            [XOR(WORDS, WORDS, WORDS)],
-            PLAIN,
-            "Nodes[0].BTensor is not connected",
-            "or from another node",
-        ),
+        ([XOR_WORDS], PLAIN, "Nodes[0].BTensor is not connected", "or from another node"),
         (TWO, [*PLAIN, To(0, 1, 0)], "Nodes[1].OutputTensor is not connected", "another node or"),
         (ONE, [To(0, 0, 0)], "GraphDesc.GraphOutputs[0] is not connected", "one edge from a node"),
         (
@@ -78,71 +83,41 @@ TWO = [NOT(WORDS, WORDS), NOT(WORDS, WORDS)]
             "GraphDesc.GraphOutputs[0] is connected 2 times",
             "one edge from a node",
         ),
-        (
-            ONE,
-            [*PLAIN, To(1, 0, 0)],
-            "Nodes[0].InputTensor is connected to GraphInputs[0] and GraphInputs[1]",
-            "one edge",
-        ),
+        (ONE, [*PLAIN, To(1, 0, 0)], f"Nodes[0].{TO_INPUT} and GraphInputs[1]", "one edge"),
         (
             TWO,
             [*PLAIN, To(0, 1, 0), Via(0, 0, 1, 0)],
-            "Nodes[1].InputTensor is connected to GraphInputs[0] and Nodes[0].OutputTensor",
+            f"Nodes[1].{TO_INPUT} and Nodes[0].OutputTensor",
             "one edge",
         ),
         (ONE, [To(1, 0, 0), Out(0, 0, 0)], "GraphDesc.GraphInputs[0] is not connected", "a node"),
         (
             TWO,
             [Via(0, 0, 1, 0), Via(1, 0, 0, 0), Out(1, 0, 0)],
-            "GraphDesc.IntermediateEdges is a cycle, Nodes[0] -> Nodes[1] -> Nodes[0]",
+            f"{CYCLE} -> Nodes[1] -> Nodes[0]",
             "a graph without cycles",
         ),
         (
             [*TWO, *ONE],
             [*(Via(node, 0, (node + 1) % 3, 0) for node in range(3)), Out(2, 0, 0)],
-            "GraphDesc.IntermediateEdges is a cycle, Nodes[0] -> Nodes[1] -> Nodes[2] -> Nodes[0]",
+            f"{CYCLE} -> Nodes[1] -> Nodes[2] -> Nodes[0]",
             "without cycles",
         ),
-        (
-            ONE,
-            [Via(0, 0, 0, 0), Out(0, 0, 0)],
-            "GraphDesc.IntermediateEdges is a cycle, Nodes[0] -> Nodes[0]",
-            "without cycles",
-        ),
+        (ONE, [Via(0, 0, 0, 0), Out(0, 0, 0)], f"{CYCLE} -> Nodes[0]", "without cycles"),
         (ONE, [*PLAIN, To(0, 1, 0)], "InputEdges[1].ToNodeIndex is 1", "0 to 0"),
         (ONE, [*PLAIN, To(0, 0, 1)], "InputEdges[1].ToNodeInputIndex is 1", "0 to 0"),
         (ONE, [To(-1, 0, 0), Out(0, 0, 0)], "InputEdges[0].GraphInputIndex is -1", "nothing to"),
         (ONE, [To(0, 0, 0), Out(0, 2, 0)], "OutputEdges[0].FromNodeOutputIndex is 2", "0 to 0"),
         (ONE, [To(0, 0, 0), Out(3, 0, 0)], "OutputEdges[0].FromNodeIndex is 3", "0 to 0"),
+        (TWO, [*PLAIN, Via(0, 1, 1, 0)], f"{BETWEEN}.FromNodeOutputIndex is 1", "0 to 0"),
+        (TWO, [*PLAIN, Via(0, 0, 2, 0)], f"{BETWEEN}.ToNodeIndex is 2", "0 to 1"),
+        (SMALLER, [*PLAIN, *READ], SMALL, "128, as in Nodes[0].OutputTensor"),
+        (SMALLER, [*PLAIN, To(0, 1, 0), Out(1, 0, 1)], SMALL, "128, as others read GraphInputs[0]"),
+        (OWNING, JOINED, OWNED_INPUT, "NONE: what is OWNED_BY_DML is an input of the graph"),
         (
-            TWO,
-            [*PLAIN, Via(0, 1, 1, 0)],
-            "IntermediateEdges[0].FromNodeOutputIndex is 1",
-            "0 to 0",
-        ),
-        (TWO, [*PLAIN, Via(0, 0, 2, 0)], "IntermediateEdges[0].ToNodeIndex is 2", "0 to 1"),
-        (
-            [NOT(WORDS, WORDS), NOT(SUMS, SUMS)],
-            [*PLAIN, Via(0, 0, 1, 0), Out(1, 0, 1)],
-            "Nodes[1].InputTensor.TotalTensorSizeInBytes is 16",
-            "128, as in Nodes[0].OutputTensor",
-        ),
-        (
-            [NOT(WORDS, WORDS), NOT(SUMS, SUMS)],
-            [*PLAIN, To(0, 1, 0), Out(1, 0, 1)],
-            "Nodes[1].InputTensor.TotalTensorSizeInBytes is 16",
-            "128, as others read GraphInputs[0]",
-        ),
-        (
-            [NOT(WORDS, WORDS), NOT(OWNED, WORDS)],
-            [To(0, 0, 0), Via(0, 0, 1, 0), Out(1, 0, 0)],
-            "Nodes[1].InputTensor.Flags is OWNED_BY_DML",
-            "NONE: what is OWNED_BY_DML is an input of the graph",
-        ),
-        (
-            [NOT(WORDS, WORDS), NOT(OWNED, WORDS)],
+            OWNING,
             [To(0, 0, 0), To(0, 1, 0), Out(0, 0, 0), Out(1, 0, 1)],
-            "Nodes[1].InputTensor.Flags is OWNED_BY_DML",
+            OWNED_INPUT,
             "NONE, as others read GraphInputs[0]",
         ),
         ([], [], "GraphDesc.GraphOutputs[0] is not connected", "one edge from a node"),
@@ -170,11 +145,7 @@ def test_edges_that_lead_nowhere_or_do_not_fit(
             "GraphDesc.InputEdges[0] is of type OutputGraphEdgeDesc",
             "of type InputGraphEdgeDesc",
         ),
-        (
-            {"input_edges": [To(NOTHING, 0, 0)]},
-            "InputEdges[0].GraphInputIndex is None",
-            "of type Integral",
-        ),
+        ({"input_edges": [NO_INPUT]}, "InputEdges[0].GraphInputIndex is None", "of type Integral"),
     ],
 )
 def test_descriptions_that_are_none(changes: dict[str, Any], found: str, expected: str) -> None:
@@ -219,10 +190,9 @@ def test_only_counts_are_added_up(nodes: Sequence[Any], edges: Sequence[Any], fo
 
 def test_circuits_without_sums_say_so() -> None:
     driver = ModelDriver(modes=frozenset(Mode) - {Mode.SUM})
-    edges = [To(0, 0, 0), Via(0, 0, 1, 0), Out(1, 0, 0)]
     refuse(
         DISTANCES[1:],
-        edges,
+        JOINED,
         "GraphDesc.Nodes is beyond this device",
         "built without sums",
         "DXGI_ERROR_UNSUPPORTED",
@@ -235,7 +205,7 @@ def test_rows_that_no_run_has_are_refused() -> None:
     sums = BufferTensorDesc(DataType.UINT32, [2, 1])
     refuse(
         [COUNT(words, words), ReduceOperatorDesc(ReduceFunction.SUM, words, sums, (1,))],
-        [To(0, 0, 0), Via(0, 0, 1, 0), Out(1, 0, 0)],
+        JOINED,
         "GraphDesc.Nodes is beyond this device",
         "4096 bytes a row; expected 4095 at most",
         "DXGI_ERROR_UNSUPPORTED",
@@ -251,7 +221,6 @@ def test_reduce_is_no_operator_by_itself() -> None:
 
 FLOATS = BufferTensorDesc(DataType.FLOAT32, [4, 8])
 LONG = BufferTensorDesc(DataType.UINT64, [4, 8])
-SUM = ReduceFunction.SUM
 
 
 @pytest.mark.parametrize(
@@ -285,12 +254,8 @@ def test_reduce_has_rules_of_its_own(node: ReduceOperatorDesc, message: str) -> 
     ],
 )
 def test_reduce_takes_types_from_some_level_on(data_type: DataType, first: FeatureLevel) -> None:
-    node = ReduceOperatorDesc(
-        SUM,
-        BufferTensorDesc(data_type, [1, 1, 4, 8]),
-        BufferTensorDesc(data_type, [1, 1, 4, 1]),
-        (3,),
-    )
+    rows, sums = (BufferTensorDesc(data_type, [1, 1, 4, columns]) for columns in (8, 1))
+    node = ReduceOperatorDesc(ReduceFunction.SUM, rows, sums, (3,))
     dml.Device(ModelDriver(), first).create_operator(node)
     for level in [level for level in FeatureLevel if level < first]:
         with pytest.raises(dml.DmlError, match=r"InputTensor\.DataType"):

@@ -99,7 +99,7 @@ def test_operator_types_have_directmls_values() -> None:
         (DataType.UINT8, [2**31, 3], [1, 2**31], 3 * 2**31),  # 32-bit arithmetic would wrap
     ],
 )
-def test_calculates_buffer_sizes(
+def test_buffer_sizes(
     data_type: DataType, sizes: list[int], strides: list[int] | None, size: int
 ) -> None:
     assert dml.calc_buffer_tensor_size(data_type, sizes, strides) == size

@@ -1,12 +1,12 @@
 """Things of the wrong Python type: an error of bitlane's in one line, and nothing is executed."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
+import bitlane
 from bitlane import dml
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, TensorFlags
 from support.host.arrays import model
@@ -20,6 +20,11 @@ def refuse(action: Callable[[], object], message: str) -> None:
     with pytest.raises(dml.DmlError, match=message) as caught:
         action()
     assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench(NOT(U8, U8))
 
 
 @pytest.mark.parametrize(
@@ -47,30 +52,27 @@ def test_descriptions_of_tensors(arguments: tuple[Any, ...], message: str) -> No
         BufferTensorDesc(*arguments)
 
 
-@pytest.mark.parametrize("flags", [2, 3, 1 << 40])
-def test_flags_that_do_not_exist(flags: int) -> None:
-    tensor = BufferTensorDesc(DataType.UINT8, [16], None, TensorFlags(flags))
-    bench = Bench(NOT(U8, U8))
-    for desc in (NOT(tensor, U8), XOR(U8, tensor, U8), NOT(U8, tensor)):
-        message = rf"Flags is {flags}; expected NONE or OWNED_BY_DML"
-        refuse(lambda desc=desc: bench.device.create_operator(desc), message)
+def flagged(flags: int) -> BufferTensorDesc:
+    return BufferTensorDesc(DataType.UINT8, [16], None, TensorFlags(flags))
 
 
 @pytest.mark.parametrize(
-    ("desc", "name"),
+    ("desc", "message"),
     [
-        (NOT(NOTHING, U8), "InputTensor"),
-        (NOT(U8, NOTHING), "OutputTensor"),
-        (XOR(U8, NOTHING, U8), "BTensor"),
-        (COUNT(NOTHING, NOTHING), "InputTensor"),
+        *(
+            (desc, rf"Flags is {flags}; expected NONE or OWNED_BY_DML")
+            for flags in (2, 3, 1 << 40)
+            for tensor in [flagged(flags)]
+            for desc in (NOT(tensor, U8), XOR(U8, tensor, U8), NOT(U8, tensor))
+        ),
+        (NOT(NOTHING, U8), r"InputTensor\.Desc is None; expected a BufferTensorDesc"),
+        (NOT(U8, NOTHING), r"OutputTensor\.Desc is None; expected a BufferTensorDesc"),
+        (XOR(U8, NOTHING, U8), r"BTensor\.Desc is None; expected a BufferTensorDesc"),
+        (COUNT(NOTHING, NOTHING), r"InputTensor\.Desc is None; expected a BufferTensorDesc"),
     ],
 )
-def test_operators_without_a_tensor(desc: dml.OperatorDesc, name: str) -> None:
-    bench = Bench(NOT(U8, U8))
-    refuse(
-        lambda: bench.device.create_operator(desc),
-        rf"{name}\.Desc is None; expected a BufferTensorDesc",
-    )
+def test_descriptions_of_operators(desc: Any, message: str, bench: Bench) -> None:
+    refuse(lambda: bench.device.create_operator(desc), message)
 
 
 @pytest.mark.parametrize(
@@ -82,8 +84,7 @@ def test_operators_without_a_tensor(desc: dml.OperatorDesc, name: str) -> None:
         ("x", r"BindingType is 'x'; expected"),
     ],
 )
-def test_bindings(binding: Any, message: str) -> None:
-    bench = Bench(NOT(U8, U8))
+def test_bindings(binding: Any, message: str, bench: Bench) -> None:
     refuse(lambda: bench.table.bind_inputs([binding]), message)
     refuse(lambda: bench.table.bind_outputs([binding]), message)
 
@@ -96,36 +97,21 @@ def test_bindings(binding: Any, message: str) -> None:
         (0, "16", r"SizeInBytes is '16'; expected an integer or None"),
     ],
 )
-def test_ranges(offset: Any, size: Any, message: str) -> None:
-    bench = Bench(NOT(U8, U8))
+def test_ranges(offset: Any, size: Any, message: str, bench: Bench) -> None:
     refuse(lambda: bench.table.bind_inputs([bench.at(offset, size)]), message)
     bench.table.bind_inputs([bench.at(np.int64(16), np.int64(16))])  # type: ignore[arg-type]
 
 
-def test_what_is_no_list_of_bindings() -> None:
-    bench = Bench(NOT(U8, U8))
-    refuse(lambda: bench.table.bind_inputs(NOTHING), r"BindInputs\.Bindings is None; expected a l")
-    refuse(lambda: bench.table.bind_outputs(3), r"BindOutputs\.Bindings is 3")  # type: ignore[arg-type]
-    initializer = bench.device.create_operator_initializer([])
-    table = bench.device.create_binding_table(initializer)
-    refuse(lambda: table.bind_inputs(7), r"BindInputs\.Bindings is 7")  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("wrong", [None, 3, "x", []])
-def test_objects_of_the_api(wrong: Any) -> None:
-    bench = Bench(NOT(U8, U8))
-    device, recorder = bench.device, bench.recorder
+def test_objects_of_the_api(wrong: Any, bench: Bench) -> None:
+    device, record = bench.device, bench.recorder.record_dispatch
     calls: dict[str, Callable[[], object]] = {
         "CompileOperator.Operator": lambda: device.compile_operator(wrong),
         "CreateOperatorInitializer.Operator": lambda: device.create_operator_initializer([wrong]),
         "CreateBindingTable.Dispatchable": lambda: device.create_binding_table(wrong),
         "Execute.CommandList": lambda: device.execute(wrong),
-        "RecordDispatch.CommandList": lambda: recorder.record_dispatch(
-            wrong, bench.operator, bench.table
-        ),
-        "RecordDispatch.BindingTable": lambda: recorder.record_dispatch(
-            bench.commands, bench.operator, wrong
-        ),
+        "RecordDispatch.CommandList": lambda: record(wrong, bench.operator, bench.table),
+        "RecordDispatch.BindingTable": lambda: record(bench.commands, bench.operator, wrong),
         "OperatorDesc.Type": lambda: device.create_operator(wrong),
     }
     for name, call in calls.items():
@@ -133,27 +119,68 @@ def test_objects_of_the_api(wrong: Any) -> None:
     assert len(bench.commands) == 0
 
 
-def test_contents_of_buffers() -> None:
-    bench = Bench(NOT(U8, U8))
-    buffer = bench.buffer
-    refuse(lambda: buffer.write(NOTHING), r"Buffer\.Data is None; expected an array of numbers")
-    refuse(lambda: buffer.write([None]), r"Buffer\.Data is of type list")
-    refuse(lambda: buffer.read(dtype="zz"), r"Buffer\.DataType is 'zz'; expected a NumPy type")
-    wrong: Any
-    for wrong in (1.5, "4"):
-        offset, size = rf"Buffer\.Offset is {wrong!r}", rf"Buffer\.SizeInBytes is {wrong!r}"
-        refuse(partial(buffer.write, [1], wrong), offset)
-        refuse(partial(buffer.read, offset=wrong), offset)
-        refuse(partial(buffer.read, wrong), size)
-    refuse(lambda: bench.device.create_buffer("9"), r"Buffer\.SizeInBytes is '9'")  # type: ignore[arg-type]
+def initializers_table(bench: Bench) -> Any:
+    return bench.device.create_binding_table(bench.device.create_operator_initializer([]))
+
+
+def ask(bench: Bench, feature: Any, about: Any) -> object:
+    return bench.device.check_feature_support(feature, about)
+
+
+def closed() -> bitlane.Device:
+    device = model()
+    device.close()
+    return device
+
+
+NO_DEVICE = r"Device\.Device is .*; expected what bitlane\.open returns"
+CLOSED = r"Device\.Device is closed; expected a device that is open"
+NO_TYPE = r"Buffer\.DataType is .*; expected a NumPy type"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda b: b.table.bind_inputs(None), r"BindInputs\.Bindings is None; expected a list"),
+        (lambda b: b.table.bind_outputs(3), r"BindOutputs\.Bindings is 3"),
+        (lambda b: initializers_table(b).bind_inputs(7), r"BindInputs\.Bindings is 7"),
+        (lambda b: b.buffer.write(None), r"Buffer\.Data is None; expected an array of numbers"),
+        (lambda b: b.buffer.write([None]), r"Buffer\.Data is of type list"),
+        (lambda b: b.buffer.read(dtype="zz"), r"Buffer\.DataType is 'zz'; expected a NumPy type"),
+        *((lambda b, x=x: b.buffer.read(dtype=x), NO_TYPE) for x in ("V", "S0", "no such type")),
+        (lambda b: b.buffer.write([1], 1.5), r"Buffer\.Offset is 1.5"),
+        (lambda b: b.buffer.write([1], "4"), r"Buffer\.Offset is '4'"),
+        (lambda b: b.buffer.read(offset=1.5), r"Buffer\.Offset is 1.5"),
+        (lambda b: b.buffer.read(offset="4"), r"Buffer\.Offset is '4'"),
+        (lambda b: b.buffer.read(1.5), r"Buffer\.SizeInBytes is 1.5"),
+        (lambda b: b.buffer.read("4"), r"Buffer\.SizeInBytes is '4'"),
+        (lambda b: b.device.create_buffer("9"), r"Buffer\.SizeInBytes is '9'"),
+        *((lambda b, x=x: dml.Device(x), NO_DEVICE) for x in ("sim", None, 3, np.zeros(4))),
+        (lambda b: dml.Device(closed()), CLOSED),
+        (lambda b: dml.Device(b.driver, 5), r"FeatureLevel is 5; expected one of LEVEL_1_0"),
+        *(
+            (lambda b, x=x: b.compile(NOT(U8, U8), x), r"CompileOperator\.Flags is ")
+            for x in (8, -1, "x", None, 1.0)
+        ),
+        (lambda b: ask(b, 7, 5), r"Feature is 7; expected one of TENSOR_DATA"),
+        (lambda b: ask(b, "x", 5), r"Feature is 'x'; expected one of"),
+        (lambda b: ask(b, 0, 99), r"DataType is 99; expected one of UNKNOWN, FLOAT32"),
+        (lambda b: ask(b, 1, 0x1000), r"RequestedFeatureLevels is 4096"),
+        (lambda b: ask(b, 1, [5]), r"RequestedFeatureLevels is 5; expected"),
+    ],
+)
+def test_calls(call: Callable[[Any], object], message: str, bench: Bench) -> None:
+    refuse(lambda: call(bench), message)
     assert bench.model.calls == []
 
 
-def test_contents_that_are_no_single_block_are_packed_piece_by_piece(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_numbers_of_features_are_directmls() -> None:
+    device: Any = dml.Device(ModelDriver())
+    assert device.check_feature_support(0, 5) is True
+
+
+def test_scattered_contents_are_packed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bitlane.dml.buffer.PIECE", 40)
-    bench = Bench(NOT(U8, U8))
     values = np.arange(60, dtype=np.uint32).reshape(6, 10).T[::-1]
     buffer = bench.device.create_buffer(256)
     buffer.write(values, 16)
@@ -161,61 +188,20 @@ def test_contents_that_are_no_single_block_are_packed_piece_by_piece(
     assert bench.model.calls == ["write"] * 6 + ["read"]
 
 
-@pytest.mark.parametrize("wrong", ["sim", None, 3, np.zeros(4)])
-def test_what_is_no_device(wrong: Any) -> None:
-    refuse(lambda: dml.Device(wrong), r"Device\.Device is .*; expected what bitlane\.open returns")
-
-
-def test_a_device_that_is_closed() -> None:
-    device = model()
-    device.close()
-    refuse(lambda: dml.Device(device), r"Device\.Device is closed; expected a device that is open")
-
-
-def test_what_is_no_feature_level() -> None:
-    refuse(lambda: dml.Device(ModelDriver(), 5), r"FeatureLevel is 5; expected one of LEVEL_1_0")
-
-
-@pytest.mark.parametrize("flags", [8, -1, "x", None, 1.0])
-def test_flags_of_compile_operator_that_do_not_exist(flags: Any) -> None:
-    bench = Bench(NOT(U8, U8))
-    operator = bench.device.create_operator(NOT(U8, U8))
-    refuse(lambda: bench.device.compile_operator(operator, flags), r"CompileOperator\.Flags is ")
-
-
-def test_what_check_feature_support_does_not_know() -> None:
-    device: Any = dml.Device(ModelDriver())
-    assert device.check_feature_support(0, 5) is True, "numbers are DirectML's"
-    refuse(lambda: device.check_feature_support(7, 5), r"Feature is 7; expected one of TENSOR_DATA")
-    refuse(lambda: device.check_feature_support("x", 5), r"Feature is 'x'; expected one of")
-    refuse(
-        lambda: device.check_feature_support(0, 99),
-        r"DataType is 99; expected one of UNKNOWN, FLOAT32",
-    )
-    refuse(lambda: device.check_feature_support(1, 0x1000), r"RequestedFeatureLevels is 4096")
-    refuse(lambda: device.check_feature_support(1, [5]), r"RequestedFeatureLevels is 5; expected")
-
-
-@pytest.mark.parametrize("dtype", ["V", "S0", "no such type"])
-def test_types_that_no_buffer_is_read_as(dtype: str) -> None:
-    bench = Bench(NOT(U8, U8))
-    refuse(lambda: bench.buffer.read(dtype=dtype), r"Buffer\.DataType is .*; expected a NumPy type")
-
-
-def test_objects_tell_what_they_are() -> None:
-    bench = Bench(NOT(U8, U8))
-    bench.table.bind_inputs([bench.at(0)])
-    bench.table.bind_outputs([bench.at(16)])
+def test_objects_tell_what_they_are(bench: Bench) -> None:
+    bench.bind(bench.at(0), bench.at(16))
     bench.record()
     name = "DML_OPERATOR_ELEMENT_WISE_BIT_NOT"
-    assert repr(bench.device) == "<bitlane.dml.Device: feature level 4_1>"
-    assert repr(bench.operator) == f"<bitlane.dml.CompiledOperator: {name}, initialized>"
-    assert repr(bench.device.create_operator(NOT(U8, U8))) == f"<bitlane.dml.Operator: {name}>"
-    assert repr(bench.commands) == "<bitlane.dml.CommandList: dispatches: 1>"
-    assert repr(bench.recorder) == f"<bitlane.dml.CommandRecorder of {bench.device}>"
-    assert repr(bench.table) == f"<bitlane.dml.BindingTable of {bench.operator}>"
-    initializer = bench.device.create_operator_initializer([])
-    assert repr(initializer) == "<bitlane.dml.OperatorInitializer: operators: 0>"
-    assert repr(bench.buffer) == f"<bitlane.dml.Buffer: 256 bytes, at {bench.buffer.address:#x}>"
+    for thing, told in (
+        (bench.device, "Device: feature level 4_1"),
+        (bench.operator, f"CompiledOperator: {name}, initialized"),
+        (bench.device.create_operator(NOT(U8, U8)), f"Operator: {name}"),
+        (bench.commands, "CommandList: dispatches: 1"),
+        (bench.recorder, f"CommandRecorder of {bench.device}"),
+        (bench.table, f"BindingTable of {bench.operator}"),
+        (bench.device.create_operator_initializer([]), "OperatorInitializer: operators: 0"),
+        (bench.buffer, f"Buffer: 256 bytes, at {bench.buffer.address:#x}"),
+    ):
+        assert repr(thing) == f"<bitlane.dml.{told}>"
     bench.buffer.close()
     assert repr(bench.buffer) == "<bitlane.dml.Buffer: 256 bytes, closed>"

@@ -1,4 +1,8 @@
-"""The allocator's pieces never overlap, and freed memory merges again."""
+"""Pieces of device memory never overlap; the last reference frees them, and they merge again."""
+
+import gc
+import pickle
+from threading import Thread
 
 import pytest
 from hypothesis import settings
@@ -6,7 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from bitlane.driver.allocator import Allocation, Allocator, OutOfDeviceMemory
+from bitlane.driver.driver import Driver
+from bitlane.driver.storage import Storage
 from bitlane.errors import DeviceError
+from support.models.device import ModelLink
 
 BASE, SIZE = 0x1008, 4096
 FIRST, LAST = 0x1040, BASE + SIZE
@@ -114,3 +121,70 @@ def test_only_what_was_allocated_can_be_freed(piece: Allocation) -> None:
     allocator.allocate(64)
     with pytest.raises(DeviceError, match="expected a piece of this device"):
         allocator.free(piece)
+
+
+# --- storage ----------------------------------------------------------------------------------
+
+
+BYTES = 0x8000
+
+
+@pytest.fixture
+def driver() -> Driver:
+    return Driver(ModelLink(memory_bytes=BYTES))
+
+
+def test_the_last_reference_gives_it_back(driver: Driver) -> None:
+    for _ in range(100):
+        storage = Storage(driver, BYTES // 2)
+        assert storage.address % 64 == 0
+        assert storage.size == BYTES // 2
+    assert driver.allocator.pieces == 1
+
+
+def test_closing_gives_it_back_once(driver: Driver) -> None:
+    storage = Storage(driver, 64)
+    assert not storage.closed
+    storage.close()
+    storage.close()
+    assert storage.closed
+    assert driver.allocator.pieces == 0
+    again = Storage(driver, 64)
+    del storage
+    assert driver.allocator.pieces == 1
+    assert again.address == driver.geometry.memory_base
+
+
+def test_circles_of_references_are_looked_through_before_memory_is_out(driver: Driver) -> None:
+    gc.disable()
+    try:
+        circle: list[object] = [Storage(driver, BYTES)]
+        circle.append(circle)
+        with pytest.raises(OutOfDeviceMemory):
+            Storage(driver, 64)
+        del circle
+        assert Storage(driver, BYTES).size == BYTES
+    finally:
+        gc.enable()
+
+
+def test_memory_may_be_dropped_while_another_thread_holds_the_driver(driver: Driver) -> None:
+    storages = [Storage(driver, 64)]
+    with driver.lock:
+        thread = Thread(target=storages.clear, daemon=True)
+        thread.start()
+        thread.join(10)
+        assert not thread.is_alive()
+    assert driver.allocator.pieces == 0
+
+
+def test_storage_stays_in_its_process(driver: Driver) -> None:
+    with pytest.raises(TypeError, match="open the device there"):
+        pickle.dumps(Storage(driver, 64))
+
+
+def test_storage_tells_where_it_lies(driver: Driver) -> None:
+    storage = Storage(driver, 64)
+    assert repr(storage) == f"<bitlane Storage: 64 bytes, at {storage.address:#x}>"
+    storage.close()
+    assert repr(storage) == "<bitlane Storage: 64 bytes, closed>"

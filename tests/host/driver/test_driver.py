@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bitlane.driver.allocator import Allocation, OutOfDeviceMemory
-from bitlane.driver.commands import encode
+from bitlane.driver.commands import Command, encode
 from bitlane.driver.driver import Driver
 from bitlane.driver.queue import DeviceFault
 from bitlane.errors import DeviceError, DeviceTimeout, LinkError
@@ -35,6 +35,12 @@ def invert_rows(driver: Driver, rows: int, a: int, y: int) -> None:
     """Invert ``rows`` separate bytes, with a command for each on a circuit of one dense loop."""
     views = View(a, (2,), 1), None, View(y, (2,), 1)
     driver.run(lower(Op.NOT, (rows,), *views, geometry=driver.geometry))
+
+
+def inverting(driver: Driver, count: int, y: int) -> list[Command]:
+    """Return the commands that invert ``count`` bytes from address 0 on."""
+    views = View(0, (1,), 1), None, View(y, (1,), 1)
+    return list(lower(Op.NOT, (count,), *views, geometry=driver.geometry))
 
 
 def one_loop(**changes: Any) -> ModelLink:
@@ -69,21 +75,18 @@ def test_the_geometry_is_what_the_registers_say() -> None:
     assert not geometry.counters
 
 
-def test_another_identity_is_refused() -> None:
-    with pytest.raises(LinkError, match=r"IDENTITY is 0x12345678; expected 0x4249544c"):
-        Driver(ModelLink(identity=0x12345678))
-
-
-def test_another_version_is_refused() -> None:
-    with pytest.raises(LinkError, match=f"VERSION is 0x63; expected {ABI_VERSION:#x}"):
-        Driver(ModelLink(version=99))
-
-
-def test_registers_that_no_circuit_can_have_are_refused() -> None:
-    with pytest.raises(LinkError, match="describe no circuit"):
-        Driver(ModelLink(modes=frozenset({Mode.STRIDED})))
-    with pytest.raises(LinkError, match="describe no circuit"):
-        Driver(ModelLink(data_bytes=1))
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"identity": 0x12345678}, "IDENTITY is 0x12345678; expected 0x4249544c"),
+        ({"version": 99}, f"VERSION is 0x63; expected {ABI_VERSION:#x}"),
+        ({"modes": frozenset({Mode.STRIDED})}, "describe no circuit"),
+        ({"data_bytes": 1}, "describe no circuit"),
+    ],
+)
+def test_registers_that_no_circuit_has_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(LinkError, match=message):
+        Driver(ModelLink(**changes))
 
 
 def test_a_device_left_behind_with_work_and_faults_is_cleared() -> None:
@@ -125,11 +128,7 @@ def test_exchanges_are_checked_like_reads_and_writes() -> None:
     first, second = driver.exchange([(0x1100, b"abcd")], [(0x1000, 64), (status, 4)])
     assert first.tolist() == content.tolist()
     assert second.size == 4
-    for writes, reads in (
-        ([(0xFFF, b"a")], []),
-        ([(0x1FFF, b"ab")], []),
-        ([], [(0x1FF0, 17)]),
-    ):
+    for writes, reads in (([(0xFFF, b"a")], []), ([(0x1FFF, b"ab")], []), ([], [(0x1FF0, 17)])):
         with pytest.raises(ValueError, match="outside"):
             driver.exchange(writes, reads)
 
@@ -137,10 +136,9 @@ def test_exchanges_are_checked_like_reads_and_writes() -> None:
 @pytest.mark.parametrize(("address", "size"), [(0xFFF, 1), (0x1FFF, 2), (CONTROL_BASE, 4)])
 def test_memory_ends_where_the_device_says(address: int, size: int) -> None:
     driver = Driver(ModelLink(memory_base=0x1000, memory_bytes=0x1000))
-    with pytest.raises(ValueError, match="outside"):
-        driver.read(address, size)
-    with pytest.raises(ValueError, match="outside"):
-        driver.write(address, bytes(size))
+    for access in (lambda: driver.read(address, size), lambda: driver.write(address, bytes(size))):
+        with pytest.raises(ValueError, match="outside"):
+            access()
 
 
 def test_a_link_that_gives_too_little_is_noticed() -> None:
@@ -187,8 +185,7 @@ def test_one_small_command_takes_five_calls() -> None:
     link = ModelLink()
     driver = Driver(link)
     link.traffic.clear()
-    views = View(0, (1,), 1), None, View(64, (1,), 1)
-    driver.run(lower(Op.NOT, (64,), *views, geometry=driver.geometry))
+    driver.run(inverting(driver, 64, 64))
     assert link.traffic == [
         ("write", CONTROL_BASE + RING_OFFSET, 24),
         ("write", CONTROL_BASE + register("DOORBELL").offset, 4),
@@ -213,11 +210,8 @@ def test_what_is_sent_and_what_is_read_go_with_the_first_commands(eager: bool) -
     driver = Driver(link)
     driver.write(0x800, b"result")
     link.reset_meter()
-    views = View(0, (1,), 1), None, View(0x400, (1,), 1)
-    commands = lower(Op.NOT, (4,), *views, geometry=driver.geometry)
-    (read,) = driver.run(
-        commands, before=[(0, b"abcd")], meanwhile=[(0x200, b"next")], reads=[(0x800, 6)]
-    )
+    transfers = {"before": [(0, b"abcd")], "meanwhile": [(0x200, b"next")], "reads": [(0x800, 6)]}
+    (read,) = driver.run(inverting(driver, 4, 0x400), **transfers)  # type: ignore[arg-type]
     assert link.memory[0x400:0x404].tolist() == [255 - x for x in b"abcd"]
     assert bytes(read) == b"result"
     assert bytes(driver.read(0x200, 4)) == b"next"
@@ -227,8 +221,7 @@ def test_what_is_sent_and_what_is_read_go_with_the_first_commands(eager: bool) -
 def test_records_are_submitted_as_they_are() -> None:
     link = ModelLink()
     driver = Driver(link)
-    views = View(0, (1,), 1), None, View(64, (1,), 1)
-    (command,) = lower(Op.NOT, (5,), *views, geometry=driver.geometry)
+    (command,) = inverting(driver, 5, 64)
     words = encode(command, interrupt=True)
     driver.run([words])
     assert link.memory[64:70].tolist() == [255] * 5 + [0]
@@ -306,9 +299,9 @@ def test_a_command_that_the_circuit_refuses() -> None:
     link = ModelLink()
     driver = Driver(link)
     link.length_bits = 12  # the circuit is not the one that the driver has met
-    views = View(0, (1,), 1), None, View(8192, (1,), 1)
+    commands = inverting(driver, 5000, 8192)
     with pytest.raises(DeviceFault, match="BAD_SIZE") as caught:
-        driver.run(lower(Op.NOT, (5000,), *views, geometry=driver.geometry))
+        driver.run(commands)
     assert (caught.value.port, caught.value.address) == (Port.NONE, 0)
 
 
@@ -331,7 +324,7 @@ def test_a_doorbell_that_is_refused_is_no_commands_fault() -> None:
     assert link.memory[0x200:0x208].tolist() == [255, 0, 255, 0, 255, 0, 255, 0]
 
 
-def test_a_device_that_changed_meanwhile_is_noticed_after_a_fault() -> None:
+def test_a_changed_device_is_noticed_after_a_fault() -> None:
     link = ModelLink(fail_reads=frozenset({0}))
     driver = Driver(link)
     link.identity = 0

@@ -1,4 +1,9 @@
-"""Explanations list the passes that would run, with their commands, bytes and cycles."""
+"""Explanations list the passes that would run; planning takes time in proportion to operations."""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,8 +11,10 @@ import pytest
 from bitlane.driver.commands import Command
 from bitlane.driver.driver import Driver
 from bitlane.driver.geometry import Geometry
-from bitlane.expression.explain import explain
-from bitlane.expression.form import Constant, Stored, apply, window
+from bitlane.expression.explain import explain, explained
+from bitlane.expression.form import Constant, Expression, Stored, apply, narrowed, widened, window
+from bitlane.expression.fusion import fused
+from bitlane.expression.planning import planned
 from bitlane.jobs import cost
 from bitlane_rtl.abi import Op
 from support.host.tensors import upload
@@ -29,9 +36,7 @@ def tensor(driver: Driver) -> Stored:
     return upload(driver, np.zeros((64, 64), np.uint32))
 
 
-def test_passes_are_listed_beside_what_they_would_be_unfused(
-    driver: Driver, link: ModelLink, tensor: Stored
-) -> None:
+def test_passes_are_listed_fused_and_not(driver: Driver, link: ModelLink, tensor: Stored) -> None:
     inverted = apply(Op.NOT, apply(Op.AND, tensor, Constant(b"\1\2\3\4")))
     rows = window(tensor, 0, (2, 64), (8192, 4))
     pair = apply(Op.XOR, window(inverted, 0, (2, 64), (8192, 4)), rows)
@@ -66,7 +71,7 @@ def test_what_the_memory_cannot_hold_is_explained_too(driver: Driver, tensor: St
     assert lines[2].split()[:3] == ["fused", "1", "pass"]
 
 
-def test_the_work_grows_with_the_number_of_passes(
+def test_the_work_grows_with_passes(
     driver: Driver, tensor: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = cost.beats
@@ -87,3 +92,91 @@ def test_the_work_grows_with_the_number_of_passes(
 
     monkeypatch.setattr(cost, "beats", counting)
     assert looks_at(40) == 2 * looks_at(20)
+
+
+# --- planning ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def plain() -> Driver:
+    return Driver(ModelLink())
+
+
+@pytest.fixture
+def leaf(plain: Driver) -> Stored:
+    return upload(plain, np.zeros(100, np.uint32))
+
+
+def number(value: int) -> Constant:
+    return Constant(value.to_bytes(4, "little"))
+
+
+def chain(leaf: Stored, count: int) -> list[Expression]:
+    """Return the expression that ``for i in range(count): y = y ^ i`` builds."""
+    y: Expression = leaf
+    for i in range(count):
+        y = apply(Op.XOR, y, number(i))
+    return [y]
+
+
+def doubled(leaf: Stored, count: int) -> list[Expression]:
+    """Return a chain in which each value is read twice; a walk without memory never ends."""
+    y: Expression = leaf
+    for i in range(count // 2):
+        y = apply(Op.XOR, y, apply(Op.SHIFT_LEFT, y, number(i)))
+    return [y]
+
+
+def converted(leaf: Stored, count: int) -> list[Expression]:
+    y: Expression = leaf
+    for i in range(count // 3):
+        y = apply(Op.XOR, y, widened(narrowed(y, 1), 4, signed=bool(i % 2)))
+    return [y]
+
+
+def tree(leaf: Stored, count: int) -> list[Expression]:
+    level: list[Expression] = [apply(Op.SHIFT_LEFT, leaf, number(i)) for i in range(count // 2)]
+    while len(level) > 1:
+        level = [apply(Op.OR, *level[at : at + 2]) for at in range(0, len(level) - 1, 2)]
+    return level
+
+
+def roots(leaf: Stored, count: int) -> list[Expression]:
+    return [apply(Op.AND, leaf, number(i)) for i in range(count)]
+
+
+def calls(work: Callable[[], object]) -> int:
+    """Return the number of calls and returns in ``work``, also of generators and C functions."""
+    count = 0
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal count
+        count += 1
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("kind", [chain, doubled, converted, tree, roots])
+def test_four_times_the_operations_take_four_times_the_calls(
+    plain: Driver, leaf: Stored, kind: Callable[[Stored, int], list[Expression]]
+) -> None:
+    def explain_all(nodes: list[Expression]) -> None:
+        explained(plain.geometry, fused(nodes, plain.geometry))
+
+    small, large = kind(leaf, 256), kind(leaf, 1024)
+    assert calls(lambda: explain_all(large)) < 5 * calls(lambda: explain_all(small))
+
+
+def test_a_constant_is_stored_once_also_as_a_part_of_another(plain: Driver, leaf: Stored) -> None:
+    y: Expression = leaf
+    for content in (b"\1\2\3\4", b"\1\2\3\5", b"\1\2\3\4", bytes(4)):
+        y = apply(Op.XOR, y, Constant(content))
+    narrow = apply(Op.XOR, narrowed(y, 1), Constant(b"\3"))
+    plan = planned([narrow], plain.geometry)
+    assert plan.constants.content == bytes([1, 2, 3, 4, 0, 0, 0, 0, 1, 2, 3, 5, 0, 0, 0, 0])
+    assert plan.constants.size == 16

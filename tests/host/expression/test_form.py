@@ -103,9 +103,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize(("make", "error", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_is_refused(
-    storage: Storage, make: Any, error: type[Exception], message: str
-) -> None:
+def test_refusals(storage: Storage, make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make(tensor(storage, (4, 5), (10, 2)))
 

@@ -14,12 +14,7 @@ from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Mode, Op
 
 
 def commands(
-    op: Op,
-    shape: Sequence[int],
-    a: View,
-    b: View | None,
-    y: View,
-    geometry: Geometry | None = None,
+    op: Op, shape: Sequence[int], a: View, b: View | None, y: View, geometry: Geometry | None = None
 ) -> list[Command]:
     return list(lower(op, tuple(shape), a, b, y, geometry=geometry or geometry_of(), saturate=True))
 
@@ -59,8 +54,12 @@ def test_contiguous_tensors_are_one_command_of_one_loop(op: Op, shape: tuple[int
     assert len(encode(command)) == (8 if op.reads_b else 6)
 
 
+def lowered_not(shape: Sequence[int], a: View, y: View, **changes: Any) -> list[Command]:
+    return commands(Op.NOT, shape, a, None, y, geometry_of(**changes))
+
+
 def test_padded_rows_are_one_command_of_two_loops() -> None:
-    (command,) = commands(Op.NOT, (50, 100), View(3, (128, 1), 1), None, View(0x8000, (100, 1), 1))
+    (command,) = lowered_not((50, 100), View(3, (128, 1), 1), View(0x8000, (100, 1), 1))
     assert (command.run, command.counts) == (100, (50,))
     assert (command.a.jumps, command.y.jumps) == ((128,), (100,))
     assert (command.a.base, command.a.last) == (3, 3 + 128 * 49 + 99)
@@ -68,7 +67,7 @@ def test_padded_rows_are_one_command_of_two_loops() -> None:
 
 def test_rows_of_one_narrow_element_are_gathered() -> None:
     # Four bytes in every 64: one command that gathers a 32-bit element a cycle.
-    (command,) = commands(Op.NOT, (500, 4), View(4, (64, 1), 1), None, View(0x10000, (4, 1), 1))
+    (command,) = lowered_not((500, 4), View(4, (64, 1), 1), View(0x10000, (4, 1), 1))
     assert (command.lane, command.run, command.counts) == (Lane.BITS_32, 500, ())
     assert (command.a.mode, command.a.stride, command.y.mode) == (Mode.STRIDED, 64, Mode.DENSE)
 
@@ -89,15 +88,11 @@ def test_a_scalar_is_read_once_and_repeated() -> None:
     )
     assert command.b is not None
     assert (command.run, command.counts) == (1000, ())
-    assert (command.a.mode, command.b.mode, command.y.mode) == (
-        Mode.DENSE,
-        Mode.REPEAT,
-        Mode.DENSE,
-    )
+    assert (command.a.mode, command.b.mode, command.y.mode) == (Mode.DENSE, Mode.REPEAT, Mode.DENSE)
 
 
 def test_a_transposed_input_is_gathered_and_the_output_written_densely() -> None:
-    (command,) = commands(Op.NOT, (64, 64), View(0, (4, 256), 4), None, packed((64, 64), 4, 0x8000))
+    (command,) = lowered_not((64, 64), View(0, (4, 256), 4), packed((64, 64), 4, 0x8000))
     assert command.a.mode is Mode.STRIDED
     assert command.y.mode is Mode.DENSE
     assert command.loops == 2
@@ -114,13 +109,13 @@ def test_elements_wider_than_a_beat_are_not_gathered() -> None:
 
 def test_axes_that_descend_in_all_tensors_are_dense() -> None:
     view = View(0x1000 + 4 * 999, (-4,), 4)
-    (command,) = commands(Op.NOT, (1000,), view, None, View(0x8000 + 4 * 999, (-4,), 4))
+    (command,) = lowered_not((1000,), view, View(0x8000 + 4 * 999, (-4,), 4))
     assert (command.run, command.loops) == (4000, 1)
     assert (command.a.base, command.y.base) == (0x1000, 0x8000)
 
 
 def test_an_input_that_descends_alone_is_gathered() -> None:
-    (command,) = commands(Op.NOT, (1000,), View(0x1F9C, (-4,), 4), None, View(0x8000, (4,), 4))
+    (command,) = lowered_not((1000,), View(0x1F9C, (-4,), 4), View(0x8000, (4,), 4))
     assert (command.a.mode, command.a.stride, command.y.mode) == (Mode.STRIDED, -4, Mode.DENSE)
     assert (command.a.base, command.a.last) == (0x1F9C, 0x1F9F)
 
@@ -132,7 +127,7 @@ def test_eight_axes_that_do_not_merge_take_the_fewest_commands() -> None:
         strides[axis] = step
         step *= 2 * shape[axis]
     view = View(0, tuple(strides), 1)
-    got = commands(Op.NOT, shape, view, None, View(step, tuple(strides), 1))
+    got = lowered_not(shape, view, View(step, tuple(strides), 1))
     # The longest three beside the run stay in the circuit: 7, 5 and 3 of 2, 3, 2, 5, 2, 7, 2.
     assert len(got) == 2**4
     assert sorted(got[0].counts) == [3, 5, 7]
@@ -163,7 +158,7 @@ def test_saturation_and_sign_are_of_shifts_alone(op: Op) -> None:
 @pytest.mark.parametrize("shape", [(0,), (3, 0, 2)])
 def test_a_shape_with_a_zero_needs_no_command(shape: tuple[int, ...]) -> None:
     view = View(0, (1,) * len(shape), 1)
-    assert commands(Op.NOT, shape, view, None, view) == []
+    assert lowered_not(shape, view, view) == []
 
 
 def test_a_shape_without_axes_is_one_element() -> None:
@@ -197,7 +192,7 @@ def test_runs_at_the_limit_of_the_length(bits: int, difference: int, op: Op) -> 
 
 @pytest.mark.parametrize("count", [(1 << 24) - 1, 1 << 24, (1 << 24) + 1, 3 * (1 << 24) + 17])
 def test_loops_longer_than_the_counters_are_cut(count: int) -> None:
-    got = commands(Op.NOT, (count, 3), View(0, (5, 1), 1), None, View(1 << 31, (5, 1), 1))
+    got = lowered_not((count, 3), View(0, (5, 1), 1), View(1 << 31, (5, 1), 1))
     assert len(got) <= 2
     assert sum(command.run * prod(command.counts) for command in got) == 3 * count
     assert all(n < 1 << 24 for command in got for n in command.counts)
@@ -244,7 +239,7 @@ def test_logic_at_odd_addresses_is_not() -> None:
 
 def test_an_output_that_repeats_is_refused() -> None:
     with pytest.raises(LayoutError, match="stride 0"):
-        commands(Op.NOT, (4,), View(0, (1,), 1), None, View(64, (0,), 1))
+        lowered_not((4,), View(0, (1,), 1), View(64, (0,), 1))
 
 
 @pytest.mark.parametrize(
@@ -288,8 +283,6 @@ def test_operations_and_lanes_that_the_device_lacks_are_refused() -> None:
         (Op.NOT, View(0, (4,), 4), None, View(0, (1,), 1), "Y: itemsize 1"),
     ],
 )
-def test_views_that_do_not_fit_are_refused(
-    op: Op, a: View, b: View | None, y: View, message: str
-) -> None:
+def test_unfit_views_are_refused(op: Op, a: View, b: View | None, y: View, message: str) -> None:
     with pytest.raises(LayoutError, match=message):
         commands(op, (1,), a, b, y)

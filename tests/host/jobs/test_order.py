@@ -1,13 +1,16 @@
-"""Jobs act one behind the other, and those that need nothing of each other do not wait."""
+"""Jobs and moves act one behind the other, and strangers do not wait for each other."""
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from bitlane.driver.commands import Command, Walk
 from bitlane.jobs.lowering import View
+from bitlane.jobs.moves import MovedBlock, Moves, lower_moves
 from bitlane.jobs.order import Job, in_order, meet, touched
 from bitlane_rtl.abi import Lane, Op
+from support.host.arrays import model, random
 
 SIZE = 16
 
@@ -116,3 +119,43 @@ def test_a_view_is_touched_from_its_first_byte_to_its_last(
 def test_ranges_meet_where_they_share_a_byte(start: int, stop: int, met: bool) -> None:
     assert meet(range(10, 20), range(start, stop)) is met
     assert meet(range(start, stop), range(10, 20)) is met
+
+
+# --- moves ------------------------------------------------------------------------------------
+
+
+ROW = MovedBlock((4,), (2,), (2,), 2)
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "commands"),
+    [
+        ([], [], 0),
+        ([5], [5], 1),
+        ([5, 7], [0, 1], 2),
+        ([0, 1, 2], [0, 1, 2], 1),
+        ([3, 2, 1, 0], [0, 1, 2, 3], 1),
+        ([0, 0, 0], [2, 4, 6], 1),
+        ([0, 1, 2, 3], [0, 1, 3, 4], 4),
+        ([7, 1, 2, 3, 4, 0], [0, 1, 2, 3, 4, 5], 3),
+        ([1, 2, 3, 5, 7], [0, 1, 2, 3, 4], 3),
+    ],
+)
+def test_moves(sources: list[int], targets: list[int], commands: int) -> None:
+    with model() as device:
+        a = random((8, 4), "u2")
+        base = device.driver.geometry.memory_base
+        there = base + 4096
+        device.driver.write(base, a.view(np.uint8).reshape(-1))
+        device.driver.write(there, np.zeros(a.nbytes, np.uint8))
+        whole = [np.array(places, np.int64) * 8 for places in (sources, targets)]
+        moves = Moves(ROW, base + whole[0], there + whole[1])
+        lowered = list(lower_moves(moves, device.driver.geometry))
+        assert len(lowered) == commands
+        assert [command.fence for command in lowered] == [True, *[False] * commands][:commands]
+        device.driver.run(lowered)
+        wanted = np.zeros_like(a)
+        if sources:
+            wanted[targets] = a[sources]
+        got = device.driver.read(there, a.nbytes)
+        assert got.tobytes() == wanted.tobytes()

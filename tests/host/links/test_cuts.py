@@ -43,9 +43,7 @@ def test_parts_cover_every_byte_once() -> None:
 
 @pytest.mark.parametrize("size", [32, 64, 128, 512])
 @pytest.mark.parametrize("read_size", [32, 512])
-def test_both_directions_carry_the_same_until_one_has_nothing_left(
-    size: int, read_size: int
-) -> None:
+def test_both_directions_carry_the_same_while_both_have_work(size: int, read_size: int) -> None:
     reads = [(0x8000 + read_size * k, view(read_size)) for k in range(500)]
     parts = parts_of(Cuts([(0, view(size * 20))], reads), max(size, read_size))
     kinds = "".join(part.request.name[0] for part in parts)

@@ -84,7 +84,7 @@ def answer(content: bytes) -> bytes:
 
 
 @given(st.binary(max_size=512), st.integers(0, 255), st.integers(0, 127), st.booleans())
-def test_an_answer_is_header_and_data(
+def test_answers_have_header_and_data(
     data: bytes, sequence: int, kind: int, interrupt: bool
 ) -> None:
     block = answer(bytes((sequence, kind | interrupt << 7)) + data)

@@ -4,6 +4,7 @@ The same board can be opened again afterwards.
 """
 
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -39,30 +40,7 @@ def work(link: SerialLink) -> None:
         link.wait(0)
 
 
-def refused(port: ModelPort, message: str, timeout: float = 2.0) -> None:
-    start = port.now
-    with pytest.raises(LinkError, match=message):
-        connected(port, timeout)
-    assert port.now - start < timeout + 1.5
-    assert port.closed
-
-
 # --- opening --------------------------------------------------------------------------------------
-
-
-def test_a_board_that_never_answers() -> None:
-    port = ModelPort(BoardModel())
-    port.mute = True
-    refused(port, r"model board: no answer to \d HELLOs within 2 s; nothing came at all: is the")
-
-
-def test_another_link_version() -> None:
-    port = ModelPort(BoardModel(version=7))
-    refused(port, "the board's link version is 7; expected 1; build its bitstream with")
-
-
-def test_a_board_with_next_to_no_buffer() -> None:
-    refused(ModelPort(BoardModel(receive_bytes=43)), "buffers 43 bytes; expected 44 or more")
 
 
 @pytest.mark.parametrize("room", [44, 100, 524, 1000, 65535])
@@ -85,16 +63,8 @@ class Chatter(ModelPort):
         return self.text[:size]
 
 
-def test_another_programs_chatter() -> None:
-    refused(
-        Chatter(BoardModel()), r"bytes came, first 74 69 63 6b .*, no sound frame: another baud"
-    )
-
-
-def test_chatter_with_zeros() -> None:
-    port = Chatter(BoardModel())
-    port.text = b"\0\3abc\0\1\0\0\xff"
-    refused(port, "no sound frame: another baud rate, or no bitlane board")
+class Zeros(Chatter):
+    text = b"\0\3abc\0\1\0\0\xff"
 
 
 def test_chatter_that_begins_later() -> None:
@@ -116,8 +86,33 @@ class Strange(BoardModel):
         return answer_line(Reply(5, Answer.DONE, bytes(8)).content)
 
 
-def test_answers_to_somebody_else() -> None:
-    refused(ModelPort(Strange()), "answers to somebody else: does another program use the board")
+MUTE = r"model board: no answer to \d HELLOs within 2 s; nothing came at all: is the"
+CHATTER = "bytes came, first 74 69 63 6b .*, no sound frame: another baud"
+VERSION = "the board's link version is 7; expected 1; build its bitstream with"
+
+
+@pytest.mark.parametrize(
+    ("port", "changes", "board", "message"),
+    [
+        (ModelPort, {"mute": True}, BoardModel(), MUTE),
+        (ModelPort, {"break_after": 1}, BoardModel(), "the port failed"),  # the cable is pulled
+        (ModelPort, {}, BoardModel(version=7), VERSION),
+        (ModelPort, {}, BoardModel(receive_bytes=43), "buffers 43 bytes; expected 44 or more"),
+        (Chatter, {}, BoardModel(), CHATTER),
+        (Zeros, {}, BoardModel(), "no sound frame: another baud rate, or no bitlane board"),
+        (ModelPort, {}, Strange(), "answers to somebody else: does another program use the board"),
+    ],
+)
+def test_a_board_that_cannot_be_opened(
+    port: type[ModelPort], changes: dict[str, Any], board: BoardModel, message: str
+) -> None:
+    opened = port(board)
+    vars(opened).update(changes)
+    start = opened.now
+    with pytest.raises(LinkError, match=message):
+        connected(opened, 2.0)
+    assert opened.now - start < 3.5
+    assert opened.closed
 
 
 def test_a_hello_that_is_lost_is_sent_again() -> None:
@@ -190,12 +185,6 @@ def test_a_cable_that_is_pulled_while_waiting() -> None:
     port.break_after = port.up_bytes + 100
     with pytest.raises(LinkError, match="the port failed"):
         link.wait(1000)
-
-
-def test_a_cable_that_is_pulled_while_opening() -> None:
-    port = ModelPort(BoardModel())
-    port.break_after = 1
-    refused(port, "the port failed")
 
 
 def test_a_board_that_falls_silent() -> None:

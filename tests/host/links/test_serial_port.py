@@ -3,7 +3,7 @@
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -109,16 +109,17 @@ def test_another_contract_version_is_refused() -> None:
 # --- without --------------------------------------------------------------------------------------
 
 
-def test_a_terminal_that_nobody_answers_on() -> None:
-    with terminal(lambda sent: b"") as opened:
-        with pytest.raises(LinkError, match=r"within 0.3 s; nothing came at all"):
-            open_link(f"serial:{opened.path}?timeout=0.3")
-
-
-def test_a_terminal_that_echoes() -> None:
-    with terminal(lambda sent: sent) as opened:
-        with pytest.raises(LinkError, match=r"within 0.3 s; \d+ bytes came, first 00 .* no sound"):
-            open_link(f"serial:{opened.path}?timeout=0.3")
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda sent: b"", r"within 0.3 s; nothing came at all"),
+        (lambda sent: sent, r"within 0.3 s; \d+ bytes came, first 00 .* no sound"),
+    ],
+    ids=["silence", "an echo"],
+)
+def test_a_terminal_without_a_board(answer: Callable[[bytes], bytes], message: str) -> None:
+    with terminal(answer) as opened, pytest.raises(LinkError, match=message):
+        open_link(f"serial:{opened.path}?timeout=0.3")
 
 
 def test_a_cable_that_is_pulled(board: BoardModel) -> None:
@@ -200,9 +201,7 @@ def test_a_file_that_is_no_port(tmp_path: Path) -> None:
         (None, "cannot be opened: .*could not open port"),
     ],
 )
-def test_ports_that_cannot_be_opened(
-    number: int | None, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unusable_ports(number: int | None, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         if number is None:
             raise serial.SerialException("could not open port")

@@ -6,43 +6,43 @@ from typing import Any
 import pytest
 
 from bitlane.model_file.model import Binding, Dispatch
-from support.host.model_files import DELETE, MODEL, changed, load, refuse
+from support.host.model_files import DELETE, MODEL, SQUARE, changed, load, refuse
 
-# --- Owned tensors ------------------------------------------------------------------------------
+
+def dispatched(model: object) -> Dispatch:
+    """Return the first command of ``model``, as it is loaded."""
+    command = load(model).commands[0]
+    assert isinstance(command, Dispatch)
+    return command
+
+
+# --- Bindings -----------------------------------------------------------------------------------
 
 
 def owned() -> dict[str, Any]:
     """Return the model with B bound when the operator is initialised."""
-    tensor = {"DataType": "UINT8", "Sizes": [2, 3], "Flags": "OWNED_BY_DML"}
     return changed(
-        dispatchables__x__desc__BTensor=tensor,
+        dispatchables__x__desc__BTensor=SQUARE | {"Flags": "OWNED_BY_DML"},
         dispatchables__x__bindings={"BTensor": "B"},
         commands__0__bindings={"ATensor": "A", "OutputTensor": "Out"},
     )
 
 
-def test_owned_tensors_are_bound_at_the_dispatchable(tmp_path: Path) -> None:
-    model = load(owned(), tmp_path)
+def test_owned_tensors_are_bound_at_the_dispatchable_and_nowhere_else() -> None:
     want = {"BTensor": Binding("B", 0, "dispatchables.x.bindings.BTensor")}
-    assert model.dispatchables["x"].bindings == want
-
-
-def test_owned_tensors_are_bound_nowhere_else(tmp_path: Path) -> None:
+    assert load(owned()).dispatchables["x"].bindings == want
     model = owned()
     model["commands"][0]["bindings"]["BTensor"] = "B"
     path = "commands[0].bindings.BTensor"
-    refuse(model, tmp_path, path, "B", "nothing: only tensors of DML_OPERATOR_ELEMENT_WISE_BIT_XOR")
+    refuse(model, path, "B", "nothing: only tensors of DML_OPERATOR_ELEMENT_WISE_BIT_XOR")
     model = owned()
     del model["dispatchables"]["x"]["bindings"]
     path = "dispatchables.x.bindings"
-    refuse(model, tmp_path, path, "missing", "bindings of BTensor, which are OWNED_BY_DML")
+    refuse(model, path, "missing", "bindings of BTensor, which are OWNED_BY_DML")
     model = owned()
     model["dispatchables"]["x"]["bindings"]["ATensor"] = "A"
     path = "dispatchables.x.bindings.ATensor"
-    refuse(model, tmp_path, path, "A", "nothing: only inputs that are OWNED_BY_DML are bound")
-
-
-# --- Bindings -----------------------------------------------------------------------------------
+    refuse(model, path, "A", "nothing: only inputs that are OWNED_BY_DML are bound")
 
 
 @pytest.mark.parametrize(
@@ -57,63 +57,54 @@ def test_owned_tensors_are_bound_nowhere_else(tmp_path: Path) -> None:
         ({"name": "A", "elementOffset": 8, "elementCount": 8, "elementStride": 4}, 32),
     ],
 )
-def test_bindings_in_every_form(value: object, offset: int, tmp_path: Path) -> None:
-    model = load(changed(commands__0__bindings__ATensor=value), tmp_path)
-    command = model.commands[0]
-    assert isinstance(command, Dispatch)
-    assert (command.bindings["ATensor"].resource, command.bindings["ATensor"].offset) == (
-        "A",
-        offset,
-    )
+def test_bindings_in_every_form(value: object, offset: int) -> None:
+    binding = dispatched(changed(commands__0__bindings__ATensor=value)).bindings["ATensor"]
+    assert (binding.resource, binding.offset) == ("A", offset)
+
+
+MANY = {"name": "A", "elementCount": 17}
+LONG = {"name": "A", "elementOffset": 8, "elementCount": 9}
 
 
 @pytest.mark.parametrize(
-    ("value", "suffix", "found", "expected"),
+    ("tensor", "value", "suffix", "found", "expected"),
     [
-        ("C", "", "C", "a resource: A, B, Out"),
-        (5, "", 5, "an object"),
-        ([], "", [], "one resource, not 0"),
-        (["A", "B"], "", ["A", "B"], "one resource, not 2"),
-        ({"name": "C"}, ".name", "C", "a resource: A, B, Out"),
-        ({}, ".name", "missing", "this field"),
-        ({"name": "A", "elementOffset": -1}, ".elementOffset", -1, "an integer from 0"),
-        ({"name": "A", "elementCount": 17}, ".elementCount", 17, "inside the 64 bytes of A"),
+        ("BTensor", "C", "", "C", "a resource: A, B, Out"),
+        ("BTensor", 5, "", 5, "an object"),
+        ("BTensor", [], "", [], "one resource, not 0"),
+        ("BTensor", ["A", "B"], "", ["A", "B"], "one resource, not 2"),
+        ("BTensor", {"name": "C"}, ".name", "C", "a resource: A, B, Out"),
+        ("BTensor", {}, ".name", "missing", "this field"),
+        ("BTensor", LONG | {"elementOffset": -1}, ".elementOffset", -1, "an integer from 0"),
         (
-            {"name": "A", "elementOffset": 8, "elementCount": 9},
+            "BTensor",
+            {"name": "A", "elementCount": 17},
             ".elementCount",
-            9,
-            "17 elements of 4 bytes are 68",
+            17,
+            "inside the 64 bytes of A",
         ),
-        ({"name": "A", "format": "R32_FLOAT"}, ".format", "R32_FLOAT", "a binding has name"),
+        ("BTensor", LONG, ".elementCount", 9, "17 elements of 4 bytes are 68"),
+        ("BTensor", LONG | {"format": "R32"}, ".format", "R32", "a binding has name"),
+        ("OutputTensor", DELETE, "", "missing", "ATensor, BTensor, OutputTensor"),
+        ("CTensor", "A", "", "A", "nothing: only tensors of"),
     ],
 )
-def test_bindings_are_refused(
-    value: object, suffix: str, found: object, expected: str, tmp_path: Path
+def test_bad_bindings(
+    tensor: str, value: object, suffix: str, found: object, expected: str
 ) -> None:
-    path = f"commands[0].bindings.BTensor{suffix}"
-    refuse(changed(commands__0__bindings__BTensor=value), tmp_path, path, found, expected)
+    model = changed(**{f"commands__0__bindings__{tensor}": value})
+    refuse(model, f"commands[0].bindings.{tensor}{suffix}", found, expected)
 
 
-def test_every_tensor_is_bound_and_nothing_else(tmp_path: Path) -> None:
-    path = "commands[0].bindings.OutputTensor"
-    model = changed(commands__0__bindings__OutputTensor=DELETE)
-    refuse(model, tmp_path, path, "missing", "ATensor, BTensor, OutputTensor")
-    model = changed(commands__0__bindings__CTensor="A")
-    refuse(model, tmp_path, "commands[0].bindings.CTensor", "A", "nothing: only tensors of")
-
-
-def test_offsets_into_untyped_resources_need_a_stride(tmp_path: Path) -> None:
-    values = [{"type": "UINT64", "value": 1}] * 8
+def test_offsets_into_untyped_resources_need_a_stride() -> None:
     model = changed(
-        resources__A={"initialValues": values},
+        resources__A={"initialValues": [{"type": "UINT64", "value": 1}] * 8},
         commands__0__bindings__ATensor={"name": "A", "elementOffset": 2},
     )
     path = "commands[0].bindings.ATensor.elementStride"
-    refuse(model, tmp_path, path, "missing", "A holds values of several types")
+    refuse(model, path, "missing", "A holds values of several types")
     model["commands"][0]["bindings"]["ATensor"]["elementStride"] = 8
-    command = load(model, tmp_path).commands[0]
-    assert isinstance(command, Dispatch)
-    assert command.bindings["ATensor"].offset == 16
+    assert dispatched(model).bindings["ATensor"].offset == 16
 
 
 # --- Commands -----------------------------------------------------------------------------------
@@ -139,27 +130,25 @@ def test_offsets_into_untyped_resources_need_a_stride(tmp_path: Path) -> None:
         (2, {"dims": [16]}, "dims", [16], "a writeFile has type, resource"),
     ],
 )
-def test_commands_are_refused_at_their_field(
-    index: int, fields: dict[str, object], path: str, found: object, expected: str, tmp_path: Path
+def test_bad_commands(
+    index: int, fields: dict[str, object], path: str, found: object, expected: str
 ) -> None:
     model = changed(**{f"commands__{index}__{key}": value for key, value in fields.items()})
-    refuse(model, tmp_path, f"commands[{index}].{path}", found, expected)
+    refuse(model, f"commands[{index}].{path}", found, expected)
 
 
-def test_command_types_in_any_case_and_thread_groups_ignored(tmp_path: Path) -> None:
+def test_command_types_in_any_case_and_thread_groups_ignored() -> None:
     changes = {"commands__0__type": "Dispatch", "commands__0__threadGroupCount": [1, 1, 1]}
-    assert isinstance(load(changed(**changes), tmp_path).commands[0], Dispatch)
+    dispatched(changed(**changes))
 
 
-def test_untyped_resources_are_not_printed_nor_made_arrays(tmp_path: Path) -> None:
+def test_untyped_resources_are_not_printed_nor_made_arrays() -> None:
     untyped = {"initialValues": [{"type": "UINT64", "value": 1}]}
-    model = changed(resources__A=untyped, commands=[{"type": "print", "resource": "A"}])
-    refuse(model, tmp_path, "commands[0].resource", "A", "a resource of one data type")
     command = {"type": "writeFile", "resource": "A", "targetPath": "a.npy"}
-    model["commands"] = [command]
-    refuse(model, tmp_path, "commands[0].resource", "A", "a resource of one data type")
-    command["targetPath"] = "a.bin"
-    load(model, tmp_path)
+    for refused in ({"type": "print", "resource": "A"}, command):
+        model = changed(resources__A=untyped, commands=[refused])
+        refuse(model, "commands[0].resource", "A", "a resource of one data type")
+    load(changed(resources__A=untyped, commands=[command | {"targetPath": "a.bin"}]))
 
 
 @pytest.mark.parametrize(
@@ -173,26 +162,22 @@ def test_untyped_resources_are_not_printed_nor_made_arrays(tmp_path: Path) -> No
         (None, "a.png", False),
     ],
 )
-def test_images_need_four_dimensions(
-    dimensions: list[int] | None, target: str, fine: bool, tmp_path: Path
-) -> None:
+def test_images_need_four_dimensions(dimensions: list[int] | None, target: str, fine: bool) -> None:
     image = {"initialValuesDataType": "UINT8", "initialValues": [1] * 16}
     command = {"type": "writeFile", "resource": "A", "targetPath": target, "dimensions": dimensions}
     model = changed(resources__A=image, commands=[command])
     if fine:
-        load(model, tmp_path)
+        load(model)
     else:
-        path = "commands[0].targetPath"
-        refuse(model, tmp_path, path, target, "[1, channels, height, width]")
+        refuse(model, "commands[0].targetPath", target, "[1, channels, height, width]")
     model["resources"]["A"] = MODEL["resources"]["A"]
-    refuse(model, tmp_path, "commands[0].targetPath", target, "FLOAT32, FLOAT16, UINT8")
+    refuse(model, "commands[0].targetPath", target, "FLOAT32, FLOAT16, UINT8")
 
 
-def test_targets_are_files_that_can_be_created(tmp_path: Path) -> None:
-    (tmp_path / "folder.npy").mkdir()
-    (tmp_path / "file").write_text("")
-    for name, expected in (("folder.npy", "not a folder"), ("file/a.npy", "is none")):
-        target = str(tmp_path / name)
+def test_targets_are_files_that_can_be_created() -> None:
+    Path("folder.npy").mkdir()
+    Path("file").write_text("")
+    for target, expected in (("folder.npy", "not a folder"), ("file/a.npy", "is none")):
         model = changed(commands__2__targetPath=target)
-        refuse(model, tmp_path, "commands[2].targetPath", target, expected)
-    load(changed(commands__2__targetPath=str(tmp_path / "new" / "folder" / "a.npy")), tmp_path)
+        refuse(model, "commands[2].targetPath", target, expected)
+    load(changed(commands__2__targetPath="new/folder/a.npy"))

@@ -54,9 +54,7 @@ def test_reads(text: str, value: object) -> None:
         (r'["\q"]', 1, 3, r'\q"]', "JSON (Invalid \\escape"),
     ],
 )
-def test_refuses_with_line_and_column(
-    text: str, line: int, column: int, found: str, expected: str
-) -> None:
+def test_refuses_by_place(text: str, line: int, column: int, found: str, expected: str) -> None:
     with pytest.raises(ModelFileError) as caught:
         parse_json(text, "m.json")
     error = caught.value

@@ -8,17 +8,17 @@ import pytest
 from bitlane.model_file.npy import NpyError, read_npy
 
 
-def file_of(folder: Path, header: str, content: bytes = b"\0\0\0") -> Path:
+def file_of(header: str, content: bytes = b"\0\0\0") -> Path:
     """Write a .npy file with this header, the text of a Python dictionary; return its path."""
     text = header.encode("latin-1")
-    path = folder / "x.npy"
+    path = Path("x.npy")
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + content)
     return path
 
 
-def test_an_array_comes_as_it_was_written(tmp_path: Path) -> None:
+def test_an_array_comes_as_it_was_written() -> None:
     header = "{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }\n"
-    assert read_npy(file_of(tmp_path, header, b"\1\2\3")).tolist() == [1, 2, 3]
+    assert read_npy(file_of(header, b"\1\2\3")).tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -45,17 +45,14 @@ def test_an_array_comes_as_it_was_written(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.filterwarnings("ignore:overflow encountered")  # NumPy's own product of the axes
-def test_headers_that_are_none(
-    header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_headers_that_are_none(header: str) -> None:
     with pytest.raises(NpyError, match=r"^a NumPy array file"):
-        read_npy(file_of(tmp_path, header))
-    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+        read_npy(file_of(header))
+    assert [path.name for path in Path().iterdir()] == ["x.npy"]
 
 
-def test_a_file_that_was_cut_off(tmp_path: Path) -> None:
-    path = tmp_path / "x.npy"
+def test_a_file_that_was_cut_off() -> None:
+    path = Path("x.npy")
     np.save(path, np.arange(5))
     whole = path.read_bytes()
     for size in range(len(whole)):

@@ -1,6 +1,7 @@
 """Files that models write: their contents, and that they are whole or not there."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,21 +11,20 @@ from bitlane.model_file import ModelFileError
 from support.host.model_runner import Runner, buffer, not_model
 
 
-@pytest.fixture
-def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
-    monkeypatch.chdir(tmp_path)
-    return Runner(tmp_path)
-
-
-def write(target: str, **fields: object) -> dict[str, object]:
+def write(target: str, **fields: object) -> dict[str, Any]:
     return {"type": "writeFile", "resource": "v", "targetPath": target, **fields}
+
+
+def holding(data_type: str, values: object, *commands: dict[str, Any], **fields: Any) -> Any:
+    """Return a model of ``commands`` with a resource, v."""
+    model = not_model([*commands])
+    model["resources"]["v"] = buffer(data_type, values, **fields)
+    return model
 
 
 def test_writes_numpy_arrays(runner: Runner) -> None:
     commands = [write("a.npy"), write("new/b.NPY", dimensions=[2, 3])]
-    model = not_model(commands)
-    model["resources"]["v"] = buffer("FLOAT16", [1, 2, 3, 4, 5, "inf"])
-    assert runner(model)
+    assert runner(holding("FLOAT16", [1, 2, 3, 4, 5, "inf"], *commands))
     assert runner.lines[0] == "Resource 'v' written to 'a.npy'"
     for name, shape in (("a.npy", (6,)), ("new/b.NPY", (2, 3))):
         array = np.load(name)
@@ -34,50 +34,41 @@ def test_writes_numpy_arrays(runner: Runner) -> None:
 
 @pytest.mark.parametrize(("given", "size"), [(None, 3), (3, 3), (6, 6), (8, 8)])
 def test_writes_raw_bytes_without_inflation(given: int | None, size: int, runner: Runner) -> None:
-    model = not_model([write("a.bin"), write("a.npy")])
-    model["resources"]["v"] = buffer("UINT8", [1, 2, 3], sizeInBytes=given)
-    assert runner(model)
+    commands = [write("a.bin"), write("a.npy")]
+    assert runner(holding("UINT8", [1, 2, 3], *commands, sizeInBytes=given))
     assert Path("a.bin").read_bytes() == bytes([1, 2, 3, 0, 0, 0, 0, 0])[:size]
     assert np.load("a.npy").size == size
 
 
 def test_writes_images_that_read_back(runner: Runner) -> None:
     pixels = (np.arange(24, dtype=np.uint8) * 10).reshape(4, 2, 3)
-    model = not_model([write("a.png", dimensions=[1, 4, 2, 3])])
-    model["resources"]["v"] = buffer("UINT8", pixels.ravel().tolist())
-    assert runner(model)
+    command = write("a.png", dimensions=[1, 4, 2, 3])
+    assert runner(holding("UINT8", pixels.ravel().tolist(), command))
     with Image.open("a.png") as image:
         assert image.mode == "RGBA"
         assert np.array_equal(np.asarray(image), pixels.transpose(1, 2, 0))
-    back = not_model([write("b.npy")])
-    back["resources"]["v"] = buffer("UINT8", {"sourcePath": "a.png"})
-    assert runner(back)
+    assert runner(holding("UINT8", {"sourcePath": "a.png"}, write("b.npy")))
     assert np.load("b.npy").tolist() == pixels.ravel().tolist()
 
 
 def test_writes_floats_as_pixels_clamped(runner: Runner) -> None:
-    model = not_model([write("a.png", dimensions=[1, 1, 1, 5])])
-    model["resources"]["v"] = buffer("FLOAT32", [-1, 0, 0.5, 1, 7])
-    assert runner(model)
+    command = write("a.png", dimensions=[1, 1, 1, 5])
+    assert runner(holding("FLOAT32", [-1, 0, 0.5, 1, 7], command))
     with Image.open("a.png") as image:
         assert image.mode == "L"
         assert np.asarray(image).tolist() == [[0, 0, 127, 255, 255]]
 
 
 def test_writes_jpeg(runner: Runner) -> None:
-    model = not_model([write("a.jpg", dimensions=[1, 3, 8, 8])])
-    model["resources"]["v"] = buffer("UINT8", {"valueCount": 192, "value": 200})
-    assert runner(model)
+    command = write("a.jpg", dimensions=[1, 3, 8, 8])
+    assert runner(holding("UINT8", {"valueCount": 192, "value": 200}, command))
     with Image.open("a.jpg") as image:
         assert (image.format, image.size) == ("JPEG", (8, 8))
 
 
-def test_files_are_replaced_whole_or_not_at_all(
-    runner: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_replaced_whole_or_not(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("a.bin").write_bytes(b"old")
-    model = not_model([write("a.bin")])
-    model["resources"]["v"] = buffer("UINT8", [1, 2, 3])
+    model = holding("UINT8", [1, 2, 3], write("a.bin"))
 
     def fail(self: Path, target: Path) -> Path:
         assert self.read_bytes() == bytes([1, 2, 3])  # complete before it takes the name

@@ -1,6 +1,5 @@
 """The file and its dispatchables: every form that is read, and every refusal with its place."""
 
-from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,11 @@ from bitlane.dml import (
 )
 from bitlane.model_file import ModelFileError, load_model
 from bitlane.model_file.model import Binding, Dispatch, Print, WriteFile
-from support.host.model_files import DELETE, MODEL, changed, load, refuse
-
-# --- The whole file -----------------------------------------------------------------------------
+from support.host.model_files import DELETE, MODEL, SQUARE, TENSORS, changed, load, refuse
 
 
-def test_reads_resources_dispatchables_and_commands(tmp_path: Path) -> None:
-    model = load(changed(**{"$schema": "./_schema.json"}), tmp_path)
+def test_reads_resources_dispatchables_and_commands() -> None:
+    model = load(changed(**{"$schema": "./_schema.json"}))
     tensor = BufferTensorDesc(DataType.UINT8, [2, 3])
     assert list(model.resources) == ["A", "B", "Out"]
     assert model.dispatchables["x"].desc == ElementWiseBitXorOperatorDesc(tensor, tensor, tensor)
@@ -34,37 +31,27 @@ def test_reads_resources_dispatchables_and_commands(tmp_path: Path) -> None:
     assert (written.target, written.dimensions) == (Path("out.npy"), (16,))
 
 
-@pytest.mark.parametrize("field", ["resources", "dispatchables", "commands"])
-def test_all_three_parts_are_there(field: str, tmp_path: Path) -> None:
-    refuse(changed(**{field: DELETE}), tmp_path, field, "missing", "this field")
-
-
 @pytest.mark.parametrize(
-    ("changes", "path", "found", "expected"),
+    ("model", "path", "found", "expected"),
     [
-        ({"resources": []}, "resources", [], "an object"),
-        ({"dispatchables": 1}, "dispatchables", 1, "an object"),
-        ({"commands": {}}, "commands", {}, "an array"),
-        ({"Commands": []}, "Commands", [], "resources, dispatchables, commands"),
+        (changed(resources=DELETE), "resources", "missing", "this field"),
+        (changed(dispatchables=DELETE), "dispatchables", "missing", "this field"),
+        (changed(commands=DELETE), "commands", "missing", "this field"),
+        (changed(resources=[]), "resources", [], "an object"),
+        (changed(dispatchables=1), "dispatchables", 1, "an object"),
+        (changed(commands={}), "commands", {}, "an array"),
+        (changed(Commands=[]), "Commands", [], "resources, dispatchables, commands"),
+        ([1], "the file", [1], "an object"),
     ],
 )
-def test_parts_have_their_types(
-    changes: dict[str, object], path: str, found: object, expected: str, tmp_path: Path
-) -> None:
-    refuse(changed(**changes), tmp_path, path, found, expected)
+def test_the_file_has_three_parts(model: object, path: str, found: object, expected: str) -> None:
+    refuse(model, path, found, expected)
 
 
-def test_the_file_is_an_object(tmp_path: Path) -> None:
-    refuse([1], tmp_path, "the file", [1], "an object")
-
-
-def test_the_file_exists(tmp_path: Path) -> None:
+def test_the_file_exists_and_is_utf_8() -> None:
+    path = Path("m.json")
     with pytest.raises(FileNotFoundError):
-        load_model(tmp_path / "none.json")
-
-
-def test_the_file_is_utf_8(tmp_path: Path) -> None:
-    path = tmp_path / "m.json"
+        load_model(path)
     path.write_bytes(b'\xef\xbb\xbf{\n"resources": {}, "dispatchables": {}, "commands": []}')
     assert load_model(path).resources == {}
     path.write_bytes(b'{\n"\xff": 1}')
@@ -78,11 +65,11 @@ def test_the_file_is_utf_8(tmp_path: Path) -> None:
 @pytest.mark.parametrize("field", ["type", "Type"])
 @pytest.mark.parametrize("prefix", ["", "DML_OPERATOR_"])
 @pytest.mark.parametrize("desc", ["desc", "Desc", None])
-def test_operators_in_every_form(desc: str | None, prefix: str, field: str, tmp_path: Path) -> None:
-    fields = deepcopy(MODEL["dispatchables"]["x"]["desc"])
+def test_operators_in_every_form(desc: str | None, prefix: str, field: str) -> None:
+    fields = MODEL["dispatchables"]["x"]["desc"]
     value: dict[str, object] = {field: f"{prefix}ELEMENT_WISE_BIT_XOR"}
     value |= fields if desc is None else {desc: fields}
-    model = load(changed(dispatchables__x=value), tmp_path)
+    model = load(changed(dispatchables__x=value))
     assert isinstance(model.dispatchables["x"].desc, ElementWiseBitXorOperatorDesc)
 
 
@@ -90,17 +77,14 @@ def test_operators_in_every_form(desc: str | None, prefix: str, field: str, tmp_
     "suffix",
     ["BIT_NOT", "BIT_COUNT", "BIT_AND", "BIT_OR", "BIT_XOR", "BIT_SHIFT_LEFT", "BIT_SHIFT_RIGHT"],
 )
-def test_all_seven_operators(suffix: str, tmp_path: Path) -> None:
+def test_all_seven_operators(suffix: str) -> None:
     unary = suffix in ("BIT_NOT", "BIT_COUNT")
-    names = ["InputTensor", "OutputTensor"] if unary else ["ATensor", "BTensor", "OutputTensor"]
-    value = {
-        "type": f"DML_OPERATOR_ELEMENT_WISE_{suffix}",
-        "desc": {name: {"DataType": "UINT8", "Sizes": [4]} for name in names},
-    }
-    model = load(changed(dispatchables__x=value, commands=[]), tmp_path)
-    desc = model.dispatchables["x"].desc
-    assert desc.operator_type.name == f"ELEMENT_WISE_{suffix}"
-    assert [name for name, _ in (*desc.inputs, *desc.outputs)] == names
+    names = ("InputTensor", "OutputTensor") if unary else TENSORS
+    name = f"ELEMENT_WISE_{suffix}"
+    value = {"type": f"DML_OPERATOR_{name}", "desc": dict.fromkeys(names, SQUARE)}
+    desc = load(changed(dispatchables__x=value, commands=[])).dispatchables["x"].desc
+    assert desc.operator_type.name == name
+    assert tuple(name for name, _ in (*desc.inputs, *desc.outputs)) == names
 
 
 @pytest.mark.parametrize(
@@ -115,8 +99,8 @@ def test_all_seven_operators(suffix: str, tmp_path: Path) -> None:
         ("bit_xor", "DML_OPERATOR_ELEMENT_WISE_BIT_XOR"),
     ],
 )
-def test_other_dispatchables_are_refused_by_name(kind: str, expected: str, tmp_path: Path) -> None:
-    refuse(changed(dispatchables__x__type=kind), tmp_path, "dispatchables.x.type", kind, expected)
+def test_other_dispatchables_are_refused_by_name(kind: str, expected: str) -> None:
+    refuse(changed(dispatchables__x__type=kind), "dispatchables.x.type", kind, expected)
 
 
 def full(**fields: object) -> dict[str, object]:
@@ -131,28 +115,27 @@ def full(**fields: object) -> dict[str, object]:
     } | fields
 
 
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_tensors_with_all_their_fields(wrapped: bool, tmp_path: Path) -> None:
-    value = {"Type": "DML_TENSOR_TYPE_BUFFER", "Desc": full()} if wrapped else full(Type="BUFFER")
-    model = load(changed(dispatchables__x__desc__ATensor=value), tmp_path)
-    desc = model.dispatchables["x"].desc
-    want = BufferTensorDesc(DataType.UINT8, [2, 3], [4, 1], TensorFlags.NONE, 16, 32)
-    assert dict(desc.inputs)["ATensor"] == want
+FULL = BufferTensorDesc(DataType.UINT8, [2, 3], [4, 1], TensorFlags.NONE, 16, 32)
+PLAIN = BufferTensorDesc(DataType.UINT8, [2, 3])
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("value", "tensor"),
     [
-        {"Strides": None, "TotalTensorSizeInBytes": None, "Flags": None},
-        {"Strides": [], "TotalTensorSizeInBytes": 0, "GuaranteedBaseOffsetAlignment": 0},
-        {"Flags": ["NONE"], "DimensionCount": 2, "Type": None},
+        (full(Type="BUFFER"), FULL),
+        ({"Type": "DML_TENSOR_TYPE_BUFFER", "Desc": full()}, FULL),
+        (SQUARE | {"Strides": None, "TotalTensorSizeInBytes": None, "Flags": None}, PLAIN),
+        (
+            SQUARE
+            | {"Strides": [], "TotalTensorSizeInBytes": 0, "GuaranteedBaseOffsetAlignment": 0},
+            PLAIN,
+        ),
+        (SQUARE | {"Flags": ["NONE"], "DimensionCount": 2, "Type": None}, PLAIN),
     ],
 )
-def test_tensor_defaults(fields: dict[str, object], tmp_path: Path) -> None:
-    value = {"DataType": "UINT8", "Sizes": [2, 3], **fields}
-    model = load(changed(dispatchables__x__desc__ATensor=value), tmp_path)
-    want = BufferTensorDesc(DataType.UINT8, [2, 3])
-    assert dict(model.dispatchables["x"].desc.inputs)["ATensor"] == want
+def test_tensors_with_all_fields_and_defaults(value: object, tensor: BufferTensorDesc) -> None:
+    model = load(changed(dispatchables__x__desc__ATensor=value))
+    assert dict(model.dispatchables["x"].desc.inputs)["ATensor"] == tensor
 
 
 @pytest.mark.parametrize(
@@ -178,30 +161,28 @@ def test_tensor_defaults(fields: dict[str, object], tmp_path: Path) -> None:
         ("Stride", [3, 1], "", "no such field: a tensor has Type, DataType, "),
     ],
 )
-def test_tensors_are_refused_at_their_field(
-    field: str, value: object, suffix: str, expected: str, tmp_path: Path
-) -> None:
+def test_bad_tensors(field: str, value: object, suffix: str, expected: str) -> None:
     model = changed(dispatchables__x__desc__BTensor=full(**{field: value}))
     path = f"dispatchables.x.desc.BTensor.{field}{suffix}"
     found = value[int(suffix[1])] if suffix and isinstance(value, list) else value
-    refuse(model, tmp_path, path, found, expected)
-
-
-def test_tensors_are_plain_or_wrapped_and_not_both(tmp_path: Path) -> None:
-    model = changed(dispatchables__x__desc__BTensor={"Sizes": [2, 3], "Desc": full()})
-    path = "dispatchables.x.desc.BTensor.Sizes"
-    refuse(model, tmp_path, path, [2, 3], "a wrapped tensor has Type, Desc")
-
-
-def test_wrapped_tensors_are_refused_at_their_inner_field(tmp_path: Path) -> None:
-    value = {"Type": "BUFFER", "Desc": full(Sizes=[2, 0])}
-    path = "dispatchables.x.desc.ATensor.Desc.Sizes[1]"
-    refuse(changed(dispatchables__x__desc__ATensor=value), tmp_path, path, 0, "1 to ")
+    refuse(model, path, found, expected)
 
 
 @pytest.mark.parametrize(
     ("changes", "path", "found", "expected"),
     [
+        (
+            {"x__desc__BTensor": {"Sizes": [2, 3], "Desc": full()}},
+            "x.desc.BTensor.Sizes",
+            [2, 3],
+            "a wrapped tensor has Type, Desc",
+        ),
+        (
+            {"x__desc__ATensor": {"Type": "BUFFER", "Desc": full(Sizes=[2, 0])}},
+            "x.desc.ATensor.Desc.Sizes[1]",
+            0,
+            "1 to ",
+        ),
         ({"x__desc__BTensor": DELETE}, "x.desc.BTensor", "missing", "this field"),
         ({"x__desc__CTensor": {}}, "x.desc.CTensor", {}, "ATensor, BTensor, OutputTensor"),
         ({"x__desc": []}, "x.desc", [], "an object"),
@@ -212,33 +193,25 @@ def test_wrapped_tensors_are_refused_at_their_inner_field(tmp_path: Path) -> Non
         ({"x": "xor"}, "x", "xor", "an object"),
     ],
 )
-def test_operators_are_refused_at_their_field(
-    changes: dict[str, object], path: str, found: object, expected: str, tmp_path: Path
-) -> None:
+def test_bad_operators(changes: dict[str, object], path: str, found: object, expected: str) -> None:
     model = changed(**{f"dispatchables__{key}": value for key, value in changes.items()})
-    refuse(model, tmp_path, f"dispatchables.{path}", found, expected)
+    refuse(model, f"dispatchables.{path}", found, expected)
 
 
-def test_execution_flags_and_compile_types(tmp_path: Path) -> None:
+def test_execution_flags_and_compile_types() -> None:
     flags = ["DML_EXECUTION_FLAG_DESCRIPTORS_VOLATILE", "DISABLE_META_COMMANDS"]
-    model = load(
-        changed(
-            dispatchables__x__executionFlags=flags,
-            dispatchables__x__dmlCompileType="DmlCompileGraph",
-        ),
-        tmp_path,
-    )
+    changes = {"executionFlags": flags, "dmlCompileType": "DmlCompileGraph"}
+    model = load(changed(**{f"dispatchables__x__{key}": x for key, x in changes.items()}))
     want = ExecutionFlags.DESCRIPTORS_VOLATILE | ExecutionFlags.DISABLE_META_COMMANDS
     assert model.dispatchables["x"].flags == want
 
 
-def test_rules_are_those_of_the_level(tmp_path: Path) -> None:
+def test_rules_are_those_of_the_level() -> None:
     tensor = {"DataType": "FLOAT32", "Sizes": [2, 3]}
-    names = ("ATensor", "BTensor", "OutputTensor")
-    model = changed(dispatchables__x__desc=dict.fromkeys(names, tensor))
-    load(model, tmp_path)
+    model = changed(dispatchables__x__desc=dict.fromkeys(TENSORS, tensor))
+    load(model)
     path = "dispatchables.x.desc.ATensor.DataType"
-    refuse(model, tmp_path, path, "FLOAT32", "UINT32, UINT16, UINT8", FeatureLevel.LEVEL_3_0)
+    refuse(model, path, "FLOAT32", "UINT32, UINT16, UINT8", FeatureLevel.LEVEL_3_0)
     path = "dispatchables.x.type (DML_OPERATOR_ELEMENT_WISE_BIT_XOR.FeatureLevel)"
     level = FeatureLevel.LEVEL_2_1
-    refuse(model, tmp_path, path, level, "3_0 or above", level)
+    refuse(model, path, level, "3_0 or above", level)

@@ -31,12 +31,17 @@ def elements(resource: Resource) -> list[object]:
 
 
 def refuse(value: object, path: str, found: object, expected: str, folder: Path = Path()) -> None:
+    """Expect that a resource is refused at ``path`` in it."""
     with pytest.raises(ModelFileError) as caught:
         read(value, folder)
     error = caught.value
-    assert (error.file, error.path, error.value) == ("m.json", path, found)
+    assert (error.file, error.path, error.value) == ("m.json", f"resources.r{path}", found)
     assert expected in error.expected
-    assert f"m.json: {path} is " in str(error)
+    assert f"m.json: resources.r{path} is " in str(error)
+
+
+TYPE, VALUES, SIZE = ".initialValuesDataType", ".initialValues", ".sizeInBytes"
+SOURCE = ".initialValues.sourcePath"
 
 
 # --- Arrays, constants, sequences, lists --------------------------------------------------------
@@ -65,9 +70,9 @@ def test_arrays_of_every_type_by_short_or_full_name(data_type: DataType, prefix:
 )
 def test_integers_in_their_range_and_no_others(data_type: str, low: int, high: int) -> None:
     assert elements(read(typed(data_type, [low, high]))) == [low, high]
-    place = "resources.r.initialValues[1]"
     for value in (low - 1, high + 1, 1.0, True, "1", None, [1]):
-        refuse(typed(data_type, [0, value]), place, value, f"an integer from {low} to {high}")
+        expected = f"an integer from {low} to {high}"
+        refuse(typed(data_type, [0, value]), f"{VALUES}[1]", value, expected)
 
 
 @pytest.mark.parametrize("data_type", ["FLOAT16", "FLOAT32", "FLOAT64"])
@@ -78,19 +83,20 @@ def test_floats_take_names_in_any_case(data_type: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data_type", "value"),
-    [("FLOAT16", 65520), ("FLOAT32", 1e39), ("FLOAT64", 10**400), ("FLOAT32", -1e39)],
+    ("data_type", "value", "expected"),
+    [
+        ("FLOAT16", 65520, "FLOAT16 can hold"),
+        ("FLOAT32", 1e39, "FLOAT32 can hold"),
+        ("FLOAT64", 10**400, "FLOAT64 can hold"),
+        ("FLOAT32", -1e39, "FLOAT32 can hold"),
+        *(
+            ("FLOAT32", value, 'a number, "nan", "inf" or "-inf"')
+            for value in ("infinity", "1.0", True, None, {})
+        ),
+    ],
 )
-def test_floats_that_overflow_are_refused(data_type: str, value: float) -> None:
-    refuse(
-        typed(data_type, [value]), "resources.r.initialValues[0]", value, f"{data_type} can hold"
-    )
-
-
-@pytest.mark.parametrize("value", ["infinity", "1.0", True, None, {}])
-def test_floats_take_nothing_else(value: object) -> None:
-    place = "resources.r.initialValues[0]"
-    refuse(typed("FLOAT32", [value]), place, value, 'a number, "nan", "inf" or "-inf"')
+def test_floats_take_nothing_else(data_type: str, value: object, expected: str) -> None:
+    refuse(typed(data_type, [value]), f"{VALUES}[0]", value, expected)
 
 
 def test_half_precision_is_rounded_by_way_of_single() -> None:
@@ -106,18 +112,18 @@ def test_constants() -> None:
     assert (resource.content, resource.size) == (10, 12)
 
 
-def test_sequences() -> None:
-    sequence = {"valueCount": 4, "valueStart": 1, "valueDelta": 2.5}
-    assert elements(read(typed("FLOAT32", sequence))) == [1, 3.5, 6, 8.5]
-    down = {"valueCount": 3, "valueStart": 1, "valueDelta": -1}
-    assert elements(read(typed("INT8", down))) == [1, 0, -1]
-
-
-def test_integer_sequences_wrap() -> None:
-    up = {"valueCount": 4, "valueStart": 254, "valueDelta": 1}
-    assert elements(read(typed("UINT8", up))) == [254, 255, 0, 1]
-    signed = {"valueCount": 3, "valueStart": 127, "valueDelta": 1}
-    assert elements(read(typed("INT8", signed))) == [127, -128, -127]
+@pytest.mark.parametrize(
+    ("data_type", "start", "delta", "expected"),
+    [
+        ("FLOAT32", 1, 2.5, [1, 3.5, 6, 8.5]),
+        ("INT8", 1, -1, [1, 0, -1]),
+        ("UINT8", 254, 1, [254, 255, 0, 1]),  # integers wrap
+        ("INT8", 127, 1, [127, -128, -127]),
+    ],
+)
+def test_sequences(data_type: str, start: int, delta: float, expected: list[float]) -> None:
+    values = {"valueCount": len(expected), "valueStart": start, "valueDelta": delta}
+    assert elements(read(typed(data_type, values))) == expected
 
 
 def test_float_sequences_round_each_sum() -> None:
@@ -136,7 +142,7 @@ def test_counts_are_positive(count: object) -> None:
         {"valueCount": count, "value": 0},
         {"valueCount": count, "valueStart": 0, "valueDelta": 0},
     ):
-        refuse(typed("UINT8", values), "resources.r.initialValues.valueCount", count, "1 to ")
+        refuse(typed("UINT8", values), f"{VALUES}.valueCount", count, "1 to ")
 
 
 def test_lists_of_values_with_types_of_their_own() -> None:
@@ -154,16 +160,17 @@ def test_lists_of_values_with_types_of_their_own() -> None:
 
 def test_values_without_a_type_are_refused() -> None:
     for values in ({"valueCount": 1, "value": 0}, {"valueCount": 1, "valueStart": 0}):
-        refuse(
-            typed("UNKNOWN", values), "resources.r.initialValuesDataType", "UNKNOWN", "a data type"
-        )
-        refuse({"initialValues": values}, "resources.r.initialValuesDataType", "missing", "field")
-    refuse(typed("UNKNOWN", [1]), "resources.r.initialValues[0]", 1, "an object")
+        refuse(typed("UNKNOWN", values), TYPE, "UNKNOWN", "a data type")
+        refuse({"initialValues": values}, TYPE, "missing", "field")
+    refuse(typed("UNKNOWN", [1]), f"{VALUES}[0]", 1, "an object")
     item = {"type": "UNKNOWN", "value": 1}
-    refuse(typed("UNKNOWN", [item]), "resources.r.initialValues[0].type", "UNKNOWN", "data type")
+    refuse(typed("UNKNOWN", [item]), f"{VALUES}[0].type", "UNKNOWN", "data type")
 
 
 # --- Sizes and fields ---------------------------------------------------------------------------
+
+BOTH = {"sourcePath": "a.bin", "value": 1}
+"""An initializer from a file has one field."""
 
 
 @pytest.mark.parametrize(
@@ -175,43 +182,35 @@ def test_sizes_are_inflated_to_words(given: int | None, content: int, size: int)
     assert resource.data.tolist() == [1, 2, 3]
 
 
-def test_sizes_hold_the_values() -> None:
-    place = "resources.r.sizeInBytes"
-    refuse(typed("UINT16", [1, 2], sizeInBytes=3), place, 3, "at least 4")
-    refuse(typed("UINT8", [1], sizeInBytes="4"), place, "4", "an integer")
-
-
 @pytest.mark.parametrize(
     ("value", "path", "found", "expected"),
     [
-        ([], "resources.r", [], "an object"),
-        ({}, "resources.r.initialValues", "missing", "this field"),
-        (
-            typed("UINT7", [1]),
-            "resources.r.initialValuesDataType",
-            "UINT7",
-            "one of UNKNOWN, FLOAT",
-        ),
-        (typed("UINT8", []), "resources.r.initialValues", [], "at least one element"),
-        (typed("UINT8", 5), "resources.r.initialValues", 5, "an array, or an object"),
-        (typed("UINT8", {}), "resources.r.initialValues", {}, "valueCount and value"),
-        (typed("UINT8", "deferred"), "resources.r.initialValues", "deferred", "ONNX"),
-        (typed("UINT8", [1], value=2), "resources.r.value", 2, "a buffer has type"),
-        (typed("UINT8", [1], type="texture"), "resources.r.type", "texture", "one of buffer"),
+        (typed("UINT16", [1, 2], sizeInBytes=3), SIZE, 3, "at least 4"),
+        (typed("UINT8", [1], sizeInBytes="4"), SIZE, "4", "an integer"),
+        ([], "", [], "an object"),
+        ({}, VALUES, "missing", "this field"),
+        (typed("UINT7", [1]), TYPE, "UINT7", "one of UNKNOWN, FLOAT"),
+        (typed("UINT8", []), VALUES, [], "at least one element"),
+        (typed("UINT8", 5), VALUES, 5, "an array, or an object"),
+        (typed("UINT8", {}), VALUES, {}, "valueCount and value"),
+        (typed("UINT8", "deferred"), VALUES, "deferred", "ONNX"),
+        (typed("UINT8", [1], value=2), ".value", 2, "a buffer has type"),
+        (typed("UINT8", [1], type="texture"), ".type", "texture", "one of buffer"),
         (
             typed("UINT8", [1], initialValuesOffsetInBytes=4),
-            "resources.r.initialValuesOffsetInBytes",
+            ".initialValuesOffsetInBytes",
             4,
             "0: the values stand first",
         ),
-        (typed("UINT8", [1], resampleMode="scale"), "resources.r.resampleMode", "scale", "image"),
+        (typed("UINT8", [1], resampleMode="scale"), ".resampleMode", "scale", "image"),
         (
             typed("UINT8", {"value": 1, "valueStart": 2, "valueCount": 3}),
-            "resources.r.initialValues.valueStart",
+            f"{VALUES}.valueStart",
             2,
             "no such field",
         ),
-        (typed("UINT8", {"value": 1}), "resources.r.initialValues.valueCount", "missing", "field"),
+        (typed("UINT8", {"value": 1}), f"{VALUES}.valueCount", "missing", "field"),
+        (typed("UINT8", BOTH), VALUES, BOTH, "one of an array"),
     ],
 )
 def test_refuses(value: object, path: str, found: object, expected: str) -> None:
@@ -226,64 +225,55 @@ def from_file(name: str, data_type: str | None = None, **fields: object) -> dict
     return values if data_type is None else {"initialValuesDataType": data_type, **values}
 
 
-SOURCE = "resources.r.initialValues.sourcePath"
-
-
 @pytest.mark.parametrize("data_type", list(DataType)[1:])
-def test_numpy_files_bring_their_type(data_type: DataType, tmp_path: Path) -> None:
+def test_numpy_files_bring_their_type(data_type: DataType) -> None:
     array = np.arange(6).reshape(2, 3).astype(data_type.dtype)
-    np.save(tmp_path / "a.npy", array)
+    np.save("a.npy", array)
     for fields in (from_file("a.npy"), from_file("a.npy", data_type.name)):
-        resource = read(fields, tmp_path)
+        resource = read(fields)
         assert resource.data_type is data_type
         assert elements(resource) == [0, 1, 2, 3, 4, 5]
 
 
-def test_numpy_files_in_any_order(tmp_path: Path) -> None:
+def test_numpy_files_in_any_order() -> None:
     array = np.asfortranarray(np.arange(6, dtype=">u2").reshape(2, 3))
-    np.save(tmp_path / "a.npy", array)
-    assert elements(read(from_file("a.npy"), tmp_path)) == [0, 1, 2, 3, 4, 5]
+    np.save("a.npy", array)
+    assert elements(read(from_file("a.npy"))) == [0, 1, 2, 3, 4, 5]
 
 
-def test_numpy_files_of_another_type_are_refused(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", np.zeros(2, np.uint16))
-    place = "resources.r.initialValuesDataType"
-    refuse(from_file("a.npy", "UINT8"), place, "UINT8", "UINT16, the type", tmp_path)
-    np.save(tmp_path / "b.npy", np.zeros(2, np.bool_))
-    refuse(from_file("b.npy"), SOURCE, "b.npy", "one of DirectML's data types", tmp_path)
+def test_numpy_files_of_another_type_are_refused() -> None:
+    np.save("a.npy", np.zeros(2, np.uint16))
+    refuse(from_file("a.npy", "UINT8"), TYPE, "UINT8", "UINT16, the type")
+    np.save("b.npy", np.zeros(2, np.bool_))
+    refuse(from_file("b.npy"), SOURCE, "b.npy", "one of DirectML's data types")
 
 
-def test_numpy_files_are_not_executed(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", np.array([{}], dtype=object), allow_pickle=True)
-    refuse(from_file("a.npy"), SOURCE, "a.npy", "a NumPy array file", tmp_path)
-
-
-def test_broken_numpy_files_are_refused(tmp_path: Path) -> None:
-    np.save(tmp_path / "whole.npy", np.zeros(100, np.uint8))
-    (tmp_path / "a.npy").write_bytes((tmp_path / "whole.npy").read_bytes()[:-1])
-    (tmp_path / "b.npy").write_bytes(b"")
-    for name in ("a.npy", "b.npy"):
-        refuse(from_file(name), SOURCE, name, "a NumPy array file", tmp_path)
+def test_broken_numpy_files_are_refused_and_objects_are_not_executed() -> None:
+    np.save("whole.npy", np.zeros(100, np.uint8))
+    Path("a.npy").write_bytes(Path("whole.npy").read_bytes()[:-1])
+    Path("b.npy").write_bytes(b"")
+    np.save("c.npy", np.array([{}], dtype=object), allow_pickle=True)
+    for name in ("a.npy", "b.npy", "c.npy"):
+        refuse(from_file(name), SOURCE, name, "a NumPy array file")
 
 
 @pytest.mark.parametrize("suffix", [".bin", ".dat", ".BIN"])
-def test_raw_files_need_a_type(suffix: str, tmp_path: Path) -> None:
+def test_raw_files_need_a_type(suffix: str) -> None:
     name = f"a{suffix}"
-    (tmp_path / name).write_bytes(bytes([1, 0, 2, 0, 3]))
-    resource = read(from_file(name, "UINT16"), tmp_path)
+    Path(name).write_bytes(bytes([1, 0, 2, 0, 3]))
+    resource = read(from_file(name, "UINT16"))
     assert resource.data.tolist() == [1, 0, 2, 0, 3]
     assert resource.elements == 2
-    place = "resources.r.initialValuesDataType"
-    refuse(from_file(name), place, "missing", "this field", tmp_path)
+    refuse(from_file(name), TYPE, "missing", "this field")
 
 
-def test_files_are_found_beside_the_model_or_in_the_current_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_files_beside_the_model_or_in_the_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beside, current = tmp_path / "models", tmp_path / "current"
-    for folder, value in ((beside, 1), (current, 2)):
-        folder.mkdir()
-        (folder / "both.bin").write_bytes(bytes([value]))
+    beside, current = folder / "models", folder / "current"
+    for each, value in ((beside, 1), (current, 2)):
+        each.mkdir()
+        (each / "both.bin").write_bytes(bytes([value]))
     (current / "one.bin").write_bytes(bytes([3]))
     monkeypatch.chdir(current)
     assert elements(read(from_file("both.bin", "UINT8"), beside)) == [1]
@@ -291,41 +281,34 @@ def test_files_are_found_beside_the_model_or_in_the_current_folder(
     refuse(from_file("none.bin", "UINT8"), SOURCE, "none.bin", f"a file in {beside}", beside)
 
 
-def test_empty_files_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.bin").write_bytes(b"")
-    refuse(
-        from_file("a.bin", "UINT8"),
-        "resources.r.initialValues",
-        {"sourcePath": "a.bin"},
-        "at least one element",
-        tmp_path,
-    )
-
-
-def test_file_initializers_have_one_field(tmp_path: Path) -> None:
-    values = {"sourcePath": "a.bin", "value": 1}
-    refuse(typed("UINT8", values), "resources.r.initialValues", values, "one of an array", tmp_path)
+def test_empty_files_are_refused() -> None:
+    Path("a.bin").write_bytes(b"")
+    found = {"sourcePath": "a.bin"}
+    refuse(from_file("a.bin", "UINT8"), VALUES, found, "at least one element")
 
 
 # --- Images -------------------------------------------------------------------------------------
 
+RGB = (20, 40, 60)
+
 
 @pytest.fixture
-def picture(tmp_path: Path) -> Path:
-    """Write a picture of two rows of three pixels without equal channels; return its folder."""
+def picture() -> None:
+    """Write a picture of two rows of three pixels without equal channels."""
     pixels = np.arange(18, dtype=np.uint8).reshape(2, 3, 3) * 10
-    Image.fromarray(pixels).save(tmp_path / "a.png")
-    return tmp_path
+    Image.fromarray(pixels).save("a.png")
 
 
-def test_images_are_planes_of_bytes(picture: Path) -> None:
+@pytest.mark.usefixtures("picture")
+def test_images_are_planes_of_bytes() -> None:
     want = (np.arange(18).reshape(2, 3, 3) * 10).transpose(2, 0, 1).ravel().tolist()
-    assert elements(read(from_file("a.png", "UINT8"), picture)) == want
+    assert elements(read(from_file("a.png", "UINT8"))) == want
 
 
 @pytest.mark.parametrize("data_type", ["FLOAT32", "FLOAT16"])
-def test_images_are_floats_from_0_to_1(data_type: str, picture: Path) -> None:
-    resource = read(from_file("a.png", data_type, resampleSize=[1, 3, 2, 3]), picture)
+@pytest.mark.usefixtures("picture")
+def test_images_are_floats_from_0_to_1(data_type: str) -> None:
+    resource = read(from_file("a.png", data_type, resampleSize=[1, 3, 2, 3]))
     planes = (np.arange(18).reshape(2, 3, 3) * 10).transpose(2, 0, 1).ravel()
     dtype = DataType[data_type].dtype
     want = (planes.astype(np.float32) / np.float32(255)).astype(dtype)
@@ -333,54 +316,39 @@ def test_images_are_floats_from_0_to_1(data_type: str, picture: Path) -> None:
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
-def test_images_are_scaled(channels: int, picture: Path) -> None:
+@pytest.mark.usefixtures("picture")
+def test_images_are_scaled(channels: int) -> None:
     fields = from_file("a.png", "UINT8", resampleSize=[1, channels, 4, 5], resampleMode="scale")
-    assert read(fields, picture).data.size == channels * 20
+    assert read(fields).data.size == channels * 20
 
 
 @pytest.mark.parametrize("size", [[2, 3, 4, 5], [1, 2, 4, 5], [3, 4, 5], [1, 3, 0, 5]])
-def test_images_have_one_three_or_four_channels(size: list[int], picture: Path) -> None:
+@pytest.mark.usefixtures("picture")
+def test_images_have_one_three_or_four_channels(size: list[int]) -> None:
     with pytest.raises(ModelFileError, match=r"resources\.r\.resampleSize"):
-        read(from_file("a.png", "UINT8", resampleSize=size), picture)
+        read(from_file("a.png", "UINT8", resampleSize=size))
 
 
-SHOWN: dict[str, tuple[str, str, dict[str, Any], list[list[int]]]] = {
-    "black and white": ("1", "png", {}, [[255]]),
-    "grey": ("L", "png", {}, [[200]]),
-    "grey, see-through": ("LA", "png", {}, [[200], [200], [200], [7]]),
-    "palette": ("P", "png", {}, [[20], [40], [60]]),
-    "palette, one see-through": ("P", "png", {"transparency": 3}, [[20], [40], [60], [0]]),
-    "colour, one see-through": (
-        "RGB",
-        "png",
-        {"transparency": (20, 40, 60)},
-        [[20], [40], [60], [0]],
-    ),
-    "colour, see-through": ("RGBA", "png", {}, [[20], [40], [60], [7]]),
-    "ink": ("CMYK", "jpg", {"quality": 100}, [[255], [0], [0]]),
-}
-"""Mode, suffix, how it is saved, and the planes of a single pixel."""
-
-PIXELS: dict[str, Any] = {
-    "1": 1,
-    "L": 200,
-    "LA": (200, 7),
-    "P": 3,
-    "RGB": (20, 40, 60),
-    "RGBA": (20, 40, 60, 7),
-    "CMYK": (0, 255, 255, 0),
-}
-
-
-@pytest.mark.parametrize("kind", SHOWN)
-def test_images_keep_what_they_show(kind: str, tmp_path: Path) -> None:
-    mode, suffix, options, planes = SHOWN[kind]
-    image = Image.new(mode, (1, 1), PIXELS[mode])
+@pytest.mark.parametrize(
+    ("mode", "pixel", "options", "shown"),
+    [
+        pytest.param("1", 1, {}, [255], id="black and white"),
+        pytest.param("L", 200, {}, [200], id="grey"),
+        pytest.param("LA", (200, 7), {}, [200, 200, 200, 7], id="grey, see-through"),
+        pytest.param("P", 3, {}, [20, 40, 60], id="palette"),
+        pytest.param("P", 3, {"transparency": 3}, [20, 40, 60, 0], id="palette, see-through"),
+        pytest.param("RGB", RGB, {"transparency": RGB}, [*RGB, 0], id="colour, one see-through"),
+        pytest.param("RGBA", (*RGB, 7), {}, [*RGB, 7], id="colour, see-through"),
+        pytest.param("CMYK", (0, 255, 255, 0), {"quality": 100}, [255, 0, 0], id="ink"),
+    ],
+)
+def test_image_modes(mode: str, pixel: Any, options: dict[str, Any], shown: list[int]) -> None:
+    image = Image.new(mode, (1, 1), pixel)
     if mode == "P":
         image.putpalette([0, 0, 0] * 3 + [20, 40, 60])
-    image.save(tmp_path / f"a.{suffix}", **options)
-    data = read(from_file(f"a.{suffix}", "UINT8"), tmp_path).data
-    assert data.reshape(len(planes), 1).tolist() == planes
+    file = "a.jpg" if mode == "CMYK" else "a.png"
+    image.save(file, **options)
+    assert read(from_file(file, "UINT8")).data.tolist() == shown
 
 
 def deep_colour() -> bytes:
@@ -397,35 +365,34 @@ def deep_colour() -> bytes:
 
 @pytest.mark.parametrize("size", [{}, {"resampleSize": [1, 1, 1, 1]}], ids=["own", "scaled"])
 @pytest.mark.parametrize("kind", ["grey", "colour", "float"])
-def test_deep_images_are_refused_as_they_would_be_cut(
-    kind: str, size: dict[str, object], tmp_path: Path
-) -> None:
+def test_deep_images_are_refused_as_they_would_be_cut(kind: str, size: dict[str, object]) -> None:
     if kind == "colour":
-        (tmp_path / "a.png").write_bytes(deep_colour())
+        Path("a.png").write_bytes(deep_colour())
     else:
         pixel = np.full((1, 1), 300, np.uint16 if kind == "grey" else np.float32)
-        Image.fromarray(pixel).save(tmp_path / "a.png", "PNG" if kind == "grey" else "TIFF")
+        Image.fromarray(pixel).save("a.png", "PNG" if kind == "grey" else "TIFF")
     for data_type in ("UINT8", "FLOAT32"):
         fields = from_file("a.png", data_type, **size)
-        refuse(fields, SOURCE, "a.png", "an image with 8 bits a channel", tmp_path)
+        refuse(fields, SOURCE, "a.png", "an image with 8 bits a channel")
 
 
-def test_an_image_like_a_bomb_is_refused(picture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("picture")
+def test_an_image_like_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 2)
-    refuse(from_file("a.png", "UINT8"), SOURCE, "a.png", "decompression bomb", picture)
+    refuse(from_file("a.png", "UINT8"), SOURCE, "a.png", "decompression bomb")
 
 
-def test_what_is_no_image_is_refused(picture: Path) -> None:
-    (picture / "b.png").write_bytes(b"no image")
-    refuse(from_file("b.png", "UINT8"), SOURCE, "b.png", "an image that Pillow can read", picture)
-    place = "resources.r.initialValuesDataType"
-    refuse(from_file("a.png", "INT16"), place, "INT16", "FLOAT32, FLOAT16, UINT8", picture)
-    refuse(from_file("a.png"), place, "missing", "this field", picture)
+@pytest.mark.usefixtures("picture")
+def test_what_is_no_image_is_refused() -> None:
+    Path("b.png").write_bytes(b"no image")
+    refuse(from_file("b.png", "UINT8"), SOURCE, "b.png", "an image that Pillow can read")
+    refuse(from_file("a.png", "INT16"), TYPE, "INT16", "FLOAT32, FLOAT16, UINT8")
+    refuse(from_file("a.png"), TYPE, "missing", "this field")
     fields = from_file("a.png", "UINT8", resampleMode="crop")
-    refuse(fields, "resources.r.resampleMode", "crop", "one of scale", picture)
+    refuse(fields, ".resampleMode", "crop", "one of scale")
 
 
-def test_only_images_are_scaled(tmp_path: Path) -> None:
-    (tmp_path / "a.bin").write_bytes(b"12")
+def test_only_images_are_scaled() -> None:
+    Path("a.bin").write_bytes(b"12")
     fields = from_file("a.bin", "UINT8", resampleSize=[1, 1, 1, 2])
-    refuse(fields, "resources.r.resampleSize", [1, 1, 1, 2], "an image as the source", tmp_path)
+    refuse(fields, ".resampleSize", [1, 1, 1, 2], "an image as the source")

@@ -1,40 +1,30 @@
-"""Running a model: what is printed and compared; and nothing before all is checked."""
+"""Running a model: what is printed, compared and made one job; nothing before all is checked."""
 
-import json
-from pathlib import Path
+import re
+from typing import Any
 
+import numpy as np
 import pytest
 
 from bitlane import dml
-from bitlane.model_file import ModelFileError, load_model, prepare, run
+from bitlane.model_file import ModelFileError
 from bitlane_rtl.abi import Op
 from support.host.model_driver import ModelDriver
 from support.host.model_runner import Runner, buffer, not_model, tensor
 
-
-@pytest.fixture
-def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
-    monkeypatch.chdir(tmp_path)
-    return Runner(tmp_path)
-
-
 # --- Dispatch and check -------------------------------------------------------------------------
 
 
-def test_dispatches_say_their_time_and_cycles(runner: Runner) -> None:
+def test_dispatches_say_their_time_and_cycles_if_they_are_counted(runner: Runner) -> None:
     assert runner(not_model(), check=False, cycles=True)
     (line,) = runner.lines
-    start, _, rest = line.partition(" iterations, ")
-    assert start == "Dispatch 'not': 1"
-    time, _, cycles = rest.partition(" ms median (CPU), ")
-    assert float(time) > 0
-    assert len(time.partition(".")[2]) == 4
-    assert cycles == "123 cycles"  # across the counter's wrap
-
-
-def test_cycles_are_left_out_where_there_are_none(runner: Runner) -> None:
+    shown = r"Dispatch 'not': 1 iterations, (\d+\.\d{4}) ms median \(CPU\)"
+    found = re.fullmatch(shown + ", 123 cycles", line)  # across the counter's wrap
+    assert found
+    assert float(found[1]) > 0
+    runner.lines.clear()
     assert runner(not_model(), check=False)
-    assert runner.lines[0].endswith(" ms median (CPU)")
+    assert re.fullmatch(shown, runner.lines[0])
 
 
 def test_checks_count_the_bytes_of_the_output_buffer(runner: Runner) -> None:
@@ -63,20 +53,16 @@ def test_checks_find_a_single_wrong_bit(flip: int, place: str, runner: Runner) -
     assert runner.lines[1] == f"Check 'not': 1 of 32 bytes differ, first {place}"
 
 
-def test_a_difference_is_reported_once(tmp_path: Path) -> None:
+def test_a_difference_is_reported_once(runner: Runner) -> None:
     model = not_model()
     model["commands"] *= 2
-    runner = Runner(tmp_path)
-    runner.path.write_text(json.dumps(model))
-    with dml.Device(runner.driver) as device:
-        prepared = prepare(load_model(runner.path), device)
 
-        def note(line: str) -> None:
-            runner.lines.append(line)
-            runner.driver.model.flip = None if len(runner.lines) > 1 else runner.driver.model.flip
+    def note(line: str) -> None:
+        runner.lines.append(line)
+        runner.driver.model.flip = None if len(runner.lines) > 1 else runner.driver.model.flip
 
-        runner.driver.model.flip = 1
-        assert not run(prepared, note)
+    runner.driver.model.flip = 1
+    assert not runner(model, note=note)
     assert [line.partition(": ")[2][:4] for line in runner.lines[1::2]] == ["1 of", "4 by"]
 
 
@@ -195,8 +181,9 @@ def test_what_works_in_place_has_one_layout(runner: Runner) -> None:
 
 def test_a_late_mistake_stops_the_first_dispatch(runner: Runner) -> None:
     model = not_model()
-    late = json.loads(json.dumps(model["commands"][0]))
-    late["bindings"]["InputTensor"] = {"name": "in", "elementOffset": 16}
+    first = model["commands"][0]
+    binding = {"InputTensor": {"name": "in", "elementOffset": 16}}
+    late = first | {"bindings": first["bindings"] | binding}
     model["commands"] += [{"type": "print", "resource": "out"}, late]
     path = "commands[2].bindings.InputTensor"
     refuse(runner, model, f"{path}.elementOffset", "16 bytes", "inside the buffer's 4")
@@ -215,8 +202,8 @@ def test_owned_bindings_are_checked_too(runner: Runner) -> None:
     assert runner.lines[1] == "Check 'not': 4 bytes equal"
 
 
-def test_operators_that_the_circuit_lacks(tmp_path: Path) -> None:
-    runner = Runner(tmp_path, ModelDriver(ops=frozenset({Op.AND, Op.XOR})))
+def test_operators_that_the_circuit_lacks() -> None:
+    runner = Runner(ModelDriver(ops=frozenset({Op.AND, Op.XOR})))
     path = "dispatchables.not.type (DML_OPERATOR_ELEMENT_WISE_BIT_NOT.Type)"
     refuse(runner, not_model(), path, "NOT", "built with: AND, XOR (DXGI_ERROR_UNSUPPORTED)")
 
@@ -227,37 +214,55 @@ def test_resources_that_do_not_fit(runner: Runner) -> None:
     refuse(runner, model, "resources.big", "2097152 bytes", "less (device memory: ")
 
 
+def square_model(resource: dict[str, Any]) -> dict[str, Any]:
+    """Return BIT_NOT of a 2 x 2 UINT8 tensor that is bound to ``resource``."""
+    model = not_model()
+    model["resources"] = {"in": resource, "out": buffer("UINT8", [0] * 4)}
+    for name in ("InputTensor", "OutputTensor"):
+        model["dispatchables"]["not"]["desc"][name] = tensor("UINT8", [2, 2])
+    return model
+
+
+@pytest.mark.parametrize("count", [1, 3, 5, 8, 100])
+def test_numpy_files_have_the_size_of_the_input(count: int, runner: Runner) -> None:
+    model = square_model({"initialValues": {"sourcePath": "a.npy"}})
+    np.save("a.npy", np.zeros(count, np.uint8))
+    path = "commands[0].bindings.InputTensor"
+    refuse(runner, model, path, f"{count} bytes of in", "4 bytes")
+    np.save("a.npy", np.zeros((2, 2), np.uint8))
+    assert runner(model)
+
+
+def test_padding_is_no_value(runner: Runner) -> None:
+    values = buffer("UINT8", [1, 2, 3])
+    path = "commands[0].bindings.InputTensor"
+    refuse(runner, square_model(values), path, "3 bytes of in", "4 bytes")
+    assert runner(square_model(values | {"sizeInBytes": 4}))
+
+
 # --- Iterations, and operators as graphs --------------------------------------------------------
 
 
 @pytest.mark.parametrize(("iterations", "values"), [(1, "254, 253, 252"), (2, "1, 2, 3")])
-def test_what_works_in_place_is_something_else_every_time(
+def test_iterations_in_place_go_on_from_the_last(
     runner: Runner, iterations: int, values: str
 ) -> None:
     model = not_model()
     model["commands"][0]["bindings"]["OutputTensor"] = "in"
     model["commands"].append({"type": "print", "resource": "in"})
-    runner.path.write_text(json.dumps(model))
-    with dml.Device(runner.driver) as device:
-        prepared = prepare(load_model(runner.path), device)
-        assert run(prepared, runner.lines.append, iterations=iterations)
+    assert runner(model, iterations=iterations)
     assert runner.lines[1:] == ["Check 'not': 4 bytes equal", f"Resource 'in': {values}"]
 
 
 def test_each_dispatch_is_repeated_before_the_next(runner: Runner) -> None:
     model = not_model()
     model["commands"] *= 2
-    runner.path.write_text(json.dumps(model))
-    with dml.Device(runner.driver) as device:
-        prepared = prepare(load_model(runner.path), device)
-        assert run(prepared, runner.lines.append, check=False, iterations=3)
+    assert runner(model, check=False, iterations=3)
     assert [line.partition(" iter")[0] for line in runner.lines] == ["Dispatch 'not': 3"] * 2
     assert runner.driver.model.doorbells == [1] * 6
 
 
-def test_a_dispatchable_may_be_compiled_as_a_graph(
-    runner: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_operator_compiled_as_a_graph(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     model = not_model()
     model["dispatchables"]["not"]["dmlCompileType"] = "DmlCompileGraph"
     graphs = []
@@ -274,3 +279,89 @@ def test_a_dispatchable_may_be_compiled_as_a_graph(
     model["commands"][0]["bindings"]["OutputTensor"] = {"name": "out", "elementOffset": 2}
     with pytest.raises(ModelFileError, match=r"OutputTensor\.elementOffset is 2 bytes"):
         runner(model)
+
+
+# --- jobs -------------------------------------------------------------------------------------
+
+
+def xor_model(*commands: Any) -> dict[str, Any]:
+    """Return a model with resources of 4 bytes; the command "abc" is c = a XOR b."""
+    vector = tensor("UINT8", [4])
+    desc = {"ATensor": vector, "BTensor": vector, "OutputTensor": vector}
+
+    def dispatch(a: str, b: str, y: str) -> dict[str, Any]:
+        bindings = {"ATensor": a, "BTensor": b, "OutputTensor": y}
+        return {"type": "dispatch", "dispatchable": "xor", "bindings": bindings}
+
+    return not_model() | {
+        "resources": {name: buffer("UINT8", [1 << k] * 4) for k, name in enumerate("abcdef")},
+        "dispatchables": {"xor": {"type": "ELEMENT_WISE_BIT_XOR", "desc": desc}},
+        "commands": [dispatch(*x) if isinstance(x, str) else x for x in commands],
+    }
+
+
+def show(name: str) -> dict[str, Any]:
+    return {"type": "print", "resource": name}
+
+
+def jobs(runner: Runner, model: dict[str, Any], *, check: bool) -> list[int]:
+    """Return the number of commands that each doorbell submits; expect that all checks pass."""
+    runner.lines.clear()
+    runner.driver.model.doorbells.clear()
+    assert runner(model, check=check)
+    return list(runner.driver.model.doorbells)
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_dispatches_in_a_row_are_one_job(runner: Runner, check: bool) -> None:
+    assert jobs(runner, xor_model("abc", "ade", "bdf"), check=check) == [3]
+    figures = {line.partition(", ")[2] for line in runner.lines if line.startswith("Dispatch")}
+    (text,) = figures  # of the job, so the same for each
+    assert text.endswith(" ms median (CPU) for a job of 3 dispatches")
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_each_sees_what_those_before_it_wrote(runner: Runner, check: bool) -> None:
+    # c is read before and after it is written; a, which is read first, is written in the end.
+    model = xor_model("acd", "abc", "ace", "bca", show("d"), show("e"), show("a"))
+    assert jobs(runner, model, check=check) == [4]
+    shown = [line.partition(": ")[2] for line in runner.lines if line.startswith("Resource")]
+    assert shown == ["5, 5, 5, 5", "2, 2, 2, 2", "1, 1, 1, 1"]
+
+
+def test_cycles_are_those_of_the_job(runner: Runner) -> None:
+    assert runner(xor_model("abc", "ade"), check=False, cycles=True)
+    assert [line.rpartition("(CPU), ")[2] for line in runner.lines] == [
+        "246 cycles for a job of 2 dispatches"
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    "between", [show("f"), {"type": "writeFile", "resource": "f", "targetPath": "f.bin"}]
+)
+def test_what_shows_a_resource_ends_a_job(runner: Runner, between: dict[str, Any]) -> None:
+    assert jobs(runner, xor_model("abc", between, "ade"), check=False) == [1, 1]
+    kinds = [line.partition(" ")[0] for line in runner.lines]
+    assert kinds == ["Dispatch", "Resource", "Dispatch"]
+
+
+def test_with_checks_an_output_that_is_written_again_ends_a_job(runner: Runner) -> None:
+    model = xor_model("abc", "bcd", "abc", "cdc")
+    assert jobs(runner, model, check=False) == [4]
+    assert jobs(runner, model, check=True) == [2, 1, 1]
+    assert [line.partition(" ")[0] for line in runner.lines] == ["Dispatch", "Check"] * 4
+
+
+def test_a_difference_is_found_where_it_arose(runner: Runner) -> None:
+    model = xor_model("abc", "bcd", "bde")
+    right = runner.driver.model.execute
+
+    def spoil(record: Any) -> None:
+        runner.driver.model.flip = 2 if runner.driver.model.calls.count("XOR") == 1 else None
+        right(record)
+
+    runner.driver.model.execute = spoil  # type: ignore[method-assign]
+    assert not runner(model)
+    checks = [line for line in runner.lines if line.startswith("Check")]
+    assert ["differ" in line for line in checks] == [False, True, False]
+    assert "1 of 4 bytes differ, first byte 2 of 'd'" in checks[1]

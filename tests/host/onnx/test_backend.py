@@ -63,9 +63,7 @@ def test_the_default_device_stays_open(opened: dict[str, list[Device]]) -> None:
     assert [device.closed for device in opened["the default"]] == [False]
 
 
-def test_a_device_that_was_opened_for_a_model_is_closed_with_it(
-    opened: dict[str, list[Device]],
-) -> None:
+def test_a_device_opened_for_a_model_is_closed_with_it(opened: dict[str, list[Device]]) -> None:
     with bitlane.onnx.prepare(NOT, "sim") as prepared:
         assert prepared.run([A])[0].tolist() == [255, 254, 0]
         assert not opened["sim"][0].closed
@@ -92,9 +90,7 @@ def test_no_device_is_opened_for_a_model_that_is_refused(opened: dict[str, list[
     assert opened == {}
 
 
-def test_a_device_is_closed_that_has_no_room_for_the_constants(
-    opened: dict[str, list[Device]],
-) -> None:
+def test_a_device_without_room_for_the_constants_is_closed(opened: dict[str, list[Device]]) -> None:
     large = np.zeros(1 << 20, np.uint8)
     graph = model_of([], {}, {"k": ("u1", [1 << 20])}, [tensor("k", large)])
     with pytest.raises(bitlane.OutOfDeviceMemory):

@@ -12,7 +12,7 @@ from bitlane.device import Device
 from bitlane.jobs.operands import DataTypeError, ShapeError
 from bitlane.onnx import OnnxError, prepare
 from bitlane.onnx.evaluation import expected
-from support.host.arrays import link_of, model, random, same
+from support.host.arrays import link_of, random, same
 from support.host.onnx_models import made_up, model_of, node, tensor
 from support.seeds import seeds
 
@@ -22,11 +22,6 @@ XOR_NOT_AND = [
     node("BitwiseAnd", "n k", "y"),
 ]
 SEVEN = tensor("k", np.array(7, np.uint32))
-
-
-@pytest.fixture
-def device() -> Device:
-    return model()
 
 
 @pytest.mark.parametrize("seed", seeds(10, 150))
@@ -59,11 +54,8 @@ def test_operators_fuse_as_arrays_do(device: Device) -> None:
 
 
 def test_a_bitcast_takes_no_pass_and_parts_none(device: Device) -> None:
-    nodes = [
-        node("BitwiseXor", "a b", "x"),
-        node("BitCast", "x", "c", to=6),
-        node("BitwiseNot", "c", "y"),
-    ]
+    xor, inverted = node("BitwiseXor", "a b", "x"), node("BitwiseNot", "c", "y")
+    nodes = [xor, node("BitCast", "x", "c", to=6), inverted]
     graph = model_of(nodes, {"a": ("u4", [5]), "b": ("u4", [5])}, {"y": ("i4", [5])})
     a, b = random(5, "u4", 1), random(5, "u4", 2)
     prepared = prepare(graph, device)
@@ -139,11 +131,8 @@ def test_an_initializer_that_is_an_input_may_be_given(device: Device) -> None:
 
 def test_truth_values_are_bytes(device: Device) -> None:
     # ONNX does not say what a truth value is that is neither 0 nor 1: its bits count here.
-    nodes = [
-        node("BitCast", "a", "t", to=9),
-        node("Not", "t", "n"),
-        node("BitCast", "n", "y", to=2),
-    ]
+    casts = node("BitCast", "a", "t", to=9), node("BitCast", "n", "y", to=2)
+    nodes = [casts[0], node("Not", "t", "n"), casts[1]]
     prepared = prepare(model_of(nodes, {"a": ("u1", [4])}, {"y": ("u1", [4])}), device)
     a = np.array([0, 1, 2, 255], np.uint8)
     assert prepared.run([a]).y.tolist() == [1, 0, 3, 254]

@@ -133,6 +133,13 @@ def dims(*shape: int) -> Change:
     return change
 
 
+def declared(name: str, data_type: int, axis: int) -> Change:
+    """Return a change that adds an input."""
+    return lambda bad: bad.graph.input.append(
+        helper.make_tensor_value_info(name, data_type, [axis])
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -154,22 +161,10 @@ def dims(*shape: int) -> Change:
             "input 'z': sequence_type; expected a tensor",
         ),
         (lambda m: m.graph.input.append(m.graph.input[0]), "input 'a': expected a name that"),
-        (
-            lambda m: m.graph.input.append(helper.make_tensor_value_info("k", 3, [4])),
-            "initializer 'k': uint8; declared as int8",
-        ),
-        (
-            lambda m: m.graph.input.append(helper.make_tensor_value_info("k", 2, [5])),
-            r"'k': shape \(4,\); expected uint8 of shape \(5,\)",
-        ),
-        (
-            lambda m: m.graph.input.append(helper.make_tensor_value_info("z", 2, [-4])),
-            "input 'z': an axis of -4; expected 0 or more",
-        ),
-        (
-            lambda m: m.graph.input.append(helper.make_tensor_value_info("z", 8, [4])),
-            "input 'z': data type STRING",
-        ),
+        (declared("k", 3, 4), "initializer 'k': uint8; declared as int8"),
+        (declared("k", 2, 5), r"'k': shape \(4,\); expected uint8 of shape \(5,\)"),
+        (declared("z", 2, -4), "input 'z': an axis of -4; expected 0 or more"),
+        (declared("z", 8, 4), "input 'z': data type STRING"),
         (lambda m: m.graph.ClearField("output"), "graph: no outputs; expected one at least"),
         (lambda m: m.graph.output.append(m.graph.output[0]), "output 'y': there twice; expected"),
         (lambda m: m.graph.sparse_initializer.add(), "sparse initializers; expected dense ones"),

@@ -44,16 +44,14 @@ def test_what_is_small_is_not_cut_small() -> None:
         ((50, 0), (0, 1), None),
     ],
 )
-def test_the_leading_axis_that_is_long_enough(
+def test_the_axis_that_is_split(
     shape: tuple[int, ...], axes: tuple[int, ...], axis: int | None
 ) -> None:
     assert split_axis(shape, axes) == axis
 
 
 @given(SHAPES, st.data())
-def test_operands_are_cut_where_they_are_not_repeated(
-    shape: tuple[int, ...], data: st.DataObject
-) -> None:
+def test_operands_are_cut_unless_repeated(shape: tuple[int, ...], data: st.DataObject) -> None:
     axis = split_axis(shape, range(len(shape)))
     if axis is None:
         return

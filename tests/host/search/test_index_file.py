@@ -118,9 +118,7 @@ def archive_of_shape(shape: str) -> bytes:
         (archive(**GOOD | {"metric": "cosine"}), "metric: 'cosine'"),
     ],
 )
-def test_another_file_is_refused(
-    device: Device, tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_other_files(device: Device, tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "index.npz"
     file.write_bytes(content)
     with pytest.raises(SearchError, match=message) as caught:

@@ -1,9 +1,10 @@
-"""`bitlane lower`: the commands of a model as text, and that a device gets just these."""
+"""`bitlane lower`: the commands of a model as text, and the addresses that a drawing shows."""
 
-import argparse
 import json
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import bitlane.command_line.lower
@@ -11,12 +12,15 @@ from bitlane import dml
 from bitlane.driver.commands import Command, Walk
 from bitlane.driver.control import Control
 from bitlane.errors import LinkError
-from bitlane.model_file import ModelFileError, load_model, prepare, run
+from bitlane.model_file import load_model, prepare, run
 from bitlane.seen.lowered import command_text, lowered
 from bitlane.seen.noting import NotingDriver
+from bitlane.seen.walked import drawing, streams, visited
 from bitlane_rtl.abi import Lane, Mode, Op
+from support.host.command import Bitlane
 from support.host.model_driver import NotingLink
 from support.host.model_runner import not_model
+from support.seeds import seeds
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 LEVEL = dml.FeatureLevel.LEVEL_4_1
@@ -42,22 +46,15 @@ Dispatch 'count': 1 command
 """
 
 
-def lower(path: Path, link: NotingLink, monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
-    """`bitlane lower` of ``path`` for the device behind ``link``."""
+def use(link: NotingLink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `bitlane lower` open ``link``."""
     monkeypatch.setattr(bitlane.command_line.lower, "open_link", lambda url: link)
-    parser = argparse.ArgumentParser(prog="bitlane")
-    bitlane.command_line.lower.add_lower(parser.add_subparsers())
-    namespace = parser.parse_args(["lower", str(path), *options])
-    code: int = namespace.run(namespace)
-    return code
 
 
-def test_prints_the_commands_of_each_dispatch(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_prints_commands(monkeypatch: pytest.MonkeyPatch, run: Bitlane) -> None:
     link = NotingLink()
-    assert lower(EXAMPLES / "hamming.json", link, monkeypatch) == 0
-    assert capsys.readouterr().out == HAMMING
+    use(link, monkeypatch)
+    assert run("lower", str(EXAMPLES / "hamming.json")) == (0, HAMMING, "")
     assert link.calls == [], "nothing is executed, nothing sent"
     assert link.closed
 
@@ -103,12 +100,14 @@ def test_a_circuit_with_less_gets_other_commands() -> None:
     assert counts == [1, 2]
 
 
-def test_a_model_that_the_device_cannot_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    link = NotingLink(ops=frozenset({Op.AND}))
-    with pytest.raises(ModelFileError, match="built with: AND"):
-        lower(EXAMPLES / "bit_xor.json", link, monkeypatch)
-    with pytest.raises(ModelFileError, match="FeatureLevel"):
-        lower(EXAMPLES / "hamming.json", NotingLink(), monkeypatch, "--feature-level", "2_1")
+def test_a_model_that_the_device_cannot_run_is_refused(
+    monkeypatch: pytest.MonkeyPatch, run: Bitlane
+) -> None:
+    use(NotingLink(ops=frozenset({Op.AND})), monkeypatch)
+    assert "built with: AND" in run.refusal("lower", str(EXAMPLES / "bit_xor.json"))
+    use(NotingLink(), monkeypatch)
+    old = ("--feature-level", "2_1")
+    assert "FeatureLevel" in run.refusal("lower", str(EXAMPLES / "hamming.json"), *old)
     model = load_model(EXAMPLES / "bit_xor.json", LEVEL)
     registers = Control(NotingLink()).registers() | {"GEOMETRY": 0}
     with pytest.raises(LinkError, match="describe no circuit"):
@@ -135,3 +134,43 @@ def test_a_command_shows_all_that_it_holds() -> None:
         "    B REPEAT  0x00002000 to 0x00002001, jumps +0 +2",
         "    Y DENSE   0x00003000 to 0x0000303b, jumps +20 +40",
     ]
+
+
+# --- drawings ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", seeds(5, 20))
+def test_loops_are_walked_by_their_steps(seed: int) -> None:
+    """Jumps are made of steps as the contract says, and undone again."""
+    random = np.random.default_rng(seed)
+    counts = tuple(random.integers(1, 4, random.integers(0, 4)).tolist())
+    steps = random.integers(-64, 65, len(counts)).tolist()
+    run, size = int(random.integers(1, 5)), int(random.choice([1, 2, 4, 8]))
+    mode = Mode(int(random.choice([Mode.DENSE, Mode.STRIDED, Mode.REPEAT])))
+    stride = int(random.integers(-32, 33)) if mode is Mode.STRIDED else 0
+    inner = [(stride, run)] if mode is Mode.STRIDED else []
+    jumps = tuple(
+        step - sum(s * (c - 1) for s, c in [*inner, *zip(steps[:k], counts[:k], strict=True)])
+        for k, step in enumerate(steps)
+    )
+    walk = Walk(1000, 0, mode, stride, jumps)
+    each = {Mode.DENSE: size, Mode.STRIDED: stride, Mode.REPEAT: 0}[mode]
+    expected = [
+        1000 + sum(k * step for k, step in zip(reversed(ks), steps, strict=True)) + each * e
+        for ks in product(*map(range, reversed(counts)))
+        for e in range(run)
+    ]
+    assert list(visited(walk, run, counts, size)) == expected, f"seed {seed}"
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.json")), ids=lambda path: path.stem)
+def test_a_walk_stays_between_its_ends(path: Path) -> None:
+    level = dml.FeatureLevel.LEVEL_4_1
+    for each in lowered(load_model(path, level), Control(NotingLink()).registers(), level):
+        for command in each.commands:
+            for name, walk, size in streams(command):
+                places = list(visited(walk, command.run, command.counts, size))
+                assert max(places) + size - 1 == walk.last
+                assert min(places) >= 0
+                text = drawing(command, name, walk, size)
+                assert text.count("<circle") == min(len(places), 256)

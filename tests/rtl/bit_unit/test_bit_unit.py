@@ -86,10 +86,10 @@ class Traffic:
         for first in range(0, beats, unit):
             a = random_word(generator, unit * self.width)
             b = random_counts(generator, lane, max(unit * self.width, lane.bits))
+            given = ("a", a), ("b", b % (1 << (unit * self.width)))
             result = compute(
                 op,
-                a,
-                b % (1 << (unit * self.width)),
+                *(word for _, word in given),
                 lane if op.splits_lanes else Lane.BITS_8,
                 unit * self.width,
                 bool(operation["saturate"]),
@@ -98,17 +98,11 @@ class Traffic:
             edges = [self._edge(first + k == beats - 1, slot) for k in range(unit)]
             # What is to come behind a first half in error is `test_halves`' to say.
             edges[: unit - 1] = [edge | {"error": False} for edge in edges[: unit - 1]]
-            ones = (1 << self.width) - 1
-            for k in range(unit):
-                low = k * self.width
+            for k, edge in enumerate(edges):
+                operands = {name: self._low(word >> k * self.width) for name, word in given}
+                inside = (1 << self.width // 8) - 1
                 self.beats.append(
-                    {
-                        "a": (a >> low) & ones,
-                        "b": (b >> low) & ones,
-                        "inside": (1 << self.width // 8) - 1,
-                        "operation": operation,
-                        "edge": edges[k],
-                    }
+                    {**operands, "inside": inside, "operation": operation, "edge": edge}
                 )
             self._expect(result, operation, edges, pairs)
 
@@ -137,8 +131,7 @@ class Traffic:
                 result |= {"lane": Lane.BITS_32, "out_lane": Lane.BITS_32}
                 if bad:
                     del result["data"]
-                self.expected.append(result if left <= 0 or bad else None)
-                self.due.append((len(self.beats) - 1, 0))
+                self._due(result if left <= 0 or bad else None, len(self.beats) - 1, 0)
                 number += 1
 
     def _edge(self, last: bool, slot: int) -> dict[str, Any]:
@@ -154,27 +147,26 @@ class Traffic:
     def _expect(
         self, result: int, operation: dict[str, Any], edges: list[dict[str, Any]], pairs: bool
     ) -> None:
-        beat, ones = len(self.beats) - 1, (1 << self.width) - 1
+        beat = len(self.beats) - 1
         lanes = {"lane": operation["lane"], "out_lane": operation["out_lane"]}
-        error = any(edge["error"] for edge in edges)
+        last = {**edges[-1], "error": any(edge["error"] for edge in edges)}
         if pairs and operation["op"].counts:
-            edge = {**edges[1], "error": error, "slot": edges[1]["slot"] >> 1}
-            self.expected.append(None)
-            self.due.append((beat - 1, 0))
-            self.expected.append(
-                {"data": result & ones, **lanes, "lane": Lane.BITS_32, "edge": edge}
-            )
-            self.due.append((beat, 0))
+            counted = {"data": self._low(result), **lanes, "lane": Lane.BITS_32}
+            self._due(None, beat - 1, 0)
+            self._due({**counted, "edge": {**last, "slot": last["slot"] >> 1}}, beat, 0)
         elif pairs:
-            low = {**edges[1], "error": error, "last": False, "end": False}
-            self.expected.append({"data": result & ones, **lanes, "edge": low})
-            self.due.append((beat - 1, 1))
-            high = {**edges[1], "error": error}
-            self.expected.append({"data": result >> self.width, **lanes, "edge": high})
-            self.due.append((beat, 1))
+            low = {**last, "last": False, "end": False}
+            self._due({"data": self._low(result), **lanes, "edge": low}, beat - 1, 1)
+            self._due({"data": result >> self.width, **lanes, "edge": last}, beat, 1)
         else:
-            self.expected.append({"data": result, **lanes, "edge": edges[0]})
-            self.due.append((beat, 0))
+            self._due({"data": result, **lanes, "edge": last}, beat, 0)
+
+    def _due(self, expected: dict[str, Any] | None, beat: int, extra: int) -> None:
+        self.expected.append(expected)
+        self.due.append((beat, extra))
+
+    def _low(self, word: int) -> int:
+        return word & (1 << self.width) - 1
 
     def check(self, circuit: BitUnit, stalls: Stalls = NO_STALLS) -> tuple[list[int], list[int]]:
         """Send all beats, compare all results, and return the cycles of both."""

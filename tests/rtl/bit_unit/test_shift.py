@@ -68,14 +68,7 @@ EVERY_LANE = frozenset(Lane)
 
 @pytest.mark.parametrize(
     ("width", "ops"),
-    [
-        (32, SHIFT_OPS),
-        (64, SHIFT_OPS),
-        (32, LEFT),
-        (64, RIGHT),
-        slow(32, RIGHT),
-        slow(64, LEFT),
-    ],
+    [(32, SHIFT_OPS), (64, SHIFT_OPS), (32, LEFT), (64, RIGHT), slow(32, RIGHT), slow(64, LEFT)],
 )
 def test_random_words_in_mixed_lanes(width: int, ops: frozenset[Op]) -> None:
     generator = random.Random(width)

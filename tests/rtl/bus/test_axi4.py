@@ -1,15 +1,12 @@
 """The AXI4 managers are wires: what a native port asks appears on the bus in the same cycle."""
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
-from amaranth.hdl import Cat, Module
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from bitlane_rtl.bus.axi4 import Axi4, Axi4ReadManager, Axi4WriteManager, join_channels
-from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, channel, simulate
 
 ADDRESS_WIDTH = 32
 REQUESTS = [
@@ -17,16 +14,6 @@ REQUESTS = [
     for address, length in ((0, 0), (0x1000, 15), (0xFFFF_FFC0, 7), (0x8000_0040, 1))
 ]
 RESPONSES = (0b00, 0b01, 0b10, 0b11)  # OKAY, EXOKAY, SLVERR, DECERR
-
-
-def channel(axi: Any, valid: str, *names: str) -> Any:
-    """The signals ``names`` of a channel as the payload of a stream, the first in the low bits."""
-    prefix = valid.removesuffix("valid")
-    return SimpleNamespace(
-        payload=Cat(*(getattr(axi, prefix + name) for name in names)),
-        valid=getattr(axi, valid),
-        ready=getattr(axi, prefix + "ready"),
-    )
 
 
 def address_words(data_width: int) -> list[int]:
@@ -48,9 +35,9 @@ def test_reads_appear_on_ar_and_come_back_from_r(data_width: int, stalls: Stalls
     top = 1 << data_width - 1
     beats = [(top | index, index == 3, response) for index, response in enumerate(RESPONSES)]
     ask = Source(dut.port.request, REQUESTS, stalls, "request")
-    asked = Sink(channel(dut.axi, "arvalid", *ADDRESS), len(REQUESTS), stalls, "ar")
+    asked = Sink(channel(dut.axi, "ar", *ADDRESS), len(REQUESTS), stalls, "ar")
     words = [data | last << data_width | resp << data_width + 1 for data, last, resp in beats]
-    answer = Source(channel(dut.axi, "rvalid", "data", "last", "resp"), words, stalls, "r")
+    answer = Source(channel(dut.axi, "r", "data", "last", "resp"), words, stalls, "r")
     answered = Sink(dut.port.data, len(beats), stalls, "data")
     simulate(dut, ask, asked, answer, answered)
 
@@ -73,10 +60,10 @@ def test_writes_appear_on_aw_and_w_and_are_answered_from_b(data_width: int, stal
         for index in range(3)
     ]
     ask = Source(dut.port.request, REQUESTS, stalls, "request")
-    asked = Sink(channel(dut.axi, "awvalid", *ADDRESS), len(REQUESTS), stalls, "aw")
+    asked = Sink(channel(dut.axi, "aw", *ADDRESS), len(REQUESTS), stalls, "aw")
     send = Source(dut.port.data, beats, stalls, "data")
-    sent = Sink(channel(dut.axi, "wvalid", "data", "strb", "last"), len(beats), stalls, "w")
-    answer = Source(channel(dut.axi, "bvalid", "resp"), RESPONSES, stalls, "b")
+    sent = Sink(channel(dut.axi, "w", "data", "strb", "last"), len(beats), stalls, "w")
+    answer = Source(channel(dut.axi, "b", "resp"), RESPONSES, stalls, "b")
     answered = Sink(dut.port.response, len(RESPONSES), stalls, "response")
     simulate(dut, ask, asked, send, sent, answer, answered)
 
@@ -113,10 +100,10 @@ def test_both_managers_join_into_one_bus() -> None:
     reads, writes = dut.reads.port, dut.writes.port
     read = Source(reads.request, REQUESTS[:2])
     write = Source(writes.request, REQUESTS[2:])
-    ar = Sink(channel(dut.axi, "arvalid", *ADDRESS), 2)
-    aw = Sink(channel(dut.axi, "awvalid", *ADDRESS), 2)
-    r = Source(channel(dut.axi, "rvalid", "data"), [5])
-    b = Source(channel(dut.axi, "bvalid", "resp"), [2])
+    ar = Sink(channel(dut.axi, "ar", *ADDRESS), 2)
+    aw = Sink(channel(dut.axi, "aw", *ADDRESS), 2)
+    r = Source(channel(dut.axi, "r", "data"), [5])
+    b = Source(channel(dut.axi, "b", "resp"), [2])
     data, response = Sink(reads.data, 1), Sink(writes.response, 1)
     simulate(dut, read, write, ar, aw, r, b, data, response)
     assert ar.bits + aw.bits == address_words(64)

@@ -1,16 +1,15 @@
 """The AXI4-Lite subordinate reads and writes whole words, in order, without breaking bus rules."""
 
 import random
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 
 from bitlane_rtl.bus.axi4_lite import OKAY, SLVERR, Axi4LiteControl
-from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, simulate
+from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, channel, simulate
 
 WORDS = 16
 
@@ -44,14 +43,6 @@ class Memories(wiring.Component):
         with m.Else():
             m.d.comb += control.read_data.eq(0xDEADBEEF)
         return m
-
-
-def channel(bus: Any, prefix: str, *names: str) -> Any:
-    return SimpleNamespace(
-        payload=Cat(*(getattr(bus, prefix + name) for name in names)),
-        valid=getattr(bus, prefix + "valid"),
-        ready=getattr(bus, prefix + "ready"),
-    )
 
 
 @pytest.mark.parametrize("order", ["together", "address first", "data first"])

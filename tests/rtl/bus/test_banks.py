@@ -14,17 +14,9 @@ from support.rtl.bursts import (
     beats_to_write,
     blocks,
     check_at_random,
+    transfer_bursts,
 )
-from support.rtl.streams import (
-    ALL_STALLS,
-    NO_STALLS,
-    Sink,
-    Source,
-    Stalls,
-    compiled,
-    elaborated,
-    simulate,
-)
+from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, compiled, elaborated, simulate
 from support.seeds import slow
 
 
@@ -37,7 +29,7 @@ def memory(banks: int = 2, read_ports: int = 2) -> Any:
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, banks: int, read_ports: int) -> None:
     dut = memory(banks, read_ports)
-    check_at_random(dut, dut, read_ports, stalls)
+    check_at_random(dut, read_ports, stalls)
 
 
 def test_each_word_of_four_banks_keeps_its_content() -> None:
@@ -57,29 +49,17 @@ def test_each_word_of_four_banks_keeps_its_content() -> None:
 
 def test_a_beat_comes_two_cycles_after_it_is_asked_for() -> None:
     dut = memory()
-    ask = Source(dut.b.request, [{"address": BASE + 40, "length": 1}])
-    data = Sink(dut.b.data, 2)
-    simulate(dut, ask, data)
-    assert ask.cycles == [1], "the request is taken with its last beat"
-    assert data.cycles == [2, 3]
+    ran = transfer_bursts(dut, b=[{"address": BASE + 40, "length": 1}])
+    assert ran.ask_b.cycles == [1], "the request is taken with its last beat"
+    assert ran.b.cycles == [2, 3]
 
 
 def test_a_read_and_a_write_have_every_cycle() -> None:
     dut = memory(banks=1, read_ports=1)
-    data = Sink(dut.a.data, 64)
-    beats = Source(dut.write.data, beats_to_write(blocks(4, 8), random.Random(0)))
-    response = Sink(dut.write.response, 4)
-    simulate(
-        dut,
-        Source(dut.a.request, blocks(4, 0)),
-        Source(dut.write.request, blocks(4, 8)),
-        data,
-        beats,
-        response,
-    )
-    assert data.cycles == list(range(2, 66))
-    assert beats.cycles == list(range(64))
-    assert response.cycles == [16, 32, 48, 64]
+    ran = transfer_bursts(dut, a=blocks(4, 0), write=blocks(4, 8))
+    assert ran.a.cycles == list(range(2, 66))
+    assert ran.beats.cycles == list(range(64))
+    assert ran.response.cycles == [16, 32, 48, 64]
 
 
 @pytest.mark.parametrize("banks", [2, 4])
@@ -88,55 +68,34 @@ def test_two_readers_stagger_themselves_and_then_have_every_cycle(
     banks: int, distance: int
 ) -> None:
     dut = memory(banks)
-    a, b = Sink(dut.a.data, 64), Sink(dut.b.data, 64)
-    simulate(
-        dut,
-        Source(dut.a.request, blocks(4, 0)),
-        Source(dut.b.request, blocks(4, distance)),
-        a,
-        b,
-    )
+    ran = transfer_bursts(dut, a=blocks(4, 0), b=blocks(4, distance))
     late = 0 if distance % banks else 16
-    assert a.cycles == list(range(2, 66))
-    assert b.cycles == list(range(2 + late, 66 + late))
+    assert ran.a.cycles == list(range(2, 66))
+    assert ran.b.cycles == list(range(2 + late, 66 + late))
 
 
 def test_one_bank_is_shared_burst_by_burst() -> None:
     dut = memory(banks=1)
-    a, b = Sink(dut.a.data, 64), Sink(dut.b.data, 64)
-    simulate(dut, Source(dut.a.request, blocks(4, 0)), Source(dut.b.request, blocks(4, 4)), a, b)
-    assert a.cycles == [block + beat for block in range(2, 130, 32) for beat in range(16)]
-    assert b.cycles == [block + beat for block in range(18, 130, 32) for beat in range(16)]
+    ran = transfer_bursts(dut, a=blocks(4, 0), b=blocks(4, 4))
+    assert ran.a.cycles == [block + beat for block in range(2, 130, 32) for beat in range(16)]
+    assert ran.b.cycles == [block + beat for block in range(18, 130, 32) for beat in range(16)]
 
 
 def test_the_host_takes_a_cycle_from_all_and_no_more() -> None:
     dut = memory()
-    a, b = Sink(dut.a.data, 48), Sink(dut.b.data, 48)
-    beats = Source(dut.write.data, beats_to_write(blocks(3, 8), random.Random(0)))
     host = Host(dut.host, [(0, None), (WORDS * BYTES - 1, 7), (1, None)], wait=20)
-    simulate(
-        dut,
-        Source(dut.a.request, blocks(3, 0)),
-        Source(dut.b.request, blocks(3, 1)),
-        Source(dut.write.request, blocks(3, 8)),
-        Sink(dut.write.response, 3),
-        a,
-        b,
-        beats,
-        host,
-    )
+    ran = transfer_bursts(dut, host, a=blocks(3, 0), b=blocks(3, 1), write=blocks(3, 8))
     # A read accesses its bank a cycle after its request and is ready in the second cycle after it.
     # A write is ready at once and accesses its bank in the next cycle.
     assert host.cycles == [23, 24, 29]
     lost = {21, 25, 27}
     goes = [cycle for cycle in range(51) if cycle not in lost]
-    assert a.cycles == b.cycles == [cycle + 2 for cycle in goes]
-    assert beats.cycles == goes
+    assert ran.a.cycles == ran.b.cycles == [cycle + 2 for cycle in goes]
+    assert ran.beats.cycles == goes
 
 
 def test_a_beat_that_is_not_taken_stays_and_holds_up_its_bank_only() -> None:
     dut = memory()
-    b = Sink(dut.b.data, 48, NO_STALLS)
     seen: list[tuple[int, int]] = []
 
     async def stuck(ctx: Any) -> None:
@@ -154,10 +113,10 @@ def test_a_beat_that_is_not_taken_stays_and_holds_up_its_bank_only() -> None:
 
     # Banks 1, 1, 0: the last request waits for the beat that bank 0 holds.
     requests = [*blocks(1, 1), *blocks(1, 3), *blocks(1, 2)]
-    simulate(dut, Source(dut.b.request, requests), b, stuck)
+    ran = transfer_bursts(dut, stuck, b=requests)
     assert seen[1:] == [(1, 0)] * 99
-    assert b.cycles[:32] == list(range(2, 34))
-    assert b.cycles[32] > 100
+    assert ran.b.cycles[:32] == list(range(2, 34))
+    assert ran.b.cycles[32] > 100
 
 
 def test_the_host_waits_for_a_beat_that_stands_in_a_bank() -> None:

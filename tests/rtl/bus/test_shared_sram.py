@@ -1,6 +1,5 @@
 """The host reaches every byte of the engine's memory, at the cost of a cycle each."""
 
-import random
 from typing import Any
 
 import pytest
@@ -9,15 +8,8 @@ from amaranth.lib import wiring
 
 from bitlane_rtl.bus.shared_sram import SharedSram
 from bitlane_rtl.bus.storage import BlockRam
-from support.rtl.bursts import (
-    BYTES,
-    WORDS,
-    Host,
-    beats_to_write,
-    blocks,
-    check_at_random,
-)
-from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, compiled, simulate
+from support.rtl.bursts import BYTES, WORDS, Host, blocks, check_at_random, transfer_bursts
+from support.rtl.streams import ALL_STALLS, Stalls, compiled
 
 
 class Circuit(wiring.Component):
@@ -37,35 +29,26 @@ class Circuit(wiring.Component):
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, read_ports: int) -> None:
     circuit = compiled(Circuit, read_ports)
-    check_at_random(circuit, circuit.dut, read_ports, stalls)
+    check_at_random(circuit, read_ports, stalls)
 
 
 def test_the_host_never_waits_and_each_access_takes_one_cycle_from_the_engine() -> None:
     circuit = compiled(Circuit, read_ports=1)
     dut = circuit.dut
-    a = Sink(dut.a.data, 48)
     host = Host(dut.host, [(0, None), (WORDS * BYTES - 1, 7), (1, None)], wait=10)
-    simulate(circuit, Source(dut.a.request, blocks(3, 0)), a, host)
+    ran = transfer_bursts(circuit, host, a=blocks(3, 0))
     assert host.cycles == [10, 11, 12]
-    assert a.cycles == [*range(1, 11), *range(14, 52)]
+    assert ran.a.cycles == [*range(1, 11), *range(14, 52)]
 
 
 def test_a_host_that_has_every_second_cycle_leaves_the_others() -> None:
     circuit = compiled(Circuit, read_ports=1)
     dut = circuit.dut
-    requests = blocks(2, 0)
-    beats = Source(dut.write.data, beats_to_write(requests, random.Random(0)))
 
     async def host(ctx: Any) -> None:
         for cycle in range(64):
             ctx.set(dut.host.enable, cycle % 2 == 0)
             await ctx.tick()
 
-    simulate(
-        circuit,
-        Source(dut.write.request, requests),
-        beats,
-        Sink(dut.write.response, 2),
-        host,
-    )
-    assert beats.cycles == list(range(1, 64, 2))
+    ran = transfer_bursts(circuit, host, write=blocks(2, 0))
+    assert ran.beats.cycles == list(range(1, 64, 2))

@@ -12,12 +12,13 @@ from bitlane_rtl.bus.sram import SramPort
 from support.rtl.bursts import (
     BASE,
     WORDS,
-    beats_to_write,
     blocks,
+    bursts_of,
     check_at_random,
     filled,
+    transfer_bursts,
 )
-from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, compiled, simulate
+from support.rtl.streams import ALL_STALLS, Stalls, compiled, simulate
 
 
 class Circuit(wiring.Component):
@@ -76,31 +77,20 @@ def test_reads_and_writes_reach_the_right_bytes(
 ) -> None:
     circuit = compiled(Circuit, read_ports)
     holder = Holder(circuit.dut, holds)
-    check_at_random(circuit, circuit.dut, read_ports, stalls, background=[holder])
+    check_at_random(circuit, read_ports, stalls, background=[holder])
 
 
 def test_a_word_is_accessed_at_once_and_comes_a_cycle_later() -> None:
-    circuit = compiled(Circuit)
-    dut = circuit.dut
-    ask = Source(dut.a.request, [{"address": BASE + 40, "length": 1}])
-    data = Sink(dut.a.data, 2)
-    simulate(circuit, ask, data)
-    assert ask.cycles == [1], "the request is taken with its last word"
-    assert data.cycles == [1, 2]
+    ran = transfer_bursts(compiled(Circuit), a=[{"address": BASE + 40, "length": 1}])
+    assert ran.ask_a.cycles == [1], "the request is taken with its last word"
+    assert ran.a.cycles == [1, 2]
 
 
 def test_a_write_is_answered_a_cycle_after_its_last_beat() -> None:
-    circuit = compiled(Circuit)
-    dut = circuit.dut
-    rng = random.Random(0)
-    requests = blocks(1, 0)
-    ask = Source(dut.write.request, requests)
-    beats = Source(dut.write.data, beats_to_write(requests, rng))
-    response = Sink(dut.write.response, 1)
-    simulate(circuit, ask, beats, response)
-    assert beats.cycles == list(range(16))
-    assert ask.cycles == [15]
-    assert response.cycles == [16]
+    ran = transfer_bursts(compiled(Circuit), write=blocks(1, 0))
+    assert ran.beats.cycles == list(range(16))
+    assert ran.write.cycles == [15]
+    assert ran.response.cycles == [16]
 
 
 @pytest.mark.parametrize("length", [1, 16])
@@ -108,26 +98,18 @@ def test_a_stream_alone_has_every_cycle(length: int) -> None:
     count = 48 // length
     requests = [{"address": BASE + 64 * (i % 16), "length": length - 1} for i in range(count)]
     circuit = compiled(Circuit)
-    data = Sink(circuit.dut.b.data, 48)
-    simulate(circuit, Source(circuit.dut.b.request, requests), data)
-    assert data.cycles == list(range(1, 49))
-
-    circuit = compiled(Circuit)
-    write = circuit.dut.write
-    beats = Source(write.data, beats_to_write(requests, random.Random(0)))
-    response = Sink(write.response, count)
-    simulate(circuit, Source(write.request, requests), beats, response)
-    assert beats.cycles == list(range(48))
+    assert transfer_bursts(circuit, b=requests).b.cycles == list(range(1, 49))
+    assert transfer_bursts(circuit, write=requests).beats.cycles == list(range(48))
 
 
 def test_three_busy_streams_have_a_third_each() -> None:
     """As in an XOR: the writer writes a word once both of its operands are there."""
     circuit = compiled(Circuit)
     dut = circuit.dut
-    requests = blocks(8, 0)
     total = 16 * 8
-    a, b = Sink(dut.a.data, total), Sink(dut.b.data, total)
-    response = Sink(dut.write.response, 8)
+    ports = bursts_of(dut, a=blocks(8, 0), b=blocks(8, 0), write=blocks(8, 8))
+    del ports["beats"]
+    a, b = ports["a"], ports["b"]
     writes: list[int] = []
 
     async def write(ctx: Any) -> None:
@@ -142,42 +124,19 @@ def test_three_busy_streams_have_a_third_each() -> None:
                 ctx.set(dut.write.data.valid, 0)
                 return
 
-    simulate(
-        circuit,
-        Source(dut.a.request, requests),
-        Source(dut.b.request, requests),
-        Source(dut.write.request, blocks(8, 8)),
-        a,
-        b,
-        write,
-        response,
-    )
+    simulate(circuit, *ports.values(), write)
     # The first word of B is there after A's first burst.
     assert writes[-1] + 1 <= 3 * total + 20, f"{3 * total} words took {writes[-1] + 1} cycles"
 
 
 def test_reads_and_writes_take_turns() -> None:
-    circuit = compiled(Circuit, read_ports=1)
-    dut = circuit.dut
-    a = Sink(dut.a.data, 64)
-    beats = Source(dut.write.data, beats_to_write(blocks(4, 8), random.Random(0)))
-    simulate(
-        circuit,
-        Source(dut.a.request, blocks(4, 0)),
-        Source(dut.write.request, blocks(4, 8)),
-        a,
-        beats,
-        Sink(dut.write.response, 4),
-    )
-    assert a.cycles == list(range(1, 129, 2))
-    assert beats.cycles == list(range(1, 129, 2))
+    ran = transfer_bursts(compiled(Circuit, read_ports=1), a=blocks(4, 0), write=blocks(4, 8))
+    assert ran.a.cycles == ran.beats.cycles == list(range(1, 129, 2))
 
 
 def test_a_beat_that_is_not_taken_does_not_hold_up_writes() -> None:
     circuit = compiled(Circuit)
     dut = circuit.dut
-    requests = blocks(2, 4)
-    beats = Source(dut.write.data, beats_to_write(requests, random.Random(0)))
     seen: list[tuple[int, int]] = []
 
     async def stuck(ctx: Any) -> None:
@@ -188,21 +147,14 @@ def test_a_beat_that_is_not_taken_does_not_hold_up_writes() -> None:
             await ctx.tick()
             seen.append((ctx.get(dut.a.data.valid), ctx.get(dut.a.data.payload.data)))
 
-    simulate(
-        circuit,
-        Source(dut.write.request, requests),
-        beats,
-        Sink(dut.write.response, 2, NO_STALLS),
-        stuck,
-    )
-    assert beats.cycles == [*range(1, 33)]
+    ran = transfer_bursts(circuit, stuck, write=blocks(2, 4))
+    assert ran.beats.cycles == [*range(1, 33)]
     assert seen == [(1, filled(7))] * 40
 
 
 def test_a_cycle_that_is_held_is_lost_and_no_more() -> None:
     circuit = compiled(Circuit)
     dut = circuit.dut
-    a = Sink(dut.a.data, 32)
 
     async def hold(ctx: Any) -> None:
         await ctx.tick().repeat(10)
@@ -210,8 +162,8 @@ def test_a_cycle_that_is_held_is_lost_and_no_more() -> None:
         await ctx.tick()
         ctx.set(dut.hold, 0)
 
-    simulate(circuit, Source(dut.a.request, blocks(2, 0)), a, hold)
-    assert a.cycles == [*range(1, 11), *range(12, 34)]
+    ran = transfer_bursts(circuit, hold, a=blocks(2, 0))
+    assert ran.a.cycles == [*range(1, 11), *range(12, 34)]
 
 
 def test_read_ports_other_than_1_or_2_are_refused() -> None:

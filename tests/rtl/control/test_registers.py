@@ -2,6 +2,8 @@
 
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -37,62 +39,82 @@ CONFIGURATION = Configuration(
 )
 
 
-async def write(ctx: Any, dut: Registers, offset: int, word: int) -> None:
-    ctx.set(dut.control.address, offset)
-    ctx.set(dut.control.write_data, word)
-    ctx.set(dut.control.write, 1)
-    await ctx.tick()
-    ctx.set(dut.control.write, 0)
-    ctx.set(dut.control.write_data, ~word & 0xFFFF_FFFF)
-    ctx.set(dut.control.address, 0x3FFC)
+@dataclass
+class Host:
+    """A host that accesses registers by name, or the control window by offset.
+
+    ``get`` and ``set`` access the circuit's other ports.
+    """
+
+    ctx: Any
+    dut: Registers
+
+    def get(self, port: str) -> int:
+        return int(self.ctx.get(attrgetter(port)(self.dut)))
+
+    def set(self, **values: int) -> None:
+        for port, value in values.items():
+            self.ctx.set(getattr(self.dut, port), value)
+
+    def access(self, where: str | int = 0x3FFC, **values: int) -> None:
+        """Set the ports of the control window."""
+        address = register(where).offset if isinstance(where, str) else where
+        for port, value in {"address": address, **values}.items():
+            self.ctx.set(getattr(self.dut.control, port), value)
+
+    async def tick(self, cycles: int = 1) -> None:
+        await self.ctx.tick().repeat(cycles)
+
+    async def pulse(self, port: str, cycles: int = 1) -> None:
+        self.set(**{port: 1})
+        await self.tick(cycles)
+        self.set(**{port: 0})
+
+    async def write(self, where: str | int, word: int) -> None:
+        self.access(where, write_data=word, write=1)
+        await self.tick()
+        self.access(write_data=~word & 0xFFFF_FFFF, write=0)
+
+    async def read(self, where: str | int) -> int:
+        self.access(where, read=1)
+        await self.tick()
+        self.access(read=0)
+        return self.get("control.read_data")
+
+    async def fields(self, name: str) -> dict[str, int]:
+        word = await self.read(name)
+        return {bits.name: bits.extract(word) for bits in register(name).bits}
 
 
-async def read(ctx: Any, dut: Registers, offset: int) -> int:
-    ctx.set(dut.control.address, offset)
-    ctx.set(dut.control.read, 1)
-    await ctx.tick()
-    ctx.set(dut.control.read, 0)
-    ctx.set(dut.control.address, 0x3FFC)
-    word: int = ctx.get(dut.control.read_data)
-    return word
+Bench = Callable[[Host], Awaitable[None]]
 
 
-async def read_by_name(ctx: Any, dut: Registers, name: str) -> int:
-    return await read(ctx, dut, register(name).offset)
-
-
-def check(
-    bench: Callable[[Any, Registers], Awaitable[None]],
-    configuration: Configuration = CONFIGURATION,
-) -> None:
+def check(bench: Bench, configuration: Configuration = CONFIGURATION) -> None:
     dut = elaborated(Registers, configuration)
-
-    async def testbench(ctx: Any) -> None:
-        await bench(ctx, dut)
-
-    simulate(dut, testbench)
+    simulate(dut, lambda ctx: bench(Host(ctx, dut)))
 
 
-def test_what_the_circuit_is() -> None:
-    async def bench(ctx: Any, dut: Registers) -> None:
-        assert await read_by_name(ctx, dut, "IDENTITY") == IDENTITY
-        assert await read_by_name(ctx, dut, "VERSION") == ABI_VERSION
-        assert await read_by_name(ctx, dut, "MEMORY_BASE") == 0x1000_0000
-        assert await read_by_name(ctx, dut, "MEMORY_LAST") == 0x2FFF_FFFF
-        word = await read_by_name(ctx, dut, "GEOMETRY")
-        fields = {bits.name: bits.extract(word) for bits in register("GEOMETRY").bits}
-        assert fields == {
-            "DATA_BYTES_LOG2": 3,
-            "LOOPS": 4,
-            "SLOTS_LOG2": 3,
-            "ROWS_LOG2": 12,
-            "LENGTH_BITS": 20,
-            "WORD_BYTES_LOG2": 1,
-            "COUNT_BITS": 18,
-            "BANKS_LOG2": 2,
-        }
+def simulated(bench: Bench) -> Callable[[], None]:
+    """Make a test of a testbench for the registers of `CONFIGURATION`."""
+    return lambda: check(bench)
 
-    check(bench)
+
+@simulated
+async def test_what_the_circuit_is(host: Host) -> None:
+    assert await host.read("IDENTITY") == IDENTITY
+    assert await host.read("VERSION") == ABI_VERSION
+    assert await host.read("MEMORY_BASE") == 0x1000_0000
+    assert await host.read("MEMORY_LAST") == 0x2FFF_FFFF
+    assert await host.fields("GEOMETRY") == {
+        "DATA_BYTES_LOG2": 3,
+        "LOOPS": 4,
+        "SLOTS_LOG2": 3,
+        "ROWS_LOG2": 12,
+        "LENGTH_BITS": 20,
+        "WORD_BYTES_LOG2": 1,
+        "COUNT_BITS": 18,
+        "BANKS_LOG2": 2,
+    }
 
 
 @pytest.mark.parametrize(
@@ -119,194 +141,164 @@ def test_what_the_circuit_is() -> None:
     ],
 )
 def test_what_the_circuit_can_do(configuration: Configuration, expected: dict[str, int]) -> None:
-    async def bench(ctx: Any, dut: Registers) -> None:
-        word = await read_by_name(ctx, dut, "CAPABILITIES")
-        assert {b.name: b.extract(word) for b in register("CAPABILITIES").bits} == expected
+    async def bench(host: Host) -> None:
+        assert await host.fields("CAPABILITIES") == expected
 
     check(bench, configuration)
 
 
-def test_what_reset_leaves() -> None:
-    async def bench(ctx: Any, dut: Registers) -> None:
-        ctx.set(dut.drained, 1)
-        for entry in REGISTERS:
-            if entry.reset is not None:
-                assert await read(ctx, dut, entry.offset) == entry.reset, entry.name
-
-    check(bench)
+@simulated
+async def test_what_reset_leaves(host: Host) -> None:
+    host.set(drained=1)
+    for entry in REGISTERS:
+        if entry.reset is not None:
+            assert await host.read(entry.name) == entry.reset, entry.name
 
 
 def test_state_of_the_engine() -> None:
-    async def bench(ctx: Any, dut: Registers) -> None:
+    async def bench(host: Host) -> None:
         status = register("STATUS")
         for name in ("busy", "fault", "drained"):
-            ctx.set(getattr(dut, name), 1)
-            assert await read_by_name(ctx, dut, "STATUS") == status[name.upper()].insert(1)
-            ctx.set(getattr(dut, name), 0)
-        ctx.set(dut.retired, 0xBEEF)
-        assert await read_by_name(ctx, dut, "RETIRED") == 0xBEEF
+            host.set(**{name: 1})
+            assert await host.read("STATUS") == status[name.upper()].insert(1)
+            host.set(**{name: 0})
+        host.set(retired=0xBEEF)
+        assert await host.read("RETIRED") == 0xBEEF
 
     check(bench)
 
 
-def test_a_fault_shows_only_while_there_is_one() -> None:
-    async def bench(ctx: Any, dut: Registers) -> None:
-        ctx.set(dut.fault_code, 0xA5)
-        ctx.set(dut.fault_port, 2)
-        ctx.set(dut.fault_index, 0xC3D2)
-        ctx.set(dut.fault_address, 0x87654321)
-        for name in ("FAULT", "FAULT_ADDRESS"):
-            assert await read_by_name(ctx, dut, name) == 0
-        ctx.set(dut.fault, 1)
-        word = await read_by_name(ctx, dut, "FAULT")
-        entry = register("FAULT")
-        assert entry["CODE"].extract(word) == 0xA5
-        assert entry["PORT"].extract(word) == 2
-        assert entry["INDEX"].extract(word) == 0xC3D2
-        assert await read_by_name(ctx, dut, "FAULT_ADDRESS") == 0x87654321
-
-    check(bench)
+@simulated
+async def test_a_fault_shows_only_while_there_is_one(host: Host) -> None:
+    host.set(fault_code=0xA5, fault_port=2, fault_index=0xC3D2, fault_address=0x87654321)
+    for name in ("FAULT", "FAULT_ADDRESS"):
+        assert await host.read(name) == 0
+    host.set(fault=1)
+    assert await host.fields("FAULT") == {"CODE": 0xA5, "PORT": 2, "INDEX": 0xC3D2}
+    assert await host.read("FAULT_ADDRESS") == 0x87654321
 
 
 def test_a_fault_without_a_port_has_no_address() -> None:
-    async def bench(ctx: Any, dut: Registers) -> None:
-        ctx.set(dut.fault, 1)
-        ctx.set(dut.fault_address, 0x87654321)
+    async def bench(host: Host) -> None:
+        host.set(fault=1, fault_address=0x87654321)
         for port in Port:
-            ctx.set(dut.fault_port, port)
+            host.set(fault_port=port)
             address = 0 if port is Port.NONE else 0x87654321
-            assert await read_by_name(ctx, dut, "FAULT_ADDRESS") == address
-            assert register("FAULT")["PORT"].extract(await read_by_name(ctx, dut, "FAULT")) == port
+            assert await host.read("FAULT_ADDRESS") == address
+            assert (await host.fields("FAULT"))["PORT"] == port
 
     check(bench)
 
 
-def test_the_doorbell_rings_in_the_next_cycle() -> None:
-    async def bench(ctx: Any, dut: Registers) -> None:
-        assert ctx.get(dut.doorbell) == 0
-        await write(ctx, dut, register("DOORBELL").offset, 0x9876_5432)
-        assert ctx.get(dut.doorbell) == 0x5432
-        assert await read_by_name(ctx, dut, "DOORBELL") == 0x5432
-
-    check(bench)
+@simulated
+async def test_the_doorbell_rings_in_the_next_cycle(host: Host) -> None:
+    assert host.get("doorbell") == 0
+    await host.write("DOORBELL", 0x9876_5432)
+    assert host.get("doorbell") == 0x5432
+    assert await host.read("DOORBELL") == 0x5432
 
 
 @pytest.mark.parametrize("slots", [2, 8, 32])
 def test_a_doorbell_is_bad_if_it_is_too_far_ahead_or_behind(slots: int) -> None:
     edges = {0, 1, slots - 1, slots, slots + 1, 2 * slots, 0x7FFF, 0x8000, 0xFFFF, -slots}
 
-    async def bench(ctx: Any, dut: Registers) -> None:
+    async def bench(host: Host) -> None:
         for retired in (0, 1, slots - 1, 0x7FFF, 0x8000, 0xFFFF, 0x10000 - slots):
             for before in (0, 1, slots - 1, slots):
                 for ahead in sorted(edges | {before - 1, before + 1}):
-                    ctx.set(dut.retired, retired)
-                    await write(ctx, dut, register("DOORBELL").offset, retired + before & 0xFFFF)
-                    await ctx.tick()
+                    host.set(retired=retired)
+                    await host.write("DOORBELL", retired + before & 0xFFFF)
+                    await host.tick()
                     where = f"{retired}: {before}, then {ahead}"
-                    assert ctx.get(dut.bad_doorbell) == 0, where
-                    assert ctx.get(dut.rung) == 0, where
-                    await write(ctx, dut, register("DOORBELL").offset, retired + ahead & 0xFFFF)
+                    assert host.get("bad_doorbell") == 0, where
+                    assert host.get("rung") == 0, where
+                    await host.write("DOORBELL", retired + ahead & 0xFFFF)
                     bad = not before <= ahead <= slots
-                    assert ctx.get(dut.bad_doorbell) == bad, where
-                    assert ctx.get(dut.rung) == 1, where
-                    ctx.set(dut.flush, 1)
-                    await ctx.tick()
-                    ctx.set(dut.flush, 0)
-                    ctx.set(dut.retired, 0)
-                    assert ctx.get(dut.bad_doorbell) == 0, where
+                    assert host.get("bad_doorbell") == bad, where
+                    assert host.get("rung") == 1, where
+                    await host.pulse("flush")
+                    host.set(retired=0)
+                    assert host.get("bad_doorbell") == 0, where
 
     check(bench, Configuration(slots=slots))
 
 
-def test_clear_holds_until_the_engine_flushes() -> None:
-    async def bench(ctx: Any, dut: Registers) -> None:
-        await write(ctx, dut, register("DOORBELL").offset, 7)
-        await write(ctx, dut, register("CLEAR").offset, 0xFFFF_FFFE)
-        await ctx.tick().repeat(3)
-        assert ctx.get(dut.clear) == 0, "writing 0 cleared"
-        await write(ctx, dut, register("CLEAR").offset, 1)
-        await ctx.tick()
-        for _ in range(5):
-            assert ctx.get(dut.clear) == 1
-            assert ctx.get(dut.doorbell) == 7
-            await ctx.tick()
-        ctx.set(dut.flush, 1)
-        assert ctx.get(dut.clear) == 1
-        await ctx.tick()
-        ctx.set(dut.flush, 0)
-        assert ctx.get(dut.clear) == 0
-        assert ctx.get(dut.doorbell) == 0
-        assert await read_by_name(ctx, dut, "CLEAR") == 0
-
-    check(bench)
+@simulated
+async def test_clear_holds_until_the_engine_flushes(host: Host) -> None:
+    await host.write("DOORBELL", 7)
+    await host.write("CLEAR", 0xFFFF_FFFE)
+    await host.tick(3)
+    assert host.get("clear") == 0, "writing 0 cleared"
+    await host.write("CLEAR", 1)
+    await host.tick()
+    for _ in range(5):
+        assert host.get("clear") == 1
+        assert host.get("doorbell") == 7
+        await host.tick()
+    host.set(flush=1)
+    assert host.get("clear") == 1
+    await host.tick()
+    host.set(flush=0)
+    assert host.get("clear") == 0
+    assert host.get("doorbell") == 0
+    assert await host.read("CLEAR") == 0
 
 
 def test_the_timeout_can_be_set() -> None:
-    async def bench(ctx: Any, dut: Registers) -> None:
-        assert ctx.get(dut.timeout) == register("TIMEOUT").reset == 1 << 20
-        await write(ctx, dut, register("TIMEOUT").offset, 0xFEDC_BA98)
-        assert await read_by_name(ctx, dut, "TIMEOUT") == 0xFEDC_BA98
-        assert ctx.get(dut.timeout) == 0xFEDC_BA98
+    async def bench(host: Host) -> None:
+        assert host.get("timeout") == register("TIMEOUT").reset == 1 << 20
+        await host.write("TIMEOUT", 0xFEDC_BA98)
+        assert await host.read("TIMEOUT") == 0xFEDC_BA98
+        assert host.get("timeout") == 0xFEDC_BA98
 
     check(bench)
 
 
-def test_the_interrupt_line_is_pending_and_enable() -> None:
+@simulated
+async def test_the_interrupt_line_is_pending_and_enable(host: Host) -> None:
     entry = register("INTERRUPT")
     enable, pending = entry["ENABLE"].insert(1), entry["PENDING"].insert(1)
-
-    async def pulse(ctx: Any, dut: Registers) -> None:
-        ctx.set(dut.interrupt_set, 1)
-        await ctx.tick()
-        ctx.set(dut.interrupt_set, 0)
-
-    async def bench(ctx: Any, dut: Registers) -> None:
-        await pulse(ctx, dut)
-        assert ctx.get(dut.irq) == 0, "not enabled yet"
-        assert await read(ctx, dut, entry.offset) == pending
-        await write(ctx, dut, entry.offset, enable)
-        assert await read(ctx, dut, entry.offset) == pending | enable
-        assert ctx.get(dut.irq) == 1
-        await write(ctx, dut, entry.offset, enable | pending)
-        assert await read(ctx, dut, entry.offset) == enable
-        assert ctx.get(dut.irq) == 0
-        await pulse(ctx, dut)
-        assert ctx.get(dut.irq) == 1
-        # A new cause in the very cycle of the acknowledgement is not lost.
-        await write(ctx, dut, entry.offset, enable | pending)
-        await pulse(ctx, dut)
-        assert ctx.get(dut.irq) == 1
-        await write(ctx, dut, entry.offset, pending)
-        assert await read(ctx, dut, entry.offset) == 0
-
-    check(bench)
+    await host.pulse("interrupt_set")
+    assert host.get("irq") == 0, "not enabled yet"
+    assert await host.read(entry.name) == pending
+    await host.write("INTERRUPT", enable)
+    assert await host.read(entry.name) == pending | enable
+    assert host.get("irq") == 1
+    await host.write("INTERRUPT", enable | pending)
+    assert await host.read(entry.name) == enable
+    assert host.get("irq") == 0
+    await host.pulse("interrupt_set")
+    assert host.get("irq") == 1
+    # A new cause in the very cycle of the acknowledgement is not lost.
+    await host.write("INTERRUPT", enable | pending)
+    await host.pulse("interrupt_set")
+    assert host.get("irq") == 1
+    await host.write("INTERRUPT", pending)
+    assert await host.read(entry.name) == 0
 
 
 def test_each_counter_counts_its_own_event() -> None:
-    async def bench(ctx: Any, dut: Registers) -> None:
+    async def bench(host: Host) -> None:
         expected = {}
         for cycles, event in enumerate(EVENTS, start=1):
             name = "BUSY_CYCLES" if event == "busy" else event.upper() + "S"
-            ctx.set(getattr(dut, event), 1)
-            await ctx.tick().repeat(cycles)
-            ctx.set(getattr(dut, event), 0)
+            await host.pulse(event, cycles)
             expected[name] = cycles
-        await ctx.tick()
-        assert {name: await read_by_name(ctx, dut, name) for name in expected} == expected
-        await write(ctx, dut, register("COUNTERS_CLEAR").offset, 0xFFFF_FFFE)
-        assert {name: await read_by_name(ctx, dut, name) for name in expected} == expected
-        await write(ctx, dut, register("COUNTERS_CLEAR").offset, 1)
-        assert [await read_by_name(ctx, dut, name) for name in expected] == [0] * len(expected)
+        await host.tick()
+        assert {name: await host.read(name) for name in expected} == expected
+        await host.write("COUNTERS_CLEAR", 0xFFFF_FFFE)
+        assert {name: await host.read(name) for name in expected} == expected
+        await host.write("COUNTERS_CLEAR", 1)
+        assert [await host.read(name) for name in expected] == [0] * len(expected)
 
     check(bench)
 
 
 def test_without_counters_they_read_0() -> None:
-    async def bench(ctx: Any, dut: Registers) -> None:
-        for event in EVENTS:
-            ctx.set(getattr(dut, event), 1)
-        await ctx.tick().repeat(5)
-        assert not any([await read_by_name(ctx, dut, name) for name in EVENTS.values()])
+    async def bench(host: Host) -> None:
+        host.set(**dict.fromkeys(EVENTS, 1))
+        await host.tick(5)
+        assert not any([await host.read(name) for name in EVENTS.values()])
 
     check(bench, Configuration(counters=False))
 
@@ -319,84 +311,74 @@ def test_only_the_words_of_the_ring_reach_it(slots: int) -> None:
     inside = [RING_OFFSET + 4 * rng.randrange(words) for _ in range(40)]
     anywhere = [4 * rng.randrange(CONTROL_SIZE // 4) for _ in range(100)]
 
-    async def bench(ctx: Any, dut: Registers) -> None:
+    async def bench(host: Host) -> None:
         for offset in edges + inside + anywhere:
             word = rng.getrandbits(32)
-            assert ctx.get(dut.ring_write) == 0
-            await write(ctx, dut, offset, word)
+            assert host.get("ring_write") == 0
+            await host.write(offset, word)
             hit = RING_OFFSET <= offset < RING_OFFSET + 4 * words
-            assert ctx.get(dut.ring_write) == hit, hex(offset)
+            assert host.get("ring_write") == hit, hex(offset)
             if hit:
-                assert ctx.get(dut.ring_write_address) == (offset - RING_OFFSET) // 4
-                assert ctx.get(dut.ring_write_data) == word
-            await ctx.tick()
+                assert host.get("ring_write_address") == (offset - RING_OFFSET) // 4
+                assert host.get("ring_write_data") == word
+            await host.tick()
 
     check(bench, Configuration(slots=slots))
 
 
 @pytest.mark.parametrize("slots", [2, 32])
 def test_completions_are_read_through_the_window(slots: int) -> None:
-    async def bench(ctx: Any, dut: Registers) -> None:
+    async def bench(host: Host) -> None:
         for slot in range(slots):
-            ctx.set(dut.control.address, COMPLETION_OFFSET + 4 * slot)
-            ctx.set(dut.control.read, 1)
-            assert ctx.get(dut.completion_address) == slot
-            await ctx.tick()
-            ctx.set(dut.control.read, 0)
-            ctx.set(dut.completion_data, 0x8000_0001 + slot)
-            assert ctx.get(dut.control.read_data) == 0x8000_0001 + slot
-        assert await read(ctx, dut, COMPLETION_OFFSET + 4 * slots) == 0
-        assert await read(ctx, dut, COMPLETION_OFFSET - 4) == 0
+            host.access(COMPLETION_OFFSET + 4 * slot, read=1)
+            assert host.get("completion_address") == slot
+            await host.tick()
+            host.access(read=0)
+            host.set(completion_data=0x8000_0001 + slot)
+            assert host.get("control.read_data") == 0x8000_0001 + slot
+        assert await host.read(COMPLETION_OFFSET + 4 * slots) == 0
+        assert await host.read(COMPLETION_OFFSET - 4) == 0
 
     check(bench, Configuration(slots=slots))
 
 
-def test_what_is_not_mapped_reads_0() -> None:
+@simulated
+async def test_what_is_not_mapped_reads_0(host: Host) -> None:
     mapped = {entry.offset for entry in REGISTERS}
     mapped |= {COMPLETION_OFFSET + 4 * slot for slot in range(CONFIGURATION.slots)}
-
-    async def bench(ctx: Any, dut: Registers) -> None:
-        ctx.set(dut.completion_data, 0xFFFF_FFFF)
-        for event in EVENTS:
-            ctx.set(getattr(dut, event), 1)
-        ctx.set(dut.control.read, 1)
-        for offset in range(0, CONTROL_SIZE, 4):
-            if offset not in mapped:
-                ctx.set(dut.control.address, offset)
-                await ctx.tick()
-                assert ctx.get(dut.control.read_data) == 0, hex(offset)
-
-    check(bench)
+    host.set(completion_data=0xFFFF_FFFF)
+    host.set(**dict.fromkeys(EVENTS, 1))
+    host.access(read=1)
+    for offset in range(0, CONTROL_SIZE, 4):
+        if offset not in mapped:
+            host.access(offset)
+            await host.tick()
+            assert host.get("control.read_data") == 0, hex(offset)
 
 
 def test_writes_elsewhere_and_reads_change_nothing() -> None:
     writable = {entry.offset for entry in REGISTERS if entry.access != Access.READ}
     names = [entry.name for entry in REGISTERS]
 
-    async def bench(ctx: Any, dut: Registers) -> None:
-        before = [await read_by_name(ctx, dut, name) for name in names]
-        ctx.set(dut.control.write_data, 0xFFFF_FFFF)
+    async def bench(host: Host) -> None:
+        before = [await host.read(name) for name in names]
+        host.access(write_data=0xFFFF_FFFF)
         for offset in range(0, CONTROL_SIZE, 4):
-            ctx.set(dut.control.address, offset)
-            ctx.set(dut.control.write, offset not in writable)
-            ctx.set(dut.control.read, offset in writable)
-            await ctx.tick()
-            assert ctx.get(dut.clear) == ctx.get(dut.irq) == 0, hex(offset)
-        ctx.set(dut.control.write, 0)
-        ctx.set(dut.control.read, 0)
-        assert [await read_by_name(ctx, dut, name) for name in names] == before
+            host.access(offset, write=offset not in writable, read=offset in writable)
+            await host.tick()
+            assert host.get("clear") == host.get("irq") == 0, hex(offset)
+        host.access(write=0, read=0)
+        assert [await host.read(name) for name in names] == before
 
     check(bench)
 
 
-def test_a_read_after_a_write_sees_it_without_a_pause() -> None:
-    async def bench(ctx: Any, dut: Registers) -> None:
-        rng = random.Random(1)
-        for _ in range(50):
-            name = rng.choice(["DOORBELL", "TIMEOUT"])
-            word = rng.getrandbits(32)
-            await write(ctx, dut, register(name).offset, word)
-            seen = await read_by_name(ctx, dut, name)
-            assert seen == word & (0xFFFF if name == "DOORBELL" else 0xFFFF_FFFF)
-
-    check(bench)
+@simulated
+async def test_a_read_after_a_write_sees_it_without_a_pause(host: Host) -> None:
+    rng = random.Random(1)
+    for _ in range(50):
+        name = rng.choice(["DOORBELL", "TIMEOUT"])
+        word = rng.getrandbits(32)
+        await host.write(name, word)
+        seen = await host.read(name)
+        assert seen == word & (0xFFFF if name == "DOORBELL" else 0xFFFF_FFFF)

@@ -70,12 +70,7 @@ class Traffic:
                 error = one["edge"]["error"] or (has_b and two["edge"]["error"])
                 edge = {**one["edge"], **ends, "error": error}
                 inside = (2 << (rest if ends["last"] else size - 1)) - 1
-                pair = {
-                    "a": one["data"],
-                    "inside": inside,
-                    "edge": edge,
-                    "operation": operation,
-                }
+                pair = {"a": one["data"], "inside": inside, "edge": edge, "operation": operation}
                 self.expected.append({**pair, "b": two["data"]} if has_b else pair)
                 if error:
                     self.bad.append(Port.READ_A if one["edge"]["error"] else Port.READ_B)

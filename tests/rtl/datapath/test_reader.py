@@ -11,6 +11,7 @@ import pytest
 
 from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
+from support.commands import dense
 from support.rtl.memory import Memory, ReadServer
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, compiled, simulate
 from support.rtl.walked import walked_reader
@@ -20,8 +21,11 @@ from support.seeds import seeds, slow
 SIZE = 1 << 12
 
 
-def memory(configuration: Configuration, seed: int = 0) -> Memory:
-    data = np.random.default_rng(seed).integers(0, 256, SIZE, dtype=np.uint8)
+WIDE = Configuration(data_width=64)
+
+
+def memory(configuration: Configuration) -> Memory:
+    data = np.random.default_rng(0).integers(0, 256, SIZE, dtype=np.uint8)
     return Memory(data, configuration.data_bytes)
 
 
@@ -118,10 +122,6 @@ def check(
     return Seen(source.cycles, sink.cycles, server)
 
 
-def dense(base: int, size: int) -> Walk:
-    return Walk(base, [size], [1], Mode.DENSE, Lane.BITS_8)
-
-
 @pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("stalls", ALL_STALLS)
 @pytest.mark.parametrize("seed", seeds(1, 6))
@@ -166,30 +166,27 @@ def test_dense_run_takes_a_beat_a_cycle(options: dict[str, Any], latency: int) -
 @pytest.mark.parametrize("source", [0, 1, 5, 7])
 @pytest.mark.parametrize("target", [0, 3, 7])
 def test_odd_rows_cost_only_what_the_bus_carries(source: int, target: int) -> None:
-    configuration = Configuration(data_width=64)
     rows, size = 20, 64
     a = Walk(source, [size, rows], [1, 65], Mode.DENSE, Lane.BITS_8)
     y = Walk(target, [size, rows], [1, 128], Mode.DENSE, Lane.BITS_8)
-    seen = check(configuration, [(a, y)])
+    seen = check(WIDE, [(a, y)])
     read = sum(beats for _, _, beats in seen.server.requests)
     busy = seen.beats[-1] - seen.beats[0] + 1
     assert busy <= max(read, len(seen.beats)) + 3, "prime and flush overlap"
 
 
 def test_gather_takes_an_element_a_cycle() -> None:
-    configuration = Configuration(data_width=64)
     a = Walk(4, [200], [8], Mode.STRIDED, Lane.BITS_16)
     y = Walk(0, [200], [2], Mode.DENSE, Lane.BITS_16)
-    seen = check(configuration, [(a, y)])
+    seen = check(WIDE, [(a, y)])
     assert seen.server.beats == list(range(seen.server.beats[0], seen.server.beats[0] + 200))
     assert len(seen.beats) == 50
 
 
 def test_repeated_element_is_read_and_sent_once_a_run() -> None:
-    configuration = Configuration(data_width=64)
     a = Walk(12, [100, 3], [0, 4], Mode.REPEAT, Lane.BITS_32)
     y = Walk(4, [100, 3], [4, 400], Mode.DENSE, Lane.BITS_32)
-    seen = check(configuration, [(a, y)])
+    seen = check(WIDE, [(a, y)])
     assert len(seen.server.beats) == len(seen.beats) == 3
     assert seen.beats == list(range(seen.beats[0], seen.beats[0] + 3))
 
@@ -202,9 +199,8 @@ def test_long_latency_is_hidden_by_reads_in_flight(width: int, beats: int) -> No
 
 
 def test_next_command_follows_without_a_gap() -> None:
-    configuration = Configuration(data_width=64)
     commands = [(dense(64 * i, 64), dense(0, 1)) for i in range(8)]
-    seen = check(configuration, commands)
+    seen = check(WIDE, commands)
     assert seen.beats[-1] - seen.beats[0] == 63
 
 
@@ -260,11 +256,10 @@ def test_the_fifo_never_overflows(name: str, data_width: int) -> None:
 
 
 def test_error_marks_its_beat_and_all_after_it() -> None:
-    configuration = Configuration(data_width=64)
-    dut = compiled(walked_reader, configuration)
-    store = memory(configuration)
+    dut = compiled(walked_reader, WIDE)
+    store = memory(WIDE)
     store.bad = lambda address: address == 0x98
-    source = Source(dut.commands, [command(configuration, dense(0x10, 256), dense(0, 1))])
+    source = Source(dut.commands, [command(WIDE, dense(0x10, 256), dense(0, 1))])
     sink = Sink(dut.o, 32, idle=1)
     seen = []
 
@@ -281,9 +276,8 @@ def test_error_marks_its_beat_and_all_after_it() -> None:
 
 def run_until_stop(a: Walk, y: Walk, latency: int, cycle: int) -> tuple[ReadServer, int]:
     """Assert ``stop`` in ``cycle``; return the memory, and ``waiting`` 100 cycles later."""
-    configuration = Configuration(data_width=64)
-    dut = compiled(walked_reader, configuration)
-    server = ReadServer(dut.port, memory(configuration), latency)
+    dut = compiled(walked_reader, WIDE)
+    server = ReadServer(dut.port, memory(WIDE), latency)
     waiting = []
 
     async def stop(ctx: Any) -> None:
@@ -294,7 +288,7 @@ def run_until_stop(a: Walk, y: Walk, latency: int, cycle: int) -> tuple[ReadServ
         await ctx.tick().repeat(100)
         waiting.append(ctx.get(dut.waiting))
 
-    source = Source(dut.commands, [command(configuration, a, y)])
+    source = Source(dut.commands, [command(WIDE, a, y)])
     simulate(dut, source, stop, background=[server])
     return server, waiting[0]
 
@@ -302,10 +296,9 @@ def run_until_stop(a: Walk, y: Walk, latency: int, cycle: int) -> tuple[ReadServ
 @pytest.mark.parametrize("size", [64, 300])
 def test_a_reader_waits_from_its_request_to_its_last_beat(size: int) -> None:
     """``waiting`` is 1 exactly while the memory owes a beat; ``drained`` relies on it."""
-    configuration = Configuration(data_width=64)
-    dut = compiled(walked_reader, configuration)
-    server = ReadServer(dut.port, memory(configuration), latency=20)
-    source = Source(dut.commands, [command(configuration, dense(0, size), dense(0, 1))])
+    dut = compiled(walked_reader, WIDE)
+    server = ReadServer(dut.port, memory(WIDE), latency=20)
+    source = Source(dut.commands, [command(WIDE, dense(0, size), dense(0, 1))])
     waiting = []
 
     async def watch(ctx: Any) -> None:

@@ -94,25 +94,16 @@ class Traffic:
             data, last = self.generator.getrandbits(self.width), index == beats - 1
             error = self.generator.random() < 0.1
             slot, final = self._random(8), self._random(4)
-            cycle = self._send(data, lane, lane, last, last, error, slot, final)
+            edge = {"last": last, "end": last, "error": error, "slot": slot, "final": final}
+            cycle = self._send(data, lane, lane, **edge)
             ones = (1 << self.width) - 1
             self._receive(Expected(data, ones, error), cycle)
 
     def _random(self, below: int) -> int:
         return self.generator.randrange(below)
 
-    def _send(
-        self,
-        data: int,
-        lane: Lane,
-        out_lane: Lane,
-        last: bool,
-        end: bool,
-        error: bool,
-        slot: int,
-        final: int,
-    ) -> int:
-        edge = {"last": last, "end": end, "error": error, "slot": slot, "final": final}
+    def _send(self, data: int, lane: Lane, out_lane: Lane, **edge: int) -> int:
+        """Send a beat; return the cycle in which repack finishes it."""
         beat = {"data": data, "lane": lane, "out_lane": out_lane, "half": 0, "edge": edge}
         if self.generator.random() < self.halves:
             flags = {name: self._random(2) for name in ("last", "end", "error")}
@@ -140,7 +131,6 @@ class Traffic:
         start = offset % in_elements if narrows else offset
         beats = -(-(start + size) // in_elements)
         quarter = ((start + size) * lane.bytes - 1) % (self.width // 8) // (self.width // 32)
-        cycles = []
         for beat in range(beats):
             elements = [
                 counts[index] if 0 <= index < size else self._random(lane.bits + 1)
@@ -155,13 +145,12 @@ class Traffic:
                 join(elements, lane.bits),
                 lane,
                 out_lane,
-                last,
-                last and end,
-                errors[-1],
-                slot,
-                quarter if last else self._random(4),
+                last=last,
+                end=last and end,
+                error=errors[-1],
+                slot=slot,
+                final=quarter if last else self._random(4),
             )
-            cycles.append(cycle)
             if out_elements < in_elements:
                 first = beat * in_elements // out_elements
                 parts = -(-(start + size) // out_elements) - first
@@ -284,14 +273,8 @@ def test_the_side_with_more_beats_moves_one_a_cycle(
 def test_without_count_it_is_a_wire(stalls: Stalls) -> None:
     circuit = Bench(64, ALL, LOGIC_OPS)
     generator = random.Random(9)
-    edges = [
-        {
-            "last": generator.random() < 0.3,
-            "end": generator.random() < 0.3,
-            "error": generator.random() < 0.3,
-        }
-        for _ in range(60)
-    ]
+    flags = ("last", "end", "error")
+    edges = [{name: generator.random() < 0.3 for name in flags} for _ in range(60)]
     beats = [
         {"data": generator.getrandbits(64), "lane": k % 4, "out_lane": k % 4, "edge": edge}
         for k, edge in enumerate(edges)
@@ -307,7 +290,7 @@ def test_a_beat_in_error_completes_what_it_is_a_part_of(good: int) -> None:
     """An error completes its output beat, because the remaining input beats may never arrive."""
     traffic = Traffic(64, random.Random(good))
     for _ in range(good):
-        traffic._send(0, Lane.BITS_64, Lane.BITS_8, False, False, False, 0, 0)
-    cycle = traffic._send(0, Lane.BITS_64, Lane.BITS_8, False, False, True, 0, 0)
+        traffic._send(0, Lane.BITS_64, Lane.BITS_8)
+    cycle = traffic._send(0, Lane.BITS_64, Lane.BITS_8, error=1)
     traffic._receive(Expected(error=True), cycle)
     traffic.check(compiled(Bench, 64, ALL, OPS))

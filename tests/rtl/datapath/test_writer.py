@@ -1,6 +1,7 @@
 """The writer stores each output byte once, touches no other, and stops cleanly on errors."""
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
+from support.commands import dense
 from support.rtl.memory import Memory, WriteServer
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Source, Stalls, compiled, simulate
 from support.rtl.walked import walked_writer
@@ -16,38 +18,34 @@ from support.seeds import seeds, slow
 
 SIZE = 1 << 12
 GUARD = 0xEE
+WIDE = Configuration(data_width=64)
+
+
+def runs_of(configuration: Configuration, y: Walk) -> Iterator[tuple[int, int, int]]:
+    """Yield each run's start, the offset of its first byte in a beat, and its beats."""
+    for start in y.runs():
+        offset = start % configuration.data_bytes if y.mode is Mode.DENSE else 0
+        yield start, offset, -(-(offset + y.counts[0] * y.lane.bytes) // configuration.data_bytes)
 
 
 def beats_of(configuration: Configuration, y: Walk, generator: random.Random) -> list[dict]:
     """Return random beats for every run, aligned for the writer; unused bytes are random too."""
-    beats = []
-    for start in y.runs():
-        offset = start % configuration.data_bytes if y.mode is Mode.DENSE else 0
-        count = -(-(offset + y.counts[0] * y.lane.bytes) // configuration.data_bytes)
-        beats += [
-            {
-                "data": generator.getrandbits(configuration.data_width),
-                "error": 0,
-            }
-            for _ in range(count)
-        ]
-    return beats
+    count = sum(beats for _, _, beats in runs_of(configuration, y))
+    width = configuration.data_width
+    return [{"data": generator.getrandbits(width), "error": 0} for _ in range(count)]
+
+
+def bytes_of(beats: list[dict], size: int) -> bytes:
+    return b"".join(beat["data"].to_bytes(size, "little") for beat in beats)
 
 
 def store(configuration: Configuration, y: Walk, beats: list[dict], data: np.ndarray) -> None:
     """Write the elements of ``beats`` to ``data``, one by one."""
-    position = 0
-    for start in y.runs():
-        offset = start % configuration.data_bytes if y.mode is Mode.DENSE else 0
-        size = offset + y.counts[0] * y.lane.bytes
-        count = -(-size // configuration.data_bytes)
-        line = b"".join(
-            beat["data"].to_bytes(configuration.data_bytes, "little")
-            for beat in beats[position : position + count]
-        )[offset:]
+    position, size = 0, y.lane.bytes
+    for start, offset, count in runs_of(configuration, y):
+        line = bytes_of(beats[position : position + count], configuration.data_bytes)[offset:]
         for index, element in enumerate(y.elements(start)):
-            part = line[index * y.lane.bytes : (index + 1) * y.lane.bytes]
-            data[element : element + y.lane.bytes] = list(part)
+            data[element : element + size] = list(line[index * size : (index + 1) * size])
         position += count
 
 
@@ -103,6 +101,11 @@ class Bench:
         background = [self.server, self.watch, self.source]
         simulate(self.dut, setup, self.commands, settle, background=background)
 
+    def expect_written(self, beats: list[dict]) -> None:
+        """Expect that memory begins with ``beats``, and that nothing behind them was written."""
+        written = bytes_of(beats, self.configuration.data_bytes)
+        assert self.memory.data.tobytes() == written.ljust(SIZE, bytes([GUARD]))
+
 
 @pytest.mark.parametrize("width", [32, 64, slow(128)])
 @pytest.mark.parametrize("stalls", ALL_STALLS)
@@ -127,15 +130,10 @@ def test_random_loops(width: int, stalls: Stalls, seed: int) -> None:
         assert len(bench.retired) == 1, f"{y} {stalls}"
 
 
-def dense(base: int, size: int) -> Walk:
-    return Walk(base, [size], [1], Mode.DENSE, Lane.BITS_8)
-
-
 def test_beat_leaves_a_cycle_after_it_came_and_the_response_retires() -> None:
-    configuration = Configuration(data_width=64)
-    bench = Bench(configuration)
+    bench = Bench(WIDE)
     y = dense(0, 800)
-    beats = beats_of(configuration, y, random.Random(1))
+    beats = beats_of(WIDE, y, random.Random(1))
     bench.run([y], beats)
     came, start = bench.source.cycles, bench.commands.cycles[0]
     assert came == list(range(start + 5, start + 105)), "steps, spans (2), splitter, bursts"
@@ -144,10 +142,9 @@ def test_beat_leaves_a_cycle_after_it_came_and_the_response_retires() -> None:
 
 
 def test_no_idle_cycle_between_commands() -> None:
-    configuration = Configuration(data_width=64)
-    bench = Bench(configuration)
+    bench = Bench(WIDE)
     walks = [dense(64 * index, 64) for index in range(6)]
-    beats = [beat for y in walks for beat in beats_of(configuration, y, random.Random(2))]
+    beats = [beat for y in walks for beat in beats_of(WIDE, y, random.Random(2))]
     bench.run(walks, beats)
     first = bench.server.beats[0]
     assert bench.server.beats == list(range(first, first + 48))
@@ -155,37 +152,31 @@ def test_no_idle_cycle_between_commands() -> None:
 
 
 def test_scatter_takes_an_element_a_cycle() -> None:
-    configuration = Configuration(data_width=64)
-    bench = Bench(configuration)
+    bench = Bench(WIDE)
     y = Walk(2, [100], [6], Mode.STRIDED, Lane.BITS_16)
-    bench.run([y], beats_of(configuration, y, random.Random(3)))
+    bench.run([y], beats_of(WIDE, y, random.Random(3)))
     first = bench.server.beats[0]
     assert bench.server.beats == list(range(first, first + 100))
 
 
 def test_error_response_names_its_burst_before_its_command_could_retire() -> None:
-    configuration = Configuration(data_width=64)
-    bench = Bench(configuration)
+    bench = Bench(WIDE)
     bench.memory.bad = lambda address: address == 0x98
     y = dense(0, 512)
-    bench.run([y], beats_of(configuration, y, random.Random(4)))
+    bench.run([y], beats_of(WIDE, y, random.Random(4)))
     assert [address for _, address in bench.failed] == [0x80]
     assert bench.failed[0][0] < bench.retired[0]
 
 
 @pytest.mark.parametrize("bad", [0, 5, 15, 16, 17, 40, 63])
 def test_nothing_is_written_after_an_unreadable_beat(bad: int) -> None:
-    configuration = Configuration(data_width=64)
-    bench = Bench(configuration)
+    bench = Bench(WIDE)
     y = dense(0, 512)
-    beats = beats_of(configuration, y, random.Random(5))
+    beats = beats_of(WIDE, y, random.Random(5))
     for beat in beats[bad:]:
         beat["error"] = 1
     bench.run([y], beats)
-    expected = np.full(SIZE, GUARD, np.uint8)
-    for index, beat in enumerate(beats[:bad]):
-        expected[8 * index : 8 * index + 8] = list(beat["data"].to_bytes(8, "little"))
-    assert np.array_equal(bench.memory.data, expected)
+    bench.expect_written(beats[:bad])
     assert bench.spoiled
     assert bench.drained, "the open burst ended legally"
     assert len(bench.server.responses) == len(bench.server.requests)
@@ -193,10 +184,9 @@ def test_nothing_is_written_after_an_unreadable_beat(bad: int) -> None:
 
 
 def test_command_before_an_unreadable_one_retires() -> None:
-    configuration = Configuration(data_width=64)
-    bench = Bench(configuration, latency=20)
+    bench = Bench(WIDE, latency=20)
     walks = [dense(0, 64), dense(64, 64)]
-    beats = [beat for y in walks for beat in beats_of(configuration, y, random.Random(6))]
+    beats = [beat for y in walks for beat in beats_of(WIDE, y, random.Random(6))]
     beats[8]["error"] = 1
     bench.run(walks, beats)
     assert len(bench.retired) == 1
@@ -205,17 +195,13 @@ def test_command_before_an_unreadable_one_retires() -> None:
 
 @pytest.mark.parametrize("stop", range(6, 44))
 def test_stop_ends_the_open_burst_with_empty_strobes_and_starts_none(stop: int) -> None:
-    configuration = Configuration(data_width=64)
-    bench = Bench(configuration)
+    bench = Bench(WIDE)
     y = dense(0, 256)
-    beats = beats_of(configuration, y, random.Random(7))
+    beats = beats_of(WIDE, y, random.Random(7))
     bench.run([y], beats, stop=stop)
     taken = bench.source.cycles
     assert not taken or taken[-1] <= stop, "from the next cycle on none is"
-    expected = np.full(SIZE, GUARD, np.uint8)
-    for index, beat in enumerate(beats[: len(taken)]):
-        expected[8 * index : 8 * index + 8] = list(beat["data"].to_bytes(8, "little"))
-    assert np.array_equal(bench.memory.data, expected)
+    bench.expect_written(beats[: len(taken)])
     assert len(bench.server.requests) == -(-len(taken) // 16)
     assert len(bench.server.responses) == len(bench.server.requests)
     assert bench.drained

@@ -7,91 +7,40 @@ import pytest
 
 from bitlane_rtl.ports.memory_port import request
 from bitlane_rtl.ports.read_arbiter import ReadArbiter
-from support.rtl.streams import (
-    ALL_STALLS,
-    NO_STALLS,
-    Sink,
-    Source,
-    Stalls,
-    compiled,
-    elaborated,
-    simulate,
-)
+from support.rtl.bursts import transfer_bursts
+from support.rtl.memory import ReadServer
+from support.rtl.streams import ALL_STALLS, Stalls, compiled, elaborated, simulate
 
 B_ADDRESS = 0x8000_0000
 """Reader B's requests have this bit, reader A's do not."""
+TURNS = [0, B_ADDRESS] * 20
 
 
 def requests(count: int, base: int, length: int | None = None) -> list[dict[str, int]]:
+    """Return bursts that begin a block of 16 words each."""
     rng = random.Random(base)
     return [
-        {
-            "address": base + 64 * index,
-            "length": rng.randrange(16) if length is None else length,
-        }
+        {"address": base + 64 * index, "length": rng.randrange(16) if length is None else length}
         for index in range(count)
     ]
 
 
+class Memory:
+    """Words that hold their own address; number 13 of each block cannot be read."""
+
+    beat_bytes = 4
+
+    def read(self, address: int) -> tuple[int, bool]:
+        return address, address // 4 % 16 == 13
+
+
 def beats(of: list[dict[str, int]]) -> list[tuple[int, int, int]]:
-    """Data, last and error of all beats that a `Memory` gives for requests."""
+    """Return data, last and error of all beats of some requests."""
     return [
-        (entry["address"] + beat & 0xFFFF_FFFF, beat == entry["length"], beat == 13)
+        (entry["address"] + 4 * beat, beat == entry["length"], beat == 13)
         for entry in of
         for beat in range(entry["length"] + 1)
     ]
-
-
-class Memory:
-    """Answers all requests of the shared port in order, ``latency`` cycles after each or later."""
-
-    def __init__(self, dut: ReadArbiter, total: int, latency: int, stalls: Stalls) -> None:
-        self._port = dut.port
-        self._latency = latency
-        self._stalls = stalls
-        self._total = total
-        self.order: list[int] = []
-        self.cycles: list[int] = []
-        self.beat_cycles: list[int] = []
-
-    async def run(self, ctx: Any) -> None:
-        port = self._port
-        ask, answer = self._stalls.lengths("memory ar"), self._stalls.lengths("memory r")
-        ask_stall, answer_stall = next(ask), next(answer)
-        pending: list[tuple[int, tuple[int, int, int]]] = []
-        offered: tuple[int, int] | None = None
-        cycle = 0
-        while len(self.order) < self._total or pending:
-            ctx.set(port.request.ready, not ask_stall)
-            valid = bool(pending) and pending[0][0] <= cycle and not answer_stall
-            data, last, error = pending[0][1] if valid else (0xDEAD, 1, 1)
-            ctx.set(port.data.payload, {"data": data, "last": last, "error": error})
-            ctx.set(port.data.valid, valid)
-            _, _, asked, address, length, ready = await ctx.tick().sample(
-                port.request.valid,
-                port.request.payload.address,
-                port.request.payload.length,
-                port.data.ready,
-            )
-            if offered is not None:
-                assert asked, "request withdrawn"
-                assert (address, length) == offered, "request changed before it was taken"
-            offered = (address, length) if asked and ask_stall else None
-            if valid and ready:
-                pending.pop(0)
-                self.beat_cycles.append(cycle)
-                answer_stall = next(answer)
-            elif answer_stall:
-                answer_stall -= 1
-            if asked and not ask_stall:
-                self.order.append(address)
-                self.cycles.append(cycle)
-                entry = {"address": address, "length": length}
-                pending += [(cycle + self._latency, beat) for beat in beats([entry])]
-                ask_stall = next(ask)
-            elif ask_stall:
-                ask_stall -= 1
-            cycle += 1
 
 
 @pytest.mark.parametrize("block_ram", [False, True])
@@ -100,65 +49,38 @@ class Memory:
 def test_each_reader_gets_its_own_beats(stalls: Stalls, latency: int, block_ram: bool) -> None:
     dut = compiled(ReadArbiter, 32, 32, 4, block_ram=block_ram)
     of_a, of_b = requests(25, 0), requests(20, B_ADDRESS)
-    memory = Memory(dut, 45, latency, stalls)
-    data_a = Sink(dut.a.data, len(beats(of_a)), stalls, "a")
-    data_b = Sink(dut.b.data, len(beats(of_b)), stalls, "b")
-    simulate(
-        dut,
-        Source(dut.a.request, of_a, stalls, "ask a"),
-        Source(dut.b.request, of_b, stalls, "ask b"),
-        memory,
-        data_a,
-        data_b,
-    )
-    for sink, expected in ((data_a, beats(of_a)), (data_b, beats(of_b))):
+    memory = ReadServer(dut.port, Memory(), latency - 1, stalls)
+    ran = transfer_bursts(dut, a=of_a, b=of_b, stalls=stalls, background=[memory])
+    for sink, expected in ((ran.a, beats(of_a)), (ran.b, beats(of_b))):
         got = [(beat.data, beat.last, beat.error) for beat in sink.payloads]
         assert got == expected, stalls
 
 
 def test_two_that_ask_are_granted_in_turn_one_a_cycle() -> None:
     dut = elaborated(ReadArbiter, 32, 32, 16)
-    of_a, of_b = requests(20, 0, length=0), requests(20, B_ADDRESS, length=0)
-    memory = Memory(dut, 40, 1, NO_STALLS)
-    simulate(
-        dut,
-        Source(dut.a.request, of_a),
-        Source(dut.b.request, of_b),
-        memory,
-        Sink(dut.a.data, 20),
-        Sink(dut.b.data, 20),
-    )
-    assert [bool(address & B_ADDRESS) for address in memory.order] == [False, True] * 20
-    assert memory.cycles == list(range(40))
-    assert memory.beat_cycles == list(range(1, 41))
+    memory = ReadServer(dut.port, Memory())
+    transfer_bursts(dut, a=requests(20, 0, 0), b=requests(20, B_ADDRESS, 0), background=[memory])
+    assert [address & B_ADDRESS for _, address, _ in memory.requests] == TURNS
+    assert [cycle for cycle, _, _ in memory.requests] == list(range(40))
+    assert memory.beats == list(range(1, 41))
 
 
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 def test_a_stalled_port_is_shared_evenly_too(stalls: Stalls) -> None:
     dut = compiled(ReadArbiter, 32, 32, 4, block_ram=False)
-    of_a, of_b = requests(20, 0, length=3), requests(20, B_ADDRESS, length=3)
-    memory = Memory(dut, 40, 3, stalls)
-    simulate(
-        dut,
-        Source(dut.a.request, of_a),
-        Source(dut.b.request, of_b),
-        memory,
-        Sink(dut.a.data, 80),
-        Sink(dut.b.data, 80),
-    )
-    assert [bool(address & B_ADDRESS) for address in memory.order] == [False, True] * 20, stalls
+    memory = ReadServer(dut.port, Memory(), 2, stalls)
+    transfer_bursts(dut, a=requests(20, 0, 3), b=requests(20, B_ADDRESS, 3), background=[memory])
+    assert [address & B_ADDRESS for _, address, _ in memory.requests] == TURNS, stalls
 
 
 @pytest.mark.parametrize("reader", ["a", "b"])
 def test_one_that_asks_alone_has_the_whole_port_without_delay(reader: str) -> None:
     dut = elaborated(ReadArbiter, 32, 32, 16)
-    alone = getattr(dut, reader)
-    of = requests(10, 0x1000, length=3)
-    memory = Memory(dut, 10, 1, NO_STALLS)
-    ask, data = Source(alone.request, of), Sink(alone.data, 40)
-    simulate(dut, ask, memory, data)
-    assert ask.cycles == memory.cycles == list(range(10))
-    assert data.cycles == memory.beat_cycles == list(range(1, 41))
+    memory = ReadServer(dut.port, Memory())
+    ran = vars(transfer_bursts(dut, **{reader: requests(10, 0x1000, 3)}, background=[memory]))
+    accepted = [cycle for cycle, _, _ in memory.requests]
+    assert ran[f"ask_{reader}"].cycles == accepted == list(range(10))
+    assert ran[reader].cycles == memory.beats == list(range(1, 41))
 
 
 def test_no_more_bursts_are_in_flight_than_it_can_remember() -> None:

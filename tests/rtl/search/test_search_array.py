@@ -5,7 +5,8 @@ import pytest
 
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.search.search_array import SearchArray
-from support.rtl.searching import Bytes, configured, nearest, search
+from support.models.record import Bytes, nearest
+from support.rtl.searching import configured, search
 from support.rtl.streams import ALL_STALLS, STALLS, Stalls
 from support.seeds import slow
 
@@ -59,11 +60,8 @@ def test_the_nearest_rows_are_found(name: str, stalls: Stalls) -> None:
 @pytest.mark.parametrize("queries", [1, 2, 16])
 def test_few_rows_leave_places_empty(queries: int, rows: int) -> None:
     generator = np.random.default_rng(rows)
-    batch = (
-        generator.integers(0, 256, (queries, 8), np.uint8),
-        generator.integers(0, 256, (rows, 8), np.uint8),
-    )
-    assert_found(CIRCUITS["two clusters"], [batch, batch], STALLS[0])
+    some, all_rows = (generator.integers(0, 256, (n, 8), np.uint8) for n in (queries, rows))
+    assert_found(CIRCUITS["two clusters"], [(some, all_rows)] * 2, STALLS[0])
 
 
 @pytest.mark.parametrize("stalls", ALL_STALLS)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from support.rtl.searching import Found, configured, nearest, search
+from support.models.record import nearest
+from support.rtl.searching import Found, configured, search
 from support.seeds import slow
 
 SETTLES = 32 + 5

@@ -18,11 +18,6 @@ BYTE_CYCLES = 10 * DIVIDER
 Record = Callable[[str, object], None]
 
 
-@pytest.fixture(scope="module")
-def bench() -> SerialBench:
-    return SerialBench()
-
-
 def blocks(reads: bool, writes: bool) -> list[bytes]:
     """Return requests for 64 KiB in each selected direction."""
     rng = random.Random(1)

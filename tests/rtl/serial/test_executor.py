@@ -3,6 +3,7 @@
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
@@ -15,7 +16,6 @@ from bitlane_rtl.serial.executor import RequestExecutor
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Source, Stalls, compiled, simulate
 from support.seeds import slow
 from support.serial.frames import Reply, given_out, hello, read, request, write
-from support.serial.ports import AnswerSink, Memory, Window
 
 CONFIGURATION = Configuration(
     data_width=32, address_width=20, memory_base=0x1_0000, memory_bytes=0x1_0000
@@ -28,6 +28,118 @@ def filled(seed: int, bits: int) -> dict[int, int]:
     """Storage that holds a random value wherever it is looked at."""
     rng = random.Random(seed)
     return defaultdict(lambda: rng.getrandbits(bits))
+
+
+@dataclass
+class Memory:
+    """Bytes behind a `ByteAccess`, ready in a cycle with probability ``haste``.
+
+    The model fails if the circuit changes an access before it has completed.
+    """
+
+    port: Any
+    content: dict[int, int]
+    haste: float = 1.0
+    seed: int = 0
+    reads: list[int] = field(default_factory=list)
+    writes: list[tuple[int, int]] = field(default_factory=list)
+    """Addresses and data, in order."""
+
+    async def run(self, ctx: Any) -> None:
+        rng = random.Random(self.seed)
+        port = self.port
+        waiting: tuple[int, ...] | None = None
+        while True:
+            ready = rng.random() < self.haste
+            ctx.set(port.ready, ready)
+            _, _, enable, *access = await ctx.tick().sample(
+                port.enable, port.write, port.address, port.write_data
+            )
+            assert waiting is None or enable, "an access was taken back"
+            if enable:
+                write, address, data = access
+                now = (write, address, data if write else 0)
+                assert waiting in (None, now), "an access changed that had not taken place"
+                waiting = None if ready else now
+            ctx.set(port.read_data, rng.randrange(256))
+            if enable and ready and write:
+                self.writes.append((address, data))
+                self.content[address] = data
+            elif enable and ready:
+                self.reads.append(address)
+                ctx.set(port.read_data, self.content[address])
+
+
+@dataclass
+class Window:
+    """A window of words behind a `ControlPort`, by offset."""
+
+    port: Any
+    content: dict[int, int]
+    reads: list[int] = field(default_factory=list)
+    writes: list[tuple[int, int]] = field(default_factory=list)
+
+    async def run(self, ctx: Any) -> None:
+        rng = random.Random(0)
+        port = self.port
+        while True:
+            _, _, read, write, offset, data = await ctx.tick().sample(
+                port.read, port.write, port.address, port.write_data
+            )
+            assert not (read and write)
+            assert not ((read or write) and offset % 4)
+            ctx.set(port.read_data, rng.getrandbits(32))
+            if write:
+                self.writes.append((offset, data))
+                self.content[offset] = data
+            if read:
+                self.reads.append(offset)
+                ctx.set(port.read_data, self.content[offset])
+
+
+@dataclass
+class AnswerSink:
+    """A sink of ``count`` answers. Once asserted, ready stays high until a byte arrives.
+
+    The sink fails if an offered byte is withdrawn or changed.
+    """
+
+    port: Any
+    count: int
+    haste: float = 1.0
+    idle: int = 40
+    answers: list[bytes] = field(default_factory=list)
+    cycles: list[int] = field(default_factory=list)
+    """The cycle of each byte's transfer."""
+
+    async def run(self, ctx: Any) -> None:
+        rng = random.Random(7)
+        port = self.port
+        answer = bytearray()
+        cycle = 0
+        end: int | None = None if self.count else self.idle
+        ready = False
+        waiting: tuple[int, int] | None = None
+        while end is None or cycle < end:
+            ready |= rng.random() < self.haste
+            ctx.set(port.ready, ready)
+            _, _, valid, byte, last = await ctx.tick().sample(
+                port.valid, port.payload.byte, port.payload.last
+            )
+            assert waiting is None or valid, f"a byte of {answer.hex()}... was withdrawn"
+            assert waiting in (None, (byte, last)), f"a byte of {answer.hex()}... changed"
+            waiting = (byte, last) if valid and not ready else None
+            if valid and ready:
+                ready = False
+                answer.append(byte)
+                self.cycles.append(cycle)
+                if last:
+                    assert len(self.answers) < self.count, f"too many answers: {answer.hex()}"
+                    self.answers.append(bytes(answer))
+                    answer.clear()
+                    end = cycle + self.idle if len(self.answers) == self.count else None
+            cycle += 1
+        assert not answer, f"an answer without an end: {answer.hex()}"
 
 
 class Bench:
@@ -49,13 +161,18 @@ class Bench:
     def execute(
         self, requests: Sequence[bytes], *others: Callable[[Any], Any], count: int | None = None
     ) -> tuple[Source, AnswerSink]:
-        """``requests`` as they come from the receiver; ``count`` answers, one each by default."""
+        """Execute requests as the receiver outputs them; return ``count`` answers, or one each."""
         source = Source(self.dut.i, b"".join(requests), self.stalls)
         answers = AnswerSink(self.dut.o, len(requests) if count is None else count, self.haste)
         background = [self.memory, self.window, *others]
         deadline = 2000 + 60 * sum(map(len, requests)) + 20_000
         simulate(self.dut, source, answers, background=background, deadline=deadline)
         return source, answers
+
+    def answers(self, contents: Sequence[bytes], *, repeated: bool = False) -> list[bytes]:
+        """Execute requests, and return their answers."""
+        requests = [given_out(content, repeated=repeated) for content in contents]
+        return self.execute(requests)[1].answers
 
     def word_bytes(self, offset: int, size: int) -> bytes:
         words = range(offset, offset + size, 4)
@@ -78,8 +195,7 @@ def test_memory_is_written_and_read() -> None:
     data = random.Random(1).randbytes(23)
     requests = [write(1, 0x1_2345, data), read(2, 0x1_2340, 30)]
     before = bench.memory_bytes(0x1_2340, 30)
-    _, sink = bench.execute([given_out(content) for content in requests])
-    assert sink.answers == [done(1), done(2, before[:5] + data + before[28:])]
+    assert bench.answers(requests) == [done(1), done(2, before[:5] + data + before[28:])]
     assert bench.memory.writes == [(0x1_2345 + n, byte) for n, byte in enumerate(data)]
     assert bench.memory.reads == list(range(0x1_2340, 0x1_2340 + 30))
     assert (bench.window.reads, bench.window.writes) == ([], [])
@@ -91,8 +207,7 @@ def test_the_control_window_is_written_and_read_in_words() -> None:
     offset = 0x2ABC
     requests = [write(1, CONTROL_BASE + offset, data), read(2, CONTROL_BASE + offset - 4, 20)]
     before = bench.word_bytes(offset - 4, 20)
-    _, sink = bench.execute([given_out(content) for content in requests])
-    assert sink.answers == [done(1), done(2, before[:4] + data + before[16:])]
+    assert bench.answers(requests) == [done(1), done(2, before[:4] + data + before[16:])]
     words = [int.from_bytes(data[n : n + 4], "little") for n in (0, 4, 8)]
     assert bench.window.writes == [(offset + 4 * n, word) for n, word in enumerate(words)]
     assert bench.window.reads == [offset - 4 + 4 * n for n in range(5)]
@@ -102,16 +217,17 @@ def test_the_control_window_is_written_and_read_in_words() -> None:
 @pytest.mark.parametrize("nonce", [0, 0xFFFF_FFFF, 0x1_0000, CONTROL_BASE, CONTROL_BASE + 4])
 def test_hello(nonce: int) -> None:
     bench = Bench()
-    _, sink = bench.execute([given_out(hello(77, nonce))] * 2)
-    assert sink.answers == [done(77, IDENTITY + nonce.to_bytes(4, "little"))] * 2
+    assert (
+        bench.answers([hello(77, nonce)] * 2)
+        == [done(77, IDENTITY + nonce.to_bytes(4, "little"))] * 2
+    )
     assert (bench.memory.reads, bench.window.reads) == ([], [])
 
 
 @pytest.mark.parametrize("address", [0, 0x1_0000, 0x2_0000, CONTROL_BASE + 1, 0xFFFF_FFFF])
 def test_a_size_of_0_is_legal_everywhere(address: int) -> None:
     bench = Bench()
-    _, sink = bench.execute([given_out(read(1, address, 0)), given_out(write(2, address, b""))])
-    assert sink.answers == [done(1), done(2)]
+    assert bench.answers([read(1, address, 0), write(2, address, b"")]) == [done(1), done(2)]
 
 
 def test_what_is_no_request_is_refused() -> None:
@@ -120,10 +236,9 @@ def test_what_is_no_request_is_refused() -> None:
     contents = [request(n, kind, 0x1_0000, n % 4) for n, kind in enumerate(kinds)]
     contents += [request(20, 2, 0x1_0000, size) for size in (1, 8, 512, 1024)]
     contents += [request(20, 0, 0x1_0000, size) for size in (513, 768, 1024, 1025, 4096, 65535)]
-    after = hello(40, 5)
-    _, sink = bench.execute([given_out(content) for content in [*contents, after]])
+    refusals = [refused(content[0]) for content in contents]
     identity = IDENTITY + bytes([5, 0, 0, 0])
-    assert sink.answers == [refused(content[0]) for content in contents] + [done(40, identity)]
+    assert bench.answers([*contents, hello(40, 5)]) == [*refusals, done(40, identity)]
     assert (bench.memory.reads, bench.memory.writes) == ([], [])
 
 
@@ -193,10 +308,10 @@ def test_an_access_that_is_as_large_as_it_may_be() -> None:
         read(5, 0x1_0000, 512),
         read(6, 0xFFFF, 512),
     ]
-    _, sink = bench.execute([given_out(content) for content in requests])
-    assert [len(answer) for answer in sink.answers] == [514, 2, 2, 2, 514, 2]
-    assert [answer[1] for answer in sink.answers] == [0, 1, 0, 1, 0, 1]
-    assert sink.answers[0] == done(1, bench.memory_bytes(0x2_0000 - 512, 512))
+    answers = bench.answers(requests)
+    assert [len(answer) for answer in answers] == [514, 2, 2, 2, 514, 2]
+    assert [answer[1] for answer in answers] == [0, 1, 0, 1, 0, 1]
+    assert answers[0] == done(1, bench.memory_bytes(0x2_0000 - 512, 512))
     assert len(bench.window.writes) == 128
 
 
@@ -207,16 +322,14 @@ def test_a_repeated_write_is_answered_and_not_executed() -> None:
         write(2, CONTROL_BASE + 8, b"register"),
         write(3, 0x3_0000, b"nowhere"),
     ]
-    _, sink = bench.execute([given_out(content, repeated=True) for content in contents])
-    assert sink.answers == [done(1), done(2), refused(3)]
+    assert bench.answers(contents, repeated=True) == [done(1), done(2), refused(3)]
     assert (bench.memory.writes, bench.window.writes) == ([], [])
 
 
 def test_a_repeated_read_is_executed() -> None:
     bench = Bench()
     contents = [read(1, 0x1_0000, 6), read(2, CONTROL_BASE + 8, 8)]
-    _, sink = bench.execute([given_out(content, repeated=True) for content in contents])
-    assert sink.answers == [
+    assert bench.answers(contents, repeated=True) == [
         done(1, bench.memory_bytes(0x1_0000, 6)),
         done(2, bench.word_bytes(8, 8)),
     ]

@@ -14,6 +14,7 @@ from support.serial.bench import (
     DIVIDER,
     LAG,
     SerialBench,
+    assert_same_answers,
     assert_same_events,
     assert_same_storage,
     start,
@@ -30,11 +31,6 @@ from support.serial.frames import (
     uart_levels,
     write,
 )
-
-
-@pytest.fixture(scope="module")
-def bench() -> SerialBench:
-    return SerialBench()
 
 
 def test_an_answer_begins_after_its_latency(bench: SerialBench) -> None:
@@ -62,7 +58,7 @@ def test_requests_one_after_the_other(bench: SerialBench) -> None:
         line = frame(random_request(rng, rules.expected, 512), shortest=rng.random() < 0.5)
         bench.interrupt(level := rng.random() < 0.3)
         rules.device.interrupt = level
-        assert replies(bench.exchange(line)) == rules.answers(line), line.hex()
+        assert_same_answers(bench, rules, line)
     bench.interrupt(False)
     assert_same_storage(bench, rules)
 
@@ -81,8 +77,7 @@ def test_windows_of_requests(bench: SerialBench, gap: int, stalls: bool) -> None
         for _ in range(REPETITIONS):
             if sum(len(content) + 4 for content in contents) < 1900:
                 contents.append(random_request(rng, rules.expected + len(contents)))
-        line = lines(contents)
-        assert replies(bench.exchange(line, gap)) == rules.answers(line)
+        assert_same_answers(bench, rules, lines(contents), gap)
     assert_same_storage(bench, rules)
     bench.stall(False)
 
@@ -94,9 +89,8 @@ CONTENTS = [bytes, lambda size: b"\xff" * size, random.Random(3).randbytes]
 def test_sizes_at_which_blocks_are_full(bench: SerialBench, fill: Any) -> None:
     rules = start(bench)
     for size in (1, 240, *range(243, 258), 498, *range(500, 513)):
-        line = frame(write(rules.expected, 77, fill(size)))
-        line += frame(read(rules.expected + 1, 77, size))
-        assert replies(bench.exchange(line)) == rules.answers(line), size
+        contents = write(rules.expected, 77, fill(size)), read(rules.expected + 1, 77, size)
+        assert_same_answers(bench, rules, lines(contents))
     assert_same_storage(bench, rules)
 
 
@@ -116,8 +110,7 @@ def test_sequence_rules(bench: SerialBench, expected: int, ahead: int) -> None:
     """A number is accepted, ahead, or a repetition; then the expected request is accepted."""
     rules = start(bench, expected)
     for number in (expected + ahead, expected + ahead, expected, expected + 1):
-        line = frame(write(number, number % 256, b"\x01\x02"))
-        assert replies(bench.exchange(line)) == rules.answers(line), number
+        assert_same_answers(bench, rules, frame(write(number, number % 256, b"\x01\x02")))
     assert_same_events(bench, rules)
 
 
@@ -196,8 +189,7 @@ def test_more_than_the_board_buffers_is_dropped_and_asked_for_again(bench: Seria
     assert 6 < first_lost < 12
     answers.remove(complaint)
     assert answers == rules.answers(lines(reads + writes[: first_lost - 6]))
-    again = lines(writes[first_lost - 6 :])
-    assert replies(bench.exchange(again)) == rules.answers(again)
+    assert_same_answers(bench, rules, lines(writes[first_lost - 6 :]))
     assert len(bench.events()) == 6 * 512
     assert_same_storage(bench, rules)
 
@@ -224,6 +216,5 @@ def test_another_memory_and_divider() -> None:
         address = rng.choice([0xFF0, 0x3FF0, rng.randrange(0x5000)]) + rng.randrange(32)
         if content[4:8] < CONTROL_BASE.to_bytes(4, "big"):
             content = content[:4] + address.to_bytes(4, "little") + content[8:]
-        line = frame(content)
-        assert replies(bench.exchange(line)) == rules.answers(line), content[:8].hex()
+        assert_same_answers(bench, rules, frame(content))
     assert_same_storage(bench, rules)

@@ -7,7 +7,13 @@ import pytest
 
 from bitlane_rtl.abi.frames import Answer
 from support.seeds import seeds
-from support.serial.bench import DIVIDER, SerialBench, assert_same_events, start
+from support.serial.bench import (
+    DIVIDER,
+    SerialBench,
+    assert_same_answers,
+    assert_same_events,
+    start,
+)
 from support.serial.frames import (
     Levels,
     frame,
@@ -18,11 +24,6 @@ from support.serial.frames import (
     uart_levels,
     write,
 )
-
-
-@pytest.fixture(scope="module")
-def bench() -> SerialBench:
-    return SerialBench()
 
 
 def damaged(line: bytes, rng: random.Random) -> bytes:
@@ -54,10 +55,9 @@ def test_frame_by_frame(bench: SerialBench, seed: int) -> None:
         for _ in range(rng.choice([0, 0, 1, 1, 2, 5])):
             line = damaged(line, rng)
         line += b"\0" * rng.randrange(1, 3)
-        assert replies(bench.exchange(line)) == rules.answers(line), (seed, line.hex())
+        assert_same_answers(bench, rules, line)
         assert_same_events(bench, rules)
-        good = frame(read(rules.expected, 0, 1))
-        assert replies(bench.exchange(good)) == rules.answers(good), (seed, line.hex())
+        assert_same_answers(bench, rules, frame(read(rules.expected, 0, 1)))
 
 
 @pytest.mark.parametrize("seed", seeds(1, 6))

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,10 +81,8 @@ def test_cycles() -> None:
 class _Line(wiring.Component):
     """The transmitter connected to a UART."""
 
-    i: stream.Interface
-
-    def __init__(self) -> None:
-        super().__init__({"i": In(stream.Signature(AnswerByte)), "tx": Out(1)})
+    i: In(stream.Signature(AnswerByte))
+    tx: Out(1)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -91,7 +90,7 @@ class _Line(wiring.Component):
         m.submodules.uart = uart = UartTransmitter(8)
         wiring.connect(m, wiring.flipped(self.i), transmitter.i)
         wiring.connect(m, transmitter.o, uart.i)
-        m.d.comb += self.tx.eq(uart.tx)  # type: ignore[attr-defined]
+        m.d.comb += self.tx.eq(uart.tx)
         return m
 
 
@@ -103,9 +102,9 @@ def test_the_line_is_never_idle() -> None:
     levels: list[int] = []
     expected = b"".join(map(answer_line, contents))
 
-    async def line(ctx: object) -> None:
+    async def line(ctx: Any) -> None:
         for _ in range(80 * len(expected) + 200):
-            _, _, level = await ctx.tick().sample(dut.tx)  # type: ignore[attr-defined]
+            _, _, level = await ctx.tick().sample(dut.tx)
             levels.append(level)
 
     simulate(dut, source, line, deadline=60_000)

@@ -22,11 +22,11 @@ from support.rtl.streams import (
 class Register(wiring.Component):
     """A one-deep pipeline register, with a bug to plant."""
 
-    i: stream.Interface
-    o: stream.Interface
+    i: In(stream.Signature(8))
+    o: Out(stream.Signature(8))
 
     def __init__(self, bug: str = "") -> None:
-        super().__init__({"i": In(stream.Signature(8)), "o": Out(stream.Signature(8))})
+        super().__init__()
         self._bug = bug
 
     def elaborate(self, platform: object) -> Module:
@@ -44,11 +44,8 @@ class Register(wiring.Component):
 class Repeater(wiring.Component):
     """Never stops sending."""
 
-    i: stream.Interface
-    o: stream.Interface
-
-    def __init__(self) -> None:
-        super().__init__({"i": In(stream.Signature(8)), "o": Out(stream.Signature(8))})
+    i: In(stream.Signature(8))
+    o: Out(stream.Signature(8))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -1,8 +1,10 @@
 """Queues pass on payloads in order, one per cycle, after a known latency."""
 
 import random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate, count
+from operator import sub
+from typing import Any, NamedTuple
 
 import pytest
 from amaranth.hdl import Module
@@ -27,99 +29,81 @@ KINDS: dict[str, tuple[Callable[[], Skid | Slack | Queue], int, int]] = {
 }
 
 
+class Seen(NamedTuple):
+    """The outputs of a queue in a cycle; ``level`` is None if it has none."""
+
+    ready: int
+    valid: int
+    payload: Any
+    level: int | None
+
+
 def run(
-    queue: Skid | Slack | Queue | ForwardRegister, cycles: int, inputs: Callable, outputs: Callable
-) -> None:
-    """Clock ``queue``; ``inputs()`` returns (valid, payload, o.ready) for a cycle, ``outputs(...)``
-    gets (i.ready, o.valid, o.payload, level) of that same cycle."""
+    queue: Skid | Slack | Queue | ForwardRegister,
+    inputs: Iterable[tuple[int, Any, int]],
+    seen: list[Seen] | None = None,
+) -> list[Seen]:
+    """Clock ``queue`` with (valid, payload, o.ready) of each cycle; return its outputs.
+
+    ``inputs`` may draw a cycle from ``seen``, the outputs of those before it.
+    """
+    seen = [] if seen is None else seen
 
     async def bench(ctx: Any) -> None:
-        for _ in range(cycles):
-            valid, payload, ready = inputs()
+        for valid, payload, ready in inputs:
             ctx.set(queue.i.valid, valid)
             ctx.set(queue.i.payload, payload)
             ctx.set(queue.o.ready, ready)
             level = ctx.get(queue.level) if isinstance(queue, Queue) else None
-            outputs(ctx.get(queue.i.ready), ctx.get(queue.o.valid), ctx.get(queue.o.payload), level)
+            outputs = (ctx.get(x) for x in (queue.i.ready, queue.o.valid, queue.o.payload))
+            seen.append(Seen(*outputs, level))
             await ctx.tick()
 
     simulate(queue, bench)
+    return seen
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_payload_appears_after_the_stated_latency(kind: str) -> None:
     make, _, latency = KINDS[kind]
-    seen: list[tuple[int, int]] = []
-    feed = iter([(1, 0x5A, 0)] + [(0, 0, 0)] * 9)
-    run(
-        elaborated(make),
-        10,
-        lambda: next(feed),
-        lambda _, valid, payload, __: seen.append((valid, payload)),
-    )
-    first = next(cycle for cycle, (valid, _) in enumerate(seen) if valid)
-    assert first == latency
-    assert all(entry == (1, 0x5A) for entry in seen[first:]), "not held until taken"
+    seen = run(elaborated(make), [(1, 0x5A, 0)] + [(0, 0, 0)] * 9)
+    assert [each.valid for each in seen] == [0] * latency + [1] * (10 - latency)
+    assert {each.payload for each in seen[latency:]} == {0x5A}, "not held until taken"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_moves_one_payload_a_cycle(kind: str) -> None:
     make, _, latency = KINDS[kind]
-    feed = iter((1, cycle, 1) for cycle in range(100))
-    taken: list[int] = []
-    readies: list[int] = []
-
-    def outputs(ready: int, valid: int, payload: int, level: int | None) -> None:
-        readies.append(ready)
-        if valid:
-            taken.append(payload)
-
-    run(elaborated(make), 100, lambda: next(feed), outputs)
-    assert taken == list(range(100 - latency))
-    assert all(readies)
+    seen = run(elaborated(make), [(1, cycle, 1) for cycle in range(100)])
+    assert [each.payload for each in seen if each.valid] == list(range(100 - latency))
+    assert all(each.ready for each in seen)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_holds_exactly_its_depth(kind: str) -> None:
     make, depth, _ = KINDS[kind]
-    accepted = 0
-    levels: list[int | None] = []
-
-    def outputs(ready: int, valid: int, payload: int, level: int | None) -> None:
-        nonlocal accepted
-        accepted += ready
-        levels.append(level)
-
-    run(elaborated(make), depth + 5, lambda: (1, 0, 0), outputs)
-    assert accepted == depth
-    if levels[0] is not None:
-        assert levels == [min(cycle, depth) for cycle in range(depth + 5)]
+    seen = run(elaborated(make), [(1, 0, 0)] * (depth + 5))
+    assert sum(each.ready for each in seen) == depth
+    if seen[0].level is not None:
+        assert [each.level for each in seen] == [min(cycle, depth) for cycle in range(depth + 5)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_full_queue_takes_one_in_the_cycle_after_one_left(kind: str) -> None:
     make, depth, latency = KINDS[kind]
     full = depth + latency
-    inputs = iter((1, 0, cycle == full) for cycle in range(full + 3))
-    readies: list[int] = []
-    run(elaborated(make), full + 3, lambda: next(inputs), lambda ready, *_: readies.append(ready))
-    assert readies[full:] == [0, 1, 0]
+    seen = run(elaborated(make), [(1, 0, cycle == full) for cycle in range(full + 3)])
+    assert [each.ready for each in seen[full:]] == [0, 1, 0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_full_queue_empties_without_a_gap(kind: str) -> None:
     make, depth, latency = KINDS[kind]
     full = depth + latency
-    inputs = iter((cycle < depth, cycle, cycle >= full) for cycle in range(full + depth + 3))
-    taken: list[tuple[int, int]] = []
-    run(
-        elaborated(make),
-        full + depth + 3,
-        lambda: next(inputs),
-        lambda _, valid, payload, __: taken.append((valid, payload)),
-    )
-    assert taken[full : full + depth] == [(1, payload) for payload in range(depth)]
-    assert not any(valid for valid, _ in taken[full + depth :])
+    inputs = [(cycle < depth, cycle, cycle >= full) for cycle in range(full + depth + 3)]
+    taken = [(each.valid, each.payload) for each in run(elaborated(make), inputs)[full:]]
+    assert taken[:depth] == [(1, payload) for payload in range(depth)]
+    assert not any(valid for valid, _ in taken[depth:])
 
 
 @pytest.mark.parametrize("seed", seeds(1, 3))
@@ -129,35 +113,33 @@ def test_random_stalls_lose_double_and_reorder_nothing(kind: str, seed: int) -> 
     rng = random.Random(seed)
     sent: list[int] = []
     received: list[int] = []
-    offer: int | None = None
-    taking = False
-    held: tuple[int, int] | None = None
-    rates = (0.5, 0.5)
+    seen: list[Seen] = []
 
-    def inputs() -> tuple[int, int, int]:
-        nonlocal offer, taking, rates
-        if rng.random() < 0.02:  # long spells in which one side is the slower one
-            rates = rng.choice([(0.9, 0.2), (0.2, 0.9), (0.5, 0.5), (1.0, 1.0)])
-        if offer is None and rng.random() < rates[0]:
-            offer = rng.randrange(256)
-        taking = rng.random() < rates[1]
-        return offer is not None, offer or 0, taking
+    def inputs() -> Iterator[tuple[int, int, int]]:
+        offer: int | None = None
+        held: tuple[int, int] | None = None
+        rates = (0.5, 0.5)
+        for _ in range(800):
+            if rng.random() < 0.02:  # long spells in which one side is the slower one
+                rates = rng.choice([(0.9, 0.2), (0.2, 0.9), (0.5, 0.5), (1.0, 1.0)])
+            if offer is None and rng.random() < rates[0]:
+                offer = rng.randrange(256)
+            taking = rng.random() < rates[1]
+            yield offer is not None, offer or 0, taking
+            ready, valid, payload, level = seen[-1]
+            if held is not None:
+                assert (valid, payload) == held, f"seed {seed}: payload changed before it was taken"
+            if level is not None:
+                assert level == len(sent) - len(received), f"seed {seed}"
+                assert ready == (level < depth), f"seed {seed}"
+            held = (valid, payload) if valid and not taking else None
+            if valid and taking:
+                received.append(payload)
+            if offer is not None and ready:
+                sent.append(offer)
+                offer = None
 
-    def outputs(ready: int, valid: int, payload: int, level: int | None) -> None:
-        nonlocal offer, held
-        if held is not None:
-            assert (valid, payload) == held, f"seed {seed}: payload changed before it was taken"
-        if level is not None:
-            assert level == len(sent) - len(received), f"seed {seed}"
-            assert ready == (level < depth), f"seed {seed}"
-        held = (valid, payload) if valid and not taking else None
-        if valid and taking:
-            received.append(payload)
-        if offer is not None and ready:
-            sent.append(offer)
-            offer = None
-
-    run(elaborated(make), 800, inputs, outputs)
+    run(elaborated(make), inputs(), seen)
     assert received == sent[: len(received)], f"seed {seed}"
     assert len(sent) - len(received) <= depth, f"seed {seed}"
     assert len(received) > 150, f"seed {seed}: too few to say anything"
@@ -165,15 +147,8 @@ def test_random_stalls_lose_double_and_reorder_nothing(kind: str, seed: int) -> 
 
 def test_a_payload_may_be_a_layout() -> None:
     queue = Queue(data.StructLayout({"low": 3, "high": 5}), 4)
-    seen: list[tuple[int, int]] = []
-    feed = iter([(1, {"low": 5, "high": 17}, 0), (0, {"low": 0, "high": 0}, 0)])
-
-    def outputs(ready: int, valid: int, payload: data.Const, level: int | None) -> None:
-        if valid:
-            seen.append((payload.low, payload.high))
-
-    run(queue, 2, lambda: next(feed), outputs)
-    assert seen == [(5, 17)]
+    _, second = run(queue, [(1, {"low": 5, "high": 17}, 0), (0, {"low": 0, "high": 0}, 0)])
+    assert (second.valid, second.payload.low, second.payload.high) == (1, 5, 17)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3, 12])
@@ -186,34 +161,19 @@ def test_a_depth_that_is_no_power_of_two_is_refused(depth: int) -> None:
 @pytest.mark.parametrize("depth", [4, 16])
 def test_with_credit_it_keeps_what_fits(depth: int, registered: bool, latency: int) -> None:
     """The queue is filled to its depth and emptied without a gap, repeatedly, and half filled."""
-    payloads = iter(range(1 << 8))
-    received: list[int] = []
-    counts: list[int] = []
     schedule: list[tuple[int, int]] = []
     for filled in (depth, depth, 1, depth - 1, depth // 2) * 2:
         schedule += [(1, 0)] * filled + [(0, 0)] * (latency - 1) + [(0, 1)] * filled + [(1, 1)] * 3
         schedule += [(0, 1)] * (latency + 1)
-    feed = iter(schedule)
-    sent: list[int] = []
-    taking = 0
-
-    def inputs() -> tuple[int, int, int]:
-        nonlocal taking
-        valid, taking = next(feed)
-        if valid:
-            sent.append(next(payloads))
-        return valid, sent[-1] if valid else 0xEE, taking
-
-    def outputs(ready: int, valid: int, payload: int, level: int | None) -> None:
-        assert ready
-        if valid and taking:
-            received.append(payload)
-        counts.append(len(sent) - len(received))
-
-    queue = Queue(8, depth, registered=registered, credit=True)
-    run(queue, len(schedule), inputs, outputs)
-    assert received == sent
-    assert max(counts) == depth
+    number = count()
+    inputs = [(valid, next(number) if valid else 0xEE, taking) for valid, taking in schedule]
+    seen = run(Queue(8, depth, registered=registered, credit=True), inputs)
+    assert all(each.ready for each in seen)
+    enters = [valid for valid, _ in schedule]
+    leaves = [each.valid and taking for each, (_, taking) in zip(seen, schedule, strict=True)]
+    received = [each.payload for each, left in zip(seen, leaves, strict=True) if left]
+    assert received == list(range(sum(enters)))
+    assert max(accumulate(map(sub, enters, leaves))) == depth
 
 
 def test_credit_needs_a_depth_of_4() -> None:
@@ -257,21 +217,19 @@ def test_wire_and_register_lose_double_and_reorder_nothing(kind: str, stalls: St
 
 
 def test_a_full_register_takes_the_next_payload_when_its_own_goes() -> None:
-    found: list[tuple[int, int, int]] = []
-    feed = iter([(1, 1, 0), (1, 2, 0), (1, 2, 1)])
-    run(ForwardRegister(8), 3, lambda: next(feed), lambda *seen: found.append(seen[:3]))
-    assert [ready for ready, _, _ in found] == [1, 0, 1]
-    assert [(valid, payload) for _, valid, payload in found[1:]] == [(1, 1), (1, 1)]
+    seen = run(ForwardRegister(8), [(1, 1, 0), (1, 2, 0), (1, 2, 1)])
+    assert [each.ready for each in seen] == [1, 0, 1]
+    assert [(each.valid, each.payload) for each in seen[1:]] == [(1, 1), (1, 1)]
 
 
 class Credited(wiring.Component):
     """``way`` registers without back-pressure, a queue of ``depth``, and the credits of both."""
 
-    i: stream.Interface
-    o: stream.Interface
+    i: In(stream.Signature(8))
+    o: Out(stream.Signature(8))
 
     def __init__(self, depth: int, way: int, *, registered: bool = False) -> None:
-        super().__init__({"i": In(stream.Signature(8)), "o": Out(stream.Signature(8))})
+        super().__init__()
         self._depth = depth
         self._way = way
         self._registered = registered
@@ -306,8 +264,8 @@ def test_nothing_is_lost_on_a_credited_way(
     dut = elaborated(Credited, depth, way, registered=registered)
     source, sink = transfer(dut, range(256), 256, stalls)
     assert sink.payloads == list(range(256))
-    for count, left in enumerate(sink.cycles, 1):
-        assert sum(cycle <= left for cycle in source.cycles) <= count + depth - 1
+    for number, left in enumerate(sink.cycles, 1):
+        assert sum(cycle <= left for cycle in source.cycles) <= number + depth - 1
     # A credit returns after its payload has passed the registers and the queue.
     between = way + 1 + registered
     if stalls == NO_STALLS and between <= depth - 2:

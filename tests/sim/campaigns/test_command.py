@@ -1,7 +1,6 @@
 """`bitlane campaign`: tables, folders for machines without Amaranth, and one line for bad input."""
 
 import json
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -16,6 +15,7 @@ from bitlane_sim.campaigns import add_campaign
 from bitlane_sim.campaigns.__main__ import main
 from bitlane_sim.stand.plan import Stage
 from cppsim.batch.description import BatchError
+from support.processes import run_python
 from support.sim.stands import SMALL, command_line, small_folder
 
 pytestmark = pytest.mark.slow
@@ -59,8 +59,7 @@ words = ["campaign", "records", "--instances", "20", "--backend", "threads"]
 code = main([*words, "--circuit", folder]) + main(words)
 sys.exit(code)
 """
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = run_python("-c", code)
     assert "20 instances" in done.stdout, done.stderr
     assert done.stderr == "error: amaranth is not installed; give --circuit FOLDER\n"
     assert done.returncode == 2

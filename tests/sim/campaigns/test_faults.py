@@ -12,7 +12,7 @@ from bitlane_sim.campaigns import add_campaign
 from bitlane_sim.campaigns.faults import FaultPlan
 from bitlane_sim.stand.judge import Observed
 from bitlane_sim.stand.plan import Stage, run_plan
-from support.sim.stands import SMALL, command_line, small_circuit, small_folder
+from support.sim.stands import SMALL, command_line, quiet, small_circuit, small_folder
 
 pytestmark = pytest.mark.slow
 
@@ -22,20 +22,11 @@ def stage() -> Stage:
     return Stage(small_circuit(), "threads")
 
 
-def quiet(done: int) -> None:
-    """Discard the progress."""
-
-
 def test_every_cycle_of_every_job_meets_every_kind(stage: Stage) -> None:
     plan = FaultPlan(stage, 1)
-    assert [job.name for job in plan.jobs] == [
-        "dense XOR",
-        "strided NOT",
-        "popcount",
-        "two commands",
-    ]
     # Without B there are four kinds less.
     kinds = {"dense XOR": 22, "strided NOT": 18, "popcount": 18, "two commands": 22}
+    assert [job.name for job in plan.jobs] == list(kinds)
     wanted = sum(
         kinds[job.name] * (int(cycles) + 1)
         for job, cycles in zip(plan.jobs, plan.cycles[:, 0], strict=True)
@@ -55,13 +46,15 @@ def test_nothing_is_wrong_with_a_share_of_them(stage: Stage) -> None:
     assert seen == {str(row["kind"]) for row in rows} - {"reset"}
 
 
-def broken(monkeypatch: pytest.MonkeyPatch, spoil: Any, which: int = 0) -> None:
-    """Let ``spoil`` change the recorded outcomes of instances after script ``which``."""
-    right = Stage.run
+def broken(
+    monkeypatch: pytest.MonkeyPatch, spoil: Any, which: int = 0, *, scripts: int = 2
+) -> None:
+    """Let ``spoil`` change the outcomes after script ``which`` of at least ``scripts``."""
+    right, least = Stage.run, scripts
 
     def wrong(self: Stage, ram: Any, scripts: Any, instances: int) -> list[Observed]:
         observed = right(self, ram, scripts, instances)
-        if len(scripts) > 1:
+        if len(scripts) >= least:
             spoil(observed[which])
         return observed
 
@@ -71,14 +64,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, spoil: Any, which: int = 0) -> None:
 def test_a_job_that_fails_by_itself_is_no_bad_input(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    right = Stage.run
-
-    def wrong(self: Stage, ram: Any, scripts: Any, instances: int) -> list[Observed]:
-        observed = right(self, ram, scripts, instances)
-        spoil_ram(observed[0])
-        return observed
-
-    monkeypatch.setattr(Stage, "run", wrong)
+    broken(monkeypatch, spoil_ram, scripts=1)
     words = ("faults", "--circuit", str(small_folder()), "--backend", "threads")
     assert command_line(add_campaign, "campaign", *words) == CHECK_FAILED
     (line,) = capsys.readouterr().out.splitlines()

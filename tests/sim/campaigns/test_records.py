@@ -13,13 +13,9 @@ from bitlane_sim.stand.circuit import make_circuit
 from bitlane_sim.stand.plan import Stage, run_plan
 from bitlane_sim.system import System
 from support.models.record import Record
-from support.sim.stands import SMALL, small_circuit
+from support.sim.stands import SMALL, quiet, small_circuit
 
 pytestmark = pytest.mark.slow
-
-
-def quiet(done: int) -> None:
-    """Discard the progress."""
 
 
 def test_every_bit_and_every_pair_but_those_of_the_seal() -> None:

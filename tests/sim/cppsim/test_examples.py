@@ -1,32 +1,22 @@
 """The examples that come with the package run, and show what they say."""
 
-import subprocess
-import sys
-
 import pytest
 
 from cppsim.examples import speed
+from support.processes import run_python
 
-
-def run_component(*words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "cppsim.examples.component", *words],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+COMPONENT = ("-m", "cppsim.examples.component")
 
 
 @pytest.mark.parametrize("words", [[], ["no.Thing"]])
 def test_what_is_no_component_is_told(words: list[str]) -> None:
-    ran = run_component(*words)
+    ran = run_python(*COMPONENT, *words)
     assert ran.returncode == 1
     assert ran.stderr.startswith(f"{''.join(words)!r} is no component\nClock any component")
 
 
 def test_any_component_is_clocked() -> None:
-    ran = run_component("amaranth.lib.fifo.SyncFIFO", "width=8", "depth=4")
+    ran = run_python(*COMPONENT, "amaranth.lib.fifo.SyncFIFO", "width=8", "depth=4")
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 

@@ -1,12 +1,12 @@
 """Suites for Amaranth's simulator run in compiled code without a change."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from support.processes import succeed
 from support.seeds import slow
 
 SUITE = """
@@ -113,31 +113,30 @@ def suite(folder: Path, engine: str, *options: str, others: bool = False) -> str
     (folder / "test_suite.py").write_text(SUITE.replace("ENGINE", repr(engine)))
     (folder / "helpers.py").write_text(HELPERS)
     (folder / "conftest.py").write_text("from helpers import run\n")
-    environment = {name: x for name, x in os.environ.items() if not name.startswith("PYTEST")}
+    environment = {name: "" for name in os.environ if name.startswith("PYTEST")}
     if not others:  # to load them takes half of the time
         environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    sources = str(Path(__file__).parents[3] / "sim")
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options],
-        cwd=folder,
-        env={**environment, "PYTHONPATH": os.pathsep.join([str(folder), sources])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert not run.returncode, run.stdout + run.stderr
-    assert " 7 passed" in run.stdout, run.stdout
-    return run.stdout
+    path = os.pathsep.join([str(folder), str(Path(__file__).parents[3] / "sim")])
+    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options)
+    output = succeed(*command, cwd=folder, PYTHONPATH=path, **environment)
+    assert " 7 passed" in output, output
+    return output
 
 
 @pytest.mark.parametrize(
-    ("plugin", "others"),
-    [("cppsim", False), slow("cppsim", True), slow("cppsim.pytest_plugin", True)],
+    ("plugin", "others", "options"),
+    [
+        ("cppsim", False, []),
+        slow("cppsim", True, []),
+        slow("cppsim.pytest_plugin", True, []),
+        slow("cppsim", True, ["-n", "2"]),
+    ],
 )
 def test_a_suite_runs_compiled_and_the_summary_says_what_did_not(
-    tmp_path: Path, plugin: str, others: bool
+    tmp_path: Path, plugin: str, others: bool, options: list[str]
 ) -> None:
-    said = suite(tmp_path, "_CompiledEngine", "-p", plugin, "--cppsim=always", others=others)
+    words = ("-p", plugin, "--cppsim=always", *options)
+    said = suite(tmp_path, "_CompiledEngine", *words, others=others)
     assert "cppsim, mode always" in said
     assert "7 of 8 simulations ran in compiled code" in said
     assert "1 in Amaranth's simulator: Instance is not known here" in said
@@ -150,12 +149,3 @@ def test_a_suite_is_checked(tmp_path: Path) -> None:
 
 def test_a_suite_is_left_to_amaranth_if_asked(tmp_path: Path) -> None:
     assert "cppsim, mode" not in suite(tmp_path, "PySimEngine", "-p", "cppsim", "--cppsim=off")
-
-
-@pytest.mark.slow
-def test_workers_count_together(tmp_path: Path) -> None:
-    said = suite(
-        tmp_path, "_CompiledEngine", "-p", "cppsim", "--cppsim=always", "-n", "2", others=True
-    )
-    assert "7 of 8 simulations ran in compiled code" in said
-    assert "1 in Amaranth's simulator: Instance is not known here" in said

@@ -1,7 +1,8 @@
 """Netlists of gates: evaluated as their parts say, in every cycle, whatever order they come in."""
 
+import ctypes
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ class Plain:
         self.level |= new
 
 
-def at_random(seed: int) -> tuple[NetlistBuilder, list[np.ndarray], list[int]]:
+def at_random(seed: int) -> tuple[NetlistBuilder, list[np.ndarray]]:
     """Return a random netlist whose signals end in flip-flops and memories, or are unused."""
     choose = random.Random(seed)
     builder = NetlistBuilder()
@@ -115,28 +116,37 @@ def at_random(seed: int) -> tuple[NetlistBuilder, list[np.ndarray], list[int]]:
     watched.append(rewritten)
     watched = [signal for signal in watched if signal > HIGH and signal not in inputs]
     builder.outputs = {f"o{number}": (signal,) for number, signal in enumerate(watched)}
-    return builder, [contents], inputs
+    return builder, [contents]
+
+
+def random_model(seed: int) -> tuple[NetlistBuilder, Plain, GateModel]:
+    builder, contents = at_random(seed)
+    model = GateModel(builder.build(), f"random netlist {seed}")
+    return builder, Plain(builder, contents), model
+
+
+def run_beside(plain: Plain, model: GateModel, seed: int, cycles: int) -> Iterator[int]:
+    """Drive both with the same random inputs; yield each cycle after they have settled."""
+    choose, step = random.Random(seed), stepper(model)
+    for cycle in range(cycles):
+        driven = {}
+        for name, (signal,) in plain.parts.inputs.items():
+            driven[signal] = choose.getrandbits(1)
+            model.set(name, driven[signal])
+        plain.settle(driven)
+        yield cycle
+        step()
+        plain.edge()
 
 
 @pytest.mark.parametrize("seed", seeds(10, 40))
 def test_random_netlists_do_what_their_parts_say(seed: int) -> None:
-    builder, contents, inputs = at_random(seed)
-    plain = Plain(builder, contents)
-    model = GateModel(builder.build(), f"random netlist {seed}")
-    entry = model.entry()
-    choose = random.Random(seed)
-    step = stepper(model)
-    for cycle in range(200):
-        driven = {signal: choose.getrandbits(1) for signal in inputs}
-        for name, (signal,) in builder.inputs.items():
-            model.set(name, driven[signal])
-        plain.settle(driven)
+    builder, plain, model = random_model(seed)
+    for cycle in run_beside(plain, model, seed, 200):
         shown = {name: model.get(name) for name in builder.outputs}
         expected = {name: plain.value(signal) for name, (signal,) in builder.outputs.items()}
         assert shown == expected, f"seed {seed}, cycle {cycle}"
-        step()
-        plain.edge()
-    assert entry.numbers.keys() == model.ports.keys()
+    assert model.entry().numbers.keys() == model.ports.keys()
     model.close()
     model.close()
 
@@ -155,73 +165,60 @@ def random_flips(choose: random.Random, builder: NetlistBuilder) -> list[Flipped
 
 @pytest.mark.parametrize("seed", seeds(5, 20))
 def test_the_rows_that_luts_look_up_are_those_of_levels_at_rest(seed: int) -> None:
-    builder, contents, inputs = at_random(seed)
-    plain = Plain(builder, contents)
-    model = GateModel(builder.build(), f"random netlist {seed}")
+    builder, plain, model = random_model(seed)
     places = {int(output): number for number, output in enumerate(model.netlist.luts["output"])}
-    choose = random.Random(seed)
-    step = stepper(model)
-    for since in (0, 30):
+    for part in (0, 1):
         model.watch_rows()
         rows = dict.fromkeys(places.values(), 0)
-        for cycle in range(30):
-            driven = {signal: choose.getrandbits(1) for signal in inputs}
-            for name, (signal,) in builder.inputs.items():
-                model.set(name, driven[signal])
-            plain.settle(driven)
+        for cycle in run_beside(plain, model, seed + 1000 * part, 30):
+            chosen = dict(enumerate(model.chosen.tolist()))
+            assert chosen == rows, f"seed {seed}, part {part}, cycle {cycle}"
             for signals, _, output in builder._luts:
                 row = sum(plain.value(signal) << bit for bit, signal in enumerate(signals))
                 rows[places[output]] |= 1 << row
-            step()
-            plain.edge()
-            chosen = dict(enumerate(model.chosen.tolist()))
-            assert chosen == rows, f"seed {seed}, cycle {since + cycle}"
+        chosen = dict(enumerate(model.chosen.tolist()))
+        assert chosen == rows, f"seed {seed}, part {part}, last cycle"
 
 
 @pytest.mark.parametrize("seed", seeds(2, 10))
 def test_with_all_pins_watched_any_of_them_makes_a_copy_part(seed: int) -> None:
-    builder, _, _ = at_random(seed)
-    netlist = builder.build()
-    choose = random.Random(seed)
+    builder, _ = at_random(seed)
+    expect_parting(builder, random.Random(seed), 30, list(builder.outputs), f"seed {seed}")
+
+
+def expect_parting(
+    builder: NetlistBuilder, choose: random.Random, cycles: int, names: list[str], replay: str
+) -> None:
+    """Expect copies to part in the cycles in which outputs ``names`` of flipped netlists differ."""
+    netlist, watched = builder.build(), LOW
     flips = random_flips(choose, builder)
-    copies = GateModel(netlist, f"copies {seed}", flips=flips)
-    copies.watch_pins()
+    copies = GateModel(netlist, f"copies, {replay}", flips=flips)
     alone = [GateModel(flip.put_into(netlist), str(flip)) for flip in flips]
-    steps = [stepper(model) for model in (copies, *alone)]
+    if len(names) == 1:
+        ((watched,),) = (builder.outputs[name] for name in names)
+    else:
+        copies.watch_pins()
+    steps = [stepper(model, watched) for model in (copies, *alone)]
     apart: set[int] = set()
-    for cycle in range(30):
+    for cycle in range(cycles):
         for port in builder.inputs:
             level = choose.getrandbits(1)
             for model in (copies, *alone):
                 model.set(port, level)
-        for name in builder.outputs:
+        for name in names:
             shown = copies.get(name)
             apart |= {n for n, model in enumerate(alone) if model.get(name) != shown}
         for step in steps:
             step()
-        assert copies.apart == apart, f"seed {seed}, cycle {cycle}"
+        assert copies.apart == apart, f"{replay}, cycle {cycle}, {names}"
 
 
 @pytest.mark.parametrize("seed", seeds(10, 40))
 def test_copies_part_in_the_cycle_in_which_a_flipped_netlist_differs(seed: int) -> None:
-    builder, _, _ = at_random(seed)
-    netlist = builder.build()
+    builder, _ = at_random(seed)
     choose = random.Random(seed)
-    flips = random_flips(choose, builder)
-    name, (watched,) = choose.choice(list(builder.outputs.items()))
-    copies = GateModel(netlist, f"copies {seed}", flips=flips)
-    alone = [GateModel(flip.put_into(netlist), str(flip)) for flip in flips]
-    steps = [stepper(model, watched) for model in (copies, *alone)]
-    apart: set[int] = set()
-    for cycle in range(100):
-        for port in builder.inputs:
-            level = choose.getrandbits(1)
-            for model in (copies, *alone):
-                model.set(port, level)
-        apart |= {n for n, model in enumerate(alone) if model.get(name) != copies.get(name)}
-        for step in steps:
-            step()
-        assert copies.apart == apart, f"seed {seed}, cycle {cycle}, {name}"
+    name = choose.choice(list(builder.outputs))
+    expect_parting(builder, choose, 100, [name], f"seed {seed}")
 
 
 def test_a_flip_that_makes_an_oscillator_is_told() -> None:
@@ -249,19 +246,17 @@ def test_more_copies_than_there_are_bits_are_refused() -> None:
 
 def stepper(model: GateModel, watched: int = LOW) -> Callable[[], None]:
     """Clocks a model without pins of a UART once."""
-    import ctypes
-
     entry = model.entry()
     kind = ctypes.CFUNCTYPE(
         ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_void_p
     )
     run_until = kind(entry.run_until)
     came = ctypes.c_int()
-    return lambda: assert_legal(run_until(entry.model, watched, 1, ctypes.addressof(came)))
 
+    def step() -> None:
+        assert run_until(entry.model, watched, 1, ctypes.addressof(came)) == 1
 
-def assert_legal(legal: int) -> None:
-    assert legal == 1
+    return step
 
 
 def test_a_written_row_of_a_lut_shows_while_its_inputs_stand_still() -> None:

@@ -18,6 +18,7 @@ from bitlane_sim.link import open_link
 from bitlane_sim.soak import add_soak, command, run, trials
 from bitlane_sim.soak.case import Case, parse_case, random_case
 from bitlane_sim.soak.run import run_case
+from support.sim.stands import command_line
 from support.system.clusters import cluster_of
 
 pytestmark = pytest.mark.slow
@@ -26,11 +27,7 @@ NARROW = "width=32&ports=1&memory=256KiB"
 
 
 def soak(*words: str) -> int:
-    parser = argparse.ArgumentParser()
-    add_soak(parser.add_subparsers())
-    arguments = parser.parse_args(["soak", *words])
-    code: int = arguments.run(arguments)
-    return code
+    return command_line(add_soak, "soak", *words)
 
 
 @pytest.fixture

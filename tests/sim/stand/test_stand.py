@@ -1,12 +1,11 @@
 """A batch of stands does what one alone does, bit for bit, and its folder needs no Amaranth."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from bitlane.driver.commands import encode
 from bitlane.errors import BitlaneError
@@ -19,6 +18,7 @@ from bitlane_sim.stand.draws import draw, noise
 from bitlane_sim.stand.judge import Observed, Verdict, compare, expect_answers, expect_cleared
 from bitlane_sim.stand.model.model import execute
 from bitlane_sim.stand.workload import Workload, recover, submit, traffic_of
+from support.processes import run_python
 from support.sim.stands import small_circuit
 
 
@@ -44,13 +44,17 @@ def one_job(instances: int, size: int = 100) -> Workload:
     )
 
 
+def observed(circuit: StandCircuit, work: Workload, before: NDArray[np.uint8]) -> Observed:
+    """Run the work from ``before`` in the RAM, and clear what has failed."""
+    runner = circuit.runner(len(before), "threads")
+    circuit.put_ram(runner, before)
+    return Observed(runner.run(recover(submit(work), 200).program()), circuit.ram(runner))
+
+
 def test_every_instance_computes_and_its_timing_is_its_own(circuit: StandCircuit) -> None:
     work = one_job(32)
     before = noise(1, np.arange(32), 4096)
-    runner = circuit.runner(32, "threads")
-    circuit.put_ram(runner, before)
-    script = recover(submit(work), 200)
-    found = Observed(runner.run(script.program()), circuit.ram(runner))
+    found = observed(circuit, work, before)
     expected = execute(before, work.records, work.counts, circuit.configuration)
     wanted = before.copy()
     wanted[:, 2061:2161] = before[:, 3:103] ^ before[:, 1030:1130]
@@ -85,9 +89,7 @@ def test_a_doorbell_too_far_ahead_is_refused_as_the_model_says(circuit: StandCir
         counts=np.array([1, 3, 3]),
     )
     before = noise(3, np.arange(3), 4096)
-    runner = circuit.runner(3, "threads")
-    circuit.put_ram(runner, before)
-    found = Observed(runner.run(recover(submit(work), 200).program()), circuit.ram(runner))
+    found = observed(circuit, work, before)
     expected = execute(before, work.records, work.counts, circuit.configuration)
     assert expected.status.tolist() == [Status.OK, Status.BAD_DOORBELL, Status.BAD_DOORBELL]
     assert np.array_equal(expected.memory[1:], before[1:])
@@ -134,8 +136,7 @@ def test_what_goes_wrong_begins_when_it_is_told_to(circuit: StandCircuit) -> Non
         first=np.array([0, 60, 4000]),
         last=5000,
     )
-    runner = circuit.runner(3, "threads")
-    found = Observed(runner.run(recover(submit(work), 200).program()), circuit.ram(runner))
+    found = observed(circuit, work, noise(4, np.arange(3), 4096))
     assert found.field("CODE").tolist() == [Status.TIMEOUT, Status.TIMEOUT, Status.OK]
     assert found.field("PORT").tolist()[:2] == [Port.WRITE, Port.WRITE]
 
@@ -167,8 +168,7 @@ from bitlane_sim.stand.model import model
 opened = circuit.open_circuit(Path({str(tmp_path)!r}))
 print(opened.configuration.data_width, opened.runner(3, "threads").instances)
 """
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = run_python("-c", code)
     assert done.stdout.split() == ["32", "3"], done.stderr
 
 

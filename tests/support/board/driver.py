@@ -8,8 +8,6 @@ import numpy as np
 from bitlane_rtl.abi import CONTROL_BASE
 from support.models.device import ModelLink
 
-__all__ = ["DriverDevice"]
-
 
 class DriverDevice:
     """The device of `models.device`, as the device behind a board's link.

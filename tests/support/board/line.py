@@ -10,8 +10,6 @@ from random import Random
 from bitlane.links.serial_link import SerialLink
 from support.board.model import BoardModel
 
-__all__ = ["BYTE_SECONDS", "ModelPort", "Noise", "connected"]
-
 BYTE_SECONDS = 10 / 3_000_000
 
 

@@ -21,8 +21,6 @@ from bitlane_rtl.abi.frames import (
 )
 from support.serial.frames import DELIMITER, Reply, answer_line, request_in
 
-__all__ = ["BoardModel", "BoardRules", "Device", "MemoryDevice"]
-
 
 class Device(Protocol):
     """The device behind the link."""

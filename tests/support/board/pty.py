@@ -9,8 +9,6 @@ from threading import Event, Thread
 
 from support.board.line import Noise
 
-__all__ = ["Terminal", "terminal"]
-
 
 class Terminal:
     """The board's side of a pseudo-terminal, served by a thread.

@@ -9,8 +9,6 @@ from bitlane_boards.readback.netlist import bitstream_model, netlist_model
 from bitlane_sim.cache import CACHE
 from bitlane_sim.pins import PinModel
 
-__all__ = ["built", "readback"]
-
 
 def built(board: Board) -> Path:
     """Return the folder of the board's build with seed 1."""

@@ -13,8 +13,6 @@ from bitlane_boards.readback.ice40 import LUT_BITS, LogicCell
 from bitlane_sim.pins import COPIES, GateModel, PinSimulation
 from bitlane_sim.pins.netlist import FlippedRow, Netlist
 
-__all__ = ["Flip", "flipped", "line_crc", "random_flips", "seen_by_copies"]
-
 
 @dataclass(frozen=True, slots=True)
 class Flip:

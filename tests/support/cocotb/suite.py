@@ -13,6 +13,7 @@ from bitlane_rtl.abi import ABI_VERSION, BEATS_PER_BLOCK, IDENTITY, Op, Status, 
 from support.cocotb.bench import COMMANDS, Bench
 from support.cocotb.commands import expected, random_commands
 from support.commands import logic
+from support.rtl.records import Task
 
 _SIZE = 600
 _A, _B, _Y = 64, 1024, 3072
@@ -73,6 +74,11 @@ async def test_long_bursts(dut: Any, chance: float) -> None:
     await bench.check(tasks)
 
 
+def _three(bench: Bench) -> list[Task]:
+    op = sorted(bench.configuration.ops)[0]
+    return [logic(op, _A + k, _B if op.reads_b else None, _Y + 256 * k, 200) for k in range(3)]
+
+
 def _beat(bench: Bench, address: int) -> frozenset[int]:
     size = bench.configuration.data_bytes
     first = address - address % size
@@ -86,9 +92,8 @@ async def test_read_error_stops_the_core_and_clear_starts_it(
 ) -> None:
     bench = await started(dut, f"read error {response} {chance}")
     bench.pause(chance)
-    op = sorted(bench.configuration.ops)[0]
-    tasks = [logic(op, _A + k, _B if op.reads_b else None, _Y + 256 * k, 200) for k in range(3)]
-    streams = [_A + 1 + 150] + ([_B + 170] if op.reads_b else [])
+    tasks = _three(bench)
+    streams = [_A + 1 + 150] + ([_B + 170] if tasks[0].b else [])
     for address in streams:
         bad = _beat(bench, address)
         with bench.memory.failing(bad, response):
@@ -115,8 +120,7 @@ async def test_write_error_stops_the_core_and_clear_starts_it(
 ) -> None:
     bench = await started(dut, f"write error {response} {chance}")
     bench.pause(chance)
-    op = sorted(bench.configuration.ops)[0]
-    tasks = [logic(op, _A + k, _B if op.reads_b else None, _Y + 256 * k, 200) for k in range(3)]
+    tasks = _three(bench)
     bad = _beat(bench, _Y + 256 + 100)
     with bench.memory.failing(bad, response):
         model = await bench.check(tasks, bad_writes=bad)

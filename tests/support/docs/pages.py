@@ -8,8 +8,6 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-__all__ = ["PAGES", "ROOT", "Block", "anchors", "blocks", "code_words", "links", "name"]
-
 ROOT = Path(__file__).parents[3]
 
 PAGES = sorted(

@@ -6,14 +6,12 @@ anything about a signal inside it: `Contract.inside` is for claims that help ind
 """
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 from amaranth.back import rtlil
 from amaranth.hdl import (
     Assert,
     Assume,
-    Cat,
     ClockDomain,
     Elaboratable,
     Fragment,
@@ -23,8 +21,6 @@ from amaranth.hdl import (
     Signal,
     Value,
 )
-
-__all__ = ["Contract", "before", "channel", "keeps_offers", "taken"]
 
 
 class Contract(Elaboratable):
@@ -107,15 +103,6 @@ def before(m: Module, value: Any, *, init: int = 0) -> Signal:
     kept = Signal(len(value), init=init)
     m.d.sync += kept.eq(value)
     return kept
-
-
-def channel(bus: Any, name: str, *fields: str) -> Any:
-    """Return a channel of an AXI ``bus`` as a stream whose payload is ``fields``."""
-    return SimpleNamespace(
-        valid=getattr(bus, f"{name}valid"),
-        ready=getattr(bus, f"{name}ready"),
-        payload=Cat(getattr(bus, field) for field in fields),
-    )
 
 
 def taken(stream: Any) -> Value:

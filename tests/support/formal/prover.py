@@ -11,8 +11,6 @@ from pathlib import Path
 
 from support.formal.contract import Contract
 
-__all__ = ["DEADLINE", "Bounded", "Induction", "Method", "Reached", "Reaching", "Verdict", "prove"]
-
 DEADLINE = 300
 """Seconds after which a proof is stopped."""
 

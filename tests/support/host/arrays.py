@@ -10,11 +10,17 @@ from bitlane.driver.driver import Driver
 from bitlane_rtl.abi import CONTROL_BASE
 from support.models.device import ModelLink
 
-__all__ = ["INTEGERS", "TYPES", "link_of", "model", "random", "same", "uploads"]
-
 UNSIGNED = ["u1", "u2", "u4", "u8"]
 INTEGERS = [*UNSIGNED, "i1", "i2", "i4", "i8"]
 TYPES = [*INTEGERS, "f2", "f4", "f8"]
+KINDS = [*INTEGERS, "?"]
+OPERATORS: list[np.ufunc] = [
+    np.bitwise_and,
+    np.bitwise_or,
+    np.bitwise_xor,
+    np.left_shift,
+    np.right_shift,
+]
 
 
 def model(**changes: Any) -> Device:

@@ -1,6 +1,6 @@
 """An operator on a model of the device, for tests of binding, recording and refusals."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -75,16 +75,27 @@ class Bench:
         """Record a dispatch of the bench's operator."""
         self.record_dispatch(self.operator, *bindings)
 
+    def bind(self, *bindings: BufferBinding | None) -> None:
+        """Bind the bench's table; the last binding is the output's."""
+        self.table.bind_inputs(bindings[:-1])
+        self.table.bind_outputs(bindings[-1:])
+
     def record(self) -> None:
         """Record a dispatch with the bindings of the bench's table."""
         self.recorder.record_dispatch(self.commands, self.operator, self.table)
 
+    def refuse_dispatch(
+        self, bindings: Sequence[BufferBinding | None], found: str, expected: str
+    ) -> None:
+        """Expect that each binding is accepted by itself, and their dispatch is refused."""
+        self.bind(*bindings)
+        self.refuse(self.record, found, expected)
+
+    def refuse_execution(self, found: str, expected: str) -> None:
+        self.refuse(lambda: self.device.execute(self.commands), found, expected)
+
     def refuse(
-        self,
-        action: Callable[[], object],
-        found: str,
-        expected: str,
-        hresult: str = REMOVED,
+        self, action: Callable[[], object], found: str, expected: str, hresult: str = REMOVED
     ) -> None:
         """Expect that ``action`` raises an error, and that nothing is executed."""
         before = list(self.model.calls)

@@ -20,25 +20,6 @@ from bitlane.dml import (
 )
 from support.host.dml_bench import COUNT, NOT, XOR
 
-__all__ = [
-    "DISTANCES",
-    "NOTHING",
-    "ONE",
-    "OWNED",
-    "PLAIN",
-    "ROWS",
-    "SUMS",
-    "WORDS",
-    "A",
-    "B",
-    "Out",
-    "To",
-    "Via",
-    "desc",
-    "distances",
-    "run",
-]
-
 WORDS = BufferTensorDesc(DataType.UINT32, [4, 8])
 SUMS = BufferTensorDesc(DataType.UINT32, [4, 1])
 OWNED = BufferTensorDesc(DataType.UINT32, [4, 8], flags=TensorFlags.OWNED_BY_DML)

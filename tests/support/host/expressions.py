@@ -26,18 +26,6 @@ from bitlane.expression.form import (
 from bitlane_rtl.abi import Op
 from support.host.tensors import download, upload
 
-__all__ = [
-    "Leaf",
-    "Program",
-    "Step",
-    "expect_numpys",
-    "later",
-    "now_and_then",
-    "one_by_one",
-    "play",
-    "programs",
-]
-
 Array: TypeAlias = NDArray[Any]
 Value: TypeAlias = tuple[Array, Expression]
 Finish: TypeAlias = Callable[[Driver, Expression, list[Stored]], Expression]

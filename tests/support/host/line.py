@@ -14,8 +14,6 @@ from bitlane_rtl.abi import CONTROL_BASE, Mode, Op
 from support.models.device import ModelLink
 from support.models.record import Bytes, Record
 
-__all__ = ["LeanLink", "LineLink", "line"]
-
 
 @dataclass(kw_only=True)
 class LineLink(ModelLink):

@@ -12,8 +12,6 @@ from bitlane_rtl.abi import CONTROL_BASE, Op
 from support.models.device import ModelLink
 from support.models.record import Bytes, Record
 
-__all__ = ["ModelDriver", "NotingLink"]
-
 
 @dataclass(kw_only=True)
 class NotingLink(ModelLink):

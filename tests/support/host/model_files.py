@@ -7,25 +7,17 @@ from typing import Any
 
 import pytest
 
-from bitlane.dml import (
-    FeatureLevel,
-)
+from bitlane.dml import FeatureLevel
 from bitlane.model_file import Model, ModelFileError, load_model
 
+SQUARE = {"DataType": "UINT8", "Sizes": [2, 3]}
+TENSORS = ("ATensor", "BTensor", "OutputTensor")
+ONES = {"initialValuesDataType": "UINT32", "initialValues": {"valueCount": 16, "value": 1}}
+
 MODEL: dict[str, Any] = {
-    "resources": {
-        name: {"initialValuesDataType": "UINT32", "initialValues": {"valueCount": 16, "value": 1}}
-        for name in ("A", "B", "Out")
-    },
+    "resources": {"A": ONES, "B": ONES, "Out": ONES},
     "dispatchables": {
-        "x": {
-            "type": "DML_OPERATOR_ELEMENT_WISE_BIT_XOR",
-            "desc": {
-                "ATensor": {"DataType": "UINT8", "Sizes": [2, 3]},
-                "BTensor": {"DataType": "UINT8", "Sizes": [2, 3]},
-                "OutputTensor": {"DataType": "UINT8", "Sizes": [2, 3]},
-            },
-        }
+        "x": {"type": "DML_OPERATOR_ELEMENT_WISE_BIT_XOR", "desc": dict.fromkeys(TENSORS, SQUARE)}
     },
     "commands": [
         {
@@ -43,7 +35,7 @@ DELETE = object()
 
 def changed(**changes: object) -> dict[str, Any]:
     """Return the model with values replaced, by path: ``dispatchables__x__type="hlsl"``."""
-    model = deepcopy(MODEL)
+    model = json.loads(json.dumps(MODEL))
     for path, value in changes.items():
         *parents, last = (int(key) if key.isdigit() else key for key in path.split("__"))
         target: Any = model
@@ -52,28 +44,28 @@ def changed(**changes: object) -> dict[str, Any]:
         if value is DELETE:
             del target[last]
         else:
-            target[last] = value
-    return model
+            target[last] = deepcopy(value)
+    return dict(model)
 
 
-def load(model: object, folder: Path, level: FeatureLevel = FeatureLevel.LEVEL_4_1) -> Model:
-    path = folder / "m.json"
+def load(model: object, level: FeatureLevel = FeatureLevel.LEVEL_4_1) -> Model:
+    """Load ``model`` from a file in the current folder."""
+    path = Path("m.json")
     path.write_text(json.dumps(model))
     return load_model(path, level)
 
 
 def refuse(
     model: object,
-    folder: Path,
     path: str,
     found: object,
     expected: str,
     level: FeatureLevel = FeatureLevel.LEVEL_4_1,
 ) -> None:
     with pytest.raises(ModelFileError) as caught:
-        load(model, folder, level)
+        load(model, level)
     error = caught.value
-    assert (error.file, error.path, error.value) == (str(folder / "m.json"), path, found)
+    assert (error.file, error.path, error.value) == ("m.json", path, found)
     assert expected in error.expected
     assert f"m.json: {path} is " in str(error)
     assert "\n" not in str(error)

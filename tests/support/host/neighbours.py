@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["all_distances", "nearest", "within"]
-
 Bytes = NDArray[np.uint8]
 
 

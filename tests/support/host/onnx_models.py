@@ -9,8 +9,6 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 
 from support.host.arrays import INTEGERS, random
 
-__all__ = ["made_up", "model_of", "node", "tensor"]
-
 Declared: TypeAlias = Mapping[str, tuple[str, Sequence[int | str | None]]]
 """NumPy's names of types, and shapes, by name of value."""
 

@@ -10,8 +10,6 @@ from bitlane.driver.storage import Storage
 from bitlane.expression.form import Stored
 from bitlane.jobs.lowering import View
 
-__all__ = ["download", "upload"]
-
 
 def upload(driver: Driver, array: NDArray[Any]) -> Stored:
     """Copy ``array``, whose memory may have gaps, steps and repetitions, to the device."""

@@ -30,8 +30,6 @@ from bitlane_rtl.abi import (
 from bitlane_rtl.abi.rows import Rows
 from support.models.record import Bytes, Fault, Interpreter, Record
 
-__all__ = ["ModelLink"]
-
 _ENTRIES = {entry.offset: entry for entry in REGISTERS}
 
 

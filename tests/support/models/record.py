@@ -28,8 +28,6 @@ from bitlane_rtl.abi import (
 from bitlane_rtl.configuration import Search
 from bitlane_sim.stand.model.fields import Fields, Limits, refusals
 
-__all__ = ["Bytes", "Fault", "Interpreter", "Record", "Stream", "nearest"]
-
 Bytes = NDArray[np.uint8]
 
 _DTYPES = {lane: np.dtype(f"<u{lane.bytes}") for lane in Lane}

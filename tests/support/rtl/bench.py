@@ -1,18 +1,16 @@
 """An engine with a memory on its native ports and a host on its control port, for tests."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Bits, Lane, Op, Status, register
+from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Bits, Lane, Op, Port, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.engine import Engine
 from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.records import Task, apply, pack
 from support.rtl.streams import NO_STALLS, Stalls, compiled, simulate
-
-__all__ = ["SIZE", "SMALL", "EngineBench", "configuration"]
 
 SIZE = 1 << 13
 """Bytes of memory of the engines that `configuration` gives."""
@@ -33,6 +31,19 @@ search array, because each takes 5 s to compile.
 
 def configuration(**options: Any) -> Configuration:
     return Configuration(memory_bytes=SIZE, **options)
+
+
+class Ending(NamedTuple):
+    """FAULT, taken apart, and RETIRED."""
+
+    status: Status
+    port: Port
+    index: int
+    retired: int
+
+
+def ending(fault: int, retired: int) -> Ending:
+    return Ending(Status(fault & 0xFF), Port(fault >> 8 & 3), fault >> 16, retired)
 
 
 class EngineBench:
@@ -98,6 +109,18 @@ class EngineBench:
         word = await self.read(ctx, entry.offset)
         return (entry[field] if field else Bits(name, 0, 32)).extract(word)
 
+    async def registers(self, ctx: Any, *names: str) -> list[int]:
+        return [await self.register(ctx, name) for name in names]
+
+    async def set(self, ctx: Any, name: str, value: int) -> None:
+        """Write a register."""
+        await self.write(ctx, register(name).offset, value)
+
+    async def clear(self, ctx: Any) -> None:
+        """Write CLEAR, after which the first record is that of slot 0."""
+        await self.set(ctx, "CLEAR", 1)
+        self.submitted = 0
+
     async def load(self, ctx: Any, words: Sequence[int], ahead: int = 0) -> None:
         """Write a record into the ring without submitting it."""
         slot = (self.submitted + ahead) % self.configuration.slots
@@ -108,20 +131,30 @@ class EngineBench:
         """Submit ``count`` records that were loaded."""
         self.submitted += count
         self.doorbells.append(self.cycle + 1)  # the host runs before the servers in a cycle
-        await self.write(ctx, register("DOORBELL").offset, self.submitted & 0xFFFF)
+        await self.set(ctx, "DOORBELL", self.submitted & 0xFFFF)
+
+    async def submit(self, ctx: Any, *tasks: Task) -> None:
+        """Load the records of ``tasks``, and submit them with one doorbell."""
+        for number, task in enumerate(tasks):
+            await self.load(ctx, pack(task), number)
+        await self.ring(ctx, len(tasks))
+
+    async def finish(self, ctx: Any, *tasks: Task) -> None:
+        """Submit ``tasks`` and `settle`."""
+        await self.submit(ctx, *tasks)
+        await self.settle(ctx)
 
     async def settle(self, ctx: Any) -> None:
         """Wait until nothing is left to do, or the engine has stopped."""
-        while True:
-            status = await self.read(ctx, register("STATUS").offset)
-            entry = register("STATUS")
-            if not entry["BUSY"].extract(status):
-                return
-            if entry["FAULT"].extract(status) and entry["DRAINED"].extract(status):
-                return
+        entry = register("STATUS")
+        stopped = entry["FAULT"].insert(1) | entry["DRAINED"].insert(1)
+        busy = True
+        while busy:
+            status = await self.register(ctx, "STATUS")
+            busy = entry["BUSY"].extract(status) and status & stopped != stopped
 
-    def execute(self, tasks: Sequence[Task], *, gap: int = 12) -> list[int]:
-        """Submit all tasks with one doorbell; returns FAULT and RETIRED at the end."""
+    def execute(self, tasks: Sequence[Task], *, gap: int = 12) -> Ending:
+        """Submit all tasks with one doorbell; return how they ended."""
         found: list[int] = []
 
         async def host(ctx: Any) -> None:
@@ -130,20 +163,18 @@ class EngineBench:
             await ctx.tick().repeat(gap)
             await self.ring(ctx, len(tasks))
             await self.settle(ctx)
-            found.append(await self.register(ctx, "FAULT"))
-            found.append(await self.register(ctx, "RETIRED"))
-            self.fault_address = await self.register(ctx, "FAULT_ADDRESS")
+            found.extend(await self.registers(ctx, "FAULT", "RETIRED", "FAULT_ADDRESS"))
             await ctx.tick().repeat(20)
 
         self.run(host)
-        return found
+        fault, retired, self.fault_address = found
+        return ending(fault, retired)
 
     def check(self, tasks: Sequence[Task]) -> None:
         """Execute tasks and compare all of memory with what they should do."""
         expected = self.memory.data.copy()
         for task in tasks:
             apply(task, expected)
-        fault, retired = self.execute(tasks)
-        assert (Status(fault & 0xFF), retired) == (Status.OK, len(tasks)), str(tasks)
+        assert self.execute(tasks) == ending(0, len(tasks)), str(tasks)
         wrong = np.flatnonzero(self.memory.data != expected)
         assert not len(wrong), f"{len(wrong)} bytes differ, first at {wrong[0]:#x}: {tasks}"

@@ -5,26 +5,10 @@ Words of ``BYTES`` bytes; word ``i`` starts as ``filled(i)``, if the test fills 
 
 import random
 from collections.abc import Callable, Iterable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, Testbench, simulate
-
-__all__ = [
-    "BASE",
-    "BYTES",
-    "WORDS",
-    "Host",
-    "beats_to_write",
-    "blocks",
-    "bursts",
-    "check_at_random",
-    "expected_words",
-    "filled",
-    "lasts_of",
-    "merged",
-    "read_words",
-    "words_of",
-]
 
 WORDS = 256
 BYTES = 4
@@ -61,15 +45,51 @@ def words_of(requests: list[dict[str, int]]) -> list[int]:
     ]
 
 
-def lasts_of(requests: list[dict[str, int]]) -> list[int]:
+def lasts_of(requests: Sequence[dict[str, int]]) -> list[int]:
     return [int(i == entry["length"]) for entry in requests for i in range(entry["length"] + 1)]
 
 
-def beats_to_write(requests: list[dict[str, int]], rng: random.Random) -> list[dict[str, int]]:
+def beats_to_write(requests: Sequence[dict[str, int]], rng: random.Random) -> list[dict[str, int]]:
     return [
         {"data": rng.getrandbits(32), "strobe": rng.randrange(16), "last": last}
         for last in lasts_of(requests)
     ]
+
+
+def bursts_of(
+    dut: Any,
+    *,
+    a: Sequence[dict[str, int]] = (),
+    b: Sequence[dict[str, int]] = (),
+    write: Sequence[dict[str, int]] = (),
+    beats: Sequence[dict[str, int]] | None = None,
+    stalls: Stalls = NO_STALLS,
+) -> dict[str, Any]:
+    """Return the benches for the bursts of each port, by name; ``beats`` are random by default."""
+    benches: dict[str, Any] = {}
+    for name, asked in (("a", a), ("b", b)):
+        if asked:
+            port = getattr(dut, name)
+            benches[f"ask_{name}"] = Source(port.request, asked, stalls, f"ask {name}")
+            benches[name] = Sink(port.data, len(lasts_of(asked)), stalls, f"data {name}")
+    if write:
+        beats = beats_to_write(write, random.Random(0)) if beats is None else beats
+        benches["write"] = Source(dut.write.request, write, stalls, "write")
+        benches["beats"] = Source(dut.write.data, beats, stalls, "beats")
+        benches["response"] = Sink(dut.write.response, len(write), stalls, "response")
+    return benches
+
+
+def transfer_bursts(
+    circuit: Any, *others: Any, background: Sequence[Any] = (), **asked: Any
+) -> SimpleNamespace:
+    """Run the bursts ``asked`` on ``circuit``, or its ``dut``, beside ``others``; see `bursts_of`.
+
+    Returns the benches of the bursts.
+    """
+    benches = bursts_of(getattr(circuit, "dut", circuit), **asked)
+    simulate(circuit, *benches.values(), *others, background=background)
+    return SimpleNamespace(**benches)
 
 
 def merged(word: int, beat: dict[str, int]) -> int:
@@ -80,13 +100,6 @@ def merged(word: int, beat: dict[str, int]) -> int:
 
 def read_words(sink: Sink) -> list[tuple[int, int, int]]:
     return [(beat.data, beat.last, beat.error) for beat in sink.payloads]
-
-
-def expected_words(requests: list[dict[str, int]]) -> list[tuple[int, int, int]]:
-    return [
-        (filled(word), last, 0)
-        for word, last in zip(words_of(requests), lasts_of(requests), strict=True)
-    ]
 
 
 class Host:
@@ -135,7 +148,7 @@ class Host:
 
 
 def check_at_random(
-    circuit: Any, dut: Any, read_ports: int, stalls: Stalls, background: Sequence[Any] = ()
+    circuit: Any, read_ports: int, stalls: Stalls, background: Sequence[Any] = ()
 ) -> None:
     """Run readers, writer and, if there is one, host at once on a memory; check each.
 
@@ -143,27 +156,17 @@ def check_at_random(
     writer writes the third quarter and the host the fourth. In the end the upper half, which holds
     zeros at first, is read back.
     """
-    rng = random.Random(stalls.seed)
+    dut, rng = getattr(circuit, "dut", circuit), random.Random(stalls.seed)
     half, quarter = WORDS // 2, WORDS // 4
-    asked = [bursts(rng, 25, 0, half) for _ in range(read_ports)]
+    asked = {name: bursts(rng, 25, 0, half) for name in "ab"[:read_ports]}
     written = bursts(rng, 25, half, half + quarter)
     beats = beats_to_write(written, rng)
     upper = [0] * half
     for word, beat in zip(words_of(written), beats, strict=True):
         upper[word - half] = merged(upper[word - half], beat)
 
-    ports = [dut.a, dut.b] if read_ports == 2 else [dut.a]
-    sinks = [
-        Sink(port.data, len(words_of(requests)), stalls, f"data {index}")
-        for index, (port, requests) in enumerate(zip(ports, asked, strict=True))
-    ]
-    benches: list[Any] = [
-        Source(port.request, requests, stalls, f"ask {index}")
-        for index, (port, requests) in enumerate(zip(ports, asked, strict=True))
-    ]
-    responses = Sink(dut.write.response, len(written), stalls, "response")
-    writer = Source(dut.write.request, written, stalls, "write")
-    benches += [*sinks, writer, Source(dut.write.data, beats, stalls, "beats"), responses]
+    ports = bursts_of(dut, **asked, write=written, beats=beats, stalls=stalls)
+    benches = list(ports.values())
     reads, read_by_host = [], []
     if hasattr(dut, "host"):
         accesses, reads = _accesses(rng, upper)
@@ -186,9 +189,10 @@ def check_at_random(
         *(_after(is_quiet, bench, done) for bench in rest),
         background=background,
     )
-    for sink, requests in zip(sinks, asked, strict=True):
-        assert read_words(sink) == expected_words(requests), stalls
-    assert responses.bits == [0] * len(written), stalls
+    for name, requests in asked.items():
+        words = zip(words_of(requests), lasts_of(requests), strict=True)
+        assert read_words(ports[name]) == [(filled(word), last, 0) for word, last in words], stalls
+    assert ports["response"].bits == [0] * len(written), stalls
     assert read_by_host == reads, stalls
     assert [beat.data for beat in found.payloads] == upper, stalls
 
@@ -200,9 +204,10 @@ def _filling(dut: Any, words: int) -> tuple[list[Any], Callable[[], bool]]:
         {"data": filled(word), "strobe": 0xF, "last": last}
         for word, last in zip(words_of(requests), lasts_of(requests), strict=True)
     ]
-    responses = Sink(dut.write.response, len(requests), idle=1)
-    benches = [Source(dut.write.request, requests), Source(dut.write.data, beats), responses]
-    return benches, lambda: len(responses.bits) == len(requests)
+    benches = bursts_of(dut, write=requests, beats=beats)
+    # No longer idle, because the next writes may follow at once.
+    benches["response"] = responses = Sink(dut.write.response, len(requests), idle=1)
+    return list(benches.values()), lambda: len(responses.bits) == len(requests)
 
 
 def _after(ready: Callable[[], bool], bench: Any, done: list[Any]) -> Testbench:

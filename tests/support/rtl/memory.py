@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from support.rtl.streams import NO_STALLS, Stalls
 
-__all__ = ["Memory", "ReadServer", "WriteServer"]
-
 
 @dataclass
 class Memory:
@@ -74,16 +72,15 @@ class _Server:
         self.requests.append((cycle, address, length + 1))
 
 
+_RUBBISH = (0xDEADBEEF, True, True)
+"""Data, error and last of a read port while it is not valid."""
+
+
 class ReadServer(_Server):
     """A server of a read port: a burst begins ``1 + latency`` cycles after its request."""
 
     def __init__(
-        self,
-        port: Any,
-        memory: Memory,
-        latency: int = 0,
-        stalls: Stalls = NO_STALLS,
-        salt: str = "r",
+        self, port: Any, memory: Any, latency: int = 0, stalls: Stalls = NO_STALLS, salt: str = "r"
     ) -> None:
         super().__init__(port, memory, latency, stalls)
         self._salt = salt
@@ -93,12 +90,18 @@ class ReadServer(_Server):
         request, data = self._port.request, self._port.data
         stall_request, stall_data = self._stall(self._salt + "q"), self._stall(self._salt + "d")
         due: deque[tuple[int, int, bool]] = deque()
+        offer = _RUBBISH
         ctx.set(request.ready, 1)
         valid = False
+        offered: tuple[int, int] | None = None
         burst = request.valid, request.ready, request.p.address, request.p.length
         given = data.p.data, data.p.error, data.p.last
         while True:
             _, _, asked, ready, address, length, took = await ctx.tick().sample(*burst, data.ready)
+            assert offered is None or (asked and offered == (address, length)), (
+                f"cycle {self.cycle}: the request was withdrawn or changed before it was accepted"
+            )
+            offered = (address, length) if asked and not ready else None
             if asked and ready:
                 self._request(self.cycle, address, length)
                 for beat in range(length + 1):
@@ -109,11 +112,10 @@ class ReadServer(_Server):
                 due.popleft()
                 valid = False
             if not valid and due and due[0][0] <= self.cycle and not self.hang and not stall_data():
-                for part, value in zip(
-                    given, (*self._memory.read(due[0][1]), due[0][2]), strict=True
-                ):
-                    ctx.set(part, value)
+                offer = *self._memory.read(due[0][1]), due[0][2]
                 valid = True
+            for part, value in zip(given, offer if valid else _RUBBISH, strict=True):
+                ctx.set(part, value)
             ctx.set(data.valid, valid)
             ctx.set(request.ready, not stall_request() and not self.hang)
             self.cycle += 1

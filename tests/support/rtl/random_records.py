@@ -12,8 +12,6 @@ from support.commands import random_form
 from support.models.record import Interpreter, Record
 from support.rtl.records import reseal
 
-__all__ = ["interpreter", "random_record"]
-
 _CONTROL = {bits.name: bits for bits in RECORD["CONTROL"].bits}
 
 

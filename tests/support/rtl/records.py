@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bitlane_rtl.abi import RECORD, RECORD_WORDS, Mode, Op, record_words, seal
+from support.rtl.results import compute_element
 from support.rtl.walks import Walk
-
-__all__ = ["Task", "apply", "pack", "reseal"]
 
 _MASK = (1 << 32) - 1
 
@@ -83,49 +82,18 @@ def pack(task: Task) -> list[int]:
 def apply(task: Task, memory: npt.NDArray[np.uint8]) -> None:
     """Do to ``memory`` what the command does, element by element, with Python's integers."""
     before = memory.copy()
-    bits = task.a.lane.bits
-    mask = (1 << bits) - 1
+    lane, b = task.a.lane, task.b or task.a
+    flags = task.saturate, task.arithmetic
 
     def load(address: int) -> int:
-        return int.from_bytes(before[address : address + task.a.lane.bytes].tobytes(), "little")
+        return int.from_bytes(before[address : address + lane.bytes].tobytes(), "little")
 
-    b_runs = task.b.runs() if task.b else task.a.runs()
-    for a_start, b_start, y_start in zip(task.a.runs(), b_runs, task.y.runs(), strict=True):
-        a_elements = task.a.elements(a_start)
-        b_elements = task.b.elements(b_start) if task.b else a_elements
-        results = [
-            _compute(task, load(a_at), load(b_at), bits, mask)
-            for a_at, b_at in zip(a_elements, b_elements, strict=True)
-        ]
+    for a_start, b_start, y_start in zip(task.a.runs(), b.runs(), task.y.runs(), strict=True):
+        pairs = zip(task.a.elements(a_start), b.elements(b_start), strict=True)
+        results = [compute_element(task.op, load(x), load(y), lane.bits, *flags) for x, y in pairs]
         if task.y.mode is Mode.SUM:
             results = [sum(results)]
         for result, y_at in zip(results, task.y.elements(y_start), strict=True):
             memory[y_at : y_at + task.y.lane.bytes] = list(
                 result.to_bytes(task.y.lane.bytes, "little")
             )
-
-
-def _compute(task: Task, a: int, b: int, bits: int, mask: int) -> int:
-    sign = a >> (bits - 1) & 1
-    if task.op in (Op.SHIFT_LEFT, Op.SHIFT_RIGHT):
-        count = min(b, bits) if task.saturate else b % bits
-        if task.op is Op.SHIFT_LEFT:
-            return a << count & mask
-        if task.arithmetic and sign:
-            a -= 1 << bits
-        return a >> count & mask
-    logic = {
-        Op.AND: a & b,
-        Op.OR: a | b,
-        Op.XOR: a ^ b,
-        Op.COPY: a,
-        Op.NAND: ~(a & b),
-        Op.NOR: ~(a | b),
-        Op.XNOR: ~(a ^ b),
-        Op.NOT: ~a,
-        Op.COUNT_AND: (a & b).bit_count(),
-        Op.COUNT_OR: (a | b).bit_count(),
-        Op.COUNT_XOR: (a ^ b).bit_count(),
-        Op.COUNT: a.bit_count(),
-    }
-    return logic[task.op] & mask

@@ -7,8 +7,6 @@ import random
 
 from bitlane_rtl.abi import Lane, Op
 
-__all__ = ["compute", "compute_element", "join", "random_counts", "random_word", "split"]
-
 
 def split(word: int, element: int, width: int) -> list[int]:
     """Return the elements of ``element`` bits in ``word``, lowest first."""
@@ -51,13 +49,7 @@ def compute_element(
 
 
 def compute(
-    op: Op,
-    a: int,
-    b: int,
-    lane: Lane,
-    width: int,
-    saturate: bool = False,
-    arithmetic: bool = False,
+    op: Op, a: int, b: int, lane: Lane, width: int, saturate: bool = False, arithmetic: bool = False
 ) -> int:
     """Return ``op`` of each lane of words of ``width`` bits, a multiple of the lane."""
     return join(

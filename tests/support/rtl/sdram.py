@@ -11,8 +11,6 @@ from bitlane_rtl.bus.sdram.pins import ChipCommand
 from bitlane_sim.pins.sdram import SdramChip
 from support.rtl.streams import compiled
 
-__all__ = ["CLOCK_HZ", "PART", "SLOW", "ChipAtPins", "memory"]
-
 CLOCK_HZ = 100_000_000
 
 PART = replace(AS4C16M16SA_7, pause=200)

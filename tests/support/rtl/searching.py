@@ -9,13 +9,8 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.search.search_array import SearchArray
-from support.models.record import nearest
+from support.models.record import Bytes
 from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, compiled, simulate
-
-__all__ = ["Bytes", "Found", "beats", "configured", "nearest", "search"]
-
-Bytes = NDArray[np.uint8]
-"""Rows, or queries, of bytes: two dimensions."""
 
 
 @dataclass(frozen=True)

@@ -8,32 +8,23 @@ import random
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
+from types import SimpleNamespace
 from typing import Any, Protocol, TypeVar, cast
 
-from amaranth.hdl import Elaboratable, Module, ResetInserter, Shape, ShapeCastable, Signal, Value
+from amaranth.hdl import (
+    Cat,
+    Elaboratable,
+    Module,
+    ResetInserter,
+    Shape,
+    ShapeCastable,
+    Signal,
+    Value,
+)
 
 import cppsim
 from cppsim.mode import Mode
 from support.seeds import slow
-
-__all__ = [
-    "ALL_STALLS",
-    "CLOCK_PERIOD",
-    "NO_STALLS",
-    "STALLS",
-    "Resettable",
-    "Runs",
-    "Sink",
-    "Source",
-    "Stalls",
-    "Testbench",
-    "compiled",
-    "elaborated",
-    "from_bits",
-    "simulate",
-    "to_bits",
-    "transfer",
-]
 
 CLOCK_PERIOD = 1e-6
 """Period of every clock in a test, in seconds; no test depends on its value."""
@@ -83,11 +74,7 @@ class Stalls:
 
 NO_STALLS = Stalls()
 
-STALLS = (
-    NO_STALLS,
-    Stalls(seed=1, probability=0.5),
-    Stalls(seed=2, probability=0.2, longest=8),
-)
+STALLS = (NO_STALLS, Stalls(seed=1, probability=0.5), Stalls(seed=2, probability=0.2, longest=8))
 """Stalls that every stream has to survive: none, in half of all cycles, and long ones."""
 
 ALL_STALLS = (*STALLS[:2], slow(STALLS[2]))
@@ -160,12 +147,7 @@ class Sink:
     """
 
     def __init__(
-        self,
-        port: Any,
-        count: int,
-        stalls: Stalls = NO_STALLS,
-        salt: str = "sink",
-        idle: int = 16,
+        self, port: Any, count: int, stalls: Stalls = NO_STALLS, salt: str = "sink", idle: int = 16
     ) -> None:
         self._port = port
         self._shape = _shape(port)
@@ -324,6 +306,18 @@ def _late(deadline: int) -> Testbench:
 
 def _function_of(testbench: Runs | Testbench) -> Testbench:
     return testbench.run if hasattr(testbench, "run") else testbench
+
+
+def channel(bus: Any, name: str, *fields: str) -> Any:
+    """Return the channel ``name`` of an AXI ``bus`` as a stream, its first field in the low bits.
+
+    ``fields`` have no prefix: ``channel(bus, "aw", "addr")``.
+    """
+    return SimpleNamespace(
+        payload=Cat(getattr(bus, name + field) for field in fields),
+        valid=getattr(bus, f"{name}valid"),
+        ready=getattr(bus, f"{name}ready"),
+    )
 
 
 def transfer(

@@ -11,8 +11,6 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import Elaboratable
 
-__all__ = ["SynthesisError", "synthesise", "synthesise_rtlil"]
-
 COMMANDS = {
     "ice40": "synth_ice40 -top top",
     "ecp5": "synth_ecp5 -top top",

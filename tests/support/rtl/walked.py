@@ -16,8 +16,6 @@ from bitlane_rtl.walk.nest import STREAMS, Nest
 from support.rtl.streams import to_bits
 from support.rtl.walks import Walk, loop_constants
 
-__all__ = ["Walked", "walked_reader", "walked_writer"]
-
 _WALK = {"idle", "begin", "form", "track", "offsets", "steps"}
 """Members of a reader or a writer that walk it."""
 

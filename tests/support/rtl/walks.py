@@ -12,15 +12,6 @@ from typing import Any
 from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
 
-__all__ = [
-    "OPERAND_MODES",
-    "Walk",
-    "command_constant",
-    "loop_constants",
-    "random_walk",
-    "walked_steps",
-]
-
 OPERAND_MODES = (Mode.DENSE, Mode.STRIDED, Mode.REPEAT)
 """Modes that A and B can have."""
 
@@ -97,13 +88,8 @@ def walked_steps(counts: list[int], strided: bool) -> list[dict[str, int]]:
     steps = []
     runs = itertools.product(*(range(count) for count in reversed(counts[1:])))
     for indices in runs:
-        left = [
-            loop
-            for loop, (index, count) in enumerate(
-                zip(reversed(indices), counts[1:], strict=True), 1
-            )
-            if index < count - 1
-        ]
+        loops = enumerate(zip(reversed(indices), counts[1:], strict=True), 1)
+        left = [loop for loop, (index, count) in loops if index < count - 1]
         steps += [{"goes_on": 0, "last": 0, "end": 0}] * ((counts[0] - 1) * strided)
         steps.append({"goes_on": left[0] if left else 0, "last": 1, "end": int(not left)})
     return steps

@@ -20,17 +20,6 @@ from bitlane_sim.evaluator import StorageAccess, StoragePort
 from support.board.model import BoardRules, MemoryDevice
 from support.serial.frames import Levels, Reply, frame, hello, replies, uart_bytes, uart_levels
 
-__all__ = [
-    "CONFIGURATION",
-    "DIVIDER",
-    "LAG",
-    "Event",
-    "SerialBench",
-    "assert_same_events",
-    "assert_same_storage",
-    "start",
-]
-
 CONFIGURATION = Configuration(
     data_width=32, address_width=17, memory_base=0, memory_bytes=1 << 16, block_ram=True
 )
@@ -142,45 +131,18 @@ class _Bench(wiring.Component):
         return m
 
 
-def _port(
-    buffer: str, access: StorageAccess, prefix: str, data: str, address: str, mask: str = ""
-) -> Any:
-    return StoragePort(
-        buffer=buffer, access=access, enable=prefix, address=address, data=data, mask=mask
+_READ, _WRITE = StorageAccess.READ, StorageAccess.WRITE
+_STORAGE = tuple(
+    StoragePort(buffer=buffer, access=access, enable=enable, address=address, data=data, mask=mask)
+    for buffer, access, enable, address, data, mask in (
+        ("line", _READ, "line_enable", "line_address", "line_data", ""),
+        ("record", _WRITE, "record_enable", "line_address", "record_data", "record_enable"),
+        ("memory", _READ, "memory_read", "memory_address", "memory_data", ""),
+        ("memory", _WRITE, "memory_write", "memory_address", "memory_write_data", "memory_write"),
+        ("window", _READ, "window_read", "window_address", "window_data", ""),
+        ("window", _WRITE, "window_write", "window_address", "window_write_data", "window_mask"),
+        ("events", _WRITE, "event_enable", "event_address", "event_data", "event_mask"),
     )
-
-
-_STORAGE = (
-    _port("line", StorageAccess.READ, "line_enable", "line_data", "line_address"),
-    _port(
-        "record",
-        StorageAccess.WRITE,
-        "record_enable",
-        "record_data",
-        "line_address",
-        "record_enable",
-    ),
-    _port("memory", StorageAccess.READ, "memory_read", "memory_data", "memory_address"),
-    _port(
-        "memory",
-        StorageAccess.WRITE,
-        "memory_write",
-        "memory_write_data",
-        "memory_address",
-        "memory_write",
-    ),
-    _port("window", StorageAccess.READ, "window_read", "window_data", "window_address"),
-    _port(
-        "window",
-        StorageAccess.WRITE,
-        "window_write",
-        "window_write_data",
-        "window_address",
-        "window_mask",
-    ),
-    _port(
-        "events", StorageAccess.WRITE, "event_enable", "event_data", "event_address", "event_mask"
-    ),
 )
 
 
@@ -271,24 +233,25 @@ class SerialBench:
         return [Event(int(address), int(data)) for data, address in words[places]]
 
 
-def rules_of(bench: SerialBench, expected: int) -> BoardRules:
-    device = MemoryDevice(bench.configuration.memory_base, bench.configuration.memory_bytes)
-    device.memory[:] = bench.memory[device.memory_base :].tobytes()
-    device.window[:] = bench.window.tobytes()
-    return BoardRules(device, expected=expected)
+def _memory_of(rules: BoardRules) -> MemoryDevice:
+    assert isinstance(rules.device, MemoryDevice)
+    return rules.device
+
+
+def assert_same_answers(bench: SerialBench, rules: BoardRules, line: bytes, gap: int = 0) -> None:
+    """Send ``line``, and assert that the answers follow the rules."""
+    assert replies(bench.exchange(line, gap)) == rules.answers(line), line.hex()
 
 
 def assert_same_storage(bench: SerialBench, rules: BoardRules) -> None:
-    device = rules.device
-    assert isinstance(device, MemoryDevice)
+    device = _memory_of(rules)
     assert bench.memory[device.memory_base :].tobytes() == device.memory
     assert bench.window.tobytes() == device.window
 
 
 def assert_same_events(bench: SerialBench, rules: BoardRules) -> None:
     """Assert that the writes since the last call, and the storage after them, follow the rules."""
-    device = rules.device
-    assert isinstance(device, MemoryDevice)
+    device = _memory_of(rules)
     assert len(bench.events()) == device.changes
     device.written.clear()
     device.window_writes.clear()
@@ -302,4 +265,7 @@ def start(bench: SerialBench, expected: int = 0) -> BoardRules:
     data = bytes([1, 0, 0, 8]) + nonce.to_bytes(4, "little")
     assert answer == Reply((expected - 1) % 256, Answer.DONE, data)
     bench.events()
-    return rules_of(bench, expected)
+    device = MemoryDevice(bench.configuration.memory_base, bench.configuration.memory_bytes)
+    device.memory[:] = bench.memory[device.memory_base :].tobytes()
+    device.window[:] = bench.window.tobytes()
+    return BoardRules(device, expected=expected)

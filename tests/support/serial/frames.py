@@ -6,6 +6,7 @@ Written apart from both the circuit and the driver, so that neither checks itsel
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from struct import pack
 from zlib import crc32
 
 import numpy as np
@@ -13,28 +14,6 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import INTERRUPT_BIT, Answer, Request
-
-__all__ = [
-    "Levels",
-    "Reply",
-    "answer_line",
-    "backward_cobs",
-    "cobs_decode",
-    "cobs_encode",
-    "frame",
-    "given_out",
-    "hello",
-    "lines",
-    "random_request",
-    "read",
-    "replies",
-    "request",
-    "request_in",
-    "uart_bytes",
-    "uart_levels",
-    "with_crc",
-    "write",
-]
 
 DELIMITER = b"\0"
 
@@ -118,10 +97,7 @@ def frame(content: bytes, *, shortest: bool = False) -> bytes:
 
 def request(number: int, kind: int, address: int, size: int, data: bytes = b"") -> bytes:
     """Return a request's header and data."""
-    header = (
-        bytes([number % 256, kind]) + size.to_bytes(2, "little") + address.to_bytes(4, "little")
-    )
-    return header + data
+    return pack("<BBHI", number % 256, kind, size, address) + data
 
 
 def request_in(line: bytes) -> bytes | None:
@@ -219,8 +195,7 @@ def replies(line: bytes) -> list[Reply]:
     for entry in frames:
         content = answer_content(entry)
         assert answer_line(content) == entry + DELIMITER, "not the way that the contract says"
-        code = content[1]
-        found.append(
-            Reply(content[0], Answer(code & 0x7F), content[2:], bool(code >> INTERRUPT_BIT))
-        )
+        number, code = content[:2]
+        interrupt = bool(code >> INTERRUPT_BIT)
+        found.append(Reply(number, Answer(code & 0x7F), content[2:], interrupt))
     return found

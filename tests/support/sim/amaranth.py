@@ -4,6 +4,4 @@ from typing import Any
 
 import amaranth.sim
 
-__all__ = ["Simulator"]
-
 Simulator: Any = amaranth.sim.Simulator

@@ -13,8 +13,6 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Answerer", "Store", "answers"]
-
 
 class Store(Enum):
     """The kind of memory: its number of cells, and whether they have power-on values."""

@@ -22,7 +22,7 @@ import cppsim
 from cppsim.batch.runner import Runner
 from cppsim.netlist.one_clock import named_signals
 
-from .packs import compare_pack, merged, side_by_side
+from .packs import compare_designs, merged
 from .random_designs import (
     RandomDesign,
     random_circuit,
@@ -31,8 +31,6 @@ from .random_designs import (
     random_system,
 )
 from .random_values import random_number
-
-__all__ = ["batch_of", "compare_batch", "export_batch", "on_backend"]
 
 _PERIOD = 1e-6
 
@@ -53,12 +51,9 @@ def compare_batch(
     The designs of all seeds are side by side. Every instance has different inputs. Raises
     ``AssertionError`` that names the seed, the backend, the instance, the round and the signal.
     """
-
-    def compare(some: Sequence[int]) -> int:
-        designs = side_by_side({seed: make(seed) for seed in some})
-        return _compare(_Run(designs, instances, rounds), backends)
-
-    return compare_pack(seeds, compare)
+    return compare_designs(
+        make, seeds, lambda designs: _compare(_Run(designs, instances, rounds), backends)
+    )
 
 
 def _compare(run: "_Run", backends: Sequence[str]) -> int:
@@ -93,7 +88,7 @@ def export_batch(
     batch.export(folder, program)
     shown = _alone(design, run.inputs, run.outputs, run.given[:alone])
     expected = {
-        f"{number} {name}": _shown([each[number][place] for each in shown], signal)
+        f"{number} {name}": _words([each[number][place] for each in shown], len(signal))
         for number in range(rounds)
         for place, (name, signal) in enumerate(zip(names, run.outputs, strict=True))
     }
@@ -114,7 +109,7 @@ class _Run:
 
         A result is named after its round and its output: ``3 name``.
         """
-        names = _names(self.design)
+        names = names_of(self.design)
         batch = batch_of(self.design, len(self.given), backend)
         watch = [names[id(x)] for x in self.outputs]
         program = cppsim.Program()
@@ -132,7 +127,7 @@ class _Run:
 
 def batch_of(design: RandomDesign, instances: int, backend: str) -> cppsim.Batch:
     """Return instances of a design; all inputs and outputs that it reads or drives are ports."""
-    names = _names(design)
+    names = names_of(design)
     looked = [names[id(x)] for x in (*design.outputs, *design.inputs) if id(x) in names and len(x)]
     clocks = None if design.clocks else ()
     return cppsim.Batch(design.module, instances, backend, clocks=clocks, watch=looked)
@@ -145,8 +140,8 @@ def on_backend(batch: cppsim.Batch, backend: str) -> cppsim.Batch:
     return other
 
 
-def _names(design: RandomDesign) -> dict[int, str]:
-    """Return the batch's names of signals, by the signals' identities."""
+def names_of(design: RandomDesign) -> dict[int, str]:
+    """Return the names of the signals that a design uses, by the signals' identities."""
     prepared: Any = Fragment.get(design.module, None).prepare()
     return {id(signal): name for name, signal in named_signals(prepared)}
 
@@ -175,16 +170,12 @@ def _random_inputs(chance: random.Random, inputs: list[Signal], rounds: int) -> 
 
 
 def _words(values: list[int], width: int) -> Any:
+    """Return ``values`` in the form in which a batch returns them."""
     if width <= 64:
         return np.array(values, dtype=np.int64 if min(values) < 0 else np.uint64)
     words = range(-(-width // 64))
     ones = (1 << 64) - 1
     return np.array([[x >> 64 * k & ones for k in words] for x in values], dtype=np.uint64)
-
-
-def _shown(values: list[int], signal: Signal) -> Any:
-    """Return ``values`` in the form in which a batch returns them."""
-    return _words(values, len(signal))
 
 
 def _numbers(values: Any, signal: Signal) -> list[int]:

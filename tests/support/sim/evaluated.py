@@ -8,22 +8,11 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_sim.evaluator import StorageAccess, StoragePort
 
+READS = {"buffer": "ram", "enable": "read", "address": "read_word", "data": "read_data"}
+WRITES = {"buffer": "ram", "enable": "write", "address": "write_word", "data": "write_data"}
 STORAGE = (
-    StoragePort(
-        buffer="ram",
-        access=StorageAccess.READ,
-        enable="read",
-        address="read_word",
-        data="read_data",
-    ),
-    StoragePort(
-        buffer="ram",
-        access=StorageAccess.WRITE,
-        enable="write",
-        address="write_word",
-        data="write_data",
-        mask="write_mask",
-    ),
+    StoragePort(access=StorageAccess.READ, **READS),
+    StoragePort(access=StorageAccess.WRITE, **WRITES, mask="write_mask"),
 )
 """Storage of ``Mixer``: words of ``data_width`` bits."""
 
@@ -40,23 +29,11 @@ class Mixer(wiring.Component):
         self._width = data_width
         address = range(words)
         super().__init__(
-            {
-                "go": In(1),
-                "salt": In(data_width),
-                "wide": In(100),
-                "read": Out(1),
-                "read_word": Out(address),
-                "read_data": In(data_width),
-                "write": Out(1),
-                "write_word": Out(address),
-                "write_data": Out(data_width),
-                "write_mask": Out(data_width // 8),
-                "count": Out(16),
-                "echo": Out(100),
-                "sum": Out(16),
-                "constant": Out(40, init=0x12_3456_789A),
-                "rare": Out(1),
-            }
+            {"go": In(1), "salt": In(data_width), "wide": In(100)}
+            | {"read": Out(1), "read_word": Out(address), "read_data": In(data_width)}
+            | {"write": Out(1), "write_word": Out(address), "write_data": Out(data_width)}
+            | {"write_mask": Out(data_width // 8), "count": Out(16), "echo": Out(100)}
+            | {"sum": Out(16), "constant": Out(40, init=0x12_3456_789A), "rare": Out(1)}
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -89,8 +66,10 @@ class Mixer(wiring.Component):
 class Keeper(wiring.Component):
     """A memory of four bytes inside the circuit, written and read straight from its ports."""
 
-    def __init__(self) -> None:
-        super().__init__({"store": In(1), "word": In(2), "value": In(8), "kept": Out(8)})
+    store: In(1)
+    word: In(2)
+    value: In(8)
+    kept: Out(8)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -110,8 +89,8 @@ class Keeper(wiring.Component):
 class Comparer(wiring.Component):
     """A circuit that asserts that its input is not 7."""
 
-    def __init__(self) -> None:
-        super().__init__({"value": In(4), "last": Out(4)})
+    value: In(4)
+    last: Out(4)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -122,8 +101,9 @@ class Comparer(wiring.Component):
 class Chain(wiring.Component):
     """A ready chain through one vector: bits of one signal that depend on one another."""
 
-    def __init__(self) -> None:
-        super().__init__({"value": In(8), "first": Out(8), "total": Out(8)})
+    value: In(8)
+    first: Out(8)
+    total: Out(8)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -139,8 +119,9 @@ class Chain(wiring.Component):
 class Ripple(wiring.Component):
     """The function of ``Chain`` as one operation on whole words."""
 
-    def __init__(self) -> None:
-        super().__init__({"value": In(8), "first": Out(8), "total": Out(8)})
+    value: In(8)
+    first: Out(8)
+    total: Out(8)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -154,8 +135,8 @@ class Ripple(wiring.Component):
 class Inverter(wiring.Component):
     """An inverter, without a register."""
 
-    def __init__(self) -> None:
-        super().__init__({"i": In(3), "o": Out(3)})
+    i: In(3)
+    o: Out(3)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -9,16 +9,15 @@ import random
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import redirect_stdout
+from functools import partial
 from io import StringIO
 from typing import Any
 
 import cppsim
 
-from .packs import compare_pack, side_by_side
+from .packs import compare_designs
 from .random_designs import RandomDesign, random_expressions, random_system
 from .random_values import random_number
-
-__all__ = ["EXPRESSIONS", "FIRST_SEED", "STEPS", "fuzz", "many_expressions"]
 
 EXPRESSIONS, STEPS = 200, 200
 """Expressions per design of expressions, and steps per design, in long runs."""
@@ -39,11 +38,7 @@ def fuzz(make: Make, seeds: Sequence[int], *, steps: int) -> int:
     The designs of all seeds run side by side. Raises ``AssertionError`` that names the difference
     and the seed whose design also differs alone.
     """
-
-    def compare(some: Sequence[int]) -> int:
-        return _compare(side_by_side({seed: make(seed) for seed in some}), steps)
-
-    return compare_pack(seeds, compare)
+    return compare_designs(make, seeds, partial(_compare, steps=steps))
 
 
 def _compare(designs: dict[int, RandomDesign], steps: int) -> int:

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping
 
 from cppsim.gates.network import Gate, Network
 
-__all__ = ["evaluated", "random_network"]
-
 
 def evaluated(gates: Mapping[int, Gate], values: Mapping[int, int], ones: int) -> dict[int, int]:
     """Return the words of all nodes from those of sources; ``ones`` is a word of ones."""

@@ -10,8 +10,6 @@ import numpy as np
 
 from cppsim.compiling.library import provide
 
-__all__ = ["host_gpu"]
-
 _THREADS = (Path(__file__).parent / "fibers.h").read_text(encoding="utf-8")
 
 _LAUNCH = """

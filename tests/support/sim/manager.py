@@ -15,27 +15,13 @@ from bitlane_sim.memory.axi4_memory import Axi4Memory
 
 def memory_storage(*, two: bool) -> list[StoragePort]:
     """Storage ports of an ``Axi4Memory`` as the top level."""
-    ports = [
-        StoragePort(
-            buffer="ram",
-            access=StorageAccess.READ,
-            enable=f"{name}__enable",
-            address=f"{name}__address",
-            data=f"{name}__data",
-        )
-        for name in (("read", "read_b") if two else ("read",))
-    ]
-    ports.append(
-        StoragePort(
-            buffer="ram",
-            access=StorageAccess.WRITE,
-            enable="write__enable",
-            address="write__address",
-            data="write__data",
-            mask="write__mask",
-        )
-    )
-    return ports
+
+    def port(name: str, access: StorageAccess, **mask: str) -> StoragePort:
+        parts = {part: f"{name}__{part}" for part in ("enable", "address", "data")}
+        return StoragePort(buffer="ram", access=access, **parts, **mask)
+
+    reads = [port(name, StorageAccess.READ) for name in ("read", "read_b")[: 1 + two]]
+    return [*reads, port("write", StorageAccess.WRITE, mask="write__mask")]
 
 
 @dataclass
@@ -68,6 +54,11 @@ class Manager:
         self.writes.append((address, len(beats) - 1))
         for number, (word, strobe) in enumerate(beats):
             self.beats.append((word, strobe, int(number == len(beats) - 1)))
+
+    def control(self, **settings: int) -> None:
+        """Set ports of the memory's control."""
+        for name, value in settings.items():
+            self.evaluator.set(f"control__{name}", value)
 
     def cycle(self) -> None:
         """Advance by one clock cycle; assert that the memory holds an offer until it is taken."""

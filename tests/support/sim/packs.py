@@ -9,8 +9,6 @@ from support.seeds import SINGLE
 
 from .random_designs import RandomDesign
 
-__all__ = ["MOST", "Compare", "compare_pack", "in_packs", "merged", "side_by_side"]
-
 MOST = 15
 """Designs of a pack at most."""
 
@@ -54,6 +52,17 @@ def merged(designs: Collection[RandomDesign]) -> RandomDesign:
         [signal for design in designs for signal in design.outputs],
         {name: period for design in designs for name, period in design.clocks.items()},
         [name for design in designs for name in design.domains],
+    )
+
+
+def compare_designs(
+    make: Callable[[int], RandomDesign],
+    seeds: Sequence[int],
+    compare: Callable[[dict[int, RandomDesign]], int],
+) -> int:
+    """Compare the designs that ``make`` returns for ``seeds`` as `compare_pack` does."""
+    return compare_pack(
+        seeds, lambda some: compare(side_by_side({seed: make(seed) for seed in some}))
     )
 
 

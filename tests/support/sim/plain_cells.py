@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 
 from cppsim.netlist.design import Bits, CellKind, PlainCell
 
-__all__ = ["number_of", "random_cell", "value_of"]
-
 RESULT = 1000
 """The first bit of every cell's result."""
 

@@ -13,16 +13,6 @@ from .amaranth import Simulator
 from .random_statements import RandomStatements
 from .random_values import cut, random_expression, random_number, random_signal
 
-__all__ = [
-    "RandomDesign",
-    "random_circuit",
-    "random_expressions",
-    "random_machine",
-    "random_system",
-    "trace",
-    "trace_all",
-]
-
 
 @dataclass(frozen=True)
 class RandomDesign:

@@ -8,8 +8,6 @@ from amaranth.hdl import Array, Cat, Cover, Format, Module, Print, Signal, Value
 
 from .random_values import few, random_expression
 
-__all__ = ["RandomStatements"]
-
 _FORMATS = ("{}", "{:d}", "{:+d}", "{:#x}", "{:08b}", "{:>12}", "{{{:_d}}}")
 
 

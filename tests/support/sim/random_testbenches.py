@@ -11,8 +11,6 @@ from amaranth.sim import BrokenTrigger, DomainReset
 from .random_designs import RandomDesign
 from .random_values import random_number
 
-__all__ = ["close", "follow"]
-
 _Log = list[tuple[Any, ...]]
 
 

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 
 from amaranth.hdl import Array, C, Cat, Const, Mux, Shape, Signal, Value
 
-__all__ = ["cut", "few", "random_expression", "random_number", "random_signal"]
-
 _WIDTHS = (1, 1, 2, 3, 7, 8, 16, 31, 32, 33, 48, 63, 64, 65, 100, 128, 130)
 _WIDEST = 200
 

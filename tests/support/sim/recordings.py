@@ -6,17 +6,14 @@ from contextlib import redirect_stdout, suppress
 from io import StringIO
 from typing import Any
 
-from amaranth.hdl import Cat, Fragment, Signal
+from amaranth.hdl import Cat
 from amaranth.sim import DomainReset
 
 import cppsim
-from cppsim.netlist.one_clock import named_signals
 
-from .batches import on_backend
+from .batches import names_of, on_backend
 from .random_designs import RandomDesign
 from .random_values import random_number
-
-__all__ = ["compare_recording"]
 
 _ROUNDS = 16
 
@@ -45,21 +42,15 @@ def compare_recording(
 
 def _batch(design: RandomDesign, backend: str, instances: int) -> cppsim.Batch:
     wanted = {id(x) for x in (*design.inputs, *design.outputs) if len(x)}
-    watch = [name for name, signal in _named(design) if id(signal) in wanted]
+    watch = [name for signal, name in names_of(design).items() if signal in wanted]
     return cppsim.Batch(design.module, instances, backend, watch=watch)
-
-
-def _named(design: RandomDesign) -> list[tuple[str, Signal]]:
-    """Return the signals that the design uses, by name; it may use only some of its ports."""
-    prepared: Any = Fragment.get(design.module, None).prepare()
-    return list(named_signals(prepared))
 
 
 def _testbench(
     design: RandomDesign, seed: int, heard: list[Any]
 ) -> Callable[[Any], Coroutine[Any, Any, None]]:
     """Return a testbench that sets, gets and waits at random, and appends values to ``heard``."""
-    there = {id(x) for _, x in _named(design)}
+    there = names_of(design)
     inputs = [x for x in design.inputs if len(x) and id(x) in there]
     outputs = [x for x in design.outputs if len(x) and id(x) in there]
     rst = [x for x in inputs if x.name.endswith("rst") or x.name == "stop"]

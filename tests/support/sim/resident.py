@@ -6,8 +6,6 @@ import mmap
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["resident_bytes"]
-
 
 def resident_bytes(array: NDArray[np.uint8]) -> int:
     """Return the bytes of resident pages of ``array``; a page never written is not resident."""

@@ -6,8 +6,6 @@ from contextlib import contextmanager
 
 from bitlane_sim.pins.pty import PtyServer
 
-__all__ = ["serving"]
-
 
 @contextmanager
 def serving(server: PtyServer) -> Iterator[None]:

@@ -8,8 +8,6 @@ from tempfile import mkdtemp
 
 from bitlane_sim.stand.circuit import StandCircuit, make_circuit, open_circuit
 
-__all__ = ["SMALL", "command_line", "small_circuit"]
-
 SMALL = "width=32&ports=1&memory=4KiB&loops=2&slots=2&ops=xor,not,count"
 """A circuit that is compiled in seconds."""
 
@@ -25,6 +23,10 @@ def small_folder() -> Path:
 def small_circuit() -> StandCircuit:
     """Open the circuit in `small_folder`."""
     return open_circuit(small_folder())
+
+
+def quiet(done: object) -> None:
+    """Discard the progress."""
 
 
 def command_line(add: Callable[..., None], *words: str) -> int:

@@ -8,8 +8,6 @@ from cppsim.mode import Mode
 from cppsim.starting.background import Written, written
 from support.seeds import seeds
 
-__all__ = ["Switching", "expect_same_wherever_switched"]
-
 
 class _Chosen:
     """A stand-in for ``Switch``, ready from the advance ``number`` on."""

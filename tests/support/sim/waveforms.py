@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial, wraps
 from io import StringIO
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from amaranth.hdl import ClockDomain, Module, Signal
@@ -11,17 +13,6 @@ from amaranth.hdl import ClockDomain, Module, Signal
 import cppsim
 from cppsim.mode import Mode
 from support.sim.amaranth import Simulator
-
-__all__ = [
-    "KINDS",
-    "Traced",
-    "Waveform",
-    "body",
-    "compiled_text",
-    "expect_same",
-    "many_registers",
-    "seen",
-]
 
 KINDS = ("pysim", "engine", "simulator")
 """Amaranth's simulator, the same with the compiled engine, and that which leaps."""
@@ -68,11 +59,7 @@ def _change(line: str) -> tuple[str, str]:
 
 
 def _without_repeats(changes: Iterable[tuple[int, str]]) -> Waveform:
-    found: Waveform = []
-    for time, value in changes:
-        if not found or found[-1][1] != value:
-            found.append((time, value))
-    return found
+    return [next(same) for _, same in groupby(changes, key=itemgetter(1))]
 
 
 class Traced:
@@ -118,6 +105,16 @@ def expect_same(design: Callable[[], Traced]) -> dict[str, Waveform]:
         for path, waveform in slow.items():
             assert fast[path] == waveform, path
     return slow
+
+
+def same_waveforms(test: Callable[..., Traced]) -> Callable[..., None]:
+    """Return a test of the design that ``test`` returns, by `expect_same`."""
+
+    @wraps(test)
+    def compare(**parameters: Any) -> None:
+        expect_same(partial(test, **parameters))
+
+    return compare
 
 
 @cache

@@ -10,8 +10,6 @@ from cppsim.starting.background import Written, written
 
 from .random_designs import RandomDesign, random_machine
 
-__all__ = ["machine", "write_once"]
-
 _Key = tuple[int, ...]
 
 

@@ -8,8 +8,6 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Calculator", "Memories", "Partly", "Registers", "stimuli"]
-
 _UNARY: dict[str, Callable[[Value], Value]] = {
     "invert": lambda a: ~a,
     "negate": lambda a: -a,
@@ -43,13 +41,8 @@ class Calculator(wiring.Component):
         for sign in "us":
             members |= {f"{sign}_{name}": Out(2 * width + 2) for name in (*_UNARY, *_BINARY)}
             members |= {f"{sign}_{name}": Out(width + 3) for name in ("left", "right", "far")}
-        members |= {
-            "chosen": Out(width),
-            "picked": Out(width),
-            "branched": Out(width),
-            "swapped": Out(width),
-        }
-        members |= {"high": Out(1), "edge": Out(4), "fixed": Out(width)}
+        names = ("chosen", "picked", "branched", "swapped", "fixed")
+        members |= {"high": Out(1), "edge": Out(4), **dict.fromkeys(names, Out(width))}
         super().__init__(members)
 
     def elaborate(self, platform: object) -> Module:
@@ -104,24 +97,11 @@ class Registers(wiring.Component):
     def __init__(self, width: int) -> None:
         self._width = width
         super().__init__(
-            {
-                "data": In(width),
-                "go": In(1),
-                "clear": In(1),
-                "step": In(2),
-                "mixing": Out(width),
-                "mixed": Out(width),
-                "left": Out(width, init=1),
-                "right": Out(width),
-                "black": Out(width, init=1),
-                "white": Out(width),
-                "kept": Out(width),
-                "counted": Out(7, init=5),
-                "gated": Out(3),
-                "moved": Out(4, init=1),
-                "held": Out(width),
-                "streak": Out(5),
-            }
+            {"data": In(width), "go": In(1), "clear": In(1), "step": In(2)}
+            | dict.fromkeys(("mixing", "mixed", "right", "white", "kept", "held"), Out(width))
+            | dict.fromkeys(("left", "black"), Out(width, init=1))
+            | {"counted": Out(7, init=5), "gated": Out(3)}
+            | {"moved": Out(4, init=1), "streak": Out(5)}
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -137,9 +117,7 @@ class Registers(wiring.Component):
             m.d.sync += self.right.eq(self.data)
         with m.Elif(self.step[0]):
             m.d.sync += self.right.eq(self.left)
-        m.d.sync += [
-            self.moved.eq(self.moved.rotate_left(1)),
-        ]
+        m.d.sync += self.moved.eq(self.moved.rotate_left(1))
         m.d.comb += [self.kept.eq(kept), self.gated.eq(gated)]
         with m.If(self.go):
             m.d.sync += [kept.eq(self.data), self.counted.eq(self.counted + 3)]
@@ -164,19 +142,9 @@ class Memories(wiring.Component):
         self._width = width
         self._rows = rows
         super().__init__(
-            {
-                "data": In(width),
-                "address": In(range(rows)),
-                "other": In(range(rows)),
-                "go": In(1),
-                "again": In(1),
-                "mask": In(2),
-                "now": Out(width),
-                "later": Out(width),
-                "through": Out(width),
-                "listed": Out(8),
-                "taken": Out(width),
-            }
+            {"data": In(width), "address": In(range(rows)), "other": In(range(rows))}
+            | {"go": In(1), "again": In(1), "mask": In(2), "listed": Out(8)}
+            | dict.fromkeys(("now", "later", "through", "taken"), Out(width))
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -231,16 +199,8 @@ class Partly(wiring.Component):
     def __init__(self, width: int) -> None:
         self._width = width
         super().__init__(
-            {
-                "a": In(width),
-                "b": In(width),
-                "mask": In(2),
-                "address": In(2),
-                "other": In(2),
-                "register": Out(1),
-                "row": Out(1),
-                "through": Out(1),
-            }
+            {"a": In(width), "b": In(width), "mask": In(2), "address": In(2), "other": In(2)}
+            | dict.fromkeys(("register", "row", "through"), Out(1))
         )
 
     def elaborate(self, platform: object) -> Module:

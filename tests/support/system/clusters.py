@@ -7,8 +7,6 @@ from distributed import Client, LocalCluster
 
 from support.system.devices import DEFAULT
 
-__all__ = ["SECONDS", "cluster_of"]
-
 SECONDS = 60
 """Time limit of every operation on a cluster."""
 

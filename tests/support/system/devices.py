@@ -16,18 +16,6 @@ from bitlane_sim.link import SimulatorLink
 from bitlane_sim.simulator import Simulator
 from support.seeds import slow
 
-__all__ = [
-    "DEFAULT",
-    "DEVICES",
-    "NARROW",
-    "WIDE",
-    "heal",
-    "link_of",
-    "noise",
-    "opened",
-    "simulator_of",
-]
-
 DEFAULT = "sim:compiled"
 NARROW = "sim:compiled?width=32&ports=1&memory=256KiB"
 WIDE = "sim:compiled?width=128&latency=7&stall=0.5&seed=5"

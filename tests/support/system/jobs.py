@@ -13,8 +13,6 @@ from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, FeatureLevel
 from bitlane.dml.operators import OPERATOR_DESCS, InPlace, OperatorDesc
 from bitlane.dml.rules import dimension_counts, introduced, supported_types
 
-__all__ = ["Job", "evaluate", "execute", "jobs"]
-
 ALIGNMENT = 16
 """The offset of a binding is a multiple of this number of bytes."""
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from bitlane import reference
 from bitlane_rtl.abi import Op
 
-__all__ = ["SLACK", "ViewOf", "answer", "shapes", "views"]
-
 SLACK = 32
 """Bytes before and after the bytes of a view, at least."""
 

@@ -10,12 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from support.sim.fuzz import EXPRESSIONS, FIRST_SEED, STEPS, fuzz, many_expressions
-from support.sim.random_designs import (
-    RandomDesign,
-    random_circuit,
-    random_machine,
-    random_system,
-)
+from support.sim.random_designs import RandomDesign, random_circuit, random_machine, random_system
 from support.sim.recordings import compare_recording
 
 pytestmark = pytest.mark.slow

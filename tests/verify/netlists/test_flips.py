@@ -5,20 +5,26 @@ that passes validation is visible if the board ever sends another level because 
 of a long run of random traffic.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from bitlane_boards import boards
+from bitlane_boards.board import Board
+from bitlane_boards.flips.pieces import PieceWriter
 from bitlane_boards.readback.asc import Bitstream
 from bitlane_boards.readback.ice40 import extract
 from bitlane_boards.readback.pins import board_pins
+from bitlane_rtl.abi import COMPLETION_OFFSET, CONTROL_BASE, register
+from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, RECEIVE_BYTES
 from bitlane_sim.evaluator import SimulationError
-from bitlane_sim.pins import COPIES, GateModel
+from bitlane_sim.pins import COPIES, GateModel, PinModel, PinSimulation
 from support.boards.board_builds import built
 from support.boards.flips import random_flips
 from support.boards.session import validated
-from support.boards.traffic import RandomTraffic
+from support.commands import RandomCommands
+from support.rtl.random_records import random_record
+from support.rtl.records import pack
 
 pytestmark = pytest.mark.slow
 
@@ -26,6 +32,155 @@ NAME, PACKAGE = "hx8k", "ct256"
 COUNT = COPIES
 PIECES = 1000
 """Pieces of random traffic, some hundred million cycles in all."""
+
+_REST = 1000
+"""Idle cycles of the lines after which a piece of traffic is over."""
+
+_MOST = 300_000
+"""Cycles of a piece of traffic, at most."""
+
+
+class RandomTraffic(PieceWriter):
+    """A generator of traffic to ``model``, a model of ``board``, in random pieces of all kinds.
+
+    The answers are not checked: the traffic shows the parts of a circuit that can ever matter.
+    """
+
+    def __init__(self, model: PinModel, board: Board, seed: int) -> None:
+        super().__init__(board.configuration)
+        self._memory = board.configuration.memory_bytes
+        self._random.seed(seed)
+        self._bit = board.clock_hz / board.baud
+        self._simulation = PinSimulation(model, self._bit)
+        self._simulation.run(round(100e-6 * board.clock_hz))
+        half = self._memory // 2
+        self._upper = self._base + half
+        self._tasks = RandomCommands(
+            configuration=self._configuration,
+            size=half,
+            a=self._base,
+            b=self._base,
+            runs=(1, 2, 3, 8, 33, 60),
+            counts=range(1, 8),
+            long=0.1,
+            sums=0.3,
+            interrupts=0.5,
+            disjoint=False,
+        )
+        self._send(self._requests.hello())
+
+    def run(self, pieces: int) -> None:
+        """Send ``pieces`` pieces, each until the lines are idle again."""
+        kinds: dict[Callable[[], None], int] = {
+            self._jobs: 30,
+            self._records: 25,
+            self._accesses: 15,
+            self._crowd: 4,
+            self._damages: 10,
+            self._line: 3,
+        }
+        for piece in self._random.choices(list(kinds), list(kinds.values()), k=pieces):
+            piece()
+
+    # --- kinds of pieces --------------------------------------------------------------------------
+
+    def _jobs(self) -> None:
+        """Send valid commands; TIMEOUT is now and then so short that it expires."""
+        choose = self._random
+        patience = choose.choice([1, 2, 3, 8]) if choose.random() < 0.1 else 1 << 20
+        size = choose.randrange(1, FRAME_DATA_BYTES)
+        at = choose.randrange(self._memory - size)
+        self._send(
+            self._requests.register("TIMEOUT", patience)
+            + self._requests.write(at, self._content(size))
+        )
+        tasks = [self._tasks.draw(choose, self._upper) for _ in range(choose.randint(1, 4))]
+        records = [pack(task) for task in tasks]
+        meanwhile = self._access() if choose.random() < 0.5 else b""
+        self._send(self._submit(records) + meanwhile)
+        self._look(records)
+
+    def _records(self) -> None:
+        """Send records of which half are refused, and the others have random addresses."""
+        count = self._random.choice([1, 2, 4, 8])
+        records = [random_record(self._random, self._configuration) for _ in range(count)]
+        self._send(self._requests.register("INTERRUPT", self._random.randrange(4)))
+        for first in range(0, count, 4):
+            self._send(self._submit(records[first : first + 4]))
+        self._look(records)
+
+    def _accesses(self) -> None:
+        """Read and write memory and control window, and addresses beside them."""
+        self._send(b"".join(self._access() for _ in range(self._random.randint(1, 5))))
+        if self._random.random() < 0.3:
+            self._send(self._clear())
+
+    def _crowd(self) -> None:
+        """Send as many requests at once as the board can buffer."""
+        line = b""
+        while True:
+            size = self._random.choice([0, 1, 4, 100, self._random.randrange(FRAME_DATA_BYTES)])
+            frame = self._read_or_write(self._random.randrange(self._memory - size), size)
+            if len(line) + len(frame) > RECEIVE_BYTES:
+                return self._send(line)
+            line += frame
+
+    def _damages(self) -> None:
+        """Send frames that are damaged, out of turn or of an unknown kind, and noise."""
+        self._send(b"".join(self._damage() for _ in range(self._random.randint(1, 6))))
+        self._send(self._requests.hello())
+
+    def _line(self) -> None:
+        """Send glitches, a broken line, and bits that are longer or shorter than the board's."""
+        simulation = self._simulation
+        for _ in range(3):
+            simulation.set("rx", 0)
+            simulation.run(self._random.choice([1, 5, 8, 9, 16, 150, 2000]))
+            simulation.set("rx", 1)
+            simulation.run(self._random.randrange(1, 400))
+        simulation.divider = self._bit * self._random.uniform(0.95, 1.05)
+        self._send(self._requests.hello())
+        self._accesses()
+        simulation.divider = self._bit
+        self._send(self._requests.hello())
+
+    # --- parts of pieces --------------------------------------------------------------------------
+
+    def _access(self) -> bytes:
+        """Return an access; unlike those of pieces of flips, many are long or too long."""
+        choose = self._random
+        if choose.random() < 0.5:
+            return super()._access()
+        if choose.random() < 0.1:
+            return self._requests.read(CONTROL_BASE + 4 * choose.randrange(24), 128)
+        size = choose.randrange(FRAME_DATA_BYTES + 3)
+        inside = self._base + choose.randrange(self._memory - size)
+        beside = self._end - size + choose.randrange(3)
+        return self._read_or_write(
+            choose.choice([inside, inside, beside, choose.getrandbits(32)]), size
+        )
+
+    def _read_or_write(self, at: int, size: int) -> bytes:
+        if self._random.random() < 0.5:
+            return self._requests.write(at, self._content(size))
+        return self._requests.read(at, size)
+
+    def _look(self, records: Sequence[Sequence[int]]) -> None:
+        """Read the commands' status, completions and outputs; write CLEAR."""
+        line = self._requests.read(CONTROL_BASE + register("STATUS").offset, 20)
+        line += self._requests.read(CONTROL_BASE + COMPLETION_OFFSET, 4 * self._configuration.slots)
+        for words in records:
+            line += self._requests.read(min(words[4], self._base + self._memory - 200), 200)
+        self._send(line)
+        self._send(self._clear())
+
+    def _clear(self) -> bytes:
+        return super()._clear() + self._requests.register("INTERRUPT", 3)
+
+    def _send(self, line: bytes) -> None:
+        self._simulation.send(line)
+        self._simulation.settle(_REST, _MOST)
+        self._simulation.receive()
 
 
 @pytest.mark.timeout(1800)

@@ -155,13 +155,18 @@ def commands(*steps: Steps) -> Steps:
     return run
 
 
-def give(command: ChipCommand, bank: int = 0, address: int = 0) -> Steps:
-    return lambda bus: bus.give(command, bank, address)
+def give(command: ChipCommand, bank: int = 0, address: int = 0, o: int | None = None) -> Steps:
+    return lambda bus: bus.give(command, bank, address, o=o)
+
+
+def rest(edges: int) -> Steps:
+    return lambda bus: bus.rest(edges)
 
 
 ACTIVATE = give(ChipCommand.ACTIVATE, 0, 5)
 OPEN = commands(ACTIVATE, lambda bus: bus.after(PART.activate_to_access))
-WRITTEN = commands(OPEN, lambda bus: bus.rest(9), lambda bus: bus.write(0, 0, [1, 2, 3, 4]))
+DRIVE = give(ChipCommand.NONE, o=1)
+WRITTEN = commands(OPEN, rest(9), lambda bus: bus.write(0, 0, [1, 2, 3, 4]))
 
 RULES: dict[str, tuple[Steps, float, Steps]] = {
     "tRCD": (ACTIVATE, PART.activate_to_access, give(ChipCommand.READ)),
@@ -209,36 +214,15 @@ def test_a_row_cycle_that_is_longer_than_its_halves() -> None:
         (commands(OPEN, give(ChipCommand.SET_MODE, 0, MODE)), "open bank"),
         (commands(OPEN, give(ChipCommand.READ, 0, ALL)), "auto precharge"),
         (commands(OPEN, give(ChipCommand.STOP)), "burst"),
-        (
-            commands(
-                OPEN, lambda bus: bus.rest(12), give(ChipCommand.READ), give(ChipCommand.PRECHARGE)
-            ),
-            "burst",
-        ),
+        (commands(OPEN, rest(12), give(ChipCommand.READ), give(ChipCommand.PRECHARGE)), "burst"),
         (give(ChipCommand.SET_MODE, 0, 0x12), "CAS latency"),
         (give(ChipCommand.SET_MODE, 0, 0x52), "CAS latency"),
         (give(ChipCommand.SET_MODE, 0, 0x27), "mode"),
-        (commands(OPEN, give(ChipCommand.WRITE), lambda bus: bus.rest(1)), "data lines"),
-        (
-            commands(
-                OPEN,
-                give(ChipCommand.READ),
-                lambda bus: bus.rest(1),
-                lambda bus: bus.give(ChipCommand.NONE, o=1),
-            ),
-            "data lines",
-        ),
-        (
-            commands(
-                OPEN,
-                give(ChipCommand.READ),
-                lambda bus: bus.rest(5),
-                lambda bus: bus.give(ChipCommand.NONE, o=1),
-            ),
-            "data lines",
-        ),
-        (commands(OPEN, lambda bus: bus.rest(12_001)), ""),
-        (commands(OPEN, lambda bus: bus.rest(12_001), give(ChipCommand.PRECHARGE)), "tRAS"),
+        (commands(OPEN, give(ChipCommand.WRITE), rest(1)), "data lines"),
+        (commands(OPEN, give(ChipCommand.READ), rest(1), DRIVE), "data lines"),
+        (commands(OPEN, give(ChipCommand.READ), rest(5), DRIVE), "data lines"),
+        (commands(OPEN, rest(12_001)), ""),
+        (commands(OPEN, rest(12_001), give(ChipCommand.PRECHARGE)), "tRAS"),
     ],
 )
 def test_commands_in_the_wrong_state(steps: Steps, rule: str) -> None:

@@ -8,8 +8,9 @@ import pytest
 from bitlane_rtl.bus.sdram.part import SdramTiming
 from bitlane_rtl.bus.sdram.pins import ChipCommand
 from bitlane_sim.pins.sdram import SdramChip
+from support.rtl.bursts import bursts_of
 from support.rtl.sdram import CLOCK_HZ, PART, ChipAtPins, memory
-from support.rtl.streams import Sink, Source, simulate
+from support.rtl.streams import simulate
 
 TIMING = SdramTiming.of(PART, CLOCK_HZ)
 WIDTH = 64
@@ -48,26 +49,10 @@ def run(
     """
     dut = memory(WIDTH)
     at_pins = ChipAtPins(dut.pins, SdramChip(PART, CLOCK_HZ))
-    beats = [
-        {"data": 0, "strobe": 255, "last": beat == burst["length"]}
-        for burst in write
-        for beat in range(burst["length"] + 1)
-    ]
-    benches = {
-        "ask_a": Source(dut.a.request, a),
-        "a": Sink(dut.a.data, sum(burst["length"] + 1 for burst in a)),
-        "ask_b": Source(dut.b.request, b),
-        "b": Sink(dut.b.data, sum(burst["length"] + 1 for burst in b)),
-        "write": Source(dut.write.request, write),
-        "beats": Source(dut.write.data, beats),
-        "response": Sink(dut.write.response, len(write)),
-    }
+    benches = bursts_of(dut, a=a, b=b, write=write)
     late = dict.fromkeys(("ask_b", "b"), READY + b_after)
-    simulate(
-        dut,
-        *(Later(bench, late.get(name, READY)) for name, bench in benches.items()),
-        background=[at_pins],
-    )
+    later = [Later(bench, late.get(name, READY)) for name, bench in benches.items()]
+    simulate(dut, *later, background=[at_pins])
     return benches, [(cycle - READY, what) for cycle, what in at_pins.given if cycle >= READY]
 
 
@@ -107,8 +92,7 @@ def test_bursts_have_no_gap_if_their_banks_differ_or_their_row_is_one(second: in
 
 def test_streams_that_began_in_one_bank_go_on_a_block_apart() -> None:
     _, given = run(
-        a=bursts(*range(0, 6 * BLOCK, BLOCK)),
-        b=bursts(*range(ROW, ROW + 6 * BLOCK, BLOCK)),
+        a=bursts(*range(0, 6 * BLOCK, BLOCK)), b=bursts(*range(ROW, ROW + 6 * BLOCK, BLOCK))
     )
     reads = accesses(given, _R)
     gaps = {after - before for before, after in pairwise(reads)}

@@ -15,7 +15,7 @@ from support.seeds import slow
 def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, read_ports: int) -> None:
     dut = memory(8 * BYTES, read_ports)
     chip = SdramChip(PART, CLOCK_HZ)
-    check_at_random(dut, dut, read_ports, stalls, [ChipAtPins(dut.pins, chip)])
+    check_at_random(dut, read_ports, stalls, [ChipAtPins(dut.pins, chip)])
 
 
 @pytest.mark.parametrize("read_ports", [slow(1), 2])

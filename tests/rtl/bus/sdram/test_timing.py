@@ -12,8 +12,8 @@ from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramPart, SdramTiming
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.pins import CircuitModel
 from bitlane_sim.pins.sdram import SdramChip, SdramModel, SplitPins
+from support.rtl.bursts import beats_to_write, transfer_bursts
 from support.rtl.sdram import CLOCK_HZ, PART, SLOW, ChipAtPins, memory
-from support.rtl.streams import Sink, Source, simulate
 
 ROW = 1 << 12
 """Bytes from one row to the next in the same bank."""
@@ -52,24 +52,10 @@ def traffic(part: SdramPart, dut: Any) -> str:
     rng = random.Random(1)
     places = [ROW * rng.randrange(3) + 64 * rng.randrange(4) for _ in range(120)]
     ask: Any = [{"address": place, "length": rng.choice([0, 0, 3, 15])} for place in places]
-    beats = [
-        {"data": rng.getrandbits(32), "strobe": 15, "last": beat == request["length"]}
-        for request in ask
-        for beat in range(request["length"] + 1)
-    ]
-    count = len(beats)
+    beats = [{**beat, "strobe": 15} for beat in beats_to_write(ask, rng)]
+    at_pins = ChipAtPins(dut.pins, chip)
     try:
-        simulate(
-            dut,
-            Source(dut.a.request, ask),
-            Sink(dut.a.data, count),
-            Source(dut.b.request, ask[::-1]),
-            Sink(dut.b.data, count),
-            Source(dut.write.request, ask),
-            Source(dut.write.data, beats),
-            Sink(dut.write.response, len(ask)),
-            background=[ChipAtPins(dut.pins, chip)],
-        )
+        transfer_bursts(dut, a=ask, b=ask[::-1], write=ask, beats=beats, background=[at_pins])
     except AssertionError as error:
         return str(error)
     assert chip.counts.refreshes > 10

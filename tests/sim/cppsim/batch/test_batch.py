@@ -1,8 +1,6 @@
 """Batches of counters and queues compute the right values, and refuse bad requests in one line."""
 
 import json
-import os
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable
@@ -22,6 +20,7 @@ from cppsim import Batch, BatchError, BatchWarning, BrokenOff, Program
 from cppsim.batch import cuda
 from cppsim.batch.__main__ import main
 from cppsim.batch.folder import open_folder
+from support.processes import run, succeed
 from support.seeds import slow
 from support.sim.batches import export_batch
 from support.sim.host_gpu import host_gpu
@@ -72,12 +71,6 @@ class Loop(Elaboratable):
         m, a, b = Module(), Signal(), Signal()
         m.d.comb += [a.eq(~b), b.eq(a)]
         return m
-
-
-@pytest.fixture(params=["threads", "cuda"])
-def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(cuda, "_cupy", host_gpu)
-    return str(request.param)
 
 
 def test_each_instance_goes_its_own_way(backend: str) -> None:
@@ -142,8 +135,8 @@ def test_a_check_says_all_but_its_values(backend: str) -> None:
     assert batch.failures() == {0: ("Assertion violated: {} is much", 0)}
 
 
+@pytest.mark.usefixtures("gpu")
 def test_tables_of_a_gpu_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "_cupy", host_gpu)
     monkeypatch.setattr(cuda, "_WORDS", 100)
     with pytest.raises(
         BatchError, match="words a tile, and a GPU's tables count 100: take backend"
@@ -245,23 +238,20 @@ def test_a_folder_runs_without_amaranth(tmp_path: Path) -> None:
     expected = batch.run(program)["count"]
     code = "import sys, runpy; sys.modules['amaranth'] = None; sys.argv[0] = 'cppsim.batch';"
     code += "runpy.run_module('cppsim.batch', run_name='__main__')"
-    command = [sys.executable, "-c", code, ".", "--backend", "threads"]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
-    done = subprocess.run(
-        command, cwd=tmp_path / "there", env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["instance_cycles"] == 150
-    with np.load(tmp_path / "there" / "results.npz") as results:
+    there = tmp_path / "there"
+    command = (sys.executable, "-c", code, ".", "--backend", "threads")
+    output = succeed(*command, cwd=there, PYTHONPATH=str(there))
+    assert json.loads(output)["instance_cycles"] == 150
+    with np.load(there / "results.npz") as results:
         assert (results["count"] == expected).all()
-    about = tmp_path / "there" / "batch.json"
+    about = there / "batch.json"
     about.write_text(about.read_text().replace('"instances": 50', '"instances": 70'))
     with pytest.raises(BatchError, match="it has not the data of 70 instances; export it again"):
-        open_folder(tmp_path / "there", "threads")
-    (tmp_path / "there" / "data.npz").write_bytes(b"no")
-    done = subprocess.run(command, cwd=tmp_path / "there", env=environment, capture_output=True)
+        open_folder(there, "threads")
+    (there / "data.npz").write_bytes(b"no")
+    done = run(*command, cwd=there, PYTHONPATH=str(there))
     assert done.returncode == 2
-    assert done.stderr.decode().startswith("error: . is no whole batch:")
+    assert done.stderr.startswith("error: . is no whole batch:")
     with pytest.raises(BatchError, match="export before anything runs"):
         batch.export(tmp_path / "late", program)
 
@@ -332,6 +322,7 @@ def counters() -> RandomDesign:
     return RandomDesign(m, [by], [count, wide], {"sync": 1e-6}, ("sync",))
 
 
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(
     ("make", "least"),
     [(counters, 2), slow(partial(random_machine, 1), 11)],
@@ -345,7 +336,6 @@ def test_a_folder_is_compared_on_both_backends(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """``least`` is the number of outputs that the design has at least."""
-    monkeypatch.setattr(cuda, "_cupy", host_gpu)
     export_batch(make(), tmp_path, seed=1, instances=5, rounds=3, alone=2)
     assert main(["--gpu", "--compare", str(tmp_path)]) == 0
     gpu, compared = map(json.loads, capsys.readouterr().out.splitlines())

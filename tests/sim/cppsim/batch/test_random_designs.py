@@ -1,11 +1,11 @@
 """Every instance of a batch shows what its design alone shows, on both backends, bit for bit."""
 
+from collections.abc import Callable
+
 import pytest
 
-from cppsim.batch import cuda
-from support.seeds import seeds
+from support.seeds import seeds, slow
 from support.sim.batches import compare_batch
-from support.sim.host_gpu import host_gpu
 from support.sim.random_designs import (
     RandomDesign,
     random_circuit,
@@ -14,34 +14,21 @@ from support.sim.random_designs import (
     random_system,
 )
 
+pytestmark = pytest.mark.usefixtures("gpu")
+
 BACKENDS = ("threads", "cuda")
-
-
-@pytest.fixture(autouse=True)
-def _gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile the source of the GPU's backend for this computer."""
-    monkeypatch.setattr(cuda, "_cupy", host_gpu)
 
 
 def expressions(seed: int) -> RandomDesign:
     return random_expressions(seed, 20)
 
 
-@pytest.mark.slow
-def test_circuits_of_one_clock() -> None:
-    assert compare_batch(random_circuit, seeds(1, 2), BACKENDS) > 0
+@pytest.mark.parametrize("make", [slow(random_circuit), random_machine, slow(random_system)])
+def test_circuits_machines_and_systems(make: Callable[[int], RandomDesign]) -> None:
+    assert compare_batch(make, seeds(1, 2), BACKENDS) > 0
 
 
 @pytest.mark.slow
 def test_expressions() -> None:
     pack = seeds(1, 2)
     assert compare_batch(expressions, pack, BACKENDS) == 2 * 3 * 12 * 20 * len(pack)
-
-
-def test_machines_with_clocks_of_all_kinds() -> None:
-    assert compare_batch(random_machine, seeds(1, 2), BACKENDS) > 0
-
-
-@pytest.mark.slow
-def test_statements_states_memories_and_made_clocks() -> None:
-    assert compare_batch(random_system, seeds(1, 2), BACKENDS) > 0

@@ -11,10 +11,9 @@ import pytest
 from cppsim import Batch, Program
 from cppsim.batch import cuda, written
 from support.sim.batches import batch_of, on_backend
-from support.sim.host_gpu import host_gpu
 from support.sim.random_designs import random_circuit, random_machine, random_system
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("gpu")]
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,6 @@ def random_program(chance: random.Random, batch: Batch, length: int) -> Program:
 def test_random_programs(
     make: Any, seed: int, instances: int, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda, "_cupy", host_gpu)
     monkeypatch.setattr(cuda, "_LANES", (layout.lanes,))
     if not layout.short:
         monkeypatch.setattr(written, "_SHORT", 0)

@@ -13,31 +13,17 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import DomainReset
 
 from cppsim import Batch, BatchError, Program
-from cppsim.batch import cuda
-from support.sim.host_gpu import host_gpu
-from support.sim.random_designs import (
-    RandomDesign,
-    random_circuit,
-    random_machine,
-    random_system,
-)
+from support.sim.random_designs import RandomDesign, random_circuit, random_machine, random_system
 from support.sim.recordings import compare_recording
 from support.sim.written_once import write_once
 
 
-@pytest.fixture(params=["threads", "cuda"])
-def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the backend; the GPU's source is compiled for this computer."""
-    monkeypatch.setattr(cuda, "_cupy", host_gpu)
-    return str(request.param)
-
-
 @pytest.mark.slow
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("make", [random_circuit, random_machine, random_system])
 def test_random_testbenches_on_random_designs(
     make: Callable[[int], RandomDesign], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda, "_cupy", host_gpu)
     write_once(monkeypatch.setattr)
     assert compare_recording(make(1), ("threads", "cuda"), seed=1) > 50
 

@@ -10,8 +10,6 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from cppsim import Batch, BatchError, Program
-from cppsim.batch import cuda
-from support.sim.host_gpu import host_gpu
 
 TOP = 1 << 63
 ONES = (1 << 64) - 1
@@ -34,12 +32,6 @@ class Shown(wiring.Component):
         m = Module()
         m.d.comb += [self.negated.eq(-self.given), self.longer.eq(self.given)]
         return m
-
-
-@pytest.fixture(params=["threads", "cuda"])
-def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(cuda, "_cupy", host_gpu)
-    return str(request.param)
 
 
 def words(*values: int, count: int = 2) -> list[list[int]]:

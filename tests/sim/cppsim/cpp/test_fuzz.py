@@ -3,15 +3,22 @@
 The same by the million: tests/verify/cppsim.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
+import cppsim
 from cppsim.cpp import words
 from support.seeds import seeds, stride
 from support.sim.fuzz import fuzz
-from support.sim.packs import in_packs
-from support.sim.random_designs import RandomDesign, random_expressions, random_system
+from support.sim.packs import compare_designs, in_packs
+from support.sim.random_designs import (
+    RandomDesign,
+    random_expressions,
+    random_machine,
+    random_system,
+    trace_all,
+)
 
 EXPRESSIONS = 100 // stride(2)
 
@@ -34,3 +41,26 @@ def test_what_differs_is_told_with_its_seed(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(words, "_sign_extended", lambda operand, _: f"int64_t({operand})")
     with pytest.raises(AssertionError, match=r"^seed 1: .* is .*, and .* in Amaranth's simulator"):
         fuzz(random_expressions, range(2), steps=40)
+
+
+def compared(make: Callable[[int], RandomDesign], pack: Sequence[int], steps: int) -> int:
+    """Compare the traces of the designs of a pack; return of how many designs."""
+
+    def compare(designs: dict[int, RandomDesign]) -> int:
+        slow, fast = (
+            trace_all(designs, engine, steps=steps) for engine in ("pysim", cppsim.Engine)
+        )
+        assert fast == slow
+        return len(slow)
+
+    return compare_designs(make, pack, compare)
+
+
+@pytest.mark.parametrize("pack", in_packs(seeds(3, 25)), ids=str)
+def test_combinational_logic(pack: Sequence[int]) -> None:
+    assert compared(random_expressions, pack, 25) == len(pack)
+
+
+@pytest.mark.parametrize("pack", in_packs(seeds(2, 15)), ids=str)
+def test_machines_of_several_clocks(pack: Sequence[int]) -> None:
+    assert compared(random_machine, pack, 60) == len(pack)

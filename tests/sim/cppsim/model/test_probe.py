@@ -2,8 +2,8 @@
 
 import ctypes
 import random
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from cppsim.netlist.design import CellKind, PlainCell
 from cppsim.private import eval_value
 from support.seeds import seeds
 from support.sim.amaranth import Simulator
-from support.sim.packs import compare_pack, in_packs, side_by_side
+from support.sim.packs import compare_designs, in_packs
 from support.sim.random_designs import RandomDesign, random_expressions, random_machine
 from support.sim.random_values import random_expression, random_number
 
@@ -64,10 +64,9 @@ def test_operations_on_whole_words(code: Code) -> None:
     program = ProbeProgram([zero, *fetches, Instruction(code, 1, 2)])
     value = program.on(ctypes.addressof(words))
     assert program.words == {0, 1}
-    for a in _VALUES:
-        for b in _VALUES:
-            words[:] = a, b
-            assert value() == OPERATIONS[code](a, b) & WORD, (a, b)
+    for a, b in product(_VALUES, repeat=2):
+        words[:] = a, b
+        assert value() == OPERATIONS[code](a, b) & WORD, (a, b)
 
 
 def test_values_are_put_together_from_parts() -> None:
@@ -155,9 +154,8 @@ def test_rows_wider_than_a_word() -> None:
     assert seen == [*(row >> 50 for row in rows), 0, 0, 0]
 
 
-def looked_at(make: Callable[[int], RandomDesign], seeds: Sequence[int]) -> int:
-    """Compare all values that can be probed in designs of ``seeds``; return their number."""
-    designs = side_by_side({seed: make(seed) for seed in seeds})
+def looked_at(designs: dict[int, RandomDesign]) -> int:
+    """Compare all values that can be probed in designs; return their number."""
     (module,) = {design.module for design in designs.values()}
     chances = {seed: random.Random(seed) for seed in designs}
     simulator: Any = Simulator(module, engine=cppsim.Engine)
@@ -203,9 +201,9 @@ def looked_at(make: Callable[[int], RandomDesign], seeds: Sequence[int]) -> int:
 
 @pytest.mark.parametrize("pack", in_packs(seeds(2, 10)), ids=str)
 def test_combinational_logic(pack: Sequence[int]) -> None:
-    assert compare_pack(pack, partial(looked_at, random_expressions)) > 12 * len(pack)
+    assert compare_designs(random_expressions, pack, looked_at) > 12 * len(pack)
 
 
 @pytest.mark.parametrize("pack", in_packs(seeds(2, 8)), ids=str)
 def test_machines_of_several_clocks(pack: Sequence[int]) -> None:
-    assert compare_pack(pack, partial(looked_at, random_machine)) > 8 * len(pack)
+    assert compare_designs(random_machine, pack, looked_at) > 8 * len(pack)

@@ -1,15 +1,12 @@
 """Testbenches and processes read the same values as in pysim, by every method of reading."""
 
 import random
-from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import pytest
 from amaranth.hdl import Cat, ClockDomain, ClockSignal, Module, Signal, Value, signed
 from amaranth.lib.data import StructLayout
-from amaranth.sim import Simulator as AmaranthSimulator
 
 import cppsim
 from cppsim.mode import Mode
@@ -18,19 +15,10 @@ from cppsim.model.probe_expression import signals_of
 from cppsim.netlist.design import NotPlain
 from cppsim.running import readers
 from support.seeds import seeds
+from support.sim.engines import Bench, leaping, same_on
 from support.sim.random_designs import RandomDesign
 from support.sim.random_values import random_expression, random_number
 from support.sim.written_once import machine, write_once
-
-Run = Callable[[Any], list[Any]]
-
-
-def expect_same(run: Run) -> list[Any]:
-    """Return the results of ``run`` in compiled code; expect those in Amaranth's simulator."""
-    slow, fast = run(AmaranthSimulator), run(partial(cppsim.Simulator, mode=Mode.ALWAYS))
-    assert fast == slow
-    assert slow
-    return fast
 
 
 @pytest.fixture(params=["settled", "alone"])
@@ -54,15 +42,12 @@ def evaluable(chance: random.Random, leaves: list[Signal]) -> list[Value]:
     return values
 
 
-def read_by_all(design: RandomDesign, simulate: Any, seed: int) -> list[Any]:
-    """Return the values that testbenches and processes read at edges and in between."""
+def read_by_all(design: RandomDesign, sim: Bench, seed: int) -> None:
+    """Append the values that testbenches and processes read at edges and in between."""
     chance = random.Random(seed)
     leaves = [*design.inputs, *design.outputs]
     values = [*evaluable(chance, leaves), *design.outputs]
-    made = simulate(design.module)
     at_edges, after_changes, seen = list[Any](), list[Any](), list[Any]()
-    for number, (domain, period) in enumerate(design.clocks.items()):
-        made.add_clock(period, phase=1e-7 * (number + 1), domain=domain)
 
     async def follow_clock(context: Any) -> None:
         async for sampled in context.tick("fall").sample(*values):
@@ -82,154 +67,129 @@ def read_by_all(design: RandomDesign, simulate: Any, seed: int) -> list[Any]:
             await context.delay(0.25e-6)
             seen.append([context.get(x) for x in values])
 
-    made.add_process(follow_clock)
+    made = sim.simulator(design.module, processes=[follow_clock], clock=None)
+    for number, (domain, period) in enumerate(design.clocks.items()):
+        made.add_clock(period, phase=1e-7 * (number + 1), domain=domain)
     made.add_testbench(answer, background=True)
     made.add_testbench(work)
     made.run()
-    return [at_edges, after_changes, seen]
+    sim.seen += [at_edges, after_changes, seen]
 
 
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("seed", seeds(3, 12))
-def test_random_machines(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@same_on(leaping)
+def test_random_machines(sim: Bench, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     write_once(monkeypatch.setattr)
-    expect_same(lambda simulate: read_by_all(machine(seed), simulate, seed))
+    read_by_all(machine(seed), sim, seed)
 
 
+@same_on(leaping)
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("follows", ["given", "foreign"])
-def test_samples_show_what_followed_before_the_change(follows: str) -> None:
-    def run(simulate: Any) -> list[Any]:
-        m, given, foreign, above = Module(), Signal(8), Signal(8), Signal(9)
-        m.d.comb += above.eq(given + 1)
-        made, seen = simulate(m), list[Any]()
-        followed = given if follows == "given" else foreign
-        values = (given, above, given + above)
+def test_samples_show_what_followed_before_the_change(sim: Bench, follows: str) -> None:
+    m, given, foreign, above = Module(), Signal(8), Signal(8), Signal(9)
+    m.d.comb += above.eq(given + 1)
+    followed = given if follows == "given" else foreign
+    values = (given, above, given + above)
 
-        async def follow(context: Any) -> None:
-            async for sampled in context.changed(followed).sample(*values):
-                seen.append(sampled)
+    async def follow(context: Any) -> None:
+        async for sampled in context.changed(followed).sample(*values):
+            sim.seen.append(sampled)
 
-        async def drive(context: Any) -> None:
-            number = 0
-            async for _ in context.delay(1e-6):
-                number += 7
-                context.set(given, number)
-                if number > 70:
-                    context.set(foreign, number)
+    async def drive(context: Any) -> None:
+        number = 0
+        async for _ in context.delay(1e-6):
+            number += 7
+            context.set(given, number)
+            if number > 70:
+                context.set(foreign, number)
 
-        async def work(context: Any) -> None:
-            for step in range(20):
-                await context.delay(1e-6)
-                if step < 8:
-                    seen.append([context.get(x) for x in values])
+    async def work(context: Any) -> None:
+        for step in range(20):
+            await context.delay(1e-6)
+            if step < 8:
+                sim.seen.append([context.get(x) for x in values])
 
-        made.add_process(follow)
-        made.add_process(drive)
-        made.add_testbench(work)
-        made.run()
-        # At power-on pysim has logic and processes in no order.
-        return seen[1:]
-
-    assert len(expect_same(run)) > 5
+    sim.run(m, work, processes=[follow, drive], clock=None)
+    # At power-on pysim has logic and processes in no order.
+    del sim.seen[0]
+    assert len(sim.seen) > 5
 
 
+@same_on(leaping)
 @pytest.mark.usefixtures("eager")
-def test_clocks_show_their_edge_and_logic_what_was_before_it() -> None:
-    def run(simulate: Any) -> list[Any]:
-        m, count, mixed = Module(), Signal(4), Signal(5)
-        m.d.sync += count.eq(count + 1)
-        m.domains.sync = sync = ClockDomain()
-        m.d.comb += mixed.eq(Cat(~sync.clk, count))
-        made, seen = simulate(m), list[Any]()
-        values = (Cat(count, sync.clk), mixed + 1, Cat(mixed, sync.clk))
-        made.add_clock(1e-6)
+def test_clocks_show_their_edge_and_logic_what_was_before_it(sim: Bench) -> None:
+    m, count, mixed = Module(), Signal(4), Signal(5)
+    m.d.sync += count.eq(count + 1)
+    m.domains.sync = sync = ClockDomain()
+    m.d.comb += mixed.eq(Cat(~sync.clk, count))
+    values = (Cat(count, sync.clk), mixed + 1, Cat(mixed, sync.clk))
 
-        async def work(context: Any) -> None:
-            for _ in range(6):
-                seen.append(await context.tick().sample(*values))
-                seen.append([context.get(x) for x in values])
+    async def work(context: Any) -> None:
+        for _ in range(6):
+            sim.seen.append(await context.tick().sample(*values))
+            sim.seen.append([context.get(x) for x in values])
 
-        made.add_testbench(work)
-        made.run()
-        return seen
-
-    expect_same(run)
+    sim.run(m, work)
 
 
+@same_on(leaping)
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("gated", [False, True])
-def test_edges_of_clocks_that_the_design_makes(*, gated: bool) -> None:
-    def run(simulate: Any) -> list[Any]:
-        m, count, slow, both = Module(), Signal(4), Signal(4), Signal(9)
-        m.domains.half = half = ClockDomain(reset_less=True)
-        m.d.comb += half.clk.eq(count[0] & ~count[2] if gated else count[0])
-        m.d.comb += both.eq(count * 3 + slow)
-        m.d.sync += count.eq(count + 1)
-        m.d.half += slow.eq(slow + 5)
-        made, seen = simulate(m), list[Any]()
-        made.add_clock(1e-6)
+def test_edges_of_clocks_that_the_design_makes(sim: Bench, *, gated: bool) -> None:
+    m, count, slow, both = Module(), Signal(4), Signal(4), Signal(9)
+    m.domains.half = half = ClockDomain(reset_less=True)
+    m.d.comb += half.clk.eq(count[0] & ~count[2] if gated else count[0])
+    m.d.comb += both.eq(count * 3 + slow)
+    m.d.sync += count.eq(count + 1)
+    m.d.half += slow.eq(slow + 5)
 
-        async def follow(context: Any) -> None:
-            async for sampled in context.tick("half").sample(both, both + 1):
-                seen.append(sampled)
+    async def follow(context: Any) -> None:
+        async for sampled in context.tick("half").sample(both, both + 1):
+            sim.seen.append(sampled)
 
-        async def work(context: Any) -> None:
-            for _ in range(12):
-                await context.tick()
-                seen.append([context.get(x) for x in (both, both + 1)])
+    async def work(context: Any) -> None:
+        for _ in range(12):
+            await context.tick()
+            sim.seen.append([context.get(x) for x in (both, both + 1)])
 
-        made.add_process(follow)
-        made.add_testbench(work)
-        made.run()
-        return seen
-
-    expect_same(run)
+    sim.run(m, work, processes=[follow])
 
 
+@same_on(leaping)
 @pytest.mark.usefixtures("eager")
-def test_expressions_that_are_made_anew_each_time() -> None:
-    def run(simulate: Any) -> list[Any]:
-        m, given, above = Module(), Signal(8), Signal(9)
-        m.d.comb += above.eq(given + 1)
-        made, seen = simulate(m), list[Any]()
+def test_expressions_that_are_made_anew_each_time(sim: Bench) -> None:
+    m, given, above = Module(), Signal(8), Signal(9)
+    m.d.comb += above.eq(given + 1)
 
-        async def work(context: Any) -> None:
-            for number in range(100):
-                context.set(given, number)
-                value = above - number if number % 3 else Cat(given, above)
-                seen.append([context.get(value) for _ in range(1 + number % 5)])
+    async def work(context: Any) -> None:
+        for number in range(100):
+            context.set(given, number)
+            value = above - number if number % 3 else Cat(given, above)
+            sim.seen.append([context.get(value) for _ in range(1 + number % 5)])
 
-        made.add_testbench(work)
-        made.run()
-        return seen
-
-    expect_same(run)
+    sim.run(m, work, clock=None)
 
 
+@same_on(leaping)
 @pytest.mark.usefixtures("eager")
-def test_fields_of_structures() -> None:
+def test_fields_of_structures(sim: Bench) -> None:
     layout = StructLayout({"low": 3, "number": signed(5), "none": 0, "wide": signed(70)})
 
-    def run(simulate: Any) -> list[Any]:
-        m, given, shown = Module(), Signal(layout), Signal(layout)
-        m.d.comb += shown.eq(~given.as_value())
-        made, seen = simulate(m), list[Any]()
+    m, given, shown = Module(), Signal(layout), Signal(layout)
+    m.d.comb += shown.eq(~given.as_value())
 
-        async def work(context: Any) -> None:
-            for number in (0, 5, 0xAB, (1 << 77) - 1, 1 << 77):
-                context.set(given.as_value(), number)
-                for view in (given, shown):
-                    for name in ("low", "number", "none", "wide"):
-                        seen.append((name, context.get(view[name])))
-                    seen.append([context.get(x) for x in (view.as_value()[2:9], view.wide[68:])])
-                    seen.append(context.get(view).as_value().value)
+    async def work(context: Any) -> None:
+        for number in (0, 5, 0xAB, (1 << 77) - 1, 1 << 77):
+            context.set(given.as_value(), number)
+            for view in (given, shown):
+                for name in ("low", "number", "none", "wide"):
+                    sim.seen.append((name, context.get(view[name])))
+                sim.seen.append([context.get(x) for x in (view.as_value()[2:9], view.wide[68:])])
+                sim.seen.append(context.get(view).as_value().value)
 
-        made.add_testbench(work)
-        made.run()
-        return seen
-
-    expect_same(run)
+    sim.run(m, work, clock=None)
 
 
 def test_much_that_is_read_is_settled_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,20 +228,15 @@ def test_much_that_is_read_is_settled_once(monkeypatch: pytest.MonkeyPatch) -> N
     made.run()
 
 
-def test_what_amaranth_raises_is_raised() -> None:
-    def run(simulate: Any) -> list[Any]:
-        m, given = Module(), Signal(8)
-        m.d.comb += Signal(8).eq(given)
-        made, seen = simulate(m), list[Any]()
+@same_on(leaping)
+def test_what_amaranth_raises_is_raised(sim: Bench) -> None:
+    m, given = Module(), Signal(8)
+    m.d.comb += Signal(8).eq(given)
 
-        async def work(context: Any) -> None:
-            for wrong in (ClockSignal(), "given", given + ClockSignal()):
-                with pytest.raises((TypeError, ValueError)) as raised:
-                    context.get(wrong)
-                seen.append(str(raised.value))
+    async def work(context: Any) -> None:
+        for wrong in (ClockSignal(), "given", given + ClockSignal()):
+            with pytest.raises((TypeError, ValueError)) as raised:
+                context.get(wrong)
+            sim.seen.append(str(raised.value))
 
-        made.add_testbench(work)
-        made.run()
-        return seen
-
-    expect_same(run)
+    sim.run(m, work, clock=None)

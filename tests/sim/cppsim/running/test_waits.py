@@ -11,22 +11,11 @@ from amaranth.hdl import Assert, ClockDomain, Format, Module, Print, Signal, sig
 from amaranth.lib import data, enum
 from amaranth.sim import BrokenTrigger, DomainReset
 
-import cppsim
-from cppsim.mode import Mode
 from support.seeds import seeds
 from support.sim.amaranth import Simulator
+from support.sim.engines import Bench, leaping, on_engine, same_on
 from support.sim.random_testbenches import close, follow
 from support.sim.written_once import machine, write_once
-
-Make = Callable[[Any], Any]
-
-
-def on_engine(module: Any) -> Any:
-    return Simulator(module, engine=cppsim.Engine)
-
-
-def leaping(module: Any) -> Any:
-    return cppsim.Simulator(module, mode=Mode.ALWAYS)
 
 
 @pytest.mark.parametrize("seed", seeds(3, 10))
@@ -35,15 +24,6 @@ def test_random_testbenches(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = follow(Simulator, machine(seed), seed=seed)
     for make in (on_engine, leaping):
         assert follow(make, machine(seed), seed=seed) == slow, (seed, make)
-
-
-def expect_same(run: Callable[[Make], list[Any]]) -> list[Any]:
-    """Return the results of ``run``, and expect the same in all simulators."""
-    slow = run(Simulator)
-    assert slow
-    assert run(on_engine) == slow
-    assert run(leaping) == slow
-    return slow
 
 
 def counter(domain: ClockDomain | None = None) -> tuple[Module, Signal, Signal]:
@@ -55,315 +35,260 @@ def counter(domain: ClockDomain | None = None) -> tuple[Module, Signal, Signal]:
     return m, go, count
 
 
-def test_a_leap_ends_where_it_is_to_end() -> None:
-    def run(make: Make) -> list[Any]:
-        m, _, count = counter()
-        simulator, seen = make(m), []
-        simulator.add_clock(1e-6)
+@same_on(on_engine, leaping)
+def test_a_leap_ends_where_it_is_to_end(sim: Bench) -> None:
+    m, _, count = counter()
 
+    async def work(ctx: Any) -> None:
+        values = await ctx.tick().sample(count, count[2:]).repeat(1000)
+        sim.seen.append((sim.now, values, ctx.get(count)))
+        values = await ctx.tick().sample(count).until(count == 2000)
+        sim.seen.append((sim.now, values, ctx.get(count)))
+        values = await ctx.tick().sample(count).until(count[11])
+        sim.seen.append((sim.now, values, ctx.get(count)))
+
+    simulator = sim.simulator(m, work)
+    for deadline in (0.1e-6, 0.5e-6, 10.2e-6, 10.5e-6, 1234e-6, 1234e-6):
+        simulator.run_until(deadline)
+        sim.seen.append(sim.now)
+    simulator.run()
+    sim.seen.append(sim.now)
+    assert sim.seen[-2] == (2048_500_000_000, (2048,), 2049)
+
+
+@same_on(on_engine, leaping)
+def test_several_clocks_and_delays_leap_to_whatever_comes_first(sim: Bench) -> None:
+    m, counts = Module(), {name: Signal(16, name=name) for name in ("fast", "slow", "fall")}
+    for name, count in counts.items():
+        m.domains += ClockDomain(name, clk_edge="neg" if name == "fall" else "pos")
+        m.d[name] += count.eq(count + counts["fast"] + 1)
+
+    def waiter(name: str, amount: int) -> Any:
         async def work(ctx: Any) -> None:
-            values = await ctx.tick().sample(count, count[2:]).repeat(1000)
-            seen.append((simulator._engine.now, values, ctx.get(count)))
-            values = await ctx.tick().sample(count).until(count == 2000)
-            seen.append((simulator._engine.now, values, ctx.get(count)))
-            values = await ctx.tick().sample(count).until(count[11])
-            seen.append((simulator._engine.now, values, ctx.get(count)))
+            for _ in range(4):
+                await ctx.tick(name).repeat(amount)
+                shown = [ctx.get(count) for count in counts.values()]
+                sim.seen.append((name, sim.now, *shown))
 
-        simulator.add_testbench(work)
-        for deadline in (0.1e-6, 0.5e-6, 10.2e-6, 10.5e-6, 1234e-6, 1234e-6):
-            simulator.run_until(deadline)
-            seen.append(simulator._engine.now)
-        simulator.run()
-        return [*seen, simulator._engine.now]
+        return work
 
-    assert expect_same(run)[-2] == (2048_500_000_000, (2048,), 2049)
+    async def delays(ctx: Any) -> None:
+        for number in range(9):
+            await ctx.delay(number * 1.5e-6)
+            sim.seen.append(("delay", sim.now, ctx.get(counts["fast"])))
 
-
-def test_several_clocks_and_delays_leap_to_whatever_comes_first() -> None:
-    def run(make: Make) -> list[Any]:
-        m, counts = Module(), {name: Signal(16, name=name) for name in ("fast", "slow", "fall")}
-        for name, count in counts.items():
-            m.domains += ClockDomain(name, clk_edge="neg" if name == "fall" else "pos")
-            m.d[name] += count.eq(count + counts["fast"] + 1)
-        simulator, seen = make(m), []
-        for number, name in enumerate(counts):
-            simulator.add_clock((1 + number) * 1e-6, phase=number * 0.5e-6, domain=name)
-
-        def waiter(name: str, amount: int) -> Any:
-            async def work(ctx: Any) -> None:
-                for _ in range(4):
-                    await ctx.tick(name).repeat(amount)
-                    shown = [ctx.get(count) for count in counts.values()]
-                    seen.append((name, simulator._engine.now, *shown))
-
-            return work
-
-        async def delays(ctx: Any) -> None:
-            for number in range(9):
-                await ctx.delay(number * 1.5e-6)
-                seen.append(("delay", simulator._engine.now, ctx.get(counts["fast"])))
-
-        for name, amount in (("slow", 7), ("fast", 21), ("fall", 3)):
-            simulator.add_testbench(waiter(name, amount))
-        simulator.add_testbench(delays)
-        simulator.run()
-        return [*seen, simulator._engine.now]
-
-    expect_same(run)
+    waiters = (waiter("slow", 7), waiter("fast", 21), waiter("fall", 3))
+    simulator = sim.simulator(m, *waiters, delays, clock=None)
+    for number, name in enumerate(counts):
+        simulator.add_clock((1 + number) * 1e-6, phase=number * 0.5e-6, domain=name)
+    simulator.run()
+    sim.seen.append(sim.now)
 
 
-def test_testbenches_run_in_the_order_in_which_they_were_added() -> None:
-    def run(make: Make) -> list[Any]:
-        m, go, count = counter()
-        simulator, seen = make(m), []
-        simulator.add_clock(1e-6)
+@same_on(on_engine, leaping)
+def test_testbenches_run_in_the_order_in_which_they_were_added(sim: Bench) -> None:
+    m, go, count = counter()
 
-        async def first(ctx: Any) -> None:
-            for number in range(20):
-                await ctx.tick()
-                ctx.set(go, number % 3)
-                seen.append("first")
+    async def first(ctx: Any) -> None:
+        for number in range(20):
+            await ctx.tick()
+            ctx.set(go, number % 3)
+            sim.seen.append("first")
 
-        async def second(ctx: Any) -> None:
-            async for _, _, value in ctx.tick().sample(count):
-                seen.append((value, ctx.get(count), ctx.get(go)))
+    async def second(ctx: Any) -> None:
+        async for _, _, value in ctx.tick().sample(count):
+            sim.seen.append((value, ctx.get(count), ctx.get(go)))
 
-        async def third(ctx: Any) -> None:
-            await ctx.tick().repeat(3)
-            with ctx.critical():
-                await ctx.tick().repeat(40)
-            seen.append("third")
+    async def third(ctx: Any) -> None:
+        await ctx.tick().repeat(3)
+        with ctx.critical():
+            await ctx.tick().repeat(40)
+        sim.seen.append("third")
 
-        simulator.add_testbench(first)
-        simulator.add_testbench(second, background=True)
-        simulator.add_testbench(third, background=True)
-        simulator.run()
-        return [*seen, simulator._engine.now]
-
-    expect_same(run)
+    simulator = sim.simulator(m, first)
+    simulator.add_testbench(second, background=True)
+    simulator.add_testbench(third, background=True)
+    simulator.run()
+    sim.seen.append(sim.now)
 
 
-def test_waits_beside_processes_and_changes() -> None:
-    def run(make: Make) -> list[Any]:
-        m, go, count = counter()
-        below, double = Signal(17), Signal(17)
-        m.d.comb += below.eq(double + 1)
-        simulator, seen = make(m), []
-        simulator.add_clock(1e-6)
+@same_on(on_engine, leaping)
+def test_waits_beside_processes_and_changes(sim: Bench) -> None:
+    m, go, count = counter()
+    below, double = Signal(17), Signal(17)
+    m.d.comb += below.eq(double + 1)
 
-        async def doubling(ctx: Any) -> None:
-            async for _, _, value in ctx.tick().sample(count):
-                ctx.set(double, 2 * value)
+    async def doubling(ctx: Any) -> None:
+        async for _, _, value in ctx.tick().sample(count):
+            ctx.set(double, 2 * value)
 
-        async def work(ctx: Any) -> None:
-            for _ in range(3):
-                ctx.set(go, 1)
-                seen.append(await ctx.tick().sample(below, double).repeat(10))
-                seen.append(await ctx.changed(count))
-                seen.append((ctx.get(below), simulator._engine.now))
-                seen.append(await ctx.posedge(count[1]).delay(5e-6).sample(below))
-                ctx.set(go, 0)
-                seen.append(await ctx.posedge(count[1]).delay(5e-6).sample(below))
+    async def work(ctx: Any) -> None:
+        for _ in range(3):
+            ctx.set(go, 1)
+            sim.seen.append(await ctx.tick().sample(below, double).repeat(10))
+            sim.seen.append(await ctx.changed(count))
+            sim.seen.append((ctx.get(below), sim.now))
+            sim.seen.append(await ctx.posedge(count[1]).delay(5e-6).sample(below))
+            ctx.set(go, 0)
+            sim.seen.append(await ctx.posedge(count[1]).delay(5e-6).sample(below))
 
-        simulator.add_process(doubling)
-        simulator.add_testbench(work)
-        simulator.run()
-        return seen
-
-    expect_same(run)
+    sim.run(m, work, processes=[doubling])
 
 
+@same_on(on_engine, leaping)
 @pytest.mark.parametrize("late", [False, True])
-def test_a_reset_ends_repeated_waits(late: bool) -> None:
-    def run(make: Make) -> list[Any]:
-        domain = ClockDomain("sync", async_reset=late)
-        m, _, count = counter(domain)
-        simulator, seen = make(m), []
-        simulator.add_clock(1e-6)
+def test_a_reset_ends_repeated_waits(sim: Bench, late: bool) -> None:
+    domain = ClockDomain("sync", async_reset=late)
+    m, _, count = counter(domain)
 
-        def waiting(wait: Callable[[Any], Any]) -> Any:
-            async def work(ctx: Any) -> None:
-                for _ in range(3):
-                    try:
-                        seen.append(await wait(ctx.tick().sample(count)))
-                    except DomainReset:
-                        seen.append("reset")
-                    seen.append((simulator._engine.now, ctx.get(count)))
-
-            return work
-
-        async def resetting(ctx: Any) -> None:
-            for delay in (3.1e-6, 1e-6, 4.4e-6, 0.1e-6):
-                await ctx.delay(delay)
-                ctx.set(domain.rst, 1 - ctx.get(domain.rst))
-
-        simulator.add_testbench(waiting(lambda tick: tick.repeat(6)))
-        simulator.add_testbench(waiting(lambda tick: tick.until(count[:3] == 5)))
-        simulator.add_testbench(resetting)
-        simulator.run()
-        close(simulator)
-        return seen
-
-    assert "reset" in expect_same(run)
-
-
-def test_a_late_reset_right_after_a_tick_breaks_repeated_waits() -> None:
-    def run(make: Make) -> list[Any]:
-        domain = ClockDomain("sync", async_reset=True)
-        m, _, count = counter(domain)
-        simulator, seen = make(m), []
-        simulator.add_clock(1e-6)
-
-        async def resetting(ctx: Any) -> None:
-            await ctx.tick().repeat(3)
-            ctx.set(domain.rst, 1)
-
-        async def waiting(ctx: Any) -> None:
-            try:
-                await ctx.tick().sample(count).repeat(6)
-            except BrokenTrigger:
-                seen.append((simulator._engine.now, ctx.get(count)))
-
-        simulator.add_testbench(resetting)
-        simulator.add_testbench(waiting)
-        simulator.run()
-        close(simulator)
-        return seen
-
-    assert expect_same(run) == [(2_500_000_000, 0)]
-
-
-def test_prints_and_checks_are_told_in_the_midst_of_a_leap() -> None:
-    def run(make: Make) -> list[Any]:
-        m, _, count = counter()
-        with m.If(count[:6] == 60):
-            m.d.sync += Print(Format("count {}", count))
-        m.d.sync += Assert(count < 500, Format("{} is too much", count))
-        simulator, output = make(m), StringIO()
-        simulator.add_clock(1e-6)
-
-        async def work(ctx: Any) -> None:
-            await ctx.tick().repeat(300)
-            print(simulator._engine.now)
-            await ctx.tick().repeat(300)
-
-        simulator.add_testbench(work)
-        with redirect_stdout(output), pytest.raises(AssertionError, match="500 is too much"):
-            simulator.run()
-        close(simulator)
-        return [output.getvalue(), simulator._engine.now]
-
-    assert "count 60\ncount 124\n" in expect_same(run)[0]
-
-
-def test_events_between_two_rounds_of_async_for_are_missed_aloud() -> None:
-    def run(make: Make) -> list[Any]:
-        m, _, count = counter()
-        simulator, seen = make(m), []
-        simulator.add_clock(1e-6)
-
-        async def work(ctx: Any) -> None:
-            try:
-                async for values in ctx.tick().sample(count):
-                    seen.append(values)
-                    if len(seen) == 4:
-                        await ctx.tick()
-            except BrokenTrigger:
-                seen.append(simulator._engine.now)
-
-        simulator.add_testbench(work)
-        simulator.run()
-        return seen
-
-    assert expect_same(run)[-1] == 4_500_000_000
-
-
-def test_what_amaranth_refuses_is_refused_with_its_words() -> None:
-    def run(make: Make) -> list[Any]:
-        domain = ClockDomain("sync")
-        m, _, count = counter(domain)
-        view = Signal(data.StructLayout({"low": 1}))
-        simulator, said = make(m), []
-        simulator.add_clock(1e-6)
-
-        async def work(ctx: Any) -> None:
-            for ask in (
-                lambda: ctx.tick().repeat(0),
-                lambda: ctx.tick().repeat(1.5),
-                lambda: ctx.tick().until(view),
-                lambda: ctx.tick().until("a word"),
-                lambda: ctx.tick().sample("a word"),
-                lambda: ctx.tick("comb"),
-                lambda: ctx.tick("nowhere"),
-                lambda: ctx.tick(domain, context=m),
-                lambda: ctx.set(count, "a word"),
-                lambda: ctx.get("a word"),
-                lambda: ctx.delay(-1),
-            ):
-                try:
-                    await ask()
-                except (NameError, TypeError, ValueError) as error:
-                    said.append((type(error).__name__, str(error)))
-
-        simulator.add_testbench(work)
-        simulator.run()
-        return said
-
-    assert len(expect_same(run)) == 11
-
-
-def test_structures_and_enumerations_are_sampled_as_such() -> None:
-    class Kind(enum.Enum, shape=2):
-        LOW = 0
-        HIGH = 2
-
-    def run(make: Make) -> list[Any]:
-        layout = data.StructLayout({"kind": Kind, "number": signed(70)})
-        m, record = Module(), Signal(layout)
-        m.d.sync += [record.kind.eq(Kind.HIGH), record.number.eq(record.number - 1)]
-        simulator, seen = make(m), []
-        simulator.add_clock(1e-6)
-
+    def waiting(wait: Callable[[Any], Any]) -> Any:
         async def work(ctx: Any) -> None:
             for _ in range(3):
-                _, _, whole, kind = await ctx.tick().sample(record, record.kind)
-                seen.append((whole.kind, whole.number, kind, ctx.get(record.number)))
-            values = await ctx.tick().sample(record.number).repeat(4)
-            seen.append(values)
-            ctx.set(record, {"kind": Kind.LOW, "number": -5})
-            seen.append(ctx.get(record).number)
+                try:
+                    sim.seen.append(await wait(ctx.tick().sample(count)))
+                except DomainReset:
+                    sim.seen.append("reset")
+                sim.seen.append((sim.now, ctx.get(count)))
 
-        simulator.add_testbench(work)
+        return work
+
+    async def resetting(ctx: Any) -> None:
+        for delay in (3.1e-6, 1e-6, 4.4e-6, 0.1e-6):
+            await ctx.delay(delay)
+            ctx.set(domain.rst, 1 - ctx.get(domain.rst))
+
+    six, until_5 = (lambda tick: tick.repeat(6)), (lambda tick: tick.until(count[:3] == 5))
+    close(sim.run(m, waiting(six), waiting(until_5), resetting))
+    assert "reset" in sim.seen
+
+
+@same_on(on_engine, leaping)
+def test_a_late_reset_right_after_a_tick_breaks_repeated_waits(sim: Bench) -> None:
+    domain = ClockDomain("sync", async_reset=True)
+    m, _, count = counter(domain)
+
+    async def resetting(ctx: Any) -> None:
+        await ctx.tick().repeat(3)
+        ctx.set(domain.rst, 1)
+
+    async def waiting(ctx: Any) -> None:
+        try:
+            await ctx.tick().sample(count).repeat(6)
+        except BrokenTrigger:
+            sim.seen.append((sim.now, ctx.get(count)))
+
+    close(sim.run(m, resetting, waiting))
+    assert sim.seen == [(2_500_000_000, 0)]
+
+
+@same_on(on_engine, leaping)
+def test_prints_and_checks_are_told_in_the_midst_of_a_leap(sim: Bench) -> None:
+    m, _, count = counter()
+    with m.If(count[:6] == 60):
+        m.d.sync += Print(Format("count {}", count))
+    m.d.sync += Assert(count < 500, Format("{} is too much", count))
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick().repeat(300)
+        print(sim.now)
+        await ctx.tick().repeat(300)
+
+    simulator, output = sim.simulator(m, work), StringIO()
+    with redirect_stdout(output), pytest.raises(AssertionError, match="500 is too much"):
         simulator.run()
-        return seen
+    close(simulator)
+    sim.seen += [output.getvalue(), sim.now]
+    assert "count 60\ncount 124\n" in sim.seen[0]
 
-    assert expect_same(run)[2] == (Kind.HIGH, -2, Kind.HIGH, -3)
+
+@same_on(on_engine, leaping)
+def test_events_between_two_rounds_of_async_for_are_missed_aloud(sim: Bench) -> None:
+    m, _, count = counter()
+
+    async def work(ctx: Any) -> None:
+        try:
+            async for values in ctx.tick().sample(count):
+                sim.seen.append(values)
+                if len(sim.seen) == 4:
+                    await ctx.tick()
+        except BrokenTrigger:
+            sim.seen.append(sim.now)
+
+    sim.run(m, work)
+    assert sim.seen[-1] == 4_500_000_000
 
 
-def test_times_beyond_what_fits_a_word() -> None:
-    def run(make: Make) -> list[Any]:
-        m, _, count = counter()
-        simulator, seen = make(m), []
-        simulator.add_clock(200)
+@same_on(on_engine, leaping)
+def test_what_amaranth_refuses_is_refused_with_its_words(sim: Bench) -> None:
+    domain = ClockDomain("sync")
+    m, _, count = counter(domain)
+    view = Signal(data.StructLayout({"low": 1}))
 
-        async def work(ctx: Any) -> None:
-            await ctx.tick().repeat(150)
-            await ctx.delay(30_000)
-            seen.append((simulator._engine.now, ctx.get(count)))
-            await ctx.tick().repeat(3)
-            seen.append((simulator._engine.now, ctx.get(count)))
+    async def work(ctx: Any) -> None:
+        for ask in (
+            lambda: ctx.tick().repeat(0),
+            lambda: ctx.tick().repeat(1.5),
+            lambda: ctx.tick().until(view),
+            lambda: ctx.tick().until("a word"),
+            lambda: ctx.tick().sample("a word"),
+            lambda: ctx.tick("comb"),
+            lambda: ctx.tick("nowhere"),
+            lambda: ctx.tick(domain, context=m),
+            lambda: ctx.set(count, "a word"),
+            lambda: ctx.get("a word"),
+            lambda: ctx.delay(-1),
+        ):
+            try:
+                await ask()
+            except (NameError, TypeError, ValueError) as error:
+                sim.seen.append((type(error).__name__, str(error)))
 
-        simulator.add_testbench(work)
-        simulator.run_until(100_000)
-        return [*seen, simulator._engine.now]
+    sim.run(m, work)
+    assert len(sim.seen) == 11
 
-    assert expect_same(run)[-1] > 1 << 64
+
+class Kind(enum.Enum, shape=2):
+    LOW = 0
+    HIGH = 2
+
+
+@same_on(on_engine, leaping)
+def test_structures_and_enumerations_are_sampled_as_such(sim: Bench) -> None:
+    layout = data.StructLayout({"kind": Kind, "number": signed(70)})
+    m, record = Module(), Signal(layout)
+    m.d.sync += [record.kind.eq(Kind.HIGH), record.number.eq(record.number - 1)]
+
+    async def work(ctx: Any) -> None:
+        for _ in range(3):
+            _, _, whole, kind = await ctx.tick().sample(record, record.kind)
+            sim.seen.append((whole.kind, whole.number, kind, ctx.get(record.number)))
+        values = await ctx.tick().sample(record.number).repeat(4)
+        sim.seen.append(values)
+        ctx.set(record, {"kind": Kind.LOW, "number": -5})
+        sim.seen.append(ctx.get(record).number)
+
+    sim.run(m, work)
+    assert sim.seen[2] == (Kind.HIGH, -2, Kind.HIGH, -3)
+
+
+@same_on(on_engine, leaping)
+def test_times_beyond_what_fits_a_word(sim: Bench) -> None:
+    m, _, count = counter()
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick().repeat(150)
+        await ctx.delay(30_000)
+        sim.seen.append((sim.now, ctx.get(count)))
+        await ctx.tick().repeat(3)
+        sim.seen.append((sim.now, ctx.get(count)))
+
+    sim.simulator(m, work, clock=200).run_until(100_000)
+    sim.seen.append(sim.now)
+    assert sim.seen[-1] > 1 << 64
 
 
 def test_an_interrupted_leap_goes_on_where_it_was() -> None:
     m, _, count = counter()
-    simulator, seen = leaping(m), []
-    simulator.add_clock(2e-9)
 
     async def work(ctx: Any) -> None:
         await ctx.tick().until(count[39])
@@ -371,7 +296,7 @@ def test_an_interrupted_leap_goes_on_where_it_was() -> None:
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    simulator.add_testbench(work)
+    simulator, seen = Bench(leaping).simulator(m, work, clock=2e-9), []
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         for _ in range(3):

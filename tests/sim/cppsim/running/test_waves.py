@@ -28,27 +28,31 @@ from cppsim.native.waves import Areas, Variable, Waves
 from support.seeds import seeds, slow
 from support.sim.amaranth import Simulator
 from support.sim.switching import expect_same_wherever_switched
-from support.sim.waveforms import Traced, compiled_text, expect_same, many_registers, seen
+from support.sim.waveforms import (
+    Traced,
+    compiled_text,
+    expect_same,
+    many_registers,
+    same_waveforms,
+    seen,
+)
 from support.sim.written_once import machine, write_once
 
 
 @pytest.mark.parametrize("seed", seeds(1, 12))
-def test_machines_of_several_clocks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@same_waveforms
+def test_machines_of_several_clocks(seed: int, monkeypatch: pytest.MonkeyPatch) -> Traced:
     write_once(monkeypatch.setattr)
+    shared, chance = machine(seed), random.Random(seed)
 
-    def design() -> Traced:
-        shared, chance = machine(seed), random.Random(seed)
+    async def work(ctx: Any) -> None:
+        for _ in range(60):
+            for signal in shared.inputs:
+                if chance.random() < 0.6:
+                    ctx.set(signal, chance.getrandbits(140) & (1 << len(signal)) - 1)
+            await ctx.delay(0.25e-6)
 
-        async def work(ctx: Any) -> None:
-            for _ in range(60):
-                for signal in shared.inputs:
-                    if chance.random() < 0.6:
-                        ctx.set(signal, chance.getrandbits(140) & (1 << len(signal)) - 1)
-                await ctx.delay(0.25e-6)
-
-        return Traced(shared.module, work, clocks=shared.clocks)
-
-    expect_same(design)
+    return Traced(shared.module, work, clocks=shared.clocks)
 
 
 def test_simulations_that_change_over_to_compiled_code() -> None:
@@ -75,50 +79,46 @@ def test_simulations_that_change_over_to_compiled_code() -> None:
     assert expect_same_wherever_switched(run, run("pysim")) > 12
 
 
-def test_leaps_over_many_cycles() -> None:
-    def design() -> Traced:
-        m = Module()
-        m.domains.other = ClockDomain(clk_edge="neg", reset_less=True)
-        count, state, sum_of_all = Signal(12), Signal(State), Signal(70)
-        late = Signal()
-        m.d.sync += [count.eq(count + 1), state.as_value().eq(count)]
-        m.d.other += sum_of_all.eq((sum_of_all << 1) ^ count)
-        m.d.comb += late.eq(count > 700)
+@same_waveforms
+def test_leaps_over_many_cycles() -> Traced:
+    m = Module()
+    m.domains.other = ClockDomain(clk_edge="neg", reset_less=True)
+    count, state, sum_of_all = Signal(12), Signal(State), Signal(70)
+    late = Signal()
+    m.d.sync += [count.eq(count + 1), state.as_value().eq(count)]
+    m.d.other += sum_of_all.eq((sum_of_all << 1) ^ count)
+    m.d.comb += late.eq(count > 700)
 
-        async def work(ctx: Any) -> None:
-            await ctx.tick().repeat(300)
-            await ctx.tick().until(late)
-            await ctx.tick("other").repeat(200)
+    async def work(ctx: Any) -> None:
+        await ctx.tick().repeat(300)
+        await ctx.tick().until(late)
+        await ctx.tick("other").repeat(200)
 
-        return Traced(m, work, clocks={"sync": 1e-6, "other": 0.7e-6})
-
-    expect_same(design)
+    return Traced(m, work, clocks={"sync": 1e-6, "other": 0.7e-6})
 
 
 @pytest.mark.parametrize(
     "width", [1, *map(slow, (2, 3, 8, 13, 32)), 33, *map(slow, (64, 65, 70, 128)), 129]
 )
 @pytest.mark.parametrize("depth", [slow(1), 7])
-def test_rows_of_memories(width: int, depth: int) -> None:
-    def design() -> Traced:
-        m = Module()
-        m.submodules.memory = memory = Memory(
-            shape=signed(width), depth=depth, init=[-(k % 2) for k in range(depth)]
-        )
-        port, chance = memory.write_port(), random.Random(width)
+@same_waveforms
+def test_rows_of_memories(width: int, depth: int) -> Traced:
+    m = Module()
+    m.submodules.memory = memory = Memory(
+        shape=signed(width), depth=depth, init=[-(k % 2) for k in range(depth)]
+    )
+    port, chance = memory.write_port(), random.Random(width)
 
-        async def work(ctx: Any) -> None:
-            for step in range(40):
-                ctx.set(port.en, chance.random() < 0.7)
-                ctx.set(port.addr, chance.randrange(1 << len(port.addr)))
-                ctx.set(port.data, chance.getrandbits(width))
-                if step % 7 == 3:
-                    ctx.set(memory.data[step % depth], chance.getrandbits(width))
-                await ctx.tick()
+    async def work(ctx: Any) -> None:
+        for step in range(40):
+            ctx.set(port.en, chance.random() < 0.7)
+            ctx.set(port.addr, chance.randrange(1 << len(port.addr)))
+            ctx.set(port.data, chance.getrandbits(width))
+            if step % 7 == 3:
+                ctx.set(memory.data[step % depth], chance.getrandbits(width))
+            await ctx.tick()
 
-        return Traced(m, work)
-
-    expect_same(design)
+    return Traced(m, work)
 
 
 class State(enum.Enum, shape=3):
@@ -177,11 +177,7 @@ def test_values_that_show_as_words() -> None:
             pair.as_value().eq(count * 0x155),
             decoded.eq(count[1:]),
         ]
-        m.d.sync += [
-            halves.eq(count * 5),
-            wide.eq(count << (count & 0x3F)),
-            mixed.eq(count[2]),
-        ]
+        m.d.sync += [halves.eq(count * 5), wide.eq(count << (count & 0x3F)), mixed.eq(count[2])]
 
         async def work(ctx: Any) -> None:
             await ctx.tick().repeat(70)
@@ -218,43 +214,39 @@ def test_rows_that_show_as_words() -> None:
     assert r"bench.top.\memory[2].state: string 1" in expect_same(design)
 
 
-def test_signals_that_are_no_part_of_the_design() -> None:
-    def design() -> Traced:
-        m, count = Module(), Signal(8)
-        m.d.sync += count.eq(count + 1)
-        number, change = Signal(signed(70)), Signal(Change)
-        rows = MemoryData(shape=Pair, depth=4, init=[])
-        single = MemoryData(shape=5, depth=2, init=[])
+@same_waveforms
+def test_signals_that_are_no_part_of_the_design() -> Traced:
+    m, count = Module(), Signal(8)
+    m.d.sync += count.eq(count + 1)
+    number, change = Signal(signed(70)), Signal(Change)
+    rows = MemoryData(shape=Pair, depth=4, init=[])
+    single = MemoryData(shape=5, depth=2, init=[])
 
-        async def work(ctx: Any) -> None:
-            for step in range(12):
-                ctx.set(number, (-1) ** step << step * 6)
-                ctx.set(change, (Change.NONE, Change.LESS, Change.MORE)[step % 3])
-                ctx.set(Value.cast(rows[step % 4]), step * 37)
-                await ctx.tick().repeat(1 + step % 3)
-                ctx.set(single[1], step)
+    async def work(ctx: Any) -> None:
+        for step in range(12):
+            ctx.set(number, (-1) ** step << step * 6)
+            ctx.set(change, (Change.NONE, Change.LESS, Change.MORE)[step % 3])
+            ctx.set(Value.cast(rows[step % 4]), step * 37)
+            await ctx.tick().repeat(1 + step % 3)
+            ctx.set(single[1], step)
 
-        return Traced(m, work, traces=[number, {"change": change}, rows, single[1]])
-
-    expect_same(design)
+    return Traced(m, work, traces=[number, {"change": change}, rows, single[1]])
 
 
-def test_constants_and_names_of_the_same() -> None:
-    def design() -> Traced:
-        m, count = Module(), Signal(6)
-        fixed, none, part = Signal(7), Signal(0), Signal(9, init=3)
-        m.submodules.inner = inner = Module()
-        same = Signal(6)
-        inner.d.comb += same.eq(count)
-        m.d.sync += count.eq(count + 1)
-        m.d.comb += [fixed.eq(0x55), part.eq(Cat(1, count[2:4], 1, count)), none.eq(same)]
+@same_waveforms
+def test_constants_and_names_of_the_same() -> Traced:
+    m, count = Module(), Signal(6)
+    fixed, none, part = Signal(7), Signal(0), Signal(9, init=3)
+    m.submodules.inner = inner = Module()
+    same = Signal(6)
+    inner.d.comb += same.eq(count)
+    m.d.sync += count.eq(count + 1)
+    m.d.comb += [fixed.eq(0x55), part.eq(Cat(1, count[2:4], 1, count)), none.eq(same)]
 
-        async def work(ctx: Any) -> None:
-            await ctx.tick().repeat(70)
+    async def work(ctx: Any) -> None:
+        await ctx.tick().repeat(70)
 
-        return Traced(m, work)
-
-    expect_same(design)
+    return Traced(m, work)
 
 
 def test_times_longer_than_a_word() -> None:

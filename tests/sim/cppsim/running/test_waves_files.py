@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from io import StringIO
 from pathlib import Path
 from types import FrameType
@@ -17,15 +17,7 @@ import pytest
 from amaranth.hdl import Assert, Module, Signal
 from vcd.writer import VCDPhaseError
 
-from support.sim.waveforms import (
-    KINDS,
-    Traced,
-    Waveform,
-    body,
-    compiled_text,
-    many_registers,
-    seen,
-)
+from support.sim.waveforms import KINDS, Traced, Waveform, body, compiled_text, many_registers, seen
 from support.sim.written_once import write_once
 
 
@@ -39,32 +31,25 @@ def expected_text(cycles: int) -> str:
     return compiled_text(many_registers(cycles))
 
 
-def as_text(path: Path) -> Any:
-    return path.open("w")
+FILES: dict[str, Callable[[Path], Any]] = {
+    "path": str,
+    "text": lambda path: path.open("w"),
+    "latin": lambda path: path.open("w", encoding="latin-1"),
+    "both": lambda path: path.open("w+", encoding="utf-8"),
+    "archive": partial(gzip.open, mode="wt", compresslevel=1),
+}
 
 
-def as_latin(path: Path) -> Any:
-    return path.open("w", encoding="latin-1")
-
-
-def as_both(path: Path) -> Any:
-    return path.open("w+", encoding="utf-8")
-
-
-def as_archive(path: Path) -> Any:
-    return gzip.open(path, "wt", compresslevel=1)
-
-
-@pytest.mark.parametrize("opened", [str, as_text, as_latin, as_both, as_archive])
-def test_files_of_all_kinds(opened: Callable[[Path], Any], tmp_path: Path) -> None:
-    path, design = tmp_path / "wave.vcd", many_registers(300)
-    made, file = design.simulator(), opened(path)
+@pytest.mark.parametrize("kind", FILES)
+def test_files_of_all_kinds(kind: str, tmp_path: Path) -> None:
+    path, made = tmp_path / "wave.vcd", many_registers(300).simulator()
+    file = FILES[kind](path)
     with made.write_vcd(file):
         made.run()
-    if opened is not str:
+    if kind != "path":
         file.close()
     content = path.read_bytes()
-    text = (gzip.decompress(content) if opened is as_archive else content).decode()
+    text = (gzip.decompress(content) if kind == "archive" else content).decode()
     assert body(text) == body(expected_text(300))
 
 
@@ -118,9 +103,8 @@ def test_a_full_disk(leaping: bool, tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 19, limits[1]))
     try:
-        with pytest.raises(OSError, match="File too large") as failure:
-            with made.write_vcd(str(path)):
-                made.run_until(700e-6) if leaping else made.run()
+        with pytest.raises(OSError, match="File too large") as failure, made.write_vcd(str(path)):
+            made.run_until(700e-6) if leaping else made.run()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert failure.value.__context__ is None
@@ -141,9 +125,8 @@ def test_a_pipe_that_nobody_reads() -> None:
     made = many_registers(400).simulator()
     os.close(reader)
     file = os.fdopen(writer, "w")
-    with pytest.raises(BrokenPipeError) as failure:
-        with made.write_vcd(file):
-            made.run()
+    with pytest.raises(BrokenPipeError) as failure, made.write_vcd(file):
+        made.run()
     assert failure.value.__context__ is None
     with suppress(BrokenPipeError):
         file.close()
@@ -178,9 +161,8 @@ def test_a_testbench_that_ends_early(error: type[BaseException]) -> None:
             raise error
 
         made, file = Traced(m, work).simulator(kind), StringIO()
-        with pytest.raises(error):
-            with made.write_vcd(file):
-                made.run()
+        with pytest.raises(error), made.write_vcd(file):
+            made.run()
         return seen(file.getvalue())
 
     slow, *others = map(run, KINDS)
@@ -198,9 +180,8 @@ def test_what_leads_to_a_failed_check_shows() -> None:
                 await ctx.tick()
 
         made, file = Traced(m, work).simulator(kind), StringIO()
-        with pytest.raises(AssertionError):
-            with made.write_vcd(file):
-                made.run()
+        with pytest.raises(AssertionError), made.write_vcd(file):
+            made.run()
         return seen(file.getvalue())
 
     slow, *others = (run(kind)["bench.top.count: wire 8"] for kind in KINDS)
@@ -221,9 +202,8 @@ def test_a_decoder_that_raises() -> None:
             await ctx.tick()
 
     made, file = Traced(m, work).simulator(), StringIO()
-    with pytest.raises(ZeroDivisionError) as failure:
-        with made.write_vcd(file):
-            made.run()
+    with pytest.raises(ZeroDivisionError) as failure, made.write_vcd(file):
+        made.run()
     assert failure.value.__context__ is None
     shown = seen(file.getvalue())
     assert [len(x) for _, x in shown["bench.top.count: string 1"]] == [20, 25, 33, 50, 100]

@@ -16,17 +16,11 @@ from cppsim.mode import Mode
 from cppsim.starting.background import Written, written
 from support.seeds import seeds
 from support.sim.amaranth import Simulator
+from support.sim.engines import Bench, same_on
 from support.sim.random_designs import trace
 from support.sim.random_testbenches import follow
 from support.sim.switching import Switching, expect_same_wherever_switched
 from support.sim.written_once import machine
-
-
-def expect_same(run: Callable[[Any], list[Any]]) -> list[Any]:
-    """Return the results of ``run``; expect the same after a switch at any advance."""
-    expected = run("pysim")
-    assert expect_same_wherever_switched(run, expected) > 5
-    return expected
 
 
 @cache
@@ -56,137 +50,110 @@ def test_random_testbenches_hear_the_same(seed: int, monkeypatch: pytest.MonkeyP
         assert switching.made[0].compiled, (seed, number)
 
 
-def test_waits_of_all_kinds_go_on() -> None:
-    def run(engine: Any) -> list[Any]:
-        m, count, pair = Module(), Signal(8), Signal(2)
-        m.domains.sync = sync = ClockDomain()
-        m.domains.slow = ClockDomain(async_reset=True)
-        late = Signal(8)
-        m.d.sync += count.eq(count + 1)
-        m.d.slow += late.eq(late + count)
-        m.d.comb += pair.eq(count[1:3])
-        made, seen = Simulator(m, engine=engine), []
-        made.add_clock(1e-6)
-        made.add_clock(2.3e-6, phase=0.2e-6, domain="slow")
+@same_on(advances=5)
+def test_waits_of_all_kinds_go_on(sim: Bench) -> None:
+    m, count, pair = Module(), Signal(8), Signal(2)
+    m.domains.sync = sync = ClockDomain()
+    m.domains.slow = ClockDomain(async_reset=True)
+    late = Signal(8)
+    m.d.sync += count.eq(count + 1)
+    m.d.slow += late.eq(late + count)
+    m.d.comb += pair.eq(count[1:3])
 
-        def testbench(wait: Callable[[Any], Any]) -> Any:
-            async def work(ctx: Any) -> None:
-                for _ in range(2):
-                    with suppress(DomainReset):
-                        seen.append(await wait(ctx))
-                    seen.append((ctx.get(count), ctx.get(late)))
-
-            return work
-
-        async def each(ctx: Any) -> None:
-            async for values in ctx.tick("slow").sample(count, late):
-                seen.append(values)
-                if values[-1] > 9:
-                    break
-
-        async def reset(ctx: Any) -> None:
-            await ctx.delay(3.1e-6)
-            ctx.set(sync.rst, 1)
-            await ctx.tick()
-            ctx.set(sync.rst, 0)
-
-        for wait in (
-            lambda ctx: ctx.tick("slow").sample(late).repeat(3),
-            lambda ctx: ctx.tick().sample(pair).until(count == 3),
-            lambda ctx: ctx.tick("slow").until(pair[1]),
-            lambda ctx: ctx.changed(pair),
-            lambda ctx: ctx.posedge(pair[1]).sample(count),
-            lambda ctx: ctx.delay(4.7e-6).negedge(pair[0]),
-        ):
-            made.add_testbench(testbench(wait))
-        made.add_testbench(each)
-        made.add_testbench(reset)
-        made.run()
-        return seen
-
-    expect_same(run)
-
-
-def test_testbenches_begin_before_an_edge_at_time_0() -> None:
-    def run(engine: Any) -> list[Any]:
-        m, count = Module(), Signal(8)
-        m.d.sync += count.eq(count + 1)
-        made, seen = Simulator(m, engine=engine), []
-        made.add_clock(1e-6, phase=0)
-
+    def testbench(wait: Callable[[Any], Any]) -> Any:
         async def work(ctx: Any) -> None:
-            seen.extend([(*await ctx.tick().sample(count), ctx.get(count)) for _ in range(9)])
+            for _ in range(2):
+                with suppress(DomainReset):
+                    sim.seen.append(await wait(ctx))
+                sim.seen.append((ctx.get(count), ctx.get(late)))
 
-        made.add_testbench(work)
-        made.run()
-        made.reset()
-        made.run()
-        return seen
+        return work
 
-    assert expect_same(run)[0] == (True, False, 0, 1)
+    async def each(ctx: Any) -> None:
+        async for values in ctx.tick("slow").sample(count, late):
+            sim.seen.append(values)
+            if values[-1] > 9:
+                break
 
+    async def reset(ctx: Any) -> None:
+        await ctx.delay(3.1e-6)
+        ctx.set(sync.rst, 1)
+        await ctx.tick()
+        ctx.set(sync.rst, 0)
 
-def test_signals_of_testbenches_alone_go_on() -> None:
-    def run(engine: Any) -> list[Any]:
-        m, count, request, answer = Module(), Signal(8), Signal(8), Signal(8)
-        m.d.sync += count.eq(count + 1)
-        made, seen = Simulator(m, engine=engine), []
-        made.add_clock(1e-6)
-
-        async def serve(ctx: Any) -> None:
-            async for (value,) in ctx.changed(request):
-                ctx.set(answer, value * 3 & 0xFF)
-
-        async def work(ctx: Any) -> None:
-            for step in range(6):
-                ctx.set(request, step + 7)
-                seen.append((ctx.get(answer), ctx.get(request)))
-                seen.append(await ctx.tick().sample(count, answer))
-
-        made.add_process(serve)
-        made.add_testbench(work)
-        made.run()
-        return seen
-
-    expect_same(run)
+    waits = (
+        lambda ctx: ctx.tick("slow").sample(late).repeat(3),
+        lambda ctx: ctx.tick().sample(pair).until(count == 3),
+        lambda ctx: ctx.tick("slow").until(pair[1]),
+        lambda ctx: ctx.changed(pair),
+        lambda ctx: ctx.posedge(pair[1]).sample(count),
+        lambda ctx: ctx.delay(4.7e-6).negedge(pair[0]),
+    )
+    made = sim.simulator(m, *map(testbench, waits), each, reset)
+    made.add_clock(2.3e-6, phase=0.2e-6, domain="slow")
+    made.run()
 
 
-def test_what_was_printed_is_not_printed_again() -> None:
-    def run(engine: Any) -> list[Any]:
-        m, count = Module(), Signal(8)
-        m.d.sync += count.eq(count + 1)
-        with m.If(count[1]):
-            m.d.comb += Print(Format("{}", count))
-        made, output = Simulator(m, engine=engine), StringIO()
-        made.add_clock(1e-6)
+@same_on(advances=5)
+def test_testbenches_begin_before_an_edge_at_time_0(sim: Bench) -> None:
+    m, count = Module(), Signal(8)
+    m.d.sync += count.eq(count + 1)
 
-        async def work(ctx: Any) -> None:
-            for _ in range(9):
-                await ctx.delay(0.4e-6)
+    async def work(ctx: Any) -> None:
+        sim.seen.extend([(*await ctx.tick().sample(count), ctx.get(count)) for _ in range(9)])
 
-        made.add_testbench(work)
-        with redirect_stdout(output):
-            made.run()
-        return [output.getvalue()]
-
-    expect_same(run)
+    made = sim.simulator(m, work, clock=None)
+    made.add_clock(1e-6, phase=0)
+    made.run()
+    made.reset()
+    made.run()
+    assert sim.seen[0] == (True, False, 0, 1)
 
 
-def test_a_simulation_that_has_changed_over_starts_again() -> None:
-    def run(engine: Any) -> list[Any]:
-        m, count, above = Module(), Signal(8, init=3), Signal(8)
-        m.d.sync += count.eq(count + 1)
-        m.d.comb += above.eq(count + 1)
-        made, seen = Simulator(m, engine=engine), []
-        made.add_clock(1e-6)
+@same_on(advances=5)
+def test_signals_of_testbenches_alone_go_on(sim: Bench) -> None:
+    m, count, request, answer = Module(), Signal(8), Signal(8), Signal(8)
+    m.d.sync += count.eq(count + 1)
 
-        async def work(ctx: Any) -> None:
-            seen.extend([await ctx.tick().sample(count, above) for _ in range(3)])
+    async def serve(ctx: Any) -> None:
+        async for (value,) in ctx.changed(request):
+            ctx.set(answer, value * 3 & 0xFF)
 
-        made.add_testbench(work)
-        made.run()
-        made.reset()
-        made.run()
-        return seen
+    async def work(ctx: Any) -> None:
+        for step in range(6):
+            ctx.set(request, step + 7)
+            sim.seen.append((ctx.get(answer), ctx.get(request)))
+            sim.seen.append(await ctx.tick().sample(count, answer))
 
-    assert expect_same(run)[3:] == [(True, False, 3 + k, 4 + k) for k in range(3)]
+    sim.run(m, work, processes=[serve])
+
+
+@same_on(advances=5)
+def test_what_was_printed_is_not_printed_again(sim: Bench) -> None:
+    m, count = Module(), Signal(8)
+    m.d.sync += count.eq(count + 1)
+    with m.If(count[1]):
+        m.d.comb += Print(Format("{}", count))
+
+    async def work(ctx: Any) -> None:
+        for _ in range(9):
+            await ctx.delay(0.4e-6)
+
+    with redirect_stdout(StringIO()) as output:
+        sim.run(m, work)
+    sim.seen.append(output.getvalue())
+
+
+@same_on(advances=5)
+def test_a_simulation_that_has_changed_over_starts_again(sim: Bench) -> None:
+    m, count, above = Module(), Signal(8, init=3), Signal(8)
+    m.d.sync += count.eq(count + 1)
+    m.d.comb += above.eq(count + 1)
+
+    async def work(ctx: Any) -> None:
+        sim.seen.extend([await ctx.tick().sample(count, above) for _ in range(3)])
+
+    made = sim.run(m, work)
+    made.reset()
+    made.run()
+    assert sim.seen[3:] == [(True, False, 3 + k, 4 + k) for k in range(3)]

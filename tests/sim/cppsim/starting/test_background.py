@@ -23,6 +23,7 @@ from cppsim.mode import Mode, set_default_mode
 from cppsim.native.library import native
 from cppsim.starting import background, switch
 from cppsim.starting.background import Build
+from support.processes import succeed
 from support.seeds import seeds
 from support.sim.random_designs import random_machine
 
@@ -255,13 +256,7 @@ def test_sources_are_the_same_whatever_the_order_of_sets() -> None:
         "    print(written(design)[1].text)\n"
     )
     texts = [
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        succeed(sys.executable, "-c", script, PYTHONHASHSEED=seed)
         for seed in ("1", "77", "2")[: len(seeds(2, 3))]
     ]
     assert len(set(texts)) == 1

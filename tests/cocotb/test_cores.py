@@ -1,4 +1,4 @@
-"""Exported cores on Verilator, between the bus models of cocotbext-axi."""
+"""Exported cores on Icarus Verilog and on Verilator, between the bus models of cocotbext-axi."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,18 +6,24 @@ from pathlib import Path
 import pytest
 
 from support.cocotb.runs import run_suite
-from support.cocotb.simulators import verilator
+from support.cocotb.simulators import Simulator, icarus, verilator
 
 pytestmark = pytest.mark.slow
 
 TESTS = 20
 
 
-@pytest.mark.parametrize(("width", "ports"), [(64, 2)])
+@pytest.mark.parametrize(
+    ("find", "width", "ports"), [(icarus, 32, 1), (verilator, 64, 2), (icarus, 128, 2)]
+)
 def test_core(
-    width: int, ports: int, tmp_path: Path, record_property: Callable[[str, object], None]
+    find: Callable[[], Simulator],
+    width: int,
+    ports: int,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
 ) -> None:
-    simulator = verilator()
+    simulator = find()
     outcome = run_suite(simulator, tmp_path, width=width, ports=ports)
     assert (len(outcome.passed), list(outcome.failed)) == (TESTS, []), str(outcome)
     record_property(

@@ -1,4 +1,4 @@
-"""The device of these tests, where a file has none of its own."""
+"""The device of these tests, where a file has none of its own, and the program."""
 
 import gc
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ import pytest
 
 from bitlane.device import Device
 from support.host.arrays import model
+from support.host.command import Bitlane
 
 
 @pytest.fixture
@@ -16,3 +17,8 @@ def device() -> Iterator[Device]:
     yield device
     gc.collect()
     assert device.driver.allocator.pieces == 0
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Bitlane:
+    return Bitlane(capsys)

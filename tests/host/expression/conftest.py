@@ -1,0 +1,18 @@
+"""A modelled device for expressions, where a file has none of its own."""
+
+import pytest
+
+from bitlane.driver.driver import Driver
+from support.models.device import ModelLink
+
+MEMORY = 1 << 16
+
+
+@pytest.fixture
+def link() -> ModelLink:
+    return ModelLink(memory_bytes=MEMORY)
+
+
+@pytest.fixture
+def driver(link: ModelLink) -> Driver:
+    return Driver(link)
