@@ -180,13 +180,8 @@ BUGS = {
         "axi.wlast.eq(beat.payload.last)",
         "axi.wlast.eq(beat.payload.last | (beat.payload.data == 0))",
     ),
-<<<<<<< HEAD
-    "clear does not wait": Bug("control.retirement", "self.clear & self.drained &", "self.clear &"),
-    "a burst is taken back when one is answered": Bug(
-=======
-    "clear does not wait": ("engine", "                & units.data_path.drained\n", ""),
+    "clear does not wait": ("control.retirement", "self.clear & self.drained &", "self.clear &"),
     "a burst is taken back when one is answered": (
->>>>>>> main
         "bus.axi4",
         "axi.awvalid.eq(request.valid)",
         "axi.awvalid.eq(request.valid & ~axi.bvalid)",

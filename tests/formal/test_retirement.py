@@ -9,8 +9,7 @@ from bitlane_rtl.abi import Port, Status
 from bitlane_rtl.configurations import copy
 from bitlane_rtl.control.retirement import Retirement
 from support.formal.contract import Contract, before
-from support.formal.planted import Bug
-from support.formal.proof import Proof
+from support.formal.proof import Bug, Proof
 from support.formal.prover import Bounded
 
 pytestmark = pytest.mark.slow
@@ -147,25 +146,29 @@ def test_every_command_ends_once_and_in_order(proof: Proof) -> None:
 
 RETIREMENT = "control.retirement"
 BUGS = {
-    "retires after a fault": Bug(RETIREMENT, "(self.fault | failed | bad_doorbell)", "failed"),
-    "retires in the cycle after a failure": Bug(
-        RETIREMENT, "(self.fault | failed | bad_doorbell)", "(self.fault | bad_doorbell)"
+    "retires after a fault": (RETIREMENT, "(self.fault | failed | bad_doorbell)", "failed"),
+    "retires in the cycle after a failure": (
+        RETIREMENT,
+        "(self.fault | failed | bad_doorbell)",
+        "(self.fault | bad_doorbell)",
     ),
-    "a second fault is latched": Bug(
-        RETIREMENT, "m.If(~(self.fault | failed))", "m.If(~self.fault)"
+    "a second fault is latched": (RETIREMENT, "m.If(~(self.fault | failed))", "m.If(~self.fault)"),
+    "a bad doorbell stops late": (RETIREMENT, "self.bad_doorbell | faults |", "faults |"),
+    "a flush does not wait": (RETIREMENT, "self.clear & self.drained &", "self.clear &"),
+    "a flush keeps the number of starts": (RETIREMENT, "m.d.sync += started.eq(0)", "pass"),
+    "two commands at once count as one": (
+        RETIREMENT,
+        "m.If(self.start ^ ended)",
+        "m.If(self.start & ~ended)",
     ),
-    "a bad doorbell stops late": Bug(RETIREMENT, "self.bad_doorbell | faults |", "faults |"),
-    "a flush does not wait": Bug(RETIREMENT, "self.clear & self.drained &", "self.clear &"),
-    "a flush keeps the number of starts": Bug(RETIREMENT, "m.d.sync += started.eq(0)", "pass"),
-    "two commands at once count as one": Bug(
-        RETIREMENT, "m.If(self.start ^ ended)", "m.If(self.start & ~ended)"
-    ),
-    "the next command's interrupt": Bug(
-        RETIREMENT, "slot = self.completion_index[:slot_bits]", "slot = self.retired[:slot_bits]"
+    "the next command's interrupt": (
+        RETIREMENT,
+        "slot = self.completion_index[:slot_bits]",
+        "slot = self.retired[:slot_bits]",
     ),
 }
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(BUGS[bug], EndsInOrder(), within=12)
+    proof.finds(Bug(*BUGS[bug]), EndsInOrder(), within=12)

@@ -12,6 +12,7 @@ from .bits import (
 )
 from .codes import (
     ABI_VERSION,
+    BASE_OPS,
     BEATS_PER_BLOCK,
     BIT_OPS,
     COUNT_OPS,
@@ -52,6 +53,7 @@ from .rules import RULES, Rule
 
 __all__ = [
     "ABI_VERSION",
+    "BASE_OPS",
     "BEATS_PER_BLOCK",
     "BIT_OPS",
     "COMPLETION",

@@ -78,9 +78,20 @@ class Op(Code):
         return self not in (Op.COPY, Op.NOT, Op.COUNT)
 
     @property
+    def base(self) -> "Op":
+        """The operation that gives the word before it is inverted, or before its ones are counted.
+
+        One of `BASE_OPS`. Raises ``ValueError`` for a shift and for SEARCH.
+        """
+        base = _BASES.get(self, self)
+        if base not in BASE_OPS:
+            raise ValueError(f"{self.name} has no base; expected a logic operation or a count")
+        return base
+
+    @property
     def negates(self) -> bool:
-        """Whether the result is the inverse of that of the operation with the same low bits."""
-        return self in LOGIC_OPS and bool(self & 4)
+        """Whether the result is the inverse of that of its `base`."""
+        return self in LOGIC_OPS and self.base is not self
 
     @property
     def splits_lanes(self) -> bool:
@@ -97,9 +108,21 @@ class Op(Code):
         """The logic operation whose ones are counted. Raises ``ValueError`` unless it `counts`."""
         if not self.counts:
             raise ValueError(f"{self.name} counts nothing")
-        return Op(self & 3)
+        return self.base
 
 
+BASE_OPS = (Op.AND, Op.OR, Op.XOR, Op.COPY)
+"""The operations that compute a word; all other logic operations and counts begin with one."""
+_BASES = {
+    Op.NAND: Op.AND,
+    Op.NOR: Op.OR,
+    Op.XNOR: Op.XOR,
+    Op.NOT: Op.COPY,
+    Op.COUNT_AND: Op.AND,
+    Op.COUNT_OR: Op.OR,
+    Op.COUNT_XOR: Op.XOR,
+    Op.COUNT: Op.COPY,
+}
 LOGIC_OPS = frozenset({Op.AND, Op.OR, Op.XOR, Op.COPY, Op.NAND, Op.NOR, Op.XNOR, Op.NOT})
 SHIFT_OPS = frozenset({Op.SHIFT_LEFT, Op.SHIFT_RIGHT})
 COUNT_OPS = frozenset({Op.COUNT_AND, Op.COUNT_OR, Op.COUNT_XOR, Op.COUNT})

@@ -3,16 +3,18 @@
 Knows nothing of memory: where a beat stands in its run is passed along.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
+from ..abi import COUNT_OPS, SHIFT_OPS, Lane, Op
 from ..streams.beats import Operands, Result
 from .halves import Accumulate, Gather, Gathered, Spread, SpreadResult
 from .logic import Logic
+from .op_decode import OpDecode, decode
 from .popcount import Popcount
 from .row_sum import RowSum
 from .shift import Shifter
@@ -131,6 +133,19 @@ class BitUnit(wiring.Component):
 class Pipeline(wiring.Component):
     """The stages of the bit unit, without the pairing of beats.
 
+    ======  =============================  =============================  =========================
+    Stage   Logic                          Counts                         Shifts
+    ======  =============================  =============================  =========================
+    1       compute the word               count the ones of bytes        decode counts and fills
+    2       wait                           add up to 32 bits              move whole bytes
+    3       invert                         add up to 64 bits and to rows  move single bits
+    ======  =============================  =============================  =========================
+
+    Stages that no operation needs are not built; the inversion is in the last one. A unit gives 0
+    for an operation of another unit, so that a merge is one OR: a multiplexer would need the
+    operation as a further input and thus a second LUT4 for each bit. Where shifts are built, the
+    shifter gives the inversion, 0 or all ones, in place of a shift, and the merge is an XOR.
+
     The last stage takes a beat when it is empty or is being emptied; the others move with it, or if
     ``gathers``, do as it does.
 
@@ -171,97 +186,82 @@ class Pipeline(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        i, o = self.i.payload, self.o.payload
-        ops, width = self._ops, self._data_width
-        op, lane = i.operation.op, i.operation.lane
-        is_logic = ~op[3] if ops - LOGIC_OPS else Const(1)
-        stages = self.latency
-
-        valid, load = self._flow(m, stages)
-
-        def delayed(value: Value, name: str, first: int = 0, last: int = stages) -> Value:
-            """``value`` of stage ``first``, as stage ``last`` has it; the input is stage 0."""
-            for stage in range(first, last):
-                held = Signal(len(value), name=f"{name}_{stage + 1}", reset_less=True)
-                with m.If(load[stage]):
-                    m.d.sync += held.eq(value)
-                value = held
-            return value
-
+        i, o, width = self.i.payload, self.o.payload, self._data_width
+        registers = self._flow(m)
+        op = decode(i.operation.op, self._ops)
         sums = i.operation.sums if self._sums else Const(0)
+        last = self.latency
         m.d.comb += [
-            o.lane.eq(delayed(Mux(sums, Lane.BITS_32, lane), "lane")),
-            o.out_lane.eq(delayed(i.operation.out_lane, "out_lane")),
-            o.edge.eq(delayed(i.edge.as_value(), "edge")),
+            o.lane.eq(registers.carry(Mux(sums, Lane.BITS_32, i.operation.lane), "lane", 0, last)),
+            o.out_lane.eq(registers.carry(i.operation.out_lane, "out_lane", 0, last)),
+            o.edge.eq(registers.carry(i.edge.as_value(), "edge", 0, last)),
         ]
         if self.gathers:
-            m.d.comb += o.pair.eq(delayed(i.pair, "pair"))
+            m.d.comb += o.pair.eq(registers.carry(i.pair, "pair", 0, last))
 
-        word, negate = self._logic(m)
-        if stages == 1:
-            m.d.comb += o.data.eq(delayed(word ^ negate.replicate(width), "data"))
+        word, negate = self._logic(m, op)
+        if last == 1:
+            m.d.comb += o.data.eq(registers.carry(word ^ negate.replicate(width), "data", 0, 1))
             return m
-        data = delayed(Mux(is_logic, word, 0), "data", 0, 1)
+        data = registers.carry(Mux(op.is_logic, word, 0), "data", 0, 1)
         if not self._shifts:
-            data ^= delayed(negate, "negate", 0, 1).replicate(width)
-        late: Value = Const(0, width)
-        if ops & COUNT_OPS:
-            counters = self._count(m, load, word)
+            data ^= registers.carry(negate, "negate", 0, 1).replicate(width)
+        counts_64: Value = Const(0, width)
+        if self._ops & COUNT_OPS:
+            counters = self._count(m, registers, op, word)
             data |= Cat(counter.o for counter in counters)
-            late = Cat(counter.o_64 for counter in counters)
-        data = delayed(data, "data", 1, 2)
-        if stages == 3:
-            counts = late if max(self._counted, default=0) == Lane.BITS_64 else data
-            data |= late
+            counts_64 = Cat(counter.o_64 for counter in counters)
+        data = registers.carry(data, "data", 1, 2)
+        if last == 3:
+            counts = counts_64 if max(self._counted, default=0) == Lane.BITS_64 else data
+            data |= counts_64
             if self._shifts:
                 unshifted = Cat(Const(0, len(i.a) - width), data)
-                # Of these two, one is 0, or all ones to invert the other.
-                data = unshifted ^ self._shift(m, load, negate, delayed)
-            summed = delayed(sums, "sums", 0, 2)
-            data = delayed(Mux(summed, 0, data), "data", 2, 3)
+                data = unshifted ^ self._shift(m, registers, op, negate)
+            summed = registers.carry(sums, "sums", 0, 2)
+            data = registers.carry(Mux(summed, 0, data), "data", 2, 3)
             if self._sums:
-                total = self._sum(m, counts, summed, load[2] & valid[1], delayed)
+                total = self._sum(m, registers, counts, summed)
                 data |= total.replicate(len(data) // len(total))
         m.d.comb += o.data.eq(data)
         return m
 
-    def _logic(self, m: Module) -> tuple[Value, Value]:
-        """What logic gives, or counts count the ones of, and whether it is to be inverted."""
+    def _logic(self, m: Module, op: OpDecode) -> tuple[Value, Value]:
+        """Return the word of a logic operation or a count, and whether to invert it."""
         i, width = self.i.payload, self._data_width
         if not self._ops - SHIFT_OPS:
             return Const(0, width), Const(0)
         m.submodules.logic = logic = Logic(width, self._ops)
         m.d.comb += [
-            logic.op.eq(i.operation.op),
-            # What has no pairs stands in the upper half of gathered beats.
+            logic.base.eq(op.base),
+            logic.negates.eq(op.negates),
+            # A gathered beat without a pair is in the upper half.
             logic.a.eq(i.a[-width:]),
             logic.b.eq(i.b[-width:]),
         ]
         return logic.o, logic.negate
 
-    def _sum(
-        self, m: Module, counts: Value, sums: Value, take: Value, delayed: Callable[..., Value]
-    ) -> Value:
-        """The sum of the run's counts so far, in the last stage; 0 if it is not summed."""
+    def _sum(self, m: Module, registers: "_Registers", counts: Value, sums: Value) -> Value:
+        """Return the sum of the run's counts so far, in stage 3; 0 if the run is not summed."""
         i, widest = self.i.payload, max(self._counted)
-        more = delayed(i.operation.sums & ~(i.edge.last | i.edge.error), "more", 0, 2)
+        more = registers.carry(i.operation.sums & ~(i.edge.last | i.edge.error), "more", 0, 2)
         m.submodules.row_sum = row_sum = RowSum(self._data_width, widest)
         m.d.comb += [
-            row_sum.take.eq(take),
+            row_sum.take.eq(registers.load[2] & registers.valid[1]),
             row_sum.sums.eq(sums),
             row_sum.more.eq(more),
             row_sum.counts.eq(counts),
-            self.o.p.half.eq(delayed(more, "half", 2, 3)),
+            self.o.p.half.eq(registers.carry(more, "half", 2, 3)),
         ]
         return row_sum.o
 
-    def _flow(self, m: Module, stages: int) -> tuple[list[Signal], list[Signal]]:
-        """Which stages have a beat, and when beats move: ``load[k]`` is high when stage k + 1 takes
-        that of stage k, or of ``i``.
+    def _flow(self, m: Module) -> "_Registers":
+        """Compute when beats move from stage to stage.
 
-        All stages move at once, so that none waits for all that follow; but pairs come at half the
-        rate that their halves leave at, and the gaps between them have to close.
+        All stages move at once, so that none waits for all later ones; but pairs arrive at half the
+        rate at which their halves leave, and the gaps between pairs have to close.
         """
+        stages = self.latency
         valid = [Signal(name=f"valid_{stage + 1}") for stage in range(stages)]
         load = [Signal(name=f"load_{stage + 1}") for stage in range(stages)]
         for stage in range(stages):
@@ -272,12 +272,14 @@ class Pipeline(wiring.Component):
             with m.If(load[stage]):
                 m.d.sync += valid[stage].eq(before)
         m.d.comb += [self.i.ready.eq(load[0]), self.o.valid.eq(valid[-1])]
-        return valid, load
+        return _Registers(m, valid, load)
 
-    def _count(self, m: Module, load: list[Signal], word: Value) -> list[Popcount]:
-        """Count the ones of each lane of ``word``. A wider lane takes several: those of each."""
+    def _count(
+        self, m: Module, registers: "_Registers", op: OpDecode, word: Value
+    ) -> list[Popcount]:
+        """Count the ones of each lane of ``word``; a lane wider than a beat has a count a beat."""
         width, operation = self._data_width, self.i.p.operation
-        op, lane, inside = operation.op, operation.lane, Const(-1, width // 8)
+        lane, inside = operation.lane, Const(-1, width // 8)
         if self._sums:
             lane, inside = Mux(operation.sums, max(self._counted), lane), self.i.p.inside
         counters = []
@@ -286,8 +288,8 @@ class Pipeline(wiring.Component):
             counter = Popcount(size, self._counted)
             m.submodules += counter
             m.d.comb += [
-                counter.load.eq(Cat(load)),
-                counter.enable.eq(op[3] & op[2] if self._shifts else op[3]),
+                counter.load.eq(Cat(registers.load)),
+                counter.enable.eq(op.counts),
                 counter.lane.eq(lane),
                 counter.a.eq(word[start : start + size]),
                 counter.inside.eq(inside[start // 8 : (start + size) // 8]),
@@ -295,29 +297,48 @@ class Pipeline(wiring.Component):
             counters.append(counter)
         return counters
 
-    def _shift(
-        self, m: Module, load: list[Signal], invert: Value, delayed: Callable[..., Value]
-    ) -> Value:
-        """What the shifters give in the second stage; without a shift, all bits are ``invert``."""
+    def _shift(self, m: Module, registers: "_Registers", op: OpDecode, invert: Value) -> Value:
+        """Return the shifted word, after stage 2; ``invert`` in all bits if nothing is shifted."""
         i, ops = self.i.payload, self._ops
-        op, lane = i.operation.op, i.operation.lane
-        right = op[0] if ops >= SHIFT_OPS else Const(int(Op.SHIFT_RIGHT in ops))
-        reverse = delayed(right, "reverse", 0, 2)
+        right = op.right if ops >= SHIFT_OPS else Const(int(Op.SHIFT_RIGHT in ops))
+        reverse = registers.carry(right, "reverse", 0, 2)
         shifted = []
         for start in range(0, len(i.a), _SLICE):
             size = min(len(i.a), _SLICE)
             shifter = Shifter(size, ops, self._lanes)
             m.submodules += shifter
             m.d.comb += [
-                shifter.load.eq(Cat(load)),
+                shifter.load.eq(Cat(registers.load)),
                 shifter.a.eq(i.a[start : start + size]),
                 shifter.b.eq(i.b[start : start + size]),
-                shifter.lane.eq(lane),
+                shifter.lane.eq(i.operation.lane),
                 shifter.right.eq(right),
                 shifter.saturate.eq(i.operation.saturate),
                 shifter.arithmetic.eq(i.operation.arithmetic),
-                shifter.bypass.eq(~op[3] | op[2]),
+                shifter.bypass.eq(~op.shifts),
                 shifter.constant.eq(invert),
             ]
             shifted.append(Mux(reverse, Cat(reversed(shifter.o)), shifter.o))
         return Cat(shifted)
+
+
+@dataclass(frozen=True)
+class _Registers:
+    """The registers between the stages.
+
+    ``valid[k]``: stage ``k + 1`` holds a beat. ``load[k]``: it takes the beat of stage ``k``, or of
+    the input, at this clock edge.
+    """
+
+    m: Module
+    valid: Sequence[Signal]
+    load: Sequence[Signal]
+
+    def carry(self, value: Value, name: str, first: int, last: int) -> Value:
+        """Return ``value`` of stage ``first``, the input being 0, as stage ``last`` holds it."""
+        for stage in range(first, last):
+            register = Signal(len(value), name=f"{name}_{stage + 1}", reset_less=True)
+            with self.m.If(self.load[stage]):
+                self.m.d.sync += register.eq(value)
+            value = register
+        return value

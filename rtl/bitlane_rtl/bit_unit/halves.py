@@ -9,7 +9,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import Lane
+from ..abi import SHIFT_OPS, Lane
 from ..streams.beats import Edge, Operands, Operation, Result
 
 __all__ = ["Accumulate", "Gather", "Gathered", "Spread", "SpreadResult"]
@@ -82,8 +82,8 @@ class Gather(wiring.Component):
         second = Signal()
         held_a, held_b = Signal(len(i.a), reset_less=True), Signal(len(i.b), reset_less=True)
         held_error = Signal(reset_less=True)
-        # Of the operations that depend on the lane, counts alone have bit 2 set.
-        pair = i.operation.op[3] & ~i.operation.op[2] & (i.operation.lane == Lane.BITS_64)
+        shifts = i.operation.op.matches(*SHIFT_OPS)
+        pair = shifts & (i.operation.lane == Lane.BITS_64)
         m.d.comb += [
             o.a.eq(Cat(held_a, i.a)),
             o.b.eq(Cat(held_b, i.b)),

@@ -2,19 +2,19 @@
 
 from collections.abc import Collection
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import SHIFT_OPS, Op
+from ..abi import BASE_OPS, SHIFT_OPS, Op
 
 __all__ = ["Logic"]
 
 
 class Logic(wiring.Component):
-    """``a OP b`` on ``width`` bits, but for a common inversion that is left to a later stage.
+    """``a OP b`` on ``width`` bits, except for an inversion that is left to a later stage.
 
-    Of a count, ``o`` is the word whose ones are counted. Only the operations in ``ops`` are built;
+    For a count, ``o`` is the word whose ones are counted. Only the operations in ``ops`` are built;
     the output is undefined for any other. Unless a word is needed both inverted and not, the
     inversion is part of ``o`` and ``negate`` is constant 0: AND, OR, XOR and NOT cost one LUT4 a
     bit, all eight another one wherever ``negate`` is applied.
@@ -23,8 +23,10 @@ class Logic(wiring.Component):
 
     Members
     -------
-    op : ``In(4)``
-        An ``abi.Op``.
+    base : ``In(2)``
+        Index in `abi.BASE_OPS` of the operation before its inversion.
+    negates : ``In(1)``
+        The operation inverts the result of ``base``.
     a, b : ``In(width)``
         Operands.
     o : ``Out(width)``
@@ -33,16 +35,11 @@ class Logic(wiring.Component):
         Whether the result is the inverse of ``o``.
     """
 
-    op: Signal
-    a: Signal
-    b: Signal
-    o: Signal
-    negate: Signal
-
     def __init__(self, width: int, ops: Collection[Op]) -> None:
         super().__init__(
             {
-                "op": In(4),
+                "base": In(range(len(BASE_OPS))),
+                "negates": In(1),
                 "a": In(width),
                 "b": In(width),
                 "o": Out(width),
@@ -56,20 +53,25 @@ class Logic(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         results = {
-            Op.AND & 3: self.a & self.b,
-            Op.OR & 3: self.a | self.b,
-            Op.XOR & 3: self.a ^ self.b,
-            Op.COPY & 3: self.a,
+            Op.AND: self.a & self.b,
+            Op.OR: self.a | self.b,
+            Op.XOR: self.a ^ self.b,
+            Op.COPY: self.a,
         }
-        inverted = {op & 3: op.negates for op in self._ops}
-        if any(op.negates != inverted[op & 3] for op in self._ops):
-            m.d.comb += self.negate.eq(self.op[2] & ~self.op[3])
+        inverted = {op.base: op.negates for op in self._ops}
+        if any(op.negates != inverted[op.base] for op in self._ops):
+            m.d.comb += self.negate.eq(self.negates)
             inverted = dict.fromkeys(inverted, False)
-        *others, last = sorted(inverted)
-        with m.Switch(self.op[:2]):
-            for kind in others:
-                with m.Case(kind):
-                    m.d.comb += self.o.eq(~results[kind] if inverted[kind] else results[kind])
+        words = {
+            BASE_OPS.index(base): ~results[base] if inverted[base] else results[base]
+            for base in inverted
+        }
+        # The last word takes the default, which has no comparison.
+        *others, last = sorted(words)
+        with m.Switch(self.base):
+            for index in others:
+                with m.Case(index):
+                    m.d.comb += self.o.eq(words[index])
             with m.Default():
-                m.d.comb += self.o.eq(~results[last] if inverted[last] else results[last])
+                m.d.comb += self.o.eq(words[last])
         return m
