@@ -77,22 +77,11 @@ class RequestReceiver(wiring.Component):
     Undefined: ``o.payload`` while ``o.valid`` is 0.
     """
 
-    i: Any
-    o: stream.Interface
-    expected: Signal
-    complaint: Signal
-    answered: Signal
-
-    def __init__(self) -> None:
-        super().__init__(
-            {
-                "i": In(Received()),
-                "o": Out(stream.Signature(8)),
-                "expected": Out(_SEQUENCE_BITS),
-                "complaint": Out(1),
-                "answered": In(1),
-            }
-        )
+    i: In(Received())
+    o: Out(stream.Signature(8))
+    expected: Out(_SEQUENCE_BITS)
+    complaint: Out(1)
+    answered: In(1)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
