@@ -9,6 +9,7 @@ from typing import Any
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from ..ports.memory_port import ReadPort, WritePort
 
@@ -102,7 +103,7 @@ class Axi4ReadManager(wiring.Component):
     axi: Any
 
     def __init__(self, address_width: int, data_width: int) -> None:
-        self._size = (data_width // 8 - 1).bit_length()
+        self._size = ceil_log2(data_width // 8)
         super().__init__(
             {
                 "port": In(ReadPort(address_width, data_width)),
@@ -147,7 +148,7 @@ class Axi4WriteManager(wiring.Component):
     axi: Any
 
     def __init__(self, address_width: int, data_width: int) -> None:
-        self._size = (data_width // 8 - 1).bit_length()
+        self._size = ceil_log2(data_width // 8)
         super().__init__(
             {
                 "port": In(WritePort(address_width, data_width)),

@@ -3,8 +3,6 @@
 The subordinate never writes a part of a word: a register's value is 32 bits or it is not changed.
 """
 
-from typing import Any
-
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -76,11 +74,8 @@ class Axi4LiteControl(wiring.Component):
     Area: 29 LUT4 and 54 flip-flops on ECP5.
     """
 
-    bus: Any
-    control: Any
-
-    def __init__(self) -> None:
-        super().__init__({"bus": In(Axi4Lite()), "control": In(ControlPort())})
+    bus: In(Axi4Lite())
+    control: In(ControlPort())
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -6,6 +6,7 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In
+from amaranth.utils import ceil_log2
 
 from ..abi import BEATS_PER_BLOCK
 from ..ports.byte_access import ByteAccess
@@ -18,7 +19,7 @@ class _Place:
     """Where an address lies: in which bank, and in which row of it."""
 
     def __init__(self, address: Value, byte_bits: int, bank_bits: int) -> None:
-        block = byte_bits + (BEATS_PER_BLOCK - 1).bit_length()
+        block = byte_bits + ceil_log2(BEATS_PER_BLOCK)
         self.byte = address[:byte_bits]
         self.beat = address[byte_bits:block]
         self.bank = address[block : block + bank_bits]
@@ -199,8 +200,8 @@ class BankedMemory(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        bank_bits = (self._banks - 1).bit_length()
-        byte_bits = (self._data_width // 8 - 1).bit_length()
+        bank_bits = ceil_log2(self._banks)
+        byte_bits = ceil_log2(self._data_width // 8)
         ports = {"a": self.a, "b": self.b} if self._read_ports == 2 else {"a": self.a}
         readers = [
             _Reader(m, port, _Place(port.request.payload.address, byte_bits, bank_bits), name)

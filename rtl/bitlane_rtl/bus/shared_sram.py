@@ -5,6 +5,7 @@ from typing import Any
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from ..ports.byte_access import ByteAccess
 from ..ports.memory_port import ReadPort, WritePort
@@ -57,7 +58,7 @@ class SharedSram(wiring.Component):
         self, address_width: int, data_width: int, words: int, *, read_ports: int = 2
     ) -> None:
         self._port = SramPort(address_width, data_width, words, read_ports=read_ports)
-        self._byte_bits = (data_width // 8 - 1).bit_length()
+        self._byte_bits = ceil_log2(data_width // 8)
         reader = ReadPort(address_width, data_width)
         super().__init__(
             {"a": In(reader)}

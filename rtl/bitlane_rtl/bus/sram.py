@@ -6,6 +6,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from ..ports.memory_port import ReadPort, WritePort
 from ..ports.read_arbiter import in_turn
@@ -132,7 +133,7 @@ class SramPort(wiring.Component):
 
         # A burst does not leave its block, so nothing is carried into the address above it. The two
         # are kept apart, or in a simulator of whole words the address would depend on itself.
-        byte_bits = (self._data_width // 8 - 1).bit_length()
+        byte_bits = ceil_log2(self._data_width // 8)
         block_bits = byte_bits + len(read.offset)
         word = Mux(turn, write.address[byte_bits:block_bits], read.address[byte_bits:block_bits])
         block = Mux(turn, write.address[block_bits:], read.address[block_bits:])

@@ -1,7 +1,5 @@
 """Storage of a board's memory behind one port: block RAM, or the single-port RAM of iCE40 UP."""
 
-from typing import Any
-
 from amaranth.hdl import Array, Cat, ClockSignal, Const, Instance, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
@@ -29,8 +27,6 @@ class BlockRam(wiring.Component):
 
     Latency: 1 cycle. Throughput: an access a cycle. Words are 0 at power-up.
     """
-
-    memory: Any
 
     def __init__(self, words: int, data_width: int) -> None:
         self._words = words
@@ -80,8 +76,6 @@ class SinglePortRam(wiring.Component):
 
     Raises ``ValueError`` for other sizes.
     """
-
-    memory: Any
 
     def __init__(self, words: int) -> None:
         if words not in (_SPRAM_WORDS, 2 * _SPRAM_WORDS):

@@ -8,6 +8,7 @@ and a payload stays until it is taken.
 
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from ..abi import BEATS_PER_BLOCK
 
@@ -19,9 +20,7 @@ def request(address_width: int) -> data.StructLayout:
 
     ``address`` in bytes, a multiple of the beat; ``length`` in beats, less one.
     """
-    return data.StructLayout(
-        {"address": address_width, "length": (BEATS_PER_BLOCK - 1).bit_length()}
-    )
+    return data.StructLayout({"address": address_width, "length": ceil_log2(BEATS_PER_BLOCK)})
 
 
 def read_data(data_width: int) -> data.StructLayout:

@@ -1,7 +1,5 @@
 """Two read ports that share one. It passes requests and beats on, and never alters them."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -60,10 +58,6 @@ class ReadArbiter(wiring.Component):
 
     Raises ``ValueError`` if ``bursts`` is no power of two.
     """
-
-    a: Any
-    b: Any
-    port: Any
 
     def __init__(
         self, address_width: int, data_width: int, bursts: int, *, block_ram: bool = False

@@ -42,19 +42,6 @@ class Cluster(wiring.Component):
     Throughput: a query a cycle, unless they have hits: a hit a cycle through ``slot``.
     """
 
-    bits: Signal
-    bits_on: Signal
-    load: Any
-    load_on: Any
-    tag: Any
-    tag_on: Any
-    go: Signal
-    go_on: Signal
-    slot: Any
-    slot_on: Any
-    full: Signal
-    full_on: Signal
-
     def __init__(self, sizes: Sizes, number: int) -> None:
         self._sizes = sizes
         self._first = number * CLUSTER

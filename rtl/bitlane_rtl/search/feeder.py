@@ -1,7 +1,5 @@
 """Sends tiles of rows and then all queries past the units, again and again. Decides no hit."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -31,17 +29,6 @@ class Feeder(wiring.Component):
 
     Throughput: a row or a query a cycle; a tile is ``units + queries + 1`` cycles.
     """
-
-    stored: Signal
-    ended: Signal
-    query_last: Signal
-    sent: Signal
-    full: Signal
-    address: Signal
-    load: Any
-    tag: Any
-    over: Signal
-    again: Signal
 
     def __init__(self, sizes: Sizes) -> None:
         self._sizes = sizes

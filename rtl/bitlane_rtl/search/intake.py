@@ -45,22 +45,6 @@ class Intake(wiring.Component):
     Throughput: a beat a cycle. Latency: 2 cycles from a row's last beat to ``stored``.
     """
 
-    queries: stream.Interface
-    rows: stream.Interface
-    write: Signal
-    write_address: Signal
-    write_word: Signal
-    write_data: Signal
-    empty: Signal
-    empty_query: Signal
-    query_last: Signal
-    stored: Signal
-    ended: Signal
-    count: Signal
-    sent: Signal
-    again: Signal
-    failed: Signal
-
     def __init__(self, sizes: Sizes) -> None:
         self._sizes = sizes
         beats = In(stream.Signature(Beat(sizes.data_width)))

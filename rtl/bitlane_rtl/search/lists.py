@@ -57,17 +57,6 @@ class Lists(wiring.Component):
     Throughput: see above; ``nearest + 2`` cycles for each list that is handed out.
     """
 
-    empty: Signal
-    empty_query: Signal
-    i: stream.Interface
-    worst_query: Signal
-    worst: Signal
-    busy: Signal
-    give: Signal
-    query_last: Signal
-    o: stream.Interface
-    given: Signal
-
     def __init__(self, sizes: Sizes) -> None:
         self._sizes = sizes
         super().__init__(

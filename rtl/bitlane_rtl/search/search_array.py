@@ -54,10 +54,6 @@ class SearchArray(wiring.Component):
     Each row nearer than all before makes that ``1.25 * R * Q``.
     """
 
-    queries: stream.Interface
-    rows: stream.Interface
-    o: stream.Interface
-
     def __init__(self, configuration: Configuration) -> None:
         self._sizes = sizes = Sizes(configuration)
         beats = In(stream.Signature(Beat(sizes.data_width)))

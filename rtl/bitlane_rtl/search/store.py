@@ -27,13 +27,6 @@ class Store(wiring.Component):
     Area: a block RAM of 64 bits for every 64 bits of a row, and no logic but an enable for each.
     """
 
-    write: Signal
-    write_address: Signal
-    write_word: Signal
-    write_data: Signal
-    address: Signal
-    row: Signal
-
     def __init__(self, sizes: Sizes) -> None:
         self._sizes = sizes
         super().__init__(

@@ -48,10 +48,6 @@ class Unit(wiring.Component):
     Area (512 bits): ECP5 400 CCU2C (800 sites), no LUT4 and 920 flip-flops, 160 MHz.
     """
 
-    bits: Signal
-    load: Signal
-    distance: Signal
-
     def __init__(self, row_bits: int) -> None:
         self._tree = CountTree(row_bits, _PER_STAGE)
         super().__init__(

@@ -35,26 +35,13 @@ class Checksum(wiring.Component):
     Area: 33 LUT4 and 44 flip-flops on iCE40.
     """
 
-    clear: Signal
-    start: Signal
-    data: Signal
-    closing: Signal
-    byte: Signal
-    busy: Signal
-    differs: Signal
-
-    def __init__(self) -> None:
-        super().__init__(
-            {
-                "clear": In(1),
-                "start": In(1),
-                "data": In(8),
-                "closing": In(1),
-                "byte": Out(8),
-                "busy": Out(1),
-                "differs": Out(1),
-            }
-        )
+    clear: In(1)
+    start: In(1)
+    data: In(8)
+    closing: In(1)
+    byte: Out(8)
+    busy: Out(1)
+    differs: Out(1)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -1,7 +1,5 @@
 """Decoding of COBS as bytes come. What the bytes mean, and whether they are right, is others'."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -33,24 +31,12 @@ class CobsDecoder(wiring.Component):
     Undefined: ``byte`` while ``valid`` is 0, and ``empty`` while ``end`` is.
     """
 
-    i: Any
-    valid: Signal
-    byte: Signal
-    end: Signal
-    empty: Signal
-    broken: Signal
-
-    def __init__(self) -> None:
-        super().__init__(
-            {
-                "i": In(Received()),
-                "valid": Out(1),
-                "byte": Out(8),
-                "end": Out(1),
-                "empty": Out(1),
-                "broken": Out(1),
-            }
-        )
+    i: In(Received())
+    valid: Out(1)
+    byte: Out(8)
+    end: Out(1)
+    empty: Out(1)
+    broken: Out(1)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

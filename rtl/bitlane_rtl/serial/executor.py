@@ -146,15 +146,6 @@ class RequestExecutor(wiring.Component):
     be set to constants at no cost, but start as 0.
     """
 
-    i: stream.Interface
-    expected: Signal
-    complaint: Signal
-    answered: Signal
-    o: stream.Interface
-    memory: Any
-    control: Any
-    interrupt: Signal
-
     def __init__(self, configuration: Configuration) -> None:
         self._window = _Window(configuration)
         self._address_width = configuration.address_width

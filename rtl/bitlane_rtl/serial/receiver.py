@@ -10,6 +10,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from ..abi.frames import CRC_BYTES, RECEIVE_BYTES, REQUEST_HEADER_BYTES, SEQUENCES, Request
 from .checksum import Checksum
@@ -18,8 +19,8 @@ from .uart import Received
 
 __all__ = ["Kind", "RequestReceiver"]
 
-_SEQUENCE_BITS = (SEQUENCES - 1).bit_length()
-_ADDRESS_BITS = (RECEIVE_BYTES - 1).bit_length()
+_SEQUENCE_BITS = ceil_log2(SEQUENCES)
+_ADDRESS_BITS = ceil_log2(RECEIVE_BYTES)
 _LENGTH_BITS = 10
 
 
@@ -77,22 +78,11 @@ class RequestReceiver(wiring.Component):
     Undefined: ``o.payload`` while ``o.valid`` is 0.
     """
 
-    i: Any
-    o: stream.Interface
-    expected: Signal
-    complaint: Signal
-    answered: Signal
-
-    def __init__(self) -> None:
-        super().__init__(
-            {
-                "i": In(Received()),
-                "o": Out(stream.Signature(8)),
-                "expected": Out(_SEQUENCE_BITS),
-                "complaint": Out(1),
-                "answered": In(1),
-            }
-        )
+    i: In(Received())
+    o: Out(stream.Signature(8))
+    expected: Out(_SEQUENCE_BITS)
+    complaint: Out(1)
+    answered: In(1)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -50,11 +50,8 @@ class AnswerTransmitter(wiring.Component):
     Area: 74 LUT4 and 61 flip-flops on iCE40.
     """
 
-    i: stream.Interface
-    o: stream.Interface
-
-    def __init__(self) -> None:
-        super().__init__({"i": In(stream.Signature(AnswerByte)), "o": Out(stream.Signature(8))})
+    i: In(stream.Signature(AnswerByte))
+    o: Out(stream.Signature(8))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

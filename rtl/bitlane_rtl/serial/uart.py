@@ -66,13 +66,13 @@ class UartReceiver(wiring.Component):
     Raises ``ValueError`` if ``divider`` is less than 8.
     """
 
-    rx: Signal
-    o: Any
+    rx: LINE_IN
+    o: Out(Received())
 
     def __init__(self, divider: int) -> None:
         _check(divider)
         self._divider = divider
-        super().__init__({"rx": LINE_IN, "o": Out(Received())})
+        super().__init__()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -131,13 +131,13 @@ class UartTransmitter(wiring.Component):
     Raises ``ValueError`` if ``divider`` is less than 8.
     """
 
-    i: stream.Interface
-    tx: Signal
+    i: In(stream.Signature(8))
+    tx: LINE_OUT
 
     def __init__(self, divider: int) -> None:
         _check(divider)
         self._divider = divider
-        super().__init__({"i": In(stream.Signature(8)), "tx": LINE_OUT})
+        super().__init__()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

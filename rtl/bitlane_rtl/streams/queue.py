@@ -25,9 +25,6 @@ class Wire(wiring.Component):
     Latency: 0 cycles. Throughput: 1 payload a cycle. Holds none. Area: none.
     """
 
-    i: stream.Interface
-    o: stream.Interface
-
     def __init__(self, shape: ShapeLike) -> None:
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
 
@@ -51,9 +48,6 @@ class ForwardRegister(wiring.Component):
     Undefined: ``o.payload`` while ``o.valid`` is 0.
     Area: ``width + 1`` flip-flops and 1 LUT4; none where ``o.ready`` is always 1.
     """
-
-    i: stream.Interface
-    o: stream.Interface
 
     def __init__(self, shape: ShapeLike) -> None:
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
@@ -87,9 +81,6 @@ class Skid(wiring.Component):
     Undefined: ``o.payload`` while ``o.valid`` is 0.
     Area: ``2 * width + 2`` flip-flops and about ``width + 4`` LUT4; 386 MHz on ECP5-6 at 32 bits.
     """
-
-    i: stream.Interface
-    o: stream.Interface
 
     def __init__(self, shape: ShapeLike) -> None:
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
@@ -134,9 +125,6 @@ class Hold(wiring.Component):
     Area: ``width + 1`` flip-flops and 2 LUT4.
     """
 
-    i: stream.Interface
-    o: stream.Interface
-
     def __init__(self, shape: ShapeLike) -> None:
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
 
@@ -167,9 +155,6 @@ class Slack(wiring.Component):
     Undefined: ``o.payload`` while ``o.valid`` is 0.
     Area: ``width + 1`` flip-flops and about ``width + 2`` LUT4.
     """
-
-    i: stream.Interface
-    o: stream.Interface
 
     def __init__(self, shape: ShapeLike) -> None:
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
@@ -231,10 +216,6 @@ class Queue(wiring.Component):
 
     Raises ``ValueError`` if ``depth`` is no power of two, or 2 with ``credit``.
     """
-
-    i: stream.Interface
-    o: stream.Interface
-    level: Signal
 
     def __init__(
         self,
@@ -362,13 +343,13 @@ class Credit(wiring.Component):
     Area: 8 LUT4 and 6 flip-flops at depth 16.
     """
 
-    taken: Signal
-    returned: Signal
-    room: Signal
+    taken: In(1)
+    returned: In(1)
+    room: Out(1)
 
     def __init__(self, depth: int) -> None:
         self._depth = depth
-        super().__init__({"taken": In(1), "returned": In(1), "room": Out(1)})
+        super().__init__()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

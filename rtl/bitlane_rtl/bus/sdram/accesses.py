@@ -38,15 +38,6 @@ class Accesses(wiring.Component):
     many cycles as it has words; ``cas + 2`` more from READ to WRITE.
     """
 
-    i: stream.Interface
-    goes: Signal
-    beat: Any
-    last: Signal
-    drives: Signal
-    kept: Signal
-    opens: Signal
-    busy: Signal
-
     def __init__(self, layout: ChipLayout, timing: SdramTiming) -> None:
         self._layout = layout
         self._timing = timing

@@ -1,7 +1,5 @@
 """The host's bytes: each a burst of one beat. Keeps nothing of the memory."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -31,17 +29,6 @@ class Host(wiring.Component):
 
     Latency: a write is ready at once if nothing is kept; a read 2 cycles after ``came``.
     """
-
-    port: Any
-    asks: Signal
-    address: Signal
-    write: Signal
-    picked: Signal
-    data: Signal
-    strobe: Signal
-    written: Signal
-    came: Signal
-    beat: Signal
 
     def __init__(self, layout: ChipLayout, address_width: int) -> None:
         self._layout = layout

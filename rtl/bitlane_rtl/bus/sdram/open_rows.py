@@ -1,7 +1,5 @@
 """Opens the row of the burst that comes next, while the one before it has the data lines."""
 
-from typing import Any
-
 from amaranth.hdl import Array, Module, Signal
 from amaranth.lib import enum, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -44,14 +42,6 @@ class OpenRows(wiring.Component):
     Latency: 1 cycle if the row is open; tRCD more if none is, and tRP again if another is.
     Throughput: a burst in as many cycles.
     """
-
-    i: stream.Interface
-    o: stream.Interface
-    kept: Signal
-    bus: Signal
-    command: Any
-    close_all: Signal
-    busy: Signal
 
     def __init__(self, layout: ChipLayout, timing: SdramTiming) -> None:
         self._layout = layout

@@ -1,7 +1,5 @@
 """Chooses whose burst goes next. Knows banks, but neither rows nor commands."""
 
-from typing import Any
-
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -32,12 +30,6 @@ class Picker(wiring.Component):
 
     Latency: 1 cycle. Throughput: a burst every 2 cycles.
     """
-
-    asks: Signal
-    bursts: Any
-    stop: Signal
-    taken: Signal
-    o: stream.Interface
 
     def __init__(self, layout: ChipLayout) -> None:
         burst = PlacedBurst(layout)

@@ -51,17 +51,6 @@ class Reading(wiring.Component):
     take its beats without waiting for the other's.
     """
 
-    word: Signal
-    begins: Signal
-    asker: Signal
-    last: Signal
-    picked: Signal
-    length: Signal
-    room: Signal
-    data: Any
-    host: Signal
-    beat: Signal
-
     def __init__(self, layout: ChipLayout, timing: SdramTiming, readers: int) -> None:
         self._layout = layout
         self._timing = timing

@@ -1,7 +1,5 @@
 """Starts the chip after power-up, and refreshes it for ever after."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
@@ -40,16 +38,14 @@ class Upkeep(wiring.Component):
     intervals have to spare, one each.
     """
 
-    stop: Signal
-    quiet: Signal
-    command: Any
-    started: Signal
+    stop: Out(1)
+    quiet: In(1)
+    command: Out(ChipCommand)
+    started: Out(1)
 
     def __init__(self, timing: SdramTiming) -> None:
         self._timing = timing
-        super().__init__(
-            {"stop": Out(1), "quiet": In(1), "command": Out(ChipCommand), "started": Out(1)}
-        )
+        super().__init__()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

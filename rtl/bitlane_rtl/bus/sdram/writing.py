@@ -39,18 +39,6 @@ class Writing(wiring.Component):
     2 cycles after its burst's last WRITE. Throughput: a word a cycle.
     """
 
-    data: stream.Interface
-    response: stream.Interface
-    whole: Signal
-    picked: Signal
-    begins: Signal
-    last: Signal
-    host: Signal
-    host_data: Signal
-    host_strobe: Signal
-    word: Signal
-    mask: Signal
-
     def __init__(self, layout: ChipLayout) -> None:
         self._layout = layout
         width, part = layout.data_width, layout.part
