@@ -1,5 +1,7 @@
 """A queue that two payloads can enter in a cycle. Loses, doubles, reorders and alters none."""
 
+from typing import Any
+
 from amaranth.hdl import Module, Mux, ShapeLike, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -33,6 +35,9 @@ class Twin(wiring.Component):
 
     Raises ``ValueError`` if ``depth`` is no power of two, or less than 8.
     """
+
+    i: Any
+    o: stream.Interface
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
         if depth < 8 or depth & (depth - 1):
