@@ -78,8 +78,8 @@ class Board:
     fault_led: int | str = 1
     """LEDs of the platform that show the engine's state: numbers, or colours of ``rgb_led``."""
 
-    high: tuple[tuple[str, str], ...] = ()
-    """Pins, as resource and part of it, that have to be driven to 1."""
+    drive_high: tuple[tuple[str, str], ...] = ()
+    """Pins that are driven to 1: the resource and its part, of each."""
 
     usb_ids: tuple[tuple[int, int], ...] = ()
     """Vendor and product of its USB serial bridge."""

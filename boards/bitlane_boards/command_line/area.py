@@ -1,11 +1,10 @@
 """`bitlane area`: LUTs and clock of named circuits, placed and routed out of context.
 
-What goes on is said on standard error, the table on standard output. Its words and help need
+Progress goes to standard error, the table to standard output. Its words and help need
 nothing but the names of the chips: what measures is imported when it does.
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
@@ -14,6 +13,7 @@ from bitlane.files import expect_writable
 from bitlane_sim.bench.record import record, write_json
 
 from ..area.chips import CHIPS
+from .progress import progress_of
 
 __all__ = ["add_area"]
 
@@ -76,7 +76,8 @@ def _run(arguments: argparse.Namespace) -> int:
     tools = versions(designs)
     print("\n".join(table.introduction(designs, arguments.seeds, tools)), flush=True)
     rows = []
-    for row in measure_area(designs, arguments.seeds, _progress, blocks=arguments.blocks):
+    progress = progress_of("bitlane area")
+    for row in measure_area(designs, arguments.seeds, progress, blocks=arguments.blocks):
         rows.append(row)
         print("\n".join(table.lines(row)), flush=True)
         if arguments.paths:
@@ -88,7 +89,3 @@ def _run(arguments: argparse.Namespace) -> int:
     failed = any(row.failure for row in rows)
     missed = any(row.met is False for row in rows)
     return CHECK_FAILED if failed or (missed and arguments.check) else DONE
-
-
-def _progress(line: str) -> None:
-    print(f"bitlane area: {line}", file=sys.stderr, flush=True)

@@ -17,11 +17,11 @@ from bitlane.errors import BitlaneError
 
 from .. import Board, boards
 from .choice import add_board
+from .progress import progress_of
 
 if TYPE_CHECKING:
     from ..flow.build import BuildReport
     from ..flow.seeds import Routed
-    from ..flow.tools import Progress
 
 __all__ = ["add_build"]
 
@@ -113,7 +113,7 @@ def _build(board: Board, folder: Path, seed: int) -> "BuildReport":
     from ..flow.build import build
 
     with _written(folder):
-        return build(board, folder, _progress(board), seed=seed)
+        return build(board, folder, progress_of(board.name), seed=seed)
 
 
 def _run_seeds(board: Board, arguments: argparse.Namespace) -> int:
@@ -125,7 +125,7 @@ def _run_seeds(board: Board, arguments: argparse.Namespace) -> int:
     try:
         with shared_by(arguments) as shared, _written(folder):
             report, placements = build_best(
-                board, folder, arguments.seeds, shared, _progress(board)
+                board, folder, arguments.seeds, shared, progress_of(board.name)
             )
     except BuildError as error:
         print(f"bitlane build: {error}", file=sys.stderr)
@@ -151,13 +151,6 @@ def _seed_lines(board: Board, placements: "Sequence[Routed]") -> list[str]:
         mark = "  best" if each is best else ""
         lines.append(f"{each.seed:4}  {each.mhz:7.2f} MHz  {each.mhz / wanted - 1:+7.1%}{mark}")
     return lines
-
-
-def _progress(board: Board) -> "Progress":
-    def progress(line: str) -> None:
-        print(f"{board.name}: {line}", file=sys.stderr, flush=True)
-
-    return progress
 
 
 @contextmanager

@@ -1,11 +1,10 @@
 """`bitlane flips BOARD`: every bit of a bitstream's LUTs flipped, all in one batch.
 
-What goes on is said on standard error, the table on standard output. Its words and help need
+Progress goes to standard error, the table to standard output. Its words and help need
 nothing but the boards: what simulates is imported when it does.
 """
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from bitlane_sim.stand.command import count
 
 from .. import boards
 from .choice import add_board
+from .progress import progress_of
 
 if TYPE_CHECKING:
     from ..flips.campaign import FlipCampaign
@@ -25,6 +25,8 @@ __all__ = ["add_flips"]
 
 _CYCLES = 2_000_000
 _POOL = 1500
+
+_progress = progress_of("bitlane flips")
 
 
 def add_flips(subparsers: Subparsers) -> None:
@@ -97,7 +99,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 print(f"wrote {arguments.folder}: {campaign.instances} instances")
                 return DONE
             batch = campaign.batch(arguments.backend)
-            _say(f"running {campaign.instances} instances on {batch.backend}")
+            _progress(f"running {campaign.instances} instances on {batch.backend}")
             outcome = campaign.outcome(batch.run(campaign.program()))
         except SimulationError as error:
             raise BitlaneError(str(error)) from error
@@ -123,18 +125,16 @@ def _campaign(arguments: argparse.Namespace) -> "FlipCampaign":
 
     board = boards()[arguments.board]
     found, _ = board_netlist(board, arguments.bitstream)
-    _say(
+    _progress(
         f"{len(found.cells)} LUTs reach a pin, of whose {16 * len(found.cells)} bits"
         f" {sum(len(cell.rows) for cell in found.cells)} can be chosen by their inputs"
     )
     stimulus = compose(board, found.netlist, found.cells, arguments.cycles, arguments.pool)
-    _say(f"traffic of {stimulus.cycles} cycles, {len(stimulus.pieces)} of {arguments.pool} pieces")
+    _progress(
+        f"traffic of {stimulus.cycles} cycles, {len(stimulus.pieces)} of {arguments.pool} pieces"
+    )
     flips = all_flips(found.cells, stimulus)
     campaign = FlipCampaign(found.netlist, found.cells, flips, stimulus)
     if arguments.instances is not None:
         campaign = campaign.sampled(arguments.instances, arguments.seed)
     return campaign
-
-
-def _say(line: str) -> None:
-    print(f"bitlane flips: {line}", file=sys.stderr, flush=True)

@@ -6,7 +6,6 @@ boards: what simulates is imported when it does.
 
 import argparse
 import contextlib
-import sys
 from pathlib import Path
 
 from bitlane.command_line.cli import DONE, Group, Subparsers
@@ -15,8 +14,11 @@ from bitlane_sim.evaluator import SimulationError
 
 from .. import boards
 from .choice import add_board
+from .progress import progress_of
 
 __all__ = ["add_simulate"]
+
+_progress = progress_of("bitlane simulate")
 
 
 def add_simulate(subparsers: Subparsers) -> None:
@@ -69,32 +71,28 @@ def _run(arguments: argparse.Namespace) -> int:
 
     with contextlib.ExitStack() as open_things:
         if arguments.bitstream is None and arguments.netlist is None:
-            _say("compiling the circuit, if nobody has yet: a minute")
+            _progress("compiling the circuit, if nobody has yet: a minute")
         model = model_of(board, arguments.bitstream, arguments.netlist)
         open_things.callback(model.close)
         try:
             simulation = PinSimulation(model, board.clock_hz / board.baud)
             server = PtyServer(simulation, board.clock_hz)
             open_things.callback(server.close)
-            _say(f"simulating {model.description}")
+            _progress(f"simulating {model.description}")
             for sentence in model.hidden:
-                _say(f"not shown: {sentence}")
+                _progress(f"not shown: {sentence}")
             server.warm_up()
-            _say(f"ready for --device serial:{server.name}?baud={board.baud}; Ctrl-C stops it")
+            _progress(f"ready for --device serial:{server.name}?baud={board.baud}; Ctrl-C stops it")
             print(server.name, flush=True)
             try:
                 # To be stopped is what it waits for: no error.
                 with contextlib.suppress(KeyboardInterrupt):
                     server.serve(arguments.deadline)
             finally:
-                _say(
+                _progress(
                     f"stopped after {simulation.cycle} cycles; {server.sent} bytes to the board,"
                     f" {server.received} from it, {simulation.framing_errors} framing errors"
                 )
         except SimulationError as error:
             raise BitlaneError(f"{board.name}: {error}") from error
     return DONE
-
-
-def _say(line: str) -> None:
-    print(f"bitlane simulate: {line}", file=sys.stderr, flush=True)

@@ -97,7 +97,7 @@ class FlipCampaign:
         for number, end in enumerate(end for _, end in self.parts()):
             program.step((end - done) * self.stimulus.divider)
             done = end
-            for port in ("line", "lamps", "addressed"):
+            for port in ("line", "leds", "addressed"):
                 program.get(port, f"{port} {number}")
         return program
 

@@ -73,14 +73,14 @@ def load_flips(folder: Path) -> tuple[Flips, "FlipOutcome"]:
 
 @dataclass(frozen=True)
 class FlipOutcome:
-    """Of each flip when it was seen first at the line or at a lamp, and when its row was looked up.
+    """Of each flip when it was seen first at the line or at an LED, and when its row was looked up.
 
-    ``line``, ``lamps`` and ``looked_up`` are numbers of ``parts``; `len(parts)` is never.
+    ``line``, ``leds`` and ``looked_up`` are numbers of ``parts``; `len(parts)` is never.
     """
 
     parts: tuple[str, ...]
     line: Numbers
-    lamps: Numbers
+    leds: Numbers
     looked_up: Numbers
 
     @classmethod
@@ -92,13 +92,13 @@ class FlipOutcome:
         Raises ``BitlaneError`` if a flip was seen whose row nothing had looked up.
         """
         first = {}
-        for port in ("line", "lamps", "addressed"):
+        for port in ("line", "leds", "addressed"):
             shown = np.stack([results[f"{port} {number}"] for number in range(len(parts))])
             differs = shown[:, :-1] != shown[:, -1:]
             # What once differs does so for ever, but for a CRC that comes back.
             differs = np.logical_or.accumulate(differs, axis=0)
             first[port] = len(parts) - differs.sum(axis=0)
-        outcome = cls(tuple(parts), first["line"], first["lamps"], first["addressed"])
+        outcome = cls(tuple(parts), first["line"], first["leds"], first["addressed"])
         impossible = np.flatnonzero(outcome.seen < outcome.looked_up)
         if len(impossible):
             x, y, number = flips.places[impossible[0]].tolist()
@@ -111,7 +111,7 @@ class FlipOutcome:
     @property
     def seen(self) -> Numbers:
         """When each flip was seen first, wherever it was."""
-        return np.minimum(self.line, self.lamps)
+        return np.minimum(self.line, self.leds)
 
     def rows(self, flips: Flips) -> list[dict[str, int | str]]:
         """A table: how many of ``flips`` there are of each kind, and had been seen after each part.

@@ -31,7 +31,7 @@ class FlipStand(wiring.Component):
     line : ``Out(64)``
         The CRC of the levels of the pin ``tx``, one a cycle. Those of two runs of ``n`` cycles that
         differ in one level or more are alike once in 2**64, roughly ``n`` in 2**64 at worst.
-    lamps : ``Out(64)``
+    leds : ``Out(64)``
         The same of all other outputs, by turns in one CRC.
     tx : ``Out(1)``
     addressed : ``Out(1)``
@@ -43,7 +43,7 @@ class FlipStand(wiring.Component):
     flip_lut: Signal
     flip_row: Signal
     line: Signal
-    lamps: Signal
+    leds: Signal
     tx: Signal
     addressed: Signal
 
@@ -55,7 +55,7 @@ class FlipStand(wiring.Component):
                 "flip_lut": In(len(circuit.flip_lut)),
                 "flip_row": In(len(circuit.flip_row)),
                 "line": Out(SIGNATURE_BITS),
-                "lamps": Out(SIGNATURE_BITS),
+                "leds": Out(SIGNATURE_BITS),
                 "tx": Out(1),
                 "addressed": Out(1),
             }
@@ -81,10 +81,10 @@ class FlipStand(wiring.Component):
             self.line.eq(_taken(self.line, circuit.tx)),
         ]
         if others:
-            state: Value = self.lamps
+            state: Value = self.leds
             for bit in Cat(others):
                 state = _taken(state, bit)
-            m.d.sync += self.lamps.eq(state)
+            m.d.sync += self.leds.eq(state)
         return m
 
     def _level(self, m: Module) -> Value:

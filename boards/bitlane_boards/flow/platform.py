@@ -1,4 +1,4 @@
-"""A board's circuit on its pins: clock, reset, serial port and lamps around a `Top`.
+"""A board's circuit on its pins: clock, reset, serial port and LEDs around a `Top`.
 
 Takes pins from amaranth-boards and requests none that it does not use.
 """
@@ -25,7 +25,7 @@ from ..board import Board, Family
 from .pll import ECP5, GW1N_9C, ICE40, ecp5_pll, gowin_pll, ice40_pll, settings
 from .top import Top
 
-__all__ = ["SDRAM_PINS", "BoardTop", "expect_clock", "lamps", "load_platform"]
+__all__ = ["SDRAM_PINS", "BoardTop", "expect_clock", "leds", "load_platform"]
 
 _PLLS = {
     Family.ICE40: (ICE40, ice40_pll),
@@ -71,8 +71,8 @@ def expect_clock(board: Board, platform: Any) -> None:
         settings(_PLLS[board.family][0], in_hz, board.clock_hz)
 
 
-def lamps(board: Board, platform: Any) -> dict[str, Any]:
-    """The ports of the board's lamps, by the names of `Top`'s."""
+def leds(board: Board, platform: Any) -> dict[str, Any]:
+    """The ports of the board's LEDs, by the names of `Top`'s."""
     chosen = {"busy": board.busy_led, "fault": board.fault_led}
     if any(isinstance(which, str) for which in chosen.values()):
         colours = platform.request("rgb_led", dir="-")
@@ -126,13 +126,13 @@ class BoardTop(Elaboratable):
         m.submodules.rx = rx = io.Buffer(io.Direction.Input, uart.rx)
         m.submodules.tx = tx = io.Buffer(io.Direction.Output, uart.tx)
         m.d.comb += [top.rx.eq(rx.i), tx.o.eq(top.tx)]
-        for name, port in lamps(self._board, platform).items():
+        for name, port in leds(self._board, platform).items():
             led = io.Buffer(io.Direction.Output, port)
             m.submodules[f"led_{name}"] = led
             m.d.comb += led.o.eq(getattr(top, name))
         if self._board.sdram:
             self._sdram(m, platform.request("sdram", dir="-"), top.sdram)
-        for resource, part in self._board.high:
+        for resource, part in self._board.drive_high:
             pin = io.Buffer(io.Direction.Output, getattr(platform.request(resource, dir="-"), part))
             m.submodules[f"{resource}_{part}"] = pin
             m.d.comb += pin.o.eq(1)

@@ -30,7 +30,7 @@ class Top(wiring.Component):
     tx : ``Out(1, init=1)``
         The line to the host.
     busy, fault : ``Out(1)``
-        The state of the engine, for lamps.
+        The state of the engine, for LEDs.
     sdram : ``Out(SdramPins(board.sdram))``
         Only with such a chip.
 
@@ -60,12 +60,12 @@ class Top(wiring.Component):
         board, configuration = self._board, self._board.configuration
         m.submodules.engine = engine = Engine(configuration)
         m.submodules.bridge = bridge = SerialBridge(configuration, board.divider)
-        m.submodules.memory = memory = self._memory(m, two_readers=hasattr(engine, "read_b"))
+        m.submodules.memory = memory = self._memory(m)
         wiring.connect(m, bridge.control, engine.control)
         wiring.connect(m, bridge.memory, memory.host)
         wiring.connect(m, engine.read_a, memory.a)
         wiring.connect(m, engine.write, memory.write)
-        if hasattr(engine, "read_b"):
+        if configuration.two_ports:
             wiring.connect(m, engine.read_b, memory.b)
         m.d.comb += [
             bridge.rx.eq(self.rx),
@@ -76,11 +76,11 @@ class Top(wiring.Component):
         ]
         return m
 
-    def _memory(self, m: Module, *, two_readers: bool) -> Any:
-        """The board's memory, for the engine's ports and the host."""
+    def _memory(self, m: Module) -> Any:
+        """Return the board's memory, with ports for the engine and the host."""
         board, configuration = self._board, self._board.configuration
         shape = configuration.address_width, configuration.data_width, board.words
-        ports = 1 + two_readers
+        ports = 1 + configuration.two_ports
         if board.memory is MemoryKind.BANKS:
             return BankedMemory(*shape, banks=board.banks, read_ports=ports)
         if board.sdram:

