@@ -49,7 +49,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "search/": ("tests/rtl/search",),
     "serial/": ("tests/rtl/serial/test_serial_bridge.py", "tests/rtl/serial/test_efficiency.py"),
     "ports/": ("tests/rtl/bus/test_shared_sram.py",),
-    "walk/loops.py": ("tests/rtl/walk/test_nest.py", "tests/rtl/walk/test_follower.py"),
+    "command.py": ("tests/rtl/walk/test_nest.py", "tests/rtl/walk/test_follower.py"),
 }
 """Quick tests by prefix, besides the namesake of a file. All matching prefixes count."""
 

@@ -7,8 +7,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import MAX_LOOPS, RECORD, RECORD_WORDS, Lane, Mode, Op, loop_word
+from ..command import CheckedCommand, LoopRegisters, in_lanes
 from ..configuration import Configuration
-from ..walk.loops import CheckedCommand, Loops, in_lanes
 from .control_word import STREAMS, ControlWord, reads_b
 
 __all__ = ["Decoder"]
@@ -36,7 +36,7 @@ class _Kept(data.StructLayout):
 
 
 class _Decoded(data.StructLayout):
-    """What is computed of them: see `walk.loops.Form`; an ``extent`` of A and B, and of Y."""
+    """What is computed of them: see `command.StreamFormat`; an ``extent`` of A and B, and of Y."""
 
     def __init__(self, configuration: Configuration) -> None:
         bits = configuration.length_bits
@@ -76,7 +76,7 @@ class Decoder(wiring.Component):
         ``position`` is the record's last; see `abi.record_words`.
     control : ``Out(ControlWord())``
         From the cycle after ``position`` 0 was taken on.
-    loops : ``Out(Loops(configuration))``
+    loops : ``Out(LoopRegisters(configuration))``
         Change with the words behind the eighth and with ``decode``.
     b_extent, y_extent : ``In(length_bits)``
         Bytes of B and Y in a SEARCH, less one; only with a search array.
@@ -115,7 +115,7 @@ class Decoder(wiring.Component):
                 "used": Out(columns),
                 "last": Out(1),
                 "control": Out(ControlWord()),
-                "loops": Out(Loops(configuration)),
+                "loops": Out(LoopRegisters(configuration)),
                 "plain": Out(1),
                 "command": Out(CheckedCommand(configuration)),
             }
@@ -239,7 +239,7 @@ class Decoder(wiring.Component):
             m.d.comb += [
                 start.address.eq(kept[f"{stream}_BASE"]),
                 start.offset.eq(Mux(y_dense, offset, 0)),
-                start.place.eq(in_lanes(start.offset, form)),
+                start.lane_offset.eq(in_lanes(start.offset, form)),
                 start.extent.eq(decoded.out_extent if stream == "Y" else decoded.extent),
                 start.mode.eq(control[f"{stream.lower()}_mode"]),
             ]

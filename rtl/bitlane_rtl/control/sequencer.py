@@ -11,8 +11,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import RECORD_WORDS
+from ..command import CheckedCommand, LoopRegisters
 from ..configuration import Configuration
-from ..walk.loops import CheckedCommand, Loops
 from .decoder import Decoder
 from .fetch import Fetch
 from .refusals import Refusals
@@ -58,7 +58,7 @@ class Sequencer(wiring.Component):
         The loop registers are in use.
     idle : ``In(1)``
         Every command that was started has retired; may come late.
-    loops : ``Out(Loops(configuration))``
+    loops : ``Out(LoopRegisters(configuration))``
     o : ``Out(stream.Signature(CheckedCommand(configuration)))``
     interrupt : ``Out(1)``
         The command on ``o`` asks for an interrupt when it retires.
@@ -103,7 +103,7 @@ class Sequencer(wiring.Component):
                 "ring_words": In(32 * self._columns),
                 "walking": In(1),
                 "idle": In(1),
-                "loops": Out(Loops(configuration)),
+                "loops": Out(LoopRegisters(configuration)),
                 "o": Out(stream.Signature(CheckedCommand(configuration))),
                 "interrupt": Out(1),
                 "refused": Out(1),

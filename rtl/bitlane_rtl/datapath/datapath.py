@@ -13,6 +13,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import Mode, Port, Status
 from ..bit_unit.bit_unit import BitUnit
+from ..command import CheckedCommand, LoopRegisters, StreamFormat
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, WritePort
 from ..search.search_array import SearchArray
@@ -20,7 +21,6 @@ from ..streams.beats import ToWrite
 from ..streams.queue import Credit, ForwardRegister, Hold, Queue, Skid, Slack, Wire
 from ..streams.stage import Stage
 from ..streams.twin import Twin
-from ..walk.loops import CheckedCommand, Form, Loops
 from ..walk.nest import Nest
 from .pairing import Pairing, Work
 from .reader import Reader
@@ -103,7 +103,7 @@ class DataPath(wiring.Component):
     -------
     i : ``In(stream.Signature(CheckedCommand(configuration)))``
         Commands, taken while earlier ones still run; every third cycle at most.
-    loops : ``In(Loops(configuration))``
+    loops : ``In(LoopRegisters(configuration))``
         Steady from the start of a command until ``walking`` is 0.
     read_a, read_b : ``Out(ReadPort(address_width, data_width))``
         ``read_b`` only where an operation has two operands.
@@ -147,7 +147,7 @@ class DataPath(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(CheckedCommand(configuration))),
-                "loops": In(Loops(configuration)),
+                "loops": In(LoopRegisters(configuration)),
                 "read_a": Out(read),
                 **({"read_b": Out(read)} if configuration.has_b else {}),
                 "write": Out(WritePort(configuration.address_width, configuration.data_width)),
@@ -185,7 +185,7 @@ class DataPath(wiring.Component):
         """Let all units take a command in one cycle; each can hold the next while it ends one."""
         config, command = self._configuration, self.i.p
         m.submodules.nest = nest = Nest(config, self._stages["steps"])
-        form: Any = Signal(Form(), reset_less=True)
+        form: Any = Signal(StreamFormat(), reset_less=True)
         go = Signal()
         ready = Signal()
         free: Value = ~nest.walking

@@ -11,13 +11,13 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import BEATS_PER_BLOCK
+from ..command import StreamFormat, StreamStart, Strides
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, request
 from ..streams.queue import Queue
 from ..streams.stage import Stage, StreamBuffer
 from ..streams.twin import Twin
 from ..walk.bursts import Splitter
-from ..walk.loops import Form, Start, Track
 from ..walk.nest import Step
 from .joiner import Aligned, Joiner, Placement
 from .spans import Spans
@@ -102,12 +102,12 @@ class Reader(wiring.Component):
         self._configuration = configuration
         self._stages = stages
         width = configuration.address_width
-        track = Track(width, configuration.loops)
+        track = Strides(width, configuration.loops)
         super().__init__(
             {
                 "idle": In(1),
-                "begin": In(Start(configuration)),
-                "form": In(Form()),
+                "begin": In(StreamStart(configuration)),
+                "form": In(StreamFormat()),
                 "track": In(track),
                 "offsets": In(track),
                 "steps": In(stream.Signature(Step(configuration))),

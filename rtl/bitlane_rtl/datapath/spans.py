@@ -7,10 +7,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane, Mode
+from ..command import StreamFormat, StreamStart, Strides
 from ..configuration import Configuration
 from ..walk.bursts import Span
 from ..walk.follower import Follower
-from ..walk.loops import Form, Start, Track
 from ..walk.nest import Step
 from .joiner import Placement
 
@@ -42,12 +42,12 @@ class Spans(wiring.Component):
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
-        track = Track(configuration.address_width, configuration.loops)
+        track = Strides(configuration.address_width, configuration.loops)
         super().__init__(
             {
                 "idle": In(1),
-                "begin": In(Start(configuration)),
-                "form": In(Form()),
+                "begin": In(StreamStart(configuration)),
+                "form": In(StreamFormat()),
                 "track": In(track),
                 "offsets": In(track),
                 "i": In(stream.Signature(Step(configuration))),

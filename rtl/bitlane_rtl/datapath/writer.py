@@ -12,6 +12,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import BEATS_PER_BLOCK, Mode
+from ..command import StreamFormat, StreamStart, Strides
 from ..configuration import Configuration
 from ..ports.memory_port import WritePort, request, write_data
 from ..streams.beats import ToWrite
@@ -19,7 +20,6 @@ from ..streams.queue import Queue, Skid
 from ..streams.stage import Stage, StreamBuffer
 from ..walk.bursts import Burst, Span, Splitter
 from ..walk.follower import Follower
-from ..walk.loops import Form, Start, Track
 from ..walk.nest import Step
 
 __all__ = ["Writer"]
@@ -115,9 +115,9 @@ class Writer(wiring.Component):
         super().__init__(
             {
                 "idle": In(1),
-                "begin": In(Start(configuration)),
-                "form": In(Form()),
-                "track": In(Track(width, configuration.loops)),
+                "begin": In(StreamStart(configuration)),
+                "form": In(StreamFormat()),
+                "track": In(Strides(width, configuration.loops)),
                 "steps": In(stream.Signature(Step(configuration))),
                 "i": In(stream.Signature(ToWrite(configuration.data_width))),
                 **({"searches": Out(1)} if configuration.search else {}),

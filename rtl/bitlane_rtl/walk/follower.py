@@ -7,8 +7,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Mode
+from ..command import StreamFormat, StreamStart, Strides, in_lanes
 from ..configuration import Configuration
-from .loops import Form, Start, Track, in_lanes
 from .nest import Step
 
 __all__ = ["Follower", "Run"]
@@ -17,8 +17,8 @@ __all__ = ["Follower", "Run"]
 class Run(data.StructLayout):
     """A run, or one element of a STRIDED run.
 
-    ``address`` of its first byte; ``offset`` of the output, as `loops.in_lanes` gives it; ``first``
-    and ``last``: first and last element of the run; ``end``: last of the command.
+    ``address`` of its first byte; ``offset`` of the output, as `command.in_lanes` gives it;
+    ``first`` and ``last``: first and last element of the run; ``end``: last of the command.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -47,11 +47,11 @@ class Follower(wiring.Component):
     -------
     idle : ``In(1)``
         No step is to come: ``begin`` is taken in, until a command starts.
-    begin : ``In(Start(configuration))``
+    begin : ``In(StreamStart(configuration))``
         Where the next command begins.
-    form : ``In(Form())``
+    form : ``In(StreamFormat())``
         Of the command that is walked.
-    track, offsets : ``In(Track(address_width, loops))``
+    track, offsets : ``In(Strides(address_width, loops))``
         The stream's own track and the output's.
     i : ``In(stream.Signature(Step(configuration)))``
     o : ``Out(stream.Signature(Run(configuration)))``
@@ -71,12 +71,12 @@ class Follower(wiring.Component):
     def __init__(self, configuration: Configuration, *, has_offset: bool) -> None:
         self._configuration = configuration
         self._has_offset = has_offset
-        track = Track(configuration.address_width, configuration.loops)
+        track = Strides(configuration.address_width, configuration.loops)
         super().__init__(
             {
                 "idle": In(1),
-                "begin": In(Start(configuration)),
-                "form": In(Form()),
+                "begin": In(StreamStart(configuration)),
+                "form": In(StreamFormat()),
                 "track": In(track),
                 "offsets": In(track),
                 "i": In(stream.Signature(Step(configuration))),
@@ -89,7 +89,7 @@ class Follower(wiring.Component):
         width, loops = self._configuration.address_width, self._configuration.loops
         address = Signal(width, reset_less=True)
         offset = Signal(self._configuration.data_bytes_log2, reset_less=True)
-        place = Signal(len(offset) + 3, reset_less=True)
+        lane_offset = Signal(len(offset) + 3, reset_less=True)
         first = Signal(reset_less=True)
         jump = Signal(width)
         following = Signal(width)
@@ -111,7 +111,7 @@ class Follower(wiring.Component):
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready),
             self.o.p.address.eq(address),
-            self.o.p.offset.eq(place),
+            self.o.p.offset.eq(lane_offset),
             self.o.p.first.eq(first),
             self.o.p.last.eq(self.i.p.last),
             self.o.p.end.eq(self.i.p.end),
@@ -124,12 +124,12 @@ class Follower(wiring.Component):
                 m.d.sync += address.eq(self.begin.address)
             m.d.sync += [
                 offset.eq(self.begin.offset),
-                place.eq(self.begin.place),
+                lane_offset.eq(self.begin.lane_offset),
                 first.eq(1),
             ]
         with m.Elif(goes):
             m.d.sync += first.eq(self.i.p.last)
             if self._has_offset:
                 moved = (offset + Mux(self.form.y_dense, turned, 0))[: len(offset)]
-                m.d.sync += [offset.eq(moved), place.eq(in_lanes(moved, self.form))]
+                m.d.sync += [offset.eq(moved), lane_offset.eq(in_lanes(moved, self.form))]
         return m

@@ -7,9 +7,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Mode
+from ..command import LoopRegisters
 from ..configuration import Configuration
 from ..streams.stage import Stage
-from .loops import Loops
 
 __all__ = ["STREAMS", "Nest", "Step"]
 
@@ -51,7 +51,7 @@ class Nest(wiring.Component):
         With ``start``: which of A, B and Y the command has, and which step by elements.
     in_use : ``In(3)``
         With ``start``: loops in use, less one.
-    loops : ``In(Loops(configuration))``
+    loops : ``In(LoopRegisters(configuration))``
         Steady from ``start`` on while ``walking``.
     a, b, y : ``Out(stream.Signature(Step(configuration)))``
         The streams' steps.
@@ -90,7 +90,7 @@ class Nest(wiring.Component):
                 "plain": In(1),
                 "strided": In(len(STREAMS)),
                 "in_use": In(3),
-                "loops": In(Loops(configuration)),
+                "loops": In(LoopRegisters(configuration)),
                 **dict.fromkeys(STREAMS, steps),
                 "running": Out(1),
                 "walking": Out(1),

@@ -80,7 +80,7 @@ def expected_command(words: list[int], configuration: Configuration) -> dict[str
         told[name] = {
             "address": stream.base,
             "offset": offset,
-            "place": offset * record.lane.bytes // record.out_lane.bytes,
+            "lane_offset": offset * record.lane.bytes // record.out_lane.bytes,
             "extent": _extent(record, name, stream),
             "mode": stream.mode,
         }

@@ -7,11 +7,11 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 
 from bitlane_rtl.abi import Mode
+from bitlane_rtl.command import CheckedCommand, LoopRegisters, StreamFormat
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.datapath import stages
 from bitlane_rtl.datapath.reader import Reader
 from bitlane_rtl.datapath.writer import Writer
-from bitlane_rtl.walk.loops import CheckedCommand, Form, Loops
 from bitlane_rtl.walk.nest import STREAMS, Nest
 from support.rtl.streams import to_bits
 from support.rtl.walks import Walk, loop_constants
@@ -39,7 +39,7 @@ class Walked(wiring.Component):
         super().__init__(
             {
                 "commands": In(stream.Signature(CheckedCommand(configuration))),
-                "loops": In(Loops(configuration)),
+                "loops": In(LoopRegisters(configuration)),
                 **self._others,
             }
         )
@@ -49,7 +49,7 @@ class Walked(wiring.Component):
         unit, command = self._unit, self.commands.p
         m.submodules.unit = unit
         m.submodules.nest = nest = Nest(self._configuration, stages(self._configuration)["steps"])
-        form: Any = Signal(Form())
+        form: Any = Signal(StreamFormat())
         go, ready = Signal(), Signal()
         modes = (command.a.mode, command.b.mode, command.y.mode)
         m.d.sync += ready.eq(~nest.walking & ~go)

@@ -69,12 +69,12 @@ class Walk:
         return {"stride": stride, "jumps": jumps}
 
     def start(self, configuration: Configuration, y: "Walk") -> dict[str, int]:
-        """Return a constant of ``Start(configuration)`` for a stream with this one's lane."""
+        """Return a constant of ``StreamStart(configuration)`` for a stream with this one's lane."""
         offset = y.base % configuration.data_bytes if y.mode is Mode.DENSE else 0
         return {
             "address": self.base,
             "offset": offset,
-            "place": offset * self.lane.bytes // y.lane.bytes,
+            "lane_offset": offset * self.lane.bytes // y.lane.bytes,
             "extent": self.counts[0] * self.lane.bytes - 1,
             "mode": self.mode,
         }
@@ -115,7 +115,7 @@ def command_constant(configuration: Configuration, a: Walk, b: Walk, y: Walk) ->
 
 
 def loop_constants(configuration: Configuration, a: Walk, b: Walk, y: Walk) -> dict[str, Any]:
-    """Return a constant of ``Loops(configuration)``. Unused loops have iterations, too."""
+    """Return a constant of ``LoopRegisters(configuration)``. Unused loops have iterations, too."""
     counts = [count - 2 for count in a.counts[1:]]
     return {
         "run": a.counts[0] - 2,
