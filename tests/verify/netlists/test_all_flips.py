@@ -49,6 +49,7 @@ def test_flips_in_a_batch_are_seen_where_flipped_netlists_are(
 
     rows = {str(row["what"]): int(row["flips"]) for row in outcome.rows(campaign.flips)}
     record_property("report", f"{NAME}: {rows}")
-    assert rows["seen at a pin"] >= 0.4 * len(campaign.flips)
+    # Of all flips, two in five are seen; in a sample of 126, three standard errors are 13 %.
+    assert rows["seen at a pin"] >= 0.27 * len(campaign.flips)
     unseen = rows["looked up, not seen"] + rows["never looked up"]
     assert rows["seen at a pin"] + unseen == len(campaign.flips)
