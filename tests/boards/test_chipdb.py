@@ -5,6 +5,8 @@ import pytest
 from bitlane_boards.readback import chipdb
 from bitlane_boards.readback.chipdb import ChipDatabase, DatabaseError
 
+pytestmark = pytest.mark.slow  # the quick tier has no nextpnr
+
 
 def test_the_installed_version_has_the_known_layout() -> None:
     assert ChipDatabase("5k").package("sg48")

@@ -98,7 +98,7 @@ class Copier(wiring.Component):
         m.d.comb += [
             start.a.address.eq(order.source),
             start.a.offset.eq(order.target),
-            start.a.place.eq(start.a.offset),
+            start.a.lane_offset.eq(start.a.offset),
             start.a.extent.eq(order.extent),
             start.y.address.eq(order.target),
             start.y.offset.eq(order.target),
