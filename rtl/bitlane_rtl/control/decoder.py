@@ -36,7 +36,7 @@ class _Kept(data.StructLayout):
 
 
 class _Decoded(data.StructLayout):
-    """What is computed of them: see `command.StreamFormat`; an ``extent`` of A and B, and of Y."""
+    """The values computed from the words: see `command.StreamFormat`; an ``extent`` of A and B, and of Y."""
 
     def __init__(self, configuration: Configuration) -> None:
         bits = configuration.length_bits

@@ -24,7 +24,7 @@ class ReadActivity(wiring.Component):
     stall : ``Out(1)``
         No beat was, although beats were due. At most 4,095 beats may be due.
 
-    Latency: 1 cycle, because handshakes are known late in theirs. Throughput: a cycle each cycle.
+    Latency: 1 cycle, because handshakes complete late in their cycle. Throughput: one handshake a cycle.
     """
 
     request: In(1)

@@ -119,13 +119,13 @@ class Retirement(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # Both are a cycle old: that of this cycle is known late.
+        # Values of the cycle before, because those of this cycle arrive late in it.
         failed, bad_doorbell = Signal(), Signal()
         stopped = Signal()
         refuses, faults, retires = Signal(), Signal(), Signal()
         m.d.comb += [
             self.busy.eq(self.doorbell != self.retired),
-            # A record is refused a cycle after its doorbell, when that is known to be good.
+            # A refusal counts from the cycle after DOORBELL on, when the check of DOORBELL is done.
             refuses.eq(bad_doorbell | (self.refused & ~self.rung)),
             faults.eq(~self.fault & (failed | refuses)),
             retires.eq(self.retire & ~(self.fault | failed | bad_doorbell)),
@@ -161,7 +161,7 @@ class Retirement(wiring.Component):
     def _count(self, m: Module, retires: Signal) -> None:
         """Count the commands that retired and those that run."""
         running = Signal(range(self._slots + 1))
-        # A cycle late, as the last response is known late in its own; `idle` may lag.
+        # A register, because the last response arrives late in its cycle; `idle` may lag.
         ended = Signal()
         m.d.sync += ended.eq(retires)
         with m.If(self.start ^ ended):
@@ -180,8 +180,8 @@ class Retirement(wiring.Component):
         slot_bits = ceil_log2(self._slots)
         started = Signal(16)
         wanted = Array(Signal(name=f"interrupt_{slot}") for slot in range(self._slots))
-        # A cycle late, as starts and ends are known late in theirs. No command ends in the cycle
-        # after its start.
+        # Registers, because starts and ends arrive late in their cycles. No command ends in the
+        # cycle after its start.
         noted, noted_slot, interrupt = Signal(), Signal(slot_bits), Signal()
         with m.If(self.start):
             m.d.sync += started.eq(started + 1)
