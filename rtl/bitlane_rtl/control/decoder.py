@@ -36,7 +36,7 @@ class _Kept(data.StructLayout):
 
 
 class _Decoded(data.StructLayout):
-    """The values computed from the words: see `command.StreamFormat`; an ``extent`` of A and B, and of Y."""
+    """Values computed from the words: a `command.StreamFormat`, an ``extent`` of A, B and Y."""
 
     def __init__(self, configuration: Configuration) -> None:
         bits = configuration.length_bits

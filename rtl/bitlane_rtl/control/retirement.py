@@ -125,7 +125,7 @@ class Retirement(wiring.Component):
         refuses, faults, retires = Signal(), Signal(), Signal()
         m.d.comb += [
             self.busy.eq(self.doorbell != self.retired),
-            # A refusal counts from the cycle after DOORBELL on, when the check of DOORBELL is done.
+            # A refusal counts only after the cycle that checks DOORBELL.
             refuses.eq(bad_doorbell | (self.refused & ~self.rung)),
             faults.eq(~self.fault & (failed | refuses)),
             retires.eq(self.retire & ~(self.fault | failed | bad_doorbell)),
