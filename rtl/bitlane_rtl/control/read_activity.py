@@ -24,7 +24,8 @@ class ReadActivity(wiring.Component):
     stall : ``Out(1)``
         No beat was, although beats were due. At most 4,095 beats may be due.
 
-    Latency: 1 cycle, because handshakes complete late in their cycle. Throughput: one handshake a cycle.
+    Latency: 1 cycle, because handshakes complete late in their cycle. Throughput: a handshake of
+    each kind a cycle.
     """
 
     request: In(1)

@@ -47,6 +47,12 @@ def test_a_command_retires_with_one_completion() -> None:
     assert not any(seen["stop"] + seen["fault"])
 
 
+def test_idle_waits_for_every_command() -> None:
+    start, end = {"start": 1}, {"retire": 1}
+    seen = trace(start, start, {}, end, {}, {}, {"start": 1, "retire": 1}, {}, end, {}, {}, {})
+    assert seen["idle"] == [1] + [0] * 9 + [1, 1]
+
+
 @pytest.mark.parametrize("interrupt", [0, 1])
 def test_a_completion_raises_the_interrupt_of_its_command(interrupt: int) -> None:
     names = ("completion_index", "completion_status", "completion_interrupt")
