@@ -21,7 +21,7 @@ from ..streams.beats import ToWrite
 from ..streams.queue import Credit, ForwardRegister, Hold, Queue, Skid, Slack, Wire
 from ..streams.stage import Stage
 from ..streams.twin import Twin
-from ..walk.nest import Nest
+from ..walk.loop_nest import LoopNest
 from .pairing import Pairing, Work
 from .reader import Reader
 from .repack import Decode, Decoded, Repack
@@ -184,7 +184,7 @@ class DataPath(wiring.Component):
     def _start(self, m: Module, streams: dict[str, Reader | Writer], pairing: Pairing) -> None:
         """Let all units take a command in one cycle; each can hold the next while it ends one."""
         config, command = self._configuration, self.i.p
-        m.submodules.nest = nest = Nest(config, self._stages["steps"])
+        m.submodules.nest = nest = LoopNest(config, self._stages["steps"])
         form: Any = Signal(StreamFormat(), reset_less=True)
         go = Signal()
         ready = Signal()

@@ -12,7 +12,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.datapath import stages
 from bitlane_rtl.datapath.reader import Reader
 from bitlane_rtl.datapath.writer import Writer
-from bitlane_rtl.walk.nest import STREAMS, Nest
+from bitlane_rtl.walk.loop_nest import STREAMS, LoopNest
 from support.rtl.streams import to_bits
 from support.rtl.walks import Walk, loop_constants
 
@@ -48,7 +48,9 @@ class Walked(wiring.Component):
         m = Module()
         unit, command = self._unit, self.commands.p
         m.submodules.unit = unit
-        m.submodules.nest = nest = Nest(self._configuration, stages(self._configuration)["steps"])
+        m.submodules.nest = nest = LoopNest(
+            self._configuration, stages(self._configuration)["steps"]
+        )
         form: Any = Signal(StreamFormat())
         go, ready = Signal(), Signal()
         modes = (command.a.mode, command.b.mode, command.y.mode)

@@ -1,4 +1,4 @@
-"""Follows the nest's steps with the address of one stream. Knows neither loops nor lengths."""
+"""Computes the addresses of one stream, step by step. Knows neither loops nor lengths."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from amaranth.lib.wiring import In, Out
 from ..abi import Mode
 from ..command import StreamFormat, StreamStart, Strides, in_lanes
 from ..configuration import Configuration
-from .nest import Step
+from .loop_nest import Step
 
-__all__ = ["Follower", "Run"]
+__all__ = ["AddressGenerator", "Run"]
 
 
 class Run(data.StructLayout):
@@ -33,7 +33,7 @@ class Run(data.StructLayout):
         )
 
 
-class Follower(wiring.Component):
+class AddressGenerator(wiring.Component):
     """Adds a stride or a jump to the address with every step.
 
     Parameters

@@ -11,7 +11,7 @@ from bitlane_rtl.abi import Mode
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.streams.queue import Queue, Skid
 from bitlane_rtl.streams.stage import Stage
-from bitlane_rtl.walk.nest import STREAMS, Nest
+from bitlane_rtl.walk.loop_nest import STREAMS, LoopNest
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Stalls, elaborated, simulate
 from support.rtl.walks import walked_steps
 from support.seeds import slow
@@ -55,7 +55,7 @@ class Bench:
         self.configuration = configuration
         self.commands = commands
         self.starts: list[int] = []
-        self.dut = elaborated(Nest, configuration, queue)
+        self.dut = elaborated(LoopNest, configuration, queue)
         self._stale = random.Random(0)
 
     async def run(self, ctx: Any) -> None:

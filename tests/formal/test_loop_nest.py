@@ -7,7 +7,7 @@ from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal, Value, signed
 
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.streams.queue import Skid
-from bitlane_rtl.walk.nest import STREAMS, Nest
+from bitlane_rtl.walk.loop_nest import STREAMS, LoopNest
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached
@@ -23,7 +23,7 @@ class TellsAll(Contract):
     """Commands of any kind follow each other; streams accept their steps at any time."""
 
     def claim(self, m: Module) -> None:
-        m.submodules.nest = nest = Nest(CONFIGURATION, Skid)
+        m.submodules.nest = nest = LoopNest(CONFIGURATION, Skid)
         for name in STREAMS:
             self.takes(m, getattr(nest, name))
         start = self._command(m, nest)
@@ -38,7 +38,7 @@ class TellsAll(Contract):
         m.d.sync += cycles.eq(Mux(silent, cycles + 1, 0))
         m.d.comb += Assert(~silent | (cycles < MOST - 1))
 
-    def _command(self, m: Module, nest: Nest) -> Value:
+    def _command(self, m: Module, nest: LoopNest) -> Value:
         """Drive the nest as its users must; return ``start``."""
         loops: Any = nest.loops
         start, plain = self.anything(1, "start"), self.anything(1, "plain")
@@ -61,7 +61,7 @@ class TellsAll(Contract):
         m.d.comb += Assume(~nest.walking | (Cat(totals) == was))
         return start
 
-    def _kept(self, m: Module, nest: Nest, start: Value) -> tuple[list[Signal], Signal]:
+    def _kept(self, m: Module, nest: LoopNest, start: Value) -> tuple[list[Signal], Signal]:
         """Register a command's iterations, less one, and its strided streams; return both."""
         loops: Any = nest.loops
         totals = [Signal(range(MOST), name=f"total_{loop}") for loop in range(3)]
@@ -74,7 +74,13 @@ class TellsAll(Contract):
         return totals, strided
 
     def _follow(
-        self, m: Module, nest: Nest, start: Value, number: int, totals: list[Signal], strided: Value
+        self,
+        m: Module,
+        nest: LoopNest,
+        start: Value,
+        number: int,
+        totals: list[Signal],
+        strided: Value,
     ) -> Signal:
         """Claim the value of a stream's next step. Return whether a step is left."""
         steps = getattr(nest, STREAMS[number])
@@ -107,7 +113,7 @@ def test_every_stream_is_told_all(proof: Proof) -> None:
     proof.holds(TellsAll(), Reached)
 
 
-NEST = "walk.nest"
+NEST = "walk.loop_nest"
 BUGS = {
     "it does not walk loops": ("running.eq(self.start & ~self.plain)", "running.eq(0)"),
     "a full queue holds nothing up": ("room &= queue.i.ready", "pass"),

@@ -1,4 +1,4 @@
-"""Walks the nested loops of a command, once for all its streams. Knows no address."""
+"""Counts the nested loops of a command, once for all its streams. Computes no addresses."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from ..command import LoopRegisters
 from ..configuration import Configuration
 from ..streams.stage import Stage
 
-__all__ = ["STREAMS", "Nest", "Step"]
+__all__ = ["STREAMS", "LoopNest", "Step"]
 
 STREAMS = ("a", "b", "y")
 
@@ -27,7 +27,7 @@ class Step(data.StructLayout):
         super().__init__({"goes_on": range(configuration.loops), "last": 1, "end": 1})
 
 
-class Nest(wiring.Component):
+class LoopNest(wiring.Component):
     """Counts the loops and tells each stream its steps.
 
     A loop is done when its count is negative: the innermost that is not done goes on, and all
