@@ -6,10 +6,10 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import MAX_LOOPS, RECORD, RECORD_WORDS, Lane, Mode, Op, loop_word
+from ..abi import MAX_LOOPS, RECORD, RECORD_WORDS, STREAMS, Lane, Mode, Op, loop_word
 from ..command import CheckedCommand, LoopRegisters, in_lanes
 from ..configuration import Configuration
-from .control_word import STREAMS, ControlWord, reads_b
+from .control_word import ControlWord, reads_b
 
 __all__ = ["Decoder"]
 

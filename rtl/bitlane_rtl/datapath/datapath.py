@@ -7,13 +7,13 @@ A command that was started either retires or faults, in order. Nothing is writte
 from functools import partial
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, ValueLike
+from amaranth.hdl import Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Mode, Port, Status
 from ..bit_unit.bit_unit import BitUnit
-from ..command import CheckedCommand, LoopRegisters, StreamFormat
+from ..command import STREAMS, CheckedCommand, LoopRegisters, StreamFormat
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, WritePort
 from ..search.search_array import SearchArray
@@ -204,14 +204,15 @@ class DataPath(wiring.Component):
         m.d.sync += ready.eq(free & ~go)
         with m.If(~nest.walking):
             m.d.sync += form.eq(command.form)
-        modes = (command.a.mode, command.b.mode, command.y.mode)
         m.d.comb += [
             self.i.ready.eq(ready & ~self.stop),
             go.eq(self.i.valid & self.i.ready),
             nest.start.eq(go),
-            nest.used.eq(Cat(1, command.reads_b if config.has_b else 0, 1)),
+            nest.used.a.eq(1),
+            nest.used.b.eq(command.reads_b if config.has_b else 0),
+            nest.used.y.eq(1),
             nest.plain.eq(command.plain),
-            nest.strided.eq(Cat(mode == Mode.STRIDED for mode in modes)),
+            *(nest.strided[x].eq(command[x].mode == Mode.STRIDED) for x in STREAMS),
             nest.in_use.eq(command.loops),
             nest.loops.eq(self.loops),
             self.walking.eq(nest.walking),
