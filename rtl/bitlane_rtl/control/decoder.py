@@ -88,19 +88,6 @@ class Decoder(wiring.Component):
     Latency: 1 cycle from ``decode`` to ``command``. Throughput: a group a cycle.
     """
 
-    words: Signal
-    position: Signal
-    take: Signal
-    decode: Signal
-    used: Signal
-    last: Signal
-    control: Any
-    loops: Any
-    b_extent: Signal
-    y_extent: Signal
-    plain: Signal
-    command: Any
-
     def __init__(self, configuration: Configuration, columns: int) -> None:
         self._configuration = configuration
         self._columns = columns

@@ -75,16 +75,6 @@ class Refusals(wiring.Component):
     ``columns`` words a cycle.
     """
 
-    words: Signal
-    position: Signal
-    used: Signal
-    take: Signal
-    control: Any
-    bad_search: Signal
-    clear: Signal
-    code: Signal
-    good: Signal
-
     def __init__(self, configuration: Configuration, columns: int) -> None:
         self._configuration = configuration
         self._columns = columns

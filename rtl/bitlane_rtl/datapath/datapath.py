@@ -239,7 +239,7 @@ class DataPath(wiring.Component):
         m.submodules.results = results = self._stages["results"](Decoded(width))
         m.submodules.repack = repack = Repack(width, lanes, ops)
         m.submodules.outputs = outputs = self._stages["outputs"](ToWrite(width))
-        units = (bit_unit, decode, results, repack, outputs)
+        units: tuple[Any, ...] = (bit_unit, decode, results, repack, outputs)
         source = pairing.o
         for unit in units:
             wiring.connect(m, source, unit.i)

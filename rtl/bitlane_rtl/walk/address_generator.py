@@ -1,7 +1,5 @@
 """Computes the addresses of one stream, step by step. Knows neither loops nor lengths."""
 
-from typing import Any
-
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -59,14 +57,6 @@ class AddressGenerator(wiring.Component):
     Latency: 0 cycles. Throughput: a run, or an element of a STRIDED one, a cycle.
     Bound of the clock: which loop goes on -> jump multiplexer -> address adder.
     """
-
-    idle: Signal
-    begin: Any
-    form: Any
-    track: Any
-    offsets: Any
-    i: stream.Interface
-    o: stream.Interface
 
     def __init__(self, configuration: Configuration, *, has_offset: bool) -> None:
         self._configuration = configuration

@@ -65,18 +65,6 @@ class LoopNest(wiring.Component):
     Bound of the clock: which loops are done -> the registers of the one that goes on.
     """
 
-    start: Signal
-    used: Signal
-    plain: Signal
-    strided: Signal
-    in_use: Signal
-    loops: Any
-    a: stream.Interface
-    b: stream.Interface
-    y: stream.Interface
-    running: Signal
-    walking: Signal
-
     def __init__(self, configuration: Configuration, queue: Stage) -> None:
         self._configuration = configuration
         self._queue = queue
