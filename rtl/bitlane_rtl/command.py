@@ -11,10 +11,23 @@ from typing import Any
 from amaranth.hdl import Mux, Value
 from amaranth.lib import data
 
+from . import abi
 from .configuration import Configuration
 from .streams.beats import Operation
 
-__all__ = ["CheckedCommand", "LoopRegisters", "StreamFormat", "StreamStart", "Strides", "in_lanes"]
+__all__ = [
+    "STREAMS",
+    "CheckedCommand",
+    "LoopRegisters",
+    "StreamFlags",
+    "StreamFormat",
+    "StreamStart",
+    "Strides",
+    "in_lanes",
+]
+
+STREAMS = tuple(name.lower() for name in abi.STREAMS)
+"""The members of a layout that stand for A, Y and B."""
 
 
 class StreamStart(data.StructLayout):
@@ -35,6 +48,13 @@ class StreamStart(data.StructLayout):
                 "mode": 2,
             }
         )
+
+
+class StreamFlags(data.StructLayout):
+    """One bit for each stream."""
+
+    def __init__(self) -> None:
+        super().__init__(dict.fromkeys(STREAMS, 1))
 
 
 class StreamFormat(data.StructLayout):
@@ -62,9 +82,7 @@ class CheckedCommand(data.StructLayout):
         start = StreamStart(configuration)
         super().__init__(
             {
-                "a": start,
-                "b": start,
-                "y": start,
+                **dict.fromkeys(STREAMS, start),
                 "form": StreamFormat(),
                 "loops": 3,
                 "plain": 1,
@@ -100,9 +118,7 @@ class LoopRegisters(data.StructLayout):
             {
                 "run": configuration.length_bits + 1,
                 "counts": data.ArrayLayout(configuration.count_bits + 1, loops - 1),
-                "a": Strides(width, loops),
-                "b": Strides(width, loops),
-                "y": Strides(width, loops),
+                **dict.fromkeys(STREAMS, Strides(width, loops)),
             }
         )
 

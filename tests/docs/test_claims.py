@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from bitlane_rtl.walk import nest
+from bitlane_rtl.command import STREAMS
 from support.docs.pages import PAGES, ROOT, name
 
 CPPSIM = ROOT / "sim" / "cppsim"
@@ -21,7 +21,7 @@ def said(page: str) -> str:
 
 def test_one_nest_saves_the_counters_of_all_streams_but_one() -> None:
     (saved,) = re.findall(r"saves (\w+) counters of each loop", said("docs/architecture.md"))
-    assert ["none", "one", "two", "three"].index(saved) == len(nest.STREAMS) - 1
+    assert ["none", "one", "two", "three"].index(saved) == len(STREAMS) - 1
 
 
 def test_the_unit_that_retires_is_drawn_to_retire() -> None:

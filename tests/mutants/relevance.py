@@ -49,7 +49,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "search/": ("tests/rtl/search",),
     "serial/": ("tests/rtl/serial/test_serial_bridge.py", "tests/rtl/serial/test_efficiency.py"),
     "ports/": ("tests/rtl/bus/test_shared_sram.py",),
-    "command.py": ("tests/rtl/walk/test_nest.py", "tests/rtl/walk/test_follower.py"),
+    "command.py": ("tests/rtl/walk/test_loop_nest.py", "tests/rtl/walk/test_address_generator.py"),
 }
 """Quick tests by prefix, besides the namesake of a file. All matching prefixes count."""
 
@@ -64,7 +64,8 @@ WHOLE: Mapping[str, tuple[str, ...]] = {
 def own_tests(file: str) -> list[str]:
     """Return the quick tests of ``file``.
 
-    The first is its namesake, if there is one: ``tests/rtl/walk/test_nest.py`` of ``walk/nest.py``.
+    The first is its namesake, if there is one: ``tests/rtl/walk/test_bursts.py`` of
+    ``walk/bursts.py``.
     """
     path = Path("tests/rtl", file)
     namesake = path.with_name(f"test_{path.name}")

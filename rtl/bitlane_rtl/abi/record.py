@@ -12,11 +12,15 @@ __all__ = [
     "RECORD_BYTES",
     "RECORD_SEAL",
     "RECORD_WORDS",
+    "STREAMS",
     "RecordField",
     "loop_word",
     "record_words",
     "seal",
 ]
+
+STREAMS = ("A", "Y", "B")
+"""The streams of a command, in the order of their words in a record."""
 
 MAX_LOOPS = 6
 """The most nested loops that a record has room for; a circuit may have fewer."""

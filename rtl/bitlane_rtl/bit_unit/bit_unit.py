@@ -78,9 +78,6 @@ class BitUnit(wiring.Component):
     Raises ``ValueError`` if ``ops`` is empty, or needs lanes and none of ``lanes`` can be built.
     """
 
-    i: stream.Interface
-    o: stream.Interface
-
     def __init__(
         self,
         data_width: int,
@@ -158,9 +155,6 @@ class Pipeline(wiring.Component):
     o : ``Out(stream.Signature(...))``
         ``SpreadResult(data_width)`` if ``gathers``, else ``Result(data_width)``.
     """
-
-    i: stream.Interface
-    o: stream.Interface
 
     def __init__(
         self, data_width: int, ops: frozenset[Op], lanes: frozenset[Lane], *, sums: bool

@@ -65,9 +65,6 @@ class Gather(wiring.Component):
         The edge of a pair is that of its second beat, but for ``error``, which is either's.
     """
 
-    i: stream.Interface
-    o: stream.Interface
-
     def __init__(self, data_width: int) -> None:
         super().__init__(
             {
@@ -117,9 +114,6 @@ class Spread(wiring.Component):
     o : ``Out(stream.Signature(Result(data_width)))``
         Beats. Of a pair, both have its edge, but only the second has ``last`` and ``end``.
     """
-
-    i: stream.Interface
-    o: stream.Interface
 
     def __init__(self, data_width: int) -> None:
         super().__init__(
@@ -172,16 +166,8 @@ class Accumulate(wiring.Component):
         The same.
     """
 
-    i: stream.Interface
-    o: stream.Interface
-
-    def __init__(self) -> None:
-        super().__init__(
-            {
-                "i": In(stream.Signature(Result(32))),
-                "o": Out(stream.Signature(Result(32))),
-            }
-        )
+    i: In(stream.Signature(Result(32)))
+    o: Out(stream.Signature(Result(32)))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

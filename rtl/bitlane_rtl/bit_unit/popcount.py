@@ -39,14 +39,6 @@ class Popcount(wiring.Component):
         Counts of the ``a`` before in 64-bit lanes, 0 in others.
     """
 
-    load: Signal
-    enable: Signal
-    lane: Signal
-    a: Signal
-    inside: Signal
-    o: Signal
-    o_64: Signal
-
     def __init__(self, width: int, lanes: Collection[Lane]) -> None:
         self._lanes = frozenset(lane for lane in lanes if lane.bits <= width)
         if not self._lanes:

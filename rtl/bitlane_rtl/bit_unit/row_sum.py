@@ -43,12 +43,6 @@ class RowSum(wiring.Component):
     Bound of the clock: the counts of a beat -> their sum -> the run's.
     """
 
-    take: Signal
-    sums: Signal
-    more: Signal
-    counts: Signal
-    o: Signal
-
     def __init__(self, data_width: int, lane: Lane) -> None:
         self._lane = lane
         super().__init__(

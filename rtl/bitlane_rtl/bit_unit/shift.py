@@ -49,17 +49,6 @@ class Shifter(wiring.Component):
         The result, with bit ``i`` at ``width - 1 - i`` if ``right`` was set.
     """
 
-    load: Signal
-    a: Signal
-    b: Signal
-    lane: Signal
-    right: Signal
-    saturate: Signal
-    arithmetic: Signal
-    bypass: Signal
-    constant: Signal
-    o: Signal
-
     def __init__(self, width: int, ops: Collection[Op], lanes: Collection[Lane]) -> None:
         self._lanes = frozenset(lane for lane in lanes if lane.bits <= width)
         if not self._lanes:

@@ -5,10 +5,7 @@ from amaranth.lib import data
 
 from ..abi import RECORD, Op
 
-__all__ = ["STREAMS", "ControlWord", "counts", "reads_b", "splits_lanes"]
-
-STREAMS = ("A", "Y", "B")
-"""The streams of a command, in the order of their words in a record."""
+__all__ = ["ControlWord", "counts", "reads_b", "splits_lanes"]
 
 
 class ControlWord(data.FlexibleLayout):

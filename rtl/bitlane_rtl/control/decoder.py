@@ -6,10 +6,10 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import MAX_LOOPS, RECORD, RECORD_WORDS, Lane, Mode, Op, loop_word
+from ..abi import MAX_LOOPS, RECORD, RECORD_WORDS, STREAMS, Lane, Mode, Op, loop_word
 from ..command import CheckedCommand, LoopRegisters, in_lanes
 from ..configuration import Configuration
-from .control_word import STREAMS, ControlWord, reads_b
+from .control_word import ControlWord, reads_b
 
 __all__ = ["Decoder"]
 
@@ -87,19 +87,6 @@ class Decoder(wiring.Component):
 
     Latency: 1 cycle from ``decode`` to ``command``. Throughput: a group a cycle.
     """
-
-    words: Signal
-    position: Signal
-    take: Signal
-    decode: Signal
-    used: Signal
-    last: Signal
-    control: Any
-    loops: Any
-    b_extent: Signal
-    y_extent: Signal
-    plain: Signal
-    command: Any
 
     def __init__(self, configuration: Configuration, columns: int) -> None:
         self._configuration = configuration

@@ -44,17 +44,6 @@ class Fetch(wiring.Component):
     last group it goes on with the first one of the same record.
     """
 
-    slot: Signal
-    again: Signal
-    ring_read: Signal
-    ring_address: Signal
-    ring_words: Signal
-    words: Signal
-    position: Signal
-    valid: Signal
-    take: Signal
-    begun: Signal
-
     def __init__(self, slots: int, columns: int) -> None:
         self._groups = RECORD_WORDS // columns
         super().__init__(

@@ -10,9 +10,9 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import RECORD, RECORD_SEAL, RECORD_WORDS, Lane, Mode, Op, Status, loop_word
+from ..abi import RECORD, RECORD_SEAL, RECORD_WORDS, STREAMS, Lane, Mode, Op, Status, loop_word
 from ..configuration import Configuration
-from .control_word import STREAMS, ControlWord, counts, reads_b, splits_lanes
+from .control_word import ControlWord, counts, reads_b, splits_lanes
 
 __all__ = ["Refusals"]
 
@@ -74,16 +74,6 @@ class Refusals(wiring.Component):
     Latency: ``code`` and ``good`` follow the last word by 1 cycle, and CONTROL by 2. Throughput:
     ``columns`` words a cycle.
     """
-
-    words: Signal
-    position: Signal
-    used: Signal
-    take: Signal
-    control: Any
-    bad_search: Signal
-    clear: Signal
-    code: Signal
-    good: Signal
 
     def __init__(self, configuration: Configuration, columns: int) -> None:
         self._configuration = configuration

@@ -4,7 +4,6 @@ Every offset, field and right to access comes from `abi`. Reading never changes 
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -193,37 +192,6 @@ class Registers(wiring.Component):
             }
             | dict.fromkeys(EVENTS, In(1))
         )
-
-    control: Any
-    ring_write: Signal
-    ring_write_address: Signal
-    ring_write_data: Signal
-    completion_address: Signal
-    completion_data: Signal
-    doorbell: Signal
-    doorbell_write: Signal
-    doorbell_data: Signal
-    rung: Signal
-    bad_doorbell: Signal
-    clear: Signal
-    flush: Signal
-    timeout: Signal
-    irq: Signal
-    interrupt_set: Signal
-    busy: Signal
-    a_beat: Signal
-    a_stall: Signal
-    b_beat: Signal
-    b_stall: Signal
-    y_beat: Signal
-    y_stall: Signal
-    fault: Signal
-    drained: Signal
-    fault_code: Signal
-    fault_port: Signal
-    fault_index: Signal
-    fault_address: Signal
-    retired: Signal
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

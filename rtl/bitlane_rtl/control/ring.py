@@ -46,13 +46,6 @@ class Ring(wiring.Component):
     Raises ``ValueError`` on other parameters.
     """
 
-    write: Signal
-    write_address: Signal
-    write_data: Signal
-    read: Signal
-    read_address: Signal
-    read_data: Signal
-
     def __init__(self, slots: int, width: int) -> None:
         if slots < 2 or slots & (slots - 1):
             raise ValueError(f"slots: {slots} is no power of two, 2 or more")
@@ -122,13 +115,6 @@ class Completions(wiring.Component):
     FAULT change leaves out the next cycle; neither AXI4-Lite nor the link is as quick.
     Area for 16 slots: ECP5 6 LUT RAMs and 24 flip-flops, iCE40 2 block RAMs and 24 LUT4.
     """
-
-    write: Signal
-    write_slot: Signal
-    status: Signal
-    index: Signal
-    read_slot: Signal
-    read_data: Signal
 
     def __init__(self, slots: int) -> None:
         if slots < 2 or slots & (slots - 1):

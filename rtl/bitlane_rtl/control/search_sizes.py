@@ -39,13 +39,6 @@ class SearchSizes(wiring.Component):
     Latency: 1 cycle from the last word. Throughput: ``columns`` words a cycle.
     """
 
-    words: Signal
-    position: Signal
-    take: Signal
-    b_extent: Signal
-    y_extent: Signal
-    wrong: Signal
-
     def __init__(self, configuration: Configuration, search: Search, columns: int) -> None:
         self._search = search
         self._columns = columns

@@ -73,21 +73,6 @@ class Sequencer(wiring.Component):
     Bound of the clock: a write to DOORBELL into ``submitted``, and ``take`` into `Refusals`.
     """
 
-    doorbell: Signal
-    doorbell_write: Signal
-    doorbell_data: Signal
-    ring_write: Signal
-    ring_read: Signal
-    ring_address: Signal
-    ring_words: Signal
-    walking: Signal
-    idle: Signal
-    loops: Any
-    o: stream.Interface
-    interrupt: Signal
-    refused: Signal
-    code: Signal
-
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._columns = ring_columns(configuration)
@@ -182,7 +167,8 @@ class Sequencer(wiring.Component):
             self.o.payload.eq(decoder.command),
             self.interrupt.eq(decoder.control.interrupt),
         ]
-        for each in (decoder, refusals):
+        units: tuple[Any, ...] = (decoder, refusals)
+        for each in units:
             m.d.comb += [
                 each.words.eq(fetch.words),
                 each.position.eq(fetch.position),

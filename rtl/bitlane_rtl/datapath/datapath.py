@@ -7,13 +7,13 @@ A command that was started either retires or faults, in order. Nothing is writte
 from functools import partial
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, ValueLike
+from amaranth.hdl import Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Mode, Port, Status
 from ..bit_unit.bit_unit import BitUnit
-from ..command import CheckedCommand, LoopRegisters, StreamFormat
+from ..command import STREAMS, CheckedCommand, LoopRegisters, StreamFormat
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, WritePort
 from ..search.search_array import SearchArray
@@ -21,7 +21,7 @@ from ..streams.beats import ToWrite
 from ..streams.queue import Credit, ForwardRegister, Hold, Queue, Skid, Slack, Wire
 from ..streams.stage import Stage
 from ..streams.twin import Twin
-from ..walk.nest import Nest
+from ..walk.loop_nest import LoopNest
 from .pairing import Pairing, Work
 from .reader import Reader
 from .repack import Decode, Decoded, Repack
@@ -184,7 +184,7 @@ class DataPath(wiring.Component):
     def _start(self, m: Module, streams: dict[str, Reader | Writer], pairing: Pairing) -> None:
         """Let all units take a command in one cycle; each can hold the next while it ends one."""
         config, command = self._configuration, self.i.p
-        m.submodules.nest = nest = Nest(config, self._stages["steps"])
+        m.submodules.nest = nest = LoopNest(config, self._stages["steps"])
         form: Any = Signal(StreamFormat(), reset_less=True)
         go = Signal()
         ready = Signal()
@@ -204,14 +204,15 @@ class DataPath(wiring.Component):
         m.d.sync += ready.eq(free & ~go)
         with m.If(~nest.walking):
             m.d.sync += form.eq(command.form)
-        modes = (command.a.mode, command.b.mode, command.y.mode)
         m.d.comb += [
             self.i.ready.eq(ready & ~self.stop),
             go.eq(self.i.valid & self.i.ready),
             nest.start.eq(go),
-            nest.used.eq(Cat(1, command.reads_b if config.has_b else 0, 1)),
+            nest.used.a.eq(1),
+            nest.used.b.eq(command.reads_b if config.has_b else 0),
+            nest.used.y.eq(1),
             nest.plain.eq(command.plain),
-            nest.strided.eq(Cat(mode == Mode.STRIDED for mode in modes)),
+            *(nest.strided[x].eq(command[x].mode == Mode.STRIDED) for x in STREAMS),
             nest.in_use.eq(command.loops),
             nest.loops.eq(self.loops),
             self.walking.eq(nest.walking),
@@ -238,7 +239,7 @@ class DataPath(wiring.Component):
         m.submodules.results = results = self._stages["results"](Decoded(width))
         m.submodules.repack = repack = Repack(width, lanes, ops)
         m.submodules.outputs = outputs = self._stages["outputs"](ToWrite(width))
-        units = (bit_unit, decode, results, repack, outputs)
+        units: tuple[Any, ...] = (bit_unit, decode, results, repack, outputs)
         source = pairing.o
         for unit in units:
             wiring.connect(m, source, unit.i)

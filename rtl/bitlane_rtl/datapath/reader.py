@@ -18,7 +18,7 @@ from ..streams.queue import Queue
 from ..streams.stage import Stage, StreamBuffer
 from ..streams.twin import Twin
 from ..walk.bursts import Splitter
-from ..walk.nest import Step
+from ..walk.loop_nest import Step
 from .joiner import Aligned, Joiner, Placement
 from .spans import Spans
 
@@ -64,7 +64,7 @@ class Reader(wiring.Component):
     Members
     -------
     idle, begin, form, track, offsets, steps
-        As for `follower.Follower`; ``steps`` are its ``i``.
+        As for `address_generator.AddressGenerator`; ``steps`` are its ``i``.
     stop : ``In(1)``
         Request no more from the next cycle on; what has been requested is still taken.
     port : ``Out(ReadPort(address_width, data_width))``

@@ -9,9 +9,9 @@ from amaranth.lib.wiring import In, Out
 from ..abi import Lane, Mode
 from ..command import StreamFormat, StreamStart, Strides
 from ..configuration import Configuration
+from ..walk.address_generator import AddressGenerator
 from ..walk.bursts import Span
-from ..walk.follower import Follower
-from ..walk.nest import Step
+from ..walk.loop_nest import Step
 from .joiner import Placement
 
 __all__ = ["Spans"]
@@ -25,7 +25,7 @@ class Spans(wiring.Component):
     Members
     -------
     idle, begin, form, track, offsets, i
-        As for `follower.Follower`.
+        As for `address_generator.AddressGenerator`.
     o : ``Out(stream.Signature(Span(configuration, Placement(configuration))))``
 
     Latency: 0 cycles. Throughput: a span a cycle.
@@ -59,7 +59,7 @@ class Spans(wiring.Component):
         m = Module()
         config, form = self._configuration, self.form
         log2 = config.data_bytes_log2
-        m.submodules.follower = follower = Follower(config, has_offset=True)
+        m.submodules.follower = follower = AddressGenerator(config, has_offset=True)
         run, span, place = follower.o.p, self.o.p, self.o.p.tag
         wiring.connect(m, wiring.flipped(self.i), follower.i)
         # Elements are cut down here, as the splitter has long sums to do: only `rest` is needed of

@@ -18,9 +18,9 @@ from ..ports.memory_port import WritePort, request, write_data
 from ..streams.beats import ToWrite
 from ..streams.queue import Queue, Skid
 from ..streams.stage import Stage, StreamBuffer
+from ..walk.address_generator import AddressGenerator
 from ..walk.bursts import Burst, Span, Splitter
-from ..walk.follower import Follower
-from ..walk.nest import Step
+from ..walk.loop_nest import Step
 
 __all__ = ["Writer"]
 
@@ -60,7 +60,7 @@ class Writer(wiring.Component):
     Members
     -------
     idle, begin, form, track, steps
-        As for `follower.Follower`; ``steps`` are its ``i``.
+        As for `address_generator.AddressGenerator`; ``steps`` are its ``i``.
     i : ``In(stream.Signature(ToWrite(data_width)))``
         The beats, aligned like the output; a scattered run's from byte 0.
     searches : ``Out(1)``
@@ -155,7 +155,7 @@ class Writer(wiring.Component):
 
     def _bursts(self, m: Module) -> stream.Interface:
         config = self._configuration
-        m.submodules.follower = follower = Follower(config, has_offset=False)
+        m.submodules.follower = follower = AddressGenerator(config, has_offset=False)
         m.submodules.splitter = splitter = Splitter(config, _Tag(config))
         # The follower is ahead of the data by as much as readers and bit unit take for it.
         m.submodules.spans = spans = self._stages["spans"](Span(config, _Tag(config)))

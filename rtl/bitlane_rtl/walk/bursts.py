@@ -74,9 +74,6 @@ class Splitter(wiring.Component):
     Bound of the clock: whether the next burst is the final one.
     """
 
-    i: stream.Interface
-    o: stream.Interface
-
     def __init__(self, configuration: Configuration, tag: ShapeLike, *, gap: bool = False) -> None:
         self._configuration = configuration
         self._tag = tag

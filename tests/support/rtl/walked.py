@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 
 from bitlane_rtl.abi import Mode
-from bitlane_rtl.command import CheckedCommand, LoopRegisters, StreamFormat
+from bitlane_rtl.command import STREAMS, CheckedCommand, LoopRegisters, StreamFormat
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.datapath import stages
 from bitlane_rtl.datapath.reader import Reader
 from bitlane_rtl.datapath.writer import Writer
-from bitlane_rtl.walk.nest import STREAMS, Nest
+from bitlane_rtl.walk.loop_nest import LoopNest
 from support.rtl.streams import to_bits
 from support.rtl.walks import Walk, loop_constants
 
@@ -48,10 +48,11 @@ class Walked(wiring.Component):
         m = Module()
         unit, command = self._unit, self.commands.p
         m.submodules.unit = unit
-        m.submodules.nest = nest = Nest(self._configuration, stages(self._configuration)["steps"])
+        m.submodules.nest = nest = LoopNest(
+            self._configuration, stages(self._configuration)["steps"]
+        )
         form: Any = Signal(StreamFormat())
         go, ready = Signal(), Signal()
-        modes = (command.a.mode, command.b.mode, command.y.mode)
         m.d.sync += ready.eq(~nest.walking & ~go)
         with m.If(~nest.walking):
             m.d.sync += form.eq(command.form)
@@ -59,9 +60,9 @@ class Walked(wiring.Component):
             self.commands.ready.eq(ready),
             go.eq(self.commands.valid & ready),
             nest.start.eq(go),
-            nest.used.eq(1 << STREAMS.index(self._name)),
+            nest.used[self._name].eq(1),
             nest.plain.eq(command.plain),
-            nest.strided.eq(Cat(mode == Mode.STRIDED for mode in modes)),
+            *(nest.strided[x].eq(command[x].mode == Mode.STRIDED) for x in STREAMS),
             nest.in_use.eq(command.loops),
             nest.loops.eq(self.loops),
             unit.idle.eq(~nest.walking),

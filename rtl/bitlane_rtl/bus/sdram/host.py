@@ -17,7 +17,9 @@ class Host(wiring.Component):
     -------
     port : ``In(ByteAccess(address_width))``
     asks : ``Out(1)``
-        There is an access: to ``address``, a WRITE if ``write``.
+        There is an access.
+    address, write : ``Out(address_width)``, ``Out(1)``
+        Its address, and whether it is a WRITE.
     picked : ``In(1)``
         It is taken, in this cycle.
     data, strobe : ``Out(data_width)``, ``Out(data_width // 8)``
@@ -25,7 +27,9 @@ class Host(wiring.Component):
     written : ``In(1)``
         Its WRITE is given, in this cycle.
     came : ``In(1)``
-        Its beat was read and is ``beat``, in this cycle.
+        Its beat was read, in this cycle.
+    beat : ``In(data_width)``
+        That beat.
 
     Latency: a write is ready at once if nothing is kept; a read 2 cycles after ``came``.
     """

@@ -34,7 +34,9 @@ class Reading(wiring.Component):
     word : ``In(width)``
         The data lines, as a register took them.
     begins : ``In(1)``
-        A READ is given, in this cycle; ``asker`` and ``last`` are of its burst.
+        A READ is given, in this cycle.
+    asker, last : ``In(Asker)``, ``In(1)``
+        Whose burst the READ is of, and whether it is the burst's last.
     picked : ``In(1)``
         A burst will be read for A or B; only while ``room``, and not in two cycles in turn.
     length : ``In(range(BEATS_PER_BLOCK))``

@@ -29,9 +29,13 @@ class Writing(wiring.Component):
     picked : ``In(1)``
         That burst is taken, in this cycle; only while ``whole``.
     begins : ``In(1)``
-        A WRITE is given, in this cycle; ``last`` of its burst.
+        A WRITE is given, in this cycle.
+    last : ``In(1)``
+        That WRITE is the last of its burst.
     host : ``In(1)``
-        The WRITE is the host's: ``host_data`` and ``host_strobe`` are its beat.
+        The WRITE is the host's.
+    host_data, host_strobe : ``In(data_width)``, ``In(data_width // 8)``
+        The host's beat.
     word, mask : ``Out(width)``, ``Out(width // 8)``
         What belongs at the pins in the next cycle; in ``mask`` 1 for bytes that are not written.
 

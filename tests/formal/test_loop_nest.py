@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal, Value, signed
 
+from bitlane_rtl.command import STREAMS, StreamFlags
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.streams.queue import Skid
-from bitlane_rtl.walk.nest import STREAMS, Nest
+from bitlane_rtl.walk.loop_nest import LoopNest
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached
@@ -19,18 +20,16 @@ MOST = 3
 """Maximum iterations of each loop; more would make a proof too long."""
 
 
-class TellsAll(Contract):
+class IssuesAll(Contract):
     """Commands of any kind follow each other; streams accept their steps at any time."""
 
     def claim(self, m: Module) -> None:
-        m.submodules.nest = nest = Nest(CONFIGURATION, Skid)
+        m.submodules.nest = nest = LoopNest(CONFIGURATION, Skid)
         for name in STREAMS:
             self.takes(m, getattr(nest, name))
         start = self._command(m, nest)
-        totals, strided = self._kept(m, nest, start)
-        left = [
-            self._follow(m, nest, start, number, totals, strided[number]) for number in range(3)
-        ]
+        totals, strided = self._registered(m, nest, start)
+        left = [self._follow(m, nest, start, name, totals, strided[name]) for name in STREAMS]
         m.d.comb += Assert(nest.walking | ~Cat(left).any())
         # The nest never pauses longer than a run has elements, so it issues every step.
         silent = nest.walking & ~Cat(getattr(nest, name).valid for name in STREAMS).any()
@@ -38,7 +37,7 @@ class TellsAll(Contract):
         m.d.sync += cycles.eq(Mux(silent, cycles + 1, 0))
         m.d.comb += Assert(~silent | (cycles < MOST - 1))
 
-    def _command(self, m: Module, nest: Nest) -> Value:
+    def _command(self, m: Module, nest: LoopNest) -> Value:
         """Drive the nest as its users must; return ``start``."""
         loops: Any = nest.loops
         start, plain = self.anything(1, "start"), self.anything(1, "plain")
@@ -46,14 +45,14 @@ class TellsAll(Contract):
         inputs = [*totals, nest.used, nest.strided, nest.in_use]
         for number, each in enumerate(inputs):
             # Totals are signed and have few values, which keeps the proof short.
-            shape = signed(2) if number < len(totals) else len(each)
-            m.d.comb += each.eq(self.anything(shape, f"input_{number}"))
+            shape = signed(2) if number < len(totals) else len(Value.cast(each))
+            m.d.comb += Value.cast(each).eq(self.anything(shape, f"input_{number}"))
         m.d.comb += [
             nest.start.eq(start),
             nest.plain.eq(plain),
             Assume(~start | ~nest.walking),
             Assume(nest.in_use < len(totals)),
-            Assume(nest.used.any()),
+            Assume(nest.used.as_value().any()),
         ]
         m.d.comb += [Assume(total.as_signed() != -2) for total in totals]
         # The loops stay constant while the nest walks.
@@ -61,25 +60,31 @@ class TellsAll(Contract):
         m.d.comb += Assume(~nest.walking | (Cat(totals) == was))
         return start
 
-    def _kept(self, m: Module, nest: Nest, start: Value) -> tuple[list[Signal], Signal]:
+    def _registered(self, m: Module, nest: LoopNest, start: Value) -> tuple[list[Signal], Any]:
         """Register a command's iterations, less one, and its strided streams; return both."""
         loops: Any = nest.loops
         totals = [Signal(range(MOST), name=f"total_{loop}") for loop in range(3)]
-        strided = Signal(3)
+        strided: Any = Signal(StreamFlags())
         with m.If(start):
-            m.d.sync += strided.eq(Mux(nest.plain, 0, nest.strided))
+            m.d.sync += strided.as_value().eq(Mux(nest.plain, 0, nest.strided.as_value()))
             for loop, entered in enumerate([loops.run, *loops.counts]):
                 is_used = ~nest.plain & (nest.in_use >= loop)
                 m.d.sync += totals[loop].eq(Mux(is_used, entered.as_signed() + 1, 0))
         return totals, strided
 
     def _follow(
-        self, m: Module, nest: Nest, start: Value, number: int, totals: list[Signal], strided: Value
+        self,
+        m: Module,
+        nest: LoopNest,
+        start: Value,
+        name: str,
+        totals: list[Signal],
+        strided: Value,
     ) -> Signal:
         """Claim the value of a stream's next step. Return whether a step is left."""
-        steps = getattr(nest, STREAMS[number])
-        left = Signal(name=f"left_{number}")
-        done = [Signal(range(MOST), name=f"done_{number}_{loop}") for loop in range(3)]
+        steps = getattr(nest, name)
+        left = Signal(name=f"left_{name}")
+        done = [Signal(range(MOST), name=f"done_{name}_{loop}") for loop in range(3)]
         is_last = [each == total for each, total in zip(done, totals, strict=True)]
         last = ~strided | is_last[0]
         end = last & is_last[1] & is_last[2]
@@ -92,7 +97,7 @@ class TellsAll(Contract):
                 Assert(end | (steps.p.goes_on == goes_on)),
             ]
         with m.If(start):
-            m.d.sync += [left.eq(nest.used[number]), *(each.eq(0) for each in done)]
+            m.d.sync += [left.eq(nest.used[name]), *(each.eq(0) for each in done)]
         with m.Elif(taken(steps)):
             m.d.sync += left.eq(~end)
             for loop, each in enumerate(done):
@@ -103,24 +108,24 @@ class TellsAll(Contract):
         return left
 
 
-def test_every_stream_is_told_all(proof: Proof) -> None:
-    proof.holds(TellsAll(), Reached)
+def test_every_stream_gets_all_its_steps(proof: Proof) -> None:
+    proof.holds(IssuesAll(), Reached)
 
 
-NEST = "walk.nest"
+NEST = "walk.loop_nest"
 BUGS = {
     "it does not walk loops": ("running.eq(self.start & ~self.plain)", "running.eq(0)"),
-    "a full queue holds nothing up": ("room &= queue.i.ready", "pass"),
+    "a full queue holds nothing up": ("ready &= queue.i.ready", "pass"),
     "loops that are not in use are walked": (
         "unused = self.in_use < number if number",
         "unused = Const(0) if number",
     ),
     "a plain command has loops": ("running.eq(self.start & ~self.plain)", "running.eq(self.start)"),
-    "a dense stream is told of each element": ("(done[0] | strided[number])", "1"),
-    "a plain step goes to all streams": ("& self.plain & self.used[number]", "& self.plain"),
+    "a dense stream gets a step for each element": ("(done[0] | strided[name])", "1"),
+    "a plain step goes to all streams": ("& self.plain & self.used[name]", "& self.plain"),
     "an outer loop goes on too soon": (
-        "goes & Cat(1, done).all()",
-        "goes & Cat(1, done[-1:]).all()",
+        "advance & Cat(1, done).all()",
+        "advance & Cat(1, done[-1:]).all()",
     ),
     "a loop does not begin anew": ("Mux(left[-1], again, left - 1)", "left - 1"),
     "it stops walking too soon": ("waiting |= queue.o.valid", "pass"),
@@ -129,4 +134,4 @@ BUGS = {
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(NEST, *BUGS[bug]), TellsAll(), within=10)
+    proof.finds(Bug(NEST, *BUGS[bug]), IssuesAll(), within=10)

@@ -1,4 +1,4 @@
-"""A follower gives the addresses of a walk, with every step, and the output's offset beside."""
+"""An address generator gives every address of a walk, and the output's offset beside it."""
 
 import random
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from bitlane_rtl.abi import Lane, Mode
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.walk.follower import Follower
+from bitlane_rtl.walk.address_generator import AddressGenerator
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, simulate
 from support.rtl.walks import (
     OPERAND_MODES,
@@ -44,7 +44,7 @@ def check(
     configuration: Configuration, commands: list[tuple[Walk, Walk]], stalls: Stalls = NO_STALLS
 ) -> None:
     """Follow A of each command in turn, each with its own loops."""
-    dut = Follower(configuration, has_offset=True)
+    dut = AddressGenerator(configuration, has_offset=True)
     expected = [run for a, y in commands for run in expected_runs(configuration, a, y)]
     cycle = 0
     cycles = []

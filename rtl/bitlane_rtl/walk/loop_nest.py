@@ -1,4 +1,4 @@
-"""Walks the nested loops of a command, once for all its streams. Knows no address."""
+"""Counts the nested loops of a command, once for all its streams. Computes no addresses."""
 
 from typing import Any
 
@@ -7,13 +7,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Mode
-from ..command import LoopRegisters
+from ..command import STREAMS, LoopRegisters, StreamFlags
 from ..configuration import Configuration
 from ..streams.stage import Stage
 
-__all__ = ["STREAMS", "Nest", "Step"]
-
-STREAMS = ("a", "b", "y")
+__all__ = ["LoopNest", "Step"]
 
 
 class Step(data.StructLayout):
@@ -27,7 +25,7 @@ class Step(data.StructLayout):
         super().__init__({"goes_on": range(configuration.loops), "last": 1, "end": 1})
 
 
-class Nest(wiring.Component):
+class LoopNest(wiring.Component):
     """Counts the loops and tells each stream its steps.
 
     A loop is done when its count is negative: the innermost that is not done goes on, and all
@@ -67,18 +65,6 @@ class Nest(wiring.Component):
     Bound of the clock: which loops are done -> the registers of the one that goes on.
     """
 
-    start: Signal
-    used: Signal
-    plain: Signal
-    strided: Signal
-    in_use: Signal
-    loops: Any
-    a: stream.Interface
-    b: stream.Interface
-    y: stream.Interface
-    running: Signal
-    walking: Signal
-
     def __init__(self, configuration: Configuration, queue: Stage) -> None:
         self._configuration = configuration
         self._queue = queue
@@ -86,9 +72,9 @@ class Nest(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
-                "used": In(len(STREAMS)),
+                "used": In(StreamFlags()),
                 "plain": In(1),
-                "strided": In(len(STREAMS)),
+                "strided": In(StreamFlags()),
                 "in_use": In(3),
                 "loops": In(LoopRegisters(configuration)),
                 **dict.fromkeys(STREAMS, steps),
@@ -99,42 +85,50 @@ class Nest(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        running, goes = self.running, Signal()
-        strided = Signal.like(self.strided)
-        used = [Signal(name=f"used_{name}") for name in STREAMS]
-        told = [Signal(name=f"told_{name}") for name in STREAMS]  # whether this step is for it
-        done = self._count(m, running, goes, strided)
+        running, advance = self.running, Signal()
+        used: Any = Signal(StreamFlags())
+        strided: Any = Signal(StreamFlags())
+        # The streams that the current step is for.
+        wanted: Any = Signal(StreamFlags())
+        any_strided = strided.as_value().any()
+        done = self._count(m, running, advance, any_strided)
         outer = _innermost(done[1:])
         all_done = Cat(1, done[1:]).all()
-        # A stream that is not told of this step holds it up too. What it has to do does not wait
-        # for this step, so it ends; to ask who is told would be long.
-        room: Value = running
+        # The queues of all streams must be ready, also those that the step is not for: they empty
+        # in any case, and a choice by `wanted` would lengthen the path.
+        ready: Value = running
         waiting: Value = running
-        for number, name in enumerate(STREAMS):
+        for name in STREAMS:
             m.submodules[name] = queue = self._queue(Step(self._configuration))
             step = queue.i.p
             wiring.connect(m, queue.o, wiring.flipped(getattr(self, name)))
-            at_once = self.start & self.plain & self.used[number]
+            at_once = self.start & self.plain & self.used[name]
             m.d.comb += [
-                queue.i.valid.eq(Mux(running, goes & told[number], at_once)),
-                step.last.eq(done[0] | ~strided[number] | ~running),
+                queue.i.valid.eq(Mux(running, advance & wanted[name], at_once)),
+                step.last.eq(done[0] | ~strided[name] | ~running),
                 step.goes_on.eq(Mux(step.last, outer, 0)),
                 step.end.eq((step.last & all_done) | ~running),
             ]
-            room &= queue.i.ready
+            ready &= queue.i.ready
             waiting |= queue.o.valid
-        m.d.comb += [goes.eq(room), self.walking.eq(waiting)]
+        m.d.comb += [advance.eq(ready), self.walking.eq(waiting)]
         with m.If(~running):
-            m.d.sync += [running.eq(self.start & ~self.plain), strided.eq(self.strided)]
-            m.d.sync += [Cat(used).eq(self.used), Cat(told).eq(self.used)]
-        with m.Elif(goes):
+            m.d.sync += [
+                running.eq(self.start & ~self.plain),
+                strided.eq(self.strided),
+                used.eq(self.used),
+                wanted.eq(self.used),
+            ]
+        with m.Elif(advance):
             m.d.sync += running.eq(~(done[0] & all_done))
-            for number, each in enumerate(told):
-                m.d.sync += each.eq(used[number] & (done[0] | strided[number]))
+            for name in STREAMS:
+                m.d.sync += wanted[name].eq(used[name] & (done[0] | strided[name]))
         return m
 
-    def _count(self, m: Module, running: Signal, goes: Signal, strided: Signal) -> list[Value]:
-        """Count the iterations that follow the next one. Returns which loops are done."""
+    def _count(
+        self, m: Module, running: Signal, advance: Signal, any_strided: Value
+    ) -> list[Value]:
+        """Count each loop's iterations that are left, less one. Return which loops are done."""
         totals: list[tuple[int, Value]] = []
         done: list[Value] = []
         if Mode.STRIDED in self._configuration.modes:
@@ -145,18 +139,18 @@ class Nest(wiring.Component):
         for number, total in totals:
             left = Signal(len(total), name=f"left_{number}", reset_less=True)
             with m.If(~running):
-                # Loops that are not in use hold what an earlier command left there.
-                unused = self.in_use < number if number else ~self.strided.any()
+                # The registers of unused loops hold values of an earlier command.
+                unused = self.in_use < number if number else ~self.strided.as_value().any()
                 m.d.sync += left.eq(Cat(total[:-1], total[-1] | unused))
-            with m.Elif(goes & Cat(1, done).all()):
-                again = total if number else Cat(total[:-1], total[-1] | ~strided.any())
+            with m.Elif(advance & Cat(1, done).all()):
+                again = total if number else Cat(total[:-1], total[-1] | ~any_strided)
                 m.d.sync += left.eq(Mux(left[-1], again, left - 1))
             done.append(left[-1])
         return done
 
 
 def _innermost(done: list[Value]) -> Value:
-    """The number of the innermost loop that is not done, from 1 on; else of the outermost."""
+    """Return the number, from 1 on, of the innermost loop that is not done, else the outermost."""
     result: Value = Const(len(done))
     for number in reversed(range(1, len(done))):
         result = Mux(done[number - 1], result, number)

@@ -1,6 +1,4 @@
-"""Follows the nest's steps with the address of one stream. Knows neither loops nor lengths."""
-
-from typing import Any
+"""Computes the addresses of one stream, step by step. Knows neither loops nor lengths."""
 
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -9,9 +7,9 @@ from amaranth.lib.wiring import In, Out
 from ..abi import Mode
 from ..command import StreamFormat, StreamStart, Strides, in_lanes
 from ..configuration import Configuration
-from .nest import Step
+from .loop_nest import Step
 
-__all__ = ["Follower", "Run"]
+__all__ = ["AddressGenerator", "Run"]
 
 
 class Run(data.StructLayout):
@@ -33,7 +31,7 @@ class Run(data.StructLayout):
         )
 
 
-class Follower(wiring.Component):
+class AddressGenerator(wiring.Component):
     """Adds a stride or a jump to the address with every step.
 
     Parameters
@@ -59,14 +57,6 @@ class Follower(wiring.Component):
     Latency: 0 cycles. Throughput: a run, or an element of a STRIDED one, a cycle.
     Bound of the clock: which loop goes on -> jump multiplexer -> address adder.
     """
-
-    idle: Signal
-    begin: Any
-    form: Any
-    track: Any
-    offsets: Any
-    i: stream.Interface
-    o: stream.Interface
 
     def __init__(self, configuration: Configuration, *, has_offset: bool) -> None:
         self._configuration = configuration

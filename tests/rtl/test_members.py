@@ -1,0 +1,77 @@
+"""The Members section of each component's docstring lists its ports, no more and no fewer.
+
+Components are collected while circuits are elaborated, so no list of them can go stale: a component
+that is in none of `CIRCUITS` fails until a circuit there contains it.
+"""
+
+import importlib
+import inspect
+import pkgutil
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from amaranth.hdl import Fragment
+from amaranth.lib import wiring
+
+import bitlane_rtl
+from bitlane_boards import boards
+from bitlane_boards.flow.top import Top
+from bitlane_rtl.configuration import Search
+from bitlane_rtl.configurations import copy, full
+from bitlane_rtl.core import Core
+
+CIRCUITS = {
+    "copy": lambda: Core(copy()),
+    "pairs of beats, block RAM": lambda: Core(full(32, block_ram=True)),
+    "search, one read port": lambda: Core(replace(full(), search=Search(units=1), read_ports=1)),
+    **{
+        name: lambda board=board: Top(board)  # type: ignore[misc]
+        for name, board in boards().items()
+        if not board.configuration.search  # its array is large, and another circuit has one
+    },
+}
+
+Ports = dict[type[wiring.Component], set[str]]
+
+
+def components() -> Iterator[type[wiring.Component]]:
+    """Yield every component of the package."""
+    for module in pkgutil.walk_packages(bitlane_rtl.__path__, "bitlane_rtl."):
+        for each in vars(importlib.import_module(module.name)).values():
+            is_component = inspect.isclass(each) and issubclass(each, wiring.Component)
+            if is_component and each.__module__ == module.name:
+                yield each
+
+
+@pytest.fixture(scope="module")
+def ports() -> Ports:
+    """The names of all ports that a component has in any of `CIRCUITS`."""
+    found: Ports = defaultdict(set)
+    plain = wiring.Component.__init__
+
+    def noting(self: wiring.Component, *arguments: Any, **options: Any) -> None:
+        plain(self, *arguments, **options)
+        found[type(self)].update(self.signature.members)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wiring.Component, "__init__", noting)
+        for circuit in CIRCUITS.values():
+            Fragment.get(circuit(), None)
+    return found
+
+
+def listed(docstring: str) -> list[str]:
+    """Return the names in the section Members: ``a, b : ``In(1)``; c : ``Out(1)`` `` are three."""
+    _, _, section = inspect.cleandoc(docstring).partition("\nMembers\n-------\n")
+    headers = [line for line in section.split("\n\n")[0].splitlines() if line[:1].strip()]
+    groups = [group.split(" : ")[0] for line in headers for group in line.split("; ")]
+    return [name.strip() for group in groups for name in group.split(",")]
+
+
+@pytest.mark.parametrize("component", [*components()], ids=lambda each: each.__qualname__)
+def test_members_are_the_ports(component: type[wiring.Component], ports: Ports) -> None:
+    assert component in ports, "in no circuit; add one that contains it to CIRCUITS"
+    assert sorted(listed(component.__doc__ or "")) == sorted(ports[component])
