@@ -13,7 +13,6 @@ Cycle  Beat                                     Condition
 ====== ======================================== =================================================
 """
 
-
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
