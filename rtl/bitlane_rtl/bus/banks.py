@@ -1,12 +1,23 @@
-"""Block RAM in banks behind the engine's memory ports: reads and writes go on side by side."""
+"""Block RAM in banks behind the engine's memory ports: reads and writes in the same cycle.
 
-from typing import Any
+Blocks of ``abi.BEATS_PER_BLOCK`` beats go to the banks in turn. Each bank reads one beat and writes
+one beat a cycle. A read takes three cycles, and each reader can have a beat in each of them:
+
+====== ======================================== =================================================
+Cycle  Beat                                     Condition
+====== ======================================== =================================================
+0      requested: its bank reads it (``fires``) The bank is free: neither the other reader's nor
+                                                the host's, and no word is held at its output.
+1      at the bank's output (``fetched``)       It is held there while the next register is full.
+2      in the reader's register (``full``)      It stays until ``data.ready``.
+====== ======================================== =================================================
+"""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In
-from amaranth.utils import ceil_log2
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from ..abi import BEATS_PER_BLOCK
 from ..ports.byte_access import ByteAccess
@@ -15,116 +26,232 @@ from ..ports.memory_port import ReadPort, WritePort
 __all__ = ["BankedMemory"]
 
 
-class _Place:
-    """Where an address lies: in which bank, and in which row of it."""
+class _Layout:
+    """The sizes of a memory in banks, and the layouts of its addresses and accesses."""
 
-    def __init__(self, address: Value, byte_bits: int, bank_bits: int) -> None:
-        block = byte_bits + ceil_log2(BEATS_PER_BLOCK)
-        self.byte = address[:byte_bits]
-        self.beat = address[byte_bits:block]
-        self.bank = address[block : block + bank_bits]
-        self._above = address[block + bank_bits :]
+    def __init__(self, address_width: int, data_width: int, words: int, banks: int) -> None:
+        self.address_width = address_width
+        self.data_width = data_width
+        self.lanes = data_width // 8
+        self.depth = words // banks
+        self.bank_bits = exact_log2(banks)
+        self.row_bits = exact_log2(self.depth)
+        fields = {
+            "byte": exact_log2(self.lanes),
+            "beat": exact_log2(BEATS_PER_BLOCK),
+            "bank": self.bank_bits,
+        }
+        fields["block"] = address_width - sum(fields.values())
+        self.address = data.StructLayout(fields)
+        """A byte address. ``block`` counts the blocks of a bank."""
+        self.write = data.StructLayout(
+            {
+                "bank": self.bank_bits,
+                "row": self.row_bits,
+                "strobe": self.lanes,
+                "data": data_width,
+            }
+        )
+        """A write of the bytes of a beat that ``strobe`` enables; none if it is 0."""
 
-    def row(self, beat: Value) -> Value:
-        """The row of a beat of the block that the address lies in."""
-        return Cat(beat, self._above)
 
+class _Reader(wiring.Component):
+    """A read port: requests the beats of its bursts from the banks, one a cycle.
 
-class _Reader:
-    """A read port: where its next beat lies, the one at a bank's output, and the one after that.
-
-    The last is in a register, because a RAM's output comes late.
+    Members
+    -------
+    port : ``In(ReadPort(address_width, data_width))``
+    bank, row : ``Out(bank_bits)``, ``Out(row_bits)``
+        Position of the next beat, while ``port.request.valid``.
+    fires : ``In(1)``
+        The bank reads that beat in this cycle.
+    ends : ``Out(1)``
+        ``fires`` is 1 for the last beat of a burst.
+    source : ``Out(bank_bits)``
+        Bank that read this reader's latest beat.
+    word : ``In(data_width)``
+        The output of bank ``source``.
+    held : ``Out(1)``
+        ``word`` is needed for a cycle more: bank ``source`` must not read, and ``fires`` must be 0.
     """
 
-    def __init__(self, m: Module, port: Any, place: _Place, name: str) -> None:
-        offset = Signal.like(place.beat, name=f"{name}_offset", init=0)
-        beat = Signal.like(place.beat, name=f"{name}_beat")
-        fetched = Signal(name=f"{name}_fetched")
-        fetched_last = Signal(name=f"{name}_fetched_last", reset_less=True)
-        full = Signal(name=f"{name}_full")
-        data = Signal.like(port.data.payload.data, name=f"{name}_data", reset_less=True)
-        last = Signal(name=f"{name}_last", reset_less=True)
-        moves = Signal(name=f"{name}_moves")
-        self.fetched_data = Signal.like(data, name=f"{name}_fetched_data")
-        self.bank = place.bank
-        self.row = place.row(beat)
-        self.of_bank = Signal.like(place.bank, name=f"{name}_of_bank", reset_less=True)
-        self.asks = port.request.valid
-        self.goes = Signal(name=f"{name}_goes")
-        self.stands = Signal(name=f"{name}_stands")
-        """What is at the bank's output must stay there for a cycle more."""
-        self.ends = Signal(name=f"{name}_ends")
+    def __init__(self, layout: _Layout) -> None:
+        self._layout = layout
+        super().__init__(
+            {
+                "port": In(ReadPort(layout.address_width, layout.data_width)),
+                "bank": Out(layout.bank_bits),
+                "row": Out(layout.row_bits),
+                "fires": In(1),
+                "ends": Out(1),
+                "source": Out(layout.bank_bits),
+                "word": In(layout.data_width),
+                "held": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        request, beats = self.port.request, self.port.data
+        address = self._layout.address(request.payload.address)
+        offset = Signal.like(request.payload.length)
+        # A burst does not leave its block, so nothing is carried into the address above it.
+        beat = Signal.like(address.beat)
+        source = Signal(self._layout.bank_bits, reset_less=True)
+        fetched = Signal()
+        fetched_last = Signal(reset_less=True)
+        full = Signal()
+        word = Signal.like(self.word, reset_less=True)
+        last = Signal(reset_less=True)
+        moves = ~full | beats.ready
         m.d.comb += [
-            # A burst does not leave its block, so nothing is carried into the address above it.
-            beat.eq(place.beat + offset),
-            moves.eq(~full | port.data.ready),
-            self.stands.eq(fetched & ~moves),
-            self.ends.eq(self.goes & (offset == port.request.payload.length)),
-            port.request.ready.eq(self.ends),
-            port.data.valid.eq(full),
-            port.data.payload.data.eq(data),
-            port.data.payload.last.eq(last),
-            port.data.payload.error.eq(0),
+            beat.eq(address.beat + offset),
+            self.bank.eq(address.bank),
+            self.row.eq(Cat(beat, address.block)),
+            self.ends.eq(self.fires & (offset == request.payload.length)),
+            self.source.eq(source),
+            self.held.eq(fetched & ~moves),
+            request.ready.eq(self.ends),
+            beats.valid.eq(full),
+            beats.payload.data.eq(word),
+            beats.payload.last.eq(last),
         ]
-        m.d.sync += fetched.eq(self.goes | self.stands)
-        with m.If(self.goes):
+        m.d.sync += fetched.eq(self.fires | self.held)
+        with m.If(self.fires):
             m.d.sync += [
-                self.of_bank.eq(place.bank),
+                source.eq(address.bank),
                 fetched_last.eq(self.ends),
                 offset.eq(Mux(self.ends, 0, offset + 1)),
             ]
         with m.If(moves):
-            m.d.sync += [full.eq(fetched), data.eq(self.fetched_data), last.eq(fetched_last)]
+            m.d.sync += [full.eq(fetched), word.eq(self.word), last.eq(fetched_last)]
+        return m
 
 
-class _Host:
-    """The host's port. Its accesses are kept in registers before and after the banks: the word
-    that a bank gave, which comes late, and then the byte of it.
+class _Writer(wiring.Component):
+    """The write port: writes the beats of its bursts to the banks, one a cycle.
 
-    ``asked``: an access waits for ``may_go``, and nobody else may go; ``goes``: it takes place.
+    Members
+    -------
+    port : ``In(WritePort(address_width, data_width))``
+    stop : ``In(1)``
+        The banks are the host's in this cycle.
+    write : ``Out(layout.write)``
+        Its ``bank``, ``row`` and ``data`` do not depend on ``stop``.
     """
 
-    def __init__(self, m: Module, port: Any, data_width: int) -> None:
-        self.address = Signal.like(port.address, name="host_address", reset_less=True)
-        self.write = Signal(name="host_write", reset_less=True)
-        self.write_data = Signal(8, name="host_write_data", reset_less=True)
-        self.fetched_word = Signal(data_width, name="host_fetched_word")
-        self.byte_of_word = Signal(range(data_width // 8), name="host_byte_of_word")
-        self.may_go = Signal(name="host_may_go")
-        self.goes = Signal(name="host_goes")
-        self.asked = asked = Signal(name="host_asked")
-        fetched = Signal(name="host_fetched")
-        kept = Signal(name="host_kept")
-        word = Signal(data_width, name="host_word", reset_less=True)
-        byte = Signal(8, name="host_byte", reset_less=True)
-        idle = ~(asked | fetched | kept)
+    def __init__(self, layout: _Layout) -> None:
+        self._layout = layout
+        super().__init__(
+            {
+                "port": In(WritePort(layout.address_width, layout.data_width)),
+                "stop": In(1),
+                "write": Out(layout.write),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        request, beats, response = self.port.request, self.port.data, self.port.response
+        address = self._layout.address(request.payload.address)
+        offset = Signal.like(address.beat)
+        beat = Signal.like(address.beat)
+        responding = Signal()
+        fires = Signal()
+        ends = Signal()
+        can_respond = response.ready | ~responding
         m.d.comb += [
-            self.goes.eq(asked & self.may_go),
-            port.ready.eq(Mux(port.write, idle, kept)),
-            port.read_data.eq(byte),
+            beat.eq(address.beat + offset),
+            fires.eq(request.valid & beats.valid & can_respond & ~self.stop),
+            ends.eq(fires & beats.payload.last),
+            beats.ready.eq(fires),
+            request.ready.eq(ends),
+            response.valid.eq(responding),
+            self.write.bank.eq(address.bank),
+            self.write.row.eq(Cat(beat, address.block)),
+            self.write.strobe.eq(beats.payload.strobe & fires.replicate(self._layout.lanes)),
+            self.write.data.eq(beats.payload.data),
+        ]
+        m.d.sync += responding.eq(ends | (responding & ~response.ready))
+        with m.If(fires):
+            m.d.sync += offset.eq(Mux(ends, 0, offset + 1))
+        return m
+
+
+class _Host(wiring.Component):
+    """The host's port: one access at a time, in registers before and after the banks.
+
+    Members
+    -------
+    port : ``In(ByteAccess(address_width))``
+    waits : ``Out(1)``
+        An access waits for its bank. All other ports stop until it fires.
+    free : ``In(1)``
+        No bank has to hold its output.
+    fires : ``Out(1)``
+        The bank ``write.bank`` is read or written in this cycle: ``waits & free``.
+    write : ``Out(layout.write)``
+        The access. ``strobe`` is 0 if it is a read. ``bank`` and ``row`` stay until it ends.
+    word : ``In(data_width)``
+        The output of bank ``write.bank``, valid in the cycle after ``fires``.
+    """
+
+    def __init__(self, layout: _Layout) -> None:
+        self._layout = layout
+        super().__init__(
+            {
+                "port": In(ByteAccess(layout.address_width)),
+                "waits": Out(1),
+                "free": In(1),
+                "fires": Out(1),
+                "write": Out(layout.write),
+                "word": In(layout.data_width),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        port, layout = self.port, self._layout
+        address = Signal(layout.address, reset_less=True)
+        write = Signal(reset_less=True)
+        write_data = Signal(8, reset_less=True)
+        waits = Signal()
+        fetched = Signal()
+        answers = Signal()
+        word = Signal.like(self.word, reset_less=True)
+        read_data = Signal(8, reset_less=True)
+        idle = ~(waits | fetched | answers)
+        m.d.comb += [
+            port.ready.eq(Mux(port.write, idle, answers)),
+            port.read_data.eq(read_data),
+            self.waits.eq(waits),
+            self.fires.eq(waits & self.free),
+            self.write.bank.eq(address.bank),
+            self.write.row.eq(Cat(address.beat, address.block)),
+            self.write.strobe.eq((self.fires & write) << address.byte),
+            self.write.data.eq(write_data.replicate(layout.lanes)),
         ]
         m.d.sync += [
-            asked.eq((port.enable & idle) | (asked & ~self.goes)),
-            fetched.eq(self.goes & ~self.write),
-            kept.eq(fetched),
-            word.eq(self.fetched_word),
-            byte.eq(word.word_select(self.byte_of_word, 8)),
+            waits.eq((port.enable & idle) | (waits & ~self.fires)),
+            fetched.eq(self.fires & ~write),
+            answers.eq(fetched),
+            word.eq(self.word),
+            read_data.eq(word.word_select(address.byte, 8)),
         ]
         with m.If(idle):
             m.d.sync += [
-                self.address.eq(port.address),
-                self.write.eq(port.write),
-                self.write_data.eq(port.write_data),
+                address.eq(port.address),
+                write.eq(port.write),
+                write_data.eq(port.write_data),
             ]
+        return m
 
 
 class BankedMemory(wiring.Component):
     """A memory that reads two beats and writes one in a cycle, unless both reads meet in a bank.
 
-    Each bank can read and write a beat in a cycle. Blocks of ``abi.BEATS_PER_BLOCK`` beats go to
-    the banks in turn. When two readers want the same bank, the one that did not end a burst last
-    goes on, and the other waits; with streams from one end of a tensor to the other that happens
-    once, and then they stay a block apart.
+    If both readers need the same bank, the one that did not end a burst last has it, and the other
+    waits. Two streams that read from end to end meet once, and then stay a block apart.
 
     Parameters
     ----------
@@ -143,17 +270,17 @@ class BankedMemory(wiring.Component):
         ``b`` only with two read ports.
     write : ``In(WritePort(address_width, data_width))``
     host : ``In(ByteAccess(address_width))``
-        Each access takes a cycle from all ports, and waits for beats that readers leave standing.
+        Each access takes a cycle from all ports, and waits until no word is held at a bank.
 
     Address bits above the memory's size are ignored. Words are 0 at power-up.
-    Latency: a beat comes 2 cycles after it is asked for, a response 1 cycle after its last beat. A
-    request is taken together with its last beat. ``host`` is ready at once for a write, which takes
+    Latency: a beat comes 2 cycles after its request, a response 1 cycle after its last beat. A
+    request is accepted with its last beat. ``host`` is ready at once for a write, which takes
     place a cycle later, and after 3 cycles for a read.
     Throughput: a beat a cycle on every port; two readers that stay in one bank share it. The host
     writes a byte in 2 cycles and reads one in 4.
-    Undefined: a read of a word in the cycle in which it is written.
-    Each reader must take its beats without waiting for the other's or the host's: two that are not
-    taken hold up the bank that the second came from, and the host.
+    There are no errors. Undefined: a read of a word in the cycle in which it is written.
+    Each reader must accept its beats without waiting for the other's or the host's: two beats that
+    are not accepted hold up the bank of the second, and the host.
     Area (64 bits, two readers, 2 banks of 128 KiB): ECP5 601 LUT4, 254 flip-flops, 128 block RAMs.
     Paths through it: from ``valid`` and ``payload`` of the requests to the RAMs' addresses; from
     these and ``data.ready`` to the RAMs' enables and ``ready`` of requests; from ``valid`` of
@@ -161,11 +288,6 @@ class BankedMemory(wiring.Component):
 
     Raises ``ValueError`` on other parameters.
     """
-
-    a: Any
-    b: Any
-    write: Any
-    host: Any
 
     def __init__(
         self,
@@ -184,8 +306,7 @@ class BankedMemory(wiring.Component):
             raise ValueError(
                 f"words: {words} is no power of two, {BEATS_PER_BLOCK * banks} or more"
             )
-        self._data_width = data_width
-        self._rows = words // banks
+        self._layout = _Layout(address_width, data_width, words, banks)
         self._banks = banks
         self._read_ports = read_ports
         reader = ReadPort(address_width, data_width)
@@ -200,122 +321,69 @@ class BankedMemory(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        bank_bits = ceil_log2(self._banks)
-        byte_bits = ceil_log2(self._data_width // 8)
-        ports = {"a": self.a, "b": self.b} if self._read_ports == 2 else {"a": self.a}
-        readers = [
-            _Reader(m, port, _Place(port.request.payload.address, byte_bits, bank_bits), name)
-            for name, port in ports.items()
+        layout = self._layout
+        m.submodules.host = host = _Host(layout)
+        m.submodules.writer = writer = _Writer(layout)
+        readers = [_Reader(layout) for _ in range(self._read_ports)]
+        wiring.connect(m, wiring.flipped(self.host), host.port)
+        wiring.connect(m, wiring.flipped(self.write), writer.port)
+        for name, reader in zip("ab", readers, strict=False):
+            m.submodules[f"reader_{name}"] = reader
+            wiring.connect(m, wiring.flipped(getattr(self, name)), reader.port)
+        m.d.comb += [
+            host.free.eq(~Cat(reader.held for reader in readers).any()),
+            writer.stop.eq(host.waits),
         ]
-        host = _Host(m, self.host, self._data_width)
-        place = _Place(host.address, byte_bits, bank_bits)
-        m.d.comb += host.may_go.eq(~Cat(reader.stands for reader in readers).any())
-        wins = self._choose(m, readers, host.asked)
-        write_place, strobe, write_data = self._write(m, host, place, byte_bits, bank_bits)
+        selects = self._arbitrate(m, readers, stop=host.waits)
+        write = Signal(layout.write)
+        m.d.comb += write.eq(Mux(host.waits, host.write, writer.write))
 
         words = []
         for bank in range(self._banks):
+            row = readers[0].row
+            for reader, selected in zip(readers[1:], selects[1:], strict=True):
+                row = Mux(selected & (reader.bank == bank), reader.row, row)
+            fires = host.fires & (host.write.bank == bank)
+            for reader in readers:
+                fires |= reader.fires & (reader.bank == bank)
             # For the asynchronous port see `queue.Queue`.
             storage: Memory = Memory(
-                shape=self._data_width, depth=self._rows, init=[], attrs={"no_rw_check": "1"}
+                shape=layout.data_width, depth=layout.depth, init=[], attrs={"no_rw_check": "1"}
             )
             m.submodules[f"bank_{bank}"] = storage
-            write = storage.write_port(granularity=8)
-            read = storage.read_port(domain="comb")
-            ram_output = Signal(self._data_width, reset_less=True, name=f"ram_output_{bank}")
-            words.append(ram_output)
-            goes: Value = host.goes & (place.bank == bank)
-            row = readers[0].row
-            for reader, wins_it in zip(readers, wins, strict=True):
-                goes |= reader.goes & (reader.bank == bank)
-                if reader is not readers[0]:
-                    row = Mux(wins_it & (reader.bank == bank), reader.row, row)
-            written = (write_place[0] == bank).replicate(len(strobe))
+            write_port = storage.write_port(granularity=8)
+            read_port = storage.read_port(domain="comb")
+            word = Signal(layout.data_width, reset_less=True, name=f"word_{bank}")
+            words.append(word)
             m.d.comb += [
-                read.addr.eq(Mux(host.asked, place.row(place.beat), row)),
-                write.addr.eq(write_place[1]),
-                write.data.eq(write_data),
-                write.en.eq(strobe & written),
+                read_port.addr.eq(Mux(host.waits, host.write.row, row)),
+                write_port.addr.eq(write.row),
+                write_port.data.eq(write.data),
+                write_port.en.eq(write.strobe & (write.bank == bank).replicate(layout.lanes)),
             ]
-            with m.If(goes):
-                m.d.sync += ram_output.eq(read.data)
-
-        outputs = Array(words)
-        m.d.comb += [reader.fetched_data.eq(outputs[reader.of_bank]) for reader in readers]
-        # The host's registers still hold the address.
-        m.d.comb += [
-            host.fetched_word.eq(outputs[place.bank]),
-            host.byte_of_word.eq(place.byte),
-        ]
+            with m.If(fires):
+                m.d.sync += word.eq(read_port.data)
+        for user, source in [(host, host.write.bank), *((each, each.source) for each in readers)]:
+            m.d.comb += user.word.eq(Array(words)[source])
         return m
 
-    def _choose(self, m: Module, readers: list[_Reader], hold: Signal) -> list[Value]:
-        """Let the readers go that can. Returns which of them has its bank.
+    def _arbitrate(self, m: Module, readers: list[_Reader], *, stop: Value) -> list[Value]:
+        """Fire the readers that can read. Return which reader selects the row of its bank.
 
-        Who has it, and so the bank's address, does not depend on what comes late: whether beats
-        are taken.
+        The selection, and so the address of a bank, does not depend on ``data.ready``, which
+        arrives late.
         """
+        valid = [reader.port.request.valid for reader in readers]
         if len(readers) == 1:
-            only = readers[0]
-            m.d.comb += only.goes.eq(only.asks & ~only.stands & ~hold)
-            return [only.asks]
+            m.d.comb += readers[0].fires.eq(valid[0] & ~readers[0].held & ~stop)
+            return valid
         a, b = readers
-        meet = a.asks & b.asks & (a.bank == b.bank)
         b_first = Signal()
         with m.If(a.ends | b.ends):
             m.d.sync += b_first.eq(a.ends)
-        wins: list[Value] = []
-        for reader, other, late in ((a, b, b_first), (b, a, ~b_first)):
-            wins_it = Signal(name="a_wins" if reader is a else "b_wins")
-            blocked = reader.stands | (other.stands & (other.of_bank == reader.bank))
-            m.d.comb += [
-                wins_it.eq(reader.asks & ~(meet & late)),
-                reader.goes.eq(wins_it & ~hold & ~blocked),
-            ]
-            wins.append(wins_it)
-        return wins
-
-    def _write(
-        self, m: Module, host: _Host, place: _Place, byte_bits: int, bank_bits: int
-    ) -> tuple[tuple[Value, Value], Signal, Signal]:
-        """Take what is written. Returns bank and row, strobes, and data."""
-        port = self.write
-        engine = _Place(port.request.payload.address, byte_bits, bank_bits)
-        lanes = self._data_width // 8
-        offset = Signal.like(engine.beat, name="write_offset", init=0)
-        beat = Signal.like(engine.beat, name="write_beat")
-        goes = Signal()
-        ends = Signal()
-        responding = Signal()
-        strobe = Signal(lanes)
-        write_data = Signal(self._data_width)
-        m.d.comb += [
-            beat.eq(engine.beat + offset),
-            goes.eq(
-                port.request.valid
-                & port.data.valid
-                & (port.response.ready | ~responding)
-                & ~host.asked
-            ),
-            ends.eq(goes & port.data.payload.last),
-            port.data.ready.eq(goes),
-            port.request.ready.eq(ends),
-            port.response.valid.eq(responding),
-            port.response.payload.eq(0),
-            strobe.eq(
-                Mux(
-                    host.asked,
-                    (host.goes & host.write) << place.byte,
-                    port.data.payload.strobe & goes.replicate(lanes),
-                )
-            ),
-            write_data.eq(
-                Mux(host.asked, host.write_data.replicate(lanes), port.data.payload.data)
-            ),
-        ]
-        m.d.sync += responding.eq(ends | (responding & ~port.response.ready))
-        with m.If(goes):
-            m.d.sync += offset.eq(Mux(ends, 0, offset + 1))
-        bank = Mux(host.asked, place.bank, engine.bank)
-        row = Mux(host.asked, place.row(place.beat), engine.row(beat))
-        return (bank, row), strobe, write_data
+        meet = valid[0] & valid[1] & (a.bank == b.bank)
+        selects = [valid[0] & ~(meet & b_first), valid[1] & ~(meet & ~b_first)]
+        for reader, other, selected in ((a, b, selects[0]), (b, a, selects[1])):
+            blocked = reader.held | (other.held & (other.source == reader.bank))
+            m.d.comb += reader.fires.eq(selected & ~stop & ~blocked)
+        return selects
