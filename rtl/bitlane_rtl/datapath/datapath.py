@@ -40,11 +40,11 @@ def stages(config: Configuration) -> dict[str, Stage]:
     The first beat of a command of 64 bits, by the cycles after its start::
 
         0  nest -> steps                                    Skid
-        1  follower -> splitter
+        1  address generator -> splitter
         2  burst -> requests                                Skid
         3  request on the port
         4  beat -> byte network -> moved                    ForwardRegister
-        5  joiner -> words                                  Twin, credit by bursts
+        5  realigner -> words                                  Twin, credit by bursts
         7  pairing, bit unit
        10  decode -> results                                Queue, credit by beats
        11  repack

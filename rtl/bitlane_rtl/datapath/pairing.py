@@ -13,7 +13,7 @@ from ..abi import Mode, Op, Port
 from ..configuration import Configuration
 from ..search.layouts import Beat
 from ..streams.beats import Operands, Operation
-from .joiner import Aligned
+from .realigner import Aligned
 
 __all__ = ["Pairing", "Work"]
 

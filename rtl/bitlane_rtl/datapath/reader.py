@@ -19,25 +19,22 @@ from ..streams.stage import Stage, StreamBuffer
 from ..streams.twin import Twin
 from ..walk.bursts import Splitter
 from ..walk.loop_nest import Step
-from .joiner import Aligned, Joiner, Placement
-from .spans import Spans
+from .placement import Placement, assign_part
+from .realigner import Aligned, Realigner
+from .spans import SpanGenerator
 
 __all__ = ["Reader"]
 
 
 class _Open(data.StructLayout):
-    """A burst whose beats are due, or that is ``outside`` and was not asked for.
-
-    ``place``: of its words; ``prime`` is the first one's, and ``flush``, ``last`` and ``end`` the
-    last one's.
-    """
+    """A burst whose beats are due, or that is ``outside`` the memory and was not requested."""
 
     def __init__(self, configuration: Configuration) -> None:
         super().__init__(
             {
                 "address": configuration.address_width,
                 "outside": 1,
-                "place": Placement(configuration),
+                "placement": Placement(configuration),
             }
         )
 
@@ -57,9 +54,9 @@ class Reader(wiring.Component):
     configuration
         Widths, loops, modes and the depth of the FIFO.
     stages
-        What stands behind the splitter (``requests``), the byte network (``moved``), the joiner
+        What stands behind the splitter (``requests``), the byte network (``moved``), the realigner
         (``words``: the FIFO, which is never asked whether it is ready), and that (``operands``).
-        A `Twin` for ``words`` lets the joiner take a word every cycle.
+        A `Twin` for ``words`` lets the realigner take a word every cycle.
 
     Members
     -------
@@ -123,7 +120,7 @@ class Reader(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._configuration
-        m.submodules.spans = spans = Spans(config)
+        m.submodules.spans = spans = SpanGenerator(config)
         # With single runs a burst takes two cycles at `Hold`, which hide the gap.
         splitter = Splitter(config, Placement(config), gap=config.single_runs)
         m.submodules.splitter = splitter
@@ -138,11 +135,11 @@ class Reader(wiring.Component):
         primed = Signal()
         opened = self._request(m, splitter, words, primed)
         twin = isinstance(words, Twin)
-        m.submodules.joiner = joiner = Joiner(config, self._stages["moved"], twin=twin)
+        m.submodules.realigner = realigner = Realigner(config, self._stages["moved"], twin=twin)
         entrances: Any = words.i if twin else [words.i]
-        for beats, i in zip(joiner.o, entrances, strict=True):
+        for beats, i in zip(realigner.o, entrances, strict=True):
             m.d.comb += [i.valid.eq(beats.valid), i.payload.eq(beats.payload)]
-        self._take(m, opened, joiner, primed)
+        self._take(m, opened, realigner, primed)
         return m
 
     def _request(
@@ -158,10 +155,8 @@ class Reader(wiring.Component):
             registered=True,  # it steers the byte network
         )
         asked, port = requests.o.p, self.port.request
-        burst, place = splitter.o.p, splitter.o.p.tag
-        # What a burst fills of the FIFO: its beats and a flush. That a prime fills nothing is told
-        # when it has come.
-        more = place.flush & burst.final
+        burst, placement = splitter.o.p, opened.i.p.placement
+        assign_part(m, placement, burst.tag, first=burst.first, last=burst.final)
         room = Signal(init=1)
         go = Signal()
         m.d.comb += [
@@ -178,16 +173,13 @@ class Reader(wiring.Component):
             opened.i.valid.eq(splitter.o.valid & requests.i.ready & go),
             opened.i.p.address.eq(burst.address),
             opened.i.p.outside.eq(burst.outside),
-            opened.i.p.place.eq(place),
-            opened.i.p.place.prime.eq(place.prime & burst.first),
-            opened.i.p.place.flush.eq(more),
-            opened.i.p.place.last.eq(place.last & burst.final),
-            opened.i.p.place.end.eq(place.end & burst.final),
             # A burst that `opened` does not offer yet is still among the requests.
             self.waiting.eq(opened.o.valid | requests.o.valid),
         ]
         left = words.o.valid & words.o.ready
-        changed = left + primed - (opened.i.valid & more)
+        # A burst fills as many beats of the FIFO as it has, and one more for a flush. A prime fills
+        # none, which is counted when it has arrived.
+        changed = left + primed - (opened.i.valid & placement.flush)
         self._count(m, room, opened, burst.length, changed)
         return opened.o
 
@@ -222,31 +214,29 @@ class Reader(wiring.Component):
             room.eq(block & ~self.stop & opens),
         ]
 
-    def _take(self, m: Module, opened: stream.Interface, joiner: Joiner, primed: Signal) -> None:
-        """Tell the joiner of each beat that comes where it goes; say ``primed`` of one that fills
-        nothing."""
-        beat, word, place = self.port.data.p, joiner.i.p, opened.p.place
+    def _take(
+        self, m: Module, opened: stream.Interface, realigner: Realigner, primed: Signal
+    ) -> None:
+        """Pass each beat to the realigner, with its placement. ``primed``: it fills nothing."""
+        beat, word = self.port.data.p, realigner.i.p
         head = Signal(init=1)
         last = Signal()
         arrives = Signal()
         failed = Signal()
         m.d.comb += [
             # A burst outside the memory has one beat, which nobody was asked for.
-            joiner.i.valid.eq(opened.valid & (self.port.data.valid | opened.p.outside)),
-            self.port.data.ready.eq(opened.valid & joiner.i.ready & ~opened.p.outside),
-            arrives.eq(joiner.i.valid & joiner.i.ready),
+            realigner.i.valid.eq(opened.valid & (self.port.data.valid | opened.p.outside)),
+            self.port.data.ready.eq(opened.valid & realigner.i.ready & ~opened.p.outside),
+            arrives.eq(realigner.i.valid & realigner.i.ready),
             last.eq(beat.last | opened.p.outside),
             opened.ready.eq(arrives & last),
             word.data.eq(beat.data),
             word.error.eq(beat.error | opened.p.outside),
-            word.place.eq(place),
-            # A burst outside the memory must give a beat: it tells of the fault.
-            word.place.prime.eq(place.prime & head & ~opened.p.outside),
-            primed.eq(arrives & word.place.prime),
-            word.place.flush.eq(place.flush & last),
-            word.place.last.eq(place.last & last),
-            word.place.end.eq(place.end & last),
+            primed.eq(arrives & word.placement.prime),
         ]
+        # A burst outside the memory must give a beat, which reports the fault.
+        primes = head & ~opened.p.outside
+        assign_part(m, word.placement, opened.p.placement, first=primes, last=last)
         with m.If(arrives):
             m.d.sync += head.eq(last)
         with m.If(arrives & word.error):

@@ -1,4 +1,4 @@
-"""From the steps of one operand to spans of bytes, and where each goes. Requests nothing."""
+"""Turns the steps of one operand into spans of bytes, each with its placement. Requests nothing."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from ..configuration import Configuration
 from ..walk.address_generator import AddressGenerator
 from ..walk.bursts import Span
 from ..walk.loop_nest import Step
-from .joiner import Placement
+from .placement import Placement
 
-__all__ = ["Spans"]
+__all__ = ["SpanGenerator"]
 
 
-class Spans(wiring.Component):
-    """Follows an operand's runs and places each like the output.
+class SpanGenerator(wiring.Component):
+    """Places the runs of an operand like those of the output.
 
     A span is a dense run, or an element of a STRIDED or REPEAT one.
 
@@ -59,11 +59,11 @@ class Spans(wiring.Component):
         m = Module()
         config, form = self._configuration, self.form
         log2 = config.data_bytes_log2
-        m.submodules.follower = follower = AddressGenerator(config, has_offset=True)
-        run, span, place = follower.o.p, self.o.p, self.o.p.tag
-        wiring.connect(m, wiring.flipped(self.i), follower.i)
-        # Elements are cut down here, as the splitter has long sums to do: only `rest` is needed of
-        # a run's extent then.
+        m.submodules.addresses = addresses = AddressGenerator(config, has_offset=True)
+        run, span, placement = addresses.o.p, self.o.p, self.o.p.tag
+        wiring.connect(m, wiring.flipped(self.i), addresses.i)
+        # The extent of an element is made 0 here, because the splitter computes long sums with it:
+        # then only `rest` of a run's extent is needed.
         mode = Signal(2, reset_less=True)
         extent = Signal(config.length_bits, reset_less=True)
         rest = Signal(log2, reset_less=True)
@@ -76,23 +76,23 @@ class Spans(wiring.Component):
                 several.eq(self.begin.extent[log2:].any()),
             ]
         m.d.comb += [
-            follower.idle.eq(self.idle),
-            follower.begin.eq(self.begin),
-            follower.form.eq(form),
-            follower.track.eq(self.track),
-            follower.offsets.eq(self.offsets),
-            self.o.valid.eq(follower.o.valid),
-            follower.o.ready.eq(self.o.ready),
+            addresses.idle.eq(self.idle),
+            addresses.begin.eq(self.begin),
+            addresses.form.eq(form),
+            addresses.track.eq(self.track),
+            addresses.offsets.eq(self.offsets),
+            self.o.valid.eq(addresses.o.valid),
+            addresses.o.ready.eq(self.o.ready),
             span.address.eq(run.address),
             span.extent.eq(extent),
-            place.last.eq(run.last),
-            place.end.eq(run.end),
+            placement.last.eq(run.last),
+            placement.end.eq(run.end),
         ]
 
         target, source = Signal(log2), run.address[:log2]
         m.d.comb += target.eq(run.offset)
         if config.counts:
-            m.d.comb += place.slot.eq(run.offset[log2:])
+            m.d.comb += placement.slot.eq(run.offset[log2:])
         self._dense(m, source, target, rest)
         if Mode.STRIDED in config.modes:
             with m.If(mode == Mode.STRIDED):
@@ -100,62 +100,70 @@ class Spans(wiring.Component):
         if Mode.REPEAT in config.modes:
             with m.If(mode == Mode.REPEAT):
                 self._repeat(m, source, form.lane)
-                m.d.comb += place.last.eq(~(several | place.extra))
+                m.d.comb += placement.last.eq(~(several | placement.extra))
         return m
 
     def _dense(self, m: Module, source: Value, target: Signal, rest: Value) -> None:
         """Place a run; ``rest``: its bytes less one, within a beat."""
-        place = self.o.p.tag
+        placement = self.o.p.tag
         log2 = len(target)
         source_end, target_end = Signal(log2 + 1), Signal(log2 + 1)
         m.d.comb += [
             source_end.eq(source + rest),
             target_end.eq(target + rest),
-            place.split.eq(target - source),
-            place.odd.eq(target - source),
-            place.even.eq(target - source),
-            place.prime.eq(target < source),
+            placement.split.eq(target - source),
+            placement.odd.eq(target - source),
+            placement.even.eq(target - source),
+            placement.prime.eq(target < source),
             # Beats out less beats in, where a prime word gives no beat.
-            place.flush.eq(
+            placement.flush.eq(
                 Mux(
-                    place.prime,
+                    placement.prime,
                     ~source_end[-1] | target_end[-1],
                     ~source_end[-1] & target_end[-1],
                 )
             ),
         ]
-        if len(place.extra):
-            m.d.comb += place.extra.eq(target_end[-1])
-        if len(place.final):
-            m.d.comb += place.final.eq(target_end[log2 - 2 : log2])
+        if len(placement.extra):
+            m.d.comb += placement.extra.eq(target_end[-1])
+        if len(placement.final):
+            m.d.comb += placement.final.eq(target_end[log2 - 2 : log2])
 
     def _gather(self, m: Module, first: Value, source: Value, target: Signal) -> None:
-        """Put an element of a STRIDED run beside the one before."""
-        log2, tag = len(target), self.o.p.tag
+        """Place an element of a STRIDED run behind the one before."""
+        log2, placement = len(target), self.o.p.tag
         behind = Signal(log2, reset_less=True)
-        place = Signal(log2)
+        position = Signal(log2)
         following = Signal(log2 + 1)
         m.d.comb += [
-            place.eq(Mux(first, target, behind)),
-            following.eq(place + (1 << self.form.lane)),
-            tag.merge.eq(1),
-            tag.split.eq(place),
-            tag.odd.eq(place - source),
-            tag.even.eq(place - source),
-            tag.prime.eq(~(tag.last | following[-1])),
-            tag.flush.eq(0),
+            position.eq(Mux(first, target, behind)),
+            following.eq(position + (1 << self.form.lane)),
+            placement.merge.eq(1),
+            placement.split.eq(position),
+            placement.odd.eq(position - source),
+            placement.even.eq(position - source),
+            placement.prime.eq(~(placement.last | following[-1])),
+            placement.flush.eq(0),
         ]
-        if len(tag.final):
-            m.d.comb += tag.final.eq(place[log2 - 2 :])
+        if len(placement.final):
+            m.d.comb += placement.final.eq(position[log2 - 2 :])
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += behind.eq(following)
 
     def _repeat(self, m: Module, source: Value, lane: Value) -> None:
-        """Let an element fill its beat: double the half that it stands in, step by step."""
-        place = self.o.p.tag
-        m.d.comb += [place.repeat.eq(1), place.split.eq(0), place.prime.eq(0), place.flush.eq(0)]
-        m.d.comb += [place.odd.eq(0), place.even.eq(0)]
-        for step in range(len(place.odd)):
+        """Fill the beat with one element: in each step, copy the half that has it to the other."""
+        placement = self.o.p.tag
+        m.d.comb += [
+            placement.repeat.eq(1),
+            placement.split.eq(0),
+            placement.prime.eq(0),
+            placement.flush.eq(0),
+        ]
+        m.d.comb += [placement.odd.eq(0), placement.even.eq(0)]
+        for step in range(len(placement.odd)):
             within = min(step, max(Lane))
             with m.If(lane <= within):
-                m.d.comb += [place.odd[step].eq(~source[step]), place.even[step].eq(source[step])]
+                m.d.comb += [
+                    placement.odd[step].eq(~source[step]),
+                    placement.even[step].eq(source[step]),
+                ]

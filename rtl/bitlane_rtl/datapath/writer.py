@@ -155,23 +155,23 @@ class Writer(wiring.Component):
 
     def _bursts(self, m: Module) -> stream.Interface:
         config = self._configuration
-        m.submodules.follower = follower = AddressGenerator(config, has_offset=False)
+        m.submodules.addresses = addresses = AddressGenerator(config, has_offset=False)
         m.submodules.splitter = splitter = Splitter(config, _Tag(config))
-        # The follower is ahead of the data by as much as readers and bit unit take for it.
+        # The address generator is ahead of the data by as much as readers and bit unit take for it.
         m.submodules.spans = spans = self._stages["spans"](Span(config, _Tag(config)))
-        run, span = follower.o.p, spans.i.p
-        wiring.connect(m, wiring.flipped(self.steps), follower.i)
+        run, span = addresses.o.p, spans.i.p
+        wiring.connect(m, wiring.flipped(self.steps), addresses.i)
         wiring.connect(m, spans.o, splitter.i)
         extent = Signal(config.length_bits, reset_less=True)
         with m.If(self.idle):
             m.d.sync += extent.eq(self.begin.extent)
         m.d.comb += [
-            follower.idle.eq(self.idle),
-            follower.begin.eq(self.begin),
-            follower.form.eq(self.form),
-            follower.track.eq(self.track),
-            spans.i.valid.eq(follower.o.valid),
-            follower.o.ready.eq(spans.i.ready),
+            addresses.idle.eq(self.idle),
+            addresses.begin.eq(self.begin),
+            addresses.form.eq(self.form),
+            addresses.track.eq(self.track),
+            spans.i.valid.eq(addresses.o.valid),
+            addresses.o.ready.eq(spans.i.ready),
             span.address.eq(run.address),
             span.extent.eq(extent),
             span.tag.end.eq(run.end),

@@ -104,7 +104,7 @@ def test_addresses_go_round_at_their_width() -> None:
     check(configuration, [(up, y), (down, y), (dense, long)])
 
 
-def test_a_follower_without_strides_stays_within_its_loops() -> None:
+def test_an_address_generator_without_strides_stays_within_its_loops() -> None:
     configuration = Configuration(modes=frozenset({Mode.DENSE}))
     a = Walk(0x100, [64, 3, 2], [1, 100, 1000], Mode.DENSE, Lane.BITS_8)
     y = Walk(0x203, [64, 3, 2], [1, 65, 200], Mode.DENSE, Lane.BITS_8)

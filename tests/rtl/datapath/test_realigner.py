@@ -1,4 +1,4 @@
-"""The joiner assembles a reader's words into output beats, each in its cycle."""
+"""The realigner assembles a reader's words into output beats, each in its cycle."""
 
 import random
 from itertools import pairwise
@@ -9,7 +9,7 @@ from amaranth.hdl import Value
 
 from bitlane_rtl.abi import Lane
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.datapath.joiner import Joiner
+from bitlane_rtl.datapath.realigner import Realigner
 from bitlane_rtl.streams.queue import ForwardRegister, Wire
 from support.rtl.results import join
 from support.rtl.streams import (
@@ -37,10 +37,10 @@ NUMBERS = ("split", "odd", "even", "slot", "final")
 EDGE = ("last", "end", "error", "slot", "final")
 
 
-def word(data: int, split: int, *flags: str, error: int = 0, **place: int) -> dict[str, Any]:
-    """Return a reader's word; ``flags`` are 1 in its ``place``, which also gets other values."""
+def word(data: int, split: int, *flags: str, error: int = 0, **placement: int) -> dict[str, Any]:
+    """Return a reader's word; ``flags`` are 1 in its placement, which also gets other values."""
     fields = {name: int(name in flags) for name in KINDS}
-    return {"data": data, "error": error, "place": {"split": split, **fields, **place}}
+    return {"data": data, "error": error, "placement": {"split": split, **fields, **placement}}
 
 
 def run(
@@ -48,7 +48,7 @@ def run(
 ) -> tuple[list[int], list[tuple[int, Any]]]:
     """Send ``words``; return the cycle of each word, and the output beats with their cycles."""
     register, _, twin = STAGES[stage]
-    dut = elaborated(Joiner, Configuration(data_width=width), register, twin=twin)
+    dut = elaborated(Realigner, Configuration(data_width=width), register, twin=twin)
     source = Source(dut.i, words, stalls)
     shape = dut.o[0].payload.shape()
     outputs = [signal for o in dut.o for signal in (o.valid, Value.cast(o.payload))]
@@ -93,18 +93,20 @@ def expected(
     behind: list[int | None] = [None] * size
     spoiled = 0
     for each, cycle in zip(words, taken, strict=True):
-        place = {name: each["place"].get(name, 0) for name in (*KINDS, *NUMBERS)}
-        own = moved(each["data"], size, place["odd"], place["even"])
-        joined = [own[at] if at >= place["split"] else behind[at] for at in range(size)]
+        placement = {name: each["placement"].get(name, 0) for name in (*KINDS, *NUMBERS)}
+        own = moved(each["data"], size, placement["odd"], placement["even"])
+        joined = [own[at] if at >= placement["split"] else behind[at] for at in range(size)]
         spoiled |= each["error"]
-        says = {"error": spoiled, "slot": place["slot"], "final": place["final"]}
-        ends = {"last": place["last"], "end": place["end"]}
-        if not place["prime"]:
-            repeat = {"repeat": 1, "extra": place["extra"]} if place["repeat"] else {"repeat": 0}
-            edge = dict.fromkeys(ends, 0) if place["flush"] else ends
+        says = {"error": spoiled, "slot": placement["slot"], "final": placement["final"]}
+        ends = {"last": placement["last"], "end": placement["end"]}
+        if not placement["prime"]:
+            repeat = (
+                {"repeat": 1, "extra": placement["extra"]} if placement["repeat"] else {"repeat": 0}
+            )
+            edge = dict.fromkeys(ends, 0) if placement["flush"] else ends
             beats.append((cycle + latency, joined, says | edge | repeat))
-        behind = joined if place["merge"] else [*own]
-        if place["flush"]:
+        behind = joined if placement["merge"] else [*own]
+        if placement["flush"]:
             beats.append((cycle + latency + 1, behind, says | ends | {"repeat": 0}))
     return beats
 
@@ -159,7 +161,7 @@ def test_words_of_every_kind_give_their_beats(width: int, stage: str, stalls: St
     if stalls == NO_STALLS:
         # A word waits while the flush before it emits its beat; a prime does not wait.
         waits = [
-            before["place"]["flush"] and not after["place"]["prime"] and stage in SINGLE
+            before["placement"]["flush"] and not after["placement"]["prime"] and stage in SINGLE
             for before, after in pairwise(words)
         ]
         assert [after - before for before, after in pairwise(taken)] == [1 + wait for wait in waits]
@@ -175,8 +177,8 @@ def test_an_element_fills_its_beat(lane: Lane) -> None:
         wide = [step for step in range(3) if 1 << step >= lane.bytes]
         odd = sum((~source >> step & 1) << step for step in wide)
         even = sum((source >> step & 1) << step for step in wide)
-        place = {"odd": odd, "even": even}
-        words.append(word(0x1122334455667788, 0, "repeat", "last", **place))
+        placement = {"odd": odd, "even": even}
+        words.append(word(0x1122334455667788, 0, "repeat", "last", **placement))
     data, _ = check(64, words)
     ones = (1 << lane.bits) - 1
     assert data == [join([each & ones] * len(elements), lane.bits) for each in elements]

@@ -1,4 +1,4 @@
-"""The joiner emits a beat for each word but a prime and one more for a flush, on time."""
+"""The realigner emits a beat for each word but a prime and one more for a flush, on time."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import Assert, Module, Mux, Signal
 
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.datapath.joiner import Joiner
+from bitlane_rtl.datapath.realigner import Realigner
 from bitlane_rtl.streams.queue import ForwardRegister, Wire
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Bug, Proof
@@ -27,25 +27,30 @@ class GivesEachBeat(Contract):
 
     def claim(self, m: Module) -> None:
         config, twin = Configuration(data_width=32), self._twin
-        m.submodules.joiner = joiner = Joiner(config, self._stage, twin=twin)
-        self.offers(m, joiner.i)
-        word, place = joiner.i.p, joiner.i.p.place
-        takes = taken(joiner.i)
-        flushed = before(m, takes & place.flush)
-        m.d.comb += Assert(joiner.i.ready == (twin | ~flushed | place.prime))
+        m.submodules.realigner = realigner = Realigner(config, self._stage, twin=twin)
+        self.offers(m, realigner.i)
+        word, placement = realigner.i.p, realigner.i.p.placement
+        takes = taken(realigner.i)
+        flushed = before(m, takes & placement.flush)
+        m.d.comb += Assert(realigner.i.ready == (twin | ~flushed | placement.prime))
 
         # A word's own beat is due at once, its flush a cycle later, both plus the stage's latency.
-        own, flush = takes & ~place.prime, flushed
-        ends = {"last": place.last, "end": place.end, "slot": place.slot, "final": place.final}
+        own, flush = takes & ~placement.prime, flushed
+        ends = {
+            "last": placement.last,
+            "end": placement.end,
+            "slot": placement.slot,
+            "final": placement.final,
+        }
         spoiled = Signal()
         error = spoiled | word.error
         with m.If(takes):
             m.d.sync += spoiled.eq(error)
         own_says = {**ends, "error": error}
         for name in ("last", "end"):
-            own_says[name] = ends[name] & ~place.flush
+            own_says[name] = ends[name] & ~placement.flush
         flush_says = {name: before(m, value) for name, value in {**ends, "error": error}.items()}
-        repeat = place.repeat
+        repeat = placement.repeat
         if self._latency:
             own, flush, repeat = before(m, own), before(m, flush), before(m, repeat)
             own_says = {name: before(m, value) for name, value in own_says.items()}
@@ -55,7 +60,7 @@ class GivesEachBeat(Contract):
             m.d.sync += turn.eq(turn ^ own ^ flush)
         else:
             m.d.comb += Assert(~(own & flush))
-        for number, o in enumerate(joiner.o):
+        for number, o in enumerate(realigner.o):
             due = turn == number
             m.d.comb += Assert(o.valid == Mux(due, own | flush, own & flush))
             with m.If(o.valid):
@@ -71,9 +76,9 @@ def test_words_give_their_beats(stage: str, twin: bool, proof: Proof) -> None:
     proof.holds(GivesEachBeat(stage, twin=twin), Reached)
 
 
-JOINER = "datapath.joiner"
+REALIGNER = "datapath.realigner"
 BUGS = {
-    "no word waits": ("ready.eq(~flushes | self.i.p.place.prime)", "ready.eq(1)"),
+    "no word waits": ("ready.eq(~flushes | self.i.p.placement.prime)", "ready.eq(1)"),
     "a word that waits counts as taken": (
         "flushes.eq(moved.i.valid & ",
         "flushes.eq(self.i.valid & ",
@@ -83,8 +88,8 @@ BUGS = {
         "spoiled | word.error",
     ),
     "an error is forgotten": ("spoiled.eq(spoiled | word.error)", "spoiled.eq(0)"),
-    "a run ends twice": ("place.last & ~place.flush", "place.last"),
-    "a prime gives a beat": ("joins = valid & ~place.prime", "joins = valid"),
+    "a run ends twice": ("placement.last & ~placement.flush", "placement.last"),
+    "a prime gives a beat": ("joins = valid & ~placement.prime", "joins = valid"),
 }
 TWIN_BUGS = {
     "beats do not take turns": ("turn.eq(turn ^ flushing ^ joins)", "turn.eq(0)"),
@@ -95,9 +100,9 @@ TWIN_BUGS = {
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(JOINER, *BUGS[bug]), GivesEachBeat("wire"), within=6)
+    proof.finds(Bug(REALIGNER, *BUGS[bug]), GivesEachBeat("wire"), within=6)
 
 
 @pytest.mark.parametrize("bug", TWIN_BUGS)
 def test_a_bug_planted_in_the_turns_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(JOINER, *TWIN_BUGS[bug]), GivesEachBeat("register", twin=True), within=6)
+    proof.finds(Bug(REALIGNER, *TWIN_BUGS[bug]), GivesEachBeat("register", twin=True), within=6)
