@@ -3,7 +3,6 @@
 Never requests a beat that it has no room for, and so never holds up a port that it shares.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value, signed
@@ -15,13 +14,14 @@ from ..command import StreamFormat, StreamStart, Strides
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, request
 from ..streams.queue import Queue
-from ..streams.stage import Stage, StreamBuffer
+from ..streams.stage import StreamBuffer
 from ..streams.twin import Twin
 from ..walk.bursts import Splitter
 from ..walk.loop_nest import Step
 from .placement import Placement, assign_part
 from .realigner import Aligned, Realigner
 from .spans import SpanGenerator
+from .stages import Stages
 
 __all__ = ["Reader"]
 
@@ -95,7 +95,7 @@ class Reader(wiring.Component):
     strayed: Signal
     address: Signal
 
-    def __init__(self, configuration: Configuration, stages: Mapping[str, Stage]) -> None:
+    def __init__(self, configuration: Configuration, stages: Stages) -> None:
         self._configuration = configuration
         self._stages = stages
         width = configuration.address_width
@@ -128,14 +128,14 @@ class Reader(wiring.Component):
         wiring.connect(m, spans.o, splitter.i)
         for name in ("idle", "begin", "form", "track", "offsets"):
             m.d.comb += getattr(spans, name).eq(getattr(self, name))
-        m.submodules.words = words = self._stages["words"](Aligned(config))
-        m.submodules.operands = operands = self._stages["operands"](Aligned(config))
+        m.submodules.words = words = self._stages.words(Aligned(config))
+        m.submodules.operands = operands = self._stages.operands(Aligned(config))
         wiring.connect(m, words.o, operands.i)
         wiring.connect(m, operands.o, wiring.flipped(self.o))
         primed = Signal()
         opened = self._request(m, splitter, words, primed)
         twin = isinstance(words, Twin)
-        m.submodules.realigner = realigner = Realigner(config, self._stages["moved"], twin=twin)
+        m.submodules.realigner = realigner = Realigner(config, self._stages.moved, twin=twin)
         entrances: Any = words.i if twin else [words.i]
         for beats, i in zip(realigner.o, entrances, strict=True):
             m.d.comb += [i.valid.eq(beats.valid), i.payload.eq(beats.payload)]
@@ -147,7 +147,7 @@ class Reader(wiring.Component):
     ) -> stream.Interface:
         """From bursts to requests, while there is room. Returns the bursts that are open."""
         config = self._configuration
-        m.submodules.requests = requests = self._stages["requests"](_Request(config))
+        m.submodules.requests = requests = self._stages.requests(_Request(config))
         m.submodules.open = opened = Queue(
             _Open(config),
             config.bursts,

@@ -4,7 +4,6 @@ Never enables a byte outside the output, never starts a burst before its first b
 writes nothing after a beat that could not be read: an open burst ends with empty strobes.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
@@ -17,10 +16,11 @@ from ..configuration import Configuration
 from ..ports.memory_port import WritePort, request, write_data
 from ..streams.beats import ToWrite
 from ..streams.queue import Queue, Skid
-from ..streams.stage import Stage, StreamBuffer
+from ..streams.stage import StreamBuffer
 from ..walk.address_generator import AddressGenerator
 from ..walk.bursts import Burst, Span, Splitter
 from ..walk.loop_nest import Step
+from .stages import Stages
 
 __all__ = ["Writer"]
 
@@ -108,7 +108,7 @@ class Writer(wiring.Component):
     waiting: Signal
     address: Signal
 
-    def __init__(self, configuration: Configuration, stages: Mapping[str, Stage]) -> None:
+    def __init__(self, configuration: Configuration, stages: Stages) -> None:
         self._configuration = configuration
         self._stages = stages
         width = configuration.address_width
@@ -136,7 +136,7 @@ class Writer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self._configuration
-        m.submodules.requests = requests = self._stages["write_requests"](
+        m.submodules.requests = requests = self._stages.write_requests(
             request(config.address_width)
         )
         m.submodules.beats = beats = Skid(write_data(config.data_width))
@@ -158,7 +158,7 @@ class Writer(wiring.Component):
         m.submodules.addresses = addresses = AddressGenerator(config, has_offset=False)
         m.submodules.splitter = splitter = Splitter(config, _Tag(config))
         # The address generator is ahead of the data by as much as readers and bit unit take for it.
-        m.submodules.spans = spans = self._stages["spans"](Span(config, _Tag(config)))
+        m.submodules.spans = spans = self._stages.spans(Span(config, _Tag(config)))
         run, span = addresses.o.p, spans.i.p
         wiring.connect(m, wiring.flipped(self.steps), addresses.i)
         wiring.connect(m, spans.o, splitter.i)
@@ -191,7 +191,7 @@ class Writer(wiring.Component):
                 span.tag.within.eq(Mux(strided, element, -1)),
                 span.tag.last.eq(run.last),
             ]
-        m.submodules.bursts = bursts = self._stages["bursts"](Burst(config, _Tag(config)))
+        m.submodules.bursts = bursts = self._stages.bursts(Burst(config, _Tag(config)))
         wiring.connect(m, splitter.o, bursts.i)
         if config.search:
             m.d.comb += [

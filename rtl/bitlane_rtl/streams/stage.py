@@ -1,4 +1,4 @@
-"""What can stand between two units. Which of them does is said in `datapath.stages`."""
+"""The types of buffers between two units; `datapath.stages` selects them."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from .twin import Twin
 __all__ = ["Stage", "StreamBuffer"]
 
 StreamBuffer = Wire | ForwardRegister | Hold | Skid | Slack | Queue | Twin
-"""Takes payloads in at ``i``, and gives the same out at ``o``."""
+"""Accepts payloads at ``i``, and emits the same at ``o``."""
 
 Stage = Callable[[ShapeLike], StreamBuffer]
-"""Makes a buffer for payloads of a shape."""
+"""Returns a new buffer for payloads of a shape."""

@@ -9,8 +9,8 @@ from amaranth.lib.wiring import In
 from bitlane_rtl.abi import Mode
 from bitlane_rtl.command import STREAMS, CheckedCommand, LoopRegisters, StreamFormat
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.datapath.datapath import stages
 from bitlane_rtl.datapath.reader import Reader
+from bitlane_rtl.datapath.stages import stages
 from bitlane_rtl.datapath.writer import Writer
 from bitlane_rtl.walk.loop_nest import LoopNest
 from support.rtl.streams import to_bits
@@ -48,9 +48,7 @@ class Walked(wiring.Component):
         m = Module()
         unit, command = self._unit, self.commands.p
         m.submodules.unit = unit
-        m.submodules.nest = nest = LoopNest(
-            self._configuration, stages(self._configuration)["steps"]
-        )
+        m.submodules.nest = nest = LoopNest(self._configuration, stages(self._configuration).steps)
         form: Any = Signal(StreamFormat())
         go, ready = Signal(), Signal()
         m.d.sync += ready.eq(~nest.walking & ~go)

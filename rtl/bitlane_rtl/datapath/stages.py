@@ -1,0 +1,107 @@
+"""The stream buffers between the units of the data path: the one place that decides them.
+
+The first beat of a command of 64 bits, by the cycles after its start::
+
+    0  loop nest -> steps                               Skid
+    1  address generator -> splitter
+    2  burst -> requests                                Skid
+    3  request on the port
+    4  beat -> byte network -> moved                    ForwardRegister
+    5  realigner -> words                               Twin, credit by bursts
+    7  pairing, bit unit
+   10  decode -> results                                Queue, credit by beats
+   11  repack
+   12  outputs -> writer                                Slack
+   13  beat on the port
+
+Beside it, ``work`` carries the operation to the pairing, and ``spans`` and ``bursts`` carry the
+runs of the output to the writer, ahead of the data.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+from ..configuration import Configuration
+from ..streams.queue import ForwardRegister, Hold, Queue, Skid, Slack, Wire
+from ..streams.stage import Stage
+from ..streams.twin import Twin
+
+__all__ = ["RESULTS", "Stages", "has_credit", "stages"]
+
+RESULTS = 16
+"""Results in flight in the bit unit and behind it, if credits limit them."""
+
+
+class Stages(NamedTuple):
+    """A buffer for each connection of the data path."""
+
+    steps: Stage
+    """Steps of the loop nest, to each stream. With a single run there is one step, and commands
+    start every third cycle at most."""
+    requests: Stage
+    """Requests of a reader. Bursts of a single run have many beats and are requested early."""
+    moved: Stage
+    """Behind the byte network. At 32 bits it has two steps, and 64 bytes take N + 12 cycles."""
+    words: Stage
+    """Beats of an operand. Rows of few beats are worth a second write port of the FIFO, but not
+    twice the block RAMs."""
+    work: Stage
+    """Operations of commands, to the pairing."""
+    operands: Stage
+    """Between an operand's FIFO and the pairing."""
+    results: Stage
+    """Results of the bit unit."""
+    outputs: Stage
+    """Beats to the writer. A `Slack`, because whether the writer takes a beat of scattered elements
+    would reach all of repack."""
+    found: Stage
+    """Results of a search. A `Queue`, because ``ready`` of the writer would reach the search array,
+    which is spread over the die."""
+    spans: Stage
+    """Spans of the output."""
+    bursts: Stage
+    """Bursts of the output. A buffer, because whether an element was the last of its beat would
+    reach ``spans``."""
+    write_requests: Stage
+    """Requests of the writer."""
+
+
+def stages(config: Configuration) -> Stages:
+    """Return the buffers of a configuration."""
+    narrow = config.data_width < 64 or config.single_runs
+    results: Stage = Wire if config.single_runs and config.single_op is not None else Skid
+    if has_credit(config):
+        results = partial(Queue, depth=RESULTS, credit=True)
+    words: Stage = partial(Twin, depth=config.fifo_beats)
+    if narrow or config.block_ram:
+        words = partial(
+            Queue,
+            depth=config.fifo_beats,
+            block_ram=config.block_ram,
+            registered=not narrow,
+            credit=True,
+        )
+    # Half the registers, at half the rate, where a command has a single run.
+    slices: Stage = Hold if config.single_runs else Skid
+    return Stages(
+        steps=slices,
+        requests=slices,
+        moved=Wire if narrow else ForwardRegister,
+        words=words,
+        work=partial(Queue, depth=config.ahead, registered=config.ahead > 2),
+        operands=Skid if config.operand_registers else Wire,
+        results=results,
+        outputs=Wire if config.single_op is not None else Slack,
+        found=partial(Queue, depth=4),
+        spans=partial(Queue, depth=config.ahead, registered=True),
+        bursts=slices,
+        write_requests=slices,
+    )
+
+
+def has_credit(config: Configuration) -> bool:
+    """Return whether operands are sent only while there is room for their results.
+
+    Then no ``ready`` runs back through the bit unit. The results wait in LUT RAM.
+    """
+    return not config.block_ram and config.single_op is None
