@@ -247,7 +247,7 @@ class DataPath(wiring.Component):
         # before it have been written and answered.
         unreadable = Signal()
         m.d.comb += [
-            unreadable.eq(writer.spoiled & writer.drained),
+            unreadable.eq(writer.poisoned & writer.drained),
             self.retire.eq(writer.retire),
             # No timeout, if the answer of this very cycle ends a command.
             self.fault.eq(writer.failed | unreadable | (expired & ~writer.retire)),
@@ -258,10 +258,10 @@ class DataPath(wiring.Component):
             m.d.comb += self.code.eq(Status.WRITE_ERROR)
         with m.Elif(unreadable):
             m.d.comb += self.code.eq(Status.PAST_MEMORY)
-            with m.If(~writer.strayed):
+            with m.If(~writer.out_of_range):
                 m.d.comb += self.fault_port.eq(bad_port)
                 for port, reader in readers.items():
-                    with m.If((bad_port == port) & ~reader.strayed):
+                    with m.If((bad_port == port) & ~reader.out_of_range):
                         m.d.comb += self.code.eq(Status.READ_ERROR)
         with m.Else():
             m.d.comb += self.code.eq(Status.TIMEOUT)

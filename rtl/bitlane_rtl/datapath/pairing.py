@@ -1,6 +1,6 @@
-"""Brings a beat of A and the beat of B that belongs to it together. Computes nothing.
+"""Joins each beat of A with its beat of B and the operation. Computes nothing.
 
-Operands of a search do not belong together: each goes to the search array on its own.
+The operands of a search are not joined: each is sent to the search array on a stream of its own.
 """
 
 from typing import Any
@@ -19,11 +19,11 @@ __all__ = ["Pairing", "Work"]
 
 
 class Work(data.StructLayout):
-    """What is to be done with the operands of a command.
+    """The operation of a command, and the lengths of its runs that the pairing counts.
 
-    ``beats``: of a run that starts at byte 0, less two, and so negative for a single one; 0 bits
-    wide unless runs can REPEAT. ``rest``: bytes in a run's last beat, less one, if the run is
-    summed; else a beat's. 0 bits wide unless runs can be summed.
+    ``beats``: beats of a run that starts at byte 0, less two; negative for one beat. It is 0 bits
+    wide unless runs can REPEAT. ``rest``: bytes in the last beat of a run, less one, if the run is
+    summed; else bytes in a beat, less one. It is 0 bits wide unless runs can be summed.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -40,41 +40,32 @@ class Work(data.StructLayout):
 
 
 class Pairing(wiring.Component):
-    """Sends the operands of each command, beat by beat, with what is to be done with them.
+    """Sends the operands of each command, beat by beat, with its operation.
 
     Members
     -------
     work : ``In(stream.Signature(Work(configuration)))``
-        Commands in turn; only where the configuration leaves a choice (`Pairing.asks`).
+        Commands in order. Only if commands can differ (`Pairing.asks`).
     a, b : ``In(stream.Signature(Aligned(configuration)))``
-        Beats of the operands; ``b`` only where an operation has two. A beat with ``repeat`` is
-        sent as often as its run has beats.
+        Beats of the operands; ``b`` only if an operation has two. A beat with ``repeat`` is sent
+        once for each beat of its run.
     room : ``In(1)``
         A beat may be sent, in this cycle.
     o : ``Out(stream.Signature(Operands(data_width)))``
-        Where a beat stands is told by A.
+        ``edge`` is copied from the beat of A.
     rows, queries : ``Out(stream.Signature(Beat(data_width)))``
         Beats of A and of B in a SEARCH; only with a search array.
     bad_port : ``Out(Port)``
         The operand of the first beat in error.
 
     Latency: 0 cycles. Throughput: a beat a cycle.
-    Bound of the clock: whether both are there -> what each of them, and the command, does next.
+    Bound of the clock: ``valid`` of both -> ``ready`` of both and of ``work``.
     """
-
-    work: stream.Interface
-    a: stream.Interface
-    b: stream.Interface
-    room: Signal
-    o: stream.Interface
-    rows: stream.Interface
-    queries: stream.Interface
-    bad_port: Signal
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self.asks = configuration.single_op is None or Mode.REPEAT in configuration.modes
-        """Whether there is anything to be told of a command."""
+        """Whether commands can differ, so that there is a stream ``work``."""
         operand = In(stream.Signature(Aligned(configuration)))
         searched = Out(stream.Signature(Beat(configuration.data_width)))
         super().__init__(
@@ -116,7 +107,7 @@ class Pairing(wiring.Component):
         if self._configuration.single_op is not None:
             m.d.comb += o.operation.op.eq(self._configuration.single_op)
         if Mode.SUM in self._configuration.modes:
-            # A run that is summed begins at byte 0, and so only its last beat has bytes outside.
+            # A summed run begins at byte 0, so only its last beat has bytes outside the run.
             for byte, inside in enumerate(o.inside):
                 m.d.comb += inside.eq(~run_ends | (self.work.p.rest >= byte))
         if Mode.REPEAT in self._configuration.modes:
@@ -145,43 +136,43 @@ class Pairing(wiring.Component):
         return m
 
     def _search(self, m: Module) -> tuple[Value, Value]:
-        """Hand both operands of a SEARCH on. Returns whether a beat of A, of B goes in error."""
+        """Send both operands of a SEARCH. Return whether a beat of A, and of B, fires in error."""
         searches = Signal()
         m.d.comb += searches.eq(self.work.valid & (self.work.p.operation.op == Op.SEARCH))
-        gone, ends, bad = [], [], []
+        fires, ends, bad = [], [], []
         for operand, to, name in ((self.a, self.rows, "rows"), (self.b, self.queries, "queries")):
             over = Signal(name=f"{name}_over")
-            goes = to.valid & to.ready
+            fire = to.valid & to.ready
             m.d.comb += [
                 to.valid.eq(operand.valid & searches & ~over),
                 to.p.data.eq(operand.p.data),
                 to.p.last.eq(operand.p.edge.last),
                 to.p.error.eq(operand.p.edge.error),
             ]
-            gone.append(goes)
-            ends.append(over | (goes & operand.p.edge.last))
-            bad.append(goes & operand.p.edge.error)
+            fires.append(fire)
+            ends.append(over | (fire & operand.p.edge.last))
+            bad.append(fire & operand.p.edge.error)
             with m.If(searches):
                 m.d.sync += over.eq(ends[-1] & ~self.work.ready)
         with m.If(searches):
             m.d.comb += [
                 self.o.valid.eq(0),
-                self.a.ready.eq(gone[0]),
-                self.b.ready.eq(gone[1]),
+                self.a.ready.eq(fires[0]),
+                self.b.ready.eq(fires[1]),
                 self.work.ready.eq(ends[0] & ends[1]),
             ]
         return bad[0], bad[1]
 
     def _is_over(self, operand: Any, run_ends: Value) -> Value:
-        """Whether a beat of the operand has been sent as often as it is to be."""
+        """Return whether the beat of the operand is used for the last time."""
         if Mode.REPEAT not in self._configuration.modes:
             return Const(1)
         return ~operand.p.repeat | run_ends
 
     def _repeat(self, m: Module, sent: Value, run_ends: Signal) -> None:
-        """Count the beats of a run of A that repeats; the first of them tells if it is the last."""
+        """Count the beats of a run of A that repeats. A run of one beat is marked in that beat."""
         a = self.a.p
-        # Beats that follow the next one, less one: negative at the last one.
+        # Beats behind the next one, less one: negative at the last one.
         left, following = Signal.like(self.work.p.beats), Signal.like(self.work.p.beats)
         begins = Signal(init=1)
         m.d.comb += following.eq(Mux(begins, self.work.p.beats, left))

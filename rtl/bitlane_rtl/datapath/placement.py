@@ -29,7 +29,7 @@ __all__ = ["Placement", "assign_part"]
 
 
 class Placement(data.StructLayout):
-    """Where the output wants the bytes of a span, of a burst of it, or of one word.
+    """The position, in the output's beats, of a span, of one of its bursts, or of one word.
 
     These fields are constant over a span:
 

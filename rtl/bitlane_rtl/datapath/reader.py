@@ -1,6 +1,6 @@
-"""Reads one operand: requests the bursts of its runs, and aligns what comes like the output.
+"""Reads one operand: requests the bursts of its runs, and aligns their bytes like the output.
 
-Never requests a beat that it has no room for, and so never holds up a port that it shares.
+It never requests a beat without room for it in its FIFO, so it never stalls a port that it shares.
 """
 
 from typing import Any
@@ -40,7 +40,7 @@ class _Open(data.StructLayout):
 
 
 class _Request(data.StructLayout):
-    """What to ask of the port, unless the burst is ``outside``, which is known late."""
+    """A request, which is not sent to the port if the burst is ``outside``: that is valid late."""
 
     def __init__(self, configuration: Configuration) -> None:
         super().__init__({"burst": request(configuration.address_width), "outside": 1})
@@ -54,46 +54,32 @@ class Reader(wiring.Component):
     configuration
         Widths, loops, modes and the depth of the FIFO.
     stages
-        What stands behind the splitter (``requests``), the byte network (``moved``), the realigner
-        (``words``: the FIFO, which is never asked whether it is ready), and that (``operands``).
-        A `Twin` for ``words`` lets the realigner take a word every cycle.
+        The buffers ``requests``, ``moved``, ``words`` and ``operands``. ``words`` is the FIFO; its
+        ``ready`` is not used. A `Twin` there lets the realigner accept a word every cycle.
 
     Members
     -------
     idle, begin, form, track, offsets, steps
         As for `address_generator.AddressGenerator`; ``steps`` are its ``i``.
     stop : ``In(1)``
-        Request no more from the next cycle on; what has been requested is still taken.
+        Request nothing from the next cycle on; beats that are due are still accepted.
     port : ``Out(ReadPort(address_width, data_width))``
     o : ``Out(stream.Signature(Aligned(configuration)))``
-        The operand's beats, one a run if it repeats. After the first with ``edge.error`` all have
-        it.
+        Beats of the operand; with REPEAT, one for each run. All beats behind one with
+        ``edge.error`` have it too.
     waiting : ``Out(1)``
-        The memory owes an answer to a request, or does not take one.
-    strayed : ``Out(1)``
-        The first beat in error was not read, as its burst is outside the memory.
+        A beat is due, or a request is not accepted.
+    out_of_range : ``Out(1)``
+        The first beat in error was not read, because its burst is outside the memory.
     address : ``Out(address_width)``
-        The burst that had the first beat in error; before that, the one that is waited for.
+        Address of the burst with the first beat in error; before that, of the burst that is due.
 
     Latency: step to request 1 cycle and that of ``requests``; beat to output those of ``moved``
     and ``words``. Throughput: a beat a cycle if the memory answers within ``fifo_beats`` cycles
     less two blocks; a gathered element a cycle if within ``bursts - 1`` and ``fifo_beats`` less a
-    block and 6: an element holds a place of the FIFO until it has come, though it may fill none.
-    Bound of the clock: the follower's address into the splitter, and room for the next burst.
+    block and 6: an element reserves a beat of the FIFO until it arrives, even if it fills none.
+    Bound of the clock: address generator -> splitter, and room for the next burst.
     """
-
-    idle: Signal
-    begin: Any
-    form: Any
-    track: Any
-    offsets: Any
-    steps: stream.Interface
-    stop: Signal
-    port: Any
-    o: stream.Interface
-    waiting: Signal
-    strayed: Signal
-    address: Signal
 
     def __init__(self, configuration: Configuration, stages: Stages) -> None:
         self._configuration = configuration
@@ -112,7 +98,7 @@ class Reader(wiring.Component):
                 "port": Out(ReadPort(width, configuration.data_width)),
                 "o": Out(stream.Signature(Aligned(configuration))),
                 "waiting": Out(1),
-                "strayed": Out(1),
+                "out_of_range": Out(1),
                 "address": Out(width),
             }
         )
@@ -121,7 +107,7 @@ class Reader(wiring.Component):
         m = Module()
         config = self._configuration
         m.submodules.spans = spans = SpanGenerator(config)
-        # With single runs a burst takes two cycles at `Hold`, which hide the gap.
+        # With single runs, a burst takes two cycles in `Hold` anyway, so the gap costs nothing.
         splitter = Splitter(config, Placement(config), gap=config.single_runs)
         m.submodules.splitter = splitter
         wiring.connect(m, wiring.flipped(self.steps), spans.i)
@@ -145,7 +131,7 @@ class Reader(wiring.Component):
     def _request(
         self, m: Module, splitter: Splitter, words: StreamBuffer, primed: Signal
     ) -> stream.Interface:
-        """From bursts to requests, while there is room. Returns the bursts that are open."""
+        """Request bursts while there is room. Return the bursts whose beats are due."""
         config = self._configuration
         m.submodules.requests = requests = self._stages.requests(_Request(config))
         m.submodules.open = opened = Queue(
@@ -160,7 +146,7 @@ class Reader(wiring.Component):
         room = Signal(init=1)
         go = Signal()
         m.d.comb += [
-            # Room for two bursts more, as one may go in this cycle: so `room` says all.
+            # `opened` has room for two more bursts if `room`, because one may fire in this cycle.
             go.eq(room & (opened.i.ready if config.bursts == 2 else 1)),
             requests.i.valid.eq(splitter.o.valid & go),
             requests.i.p.burst.address.eq(burst.address),
@@ -173,7 +159,7 @@ class Reader(wiring.Component):
             opened.i.valid.eq(splitter.o.valid & requests.i.ready & go),
             opened.i.p.address.eq(burst.address),
             opened.i.p.outside.eq(burst.outside),
-            # A burst that `opened` does not offer yet is still among the requests.
+            # A burst enters `opened` and the requests together, and leaves the requests first.
             self.waiting.eq(opened.o.valid | requests.o.valid),
         ]
         left = words.o.valid & words.o.ready
@@ -184,18 +170,19 @@ class Reader(wiring.Component):
         return opened.o
 
     def _count(self, m: Module, room: Signal, opened: Queue, length: Value, changed: Value) -> None:
-        """Say in ``room`` whether the FIFO has some for a burst of any length.
+        """Assert ``room`` if the FIFO has room for a burst of any length.
 
-        ``length`` of the burst that is issued; ``changed``: what else became free, or did not.
+        ``length``: of the burst that is requested. ``changed``: beats that became free beside it;
+        negative if they were filled.
         """
         config = self._configuration
         depth = config.fifo_beats
-        # A cycle late, as the FIFO's ready comes from the far end of the data path.
+        # One cycle later, because `ready` of the FIFO comes from the far end of the data path.
         changed_late = Signal(signed(3), name="changed")
         m.d.sync += changed_late.eq(changed)
-        # ``-length - 1`` is the complement of ``length``. Three numbers become two without a carry,
-        # then one: two adders in a row would take twice as long.
-        # A bit more than the depth has: `changed` can make less than nothing of what is free.
+        # ``-length - 1`` is the complement of ``length``. A carry-save step makes two numbers of
+        # three, then one adder sums them: two adders in a row would take twice as long.
+        # One bit more than `depth` needs, because `free` can become negative by `changed`.
         taken = Signal(range(2 * depth))
         free = Signal.like(taken, init=depth - 2)
         free_next = Signal.like(taken)
@@ -209,8 +196,8 @@ class Reader(wiring.Component):
         block = free_next[(BEATS_PER_BLOCK - 1).bit_length() : -1].any() & ~free_next[-1]
         m.d.sync += [
             free.eq(free_next),
-            # Room for a whole block; what a flush takes, now or by what `changed` is late to tell,
-            # is in the two that `free` is less than what is free.
+            # Room for a whole block. `free` is two less than what is free: one for a flush of this
+            # burst and one for that of the burst before, which `changed` counts a cycle later.
             room.eq(block & ~self.stop & opens),
         ]
 
@@ -224,7 +211,7 @@ class Reader(wiring.Component):
         arrives = Signal()
         failed = Signal()
         m.d.comb += [
-            # A burst outside the memory has one beat, which nobody was asked for.
+            # A burst outside the memory has one beat, which was not requested.
             realigner.i.valid.eq(opened.valid & (self.port.data.valid | opened.p.outside)),
             self.port.data.ready.eq(opened.valid & realigner.i.ready & ~opened.p.outside),
             arrives.eq(realigner.i.valid & realigner.i.ready),
@@ -241,6 +228,6 @@ class Reader(wiring.Component):
             m.d.sync += head.eq(last)
         with m.If(arrives & word.error):
             m.d.sync += failed.eq(1)
-        # A cycle late, as is the watchdog, the only one to ask before a beat has failed.
+        # One cycle later, as for the watchdog, the only reader before a beat has failed.
         with m.If(~failed):
-            m.d.sync += [self.address.eq(opened.p.address), self.strayed.eq(opened.p.outside)]
+            m.d.sync += [self.address.eq(opened.p.address), self.out_of_range.eq(opened.p.outside)]

@@ -79,9 +79,6 @@ class Realigner(wiring.Component):
     Bound of the clock: byte network -> byte multiplexer, or whichever is longer with a register.
     """
 
-    i: stream.Interface
-    o: list[stream.Interface]
-
     def __init__(self, configuration: Configuration, register: Stage, *, twin: bool) -> None:
         self._configuration = configuration
         self._register = register

@@ -1,6 +1,6 @@
-"""Narrows and widens counts to the lanes of the output. Must never change any other result.
+"""Narrows and widens counts to the lanes of the output. Never changes any other result.
 
-Knows nothing of addresses: which part of an output beat a run starts with comes with the beats.
+It uses no address: each beat carries the part of the output beat that its run starts in.
 """
 
 from collections.abc import Collection
@@ -15,18 +15,20 @@ from ..streams.beats import Result, ToWrite
 __all__ = ["Decode", "Decoded", "Repack"]
 
 _OUT_LANES = (Lane.BITS_8, Lane.BITS_32)
-"""What counts may give."""
+"""The lanes that the output of counts can have."""
 
 
 class Decoded(data.StructLayout):
-    """A result, and what its lanes and edge say.
+    """A result, and how its lanes and edge change its beat.
 
-    ``quarters``, ``halves``: the counts in a quarter of the beat, or in a half, become 32 bits
-    wide. ``narrows``: the counts in it fill a part of a beat, and stand in every part already;
-    ``widens``: they fill several. ``last_part``: parts of the wider
-    beat, less one. ``first``: the part of a run's first beat, and ``first_bytes``: those that it
-    goes to. ``ends``: nothing more goes into the beat; else ``end_part`` is the last that does,
-    which ``first_ends`` says of the first.
+    - ``quarters``, ``halves``: the counts of a quarter of the beat, or of a half, become 32 bits
+      wide.
+    - ``narrows``: the counts fill one part of an output beat, and are copied to every part here.
+    - ``widens``: the counts fill several output beats, one for each part of the input beat.
+    - ``last_part``: parts of the wider beat, less one.
+    - ``first``: the part of a run's first beat; ``first_bytes``: the bytes of that part.
+    - ``ends``: the result is the last of its output beat. Else ``end_part`` is the last part, and
+      ``first_ends`` is 1 if the first part is the last too.
     """
 
     def __init__(self, data_width: int) -> None:
@@ -48,24 +50,22 @@ class Decoded(data.StructLayout):
 
 
 class Decode(wiring.Component):
-    """Says of each result what `Repack` has to do with it, and narrows counts. Stores nothing.
+    """Decodes how `Repack` changes each result, and narrows counts. Stores nothing.
 
     Parameters
     ----------
     data_width, lanes, ops
-        Bits of a beat, and what the bit unit is built with.
+        Bits of a beat, and lanes and operations of the bit unit.
 
     Members
     -------
     i : ``In(stream.Signature(Result(data_width)))``
-        Results, as `Repack` takes them.
+        Results of the bit unit. If ``lane`` and ``out_lane`` differ, each lane holds a count of its
+        ones, zero-extended, and ``out_lane`` is 8 or 32 bits.
     o : ``Out(stream.Signature(Decoded(data_width)))``
 
     Latency: 0 cycles. Throughput: a result a cycle.
     """
-
-    i: stream.Interface
-    o: stream.Interface
 
     def __init__(self, data_width: int, lanes: Collection[Lane], ops: Collection[Op]) -> None:
         self._data_width = data_width
@@ -93,7 +93,7 @@ class Decode(wiring.Component):
             o.narrows.eq(i.lane > i.out_lane),
             o.widens.eq(i.lane < i.out_lane),
             o.first.eq(Mux(o.narrows, i.edge.slot, 0)),
-            # Behind a beat in error comes nothing that could fill what it began.
+            # No beat follows a beat in error that could fill the rest of its output beat.
             o.ends.eq((i.edge.last | i.edge.error) & ~o.widens),
             o.end_part.eq(Mux(i.edge.last, final, o.last_part)),
             o.first_ends.eq(o.first == o.end_part),
@@ -118,9 +118,9 @@ class Decode(wiring.Component):
         return m
 
     def _narrow(self, lane: Lane, out_lane: Lane) -> Value:
-        """The counts side by side in ``out_lane``, again and again until the beat is full.
+        """Return the counts side by side in ``out_lane``, repeated until the beat is full.
 
-        The beat itself if there are no counts of ``lane``.
+        Return the beat unchanged if the bit unit has no lanes of ``lane``.
         """
         if lane not in self._lanes:
             return self.i.p.data
@@ -130,7 +130,7 @@ class Decode(wiring.Component):
 
 
 class Repack(wiring.Component):
-    """Puts results into output lanes. Only counts have output lanes other than their lanes.
+    """Converts the width of lanes: packs counts into output lanes. Other results pass unchanged.
 
     With lanes ``n`` times as wide as the output's, ``n`` input beats fill one output beat; with
     lanes an ``n``-th as wide, an input beat becomes up to ``n`` output beats. A run never shares an
@@ -145,20 +145,16 @@ class Repack(wiring.Component):
     Parameters
     ----------
     data_width, lanes, ops
-        Bits of a beat, and what the bit unit is built with.
+        Bits of a beat, and lanes and operations of the bit unit.
 
     Members
     -------
     i : ``In(stream.Signature(Decoded(data_width)))``
-        Results from `Decode`. If ``lane`` and ``out_lane`` differ, each lane holds a count of its
-        ones, zero-extended, and ``out_lane`` is 8 or 32 bits.
+        Results from `Decode`.
     o : ``Out(stream.Signature(ToWrite(data_width)))``
         Beats in the output's lanes. When narrowing, the parts of a run's first beat below
         ``edge.slot`` and those of its last beat behind its end are undefined.
     """
-
-    i: stream.Interface
-    o: stream.Interface
 
     def __init__(self, data_width: int, lanes: Collection[Lane], ops: Collection[Op]) -> None:
         super().__init__(
@@ -180,7 +176,7 @@ class Repack(wiring.Component):
         narrows, widens = self.i.p.narrows, self.i.p.widens
         size = self._data_width // 8
 
-        # The part of the wider beat that goes with this one, and whether it is the last needed.
+        # The part of the wider beat that belongs to this one, and whether it is the last part.
         part, parts_done = Signal(3), Signal(3)
         starts, last_part, done = Signal(init=1), Signal(), Signal()
         m.d.comb += [
@@ -189,11 +185,11 @@ class Repack(wiring.Component):
             done.eq(self.i.p.ends | last_part),
         ]
 
-        # Whether a beat has been given whole, early in the cycle: one that widens begins at part 0.
+        # Whether all parts of the input beat are sent; valid early in the cycle.
         ending, whole = Signal(), Signal()
         m.d.comb += whole.eq(~widens | Mux(parts_done == 0, self.i.p.first_ends, ending))
 
-        # What stands in the register counts as a beat once it is complete.
+        # The register is a valid output beat once all its parts are loaded.
         free, load, partial = Signal(), Signal(), Signal()
         error = Signal(reset_less=True)
         m.d.comb += [
@@ -215,7 +211,7 @@ class Repack(wiring.Component):
         held_data = Signal(self._data_width, reset_less=True)
         mine = self._part(m, starts, load)
         for byte in range(size):
-            # Nothing asks whether there is a beat: what is none stands where the next one goes.
+            # Without `valid`: bytes that are not of a beat are overwritten by the next one.
             with m.If(free & mine[byte]):
                 m.d.sync += held_data.word_select(byte, 8).eq(self._byte(m, byte, parts_done))
         m.d.comb += [o.data.eq(held_data), o.error.eq(error)]
@@ -231,7 +227,7 @@ class Repack(wiring.Component):
         ]
 
     def _part(self, m: Module, starts: Signal, load: Signal) -> Signal:
-        """The bytes of the output beat that the part at hand goes to, found a cycle ahead."""
+        """Return the bytes of the output beat that the part fills, computed one cycle ahead."""
         size = self._data_width // 8
         mine, following_bytes = Signal(size), Signal(size)
         m.d.comb += mine.eq(Mux(starts, self.i.p.first_bytes, following_bytes))
@@ -250,7 +246,7 @@ class Repack(wiring.Component):
         return mine
 
     def _byte(self, m: Module, byte: int, part: Value) -> Value:
-        """What ``byte`` of the output takes; ``part`` of the input beat, if that widens."""
+        """Return ``byte`` of the output; if the beat widens, of ``part`` of the input beat."""
         data, size = self.i.p.result.data, self._data_width // 8
         value = Signal(8, name=f"byte_{byte}")
         m.d.comb += value.eq(data.word_select(byte, 8))
@@ -262,25 +258,25 @@ class Repack(wiring.Component):
                 with m.If(widens):
                     m.d.comb += value.eq(0)
                     if byte % 4 == 0:
-                        # Counts of a part are as many as go into a beat of 32-bit lanes.
+                        # A part has as many counts as an output beat has 32-bit lanes.
                         counts = Array(_counts(data, lane)[byte // 4 :: size // 4])
                         m.d.comb += value.eq(counts[part[: 2 - lane]])
         return value
 
 
 def _counts(data: Value, lane: Lane) -> list[Value]:
-    """The counts in lanes, without the bits that are 0 in every count."""
-    # In a lane as wide as the beat stands the count of a pair too, which is up to 64.
+    """Return the counts of all lanes, without the bits that are 0 in every count."""
+    # A lane as wide as the beat can hold the count of a pair of beats, which is up to 64.
     bits = 7 if lane.bits == len(data) else lane.bits.bit_length()
     return [data[low : low + bits] for low in range(0, len(data), lane.bits)]
 
 
 def _lanes_of_results(data_width: int, lanes: Collection[Lane]) -> frozenset[Lane]:
-    """The lanes that counts are in: of 64-bit ones in beats of 32 bits, the bit unit makes 32."""
+    """Return the lanes of results: in beats of 32 bits, counts of 64-bit lanes are 32 bits wide."""
     widest = Lane(min(data_width, 64).bit_length() - 4)
     return frozenset(min(lane, widest) for lane in lanes)
 
 
 def _bytes_of(part: Value, parts: int, size: int) -> Value:
-    """The bytes of a beat of ``size`` bytes, cut into ``parts``, that are in ``part``."""
+    """Return which bytes of a beat of ``size`` bytes are in ``part``, one of ``parts``."""
     return Cat(part == byte * parts // size for byte in range(size))

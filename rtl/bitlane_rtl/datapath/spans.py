@@ -1,7 +1,5 @@
 """Turns the steps of one operand into spans of bytes, each with its placement. Requests nothing."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -31,14 +29,6 @@ class SpanGenerator(wiring.Component):
     Latency: 0 cycles. Throughput: a span a cycle.
     Bound of the clock: offset -> whether a beat is left over behind the run.
     """
-
-    idle: Signal
-    begin: Any
-    form: Any
-    track: Any
-    offsets: Any
-    i: stream.Interface
-    o: stream.Interface
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
@@ -151,7 +141,7 @@ class SpanGenerator(wiring.Component):
             m.d.sync += behind.eq(following)
 
     def _repeat(self, m: Module, source: Value, lane: Value) -> None:
-        """Fill the beat with one element: in each step, copy the half that has it to the other."""
+        """Fill the beat with one element: each step doubles the part that is filled."""
         placement = self.o.p.tag
         m.d.comb += [
             placement.repeat.eq(1),

@@ -21,13 +21,8 @@ class Watchdog(wiring.Component):
     expired : ``Out(1)``
         This cycle and the ``bound`` before it were all waits.
 
-    Latency: 0 cycles. Throughput: it looks at every cycle.
+    Latency: 0 cycles. Throughput: 1 cycle a cycle.
     """
-
-    bound: Signal
-    waiting: Signal
-    progress: Signal
-    expired: Signal
 
     def __init__(self) -> None:
         super().__init__({"bound": In(32), "waiting": In(1), "progress": In(1), "expired": Out(1)})
@@ -37,7 +32,7 @@ class Watchdog(wiring.Component):
         count = Signal(32)
         late = Signal()
         m.d.comb += self.expired.eq(late & self.waiting & ~self.progress)
-        # The count goes on when it is late, so that nothing waits for the long comparison.
+        # The count continues when it is late, so that the long comparison is off the critical path.
         m.d.sync += [
             count.eq(count + 1),
             late.eq(late | ((count >= self.bound) & (self.bound != 0))),

@@ -1,7 +1,7 @@
-"""Writes the result: follows the output's runs and sends its beats with byte strobes.
+"""Writes the result: computes the bursts of the output and sends its beats with byte strobes.
 
-Never enables a byte outside the output, never starts a burst before its first beat is there, and
-writes nothing after a beat that could not be read: an open burst ends with empty strobes.
+It never enables a byte outside the output and never starts a burst before its first beat is valid.
+After a beat in error it writes nothing: an open burst ends with empty strobes.
 """
 
 from typing import Any
@@ -26,11 +26,11 @@ __all__ = ["Writer"]
 
 
 class _Tag(data.StructLayout):
-    """What a span of the output carries: how its elements are laid out, and whether it is the last.
+    """The layout of the elements of a span of the output.
 
-    ``within``: which bits of a byte's place tell its place in the element, all if nothing is
-    scattered; ``last``: the last element of a scattered run; ``end``: the last span of the command.
-    ``searches``: the search array gives its data.
+    ``within``: a mask of the bits of a byte's offset that select the byte in its element; all ones
+    if nothing is scattered. ``last``: the last element of a scattered run. ``end``: the last span
+    of the command. ``searches``: its data come from the search array.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -62,51 +62,33 @@ class Writer(wiring.Component):
     idle, begin, form, track, steps
         As for `address_generator.AddressGenerator`; ``steps`` are its ``i``.
     i : ``In(stream.Signature(ToWrite(data_width)))``
-        The beats, aligned like the output; a scattered run's from byte 0.
+        Beats, aligned like the output; those of a scattered run start at byte 0.
     searches : ``Out(1)``
-        The beat that is wanted is the search array's; only with one.
+        The next beat comes from the search array. Only with a search array.
     stop : ``In(1)``
         Start no burst from the next cycle on; end the open one with empty strobes.
     port : ``Out(WritePort(address_width, data_width))``
     retire : ``Out(1)``
-        The last response of a command came and is good, and none of its beats was in error. Means
-        nothing after ``failed``.
+        The last response of a command arrives without an error, and none of its beats was in
+        error. Undefined after ``failed``.
     failed : ``Out(1)``
-        A response is an error, in this cycle.
-    spoiled : ``Out(1)``
-        A beat with an error came, or one for a burst outside the memory; nothing is written any
-        more.
-    strayed : ``Out(1)``
-        It was the latter.
+        A response reports an error, in this cycle.
+    poisoned : ``Out(1)``
+        A beat was in error, or its burst is outside the memory. From then on nothing is written.
+    out_of_range : ``Out(1)``
+        The first such beat was of a burst outside the memory.
     drained : ``Out(1)``
         No burst is open.
     waiting : ``Out(1)``
-        The memory owes a response, or does not take what is offered.
+        A response is due, or a request or a beat is not accepted.
     address : ``Out(address_width)``
-        The burst whose response is due next, or that is outside the memory.
+        Address of the burst whose response is due next, or that is outside the memory.
 
     Latency: 1 cycle from a beat to the port; from a step to its first beat those of `stages`
     and 1 more. Throughput: a beat a cycle; scattered, an element a cycle; no cycle
     between bursts, runs or commands.
-    Bound of the clock: beat -> whether it goes -> next burst.
+    Bound of the clock: beat valid -> beat fires -> next burst.
     """
-
-    idle: Signal
-    begin: Any
-    form: Any
-    track: Any
-    steps: stream.Interface
-    i: stream.Interface
-    searches: Signal
-    stop: Signal
-    port: Any
-    retire: Signal
-    failed: Signal
-    spoiled: Signal
-    strayed: Signal
-    drained: Signal
-    waiting: Signal
-    address: Signal
 
     def __init__(self, configuration: Configuration, stages: Stages) -> None:
         self._configuration = configuration
@@ -125,8 +107,8 @@ class Writer(wiring.Component):
                 "port": Out(WritePort(width, configuration.data_width)),
                 "retire": Out(1),
                 "failed": Out(1),
-                "spoiled": Out(1),
-                "strayed": Out(1),
+                "poisoned": Out(1),
+                "out_of_range": Out(1),
                 "drained": Out(1),
                 "waiting": Out(1),
                 "address": Out(width),
@@ -144,10 +126,10 @@ class Writer(wiring.Component):
         wiring.connect(m, requests.o, wiring.flipped(self.port.request))
         wiring.connect(m, beats.o, wiring.flipped(self.port.data))
         bursts = self._bursts(m)
-        torn = self._send(m, bursts, requests, beats, opened)
-        self._respond(m, bursts, opened, torn)
+        aborted = self._send(m, bursts, requests, beats, opened)
+        self._respond(m, bursts, opened, aborted)
         m.d.comb += [
-            # A burst that `opened` does not offer yet is still among the requests.
+            # A burst enters `opened` and the requests together, and leaves the requests first.
             self.drained.eq(~(requests.o.valid | beats.o.valid | opened.o.valid)),
             self.waiting.eq(~self.drained),
         ]
@@ -157,7 +139,7 @@ class Writer(wiring.Component):
         config = self._configuration
         m.submodules.addresses = addresses = AddressGenerator(config, has_offset=False)
         m.submodules.splitter = splitter = Splitter(config, _Tag(config))
-        # The address generator is ahead of the data by as much as readers and bit unit take for it.
+        # Addresses are ahead of the data by the latency of readers and bit unit.
         m.submodules.spans = spans = self._stages.spans(Span(config, _Tag(config)))
         run, span = addresses.o.p, spans.i.p
         wiring.connect(m, wiring.flipped(self.steps), addresses.i)
@@ -208,56 +190,56 @@ class Writer(wiring.Component):
         beats: Skid,
         opened: Queue,
     ) -> Signal:
-        """Send beats of bursts. Returns whether the newest is torn, as `_halt` does."""
+        """Send the beats of bursts. Return whether the newest burst is aborted, see `_abort`."""
         burst, entering = bursts.p, beats.i.p
         inside = Signal()
         left = Signal(range(BEATS_PER_BLOCK), reset_less=True)
         more = Signal(reset_less=True)
-        halted = Signal()
-        sound = Signal()
+        aborting = Signal()
+        good = Signal()
         may_begin = Signal()
-        may_go_on = Signal()
+        may_continue = Signal()
         ends = Signal()
         begins = Signal()
-        go = Signal()
-        spoils = Signal()
-        strays = Signal()
+        fire = Signal()
+        poisons = Signal()
+        leaves_range = Signal()
         free = bursts.valid & beats.i.ready & requests.i.ready & opened.i.ready
         m.d.comb += [
             begins.eq(~inside),
-            strays.eq(bursts.valid & burst.outside & begins),
-            spoils.eq(self.i.valid & (self.i.p.error | strays)),
+            leaves_range.eq(bursts.valid & burst.outside & begins),
+            poisons.eq(self.i.valid & (self.i.p.error | leaves_range)),
             ends.eq(Mux(inside, ~more, burst.single)),
-            # The beat at hand comes last: all else is in registers.
-            sound.eq(self.i.valid & ~self.i.p.error),
-            may_begin.eq(begins & free & ~(halted | burst.outside)),
-            may_go_on.eq(inside & bursts.valid & beats.i.ready),
-            # An open burst goes on without data once nothing may be written.
-            go.eq((sound & (may_begin | may_go_on)) | (may_go_on & halted)),
-            beats.i.valid.eq(go),
+            # Only the beat arrives late in the cycle: all else is in registers.
+            good.eq(self.i.valid & ~self.i.p.error),
+            may_begin.eq(begins & free & ~(aborting | burst.outside)),
+            may_continue.eq(inside & bursts.valid & beats.i.ready),
+            # While aborting, an open burst continues without data.
+            fire.eq((good & (may_begin | may_continue)) | (may_continue & aborting)),
+            beats.i.valid.eq(fire),
             entering.last.eq(ends),
-            requests.i.valid.eq(sound & may_begin),
+            requests.i.valid.eq(good & may_begin),
             requests.i.p.address.eq(burst.address),
             requests.i.p.length.eq(burst.length),
             opened.i.valid.eq(requests.i.valid),
             opened.i.p.address.eq(burst.address),
             opened.i.p.end.eq(burst.final & burst.tag.end),
-            bursts.ready.eq(go & ends),
+            bursts.ready.eq(fire & ends),
         ]
-        with m.If(go):
+        with m.If(fire):
             m.d.sync += inside.eq(~ends)
             with m.If(inside):
                 m.d.sync += [left.eq(left - 1), more.eq(left != 1)]
             with m.Else():
                 m.d.sync += [left.eq(burst.length - 1), more.eq(burst.length != 1)]
-        torn = self._halt(m, halted, spoils, strays, inside)
+        aborted = self._abort(m, aborting, poisons, leaves_range, inside)
         for byte, is_in_span in enumerate(self._span(m, burst, begins, ends)):
-            m.d.comb += entering.strobe[byte].eq(is_in_span & ~halted)
-        self._fill(m, burst.tag, beats, go, halted)
-        return torn
+            m.d.comb += entering.strobe[byte].eq(is_in_span & ~aborting)
+        self._fill(m, burst.tag, beats, fire, aborting)
+        return aborted
 
     def _span(self, m: Module, burst: Any, begins: Signal, ends: Signal) -> list[Value]:
-        """Which bytes of the beat at hand belong to the span."""
+        """Return which bytes of the beat belong to the span."""
         first = Signal()
         final = Signal()
         m.d.comb += [first.eq(burst.first & begins), final.eq(burst.final & ends)]
@@ -266,42 +248,42 @@ class Writer(wiring.Component):
             for byte in range(self._configuration.data_bytes)
         ]
 
-    def _halt(
-        self, m: Module, halted: Signal, spoils: Signal, strays: Signal, inside: Signal
+    def _abort(
+        self, m: Module, aborting: Signal, poisons: Signal, leaves_range: Signal, inside: Signal
     ) -> Signal:
-        """Write nothing any more after what ``spoils``. Returns whether the newest burst is torn:
-        it ends with empty strobes, so its command must not retire."""
-        torn = Signal()
-        # A cycle after `stop`: what is to go on waits for little else.
-        m.d.sync += halted.eq(self.stop | self.spoiled | spoils)
-        with m.If(spoils & ~self.spoiled):
-            m.d.sync += [self.spoiled.eq(1), self.strayed.eq(strays & ~self.i.p.error)]
-        with m.If(halted & inside):
-            m.d.sync += torn.eq(1)
-        return torn
+        """Stop writing after the beat that ``poisons``. Return whether the newest burst is aborted:
+        then it ends with empty strobes, and its command must not retire."""
+        aborted = Signal()
+        # One cycle after `stop`, to keep the path to `fire` short.
+        m.d.sync += aborting.eq(self.stop | self.poisoned | poisons)
+        with m.If(poisons & ~self.poisoned):
+            m.d.sync += [self.poisoned.eq(1), self.out_of_range.eq(leaves_range & ~self.i.p.error)]
+        with m.If(aborting & inside):
+            m.d.sync += aborted.eq(1)
+        return aborted
 
-    def _fill(self, m: Module, tag: Any, beats: Skid, go: Signal, halted: Signal) -> None:
-        """Send the data with the beat, if any."""
+    def _fill(self, m: Module, tag: Any, beats: Skid, fire: Signal, aborting: Signal) -> None:
+        """Connect the data of the beat."""
         if Mode.STRIDED in self._configuration.modes:
-            self._scatter(m, tag, beats, go, halted)
+            self._scatter(m, tag, beats, fire, aborting)
         else:
             m.d.comb += [
                 beats.i.p.data.eq(self.i.p.data),
-                self.i.ready.eq(go & ~halted),
+                self.i.ready.eq(fire & ~aborting),
             ]
 
-    def _scatter(self, m: Module, tag: Any, beats: Skid, go: Signal, halted: Signal) -> None:
-        """Send one element of a beat at a time, copied to every place that it could go to."""
+    def _scatter(self, m: Module, tag: Any, beats: Skid, fire: Signal, aborting: Signal) -> None:
+        """Send one element of a beat at a time, copied to every position that it can have."""
         config = self._configuration
         log2 = config.data_bytes_log2
-        place = Signal(log2)
+        position = Signal(log2)
         following = Signal(log2 + 1)
-        m.d.comb += following.eq(place + (1 << tag.lane))
-        # Elements stand at multiples of their size, so each bit of the index of a byte's source is
-        # the byte's own, within the element, or that of `place`, 0 where nothing is scattered.
+        m.d.comb += following.eq(position + (1 << tag.lane))
+        # Elements are aligned to their size. So each bit of the index of a byte's source is that of
+        # the byte, within the element, or that of `position`, which is 0 if nothing is scattered.
         moved = self.i.p.data
         for bit in range(log2):
-            one, zero = tag.within[bit] | place[bit], ~tag.within[bit] & place[bit]
+            one, zero = tag.within[bit] | position[bit], ~tag.within[bit] & position[bit]
             parts = [moved.word_select(byte, 8) for byte in range(config.data_bytes)]
             moved = Signal(config.data_width, name=f"moved_{bit}")
             m.d.comb += moved.eq(
@@ -316,12 +298,12 @@ class Writer(wiring.Component):
             )
         m.d.comb += [
             beats.i.p.data.eq(moved),
-            self.i.ready.eq(go & ~halted & (~tag.scatter | tag.last | following[-1])),
+            self.i.ready.eq(fire & ~aborting & (~tag.scatter | tag.last | following[-1])),
         ]
-        with m.If(go & tag.scatter):
-            m.d.sync += place.eq(Mux(tag.last, 0, following))
+        with m.If(fire & tag.scatter):
+            m.d.sync += position.eq(Mux(tag.last, 0, following))
 
-    def _respond(self, m: Module, bursts: stream.Interface, opened: Queue, torn: Signal) -> None:
+    def _respond(self, m: Module, bursts: stream.Interface, opened: Queue, aborted: Signal) -> None:
         response = self.port.response
         answered = Signal()
         newest = Signal()
@@ -331,6 +313,6 @@ class Writer(wiring.Component):
             opened.o.ready.eq(answered),
             self.failed.eq(answered & response.payload),
             newest.eq(opened.level == 1),
-            self.retire.eq(answered & opened.o.p.end & ~response.payload & ~(torn & newest)),
-            self.address.eq(Mux(self.strayed, bursts.p.address, opened.o.p.address)),
+            self.retire.eq(answered & opened.o.p.end & ~response.payload & ~(aborted & newest)),
+            self.address.eq(Mux(self.out_of_range, bursts.p.address, opened.o.p.address)),
         ]

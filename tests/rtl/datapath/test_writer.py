@@ -61,13 +61,13 @@ class Bench:
         self.server = WriteServer(self.dut.port, self.memory, latency, stalls)
         self.retired: list[int] = []
         self.failed: list[tuple[int, int]] = []
-        self.spoiled = self.drained = False
+        self.poisoned = self.drained = False
 
     async def watch(self, ctx: Any) -> None:
         dut, cycle = self.dut, 0
         while True:
-            _, _, retire, failed, address, self.spoiled, self.drained = await ctx.tick().sample(
-                dut.retire, dut.failed, dut.address, dut.spoiled, dut.drained
+            _, _, retire, failed, address, self.poisoned, self.drained = await ctx.tick().sample(
+                dut.retire, dut.failed, dut.address, dut.poisoned, dut.drained
             )
             if retire:
                 self.retired.append(cycle)
@@ -94,7 +94,7 @@ class Bench:
             if stop is not None:
                 await ctx.tick().repeat(stop)
                 ctx.set(self.dut.stop, 1)
-            while len(self.retired) < len(walks) and not (stop or self.failed or self.spoiled):
+            while len(self.retired) < len(walks) and not (stop or self.failed or self.poisoned):
                 await ctx.tick()
             await ctx.tick().repeat(60)
 
@@ -177,7 +177,7 @@ def test_nothing_is_written_after_an_unreadable_beat(bad: int) -> None:
         beat["error"] = 1
     bench.run([y], beats)
     bench.expect_written(beats[:bad])
-    assert bench.spoiled
+    assert bench.poisoned
     assert bench.drained, "the open burst ended legally"
     assert len(bench.server.responses) == len(bench.server.requests)
     assert not bench.retired
