@@ -1,6 +1,7 @@
 """The realigner assembles a reader's words into output beats, each in its cycle."""
 
 import random
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -9,6 +10,7 @@ from amaranth.hdl import Value
 
 from bitlane_rtl.abi import Lane
 from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.datapath import placement
 from bitlane_rtl.datapath.realigner import Realigner
 from bitlane_rtl.streams.queue import ForwardRegister, Wire
 from support.rtl.results import join
@@ -237,3 +239,27 @@ def test_a_flush_has_no_error_of_the_prime_behind_it(stage: str) -> None:
     ]
     _, beats = run(32, words, stage=stage)
     assert [int(beat.edge.error) for _, beat in beats] == [0, 0, 1, 1]
+
+
+def drawn() -> list[dict[str, list[str]]]:
+    """Return the rows of each drawing in the docstring of `placement`, as lists of beats."""
+    rows = re.findall(r"(?m)^    (words|rotated|output beats) +(.*)", str(placement.__doc__))
+    beats = [(name, re.findall(r"[a-z.]{8}", row.replace("(prime)", ""))) for name, row in rows]
+    return [dict(beats[at : at + 3]) for at in range(0, len(beats), 3)]
+
+
+@pytest.mark.parametrize("drawing", drawn(), ids=["two beats", "three beats"])
+def test_the_drawing_of_a_placement_is_true(drawing: dict[str, list[str]]) -> None:
+    """``.`` stands for a byte outside the span, which is undefined in the output."""
+    words = []
+    for number, text in enumerate(drawing["words"]):
+        is_last = number == len(drawing["words"]) - 1
+        has_flush = is_last and len(drawing["output beats"]) == len(drawing["words"])
+        flags = (["prime"] if number == 0 else []) + (["flush"] if has_flush else [])
+        data = int.from_bytes(text.encode(), "little")
+        words.append(word(data, 5, *flags, odd=2 - 5 & 7, even=2 - 5 & 7))
+        assert bytes(moved(data, 8, 2 - 5 & 7, 2 - 5 & 7)).decode() == drawing["rotated"][number]
+    data, _ = check(64, words)
+    beats = [beat.to_bytes(8, "little").decode() for beat in data]
+    for beat, drawn_beat in zip(beats, drawing["output beats"], strict=True):
+        assert all(want in (".", byte) for byte, want in zip(beat, drawn_beat, strict=True)), beats
