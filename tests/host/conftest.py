@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from bitlane.device import Device
+from support.command_line import CommandLine
 from support.host.arrays import model
-from support.host.command import Bitlane
 
 
 @pytest.fixture
@@ -20,5 +20,5 @@ def device() -> Iterator[Device]:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Bitlane:
-    return Bitlane(capsys)
+def run(capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(capsys)

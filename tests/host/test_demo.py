@@ -15,7 +15,7 @@ from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.demo import digits, parity, picture, traffic
 from bitlane.driver.driver import Driver
 from bitlane_rtl import abi
-from support.host.command import Bitlane
+from support.command_line import CommandLine
 from support.host.model_runner import not_model
 from support.host.neighbours import nearest
 from support.models.device import ModelLink
@@ -204,7 +204,7 @@ class SlowLink(ModelLink):
 class Demo:
     """`bitlane demo` on a model of the device, with a model file of its own as the example."""
 
-    def __init__(self, folder: Path, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, run: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
         self._run = run
         self._examples, self.output = folder / "examples", folder / "out"
         self._examples.mkdir()
@@ -225,7 +225,7 @@ class Demo:
 
     def refusal(self, *words: str, **options: object) -> str:
         """Return the line on standard error; expect that no output is made."""
-        line = self._run.refusal(*self.words(*words, **options))
+        line = self._run.refuse(*self.words(*words, **options))
         assert not self.output.exists()
         return line
 
@@ -235,7 +235,7 @@ class Demo:
 
 
 @pytest.fixture
-def demo(tmp_path: Path, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> Demo:
+def demo(tmp_path: Path, run: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Demo:
     return Demo(tmp_path, run, monkeypatch)
 
 

@@ -31,7 +31,7 @@ from bitlane_rtl.configuration import Search
 from support.board.driver import DriverDevice
 from support.board.line import ModelPort, Noise, connected
 from support.board.model import BoardModel
-from support.host.command import Bitlane
+from support.command_line import CommandLine
 from support.models.device import ModelLink
 from support.models.record import Bytes, Fault, Record
 from support.seeds import slow
@@ -529,7 +529,7 @@ def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return opened
 
 
-def test_exit_codes_and_lines(urls: list[str], run: Bitlane) -> None:
+def test_exit_codes_and_lines(urls: list[str], run: CommandLine) -> None:
     code, text, error = run("validate", "model:1", "--quick", "--seed", "9")
     assert (code, error) == (0, "")
     lines = text.splitlines()
@@ -544,7 +544,7 @@ def test_exit_codes_and_lines(urls: list[str], run: Bitlane) -> None:
 
 
 @pytest.mark.usefixtures("urls")
-def test_progress_is_shown_on_a_terminal(run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_on_a_terminal(run: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     code, _, errors = run("validate", "model:0", "--quick")
     assert code == 0
@@ -562,5 +562,7 @@ def test_progress_is_shown_on_a_terminal(run: Bitlane, monkeypatch: pytest.Monke
         (("none:x",), "no link has the scheme 'none'"),
     ],
 )
-def test_bad_options_and_devices(arguments: tuple[str, ...], message: str, run: Bitlane) -> None:
-    assert message in run.refusal("validate", *arguments)
+def test_bad_options_and_devices(
+    arguments: tuple[str, ...], message: str, run: CommandLine
+) -> None:
+    assert message in run.refuse("validate", *arguments)

@@ -71,8 +71,8 @@ def test_table_and_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Co
     assert record["kind"] == "cycles"
     assert set(record["versions"]) == {"bitlane", "Python", "amaranth"}
     assert [(row["work"], row["measured"]) for row in record["rows"]] == [("w", 20)]
-    assert ran.returncode == 0
-    assert "1 of 1 rows met" in ran.stdout
+    assert ran.code == 0
+    assert "1 of 1 rows met" in ran.out
     assert list(tmp_path.iterdir()) == [file]
 
 
@@ -82,10 +82,10 @@ def test_missed_goal_is_shown_and_fails_when_checked(
     missed = Row("slow work", 32, "beat/cycle", 1.0, 0.98, 0.9, 0.5)
     monkeypatch.setattr(modes, "measure", _measures(missed))
     ran = cli("bench", "--width", "32")
-    assert ran.returncode == 0
-    assert "0.980   1.000  0.900    0.5000  0.500  NO" in ran.stdout
-    assert "0 of 1 rows met" in ran.stdout
-    assert cli("bench", "--width", "32", "--check").returncode == 1
+    assert ran.code == 0
+    assert "0.980   1.000  0.900    0.5000  0.500  NO" in ran.out
+    assert "0 of 1 rows met" in ran.out
+    assert cli("bench", "--width", "32", "--check").code == 1
 
 
 def test_failed_run_leaves_no_file(
@@ -97,7 +97,7 @@ def test_failed_run_leaves_no_file(
     monkeypatch.setattr(modes, "measure", broken)
     ran = cli("bench", "--json", str(tmp_path / "bench.json"))
     line = "bitlane: bench: the engine stopped with FAULT 0x1\n"
-    assert (ran.returncode, ran.stderr) == (UNUSABLE, line)
+    assert (ran.code, ran.err) == (UNUSABLE, line)
     assert not list(tmp_path.iterdir())
 
 

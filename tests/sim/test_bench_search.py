@@ -60,8 +60,8 @@ def test_the_fastest_is_named(
     monkeypatch.setattr(modes, "measure_search", measures(ROW, slow))
     file = tmp_path / "search.json"
     ran = cli("bench", "--search", "--check", "--evaluator", "pysim", "--json", str(file))
-    assert ran.returncode == 0
-    shown = ran.stdout.splitlines()
+    assert ran.code == 0
+    shown = ran.out.splitlines()
     assert shown[-2].endswith(" 1.000   0.200   0.300   0.010  FAISS is the fastest")
     assert shown[-1].endswith(" 1.000   0.010   0.300   0.010  FAISS is the fastest")
     rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
@@ -74,8 +74,8 @@ def test_a_search_that_takes_longer_is_not_met(
     late = replace(ROW, cycles=60_000)
     monkeypatch.setattr(modes, "measure_search", measures(late))
     words = ("bench", "--search", "--evaluator", "pysim")
-    assert cli(*words).returncode == 0
-    assert cli(*words, "--check").returncode == 1
+    assert cli(*words).code == 0
+    assert cli(*words, "--check").code == 1
 
 
 def test_faiss_may_be_missing(monkeypatch: pytest.MonkeyPatch, cli: CommandLine) -> None:
@@ -85,9 +85,9 @@ def test_faiss_may_be_missing(monkeypatch: pytest.MonkeyPatch, cli: CommandLine)
     assert row.faiss == 0
     monkeypatch.setattr(modes, "measure_search", measures(row))
     ran = cli("bench", "--search", "--evaluator", "pysim")
-    assert ran.returncode == 0
-    assert "missing" in ran.stdout
-    assert ran.stdout.endswith("FAISS is not installed: pip install faiss-cpu\n")
+    assert ran.code == 0
+    assert "missing" in ran.out
+    assert ran.out.endswith("FAISS is not installed: pip install faiss-cpu\n")
 
 
 @pytest.mark.parametrize(
@@ -102,4 +102,4 @@ def test_faiss_may_be_missing(monkeypatch: pytest.MonkeyPatch, cli: CommandLine)
     ],
 )
 def test_bad_input(words: list[str], message: str, cli: CommandLine) -> None:
-    assert cli.refuse("bench", *words) == f"bitlane: {message}\n"
+    assert cli.refuse("bench", *words) == f"bitlane: {message}"

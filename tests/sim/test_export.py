@@ -149,6 +149,6 @@ def test_a_failed_write_names_the_file_and_leaves_nothing(
 
     monkeypatch.setattr(Path, "replace", full)
     monkeypatch.setattr("bitlane_sim.export.command.export", lambda *_, **__: ("module", "page"))
-    expected = "bitlane: --output: x.v cannot be written: No space left on device\n"
+    expected = "bitlane: --output: x.v cannot be written: No space left on device"
     assert cli.refuse("export", "-o", "x.v") == expected
     assert list(Path().iterdir()) == []

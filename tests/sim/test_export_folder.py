@@ -333,6 +333,6 @@ def test_a_disk_that_is_full_is_told_in_a_line_and_leaves_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(Path, broken, full)
         said = cli.refuse("export", "--folder", "new")
-    assert said == "bitlane: --folder: new cannot be written: No space left on device\n"
+    assert said == "bitlane: --folder: new cannot be written: No space left on device"
     assert Path("new").exists() == existed
     assert list(Path().rglob("*/*")) == []

@@ -55,8 +55,8 @@ def test_the_report_and_the_command_line_have_one_figure(
     device = "sim:pysim?memory=64KiB&loops=2&stall=0.2&seed=1"
     words = ["run", str(EXAMPLES / f"{name}.json"), "--device", device, "--report", str(file)]
     ran = cli(*words)
-    assert ran.returncode == DONE
-    printed = re.findall(r"median \(CPU\), (\d+) cycles", ran.stdout)
+    assert ran.code == DONE
+    printed = re.findall(r"median \(CPU\), (\d+) cycles", ran.out)
     summary = file.read_text(encoding="utf-8").partition('<section id="summary">')[2]
     rows = re.findall(
         r"<td>([^<]*)</td><td class=number>\d+</td><td class=number>([\d,]+)</td>",
@@ -72,14 +72,14 @@ def test_a_trace_that_is_too_long_is_cut_and_said_so(tmp_path: Path, cli: Comman
     device = "sim:pysim?memory=64KiB&loops=2&record=5"
     words = ["run", str(EXAMPLES / "bit_not.json"), "--device", device, "--trace", str(file)]
     ran = cli(*words)
-    assert ran.returncode == DONE
-    assert "Check 'not': 4 bytes equal" in ran.stdout
-    assert ran.stderr.startswith("bitlane: cut: the recording had no room for what came after")
-    assert json.loads(file.read_text())["otherData"]["cut"] in ran.stderr
+    assert ran.code == DONE
+    assert "Check 'not': 4 bytes equal" in ran.out
+    assert ran.err.startswith("bitlane: cut: the recording had no room for what came after")
+    assert json.loads(file.read_text())["otherData"]["cut"] in ran.err
 
 
 def test_a_board_has_no_trace(tmp_path: Path, cli: CommandLine) -> None:
     words = ["run", str(EXAMPLES / "bit_not.json"), "--device", "serial:x"]
     said = cli.refuse(*words, "--trace", str(tmp_path / "t.json"))
-    assert said == "bitlane: --trace: serial:x is no simulated device; expected --device sim\n"
+    assert said == "bitlane: --trace: serial:x is no simulated device; expected --device sim"
     assert list(tmp_path.iterdir()) == []

@@ -18,7 +18,7 @@ import pytest
 from bitlane.command_line import cli
 from bitlane.errors import BitlaneError, DeviceTimeout, DmlError, LinkError
 from bitlane.version import __version__
-from support.host.command import Bitlane
+from support.command_line import CommandLine
 
 Add = Callable[[cli.Subparsers], None]
 Install = Callable[..., None]
@@ -63,17 +63,17 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 @pytest.mark.parametrize("code", [cli.DONE, cli.CHECK_FAILED, 42])
-def test_exit_code_is_the_commands(install: Install, run: Bitlane, code: int) -> None:
+def test_exit_code_is_the_commands(install: Install, run: CommandLine, code: int) -> None:
     install(command("job", lambda arguments: arguments.number))
     assert run("job", str(code)) == (code, "", "")
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
-def test_version(run: Bitlane, option: str) -> None:
+def test_version(run: CommandLine, option: str) -> None:
     assert run(option) == (0, f"bitlane {__version__}\n", "")
 
 
-def test_help_lists_every_command_and_the_exit_codes(install: Install, run: Bitlane) -> None:
+def test_help_lists_every_command_and_the_exit_codes(install: Install, run: CommandLine) -> None:
     install(command("one", lambda _: 0), command("two", lambda _: 0))
     code, text, _ = run("--help")
     assert code == 0
@@ -82,7 +82,7 @@ def test_help_lists_every_command_and_the_exit_codes(install: Install, run: Bitl
     assert "1 a check failed" in text
 
 
-def test_the_help_lists_commands_by_group(install: Install, run: Bitlane) -> None:
+def test_the_help_lists_commands_by_group(install: Install, run: CommandLine) -> None:
     def grouped(name: str, group: cli.Group) -> Command:
         def add(subparsers: cli.Subparsers) -> None:
             parser = subparsers.add_parser(name, help=f"what {name} does")
@@ -106,7 +106,7 @@ def test_the_help_lists_commands_by_group(install: Install, run: Bitlane) -> Non
     assert "(needs packages that are not installed)" in "".join(lines)
 
 
-def test_without_arguments_the_help_and_2(install: Install, run: Bitlane) -> None:
+def test_without_arguments_the_help_and_2(install: Install, run: CommandLine) -> None:
     install(command("one", lambda _: 0))
     code, _, text = run()
     assert code == cli.UNUSABLE
@@ -121,9 +121,11 @@ def test_without_arguments_the_help_and_2(install: Install, run: Bitlane) -> Non
         (["job", "many"], "bitlane job: argument number: invalid int value: 'many'"),
     ],
 )
-def test_bad_arguments(install: Install, run: Bitlane, arguments: list[str], expected: str) -> None:
+def test_bad_arguments(
+    install: Install, run: CommandLine, arguments: list[str], expected: str
+) -> None:
     install(command("job", lambda _: 0))
-    line = run.refusal(*arguments)
+    line = run.refuse(*arguments)
     assert line.startswith(expected)
     assert line.endswith("--help)")
 
@@ -145,14 +147,14 @@ def test_bad_arguments(install: Install, run: Bitlane, arguments: list[str], exp
     ],
 )
 def test_errors_that_a_user_can_act_on(
-    install: Install, run: Bitlane, error: Exception, expected: str
+    install: Install, run: CommandLine, error: Exception, expected: str
 ) -> None:
     install(raising(error))
-    assert run.refusal("job") == f"bitlane: {expected}"
+    assert run.refuse("job") == f"bitlane: {expected}"
 
 
 @pytest.mark.parametrize("words", [["--traceback", "job"], ["job", "3", "--traceback"]])
-def test_traceback_on_request(install: Install, run: Bitlane, words: list[str]) -> None:
+def test_traceback_on_request(install: Install, run: CommandLine, words: list[str]) -> None:
     install(raising(BitlaneError("x")))
     code, _, text = run(*words)
     assert code == cli.UNUSABLE
@@ -160,7 +162,7 @@ def test_traceback_on_request(install: Install, run: Bitlane, words: list[str]) 
     assert text.endswith("bitlane: x\n")
 
 
-def test_what_stands_behind_two_dashes_is_no_option(install: Install, run: Bitlane) -> None:
+def test_what_stands_behind_two_dashes_is_no_option(install: Install, run: CommandLine) -> None:
     def add(subparsers: cli.Subparsers) -> None:
         parser = subparsers.add_parser("job")
         parser.add_argument("names", nargs="+")
@@ -170,15 +172,15 @@ def test_what_stands_behind_two_dashes_is_no_option(install: Install, run: Bitla
         raise BitlaneError(", ".join(arguments.names))
 
     install(Command("job", add))
-    assert run.refusal("job", "--", "--traceback", "x") == "bitlane: --traceback, x"
+    assert run.refuse("job", "--", "--traceback", "x") == "bitlane: --traceback, x"
 
 
-def test_options_are_written_whole(install: Install, run: Bitlane) -> None:
+def test_options_are_written_whole(install: Install, run: CommandLine) -> None:
     def add(subparsers: cli.Subparsers) -> None:
         subparsers.add_parser("job").add_argument("--number", type=int)
 
     install(Command("job", add))
-    line = run.refusal("job", "--num", "3")
+    line = run.refuse("job", "--num", "3")
     assert line.startswith("bitlane: unrecognized arguments: --num 3")
 
 
@@ -192,18 +194,20 @@ def test_options_are_written_whole(install: Install, run: Bitlane) -> None:
         (["job", "--help"], r"\Ausage: bitlane job \[-h\] \[number\]"),
     ],
 )
-def test_help(install: Install, run: Bitlane, words: list[str], expected: str) -> None:
+def test_help(install: Install, run: CommandLine, words: list[str], expected: str) -> None:
     install(command("job", lambda _: 0))
     code, text, _ = run(*words)
     assert code == 0
     assert re.search(expected, text)
 
 
-def test_a_closed_output(install: Install, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_output(
+    install: Install, run: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install(command("job", lambda _: 0))
     monkeypatch.setattr(sys, "stdout", None)
     expected = "bitlane: standard output is closed; expected somewhere to write to"
-    assert run.refusal("job") == expected
+    assert run.refuse("job") == expected
 
 
 def test_a_defect_keeps_its_traceback(install: Install) -> None:
@@ -212,15 +216,17 @@ def test_a_defect_keeps_its_traceback(install: Install) -> None:
         cli.main(["job"])
 
 
-def test_an_interrupt(install: Install, run: Bitlane, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupt(
+    install: Install, run: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
     install(raising(KeyboardInterrupt()))
-    assert run.refusal("job", code=cli.INTERRUPTED) == "bitlane: stopped"
+    assert run.refuse("job", code=cli.INTERRUPTED) == "bitlane: stopped"
     # What is half made may complain now.
     warnings.warn("created but never used", UserWarning, stacklevel=1)
     assert capsys.readouterr().err == ""
 
 
-def test_a_termination_signal_unwinds_like_an_interrupt(install: Install, run: Bitlane) -> None:
+def test_a_termination_signal_unwinds_like_an_interrupt(install: Install, run: CommandLine) -> None:
     cleared = []
 
     def job(_: argparse.Namespace) -> int:
@@ -233,23 +239,25 @@ def test_a_termination_signal_unwinds_like_an_interrupt(install: Install, run: B
 
     before = signal.getsignal(signal.SIGTERM)
     install(command("job", job))
-    assert run.refusal("job", code=cli.INTERRUPTED) == "bitlane: stopped"
+    assert run.refuse("job", code=cli.INTERRUPTED) == "bitlane: stopped"
     assert cleared == [True]
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_command_that_cannot_be_loaded_names_the_package(install: Install, run: Bitlane) -> None:
+def test_a_command_that_cannot_be_loaded_names_the_package(
+    install: Install, run: CommandLine
+) -> None:
     lacking = ModuleNotFoundError("No module named 'amaranth.sim'", name="amaranth.sim")
     install(Command("job", error=lacking), command("other", lambda _: 0))
     assert run("other").code == cli.DONE
     expected = "bitlane: job needs the Python package amaranth, which is not installed"
-    assert run.refusal("job", "--any", "thing") == expected
+    assert run.refuse("job", "--any", "thing") == expected
 
 
-def test_a_missing_package_is_named_with_its_extra(install: Install, run: Bitlane) -> None:
+def test_a_missing_package_is_named_with_its_extra(install: Install, run: CommandLine) -> None:
     lacking = ModuleNotFoundError("No module named 'PIL'", name="PIL")
     install(raising(lacking, extra="pictures"))
-    assert run.refusal("job") == (
+    assert run.refuse("job") == (
         "bitlane: job needs the Python package PIL, which is not installed:"
         " pip install 'bitlane[pictures]' brings it"
     )

@@ -10,7 +10,7 @@ from bitlane.command_line import cli
 from bitlane.command_line import info as info_command
 from bitlane.links.link import BytesLike, Link
 from bitlane_rtl import abi
-from support.host.command import Bitlane
+from support.command_line import CommandLine
 
 Info = Callable[..., dict[str, str]]
 
@@ -66,7 +66,7 @@ class Registers(Link):
 
 
 @pytest.fixture
-def info(monkeypatch: pytest.MonkeyPatch, run: Bitlane) -> Info:
+def info(monkeypatch: pytest.MonkeyPatch, run: CommandLine) -> Info:
     """Return the lines of `bitlane info URL` for a device, by the name at the start of a line."""
 
     def lines(**values: int) -> dict[str, str]:
@@ -80,7 +80,7 @@ def info(monkeypatch: pytest.MonkeyPatch, run: Bitlane) -> Info:
     return lines
 
 
-def test_installed(run: Bitlane) -> None:
+def test_installed(run: CommandLine) -> None:
     code, text, _ = run("info")
     assert code == cli.DONE
     for part in (f"ABI version {abi.ABI_VERSION}", np.__version__, "sim"):
@@ -151,13 +151,13 @@ def test_levels_of_small_circuits(
     assert "BUSY_CYCLES" not in lines  # built without counters
 
 
-def test_something_else_at_the_other_end(monkeypatch: pytest.MonkeyPatch, run: Bitlane) -> None:
+def test_something_else_at_the_other_end(monkeypatch: pytest.MonkeyPatch, run: CommandLine) -> None:
     link = Registers(IDENTITY=0xFFFF_FFFF)
     monkeypatch.setattr(info_command, "open_link", lambda url: link)
-    assert "IDENTITY is 0xffffffff; expected 0x4249544c" in run.refusal("info", "test:")
+    assert "IDENTITY is 0xffffffff; expected 0x4249544c" in run.refuse("info", "test:")
     assert link.closed
 
 
-def test_an_unknown_scheme(run: Bitlane) -> None:
-    line = run.refusal("info", "nothing:at/all")
+def test_an_unknown_scheme(run: CommandLine) -> None:
+    line = run.refuse("info", "nothing:at/all")
     assert line.startswith("bitlane: device 'nothing:at/all'")

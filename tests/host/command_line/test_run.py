@@ -13,7 +13,7 @@ import bitlane.command_line.check
 import bitlane.command_line.run
 from bitlane.model_file import ModelFileError, load_model
 from bitlane_rtl.abi import Op
-from support.host.command import Bitlane
+from support.command_line import CommandLine
 from support.host.model_driver import NotingLink
 from support.host.model_runner import buffer, not_model
 
@@ -21,7 +21,7 @@ from support.host.model_runner import buffer, not_model
 class Terminal:
     """A terminal that runs `bitlane run` on a model of the device, in the model's folder."""
 
-    def __init__(self, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, run: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
         self._run = run
         self.link = NotingLink()
         self.urls: list[str] = []
@@ -44,12 +44,12 @@ class Terminal:
 
     def refuse(self, message: str, *words: str, urls: Sequence[str] = ()) -> None:
         """Expect that the options are refused after ``urls`` have been opened."""
-        assert re.search(message, self._run.refusal("run", "m.json", *words))
+        assert re.search(message, self._run.refuse("run", "m.json", *words))
         assert self.urls == [*urls]
 
 
 @pytest.fixture
-def terminal(tmp_path: Path, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def terminal(tmp_path: Path, run: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.chdir(tmp_path)
     return Terminal(run, monkeypatch)
 
@@ -189,7 +189,7 @@ Check = Callable[..., str]
 
 
 @pytest.fixture
-def check(tmp_path: Path, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> Check:
+def check(tmp_path: Path, run: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Check:
     """Return a function that returns the output of `bitlane check`, or the line that refuses."""
     monkeypatch.chdir(tmp_path)
 
@@ -197,7 +197,7 @@ def check(tmp_path: Path, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> Chec
         Path("m.json").write_text(model if isinstance(model, str) else json.dumps(model))
         words = ("check", "m.json", *options)
         if refuses:
-            return run.refusal(*words)
+            return run.refuse(*words)
         code, text, error = run(*words)
         assert (code, error) == (0, "")
         return text

@@ -9,7 +9,7 @@ import bitlane.command_line.run_onnx
 from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.device import Device
 from bitlane.driver.driver import Driver
-from support.host.command import Bitlane
+from support.command_line import CommandLine
 from support.host.model_driver import NotingLink
 from support.host.onnx_models import model_of, node, tensor
 
@@ -19,7 +19,7 @@ A = np.array([1, 2, 3], np.uint8)
 class Terminal:
     """A terminal that runs `bitlane run` in a separate folder, on a model of the device."""
 
-    def __init__(self, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, run: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
         self.link = NotingLink()
         self.urls: list[str] = []
         self._run = run
@@ -35,13 +35,13 @@ class Terminal:
 
     def refusal(self, *words: str) -> str:
         """Return the line on standard error; expect that no device was opened."""
-        line = self._run.refusal("run", *words)
+        line = self._run.refuse("run", *words)
         assert self.urls == []
         return line.removeprefix("bitlane: ")
 
 
 @pytest.fixture
-def terminal(tmp_path: Path, run: Bitlane, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def terminal(tmp_path: Path, run: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.chdir(tmp_path)
     graph = model_of(
         [node("BitwiseXor", "a k", "x"), node("BitwiseNot", "x", "y")],

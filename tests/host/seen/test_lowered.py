@@ -17,7 +17,7 @@ from bitlane.seen.lowered import command_text, lowered
 from bitlane.seen.noting import NotingDriver
 from bitlane.seen.walked import drawing, streams, visited
 from bitlane_rtl.abi import Lane, Mode, Op
-from support.host.command import Bitlane
+from support.command_line import CommandLine
 from support.host.model_driver import NotingLink
 from support.host.model_runner import not_model
 from support.seeds import seeds
@@ -51,7 +51,7 @@ def use(link: NotingLink, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bitlane.command_line.lower, "open_link", lambda url: link)
 
 
-def test_prints_commands(monkeypatch: pytest.MonkeyPatch, run: Bitlane) -> None:
+def test_prints_commands(monkeypatch: pytest.MonkeyPatch, run: CommandLine) -> None:
     link = NotingLink()
     use(link, monkeypatch)
     assert run("lower", str(EXAMPLES / "hamming.json")) == (0, HAMMING, "")
@@ -101,13 +101,13 @@ def test_a_circuit_with_less_gets_other_commands() -> None:
 
 
 def test_a_model_that_the_device_cannot_run_is_refused(
-    monkeypatch: pytest.MonkeyPatch, run: Bitlane
+    monkeypatch: pytest.MonkeyPatch, run: CommandLine
 ) -> None:
     use(NotingLink(ops=frozenset({Op.AND})), monkeypatch)
-    assert "built with: AND" in run.refusal("lower", str(EXAMPLES / "bit_xor.json"))
+    assert "built with: AND" in run.refuse("lower", str(EXAMPLES / "bit_xor.json"))
     use(NotingLink(), monkeypatch)
     old = ("--feature-level", "2_1")
-    assert "FeatureLevel" in run.refusal("lower", str(EXAMPLES / "hamming.json"), *old)
+    assert "FeatureLevel" in run.refuse("lower", str(EXAMPLES / "hamming.json"), *old)
     model = load_model(EXAMPLES / "bit_xor.json", LEVEL)
     registers = Control(NotingLink()).registers() | {"GEOMETRY": 0}
     with pytest.raises(LinkError, match="describe no circuit"):
