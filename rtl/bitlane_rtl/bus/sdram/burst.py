@@ -11,10 +11,10 @@ from ...abi import BEATS_PER_BLOCK
 from .part import SdramPart
 from .pins import ALL_BANKS
 
-__all__ = ["Asker", "ChipLayout", "PlacedBurst"]
+__all__ = ["ChipLayout", "PlacedBurst", "Requester"]
 
 
-class Asker(enum.Enum, shape=2):
+class Requester(enum.Enum, shape=2):
     """Who asked: a read port, the write port, or the host."""
 
     A = 0
@@ -70,7 +70,7 @@ class PlacedBurst(data.StructLayout):
     def __init__(self, layout: ChipLayout) -> None:
         super().__init__(
             {
-                "asker": Asker,
+                "requester": Requester,
                 "write": 1,
                 "bank": layout.part.bank_bits,
                 "row": layout.part.row_bits,

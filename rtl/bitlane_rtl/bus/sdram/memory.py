@@ -13,14 +13,14 @@ from ...ports.byte_access import ByteAccess
 from ...ports.memory_port import ReadPort, WritePort
 from ...streams.queue import Hold
 from .accesses import Accesses
-from .burst import Asker, ChipLayout
+from .arbiter import Arbiter
+from .burst import ChipLayout, Requester
 from .host import Host
-from .open_rows import OpenRows
 from .part import SdramPart, SdramTiming
-from .picker import Picker
 from .pins import ALL_BANKS, ChipCommand, SdramPins
 from .reading import Reading
-from .upkeep import Upkeep
+from .refresher import Refresher
+from .row_manager import RowManager
 from .writing import Writing
 
 __all__ = ["SdramMemory"]
@@ -101,33 +101,33 @@ class SdramMemory(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         layout, timing = self._layout, self._timing
-        m.submodules.picker = picker = Picker(layout)
-        m.submodules.rows = rows = OpenRows(layout, timing)
+        m.submodules.arbiter = arbiter = Arbiter(layout)
+        m.submodules.rows = rows = RowManager(layout, timing)
         m.submodules.accesses = accesses = Accesses(layout, timing)
-        m.submodules.upkeep = upkeep = Upkeep(timing)
+        m.submodules.refresher = refresher = Refresher(timing)
         m.submodules.reading = reading = Reading(layout, timing, self._read_ports)
         m.submodules.writing = writing = Writing(layout)
         m.submodules.host = host = Host(layout, self._address_width)
         wiring.connect(m, wiring.flipped(self.host), host.port)
-        self._ask(m, picker, reading, writing, host)
-        wiring.connect(m, picker.o, rows.i)
+        self._ask(m, arbiter, reading, writing, host)
+        wiring.connect(m, arbiter.o, rows.i)
         wiring.connect(m, rows.o, accesses.i)
         # A cycle late: once no burst is picked, what is quiet stays quiet.
-        m.d.sync += upkeep.quiet.eq(~(picker.o.valid | rows.busy | accesses.busy))
+        m.d.sync += refresher.quiet.eq(~(arbiter.o.valid | rows.busy | accesses.busy))
         m.d.comb += [
-            picker.stop.eq(upkeep.stop),
+            arbiter.stop.eq(refresher.stop),
             rows.kept.eq(accesses.kept),
             rows.bus.eq(~accesses.goes),
-            rows.close_all.eq(upkeep.command == ChipCommand.PRECHARGE),
+            rows.close_all.eq(refresher.command == ChipCommand.PRECHARGE),
             accesses.opens.eq((rows.command == ChipCommand.ACTIVATE) << rows.o.p.bank),
-            self.started.eq(upkeep.started),
+            self.started.eq(refresher.started),
         ]
         beat = accesses.beat
-        of_host = beat.asker == Asker.HOST
+        of_host = beat.requester == Requester.HOST
         reads, writes = accesses.goes & ~beat.write, accesses.goes & beat.write
         m.d.comb += [
             reading.begins.eq(reads),
-            reading.asker.eq(beat.asker),
+            reading.requester.eq(beat.requester),
             reading.last.eq(accesses.last),
             writing.begins.eq(writes),
             writing.last.eq(accesses.last),
@@ -138,55 +138,59 @@ class SdramMemory(wiring.Component):
             host.came.eq(reading.host),
             host.beat.eq(reading.beat),
         ]
-        self._command(m, rows, accesses, upkeep)
-        self._move(m, accesses, upkeep, reading, writing)
+        self._command(m, rows, accesses, refresher)
+        self._move(m, accesses, refresher, reading, writing)
         return m
 
     def _ask(
-        self, m: Module, picker: Picker, reading: Reading, writing: Writing, host: Host
+        self, m: Module, arbiter: Arbiter, reading: Reading, writing: Writing, host: Host
     ) -> None:
-        """Show the picker what waits at the ports, and tell these what it took."""
+        """Show the arbiter what waits at the ports, and tell these what it took."""
         readers = [self.a, self.b] if self._read_ports == 2 else [self.a]
-        for asker, port in zip((Asker.A, Asker.B), readers, strict=False):
-            self._show(m, picker, asker, port.request, reading.room)
+        for requester, port in zip((Requester.A, Requester.B), readers, strict=False):
+            self._show(m, arbiter, requester, port.request, reading.room)
         for port, beats in zip(readers, reading.data, strict=True):
             wiring.connect(m, beats, wiring.flipped(port.data))
-        self._show(m, picker, Asker.WRITE, self.write.request, writing.whole)
+        self._show(m, arbiter, Requester.WRITE, self.write.request, writing.whole)
         wiring.connect(m, wiring.flipped(self.write.data), writing.data)
         wiring.connect(m, writing.response, wiring.flipped(self.write.response))
         m.d.comb += [
-            writing.picked.eq(picker.taken[Asker.WRITE.value]),
-            reading.picked.eq(picker.taken[Asker.A.value] | picker.taken[Asker.B.value]),
-            reading.length.eq(picker.o.p.length),
-            picker.asks[Asker.HOST.value].eq(host.asks),
-            host.picked.eq(picker.taken[Asker.HOST.value]),
+            writing.picked.eq(arbiter.taken[Requester.WRITE.value]),
+            reading.picked.eq(arbiter.taken[Requester.A.value] | arbiter.taken[Requester.B.value]),
+            reading.length.eq(arbiter.o.p.length),
+            arbiter.asks[Requester.HOST.value].eq(host.asks),
+            host.picked.eq(arbiter.taken[Requester.HOST.value]),
         ]
-        self._place(m, picker.bursts[Asker.HOST.value], Asker.HOST, host.address)
-        m.d.comb += picker.bursts[Asker.HOST.value].write.eq(host.write)
+        self._place(m, arbiter.bursts[Requester.HOST.value], Requester.HOST, host.address)
+        m.d.comb += arbiter.bursts[Requester.HOST.value].write.eq(host.write)
 
-    def _show(self, m: Module, picker: Picker, asker: Asker, request: Any, may: Value) -> None:
-        burst = picker.bursts[asker.value]
-        # The engine's logic is kept apart from the picker's; bursts are no more frequent than that.
-        m.submodules[f"request_{asker.name.lower()}"] = hold = Hold(request.payload.shape())
+    def _show(
+        self, m: Module, arbiter: Arbiter, requester: Requester, request: Any, may: Value
+    ) -> None:
+        burst = arbiter.bursts[requester.value]
+        # Separates the engine's logic from the arbiter's; requests are at most that frequent.
+        m.submodules[f"request_{requester.name.lower()}"] = hold = Hold(request.payload.shape())
         wiring.connect(m, wiring.flipped(request), hold.i)
-        self._place(m, burst, asker, hold.o.p.address)
+        self._place(m, burst, requester, hold.o.p.address)
         m.d.comb += [
-            burst.write.eq(asker is Asker.WRITE),
+            burst.write.eq(requester is Requester.WRITE),
             burst.length.eq(hold.o.p.length),
-            picker.asks[asker.value].eq(hold.o.valid & may),
-            hold.o.ready.eq(picker.taken[asker.value]),
+            arbiter.asks[requester.value].eq(hold.o.valid & may),
+            hold.o.ready.eq(arbiter.taken[requester.value]),
         ]
 
-    def _place(self, m: Module, burst: Any, asker: Asker, address: Value) -> None:
+    def _place(self, m: Module, burst: Any, requester: Requester, address: Value) -> None:
         bank, row, column = self._layout.parts(address)
         m.d.comb += [
-            burst.asker.eq(asker),
+            burst.requester.eq(requester),
             burst.bank.eq(bank),
             burst.row.eq(row),
             burst.column.eq(column),
         ]
 
-    def _command(self, m: Module, rows: OpenRows, accesses: Accesses, upkeep: Upkeep) -> None:
+    def _command(
+        self, m: Module, rows: RowManager, accesses: Accesses, refresher: Refresher
+    ) -> None:
         """From whoever gives a command to the pins."""
         part, timing = self._layout.part, self._timing
         mode = self._layout.word_bits | timing.cas << 4
@@ -194,15 +198,15 @@ class SdramMemory(wiring.Component):
         bank = Signal(part.bank_bits)
         address = Signal(part.row_bits)
         m.d.comb += [
-            given.eq(upkeep.command | rows.command),
+            given.eq(refresher.command | rows.command),
             bank.eq(rows.o.p.bank),
             address.eq(rows.o.p.row),
         ]
         with m.If(rows.command == ChipCommand.PRECHARGE):
             m.d.comb += address.eq(0)
-        with m.If(upkeep.command != ChipCommand.NONE):
+        with m.If(refresher.command != ChipCommand.NONE):
             m.d.comb += [bank.eq(0), address.eq(1 << ALL_BANKS)]
-            with m.If(upkeep.command == ChipCommand.SET_MODE):
+            with m.If(refresher.command == ChipCommand.SET_MODE):
                 m.d.comb += address.eq(mode)
         with m.If(accesses.goes):
             m.d.comb += [
@@ -216,11 +220,16 @@ class SdramMemory(wiring.Component):
             self._register(m, name, ~given[bit], init=1)
 
     def _move(
-        self, m: Module, accesses: Accesses, upkeep: Upkeep, reading: Reading, writing: Writing
+        self,
+        m: Module,
+        accesses: Accesses,
+        refresher: Refresher,
+        reading: Reading,
+        writing: Writing,
     ) -> None:
         """Words, between the pins and who has them."""
         self._register(m, "o", writing.word)
-        mask = Mux(accesses.drives, writing.mask, 0) | (~upkeep.started).replicate(
+        mask = Mux(accesses.drives, writing.mask, 0) | (~refresher.started).replicate(
             len(writing.mask)
         )
         self._register(m, "mask", mask)

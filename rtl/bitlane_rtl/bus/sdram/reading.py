@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from ...abi import BEATS_PER_BLOCK
 from ...ports.memory_port import read_data
 from ...streams.queue import Queue
-from .burst import Asker, ChipLayout
+from .burst import ChipLayout, Requester
 from .part import SdramTiming
 
 __all__ = ["Reading"]
@@ -22,7 +22,7 @@ class _Mark(data.Struct):
     """What goes beside a READ until its last word has come."""
 
     valid: 1
-    asker: Asker
+    requester: Requester
     last: 1
 
 
@@ -35,7 +35,7 @@ class Reading(wiring.Component):
         The data lines, as a register took them.
     begins : ``In(1)``
         A READ is given, in this cycle.
-    asker, last : ``In(Asker)``, ``In(1)``
+    requester, last : ``In(Requester)``, ``In(1)``
         Whose burst the READ is of, and whether it is the burst's last.
     picked : ``In(1)``
         A burst will be read for A or B; only while ``room``, and not in two cycles in turn.
@@ -63,7 +63,7 @@ class Reading(wiring.Component):
             {
                 "word": In(layout.part.width),
                 "begins": In(1),
-                "asker": In(Asker),
+                "requester": In(Requester),
                 "last": In(1),
                 "picked": In(1),
                 "length": In(layout.beat_bits),
@@ -83,14 +83,14 @@ class Reading(wiring.Component):
         ]
         m.d.sync += [
             marks[0].valid.eq(self.begins),
-            marks[0].asker.eq(self.asker),
+            marks[0].requester.eq(self.requester),
             marks[0].last.eq(self.last),
             *(after.eq(before) for before, after in pairwise(marks)),
         ]
         early = Signal(layout.data_width - layout.part.width, reset_less=True)
         m.d.sync += early.eq(Cat(early, self.word)[layout.part.width :])
         arrived = marks[-1]
-        of_host = arrived.asker == Asker.HOST
+        of_host = arrived.requester == Requester.HOST
         m.d.comb += [
             self.beat.eq(Cat(early, self.word)),
             self.host.eq(arrived.valid & of_host),
@@ -101,7 +101,7 @@ class Reading(wiring.Component):
             beats.i.valid.eq(arrived.valid & ~of_host),
             beats.i.p.data.eq(self.beat),
             beats.i.p.last.eq(arrived.last),
-            beats.i.p.to_b.eq(arrived.asker == Asker.B),
+            beats.i.p.to_b.eq(arrived.requester == Requester.B),
         ]
         self._give(m, beats.o)
         self._count(m, beats.o)

@@ -8,7 +8,7 @@ from .burst import ChipLayout, PlacedBurst
 from .part import SdramTiming
 from .pins import ChipCommand
 
-__all__ = ["OpenRows"]
+__all__ = ["RowManager"]
 
 
 class _State(enum.Enum):
@@ -19,10 +19,10 @@ class _State(enum.Enum):
     WAIT = 4
 
 
-class OpenRows(wiring.Component):
+class RowManager(wiring.Component):
     """Makes the row of each burst the open one of its bank, by PRECHARGE and ACTIVATE.
 
-    OpenRows stay open until another one of the bank is asked for, or all are closed.
+    Rows stay open until another one of the bank is asked for, or all are closed.
 
     Members
     -------

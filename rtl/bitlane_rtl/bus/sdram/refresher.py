@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from .part import SdramTiming
 from .pins import ChipCommand
 
-__all__ = ["Upkeep"]
+__all__ = ["Refresher"]
 
 
 class _State(enum.Enum):
@@ -17,7 +17,7 @@ class _State(enum.Enum):
     WORK = 3
 
 
-class Upkeep(wiring.Component):
+class Refresher(wiring.Component):
     """Gives the commands that belong to no access.
 
     After reset: a pause, PRECHARGE of all banks, REFRESHes, SET MODE. Then whenever a refresh is

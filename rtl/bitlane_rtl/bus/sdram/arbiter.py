@@ -4,13 +4,13 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .burst import Asker, ChipLayout, PlacedBurst
+from .burst import ChipLayout, PlacedBurst, Requester
 
-__all__ = ["Picker"]
+__all__ = ["Arbiter"]
 
 
-class Picker(wiring.Component):
-    """Takes bursts of four askers, one at a time.
+class Arbiter(wiring.Component):
+    """Takes bursts of four requesters, one at a time.
 
     The host goes first. The others go in turn, but one whose bank is that of the burst before
     lets the next one go whose bank is not, once: what a row's change costs is then hidden behind
@@ -19,7 +19,7 @@ class Picker(wiring.Component):
     Members
     -------
     asks : ``In(4)``
-        Who asks, by `Asker`; must stay until taken.
+        Who asks, by `Requester`; must stay until taken.
     bursts : ``In(PlacedBurst(layout))``, one for each
     stop : ``In(1)``
         Take none, in this cycle.
@@ -36,10 +36,10 @@ class Picker(wiring.Component):
         self._bank_bits = layout.part.bank_bits
         super().__init__(
             {
-                "asks": In(len(Asker)),
-                "bursts": In(burst).array(len(Asker)),
+                "asks": In(len(Requester)),
+                "bursts": In(burst).array(len(Requester)),
                 "stop": In(1),
-                "taken": Out(len(Asker)),
+                "taken": Out(len(Requester)),
                 "o": Out(stream.Signature(burst)),
             }
         )
@@ -49,7 +49,7 @@ class Picker(wiring.Component):
         before = Signal(self._bank_bits)
         first = Signal(range(3))
         passed_over = Signal()
-        host = self.asks[Asker.HOST.value]
+        host = self.asks[Requester.HOST.value]
         apart = Cat(
             asks & (burst.bank != before)
             for asks, burst in zip(self.asks[:3], self.bursts, strict=False)
@@ -60,12 +60,12 @@ class Picker(wiring.Component):
         goes = Signal()
         full = Signal()
         burst = Signal.like(self.o.payload, reset_less=True)
-        chosen = Mux(host, 1 << Asker.HOST.value, turn)
+        chosen = Mux(host, 1 << Requester.HOST.value, turn)
         m.d.comb += [
             goes.eq(self.asks.any() & ~full & ~self.stop),
             passes.eq(apart.any() & ~passed_over & (fair != hidden)),
             turn.eq(Mux(passes, hidden, fair)),
-            self.taken.eq(chosen & goes.replicate(len(Asker))),
+            self.taken.eq(chosen & goes.replicate(len(Requester))),
             self.o.valid.eq(full),
             self.o.payload.eq(burst),
         ]
