@@ -1,4 +1,4 @@
-"""Chooses whose burst goes next. Knows banks, but neither rows nor commands."""
+"""Selects the next burst. It compares banks, but neither rows nor commands."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
@@ -10,23 +10,24 @@ __all__ = ["Arbiter"]
 
 
 class Arbiter(wiring.Component):
-    """Takes bursts of four requesters, one at a time.
+    """Grants the bursts of four requesters, one at a time.
 
-    The host goes first. The others go in turn, but one whose bank is that of the burst before
-    lets the next one go whose bank is not, once: what a row's change costs is then hidden behind
-    that one's data, and streams that began in one bank stay a block apart.
+    The host has priority. The others are granted in round robin, with one exception: a burst in the
+    same bank as the burst before it lets the next requester with a burst in another bank pass,
+    once. The data of that burst hides the time of the row change, and streams that began in one
+    bank stay a block apart.
 
     Members
     -------
-    asks : ``In(4)``
-        Who asks, by `Requester`; must stay until taken.
-    bursts : ``In(PlacedBurst(layout))``, one for each
+    requests : ``In(4)``
+        One bit per `Requester`. A request must stay until it is granted.
+    bursts : ``In(PlacedBurst(layout))``, one per requester
     stop : ``In(1)``
-        Take none, in this cycle.
-    taken : ``Out(4)``
-        Whose burst is taken, in this cycle. ``o`` holds it from the next on.
+        Grant no burst in this cycle.
+    granted : ``Out(4)``
+        The requester whose burst is granted in this cycle. ``o`` holds it from the next cycle on.
     o : ``Out(stream.Signature(PlacedBurst(layout)))``
-        From registers.
+        The granted burst, from registers.
 
     Latency: 1 cycle. Throughput: a burst every 2 cycles.
     """
@@ -36,10 +37,10 @@ class Arbiter(wiring.Component):
         self._bank_bits = layout.part.bank_bits
         super().__init__(
             {
-                "asks": In(len(Requester)),
+                "requests": In(len(Requester)),
                 "bursts": In(burst).array(len(Requester)),
                 "stop": In(1),
-                "taken": Out(len(Requester)),
+                "granted": Out(len(Requester)),
                 "o": Out(stream.Signature(burst)),
             }
         )
@@ -49,43 +50,43 @@ class Arbiter(wiring.Component):
         before = Signal(self._bank_bits)
         first = Signal(range(3))
         passed_over = Signal()
-        host = self.asks[Requester.HOST.value]
+        host = self.requests[Requester.HOST.value]
         apart = Cat(
-            asks & (burst.bank != before)
-            for asks, burst in zip(self.asks[:3], self.bursts, strict=False)
+            request & (burst.bank != before)
+            for request, burst in zip(self.requests[:3], self.bursts, strict=False)
         )
-        fair, hidden = self._in_turn(self.asks[:3], first), self._in_turn(apart, first)
+        fair, hidden = self._round_robin(self.requests[:3], first), self._round_robin(apart, first)
         turn = Signal(3)
         passes = Signal()
-        goes = Signal()
+        fires = Signal()
         full = Signal()
         burst = Signal.like(self.o.payload, reset_less=True)
         chosen = Mux(host, 1 << Requester.HOST.value, turn)
         m.d.comb += [
-            goes.eq(self.asks.any() & ~full & ~self.stop),
+            fires.eq(self.requests.any() & ~full & ~self.stop),
             passes.eq(apart.any() & ~passed_over & (fair != hidden)),
             turn.eq(Mux(passes, hidden, fair)),
-            self.taken.eq(chosen & goes.replicate(len(Requester))),
+            self.granted.eq(chosen & fires.replicate(len(Requester))),
             self.o.valid.eq(full),
             self.o.payload.eq(burst),
         ]
-        m.d.sync += full.eq(goes | (full & ~self.o.ready))
+        m.d.sync += full.eq(fires | (full & ~self.o.ready))
         with m.If(~full):
-            for index, asked in enumerate(self.bursts):
+            for index, offered in enumerate(self.bursts):
                 with m.If(chosen[index]):
-                    m.d.sync += burst.eq(asked)
+                    m.d.sync += burst.eq(offered)
         with m.If(full):
             m.d.sync += before.eq(burst.bank)
-        with m.If(goes & ~host):
+        with m.If(fires & ~host):
             m.d.sync += passed_over.eq(passes)
             with m.If(~passes):
                 m.d.sync += first.eq(Mux(turn[0], 1, Mux(turn[1], 2, 0)))
         return m
 
     @staticmethod
-    def _in_turn(asks: Value, first: Value) -> Value:
-        """The one of three, as a bit, that asks and comes first from ``first`` on."""
-        a, b, c = asks
+    def _round_robin(requests: Value, first: Value) -> Value:
+        """Return which of three requests is granted, one-hot: the first at or after ``first``."""
+        a, b, c = requests
         order = {0: (a, b, c), 1: (b, c, a), 2: (c, a, b)}
         chosen = {start: [x, ~x & y, ~x & ~y & z] for start, (x, y, z) in order.items()}
         bits = []

@@ -1,6 +1,6 @@
-"""An SDRAM chip behind the engine's memory ports: joins what picks, opens, accesses and keeps up.
+"""The SDRAM controller: connects arbiter, row manager, column commands, data paths and refresher.
 
-Its registers towards the pins are marked for the pins' own cells, so no logic is behind them.
+The registers at the pins have an attribute that places them in the I/O cells.
 """
 
 from typing import Any
@@ -34,32 +34,32 @@ class SdramMemory(wiring.Component):
     Parameters
     ----------
     address_width, data_width
-        Of the ports, in bits. A beat is 2, 4 or 8 words of the chip.
+        Widths of the ports, in bits. A beat is 2, 4 or 8 words of the chip.
     part
         The chip. Address bits above its size are ignored.
     timing
         The chip's times in cycles of this clock.
     read_ports
-        1 or 2.
+        Number of read ports, 1 or 2.
 
     Members
     -------
     a, b : ``In(ReadPort(address_width, data_width))``
-        ``b`` only with two read ports.
+        Read ports; ``b`` exists only with two.
     write : ``In(WritePort(address_width, data_width))``
     host : ``In(ByteAccess(address_width))``
     pins : ``Out(SdramPins(part))``
     started : ``Out(1)``
-        The chip can be accessed; before that, all ports wait.
+        The chip has been initialized. Before that, all ports wait.
 
-    Latency: a beat comes ``cas + words + 8`` cycles after its burst was asked for if its row is
-    open, else tRCD more, and tRP again if another row is. A response comes 2 cycles after its
-    burst's last WRITE was given.
-    Throughput: bursts one behind the other have the data lines all the time, if their banks differ
-    or their row is one. Lost are ``cas + 2`` cycles from reads to writes, ``cas`` back again, and
-    tRP + tRFC and what it takes to open rows again at each refresh.
-    Undefined: the order of reads and writes that wait for each other at the same time. Each reader
-    must take its beats without waiting for the other's.
+    Latency: a beat arrives ``cas + words + 8`` cycles after its request if its row is open; tRCD
+    later if no row is open in its bank; tRCD + tRP later if another row is. A response arrives 2
+    cycles after the burst's last WRITE.
+    Throughput: the data lines are always busy if consecutive bursts lie in different banks or in
+    one row. A turn from reads to writes costs ``cas + 2`` cycles, a turn back ``cas``; a refresh
+    costs tRP + tRFC and the time to open the rows again.
+    Undefined: the order of reads and writes that wait at the same time. Each reader must accept its
+    beats without waiting for the other reader.
 
     Raises ``ValueError`` on other parameters.
     """
@@ -109,22 +109,22 @@ class SdramMemory(wiring.Component):
         m.submodules.writing = writing = Writing(layout)
         m.submodules.host = host = Host(layout, self._address_width)
         wiring.connect(m, wiring.flipped(self.host), host.port)
-        self._ask(m, arbiter, reading, writing, host)
+        self._connect_requests(m, arbiter, reading, writing, host)
         wiring.connect(m, arbiter.o, rows.i)
         wiring.connect(m, rows.o, accesses.i)
-        # A cycle late: once no burst is picked, what is quiet stays quiet.
+        # Registered: while the arbiter is stopped, an idle pipeline stays idle.
         m.d.sync += refresher.quiet.eq(~(arbiter.o.valid | rows.busy | accesses.busy))
         m.d.comb += [
             arbiter.stop.eq(refresher.stop),
-            rows.kept.eq(accesses.kept),
-            rows.bus.eq(~accesses.goes),
+            rows.held.eq(accesses.held),
+            rows.bus.eq(~accesses.fires),
             rows.close_all.eq(refresher.command == ChipCommand.PRECHARGE),
             accesses.opens.eq((rows.command == ChipCommand.ACTIVATE) << rows.o.p.bank),
             self.started.eq(refresher.started),
         ]
         beat = accesses.beat
         of_host = beat.requester == Requester.HOST
-        reads, writes = accesses.goes & ~beat.write, accesses.goes & beat.write
+        reads, writes = accesses.fires & ~beat.write, accesses.fires & beat.write
         m.d.comb += [
             reading.begins.eq(reads),
             reading.requester.eq(beat.requester),
@@ -135,51 +135,53 @@ class SdramMemory(wiring.Component):
             writing.host_data.eq(host.data),
             writing.host_strobe.eq(host.strobe),
             host.written.eq(writes & of_host),
-            host.came.eq(reading.host),
+            host.arrived.eq(reading.host),
             host.beat.eq(reading.beat),
         ]
-        self._command(m, rows, accesses, refresher)
-        self._move(m, accesses, refresher, reading, writing)
+        self._issue(m, rows, accesses, refresher)
+        self._connect_data(m, accesses, refresher, reading, writing)
         return m
 
-    def _ask(
+    def _connect_requests(
         self, m: Module, arbiter: Arbiter, reading: Reading, writing: Writing, host: Host
     ) -> None:
-        """Show the arbiter what waits at the ports, and tell these what it took."""
+        """Connect the requests of all ports to the arbiter, and its grants to the ports."""
         readers = [self.a, self.b] if self._read_ports == 2 else [self.a]
         for requester, port in zip((Requester.A, Requester.B), readers, strict=False):
-            self._show(m, arbiter, requester, port.request, reading.room)
+            self._connect_request(m, arbiter, requester, port.request, reading.room)
         for port, beats in zip(readers, reading.data, strict=True):
             wiring.connect(m, beats, wiring.flipped(port.data))
-        self._show(m, arbiter, Requester.WRITE, self.write.request, writing.whole)
+        self._connect_request(m, arbiter, Requester.WRITE, self.write.request, writing.whole)
         wiring.connect(m, wiring.flipped(self.write.data), writing.data)
         wiring.connect(m, writing.response, wiring.flipped(self.write.response))
         m.d.comb += [
-            writing.picked.eq(arbiter.taken[Requester.WRITE.value]),
-            reading.picked.eq(arbiter.taken[Requester.A.value] | arbiter.taken[Requester.B.value]),
+            writing.granted.eq(arbiter.granted[Requester.WRITE.value]),
+            reading.granted.eq(
+                arbiter.granted[Requester.A.value] | arbiter.granted[Requester.B.value]
+            ),
             reading.length.eq(arbiter.o.p.length),
-            arbiter.asks[Requester.HOST.value].eq(host.asks),
-            host.picked.eq(arbiter.taken[Requester.HOST.value]),
+            arbiter.requests[Requester.HOST.value].eq(host.requests),
+            host.granted.eq(arbiter.granted[Requester.HOST.value]),
         ]
-        self._place(m, arbiter.bursts[Requester.HOST.value], Requester.HOST, host.address)
+        self._locate(m, arbiter.bursts[Requester.HOST.value], Requester.HOST, host.address)
         m.d.comb += arbiter.bursts[Requester.HOST.value].write.eq(host.write)
 
-    def _show(
+    def _connect_request(
         self, m: Module, arbiter: Arbiter, requester: Requester, request: Any, may: Value
     ) -> None:
         burst = arbiter.bursts[requester.value]
-        # Separates the engine's logic from the arbiter's; requests are at most that frequent.
+        # A half-rate slice cuts the engine's paths; the arbiter takes no more than that.
         m.submodules[f"request_{requester.name.lower()}"] = hold = Hold(request.payload.shape())
         wiring.connect(m, wiring.flipped(request), hold.i)
-        self._place(m, burst, requester, hold.o.p.address)
+        self._locate(m, burst, requester, hold.o.p.address)
         m.d.comb += [
             burst.write.eq(requester is Requester.WRITE),
             burst.length.eq(hold.o.p.length),
-            arbiter.asks[requester.value].eq(hold.o.valid & may),
-            hold.o.ready.eq(arbiter.taken[requester.value]),
+            arbiter.requests[requester.value].eq(hold.o.valid & may),
+            hold.o.ready.eq(arbiter.granted[requester.value]),
         ]
 
-    def _place(self, m: Module, burst: Any, requester: Requester, address: Value) -> None:
+    def _locate(self, m: Module, burst: Any, requester: Requester, address: Value) -> None:
         bank, row, column = self._layout.parts(address)
         m.d.comb += [
             burst.requester.eq(requester),
@@ -188,17 +190,15 @@ class SdramMemory(wiring.Component):
             burst.column.eq(column),
         ]
 
-    def _command(
-        self, m: Module, rows: RowManager, accesses: Accesses, refresher: Refresher
-    ) -> None:
-        """From whoever gives a command to the pins."""
+    def _issue(self, m: Module, rows: RowManager, accesses: Accesses, refresher: Refresher) -> None:
+        """Select the command of this cycle and drive the command and address pins."""
         part, timing = self._layout.part, self._timing
         mode = self._layout.word_bits | timing.cas << 4
-        given = Signal(ChipCommand)
+        command = Signal(ChipCommand)
         bank = Signal(part.bank_bits)
         address = Signal(part.row_bits)
         m.d.comb += [
-            given.eq(refresher.command | rows.command),
+            command.eq(refresher.command | rows.command),
             bank.eq(rows.o.p.bank),
             address.eq(rows.o.p.row),
         ]
@@ -208,18 +208,18 @@ class SdramMemory(wiring.Component):
             m.d.comb += [bank.eq(0), address.eq(1 << ALL_BANKS)]
             with m.If(refresher.command == ChipCommand.SET_MODE):
                 m.d.comb += address.eq(mode)
-        with m.If(accesses.goes):
+        with m.If(accesses.fires):
             m.d.comb += [
-                given.eq(Mux(accesses.beat.write, ChipCommand.WRITE, ChipCommand.READ)),
+                command.eq(Mux(accesses.beat.write, ChipCommand.WRITE, ChipCommand.READ)),
                 bank.eq(accesses.beat.bank),
                 address.eq(accesses.beat.column << self._layout.word_bits),
             ]
         for name, value in {"bank": bank, "address": address}.items():
             self._register(m, name, value)
         for bit, name in enumerate(("ras_n", "cas_n", "we_n")):
-            self._register(m, name, ~given[bit], init=1)
+            self._register(m, name, ~command[bit], init=1)
 
-    def _move(
+    def _connect_data(
         self,
         m: Module,
         accesses: Accesses,
@@ -227,7 +227,7 @@ class SdramMemory(wiring.Component):
         reading: Reading,
         writing: Writing,
     ) -> None:
-        """Words, between the pins and who has them."""
+        """Connect the data and mask pins to the read and write data paths."""
         self._register(m, "o", writing.word)
         mask = Mux(accesses.drives, writing.mask, 0) | (~refresher.started).replicate(
             len(writing.mask)
@@ -239,9 +239,9 @@ class SdramMemory(wiring.Component):
         m.d.comb += [self.pins.oe.eq(driven), reading.word.eq(word)]
 
     def _register(self, m: Module, name: str, value: Value, *, init: int | None = None) -> None:
-        """Two registers towards a pin: what decides is far from where the pins are.
+        """Drive a pin from two registers in a row, because pins are far from the logic.
 
-        Without ``init`` what is in them after reset does not matter.
+        Without ``init`` the registers have no reset.
         """
         pin = getattr(self.pins, name)
         width, start, free = len(pin), init or 0, init is None
