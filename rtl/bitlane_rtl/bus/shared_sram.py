@@ -1,4 +1,4 @@
-"""A single-port memory shared by the engine and the host. It stores nothing itself."""
+"""An adapter that shares a single-port memory between the engine and the host."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ __all__ = ["SharedSram", "word_byte"]
 
 
 def word_byte(m: Module, word: Value, byte: Value, accessed: Value) -> Value:
-    """The byte of ``word``, which was read in the cycle before, that ``byte`` then named.
+    """Return one byte of ``word``, the result of a read in the cycle before.
 
-    ``accessed`` says whether ``byte`` names one in this cycle.
+    ``byte`` is the byte's index in the cycle of the read, in which ``accessed`` is 1.
     """
     selected = Signal(len(byte), reset_less=True)
     with m.If(accessed):
@@ -26,24 +26,24 @@ def word_byte(m: Module, word: Value, byte: Value, accessed: Value) -> Value:
 
 
 class SharedSram(wiring.Component):
-    """Serves an engine's ports, and the host byte by byte, from one memory with one port.
+    """An adapter from an engine's ports and a host's byte port to a single-port memory.
 
     Parameters
     ----------
     address_width, data_width, words, read_ports
-        As for `SramPort`.
+        The parameters of `SramPort`.
 
     Members
     -------
     a, b : ``In(ReadPort(address_width, data_width))``
-        ``b`` only with two read ports.
+        Read ports; ``b`` exists only with two.
     write : ``In(WritePort(address_width, data_width))``
     host : ``In(ByteAccess(address_width))``
         Always ready. Address bits above the memory's size are ignored.
     memory : ``Out(Sram(words, data_width))``
 
-    Latency: that of `SramPort`; ``host`` reads in 1 cycle. Throughput: an access a cycle. Each
-    access of the host takes a cycle from the engine.
+    Latency: as for `SramPort`; ``host`` reads in 1 cycle. Throughput: one access per cycle. The
+    engine pauses in each cycle in which the host accesses the memory.
     Area (32 bits, one reader): iCE40 153 LUT4 and 47 flip-flops.
     Path through it: from ``host.enable`` to the memory's ``address``.
     """
