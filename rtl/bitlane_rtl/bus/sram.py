@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ..ports.memory_port import ReadPort, WritePort
-from ..ports.read_arbiter import in_turn
+from ..ports.read_arbiter import round_robin
 
 __all__ = ["Sram", "SramPort"]
 
@@ -129,7 +129,7 @@ class SramPort(wiring.Component):
         read = self._read(m, reads)
         write = self._write(m, writes)
         # The turn, and so the address, does not depend on `hold`, which arrives late in the cycle.
-        turn = in_turn(m, read.possible, write.possible, ~self.hold)
+        turn = round_robin(m, read.possible, write.possible, ~self.hold)
 
         # A burst stays in its block, so the adder has no carry into the address above it. They are
         # separate signals, as a simulator of whole words would see a combinational loop otherwise.
@@ -157,7 +157,7 @@ class SramPort(wiring.Component):
         a = self.a.request
         if self._read_ports == 2:
             b = self.b.request
-            grant_b: Signal | Const = in_turn(m, a.valid, b.valid, done)
+            grant_b: Signal | Const = round_robin(m, a.valid, b.valid, done)
             asked = a.valid | b.valid
             address = Mux(grant_b, b.payload.address, a.payload.address)
             length = Mux(grant_b, b.payload.length, a.payload.length)

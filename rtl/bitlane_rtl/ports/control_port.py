@@ -2,12 +2,13 @@
 
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from ..abi import CONTROL_SIZE
 
 __all__ = ["CONTROL_ADDRESS_WIDTH", "ControlPort"]
 
-CONTROL_ADDRESS_WIDTH = (CONTROL_SIZE - 1).bit_length()
+CONTROL_ADDRESS_WIDTH = ceil_log2(CONTROL_SIZE)
 
 
 class ControlPort(wiring.Signature):

@@ -7,10 +7,10 @@ from amaranth.lib.wiring import In, Out
 from ..streams.queue import Queue
 from .memory_port import ReadPort
 
-__all__ = ["ReadArbiter", "in_turn"]
+__all__ = ["ReadArbiter", "round_robin"]
 
 
-def in_turn(m: Module, first: Value, second: Value, taken: Value | int) -> Signal:
+def round_robin(m: Module, first: Value, second: Value, taken: Value | int) -> Signal:
     """Arbitrate between two requests: return 0 to grant the first, 1 to grant the second.
 
     A single request is granted; of two, the one that was not accepted last (round robin). The grant
@@ -71,7 +71,7 @@ class ReadArbiter(wiring.Component):
         a, b, port = self.a, self.b, self.port
 
         taken = Signal()
-        grant_b = in_turn(m, a.request.valid, b.request.valid, taken)
+        grant_b = round_robin(m, a.request.valid, b.request.valid, taken)
         m.d.comb += [
             port.request.valid.eq((a.request.valid | b.request.valid) & order.i.ready),
             port.request.payload.eq(Mux(grant_b, b.request.payload, a.request.payload)),

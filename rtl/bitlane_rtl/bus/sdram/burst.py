@@ -6,6 +6,7 @@ stream is in another bank, whose row can be opened early.
 
 from amaranth.hdl import Cat, Value
 from amaranth.lib import data, enum
+from amaranth.utils import ceil_log2, exact_log2
 
 from ...abi import BEATS_PER_BLOCK
 from .part import SdramPart
@@ -39,9 +40,9 @@ class ChipLayout:
             raise ValueError(
                 f"data_width: {data_width} bits are no 2, 4 or 8 words of {part.width} bits"
             )
-        self.word_bits = self.words.bit_length() - 1
-        self.byte_bits = (data_width // 8).bit_length() - 1
-        self.beat_bits = (BEATS_PER_BLOCK - 1).bit_length()
+        self.word_bits = exact_log2(self.words)
+        self.byte_bits = exact_log2(data_width // 8)
+        self.beat_bits = ceil_log2(BEATS_PER_BLOCK)
         self.column_bits = part.column_bits - self.word_bits
         """Bits of a beat's index in its row."""
         if self.column_bits < self.beat_bits:
