@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -11,18 +11,7 @@ from ..ports.byte_access import ByteAccess
 from ..ports.memory_port import ReadPort, WritePort
 from .sram import Sram, SramPort
 
-__all__ = ["SharedSram", "word_byte"]
-
-
-def word_byte(m: Module, word: Value, byte: Value, accessed: Value) -> Value:
-    """Return one byte of ``word``, the result of a read in the cycle before.
-
-    ``byte`` is the byte's index in the cycle of the read, in which ``accessed`` is 1.
-    """
-    selected = Signal(len(byte), reset_less=True)
-    with m.If(accessed):
-        m.d.sync += selected.eq(byte)
-    return word.word_select(selected, 8)
+__all__ = ["SharedSram"]
 
 
 class SharedSram(wiring.Component):
@@ -80,9 +69,12 @@ class SharedSram(wiring.Component):
         host, engine, memory = self.host, port.memory, self.memory
         byte, word = host.address[: self._byte_bits], host.address[self._byte_bits :]
         lanes = len(memory.strobe)
+        byte_read = Signal(self._byte_bits, reset_less=True)
+        with m.If(host.enable):
+            m.d.sync += byte_read.eq(byte)
         m.d.comb += [
             host.ready.eq(1),
-            host.read_data.eq(word_byte(m, memory.read_data, byte, host.enable)),
+            host.read_data.eq(memory.read_data.word_select(byte_read, 8)),
             port.hold.eq(host.enable),
             engine.read_data.eq(memory.read_data),
             memory.enable.eq(host.enable | engine.enable),
