@@ -12,16 +12,16 @@ from amaranth.lib.wiring import In, Out
 from ...ports.byte_access import ByteAccess
 from ...ports.memory_port import ReadPort, WritePort
 from ...streams.queue import Hold
-from .accesses import Accesses
 from .arbiter import Arbiter
 from .burst import ChipLayout, Requester
+from .column_commands import ColumnCommands
 from .host import Host
 from .part import SdramPart, SdramTiming
 from .pins import ALL_BANKS, ChipCommand, SdramPins
-from .reading import Reading
+from .read_path import ReadPath
 from .refresher import Refresher
 from .row_manager import RowManager
-from .writing import Writing
+from .write_path import WritePath
 
 __all__ = ["SdramMemory"]
 
@@ -103,63 +103,63 @@ class SdramMemory(wiring.Component):
         layout, timing = self._layout, self._timing
         m.submodules.arbiter = arbiter = Arbiter(layout)
         m.submodules.rows = rows = RowManager(layout, timing)
-        m.submodules.accesses = accesses = Accesses(layout, timing)
+        m.submodules.columns = columns = ColumnCommands(layout, timing)
         m.submodules.refresher = refresher = Refresher(timing)
-        m.submodules.reading = reading = Reading(layout, timing, self._read_ports)
-        m.submodules.writing = writing = Writing(layout)
+        m.submodules.read_path = read_path = ReadPath(layout, timing, self._read_ports)
+        m.submodules.write_path = write_path = WritePath(layout)
         m.submodules.host = host = Host(layout, self._address_width)
         wiring.connect(m, wiring.flipped(self.host), host.port)
-        self._connect_requests(m, arbiter, reading, writing, host)
+        self._connect_requests(m, arbiter, read_path, write_path, host)
         wiring.connect(m, arbiter.o, rows.i)
-        wiring.connect(m, rows.o, accesses.i)
+        wiring.connect(m, rows.o, columns.i)
         # Registered: while the arbiter is stopped, an idle pipeline stays idle.
-        m.d.sync += refresher.quiet.eq(~(arbiter.o.valid | rows.busy | accesses.busy))
+        m.d.sync += refresher.quiet.eq(~(arbiter.o.valid | rows.busy | columns.busy))
         m.d.comb += [
             arbiter.stop.eq(refresher.stop),
-            rows.held.eq(accesses.held),
-            rows.bus.eq(~accesses.fires),
+            rows.held.eq(columns.held),
+            rows.bus.eq(~columns.fires),
             rows.close_all.eq(refresher.command == ChipCommand.PRECHARGE),
-            accesses.opens.eq((rows.command == ChipCommand.ACTIVATE) << rows.o.p.bank),
+            columns.opens.eq((rows.command == ChipCommand.ACTIVATE) << rows.o.p.bank),
             self.started.eq(refresher.started),
         ]
-        beat = accesses.beat
+        beat = columns.beat
         of_host = beat.requester == Requester.HOST
-        reads, writes = accesses.fires & ~beat.write, accesses.fires & beat.write
+        reads, writes = columns.fires & ~beat.write, columns.fires & beat.write
         m.d.comb += [
-            reading.begins.eq(reads),
-            reading.requester.eq(beat.requester),
-            reading.last.eq(accesses.last),
-            writing.begins.eq(writes),
-            writing.last.eq(accesses.last),
-            writing.host.eq(of_host),
-            writing.host_data.eq(host.data),
-            writing.host_strobe.eq(host.strobe),
+            read_path.begins.eq(reads),
+            read_path.requester.eq(beat.requester),
+            read_path.last.eq(columns.last),
+            write_path.begins.eq(writes),
+            write_path.last.eq(columns.last),
+            write_path.host.eq(of_host),
+            write_path.host_data.eq(host.data),
+            write_path.host_strobe.eq(host.strobe),
             host.written.eq(writes & of_host),
-            host.arrived.eq(reading.host),
-            host.beat.eq(reading.beat),
+            host.arrived.eq(read_path.host),
+            host.beat.eq(read_path.beat),
         ]
-        self._issue(m, rows, accesses, refresher)
-        self._connect_data(m, accesses, refresher, reading, writing)
+        self._issue(m, rows, columns, refresher)
+        self._connect_data(m, columns, refresher, read_path, write_path)
         return m
 
     def _connect_requests(
-        self, m: Module, arbiter: Arbiter, reading: Reading, writing: Writing, host: Host
+        self, m: Module, arbiter: Arbiter, read_path: ReadPath, write_path: WritePath, host: Host
     ) -> None:
         """Connect the requests of all ports to the arbiter, and its grants to the ports."""
         readers = [self.a, self.b] if self._read_ports == 2 else [self.a]
         for requester, port in zip((Requester.A, Requester.B), readers, strict=False):
-            self._connect_request(m, arbiter, requester, port.request, reading.room)
-        for port, beats in zip(readers, reading.data, strict=True):
+            self._connect_request(m, arbiter, requester, port.request, read_path.room)
+        for port, beats in zip(readers, read_path.data, strict=True):
             wiring.connect(m, beats, wiring.flipped(port.data))
-        self._connect_request(m, arbiter, Requester.WRITE, self.write.request, writing.whole)
-        wiring.connect(m, wiring.flipped(self.write.data), writing.data)
-        wiring.connect(m, writing.response, wiring.flipped(self.write.response))
+        self._connect_request(m, arbiter, Requester.WRITE, self.write.request, write_path.whole)
+        wiring.connect(m, wiring.flipped(self.write.data), write_path.data)
+        wiring.connect(m, write_path.response, wiring.flipped(self.write.response))
         m.d.comb += [
-            writing.granted.eq(arbiter.granted[Requester.WRITE.value]),
-            reading.granted.eq(
+            write_path.granted.eq(arbiter.granted[Requester.WRITE.value]),
+            read_path.granted.eq(
                 arbiter.granted[Requester.A.value] | arbiter.granted[Requester.B.value]
             ),
-            reading.length.eq(arbiter.o.p.length),
+            read_path.length.eq(arbiter.o.p.length),
             arbiter.requests[Requester.HOST.value].eq(host.requests),
             host.granted.eq(arbiter.granted[Requester.HOST.value]),
         ]
@@ -190,7 +190,9 @@ class SdramMemory(wiring.Component):
             burst.column.eq(column),
         ]
 
-    def _issue(self, m: Module, rows: RowManager, accesses: Accesses, refresher: Refresher) -> None:
+    def _issue(
+        self, m: Module, rows: RowManager, columns: ColumnCommands, refresher: Refresher
+    ) -> None:
         """Select the command of this cycle and drive the command and address pins."""
         part, timing = self._layout.part, self._timing
         mode = self._layout.word_bits | timing.cas << 4
@@ -208,11 +210,11 @@ class SdramMemory(wiring.Component):
             m.d.comb += [bank.eq(0), address.eq(1 << ALL_BANKS)]
             with m.If(refresher.command == ChipCommand.SET_MODE):
                 m.d.comb += address.eq(mode)
-        with m.If(accesses.fires):
+        with m.If(columns.fires):
             m.d.comb += [
-                command.eq(Mux(accesses.beat.write, ChipCommand.WRITE, ChipCommand.READ)),
-                bank.eq(accesses.beat.bank),
-                address.eq(accesses.beat.column << self._layout.word_bits),
+                command.eq(Mux(columns.beat.write, ChipCommand.WRITE, ChipCommand.READ)),
+                bank.eq(columns.beat.bank),
+                address.eq(columns.beat.column << self._layout.word_bits),
             ]
         for name, value in {"bank": bank, "address": address}.items():
             self._register(m, name, value)
@@ -222,21 +224,21 @@ class SdramMemory(wiring.Component):
     def _connect_data(
         self,
         m: Module,
-        accesses: Accesses,
+        columns: ColumnCommands,
         refresher: Refresher,
-        reading: Reading,
-        writing: Writing,
+        read_path: ReadPath,
+        write_path: WritePath,
     ) -> None:
         """Connect the data and mask pins to the read and write data paths."""
-        self._register(m, "o", writing.word)
-        mask = Mux(accesses.drives, writing.mask, 0) | (~refresher.started).replicate(
-            len(writing.mask)
+        self._register(m, "o", write_path.word)
+        mask = Mux(columns.drives, write_path.mask, 0) | (~refresher.started).replicate(
+            len(write_path.mask)
         )
         self._register(m, "mask", mask)
         drives, driven = Signal(), Signal()
         word = Signal.like(self.pins.i, reset_less=True, attrs=_AT_PIN)
-        m.d.sync += [drives.eq(accesses.drives), driven.eq(drives), word.eq(self.pins.i)]
-        m.d.comb += [self.pins.oe.eq(driven), reading.word.eq(word)]
+        m.d.sync += [drives.eq(columns.drives), driven.eq(drives), word.eq(self.pins.i)]
+        m.d.comb += [self.pins.oe.eq(driven), read_path.word.eq(word)]
 
     def _register(self, m: Module, name: str, value: Value, *, init: int | None = None) -> None:
         """Drive a pin from two registers in a row, because pins are far from the logic.

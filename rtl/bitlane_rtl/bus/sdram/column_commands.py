@@ -9,10 +9,10 @@ from amaranth.lib.wiring import In, Out
 from .burst import ChipLayout, PlacedBurst
 from .part import SdramTiming
 
-__all__ = ["Accesses"]
+__all__ = ["ColumnCommands"]
 
 
-class Accesses(wiring.Component):
+class ColumnCommands(wiring.Component):
     """Issues READ or WRITE for each beat of the bursts whose rows are open.
 
     Members

@@ -13,7 +13,7 @@ from ...streams.queue import Queue
 from .burst import ChipLayout, Requester
 from .part import SdramTiming
 
-__all__ = ["Reading"]
+__all__ = ["ReadPath"]
 
 _DEPTH = 2 * BEATS_PER_BLOCK
 
@@ -26,7 +26,7 @@ class _Mark(data.Struct):
     last: 1
 
 
-class Reading(wiring.Component):
+class ReadPath(wiring.Component):
     """The read data path: assembles words into beats and buffers them.
 
     Members
@@ -56,7 +56,6 @@ class Reading(wiring.Component):
     def __init__(self, layout: ChipLayout, timing: SdramTiming, readers: int) -> None:
         self._layout = layout
         self._timing = timing
-        self._readers = readers
         width = layout.data_width
         port = stream.Signature(read_data(width))
         super().__init__(

@@ -11,13 +11,13 @@ from ...ports.memory_port import write_data
 from ...streams.queue import Queue
 from .burst import ChipLayout
 
-__all__ = ["Writing"]
+__all__ = ["WritePath"]
 
 _OWED = 8
 """Highest number of responses that may wait."""
 
 
-class Writing(wiring.Component):
+class WritePath(wiring.Component):
     """The write data path: buffers bursts and splits beats into words.
 
     Members
