@@ -1,7 +1,7 @@
-"""AXI4 (ARM IHI 0022) for the engine's memory ports: the signature, and adapters of wires only.
+"""AXI4 (ARM IHI 0022) for the engine's memory ports: the signature, and adapters.
 
-Nothing here stores, counts or reorders: bursts leave as the native port requests them, so their
-legality (no 4 KiB crossing, ``valid`` held until ``ready``) is that of `memory_port`.
+The adapters consist of wires only. A burst on AXI4 is the native port's burst, and `memory_port`
+guarantees its legality: it does not cross 4 KiB, and ``valid`` stays until ``ready``.
 """
 
 from typing import Any
@@ -16,15 +16,15 @@ from ..ports.memory_port import ReadPort, WritePort
 __all__ = ["Axi4", "Axi4ReadManager", "Axi4WriteManager", "join_channels"]
 
 BURST_INCR = 0b01
-"""Each beat's address is the last one's plus the size (A3.4.1)."""
+"""INCR: addresses of consecutive beats differ by the beat's size (A3.4.1)."""
 
 PROT = 0b000
-"""Unprivileged, secure, data access (A4.7): what a memory without a protection unit expects."""
+"""Unprivileged, secure, data access (A4.7), for memories without a protection unit."""
 
 CACHE = 0b0010
 """Normal Non-cacheable Non-bufferable (A4.4). Modifiable, so that interconnects may split bursts
-and convert widths; not bufferable, so that a write response comes from the memory itself: what a
-retired command wrote is visible to every other manager."""
+and convert widths. Not bufferable, so that a write response comes from the memory itself and the
+result of a retired command is visible to every other manager."""
 
 
 class Axi4(wiring.Signature):
@@ -37,12 +37,12 @@ class Axi4(wiring.Signature):
     data_width
         Bits of ``wdata`` and ``rdata``.
     read, write
-        Whether there are read channels (AR, R) and write channels (AW, W, B).
+        Include the read channels (AR, R), the write channels (AW, W, B).
 
     Members
     -------
-    The signals of AXI4 in lower case, without a prefix: ``awaddr``, ``awlen`` and so on. Those that
-    a manager may leave at their default (IDs, LOCK, QOS, REGION, USER; A10.3) are left out.
+    The signals of AXI4 in lower case, without a prefix: ``awaddr``, ``awlen`` and so on. Optional
+    signals with a default value (IDs, LOCK, QOS, REGION, USER; A10.3) are left out.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ def _address_channel(prefix: str, address_width: int) -> dict[str, wiring.Member
 
 
 class Axi4ReadManager(wiring.Component):
-    """Reads for a native port over AR and R.
+    """An adapter from a native read port to AR and R.
 
     Members
     -------
@@ -95,8 +95,8 @@ class Axi4ReadManager(wiring.Component):
     axi : ``Out(Axi4(address_width, data_width, write=False))``
 
     Latency: 0 cycles each way. Throughput: that of the bus. Area: none.
-    SLVERR and DECERR become ``error`` (A3.4.4); EXOKAY, which a manager without LOCK cannot get,
-    counts as OKAY. Undefined: answers that were not asked for.
+    SLVERR and DECERR become ``error`` (A3.4.4). EXOKAY, which a manager without LOCK cannot
+    receive, counts as OKAY. Undefined: responses without a request.
     """
 
     port: Any
@@ -133,7 +133,7 @@ class Axi4ReadManager(wiring.Component):
 
 
 class Axi4WriteManager(wiring.Component):
-    """Writes for a native port over AW, W and B.
+    """An adapter from a native write port to AW, W and B.
 
     Members
     -------
@@ -141,7 +141,7 @@ class Axi4WriteManager(wiring.Component):
     axi : ``Out(Axi4(address_width, data_width, read=False))``
 
     Latency: 0 cycles each way. Throughput: that of the bus. Area: none.
-    SLVERR and DECERR become an error response (A3.4.4). Undefined: answers that were not asked for.
+    SLVERR and DECERR become an error response (A3.4.4). Undefined: responses without a request.
     """
 
     port: Any
@@ -181,7 +181,7 @@ class Axi4WriteManager(wiring.Component):
 
 
 def join_channels(m: Module, part: wiring.PureInterface, whole: wiring.PureInterface) -> None:
-    """Wire the read or write channels of a manager into a bus that has more channels.
+    """Connect the read or write channels of a manager to a bus that has more channels.
 
     ``part`` is the ``axi`` of an adapter above, ``whole`` a member ``Out(Axi4(...))`` of the
     component whose module is ``m``.

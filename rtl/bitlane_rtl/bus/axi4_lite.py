@@ -1,6 +1,6 @@
-"""AXI4-Lite (ARM IHI 0022, part B): the signature, and the subordinate that is the control window.
+"""AXI4-Lite (ARM IHI 0022, part B): the signature, and the subordinate for the control window.
 
-The subordinate never writes a part of a word: a register's value is 32 bits or it is not changed.
+The subordinate writes whole words of 32 bits only.
 """
 
 from amaranth.hdl import Module, Mux, Signal
@@ -52,23 +52,23 @@ class Axi4Lite(wiring.Signature):
 
 
 class Axi4LiteControl(wiring.Component):
-    """An AXI4-Lite subordinate that reads and writes through a control port.
+    """An adapter from AXI4-Lite, as a subordinate, to a control port.
 
     Members
     -------
     bus : ``In(Axi4Lite())``
-        AW and W may come in any order. ``awprot`` and ``arprot`` are ignored.
+        AW and W may arrive in any order. ``awprot`` and ``arprot`` are ignored.
     control : ``In(ControlPort())``
-        The circuit that is controlled.
+        The controlled circuit.
 
-    Each way one transaction is open at a time. A write that does not strobe all four bytes, and an
-    access whose address is no multiple of 4, is answered SLVERR and has no effect; a write without
-    any strobe asks for nothing (A3.4.3) and is answered OKAY. Every address has a register, or
-    reads 0.
+    One read and one write can be outstanding. The response is SLVERR, and the access has no effect,
+    if a write strobes some but not all of the four bytes, or if an address is not a multiple of 4.
+    A write without any strobe is legal (A3.4.3), has no effect and gets OKAY. Addresses without a
+    register read 0.
 
-    Latency: AW and W are taken together, on an idle bus in the cycle after the later of AWVALID and
-    WVALID, or in the one after that if a read is taken then; ``control.write`` is 1 in that cycle,
-    and BVALID comes 1 cycle later. RVALID comes 3 cycles after ARVALID.
+    Latency: AW and W are accepted together, on an idle bus in the cycle after the later of AWVALID
+    and WVALID, or one cycle later if a read is accepted then; ``control.write`` is 1 in that cycle,
+    and BVALID rises 1 cycle later. RVALID rises 3 cycles after ARVALID.
     Throughput: a write every 2 cycles, a read every 4; neither starves the other.
     No combinational path leads from an input of ``bus`` to an output of it (A3.1.1).
     Area: 29 LUT4 and 54 flip-flops on ECP5.
@@ -81,10 +81,10 @@ class Axi4LiteControl(wiring.Component):
         m = Module()
         bus, control = self.bus, self.control
 
-        # A write is taken when both halves are there (A3.3.1), so that none has to be held.
+        # AW and W are accepted together (A3.3.1), so that neither needs a buffer.
         taken = Signal()
         writes = Signal()
-        asked = Signal()  # a read has the port
+        asked = Signal()  # a read uses the control port
         responding = Signal()
         response = Signal(2)
         whole = (bus.wstrb == ALL_BYTES) & (bus.awaddr[:2] == 0)
@@ -102,14 +102,14 @@ class Axi4LiteControl(wiring.Component):
         m.d.sync += [
             taken.eq(both & ~reads),
             writes.eq(both & ~reads & whole),
-            # What is taken or asked in the next cycle: decoding is to begin with a register.
+            # The address of the next cycle's access: decoding starts from a register.
             address.eq(Mux(reads, bus.araddr, bus.awaddr)),
             responding.eq(taken | (responding & ~bus.bready)),
         ]
         with m.If(taken):
             m.d.sync += response.eq(Mux(writes | (bus.wstrb == 0), OKAY, SLVERR))
 
-        # A read goes asked -> fetching (the word comes from the port) -> answering.
+        # The states of a read: asked, fetching (the port returns the word), answering.
         misaligned = Signal(reset_less=True)
         fetching = Signal()
         answering = Signal()

@@ -6,8 +6,8 @@ one beat a cycle. A read takes three cycles, and each reader can have a beat in 
 ====== ======================================== =================================================
 Cycle  Beat                                     Condition
 ====== ======================================== =================================================
-0      requested: its bank reads it (``fires``) The bank is free: neither the other reader's nor
-                                                the host's, and no word is held at its output.
+0      requested: its bank reads it (``fires``) Neither the other reader nor the host uses the
+                                                bank, and no word is held at its output.
 1      at the bank's output (``fetched``)       It is held there while the next register is full.
 2      in the reader's register (``full``)      It stays until ``data.ready``.
 ====== ======================================== =================================================
@@ -72,7 +72,8 @@ class _Reader(wiring.Component):
     word : ``In(data_width)``
         The output of bank ``source``.
     held : ``Out(1)``
-        ``word`` is needed for a cycle more: bank ``source`` must not read, and ``fires`` must be 0.
+        ``word`` is needed for one more cycle: bank ``source`` must not read, and ``fires`` must be
+        0.
     """
 
     def __init__(self, layout: _Layout) -> None:
@@ -95,7 +96,7 @@ class _Reader(wiring.Component):
         request, beats = self.port.request, self.port.data
         address = self._layout.address(request.payload.address)
         offset = Signal.like(request.payload.length)
-        # A burst does not leave its block, so nothing is carried into the address above it.
+        # A burst stays in its block, so the adder has no carry into the address above it.
         beat = Signal.like(address.beat)
         source = Signal(self._layout.bank_bits, reset_less=True)
         fetched = Signal()
@@ -135,7 +136,7 @@ class _Writer(wiring.Component):
     -------
     port : ``In(WritePort(address_width, data_width))``
     stop : ``In(1)``
-        The banks are the host's in this cycle.
+        The host uses the banks in this cycle.
     write : ``Out(layout.write)``
         Its ``bank``, ``row`` and ``data`` do not depend on ``stop``.
     """
@@ -185,7 +186,7 @@ class _Host(wiring.Component):
     -------
     port : ``In(ByteAccess(address_width))``
     waits : ``Out(1)``
-        An access waits for its bank. All other ports stop until it fires.
+        An access waits for its bank. All other ports stop until ``fires``.
     free : ``In(1)``
         No bank has to hold its output.
     fires : ``Out(1)``
@@ -248,39 +249,39 @@ class _Host(wiring.Component):
 
 
 class BankedMemory(wiring.Component):
-    """A memory that reads two beats and writes one in a cycle, unless both reads meet in a bank.
+    """A memory that reads two beats and writes one per cycle, unless both reads need one bank.
 
-    If both readers need the same bank, the one that did not end a burst last has it, and the other
-    waits. Two streams that read from end to end meet once, and then stay a block apart.
+    If both readers need the same bank, the reader that did not end a burst last is granted. Two
+    sequential streams conflict once and then stay a block apart.
 
     Parameters
     ----------
     address_width, data_width
-        Of the ports, in bits.
+        Widths of the ports, in bits.
     words
-        Beats that it holds, a power of two, at least ``16 * banks``.
+        Size in beats, a power of two, at least ``16 * banks``.
     banks
-        A power of two. Two readers need two.
+        Number of banks, a power of two. Two readers need two or more for full speed.
     read_ports
-        1 or 2.
+        Number of read ports, 1 or 2.
 
     Members
     -------
     a, b : ``In(ReadPort(address_width, data_width))``
-        ``b`` only with two read ports.
+        Read ports; ``b`` exists only with two.
     write : ``In(WritePort(address_width, data_width))``
     host : ``In(ByteAccess(address_width))``
-        Each access takes a cycle from all ports, and waits until no word is held at a bank.
+        Each access waits until no word is held at a bank, and stops all other ports meanwhile.
 
     Address bits above the memory's size are ignored. Words are 0 at power-up.
-    Latency: a beat comes 2 cycles after its request, a response 1 cycle after its last beat. A
+    Latency: a beat arrives 2 cycles after its request, a response 1 cycle after its last beat. A
     request is accepted with its last beat. ``host`` is ready at once for a write, which takes
     place a cycle later, and after 3 cycles for a read.
-    Throughput: a beat a cycle on every port; two readers that stay in one bank share it. The host
+    Throughput: a beat per cycle on every port; two readers that stay in one bank share it. The host
     writes a byte in 2 cycles and reads one in 4.
-    There are no errors. Undefined: a read of a word in the cycle in which it is written.
-    Each reader must accept its beats without waiting for the other's or the host's: two beats that
-    are not accepted hold up the bank of the second, and the host.
+    It reports no errors. Undefined: a read of a word in the cycle in which it is written.
+    Each reader must accept its beats without waiting for the other reader or the host: two beats
+    that wait block the bank of the second, and the host.
     Area (64 bits, two readers, 2 banks of 128 KiB): ECP5 601 LUT4, 254 flip-flops, 128 block RAMs.
     Paths through it: from ``valid`` and ``payload`` of the requests to the RAMs' addresses; from
     these and ``data.ready`` to the RAMs' enables and ``ready`` of requests; from ``valid`` of
@@ -301,10 +302,10 @@ class BankedMemory(wiring.Component):
         if read_ports not in (1, 2):
             raise ValueError(f"read_ports: {read_ports} is neither 1 nor 2")
         if banks < 1 or banks & (banks - 1):
-            raise ValueError(f"banks: {banks} is no power of two")
+            raise ValueError(f"banks: {banks} is not a power of two")
         if words < BEATS_PER_BLOCK * banks or words & (words - 1):
             raise ValueError(
-                f"words: {words} is no power of two, {BEATS_PER_BLOCK * banks} or more"
+                f"words: {words} is not a power of two, {BEATS_PER_BLOCK * banks} or more"
             )
         self._layout = _Layout(address_width, data_width, words, banks)
         self._banks = banks
@@ -368,7 +369,7 @@ class BankedMemory(wiring.Component):
         return m
 
     def _arbitrate(self, m: Module, readers: list[_Reader], *, stop: Value) -> list[Value]:
-        """Fire the readers that can read. Return which reader selects the row of its bank.
+        """Fire the readers that can read. Return for each reader if it selects its bank's row.
 
         The selection, and so the address of a bank, does not depend on ``data.ready``, which
         arrives late.

@@ -1,8 +1,8 @@
-"""A single-port memory shared by the engine and the host. It stores nothing itself."""
+"""An adapter that shares a single-port memory between the engine and the host."""
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -11,39 +11,28 @@ from ..ports.byte_access import ByteAccess
 from ..ports.memory_port import ReadPort, WritePort
 from .sram import Sram, SramPort
 
-__all__ = ["SharedSram", "word_byte"]
-
-
-def word_byte(m: Module, word: Value, byte: Value, accessed: Value) -> Value:
-    """The byte of ``word``, which was read in the cycle before, that ``byte`` then named.
-
-    ``accessed`` says whether ``byte`` names one in this cycle.
-    """
-    selected = Signal(len(byte), reset_less=True)
-    with m.If(accessed):
-        m.d.sync += selected.eq(byte)
-    return word.word_select(selected, 8)
+__all__ = ["SharedSram"]
 
 
 class SharedSram(wiring.Component):
-    """Serves an engine's ports, and the host byte by byte, from one memory with one port.
+    """An adapter from an engine's ports and a host's byte port to a single-port memory.
 
     Parameters
     ----------
     address_width, data_width, words, read_ports
-        As for `SramPort`.
+        The parameters of `SramPort`.
 
     Members
     -------
     a, b : ``In(ReadPort(address_width, data_width))``
-        ``b`` only with two read ports.
+        Read ports; ``b`` exists only with two.
     write : ``In(WritePort(address_width, data_width))``
     host : ``In(ByteAccess(address_width))``
         Always ready. Address bits above the memory's size are ignored.
     memory : ``Out(Sram(words, data_width))``
 
-    Latency: that of `SramPort`; ``host`` reads in 1 cycle. Throughput: an access a cycle. Each
-    access of the host takes a cycle from the engine.
+    Latency: as for `SramPort`; ``host`` reads in 1 cycle. Throughput: one access per cycle. The
+    engine pauses in each cycle in which the host accesses the memory.
     Area (32 bits, one reader): iCE40 153 LUT4 and 47 flip-flops.
     Path through it: from ``host.enable`` to the memory's ``address``.
     """
@@ -80,9 +69,12 @@ class SharedSram(wiring.Component):
         host, engine, memory = self.host, port.memory, self.memory
         byte, word = host.address[: self._byte_bits], host.address[self._byte_bits :]
         lanes = len(memory.strobe)
+        byte_read = Signal(self._byte_bits, reset_less=True)
+        with m.If(host.enable):
+            m.d.sync += byte_read.eq(byte)
         m.d.comb += [
             host.ready.eq(1),
-            host.read_data.eq(word_byte(m, memory.read_data, byte, host.enable)),
+            host.read_data.eq(memory.read_data.word_select(byte_read, 8)),
             port.hold.eq(host.enable),
             engine.read_data.eq(memory.read_data),
             memory.enable.eq(host.enable | engine.enable),

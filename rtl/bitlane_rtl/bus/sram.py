@@ -1,4 +1,4 @@
-"""A single-port synchronous memory behind the engine's memory ports. It stores nothing itself."""
+"""An adapter from the engine's memory ports to a single-port synchronous memory."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ..ports.memory_port import ReadPort, WritePort
-from ..ports.read_arbiter import in_turn
+from ..ports.read_arbiter import round_robin
 
 __all__ = ["Sram", "SramPort"]
 
@@ -20,14 +20,14 @@ class Sram(wiring.Signature):
     Members
     -------
     address : ``Out(range(words))``
-        Word to access.
+        Word address.
     enable : ``Out(1)``
-        Access it in this cycle.
+        The memory is accessed in this cycle.
     strobe : ``Out(data_width // 8)``
-        Bytes to write. If none, the access is a read.
+        Bytes to write. An access without any is a read.
     write_data : ``Out(data_width)``
     read_data : ``In(data_width)``
-        What was read, in the cycle after; undefined in all other cycles.
+        Valid in the cycle after a read, undefined in all others.
     """
 
     def __init__(self, words: int, data_width: int) -> None:
@@ -44,51 +44,51 @@ class Sram(wiring.Signature):
 
 @dataclass
 class _Access:
-    """What a read or a write needs of the memory.
+    """A read or a write that competes for the memory.
 
-    Requests stay at the ports until their last word, and only the words done are counted.
+    Requests stay at the ports until their last word; ``offset`` counts the words accessed.
     """
 
     possible: Value
     address: Value
-    """Of the burst, in bytes."""
+    """Byte address of the burst."""
     offset: Signal
-    """Words of the burst that are done."""
+    """Words of the burst accessed so far."""
 
 
 class SramPort(wiring.Component):
-    """Serves read ports and a write port from one memory, a word a cycle.
+    """An adapter from read ports and a write port to one memory, a word per cycle.
 
-    Reads and writes that wait for each other are served in turn, and so are bursts of two readers.
-    Each reader must take the beats that it asked for without waiting for the other's: a beat that
-    is not taken holds up all reads.
+    Reads and writes share the memory in round robin, and so do the bursts of two readers. Each
+    reader must accept its beats without waiting for the other reader, because a beat that waits
+    blocks all reads.
 
     Parameters
     ----------
     address_width, data_width
-        Of the ports, in bits.
+        Widths of the ports, in bits.
     words
-        Beats that the memory holds. Address bits above them are ignored, so the memory's first
-        address must be a multiple of its size rounded up to a power of two.
+        Size of the memory in beats. Higher address bits are ignored, so the memory's first address
+        must be a multiple of its size rounded up to a power of two.
     read_ports
-        1 or 2.
+        Number of read ports, 1 or 2.
 
     Members
     -------
     a : ``In(ReadPort(address_width, data_width))``
     b : ``In(ReadPort(address_width, data_width))``
-        Only with two read ports.
+        Exists only with two read ports.
     write : ``In(WritePort(address_width, data_width))``
     hold : ``In(1)``
-        No access in this cycle: the memory is another's.
+        No access in this cycle, because another user accesses the memory.
     memory : ``Out(Sram(words, data_width))``
 
-    Latency: the first word is accessed in the cycle in which its burst is requested, and its beat
-    comes 1 cycle later; a write's response 1 cycle after its last beat. A request is taken together
-    with its last word, so that its beats come before it is taken.
-    Throughput: an access in every cycle without ``hold`` in which a port has work and takes its
-    answers, whatever the lengths of the bursts; so three busy streams have a third each.
-    There are no errors. Undefined: accesses past the memory.
+    Latency: the first word is accessed in the cycle of its request and its beat arrives 1 cycle
+    later; a response arrives 1 cycle after the burst's last beat. A request is accepted with its
+    last word, so its beats arrive before it is accepted.
+    Throughput: an access in every cycle without ``hold`` in which a port is not idle and accepts
+    its beats, for bursts of any length; three busy streams get a third each.
+    It reports no errors. Undefined: accesses past the memory.
     Area (32 bits, two readers): ECP5 149 LUT4 and 47 flip-flops, at 176 MHz; iCE40 112 LUT4 and 47
     flip-flops, at 157 MHz on HX.
     Paths through it: from ``valid`` of all requests, ``data.ready`` and ``response.ready`` to the
@@ -128,11 +128,11 @@ class SramPort(wiring.Component):
         writes = Signal()
         read = self._read(m, reads)
         write = self._write(m, writes)
-        # Whose turn it is, and so the address, does not depend on `hold`, which comes late.
-        turn = in_turn(m, read.possible, write.possible, ~self.hold)
+        # The turn, and so the address, does not depend on `hold`, which arrives late in the cycle.
+        turn = round_robin(m, read.possible, write.possible, ~self.hold)
 
-        # A burst does not leave its block, so nothing is carried into the address above it. The two
-        # are kept apart, or in a simulator of whole words the address would depend on itself.
+        # A burst stays in its block, so the adder has no carry into the address above it. They are
+        # separate signals, as a simulator of whole words would see a combinational loop otherwise.
         byte_bits = ceil_log2(self._data_width // 8)
         block_bits = byte_bits + len(read.offset)
         word = Mux(turn, write.address[byte_bits:block_bits], read.address[byte_bits:block_bits])
@@ -151,13 +151,13 @@ class SramPort(wiring.Component):
         return m
 
     def _read(self, m: Module, reads: Signal) -> _Access:
-        """Choose a reader until the end of its burst, and give it the beats."""
+        """Grant a reader until its burst ends, and route the beats to it. Return its access."""
         offset = Signal.like(self.a.request.payload.length, name="read_offset", init=0)
         done = Signal()
         a = self.a.request
         if self._read_ports == 2:
             b = self.b.request
-            grant_b: Signal | Const = in_turn(m, a.valid, b.valid, done)
+            grant_b: Signal | Const = round_robin(m, a.valid, b.valid, done)
             asked = a.valid | b.valid
             address = Mux(grant_b, b.payload.address, a.payload.address)
             length = Mux(grant_b, b.payload.length, a.payload.length)
@@ -173,9 +173,9 @@ class SramPort(wiring.Component):
         return _Access(asked & beat_taken, address, offset)
 
     def _give(self, m: Module, reads: Signal, last: Value, to_b: Value) -> Value:
-        """Give out the words that are read. Returns whether another may be."""
+        """Route the words read to the reader. Return 1 if another word may be read."""
         readers = [self.a, self.b] if self._read_ports == 2 else [self.a]
-        # A word that was read stands at the memory for a cycle, then in `stash` if not taken.
+        # The memory's output is valid for a cycle; `stash` stores a word that is not accepted then.
         fresh = Signal()
         stashed = Signal()
         stash = Signal(self._data_width, reset_less=True)

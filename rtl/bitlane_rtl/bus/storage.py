@@ -1,4 +1,4 @@
-"""Storage of a board's memory behind one port: block RAM, or the single-port RAM of iCE40 UP."""
+"""Single-port memories of boards: block RAM, and the single-port RAM of iCE40 UP."""
 
 from amaranth.hdl import Array, Cat, ClockSignal, Const, Instance, Module, Signal
 from amaranth.lib import wiring
@@ -14,18 +14,18 @@ _SPRAM_BITS = 16
 
 
 class BlockRam(wiring.Component):
-    """A memory of block RAM.
+    """A memory in block RAM.
 
     Parameters
     ----------
     words, data_width
-        Its size; bits in a word, a multiple of 8.
+        Number of words; bits in a word, a multiple of 8.
 
     Members
     -------
     memory : ``In(Sram(words, data_width))``
 
-    Latency: 1 cycle. Throughput: an access a cycle. Words are 0 at power-up.
+    Latency: 1 cycle. Throughput: one access per cycle. Words are 0 at power-up.
     """
 
     def __init__(self, words: int, data_width: int) -> None:
@@ -59,19 +59,19 @@ class BlockRam(wiring.Component):
 
 
 class SinglePortRam(wiring.Component):
-    """A memory of the large single-port RAMs of iCE40 UP: 2 for every 64 KiB.
+    """A memory in the large single-port RAMs of iCE40 UP, two per 64 KiB.
 
     Parameters
     ----------
     words
-        Words of 32 bits: ``2**14`` or ``2**15``, all that an UP5K has.
+        Number of 32-bit words: ``2**14``, or ``2**15``, which uses all four RAMs of an UP5K.
 
     Members
     -------
     memory : ``In(Sram(words, 32))``
 
-    Latency: 1 cycle. Throughput: an access a cycle. Undefined: words that were never written.
-    An Amaranth simulator cannot run it: the RAMs are instances of ``SB_SPRAM256KA``.
+    Latency: 1 cycle. Throughput: one access per cycle. Undefined: words that were never written.
+    Amaranth's simulator cannot run it, because the RAMs are instances of ``SB_SPRAM256KA``.
     Source: Lattice FPGA-TN-02022, section 3 and table 3.1: MASKWREN enables groups of 4 bits.
 
     Raises ``ValueError`` for other sizes.

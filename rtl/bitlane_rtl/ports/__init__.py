@@ -1,1 +1,1 @@
-"""The signatures that the engine is spoken to by, and the sharing of a port. Knows no bus."""
+"""Signatures of the engine's ports, independent of any bus, and an arbiter for a read port."""

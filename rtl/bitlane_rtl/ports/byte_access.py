@@ -1,4 +1,4 @@
-"""A memory that is accessed a byte at a time. A signature only."""
+"""Signature of a byte-wide memory port."""
 
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -7,28 +7,28 @@ __all__ = ["ByteAccess"]
 
 
 class ByteAccess(wiring.Signature):
-    """Signature of a memory of bytes, seen from its user.
+    """Signature of a byte-wide memory port, seen from the user of the memory.
 
-    An access takes place in a cycle in which both ``enable`` and ``ready`` are 1. Once ``enable``
-    is 1, it and all else that the user drives stay as they are until then.
+    An access takes place in a cycle in which ``enable`` and ``ready`` are 1. Until then the user
+    must hold ``enable`` at 1 and its other outputs stable.
 
     Parameters
     ----------
     address_width
-        In bits.
+        Width of ``address``, in bits.
 
     Members
     -------
     address : ``Out(address_width)``
-        Byte to access.
+        Byte address.
     enable : ``Out(1)``
     write : ``Out(1)``
-        Write ``write_data``; else read.
+        1 for a write of ``write_data``, 0 for a read.
     write_data : ``Out(8)``
     ready : ``In(1)``
-        May depend on all that the user drives.
+        May depend combinationally on the user's outputs.
     read_data : ``In(8)``
-        What was read, in the cycle after the access; undefined in all other cycles.
+        Valid in the cycle after a read, undefined in all others.
     """
 
     def __init__(self, address_width: int) -> None:

@@ -1,9 +1,9 @@
-"""The native memory port that the engine speaks, and bus adapters translate.
+"""Signatures of the engine's memory ports, which adapters translate to a bus.
 
-Requests are bursts of whole beats. A burst never crosses a block of ``abi.BEATS_PER_BLOCK`` beats,
-so it never crosses 4 KiB (AXI4 A3.4.1) for data widths up to 512 bits. Answers come in the order of
-the requests. All members are ``amaranth.lib.stream`` streams: ``valid`` never waits for ``ready``
-and a payload stays until it is taken.
+A request is a burst of whole beats. It never crosses a block of ``abi.BEATS_PER_BLOCK`` beats, so
+it never crosses 4 KiB (AXI4 A3.4.1) for data widths up to 512 bits. Beats and responses arrive in
+the order of the requests. All members are ``amaranth.lib.stream`` streams: ``valid`` never waits
+for ``ready``, and a payload stays until it is accepted.
 """
 
 from amaranth.lib import data, stream, wiring
@@ -16,20 +16,21 @@ __all__ = ["ReadPort", "WritePort", "read_data", "request", "write_data"]
 
 
 def request(address_width: int) -> data.StructLayout:
-    """Layout of a burst request.
+    """Return the layout of a burst request.
 
-    ``address`` in bytes, a multiple of the beat; ``length`` in beats, less one.
+    ``address`` counts bytes and is a multiple of the beat. ``length`` is the number of beats less
+    one.
     """
     return data.StructLayout({"address": address_width, "length": ceil_log2(BEATS_PER_BLOCK)})
 
 
 def read_data(data_width: int) -> data.StructLayout:
-    """Layout of a beat that was read: ``last`` ends its burst, ``error`` voids ``data``."""
+    """Return the layout of a beat read: ``last`` ends its burst, ``error`` voids ``data``."""
     return data.StructLayout({"data": data_width, "last": 1, "error": 1})
 
 
 def write_data(data_width: int) -> data.StructLayout:
-    """Layout of a beat to write; bit ``i`` of ``strobe`` enables byte ``i``."""
+    """Return the layout of a beat to write; bit ``i`` of ``strobe`` enables byte ``i``."""
     return data.StructLayout({"data": data_width, "strobe": data_width // 8, "last": 1})
 
 
@@ -41,7 +42,7 @@ class ReadPort(wiring.Signature):
     request : ``Out(stream.Signature(request(address_width)))``
         Bursts to read.
     data : ``In(stream.Signature(read_data(data_width)))``
-        Their beats, in order.
+        Beats of the bursts, in order.
     """
 
     def __init__(self, address_width: int, data_width: int) -> None:
@@ -59,12 +60,11 @@ class WritePort(wiring.Signature):
     Members
     -------
     request : ``Out(stream.Signature(request(address_width)))``
-        Bursts to write. If earlier ones are not taken, beats may come before their burst
-        (AXI4 A3.3.1).
+        Bursts to write. A burst's beats may come before its request is accepted (AXI4 A3.3.1).
     data : ``Out(stream.Signature(write_data(data_width)))``
-        Their beats, in order.
+        Beats of the bursts, in order.
     response : ``In(stream.Signature(1))``
-        One a burst, in order; 1 is an error.
+        One response per burst, in order; 1 is an error.
     """
 
     def __init__(self, address_width: int, data_width: int) -> None:

@@ -1,4 +1,4 @@
-"""Two read ports that share one. It passes requests and beats on, and never alters them."""
+"""An arbiter that shares a read port between two readers."""
 
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -7,15 +7,15 @@ from amaranth.lib.wiring import In, Out
 from ..streams.queue import Queue
 from .memory_port import ReadPort
 
-__all__ = ["ReadArbiter", "in_turn"]
+__all__ = ["ReadArbiter", "round_robin"]
 
 
-def in_turn(m: Module, first: Value, second: Value, taken: Value | int) -> Signal:
-    """Which of two that ask goes now: 0 for the first, 1 for the second.
+def round_robin(m: Module, first: Value, second: Value, taken: Value | int) -> Signal:
+    """Arbitrate between two requests: return 0 to grant the first, 1 to grant the second.
 
-    The one that asks alone goes; when both do, the one that has not been taken last. It stays the
-    same until ``taken`` is 1, as long as who asks goes on asking: what a stream has offered must
-    not change.
+    A single request is granted; of two, the one that was not accepted last (round robin). The grant
+    does not change until ``taken`` is 1 if requests stay asserted: a stream's payload must not
+    change while it is valid.
     """
     prefer_second = Signal()
     choice = Signal()
@@ -28,18 +28,17 @@ def in_turn(m: Module, first: Value, second: Value, taken: Value | int) -> Signa
 class ReadArbiter(wiring.Component):
     """Grants a read port to two readers, burst by burst.
 
-    A reader that asks alone is granted at once; two that ask are granted in turn. Each must take
-    the beats that it asked for without waiting for a beat of the other's: it only asks for what it
-    can buffer.
+    A single request is granted at once, two requests in round robin. Each reader must accept its
+    beats without waiting for the other reader, so it may only request beats that it can buffer.
 
     Parameters
     ----------
     address_width, data_width
-        Of all ports, in bits.
+        Widths of all ports, in bits.
     bursts
-        Bursts that can be in flight, a power of two, 2 or more. More requests wait.
+        Highest number of bursts in flight, a power of two, 2 or more.
     block_ram
-        Whether the order of the bursts is kept in block RAM (`queue.Queue`).
+        Store the order of the bursts in block RAM (see `queue.Queue`).
 
     Members
     -------
@@ -48,15 +47,15 @@ class ReadArbiter(wiring.Component):
     port : ``Out(ReadPort(address_width, data_width))``
         The memory.
 
-    Latency: 0 cycles each way. Beats are routed from the cycle after their request on, with
+    Latency: 0 cycles each way. Beats can pass from the cycle after their request, with
     ``block_ram`` from the second cycle after.
-    Throughput: a request and a beat a cycle. With both asking all the time, each has every second
-    burst. Undefined: beats without a request.
+    Throughput: a request and a beat per cycle. If both readers always request, each gets every
+    second burst. Undefined: beats without a request.
     Area on ECP5 (16 bursts): 63 LUT4, 3 CCU2C, 15 flip-flops and a LUT RAM, at 210 MHz on ECP5-6.
     Paths through it: from ``request.valid`` of either reader to the memory's address, and from
     ``data.ready`` of either to the memory's ``data.ready``.
 
-    Raises ``ValueError`` if ``bursts`` is no power of two.
+    Raises ``ValueError`` if ``bursts`` is not a power of two.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class ReadArbiter(wiring.Component):
         a, b, port = self.a, self.b, self.port
 
         taken = Signal()
-        grant_b = in_turn(m, a.request.valid, b.request.valid, taken)
+        grant_b = round_robin(m, a.request.valid, b.request.valid, taken)
         m.d.comb += [
             port.request.valid.eq((a.request.valid | b.request.valid) & order.i.ready),
             port.request.payload.eq(Mux(grant_b, b.request.payload, a.request.payload)),

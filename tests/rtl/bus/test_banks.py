@@ -132,9 +132,9 @@ def test_the_host_waits_for_a_beat_that_stands_in_a_bank() -> None:
     ("arguments", "message"),
     [
         ({"read_ports": 3}, "read_ports: 3 is neither 1 nor 2"),
-        ({"banks": 3}, "banks: 3 is no power of two"),
-        ({"words": 48}, "words: 48 is no power of two, 32 or more"),
-        ({"words": 16}, "words: 16 is no power of two, 32 or more"),
+        ({"banks": 3}, "banks: 3 is not a power of two"),
+        ({"words": 48}, "words: 48 is not a power of two, 32 or more"),
+        ({"words": 16}, "words: 16 is not a power of two, 32 or more"),
     ],
 )
 def test_other_parameters_are_refused(arguments: dict[str, int], message: str) -> None:

@@ -1,1 +1,1 @@
-"""Single-data-rate SDRAM behind the engine's memory ports. `memory.SdramMemory` is the whole."""
+"""A controller for single-data-rate SDRAM. `memory.SdramMemory` is its top component."""

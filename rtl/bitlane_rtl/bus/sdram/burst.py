@@ -1,21 +1,22 @@
-"""A burst on its way to the chip: which port asked for it, and where it lies. Layouts only.
+"""Layouts of a burst in the controller: its requester, bank, row and column.
 
-Blocks of ``abi.BEATS_PER_BLOCK`` beats go to the banks in turn, so that streams that follow each
-other find their rows in different banks, and the blocks of a row follow each other in one bank.
+Consecutive blocks of ``abi.BEATS_PER_BLOCK`` beats lie in consecutive banks, so the next block of a
+stream is in another bank, whose row can be opened early.
 """
 
 from amaranth.hdl import Cat, Value
 from amaranth.lib import data, enum
+from amaranth.utils import ceil_log2, exact_log2
 
 from ...abi import BEATS_PER_BLOCK
 from .part import SdramPart
 from .pins import ALL_BANKS
 
-__all__ = ["Asker", "ChipLayout", "PlacedBurst"]
+__all__ = ["ChipLayout", "PlacedBurst", "Requester"]
 
 
-class Asker(enum.Enum, shape=2):
-    """Who asked: a read port, the write port, or the host."""
+class Requester(enum.Enum, shape=2):
+    """The port of a burst: a read port, the write port, or the host."""
 
     A = 0
     B = 1
@@ -24,26 +25,26 @@ class Asker(enum.Enum, shape=2):
 
 
 class ChipLayout:
-    """How beats of ``data_width`` bits lie in ``part``.
+    """The mapping of byte addresses and beats of ``data_width`` bits to ``part``.
 
-    Raises ``ValueError`` if a beat is no burst of 2, 4 or 8 words, a row holds no block, or the
-    chip has no address line for PRECHARGE of all banks.
+    Raises ``ValueError`` unless a beat is a burst of 2, 4 or 8 words, a row holds a block, and the
+    chip has an address line for PRECHARGE of all banks.
     """
 
     def __init__(self, part: SdramPart, data_width: int) -> None:
         self.part = part
         self.data_width = data_width
         self.words = data_width // part.width
-        """Words in a beat: the chip's burst length."""
+        """Words in a beat, which is the chip's burst length."""
         if self.words not in (2, 4, 8) or self.words * part.width != data_width:
             raise ValueError(
                 f"data_width: {data_width} bits are no 2, 4 or 8 words of {part.width} bits"
             )
-        self.word_bits = self.words.bit_length() - 1
-        self.byte_bits = (data_width // 8).bit_length() - 1
-        self.beat_bits = (BEATS_PER_BLOCK - 1).bit_length()
+        self.word_bits = exact_log2(self.words)
+        self.byte_bits = exact_log2(data_width // 8)
+        self.beat_bits = ceil_log2(BEATS_PER_BLOCK)
         self.column_bits = part.column_bits - self.word_bits
-        """Of a beat in its row."""
+        """Bits of a beat's index in its row."""
         if self.column_bits < self.beat_bits:
             raise ValueError(f"{part.name}: a row holds no {BEATS_PER_BLOCK} beats")
         if part.row_bits <= ALL_BANKS:
@@ -52,7 +53,7 @@ class ChipLayout:
             )
 
     def parts(self, address: Value) -> tuple[Value, Value, Value]:
-        """Bank, row and the beat's column of a byte address."""
+        """Return bank, row and column of a byte address; the column counts beats."""
         at = self.byte_bits
         beat, at = address[at : at + self.beat_bits], at + self.beat_bits
         bank, at = address[at : at + self.part.bank_bits], at + self.part.bank_bits
@@ -65,12 +66,12 @@ class ChipLayout:
 
 
 class PlacedBurst(data.StructLayout):
-    """A burst of ``length`` + 1 beats from ``column`` on, which counts beats."""
+    """A burst of ``length`` + 1 beats that begins at ``column``, counted in beats."""
 
     def __init__(self, layout: ChipLayout) -> None:
         super().__init__(
             {
-                "asker": Asker,
+                "requester": Requester,
                 "write": 1,
                 "bank": layout.part.bank_bits,
                 "row": layout.part.row_bits,

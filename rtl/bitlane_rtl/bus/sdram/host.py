@@ -1,4 +1,4 @@
-"""The host's bytes: each a burst of one beat. Keeps nothing of the memory."""
+"""Turns each byte access of the host into a burst of one beat. It caches nothing."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -11,27 +11,27 @@ __all__ = ["Host"]
 
 
 class Host(wiring.Component):
-    """Keeps the host's access until it has taken place.
+    """Stores the host's access until it is complete.
 
     Members
     -------
     port : ``In(ByteAccess(address_width))``
-    asks : ``Out(1)``
-        There is an access.
+    requests : ``Out(1)``
+        An access waits for the arbiter.
     address, write : ``Out(address_width)``, ``Out(1)``
-        Its address, and whether it is a WRITE.
-    picked : ``In(1)``
-        It is taken, in this cycle.
+        The access's byte address, and 1 if it is a write.
+    granted : ``In(1)``
+        The arbiter grants the access in this cycle.
     data, strobe : ``Out(data_width)``, ``Out(data_width // 8)``
-        Its beat.
+        The beat to write.
     written : ``In(1)``
-        Its WRITE is given, in this cycle.
-    came : ``In(1)``
-        Its beat was read, in this cycle.
+        The access's WRITE is issued in this cycle.
+    arrived : ``In(1)``
+        ``beat`` is valid in this cycle.
     beat : ``In(data_width)``
-        That beat.
+        The beat that was read.
 
-    Latency: a write is ready at once if nothing is kept; a read 2 cycles after ``came``.
+    Latency: a write is ready at once if no access is stored; a read 2 cycles after ``arrived``.
     """
 
     def __init__(self, layout: ChipLayout, address_width: int) -> None:
@@ -39,14 +39,14 @@ class Host(wiring.Component):
         super().__init__(
             {
                 "port": In(ByteAccess(address_width)),
-                "asks": Out(1),
+                "requests": Out(1),
                 "address": Out(address_width),
                 "write": Out(1),
-                "picked": In(1),
+                "granted": In(1),
                 "data": Out(layout.data_width),
                 "strobe": Out(layout.data_width // 8),
                 "written": In(1),
-                "came": In(1),
+                "arrived": In(1),
                 "beat": In(layout.data_width),
             }
         )
@@ -57,32 +57,32 @@ class Host(wiring.Component):
         address = Signal.like(port.address, reset_less=True)
         write = Signal()
         value = Signal(8, reset_less=True)
-        kept = Signal()
-        asked = Signal()
-        given = Signal()
+        busy = Signal()
+        requesting = Signal()
+        answers = Signal()
         beat = Signal.like(self.beat, reset_less=True)
-        came = Signal()
+        arrived = Signal()
         byte = address[: self._layout.byte_bits]
         m.d.comb += [
-            self.asks.eq(asked),
+            self.requests.eq(requesting),
             self.address.eq(address),
             self.write.eq(write),
             self.data.eq(value.replicate(bytes_)),
             self.strobe.eq(1 << byte),
-            port.ready.eq(Mux(port.write, ~kept, given)),
+            port.ready.eq(Mux(port.write, ~busy, answers)),
             port.read_data.eq(value),
         ]
         m.d.sync += [
-            came.eq(self.came),
-            given.eq(came),
-            asked.eq((asked & ~self.picked) | (port.enable & ~kept)),
-            kept.eq((kept & ~(self.written | given)) | (port.enable & ~kept)),
+            arrived.eq(self.arrived),
+            answers.eq(arrived),
+            requesting.eq((requesting & ~self.granted) | (port.enable & ~busy)),
+            busy.eq((busy & ~(self.written | answers)) | (port.enable & ~busy)),
         ]
-        with m.If(self.came):
+        with m.If(self.arrived):
             m.d.sync += beat.eq(self.beat)
-        with m.If(came):
+        with m.If(arrived):
             m.d.sync += value.eq(beat.word_select(byte, 8))
-        with m.If(~kept):
+        with m.If(~busy):
             m.d.sync += [
                 address.eq(port.address),
                 write.eq(port.write),

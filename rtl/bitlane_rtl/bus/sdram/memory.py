@@ -1,6 +1,6 @@
-"""An SDRAM chip behind the engine's memory ports: joins what picks, opens, accesses and keeps up.
+"""The SDRAM controller: connects arbiter, row manager, column commands, data paths and refresher.
 
-Its registers towards the pins are marked for the pins' own cells, so no logic is behind them.
+The registers at the pins have an attribute that places them in the I/O cells.
 """
 
 from typing import Any
@@ -12,16 +12,16 @@ from amaranth.lib.wiring import In, Out
 from ...ports.byte_access import ByteAccess
 from ...ports.memory_port import ReadPort, WritePort
 from ...streams.queue import Hold
-from .accesses import Accesses
-from .burst import Asker, ChipLayout
+from .arbiter import Arbiter
+from .burst import ChipLayout, Requester
+from .column_commands import ColumnCommands
 from .host import Host
-from .open_rows import OpenRows
 from .part import SdramPart, SdramTiming
-from .picker import Picker
 from .pins import ALL_BANKS, ChipCommand, SdramPins
-from .reading import Reading
-from .upkeep import Upkeep
-from .writing import Writing
+from .read_path import ReadPath
+from .refresher import Refresher
+from .row_manager import RowManager
+from .write_path import WritePath
 
 __all__ = ["SdramMemory"]
 
@@ -34,32 +34,32 @@ class SdramMemory(wiring.Component):
     Parameters
     ----------
     address_width, data_width
-        Of the ports, in bits. A beat is 2, 4 or 8 words of the chip.
+        Widths of the ports, in bits. A beat is 2, 4 or 8 words of the chip.
     part
         The chip. Address bits above its size are ignored.
     timing
         The chip's times in cycles of this clock.
     read_ports
-        1 or 2.
+        Number of read ports, 1 or 2.
 
     Members
     -------
     a, b : ``In(ReadPort(address_width, data_width))``
-        ``b`` only with two read ports.
+        Read ports; ``b`` exists only with two.
     write : ``In(WritePort(address_width, data_width))``
     host : ``In(ByteAccess(address_width))``
     pins : ``Out(SdramPins(part))``
     started : ``Out(1)``
-        The chip can be accessed; before that, all ports wait.
+        The chip has been initialized. Before that, all ports wait.
 
-    Latency: a beat comes ``cas + words + 8`` cycles after its burst was asked for if its row is
-    open, else tRCD more, and tRP again if another row is. A response comes 2 cycles after its
-    burst's last WRITE was given.
-    Throughput: bursts one behind the other have the data lines all the time, if their banks differ
-    or their row is one. Lost are ``cas + 2`` cycles from reads to writes, ``cas`` back again, and
-    tRP + tRFC and what it takes to open rows again at each refresh.
-    Undefined: the order of reads and writes that wait for each other at the same time. Each reader
-    must take its beats without waiting for the other's.
+    Latency: a beat arrives ``cas + words + 8`` cycles after its request if its row is open; tRCD
+    later if no row is open in its bank; tRCD + tRP later if another row is. A response arrives 2
+    cycles after the burst's last WRITE.
+    Throughput: the data lines are always busy if consecutive bursts lie in different banks or in
+    one row. A turn from reads to writes costs ``cas + 2`` cycles, a turn back ``cas``; a refresh
+    costs tRP + tRFC and the time to open the rows again.
+    Undefined: the order of reads and writes that wait at the same time. Each reader must accept its
+    beats without waiting for the other reader.
 
     Raises ``ValueError`` on other parameters.
     """
@@ -101,138 +101,149 @@ class SdramMemory(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         layout, timing = self._layout, self._timing
-        m.submodules.picker = picker = Picker(layout)
-        m.submodules.rows = rows = OpenRows(layout, timing)
-        m.submodules.accesses = accesses = Accesses(layout, timing)
-        m.submodules.upkeep = upkeep = Upkeep(timing)
-        m.submodules.reading = reading = Reading(layout, timing, self._read_ports)
-        m.submodules.writing = writing = Writing(layout)
+        m.submodules.arbiter = arbiter = Arbiter(layout)
+        m.submodules.rows = rows = RowManager(layout, timing)
+        m.submodules.columns = columns = ColumnCommands(layout, timing)
+        m.submodules.refresher = refresher = Refresher(timing)
+        m.submodules.read_path = read_path = ReadPath(layout, timing, self._read_ports)
+        m.submodules.write_path = write_path = WritePath(layout)
         m.submodules.host = host = Host(layout, self._address_width)
         wiring.connect(m, wiring.flipped(self.host), host.port)
-        self._ask(m, picker, reading, writing, host)
-        wiring.connect(m, picker.o, rows.i)
-        wiring.connect(m, rows.o, accesses.i)
-        # A cycle late: once no burst is picked, what is quiet stays quiet.
-        m.d.sync += upkeep.quiet.eq(~(picker.o.valid | rows.busy | accesses.busy))
+        self._connect_requests(m, arbiter, read_path, write_path, host)
+        wiring.connect(m, arbiter.o, rows.i)
+        wiring.connect(m, rows.o, columns.i)
+        # Registered: while the arbiter is stopped, an idle pipeline stays idle.
+        m.d.sync += refresher.quiet.eq(~(arbiter.o.valid | rows.busy | columns.busy))
         m.d.comb += [
-            picker.stop.eq(upkeep.stop),
-            rows.kept.eq(accesses.kept),
-            rows.bus.eq(~accesses.goes),
-            rows.close_all.eq(upkeep.command == ChipCommand.PRECHARGE),
-            accesses.opens.eq((rows.command == ChipCommand.ACTIVATE) << rows.o.p.bank),
-            self.started.eq(upkeep.started),
+            arbiter.stop.eq(refresher.stop),
+            rows.held.eq(columns.held),
+            rows.bus.eq(~columns.fires),
+            rows.close_all.eq(refresher.command == ChipCommand.PRECHARGE),
+            columns.opens.eq((rows.command == ChipCommand.ACTIVATE) << rows.o.p.bank),
+            self.started.eq(refresher.started),
         ]
-        beat = accesses.beat
-        of_host = beat.asker == Asker.HOST
-        reads, writes = accesses.goes & ~beat.write, accesses.goes & beat.write
+        beat = columns.beat
+        of_host = beat.requester == Requester.HOST
+        reads, writes = columns.fires & ~beat.write, columns.fires & beat.write
         m.d.comb += [
-            reading.begins.eq(reads),
-            reading.asker.eq(beat.asker),
-            reading.last.eq(accesses.last),
-            writing.begins.eq(writes),
-            writing.last.eq(accesses.last),
-            writing.host.eq(of_host),
-            writing.host_data.eq(host.data),
-            writing.host_strobe.eq(host.strobe),
+            read_path.begins.eq(reads),
+            read_path.requester.eq(beat.requester),
+            read_path.last.eq(columns.last),
+            write_path.begins.eq(writes),
+            write_path.last.eq(columns.last),
+            write_path.host.eq(of_host),
+            write_path.host_data.eq(host.data),
+            write_path.host_strobe.eq(host.strobe),
             host.written.eq(writes & of_host),
-            host.came.eq(reading.host),
-            host.beat.eq(reading.beat),
+            host.arrived.eq(read_path.host),
+            host.beat.eq(read_path.beat),
         ]
-        self._command(m, rows, accesses, upkeep)
-        self._move(m, accesses, upkeep, reading, writing)
+        self._issue(m, rows, columns, refresher)
+        self._connect_data(m, columns, refresher, read_path, write_path)
         return m
 
-    def _ask(
-        self, m: Module, picker: Picker, reading: Reading, writing: Writing, host: Host
+    def _connect_requests(
+        self, m: Module, arbiter: Arbiter, read_path: ReadPath, write_path: WritePath, host: Host
     ) -> None:
-        """Show the picker what waits at the ports, and tell these what it took."""
+        """Connect the requests of all ports to the arbiter, and its grants to the ports."""
         readers = [self.a, self.b] if self._read_ports == 2 else [self.a]
-        for asker, port in zip((Asker.A, Asker.B), readers, strict=False):
-            self._show(m, picker, asker, port.request, reading.room)
-        for port, beats in zip(readers, reading.data, strict=True):
+        for requester, port in zip((Requester.A, Requester.B), readers, strict=False):
+            self._connect_request(m, arbiter, requester, port.request, read_path.room)
+        for port, beats in zip(readers, read_path.data, strict=True):
             wiring.connect(m, beats, wiring.flipped(port.data))
-        self._show(m, picker, Asker.WRITE, self.write.request, writing.whole)
-        wiring.connect(m, wiring.flipped(self.write.data), writing.data)
-        wiring.connect(m, writing.response, wiring.flipped(self.write.response))
+        self._connect_request(m, arbiter, Requester.WRITE, self.write.request, write_path.whole)
+        wiring.connect(m, wiring.flipped(self.write.data), write_path.data)
+        wiring.connect(m, write_path.response, wiring.flipped(self.write.response))
         m.d.comb += [
-            writing.picked.eq(picker.taken[Asker.WRITE.value]),
-            reading.picked.eq(picker.taken[Asker.A.value] | picker.taken[Asker.B.value]),
-            reading.length.eq(picker.o.p.length),
-            picker.asks[Asker.HOST.value].eq(host.asks),
-            host.picked.eq(picker.taken[Asker.HOST.value]),
+            write_path.granted.eq(arbiter.granted[Requester.WRITE.value]),
+            read_path.granted.eq(
+                arbiter.granted[Requester.A.value] | arbiter.granted[Requester.B.value]
+            ),
+            read_path.length.eq(arbiter.o.p.length),
+            arbiter.requests[Requester.HOST.value].eq(host.requests),
+            host.granted.eq(arbiter.granted[Requester.HOST.value]),
         ]
-        self._place(m, picker.bursts[Asker.HOST.value], Asker.HOST, host.address)
-        m.d.comb += picker.bursts[Asker.HOST.value].write.eq(host.write)
+        self._locate(m, arbiter.bursts[Requester.HOST.value], Requester.HOST, host.address)
+        m.d.comb += arbiter.bursts[Requester.HOST.value].write.eq(host.write)
 
-    def _show(self, m: Module, picker: Picker, asker: Asker, request: Any, may: Value) -> None:
-        burst = picker.bursts[asker.value]
-        # The engine's logic is kept apart from the picker's; bursts are no more frequent than that.
-        m.submodules[f"request_{asker.name.lower()}"] = hold = Hold(request.payload.shape())
+    def _connect_request(
+        self, m: Module, arbiter: Arbiter, requester: Requester, request: Any, may: Value
+    ) -> None:
+        burst = arbiter.bursts[requester.value]
+        # A half-rate slice cuts the engine's paths; the arbiter takes no more than that.
+        m.submodules[f"request_{requester.name.lower()}"] = hold = Hold(request.payload.shape())
         wiring.connect(m, wiring.flipped(request), hold.i)
-        self._place(m, burst, asker, hold.o.p.address)
+        self._locate(m, burst, requester, hold.o.p.address)
         m.d.comb += [
-            burst.write.eq(asker is Asker.WRITE),
+            burst.write.eq(requester is Requester.WRITE),
             burst.length.eq(hold.o.p.length),
-            picker.asks[asker.value].eq(hold.o.valid & may),
-            hold.o.ready.eq(picker.taken[asker.value]),
+            arbiter.requests[requester.value].eq(hold.o.valid & may),
+            hold.o.ready.eq(arbiter.granted[requester.value]),
         ]
 
-    def _place(self, m: Module, burst: Any, asker: Asker, address: Value) -> None:
+    def _locate(self, m: Module, burst: Any, requester: Requester, address: Value) -> None:
         bank, row, column = self._layout.parts(address)
         m.d.comb += [
-            burst.asker.eq(asker),
+            burst.requester.eq(requester),
             burst.bank.eq(bank),
             burst.row.eq(row),
             burst.column.eq(column),
         ]
 
-    def _command(self, m: Module, rows: OpenRows, accesses: Accesses, upkeep: Upkeep) -> None:
-        """From whoever gives a command to the pins."""
+    def _issue(
+        self, m: Module, rows: RowManager, columns: ColumnCommands, refresher: Refresher
+    ) -> None:
+        """Select the command of this cycle and drive the command and address pins."""
         part, timing = self._layout.part, self._timing
         mode = self._layout.word_bits | timing.cas << 4
-        given = Signal(ChipCommand)
+        command = Signal(ChipCommand)
         bank = Signal(part.bank_bits)
         address = Signal(part.row_bits)
         m.d.comb += [
-            given.eq(upkeep.command | rows.command),
+            command.eq(refresher.command | rows.command),
             bank.eq(rows.o.p.bank),
             address.eq(rows.o.p.row),
         ]
         with m.If(rows.command == ChipCommand.PRECHARGE):
             m.d.comb += address.eq(0)
-        with m.If(upkeep.command != ChipCommand.NONE):
+        with m.If(refresher.command != ChipCommand.NONE):
             m.d.comb += [bank.eq(0), address.eq(1 << ALL_BANKS)]
-            with m.If(upkeep.command == ChipCommand.SET_MODE):
+            with m.If(refresher.command == ChipCommand.SET_MODE):
                 m.d.comb += address.eq(mode)
-        with m.If(accesses.goes):
+        with m.If(columns.fires):
             m.d.comb += [
-                given.eq(Mux(accesses.beat.write, ChipCommand.WRITE, ChipCommand.READ)),
-                bank.eq(accesses.beat.bank),
-                address.eq(accesses.beat.column << self._layout.word_bits),
+                command.eq(Mux(columns.beat.write, ChipCommand.WRITE, ChipCommand.READ)),
+                bank.eq(columns.beat.bank),
+                address.eq(columns.beat.column << self._layout.word_bits),
             ]
         for name, value in {"bank": bank, "address": address}.items():
             self._register(m, name, value)
         for bit, name in enumerate(("ras_n", "cas_n", "we_n")):
-            self._register(m, name, ~given[bit], init=1)
+            self._register(m, name, ~command[bit], init=1)
 
-    def _move(
-        self, m: Module, accesses: Accesses, upkeep: Upkeep, reading: Reading, writing: Writing
+    def _connect_data(
+        self,
+        m: Module,
+        columns: ColumnCommands,
+        refresher: Refresher,
+        read_path: ReadPath,
+        write_path: WritePath,
     ) -> None:
-        """Words, between the pins and who has them."""
-        self._register(m, "o", writing.word)
-        mask = Mux(accesses.drives, writing.mask, 0) | (~upkeep.started).replicate(
-            len(writing.mask)
+        """Connect the data and mask pins to the read and write data paths."""
+        self._register(m, "o", write_path.word)
+        mask = Mux(columns.drives, write_path.mask, 0) | (~refresher.started).replicate(
+            len(write_path.mask)
         )
         self._register(m, "mask", mask)
         drives, driven = Signal(), Signal()
         word = Signal.like(self.pins.i, reset_less=True, attrs=_AT_PIN)
-        m.d.sync += [drives.eq(accesses.drives), driven.eq(drives), word.eq(self.pins.i)]
-        m.d.comb += [self.pins.oe.eq(driven), reading.word.eq(word)]
+        m.d.sync += [drives.eq(columns.drives), driven.eq(drives), word.eq(self.pins.i)]
+        m.d.comb += [self.pins.oe.eq(driven), read_path.word.eq(word)]
 
     def _register(self, m: Module, name: str, value: Value, *, init: int | None = None) -> None:
-        """Two registers towards a pin: what decides is far from where the pins are.
+        """Drive a pin from two registers in a row, because pins are far from the logic.
 
-        Without ``init`` what is in them after reset does not matter.
+        Without ``init`` the registers have no reset.
         """
         pin = getattr(self.pins, name)
         width, start, free = len(pin), init or 0, init is None

@@ -1,8 +1,10 @@
-"""SDRAM chips, by their data sheets, and what those times are in cycles of a clock. Data only."""
+"""Data sheets of SDRAM chips, and their times in cycles of a clock."""
 
 from dataclasses import dataclass
 from math import ceil, floor
 from types import MappingProxyType
+
+from amaranth.utils import exact_log2
 
 from ...abi.rows import Rows
 
@@ -11,7 +13,7 @@ __all__ = ["AS4C16M16SA_7", "SdramPart", "SdramTiming"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SdramPart:
-    """A chip. Times in nanoseconds, the shortest allowed unless it says otherwise."""
+    """A chip. Times are in nanoseconds, the shortest allowed unless noted."""
 
     name: str
     width: int
@@ -41,25 +43,25 @@ class SdramPart:
     mode_cycle: float
     """tMRD: SET MODE to the next command."""
     retention: float
-    """tREF, the longest allowed: in it each row is refreshed once."""
+    """tREF: the longest allowed time in which each row is refreshed once."""
     pause: float
-    """From power-up to the first command."""
+    """Time from power-up to the first command."""
     first_refreshes: int
-    """REFRESHes before the first access."""
+    """Number of REFRESH commands before the first access."""
     output_hold: float
-    """tOH: a word stays after the edge that it is valid at."""
+    """tOH: a word stays valid after the clock edge that samples it."""
     access: float
-    """tAC, the longest: a word comes after the edge before."""
+    """tAC, the longest: a word is valid after the clock edge before the one that samples it."""
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size of the chip in bytes."""
         return self.width // 8 << self.row_bits + self.column_bits + self.bank_bits
 
     @property
     def rows(self) -> Rows:
-        """What `Configuration.rows` is with this chip."""
-        word = (self.width // 8).bit_length() - 1
+        """Row layout of the chip, for `Configuration.rows`."""
+        word = exact_log2(self.width // 8)
         return Rows(
             size_log2=self.bank_bits + self.column_bits + word,
             banks_log2=self.bank_bits,
@@ -67,7 +69,7 @@ class SdramPart:
         )
 
     def cas_latency(self, clock_hz: int) -> int:
-        """The least for a clock. Raises ``ValueError`` if the clock is too fast."""
+        """Return the lowest CAS latency for a clock. Raises ``ValueError`` if it is too fast."""
         for latency, period in sorted(self.clocks.items()):
             if 1e9 / clock_hz >= period - 1e-6:
                 return latency
@@ -76,26 +78,26 @@ class SdramPart:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SdramTiming:
-    """The times of a part in cycles; names as there."""
+    """The times of a part in cycles, under the names of `SdramPart`."""
 
     cas: int
-    """READ to its first word."""
+    """CAS latency: READ to its first word."""
     activate_to_access: int
     precharge: int
     active: int
-    """No less than leaves tRC behind it once tRP has passed, too."""
+    """tRAS, or more so that this and tRP add up to tRC."""
     refresh_cycle: int
     activate_to_activate: int
     write_recovery: int
     mode_cycle: int
     refresh_interval: int
-    """From REFRESH to REFRESH on average; a cycle is kept for those that come late."""
+    """REFRESH to REFRESH on average, one cycle less than allowed: a reserve for late ones."""
     pause: int
     first_refreshes: int
 
     @classmethod
     def of(cls, part: SdramPart, clock_hz: int) -> "SdramTiming":
-        """What ``part`` needs at a clock. Raises ``ValueError`` if it is too fast."""
+        """Return the times of ``part`` at a clock. Raises ``ValueError`` if it is too fast."""
 
         def cycles(nanoseconds: float) -> int:
             return max(1, ceil(nanoseconds * clock_hz / 1e9 - 1e-6))

@@ -1,4 +1,4 @@
-"""The pins of an SDRAM chip, and the commands that they spell. Signatures and constants only."""
+"""The pins of an SDRAM chip, and the encoding of its commands."""
 
 from enum import IntFlag
 
@@ -10,11 +10,11 @@ from .part import SdramPart
 __all__ = ["ALL_BANKS", "ChipCommand", "SdramPins"]
 
 ALL_BANKS = 10
-"""The address bit that makes PRECHARGE one of all banks."""
+"""The address bit that makes PRECHARGE close all banks (A10)."""
 
 
 class ChipCommand(IntFlag):
-    """Which of RAS (1), CAS (2) and WE (4) are active."""
+    """Commands, encoded as the sum of the active pins: RAS (1), CAS (2) and WE (4)."""
 
     NONE = 0
     ACTIVATE = 1
@@ -29,21 +29,23 @@ class ChipCommand(IntFlag):
 class SdramPins(wiring.Signature):
     """Signature of a chip's pins, seen from the controller. CKE and CS are always active.
 
-    All that goes to the chip is taken by its next clock edge, half a cycle after the controller's.
-    What the chip has at an edge of its own is taken by the controller's next.
+    The chip's clock is half a cycle behind the controller's. The chip samples its inputs half a
+    cycle after the controller drives them, and the controller samples the data lines half a cycle
+    after the chip's edge.
 
     Members
     -------
     ras_n, cas_n, we_n : ``Out(1)``
-        0 is active, see `ChipCommand`: levels, so that nothing is between a register and its pin.
+        Active low, see `ChipCommand`. They are levels, so that no inverter is between a register
+        and its pin.
     bank : ``Out(bank_bits)``
     address : ``Out(row_bits)``
     mask : ``Out(width // 8)``
-        DQM: bytes that are not written, or not read two edges later.
+        DQM: 1 for bytes that are not written, or not read two edges later.
     o, i : ``Out(width)``, ``In(width)``
         The data lines.
     oe : ``Out(1)``
-        Drive the data lines.
+        The controller drives the data lines.
     """
 
     def __init__(self, part: SdramPart) -> None:

@@ -1,4 +1,4 @@
-"""Gives READ and WRITE, one a beat: the data lines rest only where they turn round."""
+"""Issues the column commands, READ and WRITE: one a beat."""
 
 from typing import Any
 
@@ -9,33 +9,35 @@ from amaranth.lib.wiring import In, Out
 from .burst import ChipLayout, PlacedBurst
 from .part import SdramTiming
 
-__all__ = ["Accesses"]
+__all__ = ["ColumnCommands"]
 
 
-class Accesses(wiring.Component):
-    """Accesses the beats of bursts whose rows are open.
+class ColumnCommands(wiring.Component):
+    """Issues READ or WRITE for each beat of the bursts whose rows are open.
 
     Members
     -------
     i : ``In(stream.Signature(PlacedBurst(layout)))``
-    goes : ``Out(1)``
-        READ or WRITE of the beat ``beat``, in this cycle.
+    fires : ``Out(1)``
+        READ or WRITE of ``beat`` is issued in this cycle.
     beat : ``Out(PlacedBurst(layout))``
-        Its ``column`` is that of the beat; ``length`` counts those that follow in its burst.
+        The next beat. ``column`` is the beat's column; ``length`` is the number of beats that
+        follow in its burst.
     last : ``Out(1)``
-        It is the burst's last.
+        ``beat`` is the last of its burst.
     drives : ``Out(1)``
-        The data lines are to be driven in the next cycle: from the one before a WRITE's first word
-        to that of its last.
-    kept : ``Out(2**bank_bits)``
-        Banks that must not be closed in this cycle: tRAS, tWR, and words that are still to come.
+        The data lines must be driven in the next cycle. It is 1 from the cycle before a WRITE's
+        first word to the cycle of its last.
+    held : ``Out(2**bank_bits)``
+        Banks that must not be closed in this cycle: words are outstanding, or tRAS or tWR has not
+        passed.
     opens : ``In(2**bank_bits)``
-        A bank whose row is opened, in this cycle.
+        Banks that receive ACTIVATE in this cycle.
     busy : ``Out(1)``
-        A burst is held, or a bank kept.
+        A burst is stored, or a bank is held.
 
-    Latency: a beat goes 1 cycle after its burst came, at the earliest. Throughput: a beat in as
-    many cycles as it has words; ``cas + 2`` more from READ to WRITE.
+    Latency: ``fires`` is 1 at the earliest 1 cycle after the burst was accepted. Throughput: a beat
+    takes a cycle for each word; a turn from READ to WRITE takes ``cas + 2`` more.
     """
 
     def __init__(self, layout: ChipLayout, timing: SdramTiming) -> None:
@@ -46,11 +48,11 @@ class Accesses(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(burst)),
-                "goes": Out(1),
+                "fires": Out(1),
                 "beat": Out(burst),
                 "last": Out(1),
                 "drives": Out(1),
-                "kept": Out(self._banks),
+                "held": Out(self._banks),
                 "opens": In(self._banks),
                 "busy": Out(1),
             }
@@ -68,17 +70,19 @@ class Accesses(wiring.Component):
         m.d.comb += [
             self.beat.eq(burst),
             self.last.eq(burst.length == 0),
-            # A chip's last word leaves the lines within half a cycle; one more to be safe.
+            # The chip releases the lines half a cycle after its last word; `turn` adds a cycle.
             self.drives.eq((writing & (turn == 0)) | (driven & (slot != 0))),
-            self.goes.eq(active & (slot == 0) & (~burst.write | driven)),
-            self.i.ready.eq(~active | (self.goes & self.last)),
+            self.fires.eq(active & (slot == 0) & (~burst.write | driven)),
+            self.i.ready.eq(~active | (self.fires & self.last)),
         ]
         m.d.sync += [
             driven.eq(self.drives),
-            slot.eq(Mux(self.goes, words - 1, Mux(slot != 0, slot - 1, 0))),
-            turn.eq(Mux(self.goes & ~burst.write, timing.cas + words, Mux(turn != 0, turn - 1, 0))),
+            slot.eq(Mux(self.fires, words - 1, Mux(slot != 0, slot - 1, 0))),
+            turn.eq(
+                Mux(self.fires & ~burst.write, timing.cas + words, Mux(turn != 0, turn - 1, 0))
+            ),
         ]
-        with m.If(self.goes):
+        with m.If(self.fires):
             low = slice(0, self._layout.beat_bits)
             m.d.sync += [
                 burst.column[low].eq(burst.column[low] + 1),
@@ -90,9 +94,9 @@ class Accesses(wiring.Component):
         return m
 
     def _keep(self, m: Module, burst: Any, active: Signal) -> None:
-        """A counter for each bank: cycles until it may be closed."""
+        """Count for each bank the cycles until it may be closed."""
         words, timing = self._layout.words, self._timing
-        # After an access tRAS may have a rest to run.
+        # Cycles of tRAS that may be left after an access.
         rest = timing.active - timing.activate_to_access
         after_read = max(words, rest)
         after_write = max(words - 1 + timing.write_recovery, rest)
@@ -102,11 +106,11 @@ class Accesses(wiring.Component):
             left = Signal(range(longest), name=f"left_{bank}")
             lefts.append(left)
             mine = active & (burst.bank == bank)
-            with m.If(self.goes & mine):
+            with m.If(self.fires & mine):
                 m.d.sync += left.eq(Mux(burst.write, after_write, after_read) - 1)
             with m.Elif(self.opens[bank]):
                 m.d.sync += left.eq(timing.active - 1)
             with m.Elif(left != 0):
                 m.d.sync += left.eq(left - 1)
-            m.d.comb += self.kept[bank].eq(mine | (left != 0))
-        m.d.comb += self.busy.eq(active | self.kept.any())
+            m.d.comb += self.held[bank].eq(mine | (left != 0))
+        m.d.comb += self.busy.eq(active | self.held.any())

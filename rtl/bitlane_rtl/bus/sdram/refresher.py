@@ -1,4 +1,4 @@
-"""Starts the chip after power-up, and refreshes it for ever after."""
+"""Initializes the chip after power-up and refreshes it periodically."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import enum, wiring
@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from .part import SdramTiming
 from .pins import ChipCommand
 
-__all__ = ["Upkeep"]
+__all__ = ["Refresher"]
 
 
 class _State(enum.Enum):
@@ -17,25 +17,25 @@ class _State(enum.Enum):
     WORK = 3
 
 
-class Upkeep(wiring.Component):
-    """Gives the commands that belong to no access.
+class Refresher(wiring.Component):
+    """Issues the commands for initialization and refresh.
 
-    After reset: a pause, PRECHARGE of all banks, REFRESHes, SET MODE. Then whenever a refresh is
-    due PRECHARGE of all banks and REFRESH, once all accesses under way have come to their end.
+    After reset: a pause, PRECHARGE of all banks, some REFRESH, SET MODE. From then on, whenever a
+    refresh is due: PRECHARGE of all banks and REFRESH, after the accesses in flight have ended.
 
     Members
     -------
     stop : ``Out(1)``
-        Begin no access, from this cycle on. From a register.
+        Begin no access from this cycle on. Driven by a register.
     quiet : ``In(1)``
-        No access is under way, and every bank may be closed.
+        No access is in flight, and every bank may be closed.
     command : ``Out(ChipCommand)``
-        Only while ``quiet``, or before the chip has been started.
+        The command of this cycle. It is NONE unless ``quiet`` is 1 or ``started`` is 0.
     started : ``Out(1)``
-        The chip can be accessed.
+        The chip has been initialized.
 
-    Latency: a refresh takes tRP + tRFC. It may be late by no more than the cycles that 2**row_bits
-    intervals have to spare, one each.
+    Latency: a refresh takes tRP + tRFC. It may be delayed by at most 2**row_bits cycles, because
+    ``SdramTiming.refresh_interval`` is one cycle shorter than the chip allows.
     """
 
     stop: Out(1)

@@ -1,4 +1,4 @@
-"""Gathers the words that the chip sends into beats, and gives them to whom asked for them."""
+"""Assembles words from the chip into beats and routes each beat to its requester."""
 
 from itertools import pairwise
 from typing import Any
@@ -10,62 +10,61 @@ from amaranth.lib.wiring import In, Out
 from ...abi import BEATS_PER_BLOCK
 from ...ports.memory_port import read_data
 from ...streams.queue import Queue
-from .burst import Asker, ChipLayout
+from .burst import ChipLayout, Requester
 from .part import SdramTiming
 
-__all__ = ["Reading"]
+__all__ = ["ReadPath"]
 
 _DEPTH = 2 * BEATS_PER_BLOCK
 
 
 class _Mark(data.Struct):
-    """What goes beside a READ until its last word has come."""
+    """Sideband of a READ, delayed until its last word arrives."""
 
     valid: 1
-    asker: Asker
+    requester: Requester
     last: 1
 
 
-class Reading(wiring.Component):
-    """From words to beats.
+class ReadPath(wiring.Component):
+    """The read data path: assembles words into beats and buffers them.
 
     Members
     -------
     word : ``In(width)``
-        The data lines, as a register took them.
+        The data lines, sampled by a register.
     begins : ``In(1)``
-        A READ is given, in this cycle.
-    asker, last : ``In(Asker)``, ``In(1)``
-        Whose burst the READ is of, and whether it is the burst's last.
-    picked : ``In(1)``
-        A burst will be read for A or B; only while ``room``, and not in two cycles in turn.
+        A READ is issued in this cycle.
+    requester, last : ``In(Requester)``, ``In(1)``
+        The READ's requester, and 1 if the READ is the last of its burst.
+    granted : ``In(1)``
+        A burst of A or B is granted. Allowed only while ``room``, and not in consecutive cycles.
     length : ``In(range(BEATS_PER_BLOCK))``
-        Its beats less one, in the cycle after.
+        Beats of the granted burst, less one; valid in the cycle after ``granted``.
     room : ``Out(1)``
-        There is room for a burst of any length.
-    data : ``Out(stream.Signature(read_data(data_width)))``, one for each reader
+        The FIFO has space for a burst of any length.
+    data : ``Out(stream.Signature(read_data(data_width)))``, one per reader
     host : ``Out(1)``
-        The host's beat has come: ``beat``, in this cycle.
+        ``beat`` is the host's and valid in this cycle.
     beat : ``Out(data_width)``
 
     Latency: a beat is at its port ``cas + words + 4`` cycles after its READ.
-    Throughput: a word a cycle, if readers take a beat in as many cycles as it has words. Each must
-    take its beats without waiting for the other's.
+    Throughput: a word a cycle, if readers accept a beat in as many cycles as it has words. Each
+    reader must accept its beats without waiting for the other.
     """
 
     def __init__(self, layout: ChipLayout, timing: SdramTiming, readers: int) -> None:
         self._layout = layout
         self._timing = timing
-        self._readers = readers
         width = layout.data_width
         port = stream.Signature(read_data(width))
         super().__init__(
             {
                 "word": In(layout.part.width),
                 "begins": In(1),
-                "asker": In(Asker),
+                "requester": In(Requester),
                 "last": In(1),
-                "picked": In(1),
+                "granted": In(1),
                 "length": In(layout.beat_bits),
                 "room": Out(1),
                 "data": Out(port).array(readers),
@@ -77,20 +76,20 @@ class Reading(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         layout = self._layout
-        # A READ is at the pins two cycles late, and a word in its register a cycle after the pins.
+        # Two registers delay a READ to the pins; one more delays a word from the pins.
         marks: list[Any] = [
             Signal(_Mark, name=f"mark_{age}") for age in range(self._timing.cas + layout.words + 2)
         ]
         m.d.sync += [
             marks[0].valid.eq(self.begins),
-            marks[0].asker.eq(self.asker),
+            marks[0].requester.eq(self.requester),
             marks[0].last.eq(self.last),
             *(after.eq(before) for before, after in pairwise(marks)),
         ]
         early = Signal(layout.data_width - layout.part.width, reset_less=True)
         m.d.sync += early.eq(Cat(early, self.word)[layout.part.width :])
         arrived = marks[-1]
-        of_host = arrived.asker == Asker.HOST
+        of_host = arrived.requester == Requester.HOST
         m.d.comb += [
             self.beat.eq(Cat(early, self.word)),
             self.host.eq(arrived.valid & of_host),
@@ -101,13 +100,13 @@ class Reading(wiring.Component):
             beats.i.valid.eq(arrived.valid & ~of_host),
             beats.i.p.data.eq(self.beat),
             beats.i.p.last.eq(arrived.last),
-            beats.i.p.to_b.eq(arrived.asker == Asker.B),
+            beats.i.p.to_b.eq(arrived.requester == Requester.B),
         ]
-        self._give(m, beats.o)
+        self._route(m, beats.o)
         self._count(m, beats.o)
         return m
 
-    def _give(self, m: Module, beat: Any) -> None:
+    def _route(self, m: Module, beat: Any) -> None:
         for index, port in enumerate(self.data):
             mine = beat.p.to_b == index
             m.d.comb += [
@@ -120,13 +119,13 @@ class Reading(wiring.Component):
                 m.d.comb += beat.ready.eq(port.ready)
 
     def _count(self, m: Module, beat: Any) -> None:
-        """Beats that are due or in the queue; a burst is only read if all of it has a place."""
+        """Count the beats that are in flight or in the FIFO; ``room`` leaves space for a burst."""
         due = Signal(range(_DEPTH + 1))
         left = Signal()
-        picked = Signal()
+        granted = Signal()
         m.d.sync += [
             left.eq(beat.valid & beat.ready),
-            picked.eq(self.picked),
-            due.eq(due + Mux(picked, self.length + 1, 0) - left),
+            granted.eq(self.granted),
+            due.eq(due + Mux(granted, self.length + 1, 0) - left),
         ]
         m.d.comb += self.room.eq(due <= _DEPTH - BEATS_PER_BLOCK)

@@ -1,4 +1,4 @@
-"""Keeps bursts to write until they are whole, and cuts their beats into words for the chip."""
+"""Buffers bursts to write until they are complete, and splits their beats into words."""
 
 from typing import Any
 
@@ -11,36 +11,36 @@ from ...ports.memory_port import write_data
 from ...streams.queue import Queue
 from .burst import ChipLayout
 
-__all__ = ["Writing"]
+__all__ = ["WritePath"]
 
 _OWED = 8
-"""Responses that may wait until no burst is taken any more."""
+"""Highest number of responses that may wait."""
 
 
-class Writing(wiring.Component):
-    """From beats to words.
+class WritePath(wiring.Component):
+    """The write data path: buffers bursts and splits beats into words.
 
     Members
     -------
     data : ``In(stream.Signature(write_data(data_width)))``
     response : ``Out(stream.Signature(1))``
     whole : ``Out(1)``
-        All beats of the next burst are here.
-    picked : ``In(1)``
-        That burst is taken, in this cycle; only while ``whole``.
+        All beats of the next burst are in the FIFO, and its response has space.
+    granted : ``In(1)``
+        The arbiter grants that burst in this cycle. Allowed only while ``whole``.
     begins : ``In(1)``
-        A WRITE is given, in this cycle.
+        A WRITE is issued in this cycle.
     last : ``In(1)``
-        That WRITE is the last of its burst.
+        The WRITE is the last of its burst.
     host : ``In(1)``
         The WRITE is the host's.
     host_data, host_strobe : ``In(data_width)``, ``In(data_width // 8)``
-        The host's beat.
+        The host's beat to write.
     word, mask : ``Out(width)``, ``Out(width // 8)``
-        What belongs at the pins in the next cycle; in ``mask`` 1 for bytes that are not written.
+        Values for the pins' registers. ``mask`` is 1 for bytes that are not written.
 
-    Latency: a word belongs to each of ``words`` cycles, the first to the WRITE's. A response comes
-    2 cycles after its burst's last WRITE. Throughput: a word a cycle.
+    Latency: the words of a beat follow each other, the first in the cycle of ``begins``. A response
+    arrives 2 cycles after its burst's last WRITE. Throughput: a word a cycle.
     """
 
     def __init__(self, layout: ChipLayout) -> None:
@@ -51,7 +51,7 @@ class Writing(wiring.Component):
                 "data": In(stream.Signature(write_data(width))),
                 "response": Out(stream.Signature(1)),
                 "whole": Out(1),
-                "picked": In(1),
+                "granted": In(1),
                 "begins": In(1),
                 "last": In(1),
                 "host": In(1),
@@ -68,23 +68,23 @@ class Writing(wiring.Component):
         m.submodules.beats = beats = Queue(write_data(width), 2 * BEATS_PER_BLOCK)
         wiring.connect(m, wiring.flipped(self.data), beats.i)
         entered = self.data.valid & self.data.ready & self.data.p.last
-        # A burst has one beat at least.
+        # The FIFO holds at most this many bursts, because a burst has one beat or more.
         bursts = Signal(range(2 * BEATS_PER_BLOCK + 1))
         owed = Signal(range(_OWED + 1))
-        told = Signal()
-        m.d.sync += bursts.eq(bursts + entered - self.picked)
+        responded = Signal()
+        m.d.sync += bursts.eq(bursts + entered - self.granted)
         m.d.comb += [
             self.response.valid.eq(owed != 0),
             self.response.payload.eq(0),
-            told.eq(self.response.valid & self.response.ready),
-            # Two bursts may be on their way, and one more be picked.
+            responded.eq(self.response.valid & self.response.ready),
+            # Two granted bursts may still be in flight, and one more may be granted.
             self.whole.eq((bursts != 0) & (owed <= _OWED - 4)),
             beats.o.ready.eq(self.begins & ~self.host),
         ]
         ended = Signal()
         m.d.sync += [
             ended.eq(self.begins & self.last & ~self.host),
-            owed.eq(owed + ended - told),
+            owed.eq(owed + ended - responded),
         ]
         self._cut(m, beats.o)
         return m

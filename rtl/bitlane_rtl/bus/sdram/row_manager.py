@@ -1,4 +1,4 @@
-"""Opens the row of the burst that comes next, while the one before it has the data lines."""
+"""Opens the row of the next burst while the burst before it uses the data lines."""
 
 from amaranth.hdl import Array, Module, Signal
 from amaranth.lib import enum, stream, wiring
@@ -8,7 +8,7 @@ from .burst import ChipLayout, PlacedBurst
 from .part import SdramTiming
 from .pins import ChipCommand
 
-__all__ = ["OpenRows"]
+__all__ = ["RowManager"]
 
 
 class _State(enum.Enum):
@@ -19,28 +19,28 @@ class _State(enum.Enum):
     WAIT = 4
 
 
-class OpenRows(wiring.Component):
-    """Makes the row of each burst the open one of its bank, by PRECHARGE and ACTIVATE.
+class RowManager(wiring.Component):
+    """Opens the row of each burst in its bank, with PRECHARGE and ACTIVATE.
 
-    OpenRows stay open until another one of the bank is asked for, or all are closed.
+    A row stays open until a burst needs another row of the bank, or all rows are closed.
 
     Members
     -------
     i, o : ``In(stream.Signature(PlacedBurst(layout)))``, ``Out`` of the same
-        A burst leaves when its row may be accessed from the next cycle on.
-    kept : ``In(2**bank_bits)``
+        A burst is valid at ``o`` once its row may be accessed from the next cycle on.
+    held : ``In(2**bank_bits)``
         Banks that must not be closed in this cycle.
     bus : ``In(1)``
-        A command may be given in this cycle.
+        The command pins are free in this cycle.
     command : ``Out(ChipCommand)``
-        The one given: PRECHARGE, ACTIVATE or none; for bank and row of ``o``.
+        PRECHARGE, ACTIVATE or NONE, for bank and row of ``o``.
     close_all : ``In(1)``
-        All rows are closed by somebody else, in this cycle.
+        The refresher closes all rows in this cycle.
     busy : ``Out(1)``
-        A burst is held.
+        A burst is stored.
 
-    Latency: 1 cycle if the row is open; tRCD more if none is, and tRP again if another is.
-    Throughput: a burst in as many cycles.
+    Latency: 1 cycle if the row is open; tRCD more if no row of the bank is; tRCD + tRP more if
+    another row is. Throughput: one burst per latency.
     """
 
     def __init__(self, layout: ChipLayout, timing: SdramTiming) -> None:
@@ -51,7 +51,7 @@ class OpenRows(wiring.Component):
             {
                 "i": In(burst),
                 "o": Out(burst),
-                "kept": In(1 << layout.part.bank_bits),
+                "held": In(1 << layout.part.bank_bits),
                 "bus": In(1),
                 "command": Out(ChipCommand),
                 "close_all": In(1),
@@ -62,7 +62,7 @@ class OpenRows(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         timing, part = self._timing, self._layout.part
-        # Of another bank's ACTIVATE no less than a burst's two cycles stand between.
+        # The burst before takes at least two cycles, so tRRD is two cycles shorter here.
         opening = max(timing.activate_to_access, timing.activate_to_activate - 2)
         state = Signal(_State)
         burst = Signal(PlacedBurst(self._layout), reset_less=True)
@@ -92,7 +92,7 @@ class OpenRows(wiring.Component):
                 with m.Elif(~hit):
                     m.d.sync += state.eq(_State.CLOSE)
             with m.Case(_State.CLOSE):
-                with m.If(self.bus & ~self.kept.bit_select(burst.bank, 1)):
+                with m.If(self.bus & ~self.held.bit_select(burst.bank, 1)):
                     m.d.comb += self.command.eq(ChipCommand.PRECHARGE)
                     m.d.sync += [state.eq(_State.OPEN), wait.eq(timing.precharge - 1)]
             with m.Case(_State.OPEN):
