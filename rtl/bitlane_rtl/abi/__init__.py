@@ -2,7 +2,7 @@
 
 The circuit's layouts, the driver's packing and the register page of the documentation are all
 derived from this package, so that they cannot drift. Nothing here may depend on another package.
-`frames` holds those of the serial line; all else can be had from here.
+`frames` has the codes of the serial line, `rows` the layout of SDRAM; import the rest from here.
 
 Units: addresses and sizes in bytes unless a name says otherwise; a *word* is 32 bits.
 """

@@ -29,7 +29,7 @@ RECORD_WORDS = 32
 RECORD_BYTES = RECORD_WORDS * WORD_BYTES
 
 RECORD_SEAL = 0xA5
-"""What all bytes of the words that a command uses XOR to; the host sets ``CONTROL.SEAL`` so."""
+"""The XOR of all bytes of the words that a command uses; the host sets ``CONTROL.SEAL`` for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,10 @@ _CONTROL_BITS = (
 
 
 def loop_word(loop: int) -> int:
-    """First of the four words of nested loop ``loop``, 1 to ``MAX_LOOPS - 1`` (0 is the run)."""
+    """Return the first of the four words of loop ``loop``, 1 to ``MAX_LOOPS - 1``.
+
+    Loop 0 is the run, which has no such words. Raises ``ValueError`` for any other number.
+    """
     if not 1 <= loop < MAX_LOOPS:
         raise ValueError(f"loop {loop} is outside 1 to {MAX_LOOPS - 1}")
     return 12 + 4 * (loop - 1)
@@ -125,11 +128,12 @@ _READS_B = frozenset(op for op in Op if op.reads_b)
 
 
 def record_words(op: int, loops: int, modes: tuple[int, int, int]) -> int:
-    """How many leading words of a record a command uses: the circuit reads and seals only these.
+    """Return the number of leading words of a record that a command uses.
 
-    6 for a dense command without B, 8 for a dense one with B, else up to its last loop; this holds
-    for loops that the circuit lacks, too. Any fields of CONTROL have an answer: an operation that
-    does not exist has no B, and numbers of loops that no record has room for, 0 and 7, count as 1.
+    The circuit reads and seals only these words: 6 for a dense command without B, 8 for a dense one
+    with B, else all up to its last loop, even if the circuit lacks that loop. The result is defined
+    for any fields of CONTROL: an operation that does not exist has no B, and numbers of loops that
+    no record has room for, 0 and 7, count as 1.
     """
     if not 1 <= loops <= MAX_LOOPS:
         loops = 1
@@ -139,9 +143,9 @@ def record_words(op: int, loops: int, modes: tuple[int, int, int]) -> int:
 
 
 def seal(words: Sequence[int]) -> int:
-    """Return the word CONTROL of the record ``words`` with the right SEAL, whatever SEAL it has.
+    """Return the word CONTROL of a record with the right SEAL.
 
-    ``words`` are those in use, of which the first is CONTROL.
+    ``words`` are the words in use. The first one is CONTROL; its SEAL is ignored.
     """
     control = words[0] & (1 << _SEAL.low) - 1
     total = control

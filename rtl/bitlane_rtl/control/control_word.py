@@ -22,15 +22,15 @@ class ControlWord(data.FlexibleLayout):
 
 
 def reads_b(op: Value) -> Value:
-    """Whether an operation, which may not exist, has a second operand."""
+    """Return whether an operation, which may not exist, has a second operand."""
     return op.matches(*(each for each in Op if each.reads_b))
 
 
 def counts(op: Value) -> Value:
-    """Whether an operation, which may not exist, counts."""
+    """Return whether an operation, which may not exist, counts."""
     return op.matches(*(each for each in Op if each.counts))
 
 
 def splits_lanes(op: Value) -> Value:
-    """Whether the result of an operation, which may not exist, depends on the lane."""
+    """Return whether the result of an operation, which may not exist, depends on the lane."""
     return op.matches(*(each for each in Op if each.splits_lanes))

@@ -1,4 +1,4 @@
-"""Keeps what a record says and turns it into a command. It does not ask whether it can be done."""
+"""Stores the words of a record and turns them into a command. It checks nothing."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ assert loop_word(1) % 4 == 0, "a loop's words begin a group"
 
 
 class _Kept(data.StructLayout):
-    """Words of the record that a command is made of; the loops' stand in the loop registers.
+    """Words of the record that make a command; the words of loops are in the loop registers.
 
     ``RUN`` is one less than in the record.
     """
@@ -36,7 +36,7 @@ class _Kept(data.StructLayout):
 
 
 class _Decoded(data.StructLayout):
-    """Values computed from the words: a `command.StreamFormat`, an ``extent`` of A, B and Y."""
+    """Values computed from the words: parts of `command.StreamFormat`, extents of the streams."""
 
     def __init__(self, configuration: Configuration) -> None:
         bits = configuration.length_bits
@@ -67,23 +67,23 @@ class Decoder(wiring.Component):
         Words ``position * columns`` and up of the record.
     position : ``In(range(32 / columns))``
     take : ``In(1)``
-        The words are there in this cycle.
+        The words are valid in this cycle.
     decode : ``In(1)``
         All words have been taken.
     used : ``Out(columns)``
-        Which of ``words`` belong to the record.
+        A bit for each of ``words`` that the record uses.
     last : ``Out(1)``
         ``position`` is the record's last; see `abi.record_words`.
     control : ``Out(ControlWord())``
-        From the cycle after ``position`` 0 was taken on.
+        Valid from the cycle after ``position`` 0 was taken.
     loops : ``Out(LoopRegisters(configuration))``
-        Change with the words behind the eighth and with ``decode``.
+        They change with the words after the eighth and with ``decode``.
     b_extent, y_extent : ``In(length_bits)``
         Bytes of B and Y in a SEARCH, less one; only with a search array.
     plain : ``Out(1)``
-        With ``decode``, what the command will have.
+        Valid with ``decode``: ``plain`` of the command.
     command : ``Out(CheckedCommand(configuration))``
-        From the cycle after ``decode`` until the next record's words are taken.
+        Valid from the cycle after ``decode`` until the next record's words are taken.
 
     Latency: 1 cycle from ``decode`` to ``command``. Throughput: a group a cycle.
     """
@@ -123,7 +123,7 @@ class Decoder(wiring.Component):
         return m
 
     def _length(self, m: Module) -> None:
-        """Find out where the record ends."""
+        """Compute the last group of the record."""
         columns = self._columns
         asked = self.control.loops
         loops = Signal(3)
@@ -143,8 +143,7 @@ class Decoder(wiring.Component):
         length = Mux(two, group_of(8), group_of(6))
         length = Mux(long, group_of(12) + loops * (4 // columns), length)
         if columns <= 2:
-            # Known a cycle late, when the words of the first two groups, which every record has,
-            # have been taken; and all words of a group are used.
+            # A cycle late: every record has at least three groups. It uses all words of each.
             m.d.sync += end.eq(length)
         else:
             both = (self.position != group_of(8)) | long | two
@@ -152,7 +151,7 @@ class Decoder(wiring.Component):
         m.d.comb += self.last.eq(self.position == end)
 
     def _keep(self, m: Module, kept: Any) -> None:
-        """Store each word where the command is made of it."""
+        """Store each word in its register."""
         columns = self._columns
         targets: dict[str, Any] = {name: kept[name] for name in kept.shape().members}
         for stream in STREAMS:
@@ -170,15 +169,15 @@ class Decoder(wiring.Component):
                 m.d.sync += target.eq(word - less)
 
     def _decode(self, m: Module, kept: Any, decoded: Any) -> None:
-        """Compute what is not a word by itself."""
+        """Compute the values that are not words of the record."""
         lane, out_lane = kept.CONTROL.lane, kept.CONTROL.out_lane
         widens = lane < out_lane
         shift = Mux(self.decode, out_lane, lane)
         extent = Signal(len(decoded.extent))
-        # The last element's address, and the bytes of that element behind its first.
+        # The offset of the last element, plus its bytes after the first.
         m.d.comb += extent.eq((kept.RUN << shift) | ((1 << shift) - 1))
         with m.If(~self.decode):
-            # One shifter for both lanes: RUN is there in the cycle before `decode`, at the latest.
+            # One shifter for both lanes: RUN is valid in the cycle before `decode`, at the latest.
             m.d.sync += decoded.extent.eq(extent)
         with m.Else():
             m.d.sync += [
@@ -194,11 +193,11 @@ class Decoder(wiring.Component):
                 m.d.sync += self.loops.run.eq(kept.RUN - 1)
 
     def _command(self, m: Module, kept: Any, decoded: Any) -> None:
-        """Put the command together."""
+        """Assemble the command."""
         control, command = kept.CONTROL, self.command
         operation = command.operation
         searches = control.op == Op.SEARCH if self._configuration.search else Const(0)
-        # What a search reads starts at byte 0 of a beat, wherever it writes.
+        # The inputs of a search start at byte 0 of a beat, wherever its output starts.
         y_dense = (control.y_mode == Mode.DENSE) & ~searches
         m.d.comb += [
             operation.op.eq(control.op),
@@ -238,11 +237,11 @@ class Decoder(wiring.Component):
                 ]
 
     def _sums(self, control: Any) -> Value:
-        """Whether Y is a SUM, on a circuit that has it."""
+        """Return whether Y is a SUM; constant 0 on a circuit without SUM."""
         built = Mode.SUM in self._configuration.modes
         return control.y_mode == Mode.SUM if built else Const(0)
 
 
 def _strided(control: Any) -> Value:
-    """Whether any stream is STRIDED."""
+    """Return whether any stream is STRIDED."""
     return Cat(control[f"{stream.lower()}_mode"] == Mode.STRIDED for stream in STREAMS).any()

@@ -1,7 +1,4 @@
-"""Decides whether a command can be executed, word by word as its record is read.
-
-Reads nothing and starts nothing: it only collects what is wrong.
-"""
+"""Checks the record of a command, word by word as it is read. It only collects the faults."""
 
 import re
 from typing import Any
@@ -21,11 +18,11 @@ _ENTRY_BYTES = 8
 
 
 class _Findings(data.StructLayout):
-    """What the words taken so far say.
+    """The faults of the words taken so far.
 
     ``run_top``: the bits of RUN that the widest element shifts beyond the longest run.
-    ``low``: the low bits of the addresses, strides and jumps of each of `STREAMS`, OR-ed: where an
-    element's address has to have zeros.
+    ``low``: the OR of the low bits of all addresses, strides and jumps of each of `STREAMS`. An
+    aligned stream has zeros there.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -47,7 +44,7 @@ class Refusals(wiring.Component):
     Parameters
     ----------
     configuration
-        What the circuit can do.
+        The parameters of the circuit.
     columns
         Words that arrive together: 1, 2 or 4.
 
@@ -57,13 +54,13 @@ class Refusals(wiring.Component):
         Words ``position * columns`` and up of the record.
     position : ``In(range(32 / columns))``
     used : ``In(columns)``
-        Which of the words belong to the command.
+        A bit for each of the words that the command uses.
     take : ``In(1)``
-        The words are there in this cycle.
+        The words are valid in this cycle.
     control : ``In(ControlWord())``
-        The CONTROL word, from the cycle after ``position`` 0 on.
+        The CONTROL word, valid from the cycle after ``position`` 0.
     bad_search : ``In(1)``
-        What the words taken so far say of sizes is wrong for a SEARCH; only with a search array.
+        The sizes in the words taken so far are wrong for a SEARCH. Only with a search array.
     clear : ``In(1)``
         Forget the record.
     code : ``Out(8)``
@@ -105,7 +102,7 @@ class Refusals(wiring.Component):
         with m.If(self.clear):
             m.d.sync += found.eq(0)
 
-        # What CONTROL alone says is known long before the last word, and so a cycle late here.
+        # CONTROL is complete long before the last word, so its checks may be a cycle late.
         bad_op, bad_lane, bad_control = Signal(), Signal(), Signal()
         m.d.sync += [
             bad_op.eq(~self.control.op.matches(*sorted(self._configuration.ops))),
@@ -150,7 +147,7 @@ class Refusals(wiring.Component):
         return self.used[column] & self.position.matches(*groups)
 
     def _look(self, m: Module, found: Any, column: int) -> None:
-        """Note what is wrong with the word in ``column``."""
+        """Collect the faults of the word in ``column``."""
         config, word = self._configuration, self._word(column)
         for pattern, bits in (("RUN", config.length_bits), (r"COUNT_\d", config.count_bits)):
             with m.If(self._is(column, pattern) & ((word == 0) | word[bits:].any())):
@@ -167,7 +164,7 @@ class Refusals(wiring.Component):
             m.d.sync += found.outside.eq(1)
 
     def _low(self, stream: str) -> Value:
-        """The low bits of those words at hand that are an address, stride or jump of ``stream``."""
+        """Return the OR of the low bits of all addresses, strides and jumps of ``stream``."""
         low: Value = Const(0, 3)
         for column in range(self._columns):
             hit = self._is(column, rf"{stream}_(BASE|STRIDE|JUMP_\d)")
@@ -175,7 +172,7 @@ class Refusals(wiring.Component):
         return low
 
     def _bad_size(self, m: Module, found: Any) -> Value:
-        """Whether a run or a loop is empty or too long."""
+        """Return whether a run or a loop is empty or too long."""
         lane, out_lane = self.control.lane, self.control.out_lane
         widest = Signal(2)
         only_lane = (lane > out_lane) | self._sums() | self._searches()
@@ -185,7 +182,7 @@ class Refusals(wiring.Component):
         return bad | (self._searches() & self.bad_search) if self._configuration.search else bad
 
     def _misaligned(self, m: Module, found: Any) -> Value:
-        """Whether an address is no multiple of its element where it has to be."""
+        """Return whether a stream that has to be aligned is not."""
         bad = Signal(len(STREAMS))
         for index, stream in enumerate(STREAMS):
             lane = self.control.out_lane if stream == "Y" else self.control.lane
@@ -202,7 +199,7 @@ class Refusals(wiring.Component):
         return bad.any()
 
     def _bad_lane(self) -> Value:
-        """Whether the circuit lacks a lane that matters, or the output's is not to be had."""
+        """Return whether the circuit lacks a lane that matters, or OUT_LANE is wrong."""
         config, op = self._configuration, self.control.op
         lane, out_lane = self.control.lane, self.control.out_lane
         built = Array(each in config.lanes for each in Lane)
@@ -219,7 +216,7 @@ class Refusals(wiring.Component):
         )
 
     def _bad_control(self) -> Value:
-        """Whether a field is out of range, or a bit is set that belongs to none."""
+        """Return whether a field is out of range, or a bit outside all fields is set."""
         config, control = self._configuration, self.control
         known = 0
         for bits in RECORD["CONTROL"].bits:
@@ -235,14 +232,14 @@ class Refusals(wiring.Component):
         return bad | (~reads_b(control.op) & ~self._dense("B"))
 
     def _sums(self) -> Value:
-        """Whether Y is a SUM, on a circuit that has it: another refuses it for its CONTROL."""
+        """Return whether Y is a SUM. Constant 0 without SUM: such a record is BAD_CONTROL."""
         built = Mode.SUM in self._configuration.modes
         return self.control.y_mode == Mode.SUM if built else Const(0)
 
     def _searches(self) -> Value:
-        """Whether it is a SEARCH, on a circuit that has it."""
+        """Return whether the operation is SEARCH; constant 0 without a search array."""
         return self.control.op == Op.SEARCH if self._configuration.search else Const(0)
 
     def _dense(self, *streams: str) -> Value:
-        """Whether all of ``streams`` are DENSE."""
+        """Return whether all of ``streams`` are DENSE."""
         return Cat(self.control[f"{x.lower()}_mode"] == Mode.DENSE for x in streams).all()
