@@ -10,6 +10,7 @@ __all__ = [
     "COUNT_OPS",
     "IDENTITY",
     "LOGIC_OPS",
+    "SEARCH_ENTRY_BYTES",
     "SHIFT_OPS",
     "WORD_BYTES",
     "Code",
@@ -27,6 +28,9 @@ ABI_VERSION = 4
 """Changes whenever a record, a register or a code changes its meaning."""
 
 WORD_BYTES = 4
+
+SEARCH_ENTRY_BYTES = 2 * WORD_BYTES
+"""Bytes of a result of SEARCH: the words distance and number of a row."""
 
 BEATS_PER_BLOCK = 16
 """Bursts never cross a block of this many beats, and so never the 4 KiB of AXI4 A3.4.1."""

@@ -2,18 +2,20 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import MAX_LOOPS, RECORD, RECORD_WORDS, STREAMS, Lane, Mode, Op, loop_word
+from ..abi import MAX_LOOPS, RECORD, RECORD_WORDS, STREAMS, Lane, Mode, WordKind, loop_word
 from ..command import CheckedCommand, LoopRegisters, in_lanes
 from ..configuration import Configuration
-from .control_word import ControlWord, reads_b
+from .control_word import ControlWord, reads_b, searches, sums
+from .record_group import RecordGroup
 
 __all__ = ["Decoder"]
 
-_LANES = ("lane", "out_lane")
+_LESS = {WordKind.RUN: 1, WordKind.COUNT: 2}
+"""The registers hold these words less a constant, which the loop nest needs so."""
 
 assert loop_word(1) % 4 == 0, "a loop's words begin a group"
 
@@ -152,7 +154,7 @@ class Decoder(wiring.Component):
 
     def _keep(self, m: Module, kept: Any) -> None:
         """Store each word in its register."""
-        columns = self._columns
+        group = RecordGroup(self.words, self.position, self._columns)
         targets: dict[str, Any] = {name: kept[name] for name in kept.shape().members}
         for stream in STREAMS:
             track = self.loops[stream.lower()]
@@ -162,16 +164,16 @@ class Decoder(wiring.Component):
         for loop in range(1, self._configuration.loops):
             targets[f"COUNT_{loop}"] = self.loops.counts[loop - 1]
         for name, target in targets.items():
-            group, column = divmod(RECORD[name].word, columns)
-            word = self.words[32 * column : 32 * column + 32]
-            less = 1 if name == "RUN" else 2 if name.startswith("COUNT_") else 0
-            with m.If(self.take & (self.position == group)):
+            word, here = group.word(name)
+            less = _LESS.get(RECORD[name].kind, 0)
+            with m.If(self.take & here):
                 m.d.sync += target.eq(word - less)
 
     def _decode(self, m: Module, kept: Any, decoded: Any) -> None:
         """Compute the values that are not words of the record."""
         lane, out_lane = kept.CONTROL.lane, kept.CONTROL.out_lane
         widens = lane < out_lane
+        summed = sums(kept.CONTROL, self._configuration)
         shift = Mux(self.decode, out_lane, lane)
         extent = Signal(len(decoded.extent))
         # The offset of the last element, plus its bytes after the first.
@@ -182,9 +184,7 @@ class Decoder(wiring.Component):
         with m.Else():
             m.d.sync += [
                 # A sum is one element.
-                decoded.out_extent.eq(
-                    Mux(self._sums(kept.CONTROL), Lane.BITS_32.bytes - 1, extent)
-                ),
+                decoded.out_extent.eq(Mux(summed, Lane.BITS_32.bytes - 1, extent)),
                 decoded.widens.eq(widens),
                 decoded.ratio.eq(Mux(widens, out_lane - lane, lane - out_lane)),
                 decoded.plain.eq(self.plain),
@@ -196,16 +196,16 @@ class Decoder(wiring.Component):
         """Assemble the command."""
         control, command = kept.CONTROL, self.command
         operation = command.operation
-        searches = control.op == Op.SEARCH if self._configuration.search else Const(0)
+        searched = searches(control, self._configuration)
         # The inputs of a search start at byte 0 of a beat, wherever its output starts.
-        y_dense = (control.y_mode == Mode.DENSE) & ~searches
+        y_dense = (control.y_mode == Mode.DENSE) & ~searched
         m.d.comb += [
             operation.op.eq(control.op),
             operation.lane.eq(control.lane),
             operation.out_lane.eq(control.out_lane),
             operation.saturate.eq(control.saturate),
             operation.arithmetic.eq(control.arithmetic),
-            operation.sums.eq(self._sums(control)),
+            operation.sums.eq(sums(control, self._configuration)),
             command.reads_b.eq(reads_b(control.op)),
         ]
         form = command.form
@@ -215,7 +215,7 @@ class Decoder(wiring.Component):
             form.widens.eq(decoded.widens),
             form.ratio.eq(decoded.ratio),
             form.y_dense.eq(y_dense),
-            form.searches.eq(searches),
+            form.searches.eq(searched),
             command.loops.eq(control.loops - 1),
             command.plain.eq(decoded.plain),
         ]
@@ -230,16 +230,11 @@ class Decoder(wiring.Component):
                 start.mode.eq(control[f"{stream.lower()}_mode"]),
             ]
         if self._configuration.search:
-            with m.If(searches):
+            with m.If(searched):
                 m.d.comb += [
                     command.b.extent.eq(self.b_extent),
                     command.y.extent.eq(self.y_extent),
                 ]
-
-    def _sums(self, control: Any) -> Value:
-        """Return whether Y is a SUM; constant 0 on a circuit without SUM."""
-        built = Mode.SUM in self._configuration.modes
-        return control.y_mode == Mode.SUM if built else Const(0)
 
 
 def _strided(control: Any) -> Value:

@@ -1,20 +1,33 @@
 """Checks the record of a command, word by word as it is read. It only collects the faults."""
 
-import re
+from collections.abc import Collection
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import RECORD, RECORD_SEAL, RECORD_WORDS, STREAMS, Lane, Mode, Op, Status, loop_word
+from ..abi import (
+    RECORD,
+    RECORD_SEAL,
+    RECORD_WORDS,
+    SEARCH_ENTRY_BYTES,
+    STREAMS,
+    Lane,
+    Mode,
+    Status,
+    WordKind,
+    loop_word,
+)
 from ..configuration import Configuration
-from .control_word import ControlWord, counts, reads_b, splits_lanes
+from .control_word import ControlWord, counts, reads_b, searches, splits_lanes, sums
+from .record_group import RecordGroup
 
 __all__ = ["Refusals"]
 
-_ENTRY_BYTES = 8
-"""Of what a SEARCH finds."""
+_ENDS = {WordKind.BASE, WordKind.LAST}
+_STEPS = {WordKind.BASE, WordKind.STRIDE, WordKind.JUMP}
+"""The words of a stream that have to be multiples of an element if the stream has to be aligned."""
 
 
 class _Findings(data.StructLayout):
@@ -128,38 +141,37 @@ class Refusals(wiring.Component):
         """XOR the bytes of all words in use."""
         folded: Value = found.seal
         for column in range(self._columns):
-            word = self.words[32 * column : 32 * column + 32]
+            word = self._group.column(column)
             parts = word[0:8] ^ word[8:16] ^ word[16:24] ^ word[24:32]
             folded = folded ^ Mux(self.used[column], parts, 0)
         m.d.sync += found.seal.eq(folded)
 
-    def _word(self, column: int) -> Value:
-        return self.words[32 * column : 32 * column + 32]
-
-    def _is(self, column: int, pattern: str) -> Value:
-        """Whether the word in ``column`` is in use and has a name that matches ``pattern``."""
-        groups = [
-            entry.word // self._columns
-            for name, entry in RECORD.items()
-            if re.fullmatch(pattern, name)
-            if entry.word % self._columns == column and entry.word < self._built_words
+    def _is(self, column: int, kinds: set[WordKind], streams: Collection[str] = ("",)) -> Value:
+        """Return whether the word in ``column`` is in use, and of ``kinds`` and ``streams``."""
+        fields = [
+            field
+            for field in RECORD.values()
+            if field.kind in kinds and field.stream in streams and field.word < self._built_words
         ]
-        return self.used[column] & self.position.matches(*groups)
+        return self.used[column] & self._group.is_any(column, fields)
 
     def _look(self, m: Module, found: Any, column: int) -> None:
         """Collect the faults of the word in ``column``."""
-        config, word = self._configuration, self._word(column)
-        for pattern, bits in (("RUN", config.length_bits), (r"COUNT_\d", config.count_bits)):
-            with m.If(self._is(column, pattern) & ((word == 0) | word[bits:].any())):
+        config, word = self._configuration, self._group.column(column)
+        for kind, bits in (
+            (WordKind.RUN, config.length_bits),
+            (WordKind.COUNT, config.count_bits),
+        ):
+            with m.If(self._is(column, {kind}) & ((word == 0) | word[bits:].any())):
                 m.d.sync += found.bad_count.eq(1)
         top = slice(config.length_bits - len(found.run_top), config.length_bits)
-        with m.If(self._is(column, "RUN")):
+        with m.If(self._is(column, {WordKind.RUN})):
             m.d.sync += found.run_top.eq(word[top])
-        with m.If(self._is(column, "RESERVED") & word.any()):
+        with m.If(self._is(column, {WordKind.RESERVED}) & word.any()):
             m.d.sync += found.reserved.eq(1)
         inside = (word >= config.memory_base) & (word <= config.memory_last)
-        ends = self._is(column, "[AY]_(BASE|LAST)")
-        ends |= self._is(column, "B_(BASE|LAST)") & reads_b(self.control.op)
+        ends = self._is(column, _ENDS, ("A", "Y"))
+        ends |= self._is(column, _ENDS, ("B",)) & reads_b(self.control.op)
         with m.If(ends & ~inside):
             m.d.sync += found.outside.eq(1)
 
@@ -167,8 +179,8 @@ class Refusals(wiring.Component):
         """Return the OR of the low bits of all addresses, strides and jumps of ``stream``."""
         low: Value = Const(0, 3)
         for column in range(self._columns):
-            hit = self._is(column, rf"{stream}_(BASE|STRIDE|JUMP_\d)")
-            low |= Mux(hit, self._word(column)[:3], 0)
+            hit = self._is(column, _STEPS, (stream,))
+            low |= Mux(hit, self._group.column(column)[:3], 0)
         return low
 
     def _bad_size(self, m: Module, found: Any) -> Value:
@@ -194,7 +206,7 @@ class Refusals(wiring.Component):
             m.d.sync += bound_bits.eq(Mux(bound, (1 << lane) - 1, 0))
             if stream == "Y":
                 with m.If(self._searches()):
-                    m.d.sync += bound_bits.eq(_ENTRY_BYTES - 1)
+                    m.d.sync += bound_bits.eq(SEARCH_ENTRY_BYTES - 1)
             m.d.comb += bad[index].eq((found.low[index] & bound_bits).any())
         return bad.any()
 
@@ -231,14 +243,15 @@ class Refusals(wiring.Component):
         bad |= self._searches() & ((control.loops != 1) | ~self._dense(*STREAMS))
         return bad | (~reads_b(control.op) & ~self._dense("B"))
 
+    @property
+    def _group(self) -> RecordGroup:
+        return RecordGroup(self.words, self.position, self._columns)
+
     def _sums(self) -> Value:
-        """Return whether Y is a SUM. Constant 0 without SUM: such a record is BAD_CONTROL."""
-        built = Mode.SUM in self._configuration.modes
-        return self.control.y_mode == Mode.SUM if built else Const(0)
+        return sums(self.control, self._configuration)
 
     def _searches(self) -> Value:
-        """Return whether the operation is SEARCH; constant 0 without a search array."""
-        return self.control.op == Op.SEARCH if self._configuration.search else Const(0)
+        return searches(self.control, self._configuration)
 
     def _dense(self, *streams: str) -> Value:
         """Return whether all of ``streams`` are DENSE."""

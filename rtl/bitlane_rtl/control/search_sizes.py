@@ -7,13 +7,11 @@ from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import RECORD, RECORD_WORDS
+from ..abi import RECORD_WORDS, SEARCH_ENTRY_BYTES
 from ..configuration import Configuration, Search
+from .record_group import RecordGroup
 
 __all__ = ["SearchSizes"]
-
-_ENTRY_LOG2 = 3
-"""log2 of the bytes of a result entry."""
 
 
 class SearchSizes(wiring.Component):
@@ -56,7 +54,7 @@ class SearchSizes(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         row_log2 = (self._search.row_bits // 8).bit_length() - 1
-        list_log2 = self._search.nearest.bit_length() - 1 + _ENTRY_LOG2
+        list_log2 = (self._search.nearest * SEARCH_ENTRY_BYTES).bit_length() - 1
         query_bits = self._search.queries.bit_length() - 1
         b, y, rest = self._extent(m, "B"), self._extent(m, "Y"), self._rest(m, row_log2)
         wrong = Cat(
@@ -71,9 +69,8 @@ class SearchSizes(wiring.Component):
 
     def _word(self, name: str) -> tuple[Value, Value]:
         """Return the word ``name`` of the record, and whether it is valid."""
-        group, column = divmod(RECORD[name].word, self._columns)
-        here = self.take & (self.position == group)
-        return self.words[32 * column : 32 * column + 32], here
+        word, here = RecordGroup(self.words, self.position, self._columns).word(name)
+        return word, self.take & here
 
     def _rest(self, m: Module, bits: int) -> Signal:
         """Return the low ``bits`` of RUN."""
