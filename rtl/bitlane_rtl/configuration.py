@@ -7,7 +7,7 @@ from .abi.rows import Rows
 
 __all__ = ["Configuration", "Search"]
 
-_WIDTHS = (32, 64, 128, 256, 512)
+_WIDTHS = (32, 64, 128)
 _SEARCH_WIDTHS = (32, 64)
 
 
@@ -45,7 +45,7 @@ class Configuration:
     """
 
     data_width: int = 64
-    """Bits in a beat: 32, 64, 128, 256 or 512."""
+    """Bits in a beat: 32, 64 or 128."""
 
     address_width: int = 32
     """Bits in an address, 16 to 32."""
@@ -107,7 +107,9 @@ class Configuration:
 
     def __post_init__(self) -> None:
         if self.data_width not in _WIDTHS:
-            raise ValueError(f"data_width: {self.data_width} is none of {_WIDTHS}")
+            raise ValueError(
+                f"data_width: {self.data_width} is not supported; expected 32, 64 or 128"
+            )
         _expect("address_width", self.address_width, 16, 32)
         _expect("loops", self.loops, 1, MAX_LOOPS)
         _expect("read_ports", self.read_ports, 1, 2)

@@ -110,7 +110,7 @@ def test_verilator_has_nothing_to_say_of_a_core_that_silences_nothing(small: Pat
         (["-o", "folder.v"], "--output: folder.v is a folder; expected a file"),
         (["-o", "my core.v"], "--output: a module cannot be called 'my core'"),
         (["-o", "x.v", "--prefix", "small"], "--prefix: a module cannot be called 'small'"),
-        (["-o", "x.v", "--data-width", "48"], "--data-width: 48 is none of"),
+        (["-o", "x.v", "--data-width", "256"], "--data-width: 256 is not supported; expected 32"),
         (["-o", "x.v", "--ports", "3"], "--ports: 3 is outside 1 to 2"),
         (["-o", "x.v", "--loops", "7"], "--loops: 7 is outside 1 to 6"),
         (["-o", "x.v", *SMALL, "--id-width", "0"], "--id-width: 0 is outside 1 to 32"),
