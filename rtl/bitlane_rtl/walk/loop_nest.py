@@ -63,7 +63,7 @@ class LoopNest(wiring.Component):
 
     Latency: the latency of ``queue``, plus 1 cycle unless ``plain``. Throughput: a step of every
     stream a cycle. A stream with a full queue stalls the others, even in a run of which it needs no
-    more steps (with ``Configuration.queued_runs`` 2, short gathered runs lose up to a tenth).
+    more steps (with ``Configuration.ahead`` 2, short gathered runs lose up to a tenth).
     Bound of the clock: the loops that are done -> the registers of the loop that advances.
     """
 
