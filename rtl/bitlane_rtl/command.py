@@ -1,4 +1,4 @@
-"""A checked command as control hands it to the data path. Layouts only, but for `in_lanes`.
+"""The layouts of a checked command, which control passes to the data path, and `in_lanes`.
 
 A command has two parts. `CheckedCommand` is the payload of a stream: it is short, and each unit
 copies its part when the command starts. `LoopRegisters` stay beside the stream: they are 484 bits
@@ -27,15 +27,15 @@ __all__ = [
 ]
 
 STREAMS = tuple(name.lower() for name in abi.STREAMS)
-"""The members of a layout that stand for A, Y and B."""
+"""Names of the members of a layout for the streams A, Y and B."""
 
 
 class StreamStart(data.StructLayout):
     """The beginning of one stream.
 
-    ``address``: of its first element. ``offset``: of the output's first element in its beat, in
-    bytes; 0 if Y is STRIDED. ``lane_offset``: the same in the input's lanes, see `in_lanes`.
-    ``extent``: bytes of a dense run, less one. ``mode``: an `abi.Mode`.
+    ``address``: address of its first element. ``offset``: offset in bytes of the output's first
+    element in its beat; 0 if Y is STRIDED. ``lane_offset``: the same offset in the input's lanes,
+    see `in_lanes`. ``extent``: bytes of a dense run, less one. ``mode``: an `abi.Mode`.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -72,7 +72,7 @@ class StreamFormat(data.StructLayout):
 
 
 class CheckedCommand(data.StructLayout):
-    """The part of a command that travels: how each stream begins, its format and its operation.
+    """The part of a command that travels: starts of the streams, format and operation.
 
     ``loops``: loops in use, less one. ``plain``: the run is the only loop, and no stream is
     STRIDED.
@@ -124,7 +124,7 @@ class LoopRegisters(data.StructLayout):
 
 
 def in_lanes(offset: Value, form: Any) -> Value:
-    """Return ``offset``, in bytes of the output's beat, in bytes of the input's lanes.
+    """Convert ``offset`` from bytes of the output's beat to bytes of the input's lanes.
 
     The low bits of the result are the byte in its beat, the bits above are the beat's number.
     """

@@ -1,34 +1,41 @@
-"""What one circuit is built with. Data only; every component takes its parameters from here."""
+"""The parameters of a circuit. Data only; every component takes its parameters from here."""
 
 from dataclasses import dataclass, field
 
-from .abi import BEATS_PER_BLOCK, BIT_OPS, MAX_LOOPS, Lane, Mode, Op
+from .abi import BEATS_PER_BLOCK, BIT_OPS, MAX_LOOPS, SEARCH_ENTRY_BYTES, Lane, Mode, Op
 from .abi.rows import Rows
 
 __all__ = ["Configuration", "Search"]
 
-_WIDTHS = (32, 64, 128, 256, 512)
+_WIDTHS = (32, 64, 128)
 _SEARCH_WIDTHS = (32, 64)
+
+_LUT_RAM_ENTRIES = 16
+"""Depth of a LUT RAM of ECP5 and Gowin: fewer entries would save nothing."""
+_FLIP_FLOP_ENTRIES = 2
+"""Entries of a queue of flip-flops that can take and give one in each cycle."""
+_ELEMENTS_ELSEWHERE = 4
+"""Elements of a beat that wait in other registers of the data path than its queues."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Search:
     """Parameters of a search array.
 
-    Raises ``ValueError`` on a value that no array can be built with.
+    Raises ``ValueError`` on a value outside the ranges below.
     """
 
     units: int
-    """Rows of the database that are compared at a time, 1 to 1024."""
+    """Rows of the database that the array compares at a time, 1 to 1024."""
 
     row_bits: int = 512
     """Bits of a row and of a query: a power of two, 64 to 1024."""
 
     queries: int = 512
-    """Queries that one pass over the database can serve: a power of two, 2 to 4096."""
+    """Most queries of one pass over the database: a power of two, 2 to 4096."""
 
     nearest: int = 16
-    """Rows that are found for each query: a power of two, 1 to 64."""
+    """Rows that the array finds for each query: a power of two, 1 to 64."""
 
     def __post_init__(self) -> None:
         _expect("search.units", self.units, 1, 1024)
@@ -41,11 +48,14 @@ class Search:
 class Configuration:
     """Parameters of an engine.
 
+    The constructor completes ``ops`` and ``modes``, so that they list exactly what is built:
+    CAPABILITIES shows them as they are, and configurations of one circuit are equal.
+
     Raises ``ValueError`` on a value that no circuit can be built with.
     """
 
     data_width: int = 64
-    """Bits in a beat: 32, 64, 128, 256 or 512."""
+    """Bits in a beat: 32, 64 or 128."""
 
     address_width: int = 32
     """Bits in an address, 16 to 32."""
@@ -54,25 +64,25 @@ class Configuration:
     """First byte that commands may touch."""
 
     memory_bytes: int = 1 << 30
-    """Bytes of memory from there on. Both are multiples of ``abi.BEATS_PER_BLOCK`` beats, so that
-    the bound of a burst is that of its block."""
+    """Bytes of that memory. Both are multiples of ``abi.BEATS_PER_BLOCK`` beats, so that no block
+    of a burst is partly outside."""
 
     ops: frozenset[Op] = field(default_factory=lambda: frozenset(Op))
-    """Operations to build; SEARCH goes with `search`, whatever is said here. What is left out costs
-    nothing."""
+    """Operations to build; others cost nothing. The constructor adds SEARCH if `search` is set, and
+    removes it otherwise."""
 
     lanes: frozenset[Lane] = field(default_factory=lambda: frozenset(Lane))
     """Lanes of shifts and counts, and element widths of STRIDED and REPEAT runs."""
 
     modes: frozenset[Mode] = field(default_factory=lambda: frozenset(Mode))
-    """Ways to walk a run; DENSE is always there, and SUM only with operations that count: without
-    one it is left out."""
+    """Ways to walk a run; DENSE must be one. The constructor removes SUM unless one of `ops`
+    counts, because SUM adds counts."""
 
     loops: int = 4
     """Most nested loops of a command, the run included: 1 to ``abi.MAX_LOOPS``."""
 
     read_ports: int = 2
-    """Memory ports for A and B: 2, or 1 shared in turn; without a B in any operation always 1."""
+    """Read ports: 2, or 1 that A and B share in turn. Without a B in any operation, 2 builds 1."""
 
     length_bits: int = 24
     """A run has fewer than ``2**length_bits`` bytes on every stream."""
@@ -84,30 +94,32 @@ class Configuration:
     """Slots of the command ring, a power of two, 2 to 32."""
 
     fifo_beats: int = 64
-    """Beats that each reader can buffer, and so have in flight: a power of two, 32 or more."""
+    """Beats that each reader can buffer and have in flight: a power of two, 32 to 1024."""
 
     bursts: int = 16
-    """Bursts that each stream can have in flight, a power of two, 2 or more."""
+    """Bursts that each stream can have in flight: a power of two, 2 to 256."""
 
     block_ram: bool = False
     """Whether FIFOs use block RAM with a registered read (iCE40) or LUT RAM (ECP5, Gowin)."""
 
     operand_registers: bool = False
-    """Whether registers part each reader's FIFO and the bit unit: for the clock of counts, and for
-    a cycle more before the first beat."""
+    """Insert a pipeline register between each reader's FIFO and the bit unit. Raises the clock rate
+    of counts; costs one cycle of latency."""
 
     counters: bool = True
     """Whether to build the performance counters."""
 
     rows: Rows | None = None
-    """Of the memory, if it has any."""
+    """Row layout of the memory (SDRAM banks and rows), or None for a flat memory."""
 
     search: Search | None = None
-    """The search array to build, if any; for beats of 32 or 64 bits."""
+    """The search array to build, or None. It needs beats of 32 or 64 bits."""
 
     def __post_init__(self) -> None:
         if self.data_width not in _WIDTHS:
-            raise ValueError(f"data_width: {self.data_width} is none of {_WIDTHS}")
+            raise ValueError(
+                f"data_width: {self.data_width} is not supported; expected 32, 64 or 128"
+            )
         _expect("address_width", self.address_width, 16, 32)
         _expect("loops", self.loops, 1, MAX_LOOPS)
         _expect("read_ports", self.read_ports, 1, 2)
@@ -120,13 +132,21 @@ class Configuration:
             self._expect_fit(self.search)
         if not self.bit_ops:
             raise ValueError("ops: empty; expected at least one operation")
-        object.__setattr__(self, "ops", self.bit_ops | ({Op.SEARCH} if self.search else set()))
+        self._complete()
         if self.splits_lanes and not self.lanes:
             raise ValueError("lanes: empty; shifts and counts need at least one lane")
+        if Mode.DENSE not in self.modes:
+            raise ValueError("modes: DENSE is missing; expected it in every circuit")
+        self._expect_memory()
+
+    def _complete(self) -> None:
+        """Make ``ops`` and ``modes`` list exactly what is built, see the class."""
+        # The only way to set a field of a frozen dataclass; no field changes after this.
+        object.__setattr__(self, "ops", self.bit_ops | ({Op.SEARCH} if self.search else set()))
         if not self.counts:
             object.__setattr__(self, "modes", self.modes - {Mode.SUM})
-        if Mode.DENSE not in self.modes:
-            raise ValueError("modes: DENSE is missing; every circuit has it")
+
+    def _expect_memory(self) -> None:
         block = BEATS_PER_BLOCK * self.data_width // 8
         for name, low in (("memory_base", 0), ("memory_bytes", 1)):
             value = getattr(self, name)
@@ -144,7 +164,7 @@ class Configuration:
     def _expect_fit(self, search: Search) -> None:
         if self.data_width not in _SEARCH_WIDTHS:
             raise ValueError(f"data_width: {self.data_width}; search needs one of {_SEARCH_WIDTHS}")
-        longest = search.queries * max(search.row_bits // 8, search.nearest * 8)
+        longest = search.queries * max(search.row_bits // 8, search.nearest * SEARCH_ENTRY_BYTES)
         if longest >= 1 << self.length_bits:
             raise ValueError(
                 f"length_bits: {self.length_bits}; search.queries = {search.queries} take runs of"
@@ -163,14 +183,14 @@ class Configuration:
 
     @property
     def ahead(self) -> int:
-        """Commands, or runs of the output, that a unit can be told of ahead of the data.
+        """Entries of the queues that carry commands, and runs of the output, ahead of the data.
 
-        LUT RAM is 16 deep at least; without it each entry costs flip-flops. The elements of a
-        scattered run are told one at a time, and those of a beat have to be under way before the
-        beat that is gathered for them is whole; four more wait elsewhere.
+        At least the depth of a LUT RAM, or 2 where an entry costs flip-flops. With STRIDED the
+        queues also hold the elements of a beat: a scattered run has one entry for each element, and
+        all elements of a beat must be in flight before the beat is complete.
         """
-        elements = self.data_bytes - 4 if Mode.STRIDED in self.modes else 0
-        least = 2 if self.block_ram else 16
+        least = _FLIP_FLOP_ENTRIES if self.block_ram else _LUT_RAM_ENTRIES
+        elements = self.data_bytes - _ELEMENTS_ELSEWHERE if Mode.STRIDED in self.modes else 0
         return max(least, 1 << max(elements - 1, 0).bit_length())
 
     @property

@@ -1,20 +1,21 @@
-"""The configurations that have names. All others are one of these with fields replaced.
+"""The named configurations. All others are one of these with fields replaced.
 
-Data only; what a field means stands in `Configuration`.
+Data only; `Configuration` describes the fields.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from .abi import BIT_OPS, SHIFT_OPS, Mode, Op
 from .configuration import Configuration
 
-__all__ = ["NAMED", "copy", "full", "small"]
+__all__ = ["NAMED", "copy", "full", "one_port", "small"]
 
 
 def copy(data_width: int = 32, *, block_ram: bool = False) -> Configuration:
-    """NOT alone, one reader, one dense run between any bytes: what a plain DMA does.
+    """NOT alone, one reader, one dense run between any bytes: the work of a plain DMA.
 
-    Depths and widths are those of the DMA cores that it is measured beside.
+    Its depths and widths are equal to those of the DMA cores of the comparison.
     """
     return Configuration(
         data_width=data_width,
@@ -53,5 +54,15 @@ def full(data_width: int = 64, *, block_ram: bool = False) -> Configuration:
     return Configuration(data_width=data_width, block_ram=block_ram)
 
 
-NAMED: Mapping[str, Callable[..., Configuration]] = {"copy": copy, "small": small, "full": full}
-"""By name, as on command lines: bits in a beat, and whether FIFOs are in block RAM."""
+def one_port(data_width: int = 64, *, block_ram: bool = False) -> Configuration:
+    """`full` with one read port, which A and B share: for a SoC with room for one AXI manager."""
+    return replace(full(data_width, block_ram=block_ram), read_ports=1)
+
+
+NAMED: Mapping[str, Callable[..., Configuration]] = {
+    "copy": copy,
+    "small": small,
+    "full": full,
+    "one-port": one_port,
+}
+"""Functions of the named configurations, by their names on command lines."""

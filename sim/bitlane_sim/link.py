@@ -232,7 +232,7 @@ def _file(text: str) -> str:
 
 
 _OPTIONS: Options = {
-    "width": (_number, "bits in a beat: 32, 64, 128, 256 or 512 (default 64)"),
+    "width": (_number, "bits in a beat: 32, 64 or 128 (default 64)"),
     "ports": (_number, "read ports, 1 or 2 (default 2)"),
     "memory": (parse_size, "bytes of memory, with KiB, MiB or GiB (default 1GiB)"),
     "loops": (_number, "nested loops of a command, 1 to 6 (default 4)"),

@@ -17,7 +17,7 @@ from amaranth.hdl import Elaboratable
 
 from bitlane_boards import boards
 from bitlane_boards.flow.top import Top
-from bitlane_rtl.configurations import copy, full, small
+from bitlane_rtl.configurations import copy, full, one_port, small
 from bitlane_rtl.core import Core
 from bitlane_sim.circuit import Circuit
 from bitlane_sim.compiled.program import program
@@ -37,14 +37,14 @@ def circuits(file: str = "") -> dict[str, Callable[[], Elaboratable]]:
 
 def _cores() -> dict[str, Callable[[], Elaboratable]]:
     """Those with names, of several widths and choices."""
-    one_port = replace(full(), read_ports=1, loops=6, slots=32, operand_registers=True)
+    more_loops = replace(one_port(), loops=6, slots=32, operand_registers=True)
     few = replace(full(32), modes=small().modes, bursts=2, counters=False, address_width=30)
     configurations = {
         "copy": copy(),
         "full": full(),
         "full, 32 bits, block RAM": full(32, block_ram=True),
         "full, 128 bits": full(128),
-        "full, one port, more loops": one_port,
+        "full, one port, more loops": more_loops,
         "full, 32 bits, two bursts": few,
         "small": small(),
         "copy, 64 bits": copy(64),

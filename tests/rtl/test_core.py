@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.abi import Op
-from bitlane_rtl.configurations import copy, full, small
+from bitlane_rtl.configurations import copy, full, one_port, small
 from bitlane_rtl.core import Core
 from bitlane_sim.circuit import Circuit
 from cppsim.netlist.design import CellKind, PlainCell
@@ -17,7 +17,7 @@ from support.seeds import slow
 
 CONFIGURATIONS = {
     "64 bits, two read ports": full(),
-    "32 bits, one read port": replace(full(32), read_ports=1),
+    "32 bits, one read port": one_port(32),
     "32 bits, NOT of dense runs": copy(),
     "32 bits, block RAM": small(block_ram=True),
 }

@@ -271,7 +271,7 @@ def test_fusesoc_finds_fault_with_a_core_that_is_wrong(exported: Path, tmp_path:
         (["--folder", "no/x"], "--folder: "),
         (["--folder", "new", "--prefix", "wire"], "--prefix: a module cannot be called 'wire'"),
         (["--folder", "new", "--prefix", "bitlane"], "--prefix: bitlane is what the driver's"),
-        (["--folder", "new", "--data-width", "48"], "--data-width: 48 is none of"),
+        (["--folder", "new", "--data-width", "48"], "--data-width: 48 is not supported"),
         (["--folder", "blocked", "--force"], "--folder: blocked/core.md is a folder"),
     ],
 )

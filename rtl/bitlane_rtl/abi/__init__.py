@@ -2,7 +2,7 @@
 
 The circuit's layouts, the driver's packing and the register page of the documentation are all
 derived from this package, so that they cannot drift. Nothing here may depend on another package.
-`frames` holds those of the serial line; all else can be had from here.
+`frames` has the codes of the serial line, `rows` the layout of SDRAM; import the rest from here.
 
 Units: addresses and sizes in bytes unless a name says otherwise; a *word* is 32 bits.
 """
@@ -18,6 +18,7 @@ from .codes import (
     COUNT_OPS,
     IDENTITY,
     LOGIC_OPS,
+    SEARCH_ENTRY_BYTES,
     SHIFT_OPS,
     WORD_BYTES,
     Code,
@@ -35,6 +36,7 @@ from .record import (
     RECORD_WORDS,
     STREAMS,
     RecordField,
+    WordKind,
     loop_word,
     record_words,
     seal,
@@ -72,6 +74,7 @@ __all__ = [
     "REGISTERS",
     "RING_OFFSET",
     "RULES",
+    "SEARCH_ENTRY_BYTES",
     "SHIFT_OPS",
     "STREAMS",
     "WORD_BYTES",
@@ -86,6 +89,7 @@ __all__ = [
     "Register",
     "Rule",
     "Status",
+    "WordKind",
     "loop_word",
     "record_words",
     "register",

@@ -13,7 +13,7 @@ __all__ = [
 class Bits:
     """A field of a word: ``width`` bits from bit ``low``.
 
-    ``codes``: what its values are called, if they have names. ``clears``: writing 1 makes it 0.
+    ``codes``: the names of its values, if they have names. ``clears``: writing 1 makes it 0.
     """
 
     name: str

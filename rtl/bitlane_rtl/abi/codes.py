@@ -1,4 +1,4 @@
-"""Codes that circuit and driver share: operations, lanes, modes, states of commands. Plain data."""
+"""Codes that circuit and driver share: operations, lanes, modes, status codes. Plain data."""
 
 from enum import IntEnum
 from typing import Self
@@ -10,6 +10,7 @@ __all__ = [
     "COUNT_OPS",
     "IDENTITY",
     "LOGIC_OPS",
+    "SEARCH_ENTRY_BYTES",
     "SHIFT_OPS",
     "WORD_BYTES",
     "Code",
@@ -28,12 +29,15 @@ ABI_VERSION = 4
 
 WORD_BYTES = 4
 
+SEARCH_ENTRY_BYTES = 2 * WORD_BYTES
+"""Bytes of a result of SEARCH: the words distance and number of a row."""
+
 BEATS_PER_BLOCK = 16
 """Bursts never cross a block of this many beats, and so never the 4 KiB of AXI4 A3.4.1."""
 
 
 class Code(IntEnum):
-    """A number of the contract, and in ``summary`` what it means."""
+    """A number of the contract; ``summary`` is its meaning."""
 
     summary: str
 
@@ -45,10 +49,10 @@ class Code(IntEnum):
 
 
 class Op(Code):
-    """What the bit unit computes; SEARCH is the search array's. Bit 2 of a logic operation negates
-    its result.
+    """An operation. The search array executes SEARCH, the bit unit all others.
 
-    A count is that of what the logic operation with the same two low bits gives.
+    Bit 2 of a logic operation negates its result. A count counts the ones in the result of the
+    logic operation that has the same two low bits.
     """
 
     AND = 0, "A and B"
@@ -79,9 +83,9 @@ class Op(Code):
 
     @property
     def base(self) -> "Op":
-        """The operation that gives the word before it is inverted, or before its ones are counted.
+        """The operation that computes the word before it is inverted or its ones are counted.
 
-        One of `BASE_OPS`. Raises ``ValueError`` for a shift and for SEARCH.
+        It is one of `BASE_OPS`. Raises ``ValueError`` for a shift and for SEARCH.
         """
         base = _BASES.get(self, self)
         if base not in BASE_OPS:
@@ -90,7 +94,7 @@ class Op(Code):
 
     @property
     def negates(self) -> bool:
-        """Whether the result is the inverse of that of its `base`."""
+        """Whether the result is the inverse of the result of its `base`."""
         return self in LOGIC_OPS and self.base is not self
 
     @property
@@ -100,7 +104,7 @@ class Op(Code):
 
     @property
     def counts(self) -> bool:
-        """Whether the result is how many bits are 1, as an element of the output's own width."""
+        """Whether the result is a number of ones, as an element of the output's own width."""
         return self in COUNT_OPS
 
     @property
@@ -112,7 +116,7 @@ class Op(Code):
 
 
 BASE_OPS = (Op.AND, Op.OR, Op.XOR, Op.COPY)
-"""The operations that compute a word; all other logic operations and counts begin with one."""
+"""The operations that compute a word. All other logic operations and counts begin with one."""
 _BASES = {
     Op.NAND: Op.AND,
     Op.NOR: Op.OR,
@@ -127,7 +131,7 @@ LOGIC_OPS = frozenset({Op.AND, Op.OR, Op.XOR, Op.COPY, Op.NAND, Op.NOR, Op.XNOR,
 SHIFT_OPS = frozenset({Op.SHIFT_LEFT, Op.SHIFT_RIGHT})
 COUNT_OPS = frozenset({Op.COUNT_AND, Op.COUNT_OR, Op.COUNT_XOR, Op.COUNT})
 BIT_OPS = LOGIC_OPS | SHIFT_OPS | COUNT_OPS
-"""Those of the bit unit: all but SEARCH."""
+"""The operations of the bit unit: all but SEARCH."""
 
 
 class Lane(Code):
@@ -148,7 +152,7 @@ class Lane(Code):
 
 
 class Mode(Code):
-    """How a stream walks the elements of one run (its innermost loop)."""
+    """The way a stream walks the elements of one run (its innermost loop)."""
 
     DENSE = 0, "each element behind the one before it; the run may start at any byte"
     STRIDED = (
@@ -165,7 +169,7 @@ class Mode(Code):
 
 
 class Status(Code):
-    """How a command ended. In the order of these codes the first that applies refuses it."""
+    """The end of a command. A refused command has the lowest of the codes that apply."""
 
     OK = 0, "executed; all of Y has been written and answered"
     BAD_SEAL = 1, "the bytes of the words in use do not XOR to RECORD_SEAL"
@@ -188,7 +192,7 @@ class Status(Code):
         5,
         """RUN or a COUNT in use is 0; a COUNT in use is 2**GEOMETRY.COUNT_BITS or more; or RUN
         elements of the wider of LANE and OUT_LANE, of LANE for a SUM or a SEARCH, have
-        2**GEOMETRY.LENGTH_BITS bytes or more. Of a SEARCH: RUN, or B from BASE to LAST, is no
+        2**GEOMETRY.LENGTH_BITS bytes or more. Of a SEARCH: RUN, or B from BASE to LAST, is not
         whole rows; B has more than SEARCH.QUERIES_LOG2 says; or Y is not what its rows give""",
     )
     MISALIGNED = (
@@ -217,7 +221,7 @@ class Status(Code):
 
 
 class Port(Code):
-    """What a fault belongs to."""
+    """The memory port of a fault."""
 
     READ_A = 0, "reads of A"
     READ_B = 1, "reads of B, even if they share A's port"

@@ -63,16 +63,16 @@ SEQUENCES = 256
 """Sequence numbers are counted modulo this."""
 
 REPETITIONS = SEQUENCES // 2
-"""So many numbers before the expected one are repetitions, and so many requests at most are
-unanswered at any time."""
+"""Sequence numbers before the expected one that mark a repetition. It is also the most requests
+that are unanswered at any time."""
 
 FRAME_DATA_BYTES = 512
 """The most data that a frame carries. A SIZE above it is refused, or dropped as damaged."""
 
 RECEIVE_BYTES = 2048
-"""What a board buffers of requests that it has not answered yet, header and CRC of each included.
+"""Bytes of requests, with header and CRC, that a board can buffer until it answers them.
 
-The host never has more than this on the way, so nothing is lost for want of room.
+The host never has more than this in flight, so the buffer never overflows.
 """
 
 REQUEST_HEADER_BYTES = 8
@@ -95,7 +95,7 @@ INTERRUPT_BIT = 7
 
 
 class Request(IntEnum):
-    """What a frame to the board asks for."""
+    """The kind of a frame to the board."""
 
     READ = 0
     WRITE = 1
@@ -104,7 +104,7 @@ class Request(IntEnum):
 
 
 class Answer(IntEnum):
-    """How a request ended; bits 6:0 of an answer's second byte."""
+    """The result of a request: bits 6:0 of an answer's second byte."""
 
     DONE = 0
     REFUSED = 1

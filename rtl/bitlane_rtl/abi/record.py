@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from .bits import Bits
 from .codes import WORD_BYTES, Lane, Mode, Op
@@ -14,6 +15,7 @@ __all__ = [
     "RECORD_WORDS",
     "STREAMS",
     "RecordField",
+    "WordKind",
     "loop_word",
     "record_words",
     "seal",
@@ -29,17 +31,42 @@ RECORD_WORDS = 32
 RECORD_BYTES = RECORD_WORDS * WORD_BYTES
 
 RECORD_SEAL = 0xA5
-"""What all bytes of the words that a command uses XOR to; the host sets ``CONTROL.SEAL`` so."""
+"""The XOR of all bytes of the words that a command uses; the host sets ``CONTROL.SEAL`` for it."""
+
+
+class WordKind(Enum):
+    """The kind of a word of the record, whatever its stream and its loop."""
+
+    CONTROL = "CONTROL"
+    RUN = "RUN"
+    BASE = "BASE"
+    LAST = "LAST"
+    STRIDE = "STRIDE"
+    RESERVED = "RESERVED"
+    COUNT = "COUNT"
+    JUMP = "JUMP"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordField:
-    """A word of the command record."""
+    """A word of the command record.
 
-    name: str
+    ``stream``: the one of `STREAMS` that it belongs to, or empty. ``loop``: the number of its loop,
+    from 1 on, or 0.
+    """
+
+    kind: WordKind
     word: int
     summary: str
+    stream: str = ""
+    loop: int = 0
     bits: tuple[Bits, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its name: stream, kind and loop, as in ``A_JUMP_1``."""
+        parts = (self.stream, self.kind.value, str(self.loop or ""))
+        return "_".join(part for part in parts if part)
 
 
 _CONTROL_BITS = (
@@ -67,7 +94,10 @@ _CONTROL_BITS = (
 
 
 def loop_word(loop: int) -> int:
-    """First of the four words of nested loop ``loop``, 1 to ``MAX_LOOPS - 1`` (0 is the run)."""
+    """Return the first of the four words of loop ``loop``, 1 to ``MAX_LOOPS - 1``.
+
+    Loop 0 is the run, which has no such words. Raises ``ValueError`` for any other number.
+    """
     if not 1 <= loop < MAX_LOOPS:
         raise ValueError(f"loop {loop} is outside 1 to {MAX_LOOPS - 1}")
     return 12 + 4 * (loop - 1)
@@ -75,33 +105,35 @@ def loop_word(loop: int) -> int:
 
 def _record() -> dict[str, RecordField]:
     fields = [
-        RecordField("CONTROL", 0, "what to do", _CONTROL_BITS),
-        RecordField("RUN", 1, "elements in a run, the innermost loop; at least 1"),
-        RecordField("A_BASE", 2, "address of A's first element"),
-        RecordField("A_LAST", 3, "highest address of a byte that A touches"),
-        RecordField("Y_BASE", 4, "address of Y's first element"),
-        RecordField("Y_LAST", 5, "highest address of a byte that Y touches"),
-        RecordField("B_BASE", 6, "address of B's first element; 0 without B"),
-        RecordField("B_LAST", 7, "highest address of a byte that B touches; 0 without B"),
+        RecordField(WordKind.CONTROL, 0, "what to do", bits=_CONTROL_BITS),
+        RecordField(WordKind.RUN, 1, "elements in a run, the innermost loop; at least 1"),
+        RecordField(WordKind.BASE, 2, "address of A's first element", "A"),
+        RecordField(WordKind.LAST, 3, "highest address of a byte that A touches", "A"),
+        RecordField(WordKind.BASE, 4, "address of Y's first element", "Y"),
+        RecordField(WordKind.LAST, 5, "highest address of a byte that Y touches", "Y"),
+        RecordField(WordKind.BASE, 6, "address of B's first element; 0 without B", "B"),
+        RecordField(WordKind.LAST, 7, "highest address of a byte that B touches; 0 without B", "B"),
         RecordField(
-            "A_STRIDE", 8, "bytes from an element of A to the next in a run, if STRIDED; else 0"
+            WordKind.STRIDE,
+            8,
+            "bytes from an element of A to the next in a run, if STRIDED; else 0",
+            "A",
         ),
-        RecordField("Y_STRIDE", 9, "the same for Y"),
-        RecordField("B_STRIDE", 10, "the same for B"),
-        RecordField("RESERVED", 11, "0"),
+        RecordField(WordKind.STRIDE, 9, "the same for Y", "Y"),
+        RecordField(WordKind.STRIDE, 10, "the same for B", "B"),
+        RecordField(WordKind.RESERVED, 11, "0"),
     ]
     for loop in range(1, MAX_LOOPS):
         word = loop_word(loop)
+        jump = (
+            f"bytes from the last address of A that loop {loop - 1} generates to the first"
+            f" of the next iteration of loop {loop}"
+        )
         fields += [
-            RecordField(f"COUNT_{loop}", word, f"iterations of loop {loop}; at least 1"),
-            RecordField(
-                f"A_JUMP_{loop}",
-                word + 1,
-                f"bytes from the last address of A that loop {loop - 1} generates to the first"
-                f" of the next iteration of loop {loop}",
-            ),
-            RecordField(f"Y_JUMP_{loop}", word + 2, "the same for Y"),
-            RecordField(f"B_JUMP_{loop}", word + 3, "the same for B"),
+            RecordField(WordKind.COUNT, word, f"iterations of loop {loop}; at least 1", loop=loop),
+            RecordField(WordKind.JUMP, word + 1, jump, "A", loop),
+            RecordField(WordKind.JUMP, word + 2, "the same for Y", "Y", loop),
+            RecordField(WordKind.JUMP, word + 3, "the same for B", "B", loop),
         ]
     return {field.name: field for field in fields}
 
@@ -125,11 +157,12 @@ _READS_B = frozenset(op for op in Op if op.reads_b)
 
 
 def record_words(op: int, loops: int, modes: tuple[int, int, int]) -> int:
-    """How many leading words of a record a command uses: the circuit reads and seals only these.
+    """Return the number of leading words of a record that a command uses.
 
-    6 for a dense command without B, 8 for a dense one with B, else up to its last loop; this holds
-    for loops that the circuit lacks, too. Any fields of CONTROL have an answer: an operation that
-    does not exist has no B, and numbers of loops that no record has room for, 0 and 7, count as 1.
+    The circuit reads and seals only these words: 6 for a dense command without B, 8 for a dense one
+    with B, else all up to its last loop, even if the circuit lacks that loop. The result is defined
+    for any fields of CONTROL: an operation that does not exist has no B, and numbers of loops that
+    no record has room for, 0 and 7, count as 1.
     """
     if not 1 <= loops <= MAX_LOOPS:
         loops = 1
@@ -139,9 +172,9 @@ def record_words(op: int, loops: int, modes: tuple[int, int, int]) -> int:
 
 
 def seal(words: Sequence[int]) -> int:
-    """Return the word CONTROL of the record ``words`` with the right SEAL, whatever SEAL it has.
+    """Return the word CONTROL of a record with the right SEAL.
 
-    ``words`` are those in use, of which the first is CONTROL.
+    ``words`` are the words in use. The first one is CONTROL; its SEAL is ignored.
     """
     control = words[0] & (1 << _SEAL.low) - 1
     total = control

@@ -19,20 +19,20 @@ __all__ = [
 ]
 
 CONTROL_BASE = 0xFFFF_0000
-"""Where a link shows the control window; the device's memory starts at its own base below it."""
+"""Address of the control window on a link; the device's memory starts at its own base below it."""
 
 CONTROL_SIZE = 0x4000
 COMPLETION_OFFSET = 0x1000
-"""One word a ring slot, see `COMPLETION`. Read-only."""
+"""Offset of the completions: one read-only word for each ring slot, see `COMPLETION`."""
 
 COMPLETION = (
     Bits("CODE", 0, 8, "`Status` of the command that used the slot last", Status),
     Bits("INDEX", 8, 16, "its index: commands before it since reset or CLEAR, modulo 2**16"),
 )
-"""A completion. Those of slots that no command has used since power-up are 0."""
+"""Fields of a completion. A slot that no command has used since power-up reads 0."""
 
 RING_OFFSET = 0x2000
-"""Slot ``i`` of the command ring starts ``i * RECORD_BYTES`` bytes further. Write-only."""
+"""Offset of the command ring, which is write-only: slot ``i`` starts ``i * RECORD_BYTES`` later."""
 
 
 class Access(IntEnum):
@@ -45,7 +45,7 @@ class Access(IntEnum):
 class Register:
     """A 32-bit register. Reading one has no side effects.
 
-    ``reset``: what it reads after reset; None if that is as the circuit was built.
+    ``reset``: its value after reset; None if it depends on the configuration.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What holds between host, commands and memory, beyond single fields: text. Plain data only.
+"""The rules between host, commands and memory, beyond single fields, as text. Plain data only.
 
 Each sentence is a promise of the circuit or a duty of the host. The page on registers shows them.
 """
@@ -21,8 +21,8 @@ RULES = (
         "Accesses to the control window",
         """
         An access is a whole aligned word. AXI4-Lite answers a write without all four strobes, and
-        any access to an address that is no multiple of 4, with SLVERR, and it has no effect; a
-        write without any strobe asks for nothing and is answered OKAY.
+        any access to an address that is not a multiple of 4, with SLVERR, and it has no effect;
+        a write without any strobe has no effect and is answered OKAY.
 
         What is not mapped reads 0 and ignores writes, and is answered OKAY. So does the ring when
         it is read, a write-only register when it is read, and a read-only one when it is written.
@@ -134,8 +134,8 @@ RULES = (
         so have their write responses.
 
         Set FENCE on a command that reads or writes a byte that an earlier one writes, or writes a
-        byte that an earlier one reads, unless that one is known to have retired or another FENCE
-        stands between. Without it nothing is promised of such bytes.
+        byte that an earlier one reads, unless the host has seen that one retire, or a command
+        between them has FENCE. Without it nothing is promised of such bytes.
 
         In place: a step is an element of Y and those of A and B that it is made of. No step may
         read a byte that an earlier step of the same command writes; it may read what itself or a
@@ -153,7 +153,7 @@ RULES = (
         A command that is refused, codes BAD_SEAL to PAST_MEMORY with PORT NONE, has caused no bus
         traffic, and nothing after it was started.
 
-        With BAD_DOORBELL, nothing of what the refused DOORBELL would submit is executed. Commands
+        With BAD_DOORBELL, no command that the refused DOORBELL would submit is executed. Commands
         that were in flight stop as they do with TIMEOUT.
 
         After any other fault the command has written some of its bytes, all of them right, and

@@ -1,1 +1,1 @@
-"""What is computed: logic, shifts and counts on lanes. Knows neither memory nor addresses."""
+"""The bit unit: logic, shifts and counts on lanes. It handles neither memory nor addresses."""

@@ -1,6 +1,6 @@
 """The bit unit: logic, shifts and counts on a stream of beats. Must never reorder or drop a beat.
 
-Knows nothing of memory: where a beat stands in its run is passed along.
+It handles no addresses: the position of a beat in its run travels with it.
 """
 
 from collections.abc import Collection, Sequence
@@ -33,8 +33,8 @@ class BitUnit(wiring.Component):
     Throughput: one beat a cycle.
 
     Beats of runs that are summed are counted in the widest lane that is built. All but the last are
-    ``half``; that one has the sum, in every 32 bits, and ``lane`` 32 bits. A beat in error is none,
-    as what it waits for may never come.
+    ``half``; the last one has the sum, in every 32 bits, and ``lane`` 32 bits. A beat in error is
+    not ``half``, because the rest of its run may never arrive.
 
     If ``data_width`` is 32 and ``lanes`` has 64-bit lanes, a shift or count in them takes two beats
     an element, the low half first; runs of these start with a low half and end with a high one.
@@ -70,10 +70,10 @@ class BitUnit(wiring.Component):
     -------
     i : ``In(stream.Signature(Operands(data_width)))``
         Beats of both operands. Operations that are not in ``ops``, and shifts and counts in lanes
-        that are not in ``lanes``, must not be sent: what comes of them is undefined.
+        that are not in ``lanes``, must not be sent: their results are undefined.
     o : ``Out(stream.Signature(Result(data_width)))``
-        Results, in the same order. ``lane`` is the one that the data is in: counts stand in the low
-        bits of these lanes, zero-extended.
+        Results, in the same order. ``lane`` is the lane of the data: counts are in the low bits of
+        these lanes, zero-extended.
 
     Raises ``ValueError`` if ``ops`` is empty, or needs lanes and none of ``lanes`` can be built.
     """

@@ -1,8 +1,8 @@
 """Elements of two beats each, for circuits whose beat is half as wide as the widest lane.
 
 ``Gather`` puts both beats of a pair side by side before the shifter, ``Spread`` takes the result
-apart, and ``Accumulate`` adds the counts of both beats. Must never touch a beat that is no half of
-a pair.
+apart, and ``Accumulate`` adds the counts of both beats. They must not change a beat that does not
+belong to a pair.
 """
 
 from amaranth.hdl import Cat, Module, Mux, Signal
@@ -51,8 +51,8 @@ class Gather(wiring.Component):
     """Holds the first beat of a pair, which has the low half of an element, until the second.
 
     Pairs are the beats of a shift in 64-bit lanes. A run of them starts with the first of a pair
-    and ends with the second. A beat in error that would be a first is none: it goes on alone, as
-    what it waits for may never come.
+    and ends with the second. A beat in error never waits as a first: it passes alone, because its
+    second may never arrive.
 
     Latency: 0 cycles from the second beat of a pair and from any other. Throughput: one input beat
     a cycle.
@@ -62,7 +62,7 @@ class Gather(wiring.Component):
     i : ``In(stream.Signature(Operands(data_width)))``
         Beats.
     o : ``Out(stream.Signature(Gathered(data_width)))``
-        The edge of a pair is that of its second beat, but for ``error``, which is either's.
+        The edge of a pair is the edge of its second beat, but ``error`` is 1 if either beat had it.
     """
 
     def __init__(self, data_width: int) -> None:
@@ -112,7 +112,7 @@ class Spread(wiring.Component):
     i : ``In(stream.Signature(SpreadResult(data_width)))``
         Pairs and single beats.
     o : ``Out(stream.Signature(Result(data_width)))``
-        Beats. Of a pair, both have its edge, but only the second has ``last`` and ``end``.
+        Both beats of a pair have the pair's edge, but only the second has ``last`` and ``end``.
     """
 
     def __init__(self, data_width: int) -> None:
@@ -150,11 +150,11 @@ class Spread(wiring.Component):
 class Accumulate(wiring.Component):
     """Adds the counts of both beats of a pair: the second gets the sum, and is of a 32-bit lane.
 
-    Pairs are the beats of a count in 64-bit lanes: those whose output lane is not their lane. A run
-    of them starts with the first of a pair, which goes on as ``half``, and ends with the second,
-    but for a beat in error, behind which nothing may come: it is no half.
-    The second's ``error`` is either's and its ``slot`` is halved, since a run's first output beat
-    stands behind half as many input beats.
+    Pairs are the beats of a count in 64-bit lanes: their output lane differs from their lane. A run
+    of them starts with the first of a pair, which is sent as ``half``, and ends with the second.
+    A beat in error is never ``half``, because no beat may follow it.
+    The second has ``error`` if either beat had it. Its ``slot`` is halved, because half as many
+    input beats precede a run's first output beat.
 
     Latency: 0 cycles. Throughput: a beat a cycle.
 

@@ -1,8 +1,8 @@
-"""What the units share about lanes: tests of the lane, values spread over its bytes.
+"""Functions of lanes that the units share: tests of the lane, values spread over its bytes.
 
-Plain functions that add combinational logic to a module, and nothing else. A byte stands for its
-lane: units keep one control bit a byte, so that the same wires serve every lane width. A word of
-such bits has byte 0 in bit 0.
+They are plain functions that add combinational logic to a module. Units have one control bit for
+each byte, not for each lane, so that the same wires serve every lane width. A word of such bits
+has byte 0 in bit 0.
 """
 
 from collections.abc import Collection
@@ -15,7 +15,7 @@ __all__ = ["at_least", "bottoms", "from_bottom", "from_top", "over_lane"]
 
 
 def at_least(lane: Value, minimum: Lane, lanes: Collection[Lane]) -> Value:
-    """Whether ``lane`` is ``minimum`` or wider, knowing that it is one of ``lanes``."""
+    """Return whether ``lane``, one of ``lanes``, is ``minimum`` or wider."""
     if all(built >= minimum for built in lanes):
         return Const(1)
     if all(built < minimum for built in lanes):
@@ -24,7 +24,7 @@ def at_least(lane: Value, minimum: Lane, lanes: Collection[Lane]) -> Value:
 
 
 def _wider(size: int, lanes: Collection[Lane]) -> list[Lane]:
-    """The lanes of two, four and eight bytes, as far as any of ``lanes`` reaches in ``size``."""
+    """Return the lanes of two bytes and more, up to ``size`` and to the widest of ``lanes``."""
     widest = max(built.bytes for built in lanes)
     return [lane for lane in Lane if 1 < lane.bytes <= min(size, widest)]
 
@@ -56,8 +56,8 @@ def over_lane(
 ) -> Value:
     """Give each byte the OR of the bits of all bytes of its lane.
 
-    ``steps``: the lanes of two, four and eight bytes, in this order; or a part of them, where
-    others follow in a later stage.
+    ``steps``: the lanes of two, four and eight bytes, in this order; or some of them, if a later
+    stage has the others.
     """
     for wider in _wider(len(word), lanes):
         if wider in steps:
@@ -67,7 +67,7 @@ def over_lane(
 
 
 def bottoms(m: Module, size: int, lane: Value, lanes: Collection[Lane]) -> Value:
-    """Which of ``size`` bytes are the lowest of their lane."""
+    """Return one bit for each of ``size`` bytes: it is the lowest of its lane."""
 
     def is_bottom(byte: int) -> Value:
         for wider in (Lane.BITS_16, Lane.BITS_32, Lane.BITS_64):

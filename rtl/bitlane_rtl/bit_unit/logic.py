@@ -1,4 +1,4 @@
-"""The logic operations, bit by bit, and what counts count. Must never depend on the lane."""
+"""The logic operations, bit by bit, and the words that counts count. It must not use the lane."""
 
 from collections.abc import Collection
 

@@ -32,7 +32,7 @@ class Popcount(wiring.Component):
     a : ``In(width)``
         Word whose ones are counted.
     inside : ``In(width / 8)``
-        Bytes of ``a`` that are; the others count as 0.
+        Bytes of ``a`` to count; the others count as 0.
     o : ``Out(width)``
         Counts of the last ``a`` taken, 0 in 64-bit lanes.
     o_64 : ``Out(width)``

@@ -1,6 +1,6 @@
 """Adds the counts of all beats of a run. Must never let one run's sum reach into another's.
 
-It knows no beat's place in its run but whether more of the run follows.
+Of a beat's position in its run it uses only whether more of the run follows.
 """
 
 from amaranth.hdl import Module, Mux, Signal, Value
@@ -17,7 +17,7 @@ _SUM_BITS = Lane.BITS_32.bits
 class RowSum(wiring.Component):
     """The sum, modulo 2**32, of the counts of a run's beats so far.
 
-    It stands beside the last register of the bit unit, so that summing costs no cycle.
+    It is parallel to the last register of the bit unit, so that summing costs no cycle.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class RowSum(wiring.Component):
     sums : ``In(1)``
         The beat belongs to a run that is summed.
     more : ``In(1)``
-        It is not the last of that run. 0 if ``sums`` is.
+        The beat is not the last of that run. Must be 0 if ``sums`` is 0.
     counts : ``In(data_width)``
         Its counts, zero-extended in their lanes.
     o : ``Out(32)``

@@ -16,10 +16,10 @@ __all__ = ["Shifter"]
 class Shifter(wiring.Component):
     """Shifts each lane of ``a`` by the count in the same lane of ``b``.
 
-    A logarithmic shifter to the left: a right shift goes in with the whole word reversed, and is to
-    be reversed again by whoever takes ``o``, together with merging other results. Whole bytes move
-    first, then single bits; both know the lanes only by control signals a byte, which say where the
-    fill comes in. A byte that is filled altogether is marked, and filled at the last byte step.
+    It is a logarithmic shifter to the left. It reverses the word of a right shift first, and the
+    user of ``o`` reverses the result again where it merges other results. Whole bytes move first,
+    then single bits. Control signals of each byte select where the fill enters; no other signal
+    depends on the lanes. A byte that only has fill is marked, and filled at the last byte step.
 
     Latency: 2 cycles, of which the first turns the counts into controls and the second moves whole
     bytes; single bits move behind the last register. Throughput: one word a cycle.
@@ -205,7 +205,7 @@ class Shifter(wiring.Component):
     def _decide(
         self, m: Module, held: "_Held", data: Value, moved: Value, filled: Value
     ) -> tuple[Value, list[tuple[Signal, Signal]]]:
-        """Second stage: say how single bits are to move. Returns the data and that of each bit."""
+        """Second stage: compute the controls of single bits. Returns the data and the controls."""
         lanes, size = self._lanes, self._bytes
         fill, take = Signal(size), Signal(size)
         # All of it in one stage would take longer than anything else there.
@@ -236,9 +236,11 @@ class Shifter(wiring.Component):
 
 @dataclass(frozen=True)
 class _Held:
-    """What the first stage holds: of each byte unless it says otherwise.
+    """The registers of the first stage.
 
-    ``bits``: those of the count below a byte; ``bytes``: by distance, which pairs of as many move.
+    ``excess`` and ``fill`` have a bit for each byte. ``bits``: the bits of the counts that move
+    single bits, each for all bytes. ``bytes``: by distance in bytes, a bit for each group of twice
+    as many bytes.
     """
 
     lane: Value

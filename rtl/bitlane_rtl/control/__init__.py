@@ -1,1 +1,1 @@
-"""What the host talks to: registers, command ring, refusals and the sequencer. Moves no data."""
+"""The host's side of the engine: registers, command ring, checks and sequencer. Moves no data."""

@@ -1,11 +1,14 @@
-"""The CONTROL word of a record as the units of the circuit see it. Layout only."""
+"""The CONTROL word of a record as the units of the circuit see it: its layout, and its tests."""
 
-from amaranth.hdl import Value
+from typing import Any
+
+from amaranth.hdl import Const, Value
 from amaranth.lib import data
 
-from ..abi import RECORD, Op
+from ..abi import RECORD, Mode, Op
+from ..configuration import Configuration
 
-__all__ = ["ControlWord", "counts", "reads_b", "splits_lanes"]
+__all__ = ["ControlWord", "counts", "reads_b", "searches", "splits_lanes", "sums"]
 
 
 class ControlWord(data.FlexibleLayout):
@@ -22,15 +25,25 @@ class ControlWord(data.FlexibleLayout):
 
 
 def reads_b(op: Value) -> Value:
-    """Whether an operation, which may not exist, has a second operand."""
+    """Return whether an operation, which may not exist, has a second operand."""
     return op.matches(*(each for each in Op if each.reads_b))
 
 
 def counts(op: Value) -> Value:
-    """Whether an operation, which may not exist, counts."""
+    """Return whether an operation, which may not exist, counts."""
     return op.matches(*(each for each in Op if each.counts))
 
 
 def splits_lanes(op: Value) -> Value:
-    """Whether the result of an operation, which may not exist, depends on the lane."""
+    """Return whether the result of an operation, which may not exist, depends on the lane."""
     return op.matches(*(each for each in Op if each.splits_lanes))
+
+
+def sums(control: Any, configuration: Configuration) -> Value:
+    """Return whether Y is a SUM. Constant 0 without SUM: such a record is BAD_CONTROL."""
+    return control.y_mode == Mode.SUM if Mode.SUM in configuration.modes else Const(0)
+
+
+def searches(control: Any, configuration: Configuration) -> Value:
+    """Return whether the operation is SEARCH. Constant 0 without a search array."""
+    return control.op == Op.SEARCH if configuration.search else Const(0)

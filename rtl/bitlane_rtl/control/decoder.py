@@ -1,25 +1,27 @@
-"""Keeps what a record says and turns it into a command. It does not ask whether it can be done."""
+"""Stores the words of a record and turns them into a command. It checks nothing."""
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import MAX_LOOPS, RECORD, RECORD_WORDS, STREAMS, Lane, Mode, Op, loop_word
+from ..abi import MAX_LOOPS, RECORD, RECORD_WORDS, STREAMS, Lane, Mode, WordKind, loop_word
 from ..command import CheckedCommand, LoopRegisters, in_lanes
 from ..configuration import Configuration
-from .control_word import ControlWord, reads_b
+from .control_word import ControlWord, reads_b, searches, sums
+from .record_group import RecordGroup
 
 __all__ = ["Decoder"]
 
-_LANES = ("lane", "out_lane")
+_LESS = {WordKind.RUN: 1, WordKind.COUNT: 2}
+"""The registers hold these words less a constant, which the loop nest needs so."""
 
 assert loop_word(1) % 4 == 0, "a loop's words begin a group"
 
 
 class _Kept(data.StructLayout):
-    """Words of the record that a command is made of; the loops' stand in the loop registers.
+    """Words of the record that make a command; the words of loops are in the loop registers.
 
     ``RUN`` is one less than in the record.
     """
@@ -36,7 +38,7 @@ class _Kept(data.StructLayout):
 
 
 class _Decoded(data.StructLayout):
-    """Values computed from the words: a `command.StreamFormat`, an ``extent`` of A, B and Y."""
+    """Values computed from the words: parts of `command.StreamFormat`, extents of the streams."""
 
     def __init__(self, configuration: Configuration) -> None:
         bits = configuration.length_bits
@@ -67,23 +69,23 @@ class Decoder(wiring.Component):
         Words ``position * columns`` and up of the record.
     position : ``In(range(32 / columns))``
     take : ``In(1)``
-        The words are there in this cycle.
+        The words are valid in this cycle.
     decode : ``In(1)``
         All words have been taken.
     used : ``Out(columns)``
-        Which of ``words`` belong to the record.
+        A bit for each of ``words`` that the record uses.
     last : ``Out(1)``
         ``position`` is the record's last; see `abi.record_words`.
     control : ``Out(ControlWord())``
-        From the cycle after ``position`` 0 was taken on.
+        Valid from the cycle after ``position`` 0 was taken.
     loops : ``Out(LoopRegisters(configuration))``
-        Change with the words behind the eighth and with ``decode``.
+        They change with the words after the eighth and with ``decode``.
     b_extent, y_extent : ``In(length_bits)``
         Bytes of B and Y in a SEARCH, less one; only with a search array.
     plain : ``Out(1)``
-        With ``decode``, what the command will have.
+        Valid with ``decode``: ``plain`` of the command.
     command : ``Out(CheckedCommand(configuration))``
-        From the cycle after ``decode`` until the next record's words are taken.
+        Valid from the cycle after ``decode`` until the next record's words are taken.
 
     Latency: 1 cycle from ``decode`` to ``command``. Throughput: a group a cycle.
     """
@@ -123,7 +125,7 @@ class Decoder(wiring.Component):
         return m
 
     def _length(self, m: Module) -> None:
-        """Find out where the record ends."""
+        """Compute the last group of the record."""
         columns = self._columns
         asked = self.control.loops
         loops = Signal(3)
@@ -143,8 +145,7 @@ class Decoder(wiring.Component):
         length = Mux(two, group_of(8), group_of(6))
         length = Mux(long, group_of(12) + loops * (4 // columns), length)
         if columns <= 2:
-            # Known a cycle late, when the words of the first two groups, which every record has,
-            # have been taken; and all words of a group are used.
+            # A cycle late: every record has at least three groups. It uses all words of each.
             m.d.sync += end.eq(length)
         else:
             both = (self.position != group_of(8)) | long | two
@@ -152,8 +153,8 @@ class Decoder(wiring.Component):
         m.d.comb += self.last.eq(self.position == end)
 
     def _keep(self, m: Module, kept: Any) -> None:
-        """Store each word where the command is made of it."""
-        columns = self._columns
+        """Store each word in its register."""
+        group = RecordGroup(self.words, self.position, self._columns)
         targets: dict[str, Any] = {name: kept[name] for name in kept.shape().members}
         for stream in STREAMS:
             track = self.loops[stream.lower()]
@@ -163,29 +164,27 @@ class Decoder(wiring.Component):
         for loop in range(1, self._configuration.loops):
             targets[f"COUNT_{loop}"] = self.loops.counts[loop - 1]
         for name, target in targets.items():
-            group, column = divmod(RECORD[name].word, columns)
-            word = self.words[32 * column : 32 * column + 32]
-            less = 1 if name == "RUN" else 2 if name.startswith("COUNT_") else 0
-            with m.If(self.take & (self.position == group)):
+            word, here = group.word(name)
+            less = _LESS.get(RECORD[name].kind, 0)
+            with m.If(self.take & here):
                 m.d.sync += target.eq(word - less)
 
     def _decode(self, m: Module, kept: Any, decoded: Any) -> None:
-        """Compute what is not a word by itself."""
+        """Compute the values that are not words of the record."""
         lane, out_lane = kept.CONTROL.lane, kept.CONTROL.out_lane
         widens = lane < out_lane
+        summed = sums(kept.CONTROL, self._configuration)
         shift = Mux(self.decode, out_lane, lane)
         extent = Signal(len(decoded.extent))
-        # The last element's address, and the bytes of that element behind its first.
+        # The offset of the last element, plus its bytes after the first.
         m.d.comb += extent.eq((kept.RUN << shift) | ((1 << shift) - 1))
         with m.If(~self.decode):
-            # One shifter for both lanes: RUN is there in the cycle before `decode`, at the latest.
+            # One shifter for both lanes: RUN is valid in the cycle before `decode`, at the latest.
             m.d.sync += decoded.extent.eq(extent)
         with m.Else():
             m.d.sync += [
                 # A sum is one element.
-                decoded.out_extent.eq(
-                    Mux(self._sums(kept.CONTROL), Lane.BITS_32.bytes - 1, extent)
-                ),
+                decoded.out_extent.eq(Mux(summed, Lane.BITS_32.bytes - 1, extent)),
                 decoded.widens.eq(widens),
                 decoded.ratio.eq(Mux(widens, out_lane - lane, lane - out_lane)),
                 decoded.plain.eq(self.plain),
@@ -194,19 +193,19 @@ class Decoder(wiring.Component):
                 m.d.sync += self.loops.run.eq(kept.RUN - 1)
 
     def _command(self, m: Module, kept: Any, decoded: Any) -> None:
-        """Put the command together."""
+        """Assemble the command."""
         control, command = kept.CONTROL, self.command
         operation = command.operation
-        searches = control.op == Op.SEARCH if self._configuration.search else Const(0)
-        # What a search reads starts at byte 0 of a beat, wherever it writes.
-        y_dense = (control.y_mode == Mode.DENSE) & ~searches
+        searched = searches(control, self._configuration)
+        # The inputs of a search start at byte 0 of a beat, wherever its output starts.
+        y_dense = (control.y_mode == Mode.DENSE) & ~searched
         m.d.comb += [
             operation.op.eq(control.op),
             operation.lane.eq(control.lane),
             operation.out_lane.eq(control.out_lane),
             operation.saturate.eq(control.saturate),
             operation.arithmetic.eq(control.arithmetic),
-            operation.sums.eq(self._sums(control)),
+            operation.sums.eq(sums(control, self._configuration)),
             command.reads_b.eq(reads_b(control.op)),
         ]
         form = command.form
@@ -216,7 +215,7 @@ class Decoder(wiring.Component):
             form.widens.eq(decoded.widens),
             form.ratio.eq(decoded.ratio),
             form.y_dense.eq(y_dense),
-            form.searches.eq(searches),
+            form.searches.eq(searched),
             command.loops.eq(control.loops - 1),
             command.plain.eq(decoded.plain),
         ]
@@ -231,18 +230,13 @@ class Decoder(wiring.Component):
                 start.mode.eq(control[f"{stream.lower()}_mode"]),
             ]
         if self._configuration.search:
-            with m.If(searches):
+            with m.If(searched):
                 m.d.comb += [
                     command.b.extent.eq(self.b_extent),
                     command.y.extent.eq(self.y_extent),
                 ]
 
-    def _sums(self, control: Any) -> Value:
-        """Whether Y is a SUM, on a circuit that has it."""
-        built = Mode.SUM in self._configuration.modes
-        return control.y_mode == Mode.SUM if built else Const(0)
-
 
 def _strided(control: Any) -> Value:
-    """Whether any stream is STRIDED."""
+    """Return whether any stream is STRIDED."""
     return Cat(control[f"{stream.lower()}_mode"] == Mode.STRIDED for stream in STREAMS).any()

@@ -1,4 +1,4 @@
-"""Reads records from the command ring ahead of their use. It does not know what they say."""
+"""Prefetches records from the command ring. It does not interpret them."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -10,10 +10,10 @@ __all__ = ["Fetch"]
 
 
 class Fetch(wiring.Component):
-    """Gives the words of one record, a group at a time, from the first on.
+    """Reads the words of one record, a group at a time, from the first on.
 
-    A group is on one of three stages: asked for, on the ring's output (``arriving``), on ``words``
-    (``valid``). All of them go on whenever ``words`` are free.
+    A group passes three stages: requested, on the ring's output (``arriving``), on ``words``
+    (``valid``). All stages advance in each cycle in which ``words`` are free.
 
     Parameters
     ----------
@@ -27,21 +27,22 @@ class Fetch(wiring.Component):
     slot : ``In(range(slots))``
         The record to read.
     again : ``In(1)``
-        Forget what was read; from the next cycle on read from the first group of ``slot`` then.
+        Drop all groups. From the next cycle on, read ``slot``, as it is then, from its first group.
     ring_read, ring_address, ring_words
         Read port of the ring: ``ring_words`` follow ``ring_read`` by a cycle, and stay.
     words : ``Out(32 * columns)``
+        The next group.
     position : ``Out(range(32 / columns))``
-        The next group; undefined in the cycle after ``again``. And
+        Number of the next group; undefined in the cycle after ``again``.
     valid : ``Out(1)``
-        ``words`` are it.
+        ``words`` are valid.
     take : ``In(1)``
-        They are used in this cycle. Only with ``valid``.
+        ``words`` are used in this cycle. Allowed only with ``valid``.
     begun : ``Out(1)``
         A group was taken since ``again``.
 
     Latency: 3 cycles from ``again`` to ``valid``. Throughput: a group a cycle. Behind a record's
-    last group it goes on with the first one of the same record.
+    last group it continues with the first one of the same record.
     """
 
     def __init__(self, slots: int, columns: int) -> None:
@@ -63,8 +64,8 @@ class Fetch(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # `again` is known late in its cycle: what need not be right in the next one is set right
-        # in that.
+        # `again` arrives late in its cycle. Registers that may be wrong in the next cycle are
+        # corrected in that one.
         afresh = Signal()
         group, following = Signal(range(self._groups)), Signal(range(self._groups))
         moves = Signal()

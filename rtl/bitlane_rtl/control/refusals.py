@@ -1,31 +1,41 @@
-"""Decides whether a command can be executed, word by word as its record is read.
+"""Checks the record of a command, word by word as it is read. It only collects the faults."""
 
-Reads nothing and starts nothing: it only collects what is wrong.
-"""
-
-import re
+from collections.abc import Collection
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import RECORD, RECORD_SEAL, RECORD_WORDS, STREAMS, Lane, Mode, Op, Status, loop_word
+from ..abi import (
+    RECORD,
+    RECORD_SEAL,
+    RECORD_WORDS,
+    SEARCH_ENTRY_BYTES,
+    STREAMS,
+    Lane,
+    Mode,
+    Status,
+    WordKind,
+    loop_word,
+)
 from ..configuration import Configuration
-from .control_word import ControlWord, counts, reads_b, splits_lanes
+from .control_word import ControlWord, counts, reads_b, searches, splits_lanes, sums
+from .record_group import RecordGroup
 
 __all__ = ["Refusals"]
 
-_ENTRY_BYTES = 8
-"""Of what a SEARCH finds."""
+_ENDS = {WordKind.BASE, WordKind.LAST}
+_STEPS = {WordKind.BASE, WordKind.STRIDE, WordKind.JUMP}
+"""The words of a stream that have to be multiples of an element if the stream has to be aligned."""
 
 
 class _Findings(data.StructLayout):
-    """What the words taken so far say.
+    """The faults of the words taken so far.
 
     ``run_top``: the bits of RUN that the widest element shifts beyond the longest run.
-    ``low``: the low bits of the addresses, strides and jumps of each of `STREAMS`, OR-ed: where an
-    element's address has to have zeros.
+    ``low``: the OR of the low bits of all addresses, strides and jumps of each of `STREAMS`. An
+    aligned stream has zeros there.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -47,7 +57,7 @@ class Refusals(wiring.Component):
     Parameters
     ----------
     configuration
-        What the circuit can do.
+        The parameters of the circuit.
     columns
         Words that arrive together: 1, 2 or 4.
 
@@ -57,13 +67,13 @@ class Refusals(wiring.Component):
         Words ``position * columns`` and up of the record.
     position : ``In(range(32 / columns))``
     used : ``In(columns)``
-        Which of the words belong to the command.
+        A bit for each of the words that the command uses.
     take : ``In(1)``
-        The words are there in this cycle.
+        The words are valid in this cycle.
     control : ``In(ControlWord())``
-        The CONTROL word, from the cycle after ``position`` 0 on.
+        The CONTROL word, valid from the cycle after ``position`` 0.
     bad_search : ``In(1)``
-        What the words taken so far say of sizes is wrong for a SEARCH; only with a search array.
+        The sizes in the words taken so far are wrong for a SEARCH. Only with a search array.
     clear : ``In(1)``
         Forget the record.
     code : ``Out(8)``
@@ -105,7 +115,7 @@ class Refusals(wiring.Component):
         with m.If(self.clear):
             m.d.sync += found.eq(0)
 
-        # What CONTROL alone says is known long before the last word, and so a cycle late here.
+        # CONTROL is complete long before the last word, so its checks may be a cycle late.
         bad_op, bad_lane, bad_control = Signal(), Signal(), Signal()
         m.d.sync += [
             bad_op.eq(~self.control.op.matches(*sorted(self._configuration.ops))),
@@ -131,51 +141,50 @@ class Refusals(wiring.Component):
         """XOR the bytes of all words in use."""
         folded: Value = found.seal
         for column in range(self._columns):
-            word = self.words[32 * column : 32 * column + 32]
+            word = self._group.column(column)
             parts = word[0:8] ^ word[8:16] ^ word[16:24] ^ word[24:32]
             folded = folded ^ Mux(self.used[column], parts, 0)
         m.d.sync += found.seal.eq(folded)
 
-    def _word(self, column: int) -> Value:
-        return self.words[32 * column : 32 * column + 32]
-
-    def _is(self, column: int, pattern: str) -> Value:
-        """Whether the word in ``column`` is in use and has a name that matches ``pattern``."""
-        groups = [
-            entry.word // self._columns
-            for name, entry in RECORD.items()
-            if re.fullmatch(pattern, name)
-            if entry.word % self._columns == column and entry.word < self._built_words
+    def _is(self, column: int, kinds: set[WordKind], streams: Collection[str] = ("",)) -> Value:
+        """Return whether the word in ``column`` is in use, and of ``kinds`` and ``streams``."""
+        fields = [
+            field
+            for field in RECORD.values()
+            if field.kind in kinds and field.stream in streams and field.word < self._built_words
         ]
-        return self.used[column] & self.position.matches(*groups)
+        return self.used[column] & self._group.is_any(column, fields)
 
     def _look(self, m: Module, found: Any, column: int) -> None:
-        """Note what is wrong with the word in ``column``."""
-        config, word = self._configuration, self._word(column)
-        for pattern, bits in (("RUN", config.length_bits), (r"COUNT_\d", config.count_bits)):
-            with m.If(self._is(column, pattern) & ((word == 0) | word[bits:].any())):
+        """Collect the faults of the word in ``column``."""
+        config, word = self._configuration, self._group.column(column)
+        for kind, bits in (
+            (WordKind.RUN, config.length_bits),
+            (WordKind.COUNT, config.count_bits),
+        ):
+            with m.If(self._is(column, {kind}) & ((word == 0) | word[bits:].any())):
                 m.d.sync += found.bad_count.eq(1)
         top = slice(config.length_bits - len(found.run_top), config.length_bits)
-        with m.If(self._is(column, "RUN")):
+        with m.If(self._is(column, {WordKind.RUN})):
             m.d.sync += found.run_top.eq(word[top])
-        with m.If(self._is(column, "RESERVED") & word.any()):
+        with m.If(self._is(column, {WordKind.RESERVED}) & word.any()):
             m.d.sync += found.reserved.eq(1)
         inside = (word >= config.memory_base) & (word <= config.memory_last)
-        ends = self._is(column, "[AY]_(BASE|LAST)")
-        ends |= self._is(column, "B_(BASE|LAST)") & reads_b(self.control.op)
+        ends = self._is(column, _ENDS, ("A", "Y"))
+        ends |= self._is(column, _ENDS, ("B",)) & reads_b(self.control.op)
         with m.If(ends & ~inside):
             m.d.sync += found.outside.eq(1)
 
     def _low(self, stream: str) -> Value:
-        """The low bits of those words at hand that are an address, stride or jump of ``stream``."""
+        """Return the OR of the low bits of all addresses, strides and jumps of ``stream``."""
         low: Value = Const(0, 3)
         for column in range(self._columns):
-            hit = self._is(column, rf"{stream}_(BASE|STRIDE|JUMP_\d)")
-            low |= Mux(hit, self._word(column)[:3], 0)
+            hit = self._is(column, _STEPS, (stream,))
+            low |= Mux(hit, self._group.column(column)[:3], 0)
         return low
 
     def _bad_size(self, m: Module, found: Any) -> Value:
-        """Whether a run or a loop is empty or too long."""
+        """Return whether a run or a loop is empty or too long."""
         lane, out_lane = self.control.lane, self.control.out_lane
         widest = Signal(2)
         only_lane = (lane > out_lane) | self._sums() | self._searches()
@@ -185,7 +194,7 @@ class Refusals(wiring.Component):
         return bad | (self._searches() & self.bad_search) if self._configuration.search else bad
 
     def _misaligned(self, m: Module, found: Any) -> Value:
-        """Whether an address is no multiple of its element where it has to be."""
+        """Return whether a stream that has to be aligned is not."""
         bad = Signal(len(STREAMS))
         for index, stream in enumerate(STREAMS):
             lane = self.control.out_lane if stream == "Y" else self.control.lane
@@ -197,12 +206,12 @@ class Refusals(wiring.Component):
             m.d.sync += bound_bits.eq(Mux(bound, (1 << lane) - 1, 0))
             if stream == "Y":
                 with m.If(self._searches()):
-                    m.d.sync += bound_bits.eq(_ENTRY_BYTES - 1)
+                    m.d.sync += bound_bits.eq(SEARCH_ENTRY_BYTES - 1)
             m.d.comb += bad[index].eq((found.low[index] & bound_bits).any())
         return bad.any()
 
     def _bad_lane(self) -> Value:
-        """Whether the circuit lacks a lane that matters, or the output's is not to be had."""
+        """Return whether the circuit lacks a lane that matters, or OUT_LANE is wrong."""
         config, op = self._configuration, self.control.op
         lane, out_lane = self.control.lane, self.control.out_lane
         built = Array(each in config.lanes for each in Lane)
@@ -219,7 +228,7 @@ class Refusals(wiring.Component):
         )
 
     def _bad_control(self) -> Value:
-        """Whether a field is out of range, or a bit is set that belongs to none."""
+        """Return whether a field is out of range, or a bit outside all fields is set."""
         config, control = self._configuration, self.control
         known = 0
         for bits in RECORD["CONTROL"].bits:
@@ -234,15 +243,16 @@ class Refusals(wiring.Component):
         bad |= self._searches() & ((control.loops != 1) | ~self._dense(*STREAMS))
         return bad | (~reads_b(control.op) & ~self._dense("B"))
 
+    @property
+    def _group(self) -> RecordGroup:
+        return RecordGroup(self.words, self.position, self._columns)
+
     def _sums(self) -> Value:
-        """Whether Y is a SUM, on a circuit that has it: another refuses it for its CONTROL."""
-        built = Mode.SUM in self._configuration.modes
-        return self.control.y_mode == Mode.SUM if built else Const(0)
+        return sums(self.control, self._configuration)
 
     def _searches(self) -> Value:
-        """Whether it is a SEARCH, on a circuit that has it."""
-        return self.control.op == Op.SEARCH if self._configuration.search else Const(0)
+        return searches(self.control, self._configuration)
 
     def _dense(self, *streams: str) -> Value:
-        """Whether all of ``streams`` are DENSE."""
+        """Return whether all of ``streams`` are DENSE."""
         return Cat(self.control[f"{x.lower()}_mode"] == Mode.DENSE for x in streams).all()

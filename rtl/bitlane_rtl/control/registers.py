@@ -84,18 +84,18 @@ def search(configuration: Configuration) -> int:
 
 
 def _at(address: Value, name: str) -> Value:
-    """Whether ``address`` is that of a register."""
+    """Return whether ``address`` is the address of the register ``name``."""
     return address[_WORD_BITS:] == register(name).offset // WORD_BYTES
 
 
 def _within(address: Value, offset: int, words: int) -> Value:
-    """Whether ``address`` is in ``words`` words, a power of two, that start at ``offset``."""
+    """Return whether ``address`` is in ``words`` words, a power of two, from ``offset`` on."""
     bits = (words * WORD_BYTES - 1).bit_length()
     return address[bits:] == offset >> bits
 
 
 def _word(name: str, **fields: Value) -> Value:
-    """The fields of the register ``name`` where they belong, zeros between them."""
+    """Return the word of the register ``name`` with its ``fields``, and zeros between them."""
     parts: list[Value] = []
     width = 0
     for bits in sorted(register(name).bits, key=lambda bits: bits.low):
@@ -115,8 +115,8 @@ class Registers(wiring.Component):
     Members
     -------
     control : ``Out(ControlPort())``
-        Where the window is read and written. What is not mapped reads 0 and ignores writes, as do
-        the command ring reads and read-only registers writes.
+        The port of the window. Unmapped words read 0 and ignore writes. The command ring reads 0,
+        and read-only registers ignore writes.
     ring_write, ring_write_address, ring_write_data : ``Out``
         A word for the ring (`ring.Ring`), in the cycle after ``control.write``.
     completion_address : ``Out(range(slots))``
@@ -195,8 +195,8 @@ class Registers(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # DOORBELL is written at once. All else takes a cycle more, which no read can tell, so that
-        # the bus's paths end at its decoding.
+        # DOORBELL is written at once. Every other write takes a cycle more, which no read can
+        # observe, so that the bus's paths end at its decoding.
         late_data = Signal(32, reset_less=True)
         m.d.sync += late_data.eq(self.control.write_data)
         self._ring(m, late_data)
@@ -250,7 +250,8 @@ class Registers(wiring.Component):
         slots_log2 = (self._configuration.slots - 1).bit_length()
         ahead = Signal(len(self.doorbell), reset_less=True)
         step = Signal(slots_log2 + 2, reset_less=True)
-        # Whether DOORBELL is written is known late: subtracted in any cycle, judged in the next.
+        # The write of DOORBELL arrives late in its cycle: the differences are computed in every
+        # cycle, and compared in the next one.
         m.d.sync += [
             self.rung.eq(self.doorbell_write),
             ahead.eq(self.doorbell_data - self.retired),
@@ -312,10 +313,10 @@ class Registers(wiring.Component):
         return counters
 
     def _read(self, m: Module, words: Mapping[str, Value]) -> Value:
-        """The word that was asked for in the cycle before.
+        """Return the word that was read in the cycle before.
 
-        What the address selects is decoded into registers, one a word, and the words are ANDed and
-        ORed in the next cycle: a third of the LUTs of a multiplexer, and shallow on both sides.
+        The address is decoded into one register for each word. The next cycle ANDs each word with
+        its register and ORs them: a third of the LUTs of a multiplexer, and shallow on both sides.
         """
         address = self.control.address
         constants = {

@@ -1,40 +1,38 @@
-"""How many bytes B and Y of a SEARCH have, and whether all sizes are what the array can do.
+"""The sizes of the streams of a SEARCH, and the check that the array can process them.
 
-It looks at any record as if it were a SEARCH, and leaves it to others to ask.
+Its outputs are valid for any record. Callers use them only if the operation is SEARCH.
 """
 
 from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import RECORD, RECORD_WORDS
+from ..abi import RECORD_WORDS, SEARCH_ENTRY_BYTES
 from ..configuration import Configuration, Search
+from .record_group import RecordGroup
 
 __all__ = ["SearchSizes"]
 
-_ENTRY_LOG2 = 3
-"""Of the bytes of what is found: two words."""
-
 
 class SearchSizes(wiring.Component):
-    """Takes LAST less BASE of B and Y, word by word as a record is read.
+    """Subtracts BASE from LAST of B and Y, word by word as a record is read.
 
     Parameters
     ----------
     configuration
-        With a ``search``.
+        A configuration with a ``search``.
     columns
         Words that arrive together: 1 or 2.
 
     Members
     -------
     words, position, take
-        As for `Refusals`.
+        The ports of `Refusals` with these names.
     b_extent, y_extent : ``Out(length_bits)``
         Bytes of B and Y, less one.
     wrong : ``Out(1)``
-        A or B is no whole rows, B has more of them than a batch, or Y is not as long as what is
-        found for them.
+        A or B is not a whole number of rows, B has more rows than a batch, or Y has not as many
+        entries as the rows of B give.
 
     Latency: 1 cycle from the last word. Throughput: ``columns`` words a cycle.
     """
@@ -56,7 +54,7 @@ class SearchSizes(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         row_log2 = (self._search.row_bits // 8).bit_length() - 1
-        list_log2 = self._search.nearest.bit_length() - 1 + _ENTRY_LOG2
+        list_log2 = (self._search.nearest * SEARCH_ENTRY_BYTES).bit_length() - 1
         query_bits = self._search.queries.bit_length() - 1
         b, y, rest = self._extent(m, "B"), self._extent(m, "Y"), self._rest(m, row_log2)
         wrong = Cat(
@@ -70,13 +68,12 @@ class SearchSizes(wiring.Component):
         return m
 
     def _word(self, name: str) -> tuple[Value, Value]:
-        """The word ``name`` of the record, and whether it is there."""
-        group, column = divmod(RECORD[name].word, self._columns)
-        here = self.take & (self.position == group)
-        return self.words[32 * column : 32 * column + 32], here
+        """Return the word ``name`` of the record, and whether it is valid."""
+        word, here = RecordGroup(self.words, self.position, self._columns).word(name)
+        return word, self.take & here
 
     def _rest(self, m: Module, bits: int) -> Signal:
-        """The low ``bits`` of RUN."""
+        """Return the low ``bits`` of RUN."""
         rest = Signal(bits, reset_less=True)
         word, here = self._word("RUN")
         with m.If(here):
@@ -84,7 +81,7 @@ class SearchSizes(wiring.Component):
         return rest
 
     def _extent(self, m: Module, stream: str) -> Signal:
-        """LAST less BASE, which is the word before it."""
+        """Return LAST less BASE, which is the word before LAST."""
         base, extent = Signal(32, reset_less=True), Signal(32, reset_less=True)
         first, first_here = self._word(f"{stream}_BASE")
         last, last_here = self._word(f"{stream}_LAST")

@@ -51,13 +51,13 @@ class Sequencer(wiring.Component):
     doorbell_write, doorbell_data : ``In``
         ``doorbell`` will be ``doorbell_data`` in the next cycle.
     ring_write : ``In(1)``
-        The host writes to the ring in this cycle: what was fetched ahead is fetched again.
+        The host writes to the ring in this cycle: prefetched words are fetched again.
     ring_read, ring_address, ring_words
         Read port of the ring: ``ring_words`` follow ``ring_read`` by a cycle, and stay.
     walking : ``In(1)``
         The loop registers are in use.
     idle : ``In(1)``
-        Every command that was started has retired; may come late.
+        Every command that was started has retired. It may be asserted late.
     loops : ``Out(LoopRegisters(configuration))``
     o : ``Out(stream.Signature(CheckedCommand(configuration)))``
     interrupt : ``Out(1)``
@@ -65,7 +65,7 @@ class Sequencer(wiring.Component):
     refused : ``Out(1)``
         The next command cannot be executed, and all before it have retired.
     code : ``Out(8)``
-        Why.
+        The `Status` of the refused command.
 
     Latency: doorbell to command 0 cycles if the record was fetched ahead; a fetch takes
     ``4 + ceil(words / columns)`` cycles. Throughput: a command of 6 (8 with B) words every
@@ -176,7 +176,7 @@ class Sequencer(wiring.Component):
             ]
 
     def _measure(self, m: Module, fetch: Fetch, decoder: Decoder, refusals: Refusals) -> None:
-        """Tell both what a SEARCH has of B and Y."""
+        """Measure B and Y of a SEARCH for the decoder and for the check."""
         if search := self._configuration.search:
             m.submodules.sizes = sizes = SearchSizes(self._configuration, search, self._columns)
             m.d.comb += [
@@ -204,8 +204,8 @@ class Sequencer(wiring.Component):
         )
         with m.If(start):
             m.d.sync += started.eq(started + 1)
-        # Compared a cycle ahead, and once for each: a write to the doorbell is known late. So is
-        # the start of a command, which `submitted` follows a cycle late.
+        # Two comparisons a cycle ahead, because a write to the doorbell arrives late. The start of
+        # a command arrives late, too: `submitted` follows it after a cycle.
         m.d.sync += [
             just_started.eq(start),
             submitted.eq(Mux(self.doorbell_write, later_ahead, ahead)),

@@ -1,1 +1,1 @@
-"""From a command to addresses: nested loops, runs, spans and bursts. Reads and writes no memory."""
+"""The path from a command to bursts: loop nest, addresses, splitter. It accesses no memory."""

@@ -1,4 +1,4 @@
-"""Computes the addresses of one stream, step by step. Knows neither loops nor lengths."""
+"""The address generator of one stream. It counts no loops, and it has no lengths."""
 
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -15,8 +15,9 @@ __all__ = ["AddressGenerator", "Run"]
 class Run(data.StructLayout):
     """A run, or one element of a STRIDED run.
 
-    ``address`` of its first byte; ``offset`` of the output, as `command.in_lanes` gives it;
-    ``first`` and ``last``: first and last element of the run; ``end``: last of the command.
+    ``address``: address of its first byte. ``offset``: offset of the output's element in its beat,
+    in the form that `command.in_lanes` returns. ``first``, ``last``: it is the first or last
+    element of the run. ``end``: it is the last element of the command.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -32,30 +33,32 @@ class Run(data.StructLayout):
 
 
 class AddressGenerator(wiring.Component):
-    """Adds a stride or a jump to the address with every step.
+    """Adds a stride or a jump to the address of a stream with every step.
 
     Parameters
     ----------
     configuration
         Loops and widths.
     has_offset
-        Whether to follow the output's offset in its beat beside the stream's own address.
+        Whether to track the output's offset in its beat as well as the stream's own address.
 
     Members
     -------
     idle : ``In(1)``
-        No step is to come: ``begin`` is taken in, until a command starts.
+        No step is outstanding. The registers load ``begin`` in every such cycle.
     begin : ``In(StreamStart(configuration))``
-        Where the next command begins.
+        The first address and offset of the next command.
     form : ``In(StreamFormat())``
-        Of the command that is walked.
+        The format of the current command.
     track, offsets : ``In(Strides(address_width, loops))``
-        The stream's own track and the output's.
+        The strides of this stream and those of the output.
     i : ``In(stream.Signature(Step(configuration)))``
+        The steps of this stream.
     o : ``Out(stream.Signature(Run(configuration)))``
+        One run, or one element of a STRIDED run, for each step.
 
     Latency: 0 cycles. Throughput: a run, or an element of a STRIDED one, a cycle.
-    Bound of the clock: which loop goes on -> jump multiplexer -> address adder.
+    Bound of the clock: ``goes_on`` -> jump multiplexer -> address adder.
     """
 
     def __init__(self, configuration: Configuration, *, has_offset: bool) -> None:
@@ -90,8 +93,8 @@ class AddressGenerator(wiring.Component):
                 with m.Case(loop):
                     m.d.comb += jump.eq(self.track.jumps[loop - 1] if loop else stride)
                     m.d.comb += turned.eq(self.offsets.jumps[loop - 1] if loop else 0)
-        # Where a LUT has inputs left for it, what begins is chosen before the adder, so that
-        # nothing stands behind its long carry.
+        # With two loops a LUT has an input left for this choice. It is made before the adder, so
+        # that no logic follows the long carry.
         begins = self.idle if loops <= 2 else Const(0)
         with m.If(begins):
             m.d.comb += jump.eq(0)

@@ -1,4 +1,4 @@
-"""Cuts runs of bytes into bursts of beats. Knows nothing of data or of the bus."""
+"""Cuts runs of bytes into bursts of beats. It handles neither data nor bus signals."""
 
 from amaranth.hdl import Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -11,7 +11,7 @@ __all__ = ["Burst", "Span", "Splitter"]
 
 
 class Span(data.StructLayout):
-    """Consecutive bytes: ``extent + 1`` of them from ``address``; ``tag`` is passed along."""
+    """A contiguous segment of ``extent + 1`` bytes from ``address``; ``tag`` travels with it."""
 
     def __init__(self, configuration: Configuration, tag: ShapeLike) -> None:
         super().__init__(
@@ -24,11 +24,12 @@ class Span(data.StructLayout):
 
 
 class Burst(data.StructLayout):
-    """A burst of ``length + 1`` beats; ``single``: of one, known before the length is needed.
+    """A burst of ``length + 1`` beats.
 
-    ``address`` of its first beat, in bytes; ``begin`` and ``finish``: offsets in the beat of the
-    span's first and last byte; ``first`` and ``final``: first and last burst of the span.
-    ``outside``: not in the memory that commands may touch, and so never to be issued.
+    ``address``: byte address of its first beat. ``begin``, ``finish``: offsets of the span's first
+    and last byte in their beats. ``first``, ``final``: it is the first or last burst of the span.
+    ``single``: ``length`` is 0; a register holds this, while ``length`` is computed.
+    ``outside``: it leaves the memory that commands may touch, and must never be issued.
     """
 
     def __init__(self, configuration: Configuration, tag: ShapeLike) -> None:
@@ -56,18 +57,20 @@ class Splitter(wiring.Component):
     Parameters
     ----------
     configuration, tag
-        As for `Span`.
+        The parameters of `Span`.
     gap
         Whether ``i.ready`` comes from a register, at the price of a cycle between spans.
 
     Members
     -------
     i : ``In(stream.Signature(Span(configuration, tag)))``
+        The spans to cut.
     o : ``Out(stream.Signature(Burst(configuration, tag)))``
+        The bursts of each span, in the order of their addresses.
 
-    The final burst has a length of its own, ``rest``; any other ends its block. ``index`` and
-    ``following``, one ahead, count blocks from a constant: a copy of the address or of ``blocks``
-    would need a multiplexer to be loaded, and a sum would be compared.
+    The length of the final burst is ``rest``; every other burst ends at the end of its block.
+    ``index`` counts blocks from 0 and ``following`` from 1: counters that start at a constant need
+    no multiplexer to load a copy of the address, and no sum is compared.
 
     Latency: 1 cycle. Throughput: a burst a cycle; the next span follows without a gap, or after a
     cycle with ``gap``.
@@ -147,11 +150,12 @@ class Splitter(wiring.Component):
         return m
 
     def _measure(self, m: Module, beat_low: int, block_low: int) -> tuple[Value, Value, Value]:
-        """What enters: where it ends, from its block on; whether in that; else its last beat."""
+        """Return the span's end, counted from its first block; whether it ends in that block; and
+        the sum whose beat number is the burst's length if it does."""
         finish = Signal(max(self._configuration.length_bits, block_low) + 1)
         m.d.comb += finish.eq(self.i.p.address[:block_low] + self.i.p.extent)
         extent = self.i.p.extent
-        # From what carries out of a few bits, beside the long sum and not behind it.
+        # The carry of a short sum decides this in parallel with the long one.
         in_block = Signal(block_low + 1)
         long = Signal()
         ends_here = Signal()
@@ -165,9 +169,9 @@ class Splitter(wiring.Component):
         return finish, ends_here, beats
 
     def _outside(self, block: Value, low: int) -> Value:
-        """Whether ``block``, an address without its ``low`` bits, is not in the memory.
+        """Return whether ``block``, an address without its ``low`` bits, is outside the memory.
 
-        No record can make a command touch another byte: all that leaves the engine is a burst.
+        This check covers every access, because the engine accesses memory by bursts alone.
         """
         first = self._configuration.memory_base >> low
         last = self._configuration.memory_last >> low

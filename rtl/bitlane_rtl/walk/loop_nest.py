@@ -1,4 +1,4 @@
-"""Counts the nested loops of a command, once for all its streams. Computes no addresses."""
+"""The loop nest: one set of counters for all streams of a command. It computes no addresses."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ __all__ = ["LoopNest", "Step"]
 
 
 class Step(data.StructLayout):
-    """A run of a stream, or an element of a STRIDED one, and which loop goes on behind it.
+    """A run of a stream, or an element of a STRIDED run, and the loop that advances after it.
 
-    ``goes_on``: its number, 0 for the run. ``last``: last element of its run; ``end``: last of the
-    command; then ``goes_on`` means nothing.
+    ``goes_on``: number of that loop, 0 for the run; undefined with ``end``. ``last``: it is the
+    last element of its run. ``end``: it is the last element of the command.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -26,43 +26,45 @@ class Step(data.StructLayout):
 
 
 class LoopNest(wiring.Component):
-    """Counts the loops and tells each stream its steps.
+    """Counts the loops and sends each stream its steps.
 
-    A loop is done when its count is negative: the innermost that is not done goes on, and all
-    inside it begin anew. A stream that is not STRIDED is told of a run at its first element.
+    A loop is done when its count is negative. The innermost loop that is not done advances, and all
+    loops inside it restart. A stream that is not STRIDED gets one step for each run, at the run's
+    first element.
 
     Parameters
     ----------
     configuration
         Loops and widths.
     queue
-        What stands between the loops and each stream. Its ``i.ready`` must be a register's, and
-        ``o.valid`` must follow a step in the next cycle, so that none is ever out of sight.
+        The queue between the loops and each stream. Its ``i.ready`` must come from a register, and
+        ``o.valid`` must follow a step in the next cycle, so that ``walking`` covers every step.
 
     Members
     -------
     start : ``In(1)``
-        Walk a command; only while ``walking`` is 0.
+        Walk a command. Allowed only while ``walking`` is 0.
     plain : ``In(1)``
-        With ``start``: it is one run without STRIDED streams, whatever the members below are.
+        Valid with ``start``: the command is one run without STRIDED streams. The members below are
+        ignored then.
     used, strided : ``In(3)``
-        With ``start``: which of A, B and Y the command has, and which step by elements.
+        Valid with ``start``: the streams that the command has, and those that step by elements.
     in_use : ``In(3)``
-        With ``start``: loops in use, less one.
+        Valid with ``start``: number of loops in use, less one.
     loops : ``In(LoopRegisters(configuration))``
-        Steady from ``start`` on while ``walking``.
+        Must be stable from ``start`` on while ``walking`` is 1.
     a, b, y : ``Out(stream.Signature(Step(configuration)))``
-        The streams' steps.
+        The steps of each stream.
     running : ``Out(1)``
-        A step is still to be sent: with ``valid`` of a stream, that is still to come or to go.
+        A step has not entered its queue yet. A stream has steps outstanding while ``running`` or
+        its ``valid`` is 1.
     walking : ``Out(1)``
-        A step of some stream is still to be taken.
+        Some stream has not accepted its last step yet.
 
-    Latency: that of ``queue``, and 1 cycle more unless ``plain``. Throughput: a step of every
-    stream a cycle; the slowest stream holds up the others when its queue is full, also within a
-    run of which it needs no more steps (short gathered runs with ``Configuration.ahead`` 2 lose up
-    to a tenth by it).
-    Bound of the clock: which loops are done -> the registers of the one that goes on.
+    Latency: the latency of ``queue``, plus 1 cycle unless ``plain``. Throughput: a step of every
+    stream a cycle. A stream with a full queue stalls the others, even in a run of which it needs no
+    more steps (with ``Configuration.ahead`` 2, short gathered runs lose up to a tenth).
+    Bound of the clock: the loops that are done -> the registers of the loop that advances.
     """
 
     def __init__(self, configuration: Configuration, queue: Stage) -> None:
@@ -88,14 +90,14 @@ class LoopNest(wiring.Component):
         running, advance = self.running, Signal()
         used: Any = Signal(StreamFlags())
         strided: Any = Signal(StreamFlags())
-        # The streams that the current step is for.
+        # The streams that take the current step.
         wanted: Any = Signal(StreamFlags())
         any_strided = strided.as_value().any()
         done = self._count(m, running, advance, any_strided)
         outer = _innermost(done[1:])
         all_done = Cat(1, done[1:]).all()
-        # The queues of all streams must be ready, also those that the step is not for: they empty
-        # in any case, and a choice by `wanted` would lengthen the path.
+        # All queues must be ready, even those of streams that do not take the step: they empty in
+        # any case, and a choice by `wanted` would lengthen the path.
         ready: Value = running
         waiting: Value = running
         for name in STREAMS:
@@ -128,7 +130,7 @@ class LoopNest(wiring.Component):
     def _count(
         self, m: Module, running: Signal, advance: Signal, any_strided: Value
     ) -> list[Value]:
-        """Count each loop's iterations that are left, less one. Return which loops are done."""
+        """Count the remaining iterations of each loop, less one. Return which loops are done."""
         totals: list[tuple[int, Value]] = []
         done: list[Value] = []
         if Mode.STRIDED in self._configuration.modes:

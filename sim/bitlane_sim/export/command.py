@@ -127,7 +127,7 @@ def _add_configuration(parser: argparse.ArgumentParser) -> None:
         text = f"{meaning}, separated by commas: {', '.join([*known, _ALL])}"
         add(option, _list(known), text, "LIST")
 
-    add("--data-width", whole_number, "bits in a beat: 32, 64, 128, 256 or 512")
+    add("--data-width", whole_number, "bits in a beat: 32, 64 or 128")
     add("--ports", whole_number, "read managers: 2, or 1 that A and B share")
     add_list("--ops", _OPS, "operations")
     add_list("--lanes", _LANES, "lanes of shifts, counts, and strided or repeated runs")

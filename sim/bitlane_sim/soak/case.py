@@ -56,7 +56,7 @@ def random_case(seed: int) -> Case:
         return ",".join(sorted(random.permutation(names)[:count].tolist()))
 
     options: dict[str, object] = {
-        "width": random.choice([32, 32, 64, 64, 128, 256, 512]),
+        "width": random.choice([32, 32, 64, 64, 128]),
         "ports": random.integers(1, 3),
         "loops": random.integers(1, 7),
         "slots": random.choice([2, 4, 16, 32]),

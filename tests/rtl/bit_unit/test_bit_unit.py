@@ -223,9 +223,9 @@ def test_all_operations_in_long_streams(width: int, stalls: Stalls) -> None:
     traffic.check(unit(width, ALL_OPS), stalls)
 
 
-@pytest.mark.parametrize("width", [slow(256), slow(512)])
-def test_wide_beats(width: int) -> None:
-    put, got = mixed(width, ALL_OPS, ALL_LANES, f"{width}", 8).check(unit(width, ALL_OPS))
+@pytest.mark.slow
+def test_wide_beats() -> None:
+    put, got = mixed(128, ALL_OPS, ALL_LANES, "128", 8).check(unit(128, ALL_OPS))
     assert got == [cycle + 3 for cycle in put]
 
 
@@ -334,10 +334,10 @@ def test_sums_among_other_runs(
         assert got == [cycle + 3 for cycle in put]
 
 
-@pytest.mark.parametrize("width", [slow(256), slow(512)])
-def test_sums_of_wide_beats(width: int) -> None:
-    traffic = some_sums(width, COUNT_OPS, ALL_LANES, f"{width}", 8)
-    traffic.check(unit(width, COUNT_OPS, sums=True))
+@pytest.mark.slow
+def test_sums_of_wide_beats() -> None:
+    traffic = some_sums(128, COUNT_OPS, ALL_LANES, "128", 8)
+    traffic.check(unit(128, COUNT_OPS, sums=True))
 
 
 @pytest.mark.parametrize("error", range(7))

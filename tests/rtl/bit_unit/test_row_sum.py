@@ -22,7 +22,7 @@ def beats_of(generator: random.Random, runs: int) -> list[tuple[bool, bool]]:
 
 
 @pytest.mark.parametrize("lane", Lane)
-@pytest.mark.parametrize("width", [32, 64, slow(128), slow(512)])
+@pytest.mark.parametrize("width", [32, 64, slow(128)])
 def test_a_run_is_summed_up_to_the_beat_that_was_taken_last(width: int, lane: Lane) -> None:
     if lane.bits > width:
         return

@@ -18,7 +18,7 @@ RESPONSES = (0b00, 0b01, 0b10, 0b11)  # OKAY, EXOKAY, SLVERR, DECERR
 
 def address_words(data_width: int) -> list[int]:
     """``REQUESTS`` as addr, len(8), size(3), burst(2), prot(3), cache(4)."""
-    size = {32: 2, 64: 3, 128: 4, 256: 5, 512: 6}[data_width]
+    size = {32: 2, 64: 3, 128: 4}[data_width]
     return [
         request["address"] | request["length"] << 32 | size << 40 | 0b01 << 43 | 0b0010 << 48
         for request in REQUESTS
@@ -29,7 +29,7 @@ ADDRESS = ("addr", "len", "size", "burst", "prot", "cache")
 
 
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
-@pytest.mark.parametrize("data_width", [32, 512])
+@pytest.mark.parametrize("data_width", [32, 128])
 def test_reads_appear_on_ar_and_come_back_from_r(data_width: int, stalls: Stalls) -> None:
     dut = Axi4ReadManager(ADDRESS_WIDTH, data_width)
     top = 1 << data_width - 1
@@ -50,7 +50,7 @@ def test_reads_appear_on_ar_and_come_back_from_r(data_width: int, stalls: Stalls
 
 
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
-@pytest.mark.parametrize("data_width", [32, 512])
+@pytest.mark.parametrize("data_width", [32, 128])
 def test_writes_appear_on_aw_and_w_and_are_answered_from_b(data_width: int, stalls: Stalls) -> None:
     dut = Axi4WriteManager(ADDRESS_WIDTH, data_width)
     strobes = data_width // 8
