@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bitlane_sim.pins.netlist import HIGH, LOW
 
-from .json_netlist import Cell, CellReader, NetlistError, Translation
+from .json_netlist import ASYNCHRONOUS, FALLING, THROUGH, Cell, CellReader, Translation
 
 __all__ = ["CELLS"]
 
@@ -36,8 +36,8 @@ def _constant(t: Translation, cell: Cell) -> None:
 
 
 def _pll(t: Translation, cell: Cell) -> None:
-    if cell.bit("CLKOUTP") or cell.bit("CLKOUTD") or cell.bit("CLKOUTD3"):
-        raise NetlistError(f"{cell}: only a PLL with the one output CLKOUT is simulated")
+    others = any(cell.bit(port) for port in ("CLKOUTP", "CLKOUTD", "CLKOUTD3"))
+    cell.refuse(others, "a PLL with outputs other than CLKOUT is")
     t.pll(cell, "CLKOUT", (cell.number("FBDIV_SEL") + 1) / (cell.number("IDIV_SEL") + 1))
 
 
@@ -53,8 +53,7 @@ def _mux(t: Translation, cell: Cell) -> None:
 
 def _alu(t: Translation, cell: Cell) -> None:
     mode = cell.number("ALU_MODE")
-    if mode != _ADD_OR_SUBTRACT:
-        raise NetlistError(f"{cell}: ALU_MODE {mode} is not simulated")
+    cell.refuse(mode != _ADD_OR_SUBTRACT, f"ALU_MODE {mode} is")
     total = carry = 0
     for row in range(16):
         a, b, add, carried = (row >> bit & 1 for bit in range(4))
@@ -68,12 +67,10 @@ def _alu(t: Translation, cell: Cell) -> None:
 
 def _flip_flop(t: Translation, cell: Cell) -> None:
     falling, clear, enabled = _FLIP_FLOPS[cell.kind]
-    if falling:
-        raise NetlistError(f"{cell}: falling edges of the clock are not simulated")
+    cell.refuse(bool(falling), FALLING)
     port, value = _CLEARS.get(clear, ("", 0))
     level = t.of(cell.bit(port)) if port else LOW
-    if clear in ("P", "C") and level != LOW:
-        raise NetlistError(f"{cell}: set or reset without its clock is not simulated")
+    cell.refuse(clear in ("P", "C") and level != LOW, ASYNCHRONOUS)
     t.clocked(cell, "CLK")
     t.builder.flip_flop(
         t.of(cell.bit("D")),
@@ -159,15 +156,12 @@ def _ram_side(t: Translation, cell: Cell, memory: int, unit: int, side: _Side) -
     weights = {bit: unit << (bit - 3) if bit >= 3 else 1 << bit for bit in range(first, 14)}
     address = [(t.of(cell.bit(f"AD{side.name}[{bit}]")), weights[bit]) for bit in weights]
     if read:
-        if cell.number(side.read_mode):
-            raise NetlistError(f"{cell}: output registers are not simulated")
-        if t.of(cell.bit(f"RESET{side.name}")) != LOW:
-            raise NetlistError(f"{cell}: a reset of the outputs is not simulated")
-        reading, mode = enable, cell.number(side.write_mode)
-        if write != LOW and mode == 1:
-            raise NetlistError(f"{cell}: a read of what is being written is not simulated")
-        if mode == 0:
-            reading = builder.both(enable, builder.invert(write))
+        cell.refuse(cell.number(side.read_mode) != 0, "output registers are")
+        reset = t.of(cell.bit(f"RESET{side.name}"))
+        cell.refuse(reset != LOW, "a reset of the outputs is")
+        mode = cell.number(side.write_mode)
+        cell.refuse(write != LOW and mode == 1, THROUGH)
+        reading = builder.both(enable, builder.invert(write)) if mode == 0 else enable
         data = [(t.drive(out), bit) for bit, out in read.items()]
         builder.read_port(memory, reading, address, data)
     if write != LOW:

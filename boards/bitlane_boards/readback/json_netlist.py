@@ -20,6 +20,11 @@ __all__ = ["Cell", "CellReader", "JsonNetlist", "NetlistError", "Translation", "
 
 Bit = int | str
 
+FALLING = "falling edges of the clock are"
+ASYNCHRONOUS = "set or reset without its clock is"
+THROUGH = "a read of a word while it is written is"
+"""Features of several families' cells, as `Cell.refuse` takes them."""
+
 
 class NetlistError(BitlaneError):
     """The file is no netlist that can be read, or holds what is not understood."""
@@ -58,6 +63,19 @@ class Cell:
         bits = self.connections.get(stem, ())
         place = int(index[:-1]) if index else 0
         return bits[place] if place < len(bits) else None
+
+    def refuse(self, present: bool, feature: str) -> None:
+        """Raise `NetlistError` if a feature is ``present`` that the gates cannot simulate.
+
+        ``feature`` ends with its verb, "is" or "are".
+        """
+        if present:
+            raise NetlistError(f"{self}: {feature} not simulated")
+
+    def expect(self, name: str, value: str) -> None:
+        """Raise `NetlistError` unless the parameter ``name`` has ``value`` or is not set."""
+        found = self.text(name, value)
+        self.refuse(found != value, f"{name} {found} is")
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
