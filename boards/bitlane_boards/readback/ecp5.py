@@ -1,4 +1,4 @@
-"""From nextpnr's routed netlist of an ECP5 to a netlist of gates, with what nextpnr leaves implied.
+"""Translates nextpnr's routed netlist of an ECP5, with its implied defaults, to a gate netlist.
 
 Cells as in nextpnr's bitstream writer and Yosys' models of them (lattice/common_sim.vh); of the
 block RAM, which has no model there, Lattice FPGA-TN-02204.
@@ -23,11 +23,11 @@ from .json_netlist import (
 __all__ = ["CELLS"]
 
 _DPRAM_ADDRESS = "DBCA"
-"""Inputs of a LUT that its address bits come in by, when it is a memory."""
+"""Inputs of a LUT that are the address bits of a LUT RAM."""
 
 _UNITS = 2048
 _UNIT_BITS = 9
-"""A block RAM is made of units of 9 bits, of which ports of up to 4 bits see 8."""
+"""A block RAM consists of units of 9 bits; ports of up to 4 bits use 8 of them."""
 
 
 def _pll(t: Translation, cell: Cell) -> None:
@@ -66,7 +66,7 @@ def _comb(t: Translation, cell: Cell) -> None:
 
 
 def _is_second(cell: Cell) -> bool:
-    """Whether a LUT is the second one of its slice."""
+    """Return whether a LUT is the second LUT of its slice."""
     place = cell.attributes.get("NEXTPNR_BEL", "")
     if not place:
         raise NetlistError(f"{cell}: not placed; expected the netlist that nextpnr wrote")
@@ -96,7 +96,7 @@ def _lut_ram(t: Translation, cell: Cell, table: int, inputs: dict[str, int], f: 
 
 
 def _ramw(t: Translation, cell: Cell) -> None:
-    """Passes address and data of a LUT RAM's writes on."""
+    """Connect the write address and data of a LUT RAM."""
     for index, port in enumerate(("D0", "B0", "C0", "A0")):
         t.join(cell.bit(port), cell.bit(f"WADO{index}"))
     for index, port in enumerate(("C1", "A1", "D1", "B1")):
@@ -146,7 +146,7 @@ def _io(t: Translation, cell: Cell) -> None:
 
 
 def _io_logic(t: Translation, cell: Cell) -> None:
-    """The registers beside a pin."""
+    """Add the registers beside a pin."""
     mode = cell.text("MODE", "NONE")
     if mode == "IDDRX1_ODDRX1" and cell.bit("INFF") is None:
         return  # both halves of a cycle, as a clock that leaves the FPGA has them
@@ -176,7 +176,7 @@ def _io_register(
 
 
 def _weights(width: int) -> dict[int, int]:
-    """Weights of the address bits that choose a word of ``width`` bits."""
+    """Return the weights of the address bits that select a word of ``width`` bits."""
     first = {1: 0, 2: 1, 4: 2, 9: 3, 18: 4, 36: 5}[width]
     return {bit: 1 << bit if bit < 3 else _UNIT_BITS << bit - 3 for bit in range(first, 14)}
 
@@ -241,7 +241,7 @@ def _ram_side(t: Translation, cell: Cell, memory: int, side: str) -> None:
 
 
 def _selected(t: Translation, cell: Cell, side: str) -> int:
-    """High while the side's clock enable is, and its chip select is what it decodes."""
+    """Return a signal that is high while the side is enabled and its chip select matches."""
     enable = _muxed(t, cell, f"CE{side}", HIGH)
     decode = cell.text(f"CSDECODE_{side}", "0b000").removeprefix("0b")
     for index, wanted in enumerate(reversed(decode)):
@@ -251,9 +251,9 @@ def _selected(t: Translation, cell: Cell, side: str) -> int:
 
 
 def _muxed(t: Translation, cell: Cell, port: str, otherwise: int) -> int:
-    """The signal at a port of a block RAM, behind the multiplexer that may invert or tie it.
+    """Return the signal of a block RAM's port after the multiplexer that may invert or tie it.
 
-    A wire without a net is at 1; nextpnr leaves constants to the multiplexer.
+    A wire without a net is 1; nextpnr leaves constants to the multiplexer.
     """
     bit = cell.bit(port)
     mux = cell.text(f"{port}MUX", port if bit is not None else "")
@@ -266,7 +266,7 @@ def _muxed(t: Translation, cell: Cell, port: str, otherwise: int) -> int:
 
 
 def _data(t: Translation, cell: Cell, port: str) -> int:
-    """The signal at an address or data input of a block RAM: low unless it is tied high."""
+    """Return the signal of a block RAM's address or data input, low unless it is tied high."""
     bit = cell.bit(port)
     if bit is None:
         return HIGH if cell.text(f"{port}MUX", "0") == "1" else LOW

@@ -1,4 +1,4 @@
-"""From Yosys' synthesised netlist for a Gowin FPGA to a netlist of gates.
+"""Translates Yosys' synthesised netlist for a Gowin FPGA to a netlist of gates.
 
 Cells as in Yosys' models of them (gowin/cells_sim.v); of the block RAM, which has no behaviour
 there, Gowin UG285.
@@ -21,11 +21,11 @@ _FLIP_FLOPS = {
     f"DFF{falling}{clear}{enabled}": (falling, clear, enabled)
     for falling, clear, enabled in product(("", "N"), ("", *"SRPC"), ("", "E"))
 }
-"""By name: whether the clock's falling edge counts, what clears, and whether there is an enable."""
+"""Falling edge, letter of the set or reset, and enable of each flip-flop, by its name."""
 _CLEARS = {"S": ("SET", 1), "R": ("RESET", 0), "P": ("PRESET", 1), "C": ("CLEAR", 0)}
 
 _ROWS = 64
-"""A block RAM's first contents are so many parameters."""
+"""The number of parameters that hold a block RAM's first contents."""
 
 _ADD_OR_SUBTRACT = 2
 """The ALU_MODE that Yosys uses: I3 chooses between I0 + I1 and I0 - I1."""
@@ -112,7 +112,7 @@ class _Side(NamedTuple):
 
     @property
     def number(self) -> int:
-        """By which other parameters call it."""
+        """The number of the side in names of parameters."""
         return "AB".index(self.name)
 
 
@@ -125,7 +125,7 @@ _RAMS = {"DPB": _TWO, "DPX9B": _TWO, "SDPB": _ONE_AND_ONE, "SDPX9B": _ONE_AND_ON
 
 
 def _block_ram(t: Translation, cell: Cell) -> None:
-    """Plain ones are 16384 bits; those called X9 have a ninth for each byte."""
+    """Add a block RAM: 16384 bits, or with X9 in its name 9 bits for each byte."""
     unit = 9 if "X9" in cell.kind else 8
     memory = t.builder.memory(_contents(cell, unit))
     for side in _RAMS[cell.kind]:
@@ -174,7 +174,7 @@ def _ram_side(t: Translation, cell: Cell, memory: int, unit: int, side: _Side) -
 
 
 def _selected(t: Translation, cell: Cell, side: _Side) -> int:
-    """High while the side's clock enable is, and its block select is the one that it has."""
+    """Return a signal that is high while the side is enabled and its block is selected."""
     builder = t.builder
     enable = t.of(cell.bit(f"CE{side.name}"))
     wanted = cell.number(f"BLK_SEL_{side.number}")
@@ -198,4 +198,4 @@ CELLS: Mapping[str, CellReader] = {
     "TBUF": _output,
     "RAM16SDP4": _lut_ram,
 }
-"""The constants first: what they drive is known to all others."""
+"""Constants come first, so that the other cells see their levels."""
