@@ -55,10 +55,6 @@ class FlippableCircuit(wiring.Component):
     Simulators refuse a longer loop of LUTs, even through inputs that the tables ignore.
     """
 
-    flip_lut: Signal
-    flip_row: Signal
-    addressed: Signal
-
     def __init__(self, netlist: Netlist, luts: Sequence[FlippableLut]) -> None:
         self._netlist = netlist
         self._luts = tuple(luts)

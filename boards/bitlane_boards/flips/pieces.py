@@ -30,9 +30,9 @@ from bitlane_rtl.configuration import Configuration
 from .commands import CommandWriter
 from .requests import RequestWriter
 
-__all__ = ["KINDS", "PieceWriter"]
+__all__ = ["PieceWriter", "levels"]
 
-KINDS = {"jobs": 60, "refused": 15, "accesses": 15, "damage": 8, "broken": 2}
+_KINDS = {"jobs": 60, "refused": 15, "accesses": 15, "damage": 8, "broken": 2}
 """Kinds of pieces, each with its share in percent."""
 
 _FOLDED = 128
@@ -105,7 +105,7 @@ class PieceWriter:
     def piece(self, seed: int) -> list[list[int]]:
         """Return the piece of ``seed``."""
         self._random.seed(f"piece {seed}")
-        (kind,) = self._random.choices(list(KINDS), list(KINDS.values()))
+        (kind,) = self._random.choices(list(_KINDS), list(_KINDS.values()))
         match kind:
             case "jobs":
                 return [levels(self._job())]

@@ -10,9 +10,9 @@ from amaranth.lib.wiring import In, Out
 from .circuit import FlippableCircuit
 from .stimulus import Stimulus
 
-__all__ = ["SIGNATURE_BITS", "FlipStand"]
+__all__ = ["FlipStand"]
 
-SIGNATURE_BITS = 64
+_SIGNATURE_BITS = 64
 
 _POLYNOMIAL = 0x42F0E1EBA9EA3693
 """The polynomial of CRC-64/ECMA-182 without its highest bit; a signature is a pin's CRC."""
@@ -33,19 +33,11 @@ class FlipStand(wiring.Component):
         differ are equal with a probability of 1 in 2**64, about ``n`` in 2**64 at worst.
     leds : ``Out(64)``
         One CRC of all other outputs, bit after bit.
-    tx : ``Out(1)``
     addressed : ``Out(1)``
         In some cycle before this one the inputs of the flipped LUT chose the flipped row.
 
     ``rx`` is high after the end of the stimulus.
     """
-
-    flip_lut: Signal
-    flip_row: Signal
-    line: Signal
-    leds: Signal
-    tx: Signal
-    addressed: Signal
 
     def __init__(self, circuit: FlippableCircuit, stimulus: Stimulus) -> None:
         self._circuit = circuit
@@ -54,9 +46,8 @@ class FlipStand(wiring.Component):
             {
                 "flip_lut": In(len(circuit.flip_lut)),
                 "flip_row": In(len(circuit.flip_row)),
-                "line": Out(SIGNATURE_BITS),
-                "leds": Out(SIGNATURE_BITS),
-                "tx": Out(1),
+                "line": Out(_SIGNATURE_BITS),
+                "leds": Out(_SIGNATURE_BITS),
                 "addressed": Out(1),
             }
         )
@@ -74,7 +65,6 @@ class FlipStand(wiring.Component):
             circuit.flip_lut.eq(self.flip_lut),
             circuit.flip_row.eq(self.flip_row),
             circuit.rx.eq(self._level(m)),
-            self.tx.eq(circuit.tx),
         ]
         m.d.sync += [
             self.addressed.eq(self.addressed | circuit.addressed),
@@ -120,4 +110,4 @@ def _taken(state: Value, bit: Value) -> Value:
     """Return the CRC ``state`` after one more bit."""
     leaves = state[-1] ^ bit
     shifted = Cat(0, state[:-1])
-    return shifted ^ (leaves.replicate(SIGNATURE_BITS) & _POLYNOMIAL)
+    return shifted ^ (leaves.replicate(_SIGNATURE_BITS) & _POLYNOMIAL)

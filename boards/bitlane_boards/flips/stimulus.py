@@ -17,7 +17,7 @@ from ..board import Board
 from ..readback.ice40 import LogicCell
 from .pieces import PieceWriter
 
-__all__ = ["Section", "Stimulus", "compose", "whole"]
+__all__ = ["Section", "Stimulus", "compose"]
 
 _START = 100e-6
 """Seconds from power-on to the first request."""
@@ -68,7 +68,7 @@ class Stimulus:
         return self.divider * len(self.levels)
 
 
-def whole(netlist: Netlist, cells: Iterable[LogicCell]) -> Netlist:
+def _whole(netlist: Netlist, cells: Iterable[LogicCell]) -> Netlist:
     """Return ``netlist`` with all inputs of its LUTs, even inputs that the tables ignore."""
     luts = netlist.luts.copy()
     place = {int(output): number for number, output in enumerate(luts["output"])}
@@ -125,7 +125,7 @@ class _Line:
 class _Composer:
     def __init__(self, board: Board, netlist: Netlist, cells: Sequence[LogicCell]) -> None:
         self._board = board
-        self._netlist = whole(netlist, cells)
+        self._netlist = _whole(netlist, cells)
         place = {int(output): number for number, output in enumerate(netlist.luts["output"])}
         rows = [(place[cell.output], row) for cell in cells for row in cell.rows]
         self._luts, self._rows = np.array(rows, np.uint16).reshape(-1, 2).T
