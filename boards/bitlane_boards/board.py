@@ -1,4 +1,4 @@
-"""What a board is: data, and the reasons for it. Nothing here builds or reaches a board."""
+"""The description of a board, with its reasons. It is data: it builds and opens nothing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ from bitlane_rtl.configuration import Configuration
 __all__ = ["CHOICES", "Board", "Family", "MemoryKind"]
 
 CHOICES = ("clock", "data width", "operators", "memory", "link")
-"""What a board has to give reasons for."""
+"""The choices for which a board states reasons."""
 
 WORST_BAUD_ERROR = 0.015
-"""What two ends may differ by: half a bit after ten, less the sampling of a slow clock."""
+"""The largest difference of two baud rates: half a bit in ten, less the sampling error."""
 
 
 class Family(Enum):
@@ -26,7 +26,7 @@ class Family(Enum):
 
 
 class MemoryKind(Enum):
-    """What the tensors lie in."""
+    """Kinds of memory that hold the tensors."""
 
     SPRAM = "single-port RAM"
     BLOCK = "block RAM behind one port"
@@ -43,10 +43,10 @@ class Board:
     """
 
     name: str
-    """What the command line calls it."""
+    """Its name on the command line."""
 
     title: str
-    """What its maker calls it."""
+    """Its maker's name for it."""
 
     family: Family
 
@@ -54,7 +54,7 @@ class Board:
     """``module:class`` of its description in amaranth-boards: pins, package and speed."""
 
     chip: bytes
-    """How bitstreams say, right behind their preamble, which chip of the family they are for."""
+    """Bytes that name the chip in a bitstream, directly behind its preamble."""
 
     clock_hz: int
     """The circuit's clock; a PLL makes it where it is not the board's own."""
@@ -67,10 +67,10 @@ class Board:
     memory: MemoryKind
 
     banks: int = 1
-    """With ``MemoryKind.BANKS``: how many."""
+    """The number of banks of ``MemoryKind.BANKS``."""
 
     sdram: SdramPart | None = None
-    """With ``MemoryKind.SDRAM``: the chip, or what is enough for all that boards have."""
+    """The chip of ``MemoryKind.SDRAM``, or the smallest and slowest chip of any revision."""
 
     baud: int = DEFAULT_BAUD
 
@@ -79,16 +79,16 @@ class Board:
     """LEDs of the platform that show the engine's state: numbers, or colours of ``rgb_led``."""
 
     drive_high: tuple[tuple[str, str], ...] = ()
-    """Pins that are driven to 1: the resource and its part, of each."""
+    """Pins that are driven to 1, each as a resource and a part of it."""
 
     usb_ids: tuple[tuple[int, int], ...] = ()
-    """Vendor and product of its USB serial bridge."""
+    """USB vendor and product numbers of its serial bridge."""
 
     usb_interface: int = 0
-    """Which of the bridge's ports is the link, counted from 0."""
+    """Number of the bridge's port that is the link, from 0."""
 
     loader: tuple[str, ...] = ()
-    """What openFPGALoader needs to be told of it."""
+    """Arguments of openFPGALoader that name the board."""
 
     why: Mapping[str, str] = field(default_factory=dict)
     """The reason for each of `CHOICES`."""
@@ -108,7 +108,7 @@ class Board:
         size = self.configuration.memory_bytes
         if size & (size - 1) or self.configuration.memory_base % size:
             raise ValueError(
-                f"memory_bytes: {size} is no power of two, or memory_base no multiple of it"
+                f"memory_bytes: {size}; expected a power of two that divides memory_base"
             )
         if (self.sdram is None) == (self.memory is MemoryKind.SDRAM):
             raise ValueError("sdram: expected with MemoryKind.SDRAM, and with no other memory")

@@ -32,7 +32,7 @@ BOARDS = (
             "data width": "64 bits: the widest lane in one beat",
             "operators": "all of them, with all runs and loops: there is room",
             "memory": "32 MiB of SDRAM, 16 bits a clock: 4 clocks a beat for all streams together",
-            "link": "115,200 baud: no more is known of the debugger that is its bridge",
+            "link": "115,200 baud: no faster rate of its debugger is documented",
         },
     ),
 )

@@ -32,7 +32,7 @@ ULX3S = Board(
     usb_ids=((0x0403, 0x6015),),
     loader=("-b", "ulx3s"),
     why={
-        "clock": "21 clocks a bit of the link; block RAM all over the die bounds it at 70 MHz",
+        "clock": "21 clocks a bit of the link; block RAM all over the die bounds it at 67 MHz",
         "data width": "64 bits: the widest lane in one beat",
         "operators": "all of them, with all runs and loops: there is room",
         "memory": "256 KiB of block RAM in two banks, so that reads and writes overlap",

@@ -11,11 +11,11 @@ __all__ = ["CHIPS", "Chip"]
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A chip of a family, and what its tools are told.
+    """A chip of a family, and the options of its tools.
 
-    ``part``: arguments of nextpnr; ``mhz`` is what that aims at, by the method of the peers'
+    ``part``: arguments of nextpnr; ``mhz``: its target clock, as in the peers'
     figures; ``synthesis``: options of Yosys' command; ``pads``: its commands afterwards; ``pins``:
-    a file of pins, for tools that ask for one. ``block_ram``: whether FIFOs are in block RAM.
+    a file of pins, for tools that need one. ``block_ram``: whether FIFOs are in block RAM.
     """
 
     family: Family
@@ -29,7 +29,7 @@ class Chip:
 
     @property
     def name(self) -> str:
-        """What the command line calls its family."""
+        """The name of its family on the command line."""
         return self.family.name.lower()
 
     @property

@@ -1,9 +1,7 @@
-"""The data path with the ports of a plain DMA, to measure it beside one. Built for nothing else.
+"""The data path with the ports of a plain DMA, for measurements beside other DMA engines.
 
-Must have all that such a peer has, and no less of bitlane's fault handling than `Engine` gives.
+It must have every feature of such a peer, and handle faults as `Engine` does.
 """
-
-from typing import Any
 
 from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import data, stream, wiring
@@ -51,16 +49,6 @@ class Copier(wiring.Component):
 
     Latency and throughput: those of `DataPath`.
     """
-
-    i: stream.Interface
-    m_axi: Any
-    timeout: Signal
-    clear: Signal
-    retire: Signal
-    fault: Signal
-    code: Signal
-    fault_port: Signal
-    fault_address: Signal
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
@@ -118,7 +106,7 @@ class Copier(wiring.Component):
                 self.fault_port.eq(data_path.fault_port),
                 self.fault_address.eq(data_path.fault_address),
             ]
-        # As in `Engine`.
+        # `Retirement` does this in `Engine`; its counters and completions would be measured here.
         m.d.sync += [
             stop.eq(self.fault | data_path.fault | self.clear),
             stopped.eq(stop),

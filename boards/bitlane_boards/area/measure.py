@@ -18,9 +18,9 @@ __all__ = ["AreaRow", "measure_area", "versions"]
 
 @dataclass(slots=True)
 class AreaRow:
-    """What became of a design: its cells and placements by seed, or why it has none.
+    """The cells of a design and its placements by seed, or the reason for which it has none.
 
-    ``parts``: what its parts take, by path, if that was asked for.
+    ``parts``: cells of its parts by path, if ``blocks`` was set.
     """
 
     design: Design
@@ -100,7 +100,8 @@ def versions(designs: Sequence[Design]) -> dict[str, str]:
 def measure_area(
     designs: Sequence[Design], seeds: int, progress: Progress, *, blocks: bool = False
 ) -> Iterator[AreaRow]:
-    """Place each of ``designs`` with seeds 1 to ``seeds``; ``progress`` is told what comes next.
+    """Place each of ``designs`` with seeds 1 to ``seeds``; ``progress`` is called
+    before each step.
 
     With ``blocks``, the parts of each are counted too. A design that cannot be synthesised or
     placed gives a row with ``failure``. A tool that is not installed raises ``BitlaneError`` before

@@ -42,9 +42,9 @@ class SeedResult:
 
 @dataclass(frozen=True, slots=True)
 class Placer:
-    """Puts circuits on ``chip``; files go to ``folder``, and ``progress`` is told what goes on.
+    """Places circuits on ``chip``, with files in ``folder`` and calls of ``progress``.
 
-    All methods raise `ToolError` if it cannot be done.
+    All methods raise `ToolError` if a tool fails.
     """
 
     chip: Chip
@@ -52,7 +52,7 @@ class Placer:
     progress: Progress
 
     def synthesise(self, circuit: wiring.Component) -> Cells:
-        """Map ``circuit`` and its wrapper to cells; the cells of the circuit alone."""
+        """Map ``circuit`` and its wrapper to cells, and return the cells of the circuit alone."""
         (self.folder / "pins").write_text(self.chip.pins, encoding="utf-8")
         whole = (f"setattr -mod -unset keep_hierarchy top.{CORE}", "flatten", "clean")
         cells = self._map(circuit, CORE, *whole, *self.chip.pads, "write_json top.json")[CORE]
@@ -60,17 +60,17 @@ class Placer:
         return cells
 
     def parts(self, circuit: wiring.Component) -> dict[str, Cells]:
-        """Cells of the parts of ``circuit`` by path, each with those of its own parts.
+        """Return the cells of each part of ``circuit`` by path, its own parts included.
 
-        Nothing is simplified across the border of a part, so that all together they are more than
-        `synthesise` says.
+        Yosys simplifies nothing across the border of a part, so their sum is more than
+        `synthesise` returns.
         """
         within = f"{CORE}."
         cells = self._map(circuit, f"{CORE}*")
         return {path.removeprefix(within): cells[path] for path in cells if path.startswith(within)}
 
     def route(self, seed: int) -> SeedResult:
-        """Place and route what `synthesise` left."""
+        """Place and route the netlist that `synthesise` wrote."""
         step = self.chip.flow.route("top", self.chip.mhz, seed, (*self.chip.part, "-q"))
         timing = self.folder / "top.timing.json"
         timing.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ _HEAD = (
 
 
 def choose(families: Sequence[str], names: Sequence[str]) -> list[Design]:
-    """The designs for ``families``, of those only ``names`` if there are any.
+    """Return the designs for ``families``; only those called ``names``, if ``names`` is not empty.
 
     Raises ``ValueError`` for a name that no design of these families has.
     """
@@ -28,12 +28,12 @@ def choose(families: Sequence[str], names: Sequence[str]) -> list[Design]:
     for name in names:
         if all(design.name != name for design in every):
             have = ", ".join(dict.fromkeys(design.name for design in every))
-            raise ValueError(f"{name!r} is no design; there are {have}")
+            raise ValueError(f"{name!r} is not a design; there are {have}")
     return [design for design in every if design.name in names]
 
 
 def introduction(designs: Sequence[Design], seeds: int, versions: Mapping[str, str]) -> list[str]:
-    """What is measured, on what, how and with what, and the table's head."""
+    """Return the lines above the table: method, tools, chips and designs, and its head."""
     chips = {design.family: CHIPS[design.family] for design in designs}
     scopes = {design.name.replace(str(design.width), "W"): design.scope for design in designs}
     text = [
@@ -49,7 +49,7 @@ def introduction(designs: Sequence[Design], seeds: int, versions: Mapping[str, s
 
 
 def summary(rows: Sequence[AreaRow]) -> str:
-    """How many were placed, and how many of those with a goal meet it."""
+    """Return the line below the table, which counts placed designs and met goals."""
     placed = [row for row in rows if not row.failure]
     goals = [row for row in rows if row.design.has_goal]
     met = sum(bool(row.met) for row in goals)
@@ -57,7 +57,7 @@ def summary(rows: Sequence[AreaRow]) -> str:
 
 
 def lines(row: AreaRow) -> list[str]:
-    """The row and, below it, its peers'."""
+    """Return the lines of ``row``, of its peers and of its parts."""
     design = row.design
     name = f"{design.family} {design.name}"
     if row.failure:
@@ -87,7 +87,7 @@ def _cells(cells: Cells) -> str:
 
 
 def _parts(row: AreaRow) -> list[str]:
-    """Lines of the parts, each below the one that it belongs to."""
+    """Return a line for each part, below the part that contains it."""
     return [
         f"{'  ' * path.count('.') + '  ' + path.rpartition('.')[2]:28} {_cells(cells)}"
         for path, cells in row.parts.items()
@@ -107,7 +107,7 @@ def _peer_line(peer: Peer) -> str:
 
 
 def path_lines(row: AreaRow) -> list[str]:
-    """The path that bounds the median placement's clock: parts of no delay are left out."""
+    """Return the critical path of the median placement, without parts of no delay."""
     if row.median is None:
         return []
     path = row.median.path

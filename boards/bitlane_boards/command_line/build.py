@@ -1,7 +1,7 @@
-"""`bitlane build BOARD`: the bitstream of a board, and a report of what it came to.
+"""`bitlane build BOARD`: make the bitstream of a board, and print a report.
 
-What the tools do goes to standard error, the report to standard output. Its words and help need
-nothing but the boards: what builds is imported when it builds.
+Progress goes to standard error, the report to standard output. The parser imports only the
+boards; the tools' modules are imported when a build begins.
 """
 
 import argparse

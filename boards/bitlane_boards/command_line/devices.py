@@ -27,9 +27,9 @@ def add_devices(subparsers: Subparsers) -> None:
 
 
 def connected(ports: list[Any]) -> list[tuple[str, str, list[Board]]]:
-    """Path, name and possible boards of each of pyserial's ``ports`` that a board could be.
+    """Return path, name and possible boards of each of pyserial's ``ports`` that fits a board.
 
-    Of a bridge with several ports only the one that the board's link uses.
+    A bridge with several ports counts only with the port that is the board's link.
     """
     bridges: defaultdict[tuple[object, ...], list[Any]] = defaultdict(list)
     for port in sorted(ports, key=lambda each: str(each.device)):
@@ -50,12 +50,12 @@ def connected(ports: list[Any]) -> list[tuple[str, str, list[Board]]]:
 
 
 def _place(port: Any) -> str:
-    """Where on the bus a bridge is, without its interface."""
+    """Return the position of a bridge on the bus, without its interface."""
     return str(port.location or "").partition(":")[0]
 
 
 def url_of(path: str, board: Board) -> str:
-    """What ``--device`` takes for ``board`` at the port ``path``."""
+    """Return the value of ``--device`` for ``board`` at the port ``path``."""
     return f"serial:{path}" + ("" if board.baud == DEFAULT_BAUD else f"?baud={board.baud}")
 
 

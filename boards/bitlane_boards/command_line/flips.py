@@ -1,7 +1,7 @@
-"""`bitlane flips BOARD`: every bit of a bitstream's LUTs flipped, all in one batch.
+"""`bitlane flips BOARD`: flip every bit of a bitstream's LUTs, all in one batch.
 
-Progress goes to standard error, the table to standard output. Its words and help need
-nothing but the boards: what simulates is imported when it does.
+Progress goes to standard error, the table to standard output. The parser imports only the
+boards; the simulator is imported when the campaign begins.
 """
 
 import argparse
@@ -113,7 +113,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _depth(row: Mapping[str, object], rows: Sequence[Mapping[str, object]]) -> int:
-    """In how many other rows ``row`` is counted."""
+    """Return the number of other rows that contain ``row``."""
     around = [other for other in rows if other["what"] == row["in"]]
     return 1 + _depth(around[0], rows) if around else 0
 
@@ -126,8 +126,8 @@ def _campaign(arguments: argparse.Namespace) -> "FlipCampaign":
     board = boards()[arguments.board]
     found, _ = board_netlist(board, arguments.bitstream)
     _progress(
-        f"{len(found.cells)} LUTs reach a pin, of whose {16 * len(found.cells)} bits"
-        f" {sum(len(cell.rows) for cell in found.cells)} can be chosen by their inputs"
+        f"{len(found.cells)} LUTs of {16 * len(found.cells)} bits reach a pin;"
+        f" their inputs can choose {sum(len(cell.rows) for cell in found.cells)} of the bits"
     )
     stimulus = compose(board, found.netlist, found.cells, arguments.cycles, arguments.pool)
     _progress(

@@ -1,7 +1,7 @@
 """`bitlane simulate BOARD`: a board's circuit at its pins, behind a pseudo-terminal.
 
-The terminal's name is all that goes to standard output. Its words and help need nothing but the
-boards: what simulates is imported when it does.
+Standard output gets only the terminal's name. The parser imports only the boards; the simulator is
+imported when the simulation begins.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Every bit of a bitstream's LUTs flipped, each in an instance of its own of the circuit it makes.
+"""A batch of instances of a bitstream's circuit, each with one bit of a LUT flipped.
 
-The flips are data: one circuit has them all, and each instance is told which one it has.
+A flip is data: all instances share one circuit, and two input ports select the bit.
 """

@@ -1,6 +1,6 @@
-"""A campaign: which bits of a bitstream's LUTs are flipped, the batch of them, and what it shows.
+"""A campaign flips bits of a bitstream's LUTs in a batch, and collects the results.
 
-Every bit that can make a difference has an instance of its own, and the last one has no flip.
+Each flip has one instance; the last instance has no flip.
 """
 
 import random
@@ -30,9 +30,9 @@ __all__ = ["FlipCampaign", "all_flips"]
 
 
 def all_flips(cells: Sequence[LogicCell], stimulus: Stimulus) -> Flips:
-    """Every bit of the LUTs of ``cells`` that levels at their inputs can choose.
+    """Return every bit of the LUTs of ``cells`` that levels at their inputs can choose.
 
-    ``stimulus`` was composed for them.
+    ``stimulus`` was composed for ``cells``.
     """
     pairs = [(number, row) for number, cell in enumerate(cells) for row in cell.rows]
     luts, rows = np.array(pairs, np.int64).reshape(-1, 2).T
@@ -41,14 +41,14 @@ def all_flips(cells: Sequence[LogicCell], stimulus: Stimulus) -> Flips:
 
 
 _NAMED = ("greeting", "operators", "memory")
-"""Sections of a stimulus that are told apart from those that were chosen."""
+"""Sections of every stimulus; all others are random pieces."""
 
 _PARTS = 4
 
 
 @dataclass(frozen=True)
 class _PowerOn:
-    """Instances that begin alike, as a folder has to know them."""
+    """Identical first states of all instances, as ``write_folder`` takes them."""
 
     instances: int
     rows: NDArray[np.uint8]
@@ -68,7 +68,7 @@ class FlipCampaign:
     stimulus: Stimulus
 
     def sampled(self, count: int, seed: int) -> "FlipCampaign":
-        """``count`` of the flips at random, in their order."""
+        """Return a campaign of ``count`` random flips, in their order."""
         if not 0 < count <= len(self.flips):
             raise BitlaneError(f"instances: {count}; expected 1 to {len(self.flips)}, the bits")
         chosen = sorted(random.Random(seed).sample(range(len(self.flips)), count))
@@ -81,15 +81,15 @@ class FlipCampaign:
 
     @property
     def instances(self) -> int:
-        """Flips, and one that has none."""
+        """The number of instances: one for each flip, and one without."""
         return len(self.flips) + 1
 
     def batch(self, backend: str = "auto") -> Batch:
-        """All instances. Raises ``BatchError``."""
+        """Return the batch of all instances. Raises ``BatchError``."""
         return Batch(FlipStand(self.circuit, self.stimulus), self.instances, backend)
 
     def program(self) -> Program:
-        """The stimulus from power-on, with looks at all that was noted where a section ends."""
+        """Return the program that runs the stimulus and reads the ports after each part."""
         program = Program()
         program.set("flip_lut", np.append(self.flips.luts, self.circuit.none))
         program.set("flip_row", np.append(self.flips.rows, 0))
@@ -102,14 +102,13 @@ class FlipCampaign:
         return program
 
     def outcome(self, results: Mapping[str, NDArray[Any]]) -> FlipOutcome:
-        """What ``results`` of `program` say."""
+        """Return the outcome of ``results``, which `program` gave."""
         return FlipOutcome.of(self.flips, [name for name, _ in self.parts()], results)
 
     def export(self, folder: Path) -> None:
-        """A folder that ``python -m cppsim.batch`` runs where only NumPy and CuPy are.
+        """Write a folder that ``python -m cppsim.batch`` runs where only NumPy and CuPy are.
 
-        Neither compiles it nor takes memory for the instances: this computer may not have it.
-        Raises ``BatchError``.
+        Compiles nothing and allocates no memory for the instances. Raises ``BatchError``.
         """
         written = write_batch(batch_circuit(FlipStand(self.circuit, self.stimulus)))
         rows = np.frombuffer(written.rows, np.uint8)[None]
@@ -117,9 +116,9 @@ class FlipCampaign:
         self.flips.save(folder / "flips.npz", [name for name, _ in self.parts()])
 
     def parts(self) -> list[tuple[str, int]]:
-        """Parts of the stimulus that are told apart, and the bits at which they end.
+        """Return the parts of the stimulus and the bit at which each ends.
 
-        Pieces that were chosen are four parts of alike many.
+        The random pieces form four parts of equal numbers.
         """
         sections = self.stimulus.sections
         chosen = [x.end for x in sections if x.name not in _NAMED]

@@ -34,29 +34,26 @@ class FlippableLut:
 
 
 class FlippableCircuit(wiring.Component):
-    """``netlist``, whose ``luts`` can have a row flipped: one row of one LUT at a time.
+    """A ``netlist`` in which one row of one of ``luts`` can be flipped at a time.
 
-    A LUT whose input is its own output, which makes no difference but for a flip, gets there the
-    level of the cycle before: where such a flip would oscillate, the output changes every cycle.
+    A LUT may have its own output as an input that its table ignores. A flip makes that input
+    count, and it has the level of the cycle before: a flip that would oscillate changes the output
+    every cycle.
 
     Members
     -------
     flip_lut : ``In(n)``
-        Number of the LUT in ``luts``; with `none` there is no flip.
+        Number of the LUT in ``luts``; `none` selects no LUT.
     flip_row : ``In(4)``
-        Row of its table. Bits at inputs with a fixed level mean nothing.
+        Row of its table. Bits at inputs with a fixed level are ignored.
     addressed : ``Out(1)``
         In this cycle the inputs of that LUT choose that row.
 
-    And the inputs and outputs of the netlist, without its clock.
+    The other members are the inputs and outputs of the netlist, without its clock.
 
-    Raises ``BitlaneError`` for LUT RAM, and for memories whose ports have different widths. A
-    longer loop of LUTs, by inputs that make no difference, is one that simulators refuse.
+    Raises ``BitlaneError`` for LUT RAM, and for a memory with ports of different widths.
+    Simulators refuse a longer loop of LUTs, even through inputs that the tables ignore.
     """
-
-    flip_lut: Signal
-    flip_row: Signal
-    addressed: Signal
 
     def __init__(self, netlist: Netlist, luts: Sequence[FlippableLut]) -> None:
         self._netlist = netlist
@@ -72,7 +69,7 @@ class FlippableCircuit(wiring.Component):
             | {name: Out(len(signals)) for name, signals in netlist.outputs.items()}
         )
         self.none = groups << _LOW_BITS
-        """What ``flip_lut`` is without a flip."""
+        """The value of ``flip_lut`` without a flip."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -112,7 +109,7 @@ class FlippableCircuit(wiring.Component):
         m.d.comb += self.addressed.eq(either(chosen))
 
     def _hits(self, m: Module) -> list[Value]:
-        """For each LUT whether it is the one that is flipped."""
+        """Return one signal for each LUT, which is high while ``flip_lut`` selects that LUT."""
         low, high = self.flip_lut[:_LOW_BITS], self.flip_lut[_LOW_BITS:]
         lows = [Signal(name=f"low{k}") for k in range(1 << _LOW_BITS)]
         highs = [Signal(name=f"high{k}") for k in range(-(-len(self._luts) >> _LOW_BITS))]
@@ -124,7 +121,7 @@ class FlippableCircuit(wiring.Component):
         ]
 
     def _row(self, m: Module, lut: FlippableLut, hit: Value) -> Value:
-        """Whether the inputs of ``lut`` choose the row that is flipped."""
+        """Return a signal that is high while the inputs of ``lut`` choose the flipped row."""
         row = Signal(name=f"row{lut.output}")
         value = hit
         for bit, number in enumerate(lut.inputs):
@@ -184,7 +181,7 @@ class FlippableCircuit(wiring.Component):
 
 
 def either(values: Sequence[Value]) -> Value:
-    """High while one of them is, in as few levels of gates as may be."""
+    """Return the OR of ``values`` as a balanced tree of gates."""
     row = list(values) or [Const(0, 1)]
     while len(row) > 1:
         pairs = [a | b for a, b in zip(row[::2], row[1::2], strict=False)]
@@ -203,7 +200,7 @@ def _equal(value: Value, number: int) -> Value:
 def _wires(
     port: NDArray[np.void], wires: NDArray[np.void]
 ) -> tuple[NDArray[np.void], NDArray[np.void]]:
-    """Those of the address of ``port``, and those of its data."""
+    """Return the address wires and the data wires of ``port``."""
     address, data = int(port["address"]), int(port["data"])
     return (
         wires[address : address + int(port["address_bits"])],
@@ -214,13 +211,13 @@ def _wires(
 def _shape(
     port: NDArray[np.void], wires: NDArray[np.void]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Weights of the bits of the address, and offsets of those of the data."""
+    """Return the weights of the address bits and the offsets of the data bits."""
     address, data = _wires(port, wires)
     return tuple(address["place"].tolist()), tuple(data["place"].tolist())
 
 
 def _rows(content: NDArray[np.uint8], weights: Sequence[int], offsets: Sequence[int]) -> list[int]:
-    """What a memory holds, by address."""
+    """Return the first contents of a memory by address."""
     address = np.arange(1 << len(weights))
     first = sum((address >> k & 1) * weight for k, weight in enumerate(weights))
     bits = content[np.asarray(first)[:, None] + np.array(offsets)]

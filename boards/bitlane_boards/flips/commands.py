@@ -1,4 +1,4 @@
-"""Random commands that a board does: operators, lanes and ways through memory that it has."""
+"""Random commands that a board can execute, drawn from its configuration."""
 
 import random
 from collections.abc import Sequence
@@ -10,21 +10,21 @@ from bitlane_rtl.configuration import Configuration
 __all__ = ["CommandWriter"]
 
 _STEPS = (-67, -9, -3, -2, -1, 0, 1, 2, 3, 5, 16, 70)
-"""From an element to the next, in elements."""
+"""Distances between two elements of a run, in elements."""
 
 _COUNTED = (Lane.BITS_8, Lane.BITS_32)
-"""Lanes that counts can have."""
+"""Lanes that hold a population count."""
 
 
 class CommandWriter:
-    """Commands for a board of ``configuration``, by ``chance``."""
+    """Draws commands for a board of ``configuration`` from ``chance``."""
 
     def __init__(self, configuration: Configuration, chance: random.Random) -> None:
         self._configuration = configuration
         self._random = chance
 
     def command(self, *, dense: bool = False) -> Command:
-        """One that stays inside the memory; ``dense``: its streams are."""
+        """Return a command that stays inside the memory, with dense streams if ``dense``."""
         choose, configuration = self._random, self._configuration
         op = choose.choice(sorted(configuration.ops - {Op.SEARCH}))
         dense = dense or choose.random() < 0.4
@@ -62,7 +62,7 @@ class CommandWriter:
         )
 
     def _walk(self, counts: Sequence[int], mode: Mode, lane: Lane, unit: int) -> Walk:
-        """A way through memory that stays inside."""
+        """Return a walk with steps of random signs that stays inside the memory."""
         choose, configuration = self._random, self._configuration
         inner = {Mode.REPEAT: 0, Mode.SUM: 0, Mode.DENSE: lane.bytes}
         while True:
@@ -93,6 +93,6 @@ class CommandWriter:
         )
 
     def sealed(self, command: Command) -> list[int]:
-        """The words of its record; some ask for an interrupt."""
+        """Return the words of the command's record; some request an interrupt."""
         interrupt = self._random.random() < 0.3
         return [int(word) for word in encode(command, interrupt=interrupt)]

@@ -1,4 +1,4 @@
-"""What became of flips: plain data, from arrays that a batch has given. Needs NumPy alone."""
+"""The outcome of flips, computed from the results of a batch. Needs NumPy alone."""
 
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,11 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Flips:
-    """Bits of LUTs: the LUT's number, the row of its table; ``places`` are x, y and number of the
-    logic cell, of shape (flips, 3); ``reached`` is whether the sound board ever looked it up in the
-    longest run that there was, of ``longest`` cycles."""
+    """Bits of LUTs: ``luts`` and ``rows`` number the LUT and the row of its table.
+
+    ``places``, of shape (flips, 3), has x, y and number of the logic cell. ``reached`` is true if
+    the board without a flip looked the row up in its longest run, of ``longest`` cycles.
+    """
 
     luts: Numbers
     rows: Numbers
@@ -32,7 +34,7 @@ class Flips:
         return len(self.luts)
 
     def those(self, chosen: Sequence[int]) -> "Flips":
-        """The flips with these numbers."""
+        """Return the flips numbered ``chosen``."""
         numbers = list(chosen)
         return Flips(
             self.luts[numbers],
@@ -43,7 +45,7 @@ class Flips:
         )
 
     def save(self, path: Path, parts: Sequence[str]) -> None:
-        """Write them, and the names of the parts of a stimulus."""
+        """Write the flips and the names of the stimulus's ``parts`` to ``path``."""
         np.savez_compressed(
             path,
             parts=np.array(parts),
@@ -56,7 +58,7 @@ class Flips:
 
 
 def load_flips(folder: Path) -> tuple[Flips, "FlipOutcome"]:
-    """What was saved in ``folder`` and what its results say of it. Raises ``BitlaneError``."""
+    """Return the flips saved in ``folder`` and their outcome. Raises ``BitlaneError``."""
     try:
         with np.load(folder / "flips.npz") as data:
             luts, rows, places, reached = (data[x] for x in ("luts", "rows", "places", "reached"))
@@ -73,9 +75,10 @@ def load_flips(folder: Path) -> tuple[Flips, "FlipOutcome"]:
 
 @dataclass(frozen=True)
 class FlipOutcome:
-    """Of each flip when it was seen first at the line or at an LED, and when its row was looked up.
+    """The parts of the stimulus in which each flip was first seen and first looked up.
 
-    ``line``, ``leds`` and ``looked_up`` are numbers of ``parts``; `len(parts)` is never.
+    ``line`` and ``leds`` give the part in which the flip first shows at the line or an LED,
+    ``looked_up`` the part in which its row is first looked up; `len(parts)` means never.
     """
 
     parts: tuple[str, ...]
@@ -87,9 +90,9 @@ class FlipOutcome:
     def of(
         cls, flips: Flips, parts: Sequence[str], results: Mapping[str, NDArray[Any]]
     ) -> "FlipOutcome":
-        """From what instances show at the end of each part, of which the last one has no flip.
+        """Compare each instance with the last one, which has no flip, at the end of each part.
 
-        Raises ``BitlaneError`` if a flip was seen whose row nothing had looked up.
+        Raises ``BitlaneError`` if a flip was seen before its row was looked up.
         """
         first = {}
         for port in ("line", "leds", "addressed"):
@@ -110,13 +113,13 @@ class FlipOutcome:
 
     @property
     def seen(self) -> Numbers:
-        """When each flip was seen first, wherever it was."""
+        """The part in which each flip was first seen, at the line or an LED."""
         return np.minimum(self.line, self.leds)
 
     def rows(self, flips: Flips) -> list[dict[str, int | str]]:
-        """A table: how many of ``flips`` there are of each kind, and had been seen after each part.
+        """Return a table that counts ``flips`` by kind, and those seen after each part.
 
-        ``in``: of which other row a row is a part.
+        ``in`` names the row that contains a row.
         """
         never = len(self.parts)
         looked_up, seen = self.looked_up < never, self.seen < never
@@ -137,4 +140,4 @@ class FlipOutcome:
                 ~looked_up & ~flips.reached,
             ),
         ]
-        return [{"what": what, "in": of, "flips": int(each.sum())} for what, of, each in table]
+        return [{"what": kind, "in": of, "flips": int(each.sum())} for kind, of, each in table]

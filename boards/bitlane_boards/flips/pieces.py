@@ -1,7 +1,7 @@
-"""Pieces of what a host sends a board: commands good and bad, accesses, and damage to the line.
+"""Pieces of random traffic to a board: valid and invalid commands, accesses and damaged frames.
 
-All of a piece follows from its seed, but for sequence numbers and slots, which go on from piece to
-piece. Nothing of the answers is looked at.
+A piece depends only on its seed, except for sequence numbers and ring slots, which continue from
+piece to piece. The answers are ignored.
 """
 
 import random
@@ -30,22 +30,23 @@ from bitlane_rtl.configuration import Configuration
 from .commands import CommandWriter
 from .requests import RequestWriter
 
-__all__ = ["KINDS", "PieceWriter"]
+__all__ = ["PieceWriter", "levels"]
 
-KINDS = {"jobs": 60, "refused": 15, "accesses": 15, "damage": 8, "broken": 2}
-"""Kinds of pieces, and how many of a hundred are of each."""
+_KINDS = {"jobs": 60, "refused": 15, "accesses": 15, "damage": 8, "broken": 2}
+"""Kinds of pieces, each with its share in percent."""
 
 _FOLDED = 128
-"""Bytes that are left of memory when it is folded."""
+"""Bytes of the digest into which memory is folded."""
 
 _SHORT = 12
-"""Most elements of a tensor where every operator is used."""
+"""Maximum of a tensor's elements in `PieceWriter.operators`."""
 
 
 class PieceWriter:
-    """Pieces for a board of ``configuration``; a piece is a list of bursts of levels, a bit each.
+    """Writes pieces for a board of ``configuration``, as lists of bursts.
 
-    Between two bursts the line rests until the board is quiet.
+    A burst is a list of levels, one for each bit. The line is idle between two bursts until the
+    board is quiet.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -56,12 +57,12 @@ class PieceWriter:
         self._doorbell = 0
 
     def greeting(self) -> list[list[int]]:
-        """What a host begins with: HELLO, and every register."""
+        """Return HELLO and a read of every register, as a host begins."""
         self._random.seed("greeting")
         return [levels(self._requests.hello()), levels(self._requests.read(CONTROL_BASE, 0x5C))]
 
     def operators(self) -> list[list[int]]:
-        """Every operator of the circuit on short dense tensors, and a look at all results."""
+        """Return every operator of the circuit on short tensors, and a read of all results."""
         choose, configuration = self._random, self._configuration
         choose.seed("operators")
         ops = sorted(configuration.ops - {Op.SEARCH})
@@ -81,7 +82,7 @@ class PieceWriter:
         return [levels(line + self._requests.read(self._base + room, len(ops) * _SHORT))]
 
     def folding(self) -> list[list[int]]:
-        """All of memory folded on itself by XOR, and read: what another level has left there."""
+        """Return commands that fold all of memory by XOR into a digest, and a read of it."""
         size = self._configuration.memory_bytes
         halves = []
         while size > _FOLDED:
@@ -98,13 +99,13 @@ class PieceWriter:
         return [levels(burst) for burst in bursts]
 
     def mended(self) -> list[list[int]]:
-        """What makes a board that has stopped go on."""
+        """Return accesses that restart a board after a fault."""
         return [levels(self._tidied())]
 
     def piece(self, seed: int) -> list[list[int]]:
-        """The piece of ``seed``."""
+        """Return the piece of ``seed``."""
         self._random.seed(f"piece {seed}")
-        (kind,) = self._random.choices(list(KINDS), list(KINDS.values()))
+        (kind,) = self._random.choices(list(_KINDS), list(_KINDS.values()))
         match kind:
             case "jobs":
                 return [levels(self._job())]
@@ -122,7 +123,7 @@ class PieceWriter:
     # --- kinds of pieces --------------------------------------------------------------------------
 
     def _job(self) -> bytes:
-        """Operands, a command or more, and a look at what has become of them."""
+        """Return operands, one to three commands, and reads of their results."""
         choose = self._random
         commands = [self._commands.command() for _ in range(choose.choice([1, 1, 1, 2, 3]))]
         line = b""
@@ -146,7 +147,7 @@ class PieceWriter:
         return line + (self._tidied() if impatient or choose.random() < 0.1 else b"")
 
     def _refused(self) -> bytes:
-        """A good command, one with something wrong, and what the board says of them."""
+        """Return a valid and an invalid command, and reads of their status and completions."""
         choose, commands = self._random, self._commands
         words = commands.sealed(commands.command())
         if choose.random() < 0.9:
@@ -165,7 +166,7 @@ class PieceWriter:
         )
 
     def _damage(self) -> bytes:
-        """A frame that is damaged, out of turn or of no known kind; noise."""
+        """Return a frame that is damaged, out of order or of an unknown kind, or noise."""
         choose = self._random
         frame = bytearray(self._access())
         match choose.randrange(5):
@@ -187,13 +188,13 @@ class PieceWriter:
         return bytes(frame) + self._access()
 
     def _broken(self) -> list[int]:
-        """A byte without its stop bit, or a line that is low for long."""
+        """Return an access with a missing stop bit, or with a break of the line."""
         choose = self._random
         line = levels(self._access())
         at = choose.randrange(1, len(line))
         return line[:at] + [0] * choose.choice([1, 9, 10, 25]) + line[at:]
 
-    # --- what they are made of --------------------------------------------------------------------
+    # --- parts of pieces --------------------------------------------------------------------------
 
     @property
     def _base(self) -> int:
@@ -204,12 +205,12 @@ class PieceWriter:
         return self._base + self._configuration.memory_bytes
 
     def _access(self) -> bytes:
-        """A read or a write, mostly of what there is."""
+        """Return a read or a write, mostly of existing addresses."""
         choose = self._random
         if choose.random() < 0.5:
             size = choose.choice([4, 4, 8, 20, 0, 1, 6])
             offset = choose.choice([4 * choose.randrange(24), choose.randrange(CONTROL_SIZE), 4096])
-            # DOORBELL has pieces of its own: records that nobody wrote could run for long.
+            # Only `_submit` writes DOORBELL: a record that was never written could run for long.
             if choose.random() < 0.4 and not 0 <= register("DOORBELL").offset - offset < size:
                 return self._requests.write(CONTROL_BASE + offset, self._content(size))
             return self._requests.read(CONTROL_BASE + offset, size)
@@ -231,7 +232,7 @@ class PieceWriter:
         return line + self._requests.register("DOORBELL", self._doorbell % (1 << 16))
 
     def _tidied(self) -> bytes:
-        """What lets a later piece work, whatever has been written to registers."""
+        """Return accesses that bring TIMEOUT and the engine back to their first state."""
         return self._requests.register("TIMEOUT", 1 << 20) + self._clear()
 
     def _clear(self) -> bytes:
@@ -244,6 +245,6 @@ class PieceWriter:
 
 
 def levels(line: bytes) -> list[int]:
-    """The levels of a UART's bits: a low start bit, 8 bits, a high stop bit for each byte."""
+    """Return levels of a UART's bits: for each byte a low start bit, 8 bits, a high stop bit."""
     frames = [byte << 1 | 1 << 9 for byte in line]
     return [frame >> bit & 1 for frame in frames for bit in range(10)]

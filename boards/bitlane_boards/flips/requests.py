@@ -1,4 +1,4 @@
-"""Requests of the serial line, one behind the other, as bytes. Looks at no answer."""
+"""Frames of requests for the serial line. Answers are ignored."""
 
 import random
 
@@ -10,7 +10,7 @@ __all__ = ["RequestWriter"]
 
 
 class RequestWriter:
-    """Each request has the next ``sequence`` number; ``chance`` gives that of HELLO."""
+    """Numbers requests by ``sequence``, and draws the sequence number of HELLO from ``chance``."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance

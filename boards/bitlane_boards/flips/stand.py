@@ -1,4 +1,4 @@
-"""A board whose LUTs can be flipped, on a stand: its line is driven, what it shows is noted."""
+"""A test bench for a flippable circuit: it drives the line and keeps a CRC of the outputs."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ from amaranth.lib.wiring import In, Out
 from .circuit import FlippableCircuit
 from .stimulus import Stimulus
 
-__all__ = ["SIGNATURE_BITS", "FlipStand"]
+__all__ = ["FlipStand"]
 
-SIGNATURE_BITS = 64
+_SIGNATURE_BITS = 64
 
 _POLYNOMIAL = 0x42F0E1EBA9EA3693
-"""ECMA-182's of 64 bits, without its highest: a signature is a CRC of what a pin shows."""
+"""The polynomial of CRC-64/ECMA-182 without its highest bit; a signature is a pin's CRC."""
 
 _ROW = 32
-"""Levels in a row of the memory that holds the stimulus."""
+"""Levels in a row of the stimulus memory."""
 
 
 class FlipStand(wiring.Component):
@@ -27,25 +27,17 @@ class FlipStand(wiring.Component):
     Members
     -------
     flip_lut, flip_row : ``In``
-        As the circuit's.
+        Connected to the circuit.
     line : ``Out(64)``
-        The CRC of the levels of the pin ``tx``, one a cycle. Those of two runs of ``n`` cycles that
-        differ in one level or more are alike once in 2**64, roughly ``n`` in 2**64 at worst.
+        The CRC of the pin ``tx``, one level a cycle. The CRCs of two runs of ``n`` cycles that
+        differ are equal with a probability of 1 in 2**64, about ``n`` in 2**64 at worst.
     leds : ``Out(64)``
-        The same of all other outputs, by turns in one CRC.
-    tx : ``Out(1)``
+        One CRC of all other outputs, bit after bit.
     addressed : ``Out(1)``
         In some cycle before this one the inputs of the flipped LUT chose the flipped row.
 
-    After its end the stimulus is high.
+    ``rx`` is high after the end of the stimulus.
     """
-
-    flip_lut: Signal
-    flip_row: Signal
-    line: Signal
-    leds: Signal
-    tx: Signal
-    addressed: Signal
 
     def __init__(self, circuit: FlippableCircuit, stimulus: Stimulus) -> None:
         self._circuit = circuit
@@ -54,9 +46,8 @@ class FlipStand(wiring.Component):
             {
                 "flip_lut": In(len(circuit.flip_lut)),
                 "flip_row": In(len(circuit.flip_row)),
-                "line": Out(SIGNATURE_BITS),
-                "leds": Out(SIGNATURE_BITS),
-                "tx": Out(1),
+                "line": Out(_SIGNATURE_BITS),
+                "leds": Out(_SIGNATURE_BITS),
                 "addressed": Out(1),
             }
         )
@@ -74,7 +65,6 @@ class FlipStand(wiring.Component):
             circuit.flip_lut.eq(self.flip_lut),
             circuit.flip_row.eq(self.flip_row),
             circuit.rx.eq(self._level(m)),
-            self.tx.eq(circuit.tx),
         ]
         m.d.sync += [
             self.addressed.eq(self.addressed | circuit.addressed),
@@ -88,7 +78,7 @@ class FlipStand(wiring.Component):
         return m
 
     def _level(self, m: Module) -> Value:
-        """The stimulus, a row of levels after the other."""
+        """Return the level of the stimulus in this cycle, from a memory of rows."""
         levels = [int(level) for level in self._stimulus.levels]
         levels += [1] * (-len(levels) % _ROW + _ROW)
         rows = [
@@ -117,7 +107,7 @@ class FlipStand(wiring.Component):
 
 
 def _taken(state: Value, bit: Value) -> Value:
-    """The CRC ``state`` with one more bit."""
+    """Return the CRC ``state`` after one more bit."""
     leaves = state[-1] ^ bit
     shifted = Cat(0, state[:-1])
-    return shifted ^ (leaves.replicate(SIGNATURE_BITS) & _POLYNOMIAL)
+    return shifted ^ (leaves.replicate(_SIGNATURE_BITS) & _POLYNOMIAL)

@@ -1,6 +1,6 @@
-"""What is sent to a board whose LUTs are flipped: composed on the sound board, and kept as levels.
+"""The stimulus of a campaign, composed on the board without flips and stored as levels.
 
-Of many random pieces those are taken that make LUTs look up rows which nothing before them did.
+A greedy search takes the random pieces that make LUTs look up rows which are seldom looked up.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,30 +17,30 @@ from ..board import Board
 from ..readback.ice40 import LogicCell
 from .pieces import PieceWriter
 
-__all__ = ["Section", "Stimulus", "compose", "whole"]
+__all__ = ["Section", "Stimulus", "compose"]
 
 _START = 100e-6
-"""Seconds that a host leaves a board after power-on."""
+"""Seconds from power-on to the first request."""
 
 _QUIET = 60
-"""Cycles without anything on the lines after which the board has answered."""
+"""Idle cycles of both lines after which an answer is complete."""
 
 _LONGEST = 30_000
-"""Cycles that it may take over an answer."""
+"""Maximum of cycles for an answer."""
 
 _WORTH = 0.7
-"""What it is worth that a row is looked up once more, of what it was the time before.
+"""Factor by which the gain of a row falls each time that a piece looks it up.
 
-What comes of it shows now and then only: a row that was looked up once has hardly been tried.
+A look-up shows at a pin only now and then, so a row is worth more than one.
 """
 
 _AT_A_TIME = 10
-"""Pieces that are taken before it is looked at what those taken so far have done together."""
+"""Pieces that are taken before all pieces taken so far are simulated together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a stimulus: its name, and the bits at which it begins and ends."""
+    """A section of a stimulus: its name, its first bit, and the bit after its last."""
 
     name: str
     first: int
@@ -51,9 +51,9 @@ class Section:
 class Stimulus:
     """Levels at a board's pin ``rx`` from power-on: ``levels[k]`` for ``divider`` cycles.
 
-    ``levels`` are ``uint8``; ``pieces`` are the seeds of what was taken. ``reached`` has each row
-    of each LUT's that can be chosen, in the order of the cells, and is whether it ever was: here or
-    in the longest run while this was composed, of ``longest`` cycles.
+    ``levels`` are ``uint8``; ``pieces`` are the seeds of the pieces taken. ``reached`` has an
+    entry for each row that the inputs of a LUT can choose, in the order of the cells: true if the
+    row was looked up by this stimulus or in the pool's run, of up to ``longest`` cycles.
     """
 
     levels: NDArray[np.uint8]
@@ -68,8 +68,8 @@ class Stimulus:
         return self.divider * len(self.levels)
 
 
-def whole(netlist: Netlist, cells: Iterable[LogicCell]) -> Netlist:
-    """``netlist`` with all inputs of its LUTs, those too that make no difference."""
+def _whole(netlist: Netlist, cells: Iterable[LogicCell]) -> Netlist:
+    """Return ``netlist`` with all inputs of its LUTs, even inputs that the tables ignore."""
     luts = netlist.luts.copy()
     place = {int(output): number for number, output in enumerate(luts["output"])}
     for cell in cells:
@@ -81,17 +81,17 @@ def whole(netlist: Netlist, cells: Iterable[LogicCell]) -> Netlist:
 def compose(
     board: Board, netlist: Netlist, cells: Sequence[LogicCell], most: int, pool: int
 ) -> Stimulus:
-    """A stimulus of up to ``most`` cycles, of ``pool`` pieces to choose from, always the same.
+    """Return a stimulus of up to ``most`` cycles, with pieces chosen from ``pool``.
 
-    It greets the board, uses each of its operators, goes on with what was chosen, and reads what
-    has become of all of memory. Where that takes longer already, nothing is chosen.
+    It sends the greeting and every operator, then the chosen pieces, and reads a digest of memory.
+    Without pieces it may be longer than ``most``. The same arguments give the same stimulus.
     """
     return _Composer(board, netlist, cells).composed(most, pool)
 
 
 @dataclass(slots=True)
 class _Line:
-    """The board's pins while a stimulus is composed: levels go in, and are noted."""
+    """Sends levels to the board's pin and records them."""
 
     simulation: PinSimulation
     divider: int
@@ -99,7 +99,7 @@ class _Line:
     sections: list[Section] = field(default_factory=list)
 
     def send(self, name: str, bursts: Iterable[Sequence[int]]) -> None:
-        """Send ``bursts``, each once the board has answered the last."""
+        """Send ``bursts``, each after the answer to the burst before."""
         first = len(self.levels)
         for burst in bursts:
             for level, bits in groupby(burst):
@@ -125,7 +125,7 @@ class _Line:
 class _Composer:
     def __init__(self, board: Board, netlist: Netlist, cells: Sequence[LogicCell]) -> None:
         self._board = board
-        self._netlist = whole(netlist, cells)
+        self._netlist = _whole(netlist, cells)
         place = {int(output): number for number, output in enumerate(netlist.luts["output"])}
         rows = [(place[cell.output], row) for cell in cells for row in cell.rows]
         self._luts, self._rows = np.array(rows, np.uint16).reshape(-1, 2).T
@@ -159,7 +159,7 @@ class _Composer:
         return replace(stimulus, reached=reached | (times > 0), longest=longest)
 
     def _pool(self, pool: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Which rows each of ``pool`` pieces makes LUTs look up, and the cycles it takes."""
+        """Return the rows that each of ``pool`` pieces looks up, and its cycles."""
         model, line, traffic = self._begun()
         looked_up = np.zeros((pool, self._rows.size), np.float32)
         cycles = np.zeros(pool, np.int64)
@@ -173,7 +173,7 @@ class _Composer:
         return looked_up, cycles
 
     def _tried(self, pieces: Sequence[int]) -> tuple[Stimulus, NDArray[np.float32]]:
-        """The stimulus of ``pieces``, and in how many of its parts each row is looked up."""
+        """Return the stimulus of ``pieces``, and the number of sections that look up each row."""
         model, line, traffic = self._begun()
         times = self._looked_up(model)
         for seed in pieces:
@@ -189,7 +189,7 @@ class _Composer:
         return Stimulus(levels, line.divider, sections, tuple(pieces), times > 0, 0), times
 
     def _looked_up(self, model: GateModel) -> NDArray[np.float32]:
-        """1 for each row of `_rows` that was looked up since they are watched, else 0."""
+        """Return 1 for each of `_rows` that was looked up since ``watch_rows``, else 0."""
         return (model.chosen[self._luts] >> self._rows & 1).astype(np.float32)
 
     def _begun(self) -> tuple[GateModel, _Line, PieceWriter]:

@@ -1,4 +1,4 @@
-"""Truth tables as gates: what a table of up to four inputs is in few operators on single bits."""
+"""Truth tables of up to four inputs as expressions of few operators on single bits."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -9,17 +9,17 @@ from amaranth.hdl import Const, Mux, Value
 __all__ = ["gates"]
 
 _Plan: TypeAlias = tuple[int, "_Plan | bool", "_Plan | bool"]
-"""An input's place, and what follows where it is low and where it is high."""
+"""An input's number, the plan while it is low, and the plan while it is high."""
 
 
 def gates(table: int, inputs: Sequence[Value]) -> Value:
-    """Bit ``inputs`` of ``table``, the first input least significant."""
+    """Return the bit of ``table`` at index ``inputs``, whose first input is least significant."""
     return _made(_plan(table, tuple(range(len(inputs)))), inputs)
 
 
 @lru_cache(maxsize=1 << 16)
 def _plan(table: int, places: tuple[int, ...]) -> _Plan | bool:
-    """The cheapest order in which to ask the inputs at ``places``."""
+    """Return the cheapest decision tree of the inputs numbered ``places``."""
     if table in (0, (1 << (1 << len(places))) - 1):
         return bool(table)
     plans: list[_Plan | bool] = []
@@ -33,7 +33,7 @@ def _plan(table: int, places: tuple[int, ...]) -> _Plan | bool:
 
 
 def _halves(table: int, at: int, count: int) -> tuple[int, int]:
-    """The tables that are left where input ``at`` of ``count`` is low, and where it is high."""
+    """Return the halves of ``table`` with input ``at`` of ``count`` low, and high."""
     halves = [0, 0]
     places = [0, 0]
     for row in range(1 << count):
@@ -45,7 +45,7 @@ def _halves(table: int, at: int, count: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=1 << 16)
 def _cost(plan: _Plan | bool) -> int:
-    """Operators of two inputs; those of three are as three of two."""
+    """Return the number of operators of two inputs; a multiplexer counts as three."""
     if isinstance(plan, bool):
         return 0
     _, low, high = plan
@@ -59,7 +59,7 @@ def _cost(plan: _Plan | bool) -> int:
 
 
 def _opposite(low: _Plan | bool, high: _Plan | bool) -> bool:
-    """Whether one is always what the other is not."""
+    """Return whether one plan is always the inverse of the other."""
     if isinstance(low, bool) or isinstance(high, bool):
         return isinstance(low, bool) and isinstance(high, bool) and low != high
     same = low[0] == high[0]

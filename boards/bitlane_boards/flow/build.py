@@ -22,12 +22,12 @@ from .tools import Progress, Tool, ToolError, Usage, require, run_tool
 __all__ = ["Build", "BuildError", "BuildReport", "build", "tools_of"]
 
 _NAME = "top"
-"""Of the circuit, and of its files."""
+"""The name of the circuit, and the stem of its files."""
 
 _ROUTING_LOG = "place-and-route.log"
 
 _USED = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s+\d+%", re.MULTILINE)
-"""nextpnr's table of what is used of the device."""
+"""A row of nextpnr's table of device utilisation."""
 
 
 class BuildError(Exception):
@@ -36,7 +36,7 @@ class BuildError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BuildReport:
-    """What a build came to. Frequencies in MHz."""
+    """The figures of a build. Frequencies are in MHz."""
 
     board: str
     title: str
@@ -51,7 +51,7 @@ class BuildReport:
     bitstream: str
     bitstream_bytes: int
     why: dict[str, str]
-    """The reasons for what the board gets."""
+    """The reasons for the board's choices."""
     ports: dict[str, str]
     """Pins of the package by the ports of the netlist."""
     steps: dict[str, Usage]
@@ -59,7 +59,7 @@ class BuildReport:
 
     @property
     def margin(self) -> float:
-        """How much faster than its clock the circuit could be, as a part of it."""
+        """The slack of the clock: achieved frequency over required frequency, minus 1."""
         return self.achieved_mhz / self.clock_mhz - 1
 
     @property
@@ -72,7 +72,7 @@ class BuildReport:
         return max(usage.peak_bytes for usage in self.steps.values())
 
     def text(self) -> str:
-        """For people, a line for each thing."""
+        """Return the report as lines for a terminal."""
         used = [*self.cells.items(), *self.blocks.items()]
         lines = [
             f"{self.board}: {self.title}, seed {self.seed}",
@@ -92,7 +92,7 @@ class BuildReport:
 
 
 def tools_of(board: Board) -> tuple[Tool, ...]:
-    """What has to be installed to build ``board``."""
+    """Return the tools that build ``board``."""
     flow = FLOWS[board.family]
     return (YOSYS, flow.nextpnr, flow.pack)
 
@@ -126,7 +126,7 @@ class Build:
         expect_clock(board, self._platform)
 
     def identity(self, seed: int) -> str:
-        """Return a digest of what decides the bitstream: circuit, pins, tools and their arguments.
+        """Return a digest of all inputs of the bitstream: circuit, pins, tools and their arguments.
 
         Sources that write the same circuit have the same digest.
         """
@@ -143,7 +143,7 @@ class Build:
         return digest.hexdigest()
 
     def synthesise(self) -> tuple[str, ...]:
-        """Write the circuit and its netlist. Names of the files that `route` needs."""
+        """Write the circuit and its netlist; return the names of the files that `route` needs."""
         self._folder.mkdir(parents=True, exist_ok=True)
         # Nothing of an earlier build may pass for this one's, should it fail.
         for old in ("report.json", "report.txt", self._bitstream.name):
@@ -156,19 +156,19 @@ class Build:
         return f"{_NAME}.json", f"{_NAME}.{self._flow.constraints}"
 
     def route(self, seed: int) -> float:
-        """Place and route the netlist; the clock that it reaches, in MHz, the board's or not."""
+        """Place and route the netlist; return the achieved clock in MHz, even if it is too low."""
         timing = self._folder / f"{_NAME}.timing.json"
         timing.unlink(missing_ok=True)
         part = self._flow.part(_NAME, self._platform)
         try:
             self._run(self._flow.route(_NAME, self._board.clock_hz / 1e6, seed, part))
         finally:
-            # That the device is over-full says more than the tool's own error.
+            # An over-full device is a clearer error than the tool's own message.
             _used(self._board, self._folder / _ROUTING_LOG)
         return _achieved(timing, self._board)
 
     def pack(self, seed: int, achieved: float) -> BuildReport:
-        """Make the bitstream of what was routed with ``seed``, unless it misses the clock."""
+        """Write the bitstream of the circuit routed with ``seed``, unless it misses the clock."""
         wanted = self._board.clock_hz / 1e6
         if achieved < wanted:
             raise BuildError(
@@ -187,7 +187,7 @@ class Build:
 
     @cached_property
     def _circuit(self) -> dict[str, bytes]:
-        """The circuit's RTLIL and its pins, by the name of the file."""
+        """RTLIL of the circuit and its pin constraints, by file name."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             # Without the places of the sources, which differ from one checkout to the next.
@@ -234,9 +234,9 @@ class Build:
 
 
 def _used(board: Board, log: Path) -> dict[str, tuple[int, int]]:
-    """What nextpnr's ``log`` says is used and available. Raises `BuildError` if that is too much.
+    """Return used and available cells from nextpnr's ``log``; empty if it stopped before.
 
-    Nothing is said where nextpnr did not come so far.
+    Raises `BuildError` if the device is over-full.
     """
     text = log.read_text(encoding="utf-8", errors="replace")
     used = {name: (int(used), int(of)) for name, used, of in _USED.findall(text)}
@@ -247,7 +247,7 @@ def _used(board: Board, log: Path) -> dict[str, tuple[int, int]]:
 
 
 def _achieved(path: Path, board: Board) -> float:
-    """The circuit's clock in MHz. Raises `ToolError` if the tool had another one in mind."""
+    """Return the achieved clock in MHz. Raises `ToolError` if nextpnr had another target."""
     clocks = json.loads(path.read_text(encoding="utf-8"))["fmax"]
     wanted = board.clock_hz / 1e6
     ours = [each for each in clocks.values() if abs(each["constraint"] / wanted - 1) < 1e-3]

@@ -1,9 +1,8 @@
-"""Carry chains of an ECP5 without the cells that nextpnr would add at their ends.
+"""Removes the CCU2C cells that nextpnr would add at the ends of an ECP5's carry chains.
 
-It leads each carry-in that has a net, a constant's too, into the chain through a CCU2C of its own,
-and each carry-out that has one, if nobody reads it, out of it through another. Here the first cell
-of a chain takes the constant in, where its sum is not read, and unread carry-outs lose their nets.
-Never changes what any net that is read carries.
+nextpnr adds one CCU2C for each carry-in with a net, even a constant, and one for each carry-out
+with a net, even an unread one. Here the first cell of a chain absorbs a constant carry-in if its
+sum is not read, and unread carry-outs lose their nets. Nets that are read keep their values.
 """
 
 import json
@@ -34,11 +33,11 @@ def shorten(text: str) -> str:
 
 
 def bare(cell: dict[str, Any], nets: Mapping[object, int]) -> None:
-    """Shorten one CCU2C; ``nets``: to how many ports each net goes, the one that drives it too.
+    """Shorten one CCU2C; ``nets`` counts the ports of each net, its driver included.
 
-    A half of it has a carry-out of its carry-in where the table INIT0 is 1 at A0, B0, C0 and D0,
-    else of the table's first four rows at A0 and B0 (Yosys' lattice/ccu2c_sim.vh). So a table that
-    is 0 in all other rows, with D0 at 1, makes a carry of A0 and B0 alone.
+    The carry-out of a half is its carry-in where the table INIT0 is 1 at A0, B0, C0 and D0, and
+    otherwise the table's row at A0 and B0, of its first four (Yosys' lattice/ccu2c_sim.vh). So a
+    table that is 0 in all other rows, with D0 at 1, makes a carry of A0 and B0 alone.
     """
     pins, parameters = cell["connections"], cell["parameters"]
     carry_in, c, d = (pins[name][0] for name in ("CIN", "C0", "D0"))

@@ -1,4 +1,4 @@
-"""The tools of each FPGA family: how to call them, and how to read what they say. Data mostly."""
+"""The tools of each FPGA family, their arguments, and the names of their cells. Mostly data."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """What a circuit takes up. ``ram``: blocks of any kind of memory, by the name of their cell."""
+    """Numbers of a circuit's cells. ``ram``: memory blocks of any kind, by the name of the cell."""
 
     lut4: int
     carry: int
@@ -38,7 +38,7 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A family's way from RTLIL to a bitstream.
+    """The tool flow of a family, from RTLIL to a bitstream.
 
     Files of a build: ``NAME.il`` (the circuit), ``NAME.json`` (synthesised), the constraints,
     ``NAME.routed.json`` (placed and routed), ``NAME.timing.json`` (nextpnr's report).
@@ -54,12 +54,12 @@ class Flow:
     """Suffix of the file to load."""
 
     preamble: bytes
-    """What stands in every such file before the configuration, behind comments."""
+    """Bytes between the comments of a bitstream and its configuration."""
 
     nextpnr: Tool
     pack: Tool
     cells: tuple[str, ...]
-    """nextpnr's names of what holds logic; the first is the one that fills up."""
+    """nextpnr's names of logic cells; the first fills up before the others."""
 
     blocks: tuple[str, ...]
     """nextpnr's names of memory blocks."""
@@ -71,41 +71,41 @@ class Flow:
     """Patterns of Yosys' names of cells."""
 
     part: Callable[[str, Any], tuple[str, ...]]
-    """nextpnr's arguments for files called so and a platform: part, pins, and what to write."""
+    """nextpnr's arguments for a file stem and a platform: part, pins and output files."""
 
     packing: Callable[[str, Any, str], tuple[str, ...]]
-    """The packer's arguments for the same and the name of the bitstream."""
+    """The packer's arguments for a file stem, a platform and the name of the bitstream."""
 
     change: Callable[[str], str] | None = None
-    """What is made of Yosys' netlist before it is placed."""
+    """A transformation of Yosys' netlist before placement, if any."""
 
     tuning: Callable[[Any], tuple[str, str]] = lambda platform: ("", "")
-    """Yosys' commands before synthesis, and options of it, for a platform."""
+    """Yosys' commands before synthesis, and options of synthesis, for a platform."""
 
     def synthesise(self, name: str, platform: Any) -> ToolCall:
-        """Synthesis."""
+        """Return the call that synthesises the circuit."""
         before, options = self.tuning(platform)
         files = f"-top {name} -json {name}.json"
         script = f"read_rtlil {name}.il; {before} {self.synthesis} {options} {files}"
         return ToolCall("synthesis", YOSYS, ("-p", script))
 
     def finish(self, netlist: Path) -> None:
-        """Make of Yosys' netlist, which the file ``netlist`` holds, what is to be placed."""
+        """Transform Yosys' netlist in the file ``netlist`` for placement."""
         if self.change:
             netlist.write_text(self.change(netlist.read_text(encoding="utf-8")), encoding="utf-8")
 
     def route(self, name: str, mhz: float, seed: int, part: tuple[str, ...]) -> ToolCall:
-        """Placement and routing. Timing that is not met is no error of the tool, but ours."""
+        """Return the call that places and routes. The tool succeeds even if timing is not met."""
         common = ("--seed", str(seed), "--freq", f"{mhz:g}", "--timing-allow-fail")
         files = ("--json", f"{name}.json", "--report", f"{name}.timing.json")
         return ToolCall("place and route", self.nextpnr, (*common, *files, *part))
 
     def packs(self, name: str, platform: Any, bitstream: str) -> ToolCall:
-        """From the routed circuit to the file ``bitstream``."""
+        """Return the call that packs the routed circuit into the file ``bitstream``."""
         return ToolCall("bitstream", self.pack, self.packing(name, platform, bitstream))
 
     def count(self, cells: Mapping[str, int]) -> Cells:
-        """Sort ``cells``, numbers of cells by Yosys' names of them."""
+        """Return the totals of ``cells``, which are numbers by Yosys' cell names."""
 
         def total(pattern: str) -> int:
             return sum(count for name, count in cells.items() if re.fullmatch(pattern, name))
@@ -115,7 +115,7 @@ class Flow:
 
 
 def _tuning_ice40(platform: Any) -> tuple[str, str]:
-    # Values after configuration are kept in LUTs and cost 100 of them; all that matters is reset.
+    # Initial values of registers cost 100 LUTs, and reset makes them unnecessary.
     # Clock enables of few registers would leave the cells beside them empty.
     device = "u" if "UP" in platform.device else "hx"
     before = "proc; flatten; setattr -unset init w:* w:power.* %d;"

@@ -1,6 +1,6 @@
-"""A board's circuit on its pins: clock, reset, serial port and LEDs around a `Top`.
+"""Connects a `Top` to a board's pins: clock, reset, serial port and LEDs.
 
-Takes pins from amaranth-boards and requests none that it does not use.
+The pins come from amaranth-boards; it requests only the pins that it uses.
 """
 
 from importlib import import_module
@@ -32,7 +32,7 @@ _PLLS = {
     Family.ECP5: (ECP5, ecp5_pll),
     Family.GOWIN: (GW1N_9C, gowin_pll),
 }
-"""What each family's PLL can do, and what makes one."""
+"""The limits of each family's PLL, and the function that instantiates it."""
 
 SDRAM_PINS = {
     "ras": "ras_n",
@@ -45,12 +45,12 @@ SDRAM_PINS = {
 """Names of `SdramPins`' members by those of amaranth-boards; the data lines are called ``dq``."""
 
 RESET_SECONDS = 15e-6
-"""iCE40's block RAM reads zeros for about 3 us after configuration (icestorm#76); five times that.
-The others do not need it."""
+"""Length of the reset. iCE40's block RAM reads zeros for about 3 us after configuration
+(icestorm#76); this is five times as long. The other families do not need it."""
 
 
 def load_platform(board: Board) -> Any:
-    """amaranth-boards' description of ``board``, to be used once.
+    """Return amaranth-boards' description of ``board``, which can be built only once.
 
     Raises ``BitlaneError`` if amaranth-boards is not installed.
     """
@@ -65,14 +65,14 @@ def load_platform(board: Board) -> Any:
 
 
 def expect_clock(board: Board, platform: Any) -> None:
-    """Raises ``PllError`` if neither the oscillator nor a PLL makes the board's clock."""
+    """Raise ``PllError`` if neither the oscillator nor a PLL makes the board's clock."""
     in_hz = int(platform.default_clk_frequency)
     if in_hz != board.clock_hz:
         settings(_PLLS[board.family][0], in_hz, board.clock_hz)
 
 
 def leds(board: Board, platform: Any) -> dict[str, Any]:
-    """The ports of the board's LEDs, by the names of `Top`'s."""
+    """Return the ports of the board's LEDs by the names of `Top`'s ports."""
     chosen = {"busy": board.busy_led, "fault": board.fault_led}
     if any(isinstance(which, str) for which in chosen.values()):
         colours = platform.request("rgb_led", dir="-")
@@ -81,7 +81,7 @@ def leds(board: Board, platform: Any) -> dict[str, Any]:
 
 
 class PowerOn(Elaboratable):
-    """Holds ``reset`` at 1 for ``cycles`` of ``clock``, counted from when it was last not steady.
+    """Holds ``reset`` at 1 until ``steady`` has been 1 for ``cycles`` of ``clock``.
 
     The only registers of a board that rely on their values after configuration.
     """
@@ -110,7 +110,7 @@ class PowerOn(Elaboratable):
 
 
 class BoardTop(Elaboratable):
-    """What goes into the FPGA: a `Top`, its clock, its reset and its pins.
+    """The top level of the FPGA: a `Top` with its clock, its reset and its pins.
 
     Raises ``PllError`` when elaborated if the board's clock cannot be made.
     """
@@ -139,10 +139,12 @@ class BoardTop(Elaboratable):
         return m
 
     def _sdram(self, m: Module, ports: Any, pins: Any) -> None:
-        """The chip's pins. Its clock is half a cycle late: what changes with ours is steady at its
-        edges, and what it sends at an edge of its own is there until the next of ours, if delays
-        to the chip and back are no less than half a cycle less tOH, and no more than one and a half
-        less tAC."""
+        """Connect the pins of the SDRAM chip, whose clock is half a cycle late.
+
+        Commands, which change at edges of ``sync``, are stable at the chip's edges. Data from the
+        chip is valid at the next edge of ``sync`` if the delay to the chip and back is at least
+        half a cycle minus tOH and at most one and a half cycles minus tAC.
+        """
 
         def drive(name: str, levels: Value) -> None:
             port = getattr(ports, name)
@@ -162,7 +164,7 @@ class BoardTop(Elaboratable):
         m.d.comb += [lines.o.eq(pins.o), lines.oe.eq(pins.oe), pins.i.eq(lines.i)]
 
     def _clock(self, m: Module, platform: Any) -> None:
-        """The domain ``sync``, and its reset until the clock is steady and the RAMs work."""
+        """Add the domain ``sync``, in reset until the clock is steady and block RAM works."""
         board = self._board
         pin = platform.request(platform.default_clk, dir="-")
         in_hz, out_hz = int(platform.default_clk_frequency), board.clock_hz

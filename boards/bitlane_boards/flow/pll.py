@@ -1,6 +1,6 @@
-"""PLLs: settings from two frequencies, and the cells that take them. Exact frequencies or none.
+"""PLL settings for an exact output frequency, and the PLL cells of each family.
 
-Never gives a setting outside of the ranges that the makers state.
+A setting is never outside of the ranges in the makers' data sheets.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,15 +16,15 @@ _MHZ = 1_000_000
 
 
 class PllError(BitlaneError):
-    """The PLL cannot take the one frequency, or not make exactly the other. One line."""
+    """The PLL cannot take the input frequency, or cannot make the output frequency exactly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pll:
-    """What a family's PLL can do: its dividers, and the ranges of all its clocks in MHz.
+    """Limits of a family's PLL: its dividers, and the ranges of its clocks in MHz.
 
-    vco = in / reference * feedback (iCE40), or that divided by ``output`` is what comes back to the
-    phase detector (ECP5, Gowin: ``divided_feedback``); out = vco / output.
+    iCE40: vco = in / reference * feedback. ECP5 and Gowin (``divided_feedback``): the output is fed
+    back, so vco = in / reference * feedback * output. All: out = vco / output.
     """
 
     references: range
@@ -74,14 +74,14 @@ GW1N_9C = Pll(
 
 
 def settings(pll: Pll, in_hz: int, out_hz: int) -> tuple[int, int, int]:
-    """Dividers of reference, feedback and output. Raises `PllError`.
+    """Return the dividers of reference, feedback and output. Raises `PllError`.
 
-    The one with the fastest phase detector, which jitters least.
+    Of several settings, the one with the fastest phase detector has the least jitter.
     """
-    for what, hz, bounds in (("takes", in_hz, pll.takes), ("makes", out_hz, pll.makes)):
+    for verb, hz, bounds in (("takes", in_hz, pll.takes), ("makes", out_hz, pll.makes)):
         if not _within(bounds, hz):
             low, high = bounds
-            raise PllError(f"clock_hz: {hz} Hz: the PLL {what} {low} to {high} MHz")
+            raise PllError(f"clock_hz: {hz} Hz: the PLL {verb} {low} to {high} MHz")
     for reference, output in _dividers(pll, in_hz):
         vco_hz = out_hz * output
         fed_back = out_hz if pll.divided_feedback else vco_hz
@@ -104,7 +104,7 @@ def _dividers(pll: Pll, in_hz: int) -> Iterator[tuple[int, int]]:
 
 
 def ice40_pll(m: Module, source: Value | IOValue, in_hz: int, out_hz: int) -> tuple[Signal, Signal]:
-    """The clock made of ``source``, a signal or the PLL's own pin, and whether it is steady."""
+    """Return the clock made from ``source``, a signal or the PLL's own pin, and its lock signal."""
     pad = isinstance(source, IOValue)
     reference, feedback, output = settings(ICE40, in_hz, out_hz)
     clock, locked = Signal(name="pll_clock"), Signal(name="pll_locked")
@@ -128,7 +128,7 @@ def ice40_pll(m: Module, source: Value | IOValue, in_hz: int, out_hz: int) -> tu
 
 
 def ecp5_pll(m: Module, source: Value, in_hz: int, out_hz: int) -> tuple[Signal, Signal]:
-    """The clock made of ``source`` and whether it is steady."""
+    """Return the clock made from ``source``, and its lock signal."""
     reference, feedback, output = settings(ECP5, in_hz, out_hz)
     clock, locked = Signal(name="pll_clock"), Signal(name="pll_locked")
     m.submodules.pll = Instance(
@@ -162,7 +162,7 @@ def ecp5_pll(m: Module, source: Value, in_hz: int, out_hz: int) -> tuple[Signal,
 
 
 def gowin_pll(m: Module, source: Value, in_hz: int, out_hz: int) -> tuple[Signal, Signal]:
-    """The clock made of ``source`` by a GW1N-9C, and whether it is steady."""
+    """Return the clock that a GW1N-9C makes from ``source``, and its lock signal."""
     reference, feedback, output = settings(GW1N_9C, in_hz, out_hz)
     clock, locked = Signal(name="pll_clock"), Signal(name="pll_locked")
     m.submodules.pll = Instance(

@@ -1,6 +1,6 @@
-"""A board built with many seeds: synthesised once, placed by whoever is there, the best kept.
+"""Build a board with many seeds: synthesise once, place in several processes, use the best.
 
-What comes out depends on the seeds alone: not on how many place them, nor on who is first.
+The result depends only on the seeds, not on the number of processes or their order.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,12 +20,12 @@ from .tools import DEADLINE_SECONDS, Progress, ToolError, Usage
 __all__ = ["Routed", "Synthesised", "best_of", "build_best", "place"]
 
 _ALSO_SECONDS = 60.0
-"""What a placement may take beside its tool."""
+"""Seconds of a placement in addition to its tool's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Synthesised:
-    """What is placed: a board by its name, the netlist's ``files``, and the tools' versions."""
+    """A netlist to place: the board's name, the netlist's ``files``, and the tools' versions."""
 
     board: str
     files: Mapping[str, bytes]
@@ -34,7 +34,7 @@ class Synthesised:
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """What became of a seed: the clock in MHz and the ``files`` that it left, or the failure."""
+    """The result of a seed: the clock in MHz and the ``files`` it wrote, or the failure."""
 
     seed: int
     mhz: float = 0.0
@@ -44,12 +44,12 @@ class Routed:
 
     @property
     def rank(self) -> tuple[float, int]:
-        """The higher, the better: by clock, and of equal ones the lower seed."""
+        """A sort key: the higher clock is better, then the lower seed."""
         return self.mhz, -self.seed
 
 
 def place(netlist: Synthesised, seed: int) -> Routed:
-    """Place and route ``netlist``, anywhere. Raises ``BitlaneError`` if the tools are others."""
+    """Place and route ``netlist``. Raises ``BitlaneError`` if the tools' versions differ."""
     with TemporaryDirectory(prefix="bitlane-seed-") as name:
         folder = Path(name)
         for file, content in netlist.files.items():
@@ -78,10 +78,10 @@ def build_best(
     shared: tuple[Executor, int],
     progress: Progress,
 ) -> tuple[BuildReport | None, list[Routed]]:
-    """Build ``board`` in ``folder`` with the best of ``seeds``; its report, and what all gave.
+    """Build ``board`` in ``folder`` with the best of ``seeds``; return its report and all results.
 
-    No report where none meets the clock; ``shared``: who places, and how many at a time. Raises
-    what `Build` does; `BuildError` if no seed can be placed.
+    The report is None if no seed meets the clock. ``shared`` is the executor that places, and the
+    number of its workers. Raises as `Build` does; `BuildError` if no seed can be placed.
     """
     build = Build(board, folder, progress)
     files = build.synthesise()
@@ -107,14 +107,14 @@ def build_best(
 
 
 def best_of(placements: Iterable[Routed]) -> Routed:
-    """The one of highest clock; of equal ones that of the lowest seed."""
+    """Return the placement of highest clock; of equal ones, that of the lowest seed."""
     return max(placements, key=lambda each: each.rank)
 
 
 def _placed(
     netlist: Synthesised, seeds: Sequence[int], shared: tuple[Executor, int]
 ) -> Iterator[Routed]:
-    """What becomes of each seed, in the order in which they are done."""
+    """Yield the result of each seed as it completes."""
     executor, workers = shared
     waiting = list(reversed(seeds))
     running: set[Future[Routed]] = set()
@@ -128,5 +128,5 @@ def _placed(
             except BrokenExecutor as error:
                 raise BitlaneError(
                     f"{netlist.board}: a process that places seeds has ended by itself; is there"
-                    " memory for so many? (--workers N)"
+                    " memory for all workers? (--workers N)"
                 ) from error

@@ -19,14 +19,14 @@ from bitlane_sim.cache import CACHE
 __all__ = ["Progress", "Tool", "ToolError", "Usage", "require", "run_tool"]
 
 Progress = Callable[[str], None]
-"""Is told what goes on: at the beginning of every step, and now and then while it takes time."""
+"""A function that takes a line at the start of each step, and every 15 s during a step."""
 
 DEADLINE_SECONDS = 3600.0
 _POLL_SECONDS = 0.05
 _TELL_SECONDS = 15.0
 
 _COMPILES = b"Preparing to run"
-"""What YoWASP's runtime says when it turns a tool into machine code, once per version."""
+"""YoWASP's message while it compiles a tool to machine code, once for each version."""
 
 
 class ToolError(BitlaneError):
@@ -47,16 +47,16 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a step took: seconds on the clock, and the most memory that it held, in bytes."""
+    """The cost of a step: seconds on the clock, and peak memory in bytes."""
 
     seconds: float
     peak_bytes: int
 
 
 def require(tools: Sequence[Tool]) -> dict[str, str]:
-    """The versions of the packages of ``tools``.
+    """Return the versions of the packages of ``tools``.
 
-    Raises ``BitlaneError`` that names what is missing and how to get it.
+    Raises ``BitlaneError`` that names missing packages and the command that installs them.
     """
     versions = {}
     missing = []
@@ -74,7 +74,7 @@ def require(tools: Sequence[Tool]) -> dict[str, str]:
 def run_tool(
     tool: Tool, arguments: Sequence[str], folder: Path, log: Path, progress: Progress
 ) -> Usage:
-    """Run ``tool`` in ``folder``; what it says goes to ``log``.
+    """Run ``tool`` in ``folder``, with its output in ``log``.
 
     Raises ``ToolError`` if it fails or takes longer than an hour.
     """
@@ -112,7 +112,7 @@ def _beginning(log: Path) -> bytes:
 def _wait(
     process: "subprocess.Popen[bytes]", tool: Tool, log: Path, started: float, progress: Progress
 ) -> tuple[int, int]:
-    """Wait for ``process``. Returns its exit code and the bytes that it needed at most."""
+    """Wait for ``process``. Return its exit code and its peak memory in bytes."""
     compiles = False
     told = started
     while True:
@@ -133,7 +133,7 @@ def _wait(
 
 
 def _complaint(log: Path) -> str:
-    """The line in which a tool says why it failed."""
+    """Return the line of ``log`` that gives the reason of a failure."""
     lines = [
         line.strip()
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -37,18 +37,12 @@ class Top(wiring.Component):
     Needs a clock domain ``sync`` of ``board.clock_hz``, and no platform.
     """
 
-    rx: Signal
-    tx: Signal
-    busy: Signal
-    fault: Signal
-    sdram: Any
-
     def __init__(self, board: Board) -> None:
         self._board = board
         super().__init__(
             {
-                "rx": In(1, init=1),  # pyright: ignore[reportCallIssue]
-                "tx": Out(1, init=1),  # pyright: ignore[reportCallIssue]
+                "rx": In(1, init=1),
+                "tx": Out(1, init=1),
                 "busy": Out(1),
                 "fault": Out(1),
             }

@@ -1,4 +1,4 @@
-"""A build read back as a netlist that can be simulated: bitstreams, routed and mapped circuits.
+"""Reads a build back as a netlist for simulation: bitstreams, routed and mapped circuits.
 
 Cells of ECP5 and Gowin are read by rules written here. Yosys 0.70's own models of them, flattened
 and compiled, show the same in every cycle once they are mended and completed, but:

@@ -1,6 +1,6 @@
-"""A bitstream of an iCE40 as bits of tiles: unpacked by icepack's own inverse, and packed again.
+"""A bitstream of an iCE40 as bits of tiles, unpacked by iceunpack and packed by icepack.
 
-Knows where bits are, not what they mean.
+It knows the positions of bits, not their meaning.
 """
 
 import tempfile
@@ -24,22 +24,22 @@ _ROWS = 16
 
 
 class BitstreamError(BitlaneError):
-    """The file is no bitstream that can be read, or holds what is not understood."""
+    """The file is not a readable bitstream, or uses a feature that is not simulated."""
 
 
 @dataclass(slots=True)
 class Bitstream:
-    """What a bitstream says.
+    """The contents of a bitstream.
 
     Attributes
     ----------
     device
         "8k", "5k", ….
     tiles
-        Bits of every tile, ``uint8`` of 16 rows, by x and y; what kind of tile follows in
-        ``kinds``.
+        Bits of every tile, ``uint8`` of 16 rows, by x and y. ``kinds`` has the kind of each tile.
     contents
-        Of the block RAMs, by x and y: 4096 bits, word by word of 16, least significant first.
+        First contents of the block RAMs by x and y: 4096 bits, in words of 16, least significant
+        bit first.
     extra
         Bits outside of tiles that are set: bank, x and y.
     """
@@ -52,7 +52,7 @@ class Bitstream:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The bits of the file ``path``. Raises ``BitstreamError``, and ``OSError``."""
+        """Return the bits of the file ``path``. Raises ``BitstreamError`` and ``OSError``."""
         require([_UNPACK])
         data = path.read_bytes()
         if not data[:4] == b"\xff\x00\x00\xff" and b"\x7e\xaa\x99\x7e" not in data[:512]:
@@ -70,7 +70,7 @@ class Bitstream:
             return cls.parse((folder / "out.asc").read_text(encoding="utf-8"))
 
     def write(self, path: Path) -> None:
-        """Write them as a bitstream to ``path``."""
+        """Write the bits as a bitstream to ``path``."""
         require([_PACK])
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -80,7 +80,7 @@ class Bitstream:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The bits of ``text``, in the format of icepack. Raises ``BitstreamError``."""
+        """Return the bits of ``text``, in the format of icepack. Raises ``BitstreamError``."""
         bits = cls("")
         lines = iter(text.splitlines())
         for line in lines:
@@ -108,7 +108,7 @@ class Bitstream:
         return bits
 
     def text(self) -> str:
-        """The same in the format of icepack."""
+        """Return the bits as text in the format of icepack."""
         lines = [".comment", f".device {self.device}"]
         for (x, y), tile in self.tiles.items():
             lines.append(f"{self.kinds[x, y]} {x} {y}")

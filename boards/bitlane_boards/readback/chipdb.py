@@ -1,4 +1,4 @@
-"""nextpnr's database of an iCE40: wires, switches, cells and where their bits are.
+"""nextpnr's database of an iCE40: wires, switches, cells and the positions of their bits.
 
 It comes with the Python package of nextpnr and is made from that of Project IceStorm
 (https://prjicestorm.readthedocs.io). The layout of this binary file may change with any version of
@@ -122,19 +122,19 @@ class ChipDatabase:
         return found
 
     def pins(self, bel: int) -> dict[int, int]:
-        """Wires at the pins of a cell, by nextpnr's number of the port less that of its first."""
+        """Return the wires at the pins of a cell, by nextpnr's port number minus the first one."""
         start = self._bels_at + _dtype("bel").itemsize * bel + 8
         pins, _ = self._slice(start, "pin")
         first = int(pins["port"].min())
         return {int(port) - first: int(wire) for port, _, wire in pins.tolist()}
 
     def wire_name(self, wire: int) -> str:
-        """A wire's name in its tile, such as ``lutff_0:in_1``."""
+        """Return a wire's name in its tile, such as ``lutff_0:in_1``."""
         row = self.wires[wire]
         return self._text(self._wires_at + _dtype("wire").itemsize * wire + int(row["name"]))
 
     def entries(self, tile: int) -> dict[str, list[tuple[int, int]]]:
-        """Row and column of the bits of every setting of a kind of tile, by its name."""
+        """Return row and column of the bits of each setting of a kind of tile, by name."""
         entries, at = self._slice(self._tiles_at + _dtype("tile").itemsize * tile + 4, "entry")
         found = {}
         for index, entry in enumerate(entries):
@@ -144,7 +144,7 @@ class ChipDatabase:
         return found
 
     def settings(self, bel: int) -> dict[str, tuple[int, int, str]]:
-        """Tile (x, y) and name in it of the bits that set up a special cell, by their names."""
+        """Return tile (x, y) and local name of each setting of a special cell, by name."""
         size = _dtype("setting entry").itemsize
         for index, row in enumerate(self._settings):
             if row["bel"] == bel:
@@ -161,7 +161,7 @@ class ChipDatabase:
         return {}
 
     def package(self, name: str) -> dict[str, int]:
-        """Cells of the pins of package ``name``, by the pin's name. Raises ``DatabaseError``."""
+        """Return the cells at the pins of package ``name`` by pin. Raises ``DatabaseError``."""
         known = []
         for index in range(len(self._packages)):
             start = self._packages_at + _dtype("package").itemsize * index
@@ -182,7 +182,7 @@ class ChipDatabase:
         return int(self._bytes[at : at + 4].view("<i4")[0])
 
     def _slice(self, at: int, name: str) -> tuple[NDArray[Any], int]:
-        """The records that the reference at ``at`` points to, and where they begin."""
+        """Return the records that the reference at ``at`` points to, and their first byte."""
         kind = _dtype(name)
         start, count = at + self._integer(at), self._integer(at + 4)
         if not 0 <= start <= start + count * kind.itemsize <= self._bytes.size:
@@ -199,7 +199,7 @@ class ChipDatabase:
             raise self._unknown("the grid of tiles names unknown kinds")
         names = self.bel_names
         if "lc7" not in names or "ram" not in names:
-            raise self._unknown("there are no logic cells or memories")
+            raise self._unknown("logic cells or memories are missing")
         expected = [*(f"lutff_0:in_{k}_lut" for k in range(4)), "lutff_0:out", "lutff_0:lout"]
         expected += ["carry_in_mux", "lutff_0:cout", "lutff_global:cen", "lutff_global:clk"]
         expected += ["lutff_global:s_r"]

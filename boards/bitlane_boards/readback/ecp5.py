@@ -1,4 +1,4 @@
-"""From nextpnr's routed netlist of an ECP5 to a netlist of gates, with what nextpnr leaves implied.
+"""Translates nextpnr's routed netlist of an ECP5, with its implied defaults, to a gate netlist.
 
 Cells as in nextpnr's bitstream writer and Yosys' models of them (lattice/common_sim.vh); of the
 block RAM, which has no model there, Lattice FPGA-TN-02204.
@@ -10,21 +10,29 @@ import numpy as np
 
 from bitlane_sim.pins.netlist import HIGH, LOW
 
-from .json_netlist import Cell, CellReader, NetlistError, Translation
+from .json_netlist import (
+    ASYNCHRONOUS,
+    FALLING,
+    THROUGH,
+    Cell,
+    CellReader,
+    NetlistError,
+    Translation,
+)
 
 __all__ = ["CELLS"]
 
 _DPRAM_ADDRESS = "DBCA"
-"""Inputs of a LUT that its address bits come in by, when it is a memory."""
+"""Inputs of a LUT that are the address bits of a LUT RAM."""
 
 _UNITS = 2048
 _UNIT_BITS = 9
-"""A block RAM is made of units of 9 bits, of which ports of up to 4 bits see 8."""
+"""A block RAM consists of units of 9 bits; ports of up to 4 bits use 8 of them."""
 
 
 def _pll(t: Translation, cell: Cell) -> None:
-    if cell.text("FEEDBK_PATH", "") != "CLKOP":
-        raise NetlistError(f"{cell}: only a PLL with output and feedback CLKOP is simulated")
+    path = cell.text("FEEDBK_PATH", "")
+    cell.refuse(path != "CLKOP", f"FEEDBK_PATH {path or 'unset'} of the PLL is")
     t.pll(cell, "CLKOP", cell.number("CLKFB_DIV", 1) / cell.number("CLKI_DIV", 1))
 
 
@@ -47,7 +55,7 @@ def _comb(t: Translation, cell: Cell) -> None:
     elif mode == "DPRAM":
         _lut_ram(t, cell, table, inputs, f)
     else:
-        raise NetlistError(f"{cell}: its mode, {mode}, is not simulated")
+        cell.refuse(True, f"its mode, {mode}, is")
     ofx = cell.bit("OFX")
     if ofx is not None:
         # M = 1 takes the second LUT of the slice, or the second of two such pairs.
@@ -58,7 +66,7 @@ def _comb(t: Translation, cell: Cell) -> None:
 
 
 def _is_second(cell: Cell) -> bool:
-    """Whether a LUT is the second one of its slice."""
+    """Return whether a LUT is the second LUT of its slice."""
     place = cell.attributes.get("NEXTPNR_BEL", "")
     if not place:
         raise NetlistError(f"{cell}: not placed; expected the netlist that nextpnr wrote")
@@ -76,8 +84,8 @@ def _carry(t: Translation, cell: Cell, table: int, inputs: list[int], f: int) ->
 
 
 def _lut_ram(t: Translation, cell: Cell, table: int, inputs: dict[str, int], f: int) -> None:
-    if cell.text("WREMUX", "WRE") != "WRE" or cell.text("WCKMUX", "WCK") != "WCK":
-        raise NetlistError(f"{cell}: inverted writes are not simulated")
+    inverted = cell.text("WREMUX", "WRE") != "WRE" or cell.text("WCKMUX", "WCK") != "WCK"
+    cell.refuse(inverted, "inverted writes are")
     t.clocked(cell, "WCK")
     weights = {port: 1 << index for index, port in enumerate("ABCD")}
     address = [
@@ -88,7 +96,7 @@ def _lut_ram(t: Translation, cell: Cell, table: int, inputs: dict[str, int], f: 
 
 
 def _ramw(t: Translation, cell: Cell) -> None:
-    """Passes address and data of a LUT RAM's writes on."""
+    """Connect the write address and data of a LUT RAM."""
     for index, port in enumerate(("D0", "B0", "C0", "A0")):
         t.join(cell.bit(port), cell.bit(f"WADO{index}"))
     for index, port in enumerate(("C1", "A1", "D1", "B1")):
@@ -97,12 +105,10 @@ def _ramw(t: Translation, cell: Cell) -> None:
 
 def _flip_flop(t: Translation, cell: Cell) -> None:
     builder = t.builder
-    if cell.text("CLKMUX", "CLK") != "CLK":
-        raise NetlistError(f"{cell}: falling edges of the clock are not simulated")
+    cell.refuse(cell.text("CLKMUX", "CLK") != "CLK", FALLING)
     lsr_bit = cell.bit("LSR")
     asynchronous = cell.text("SRMODE", "LSR_OVER_CE") == "ASYNC"
-    if cell.text("LSRMODE", "LSR") != "LSR":
-        raise NetlistError(f"{cell}: LSRMODE {cell.text('LSRMODE', '')} is not simulated")
+    cell.expect("LSRMODE", "LSR")
     t.clocked(cell, "CLK")
     # SD chooses between the LUT beside it and a wire of its own.
     d = cell.bit("DI") if cell.number("SD") else cell.bit("M")
@@ -117,8 +123,7 @@ def _flip_flop(t: Translation, cell: Cell) -> None:
     clear = t.of(lsr_bit)
     if cell.text("LSRMUX", "LSR") == "INV" and lsr_bit is not None:
         clear = builder.invert(clear)
-    if asynchronous and clear != LOW:
-        raise NetlistError(f"{cell}: set or reset without its clock is not simulated")
+    cell.refuse(asynchronous and clear != LOW, ASYNCHRONOUS)
     if cell.text("SRMODE", "LSR_OVER_CE") == "CE_OVER_LSR":
         clear = builder.both(clear, enable)
     value = int(cell.text("REGSET", "RESET") == "SET")
@@ -137,16 +142,15 @@ def _io(t: Translation, cell: Cell) -> None:
     elif direction == "BIDIR":
         t.line(cell, source, "T", "B", "O")
     else:
-        raise NetlistError(f"{cell}: a pin of direction {direction} is not simulated")
+        cell.refuse(True, f"a pin of direction {direction} is")
 
 
 def _io_logic(t: Translation, cell: Cell) -> None:
-    """The registers beside a pin."""
+    """Add the registers beside a pin."""
     mode = cell.text("MODE", "NONE")
     if mode == "IDDRX1_ODDRX1" and cell.bit("INFF") is None:
         return  # both halves of a cycle, as a clock that leaves the FPGA has them
-    if mode != "IREG_OREG" or cell.bit("IOLTO") is not None:
-        raise NetlistError(f"{cell}: its mode, {mode}, is not simulated")
+    cell.refuse(mode != "IREG_OREG" or cell.bit("IOLTO") is not None, f"its mode, {mode}, is")
     if cell.bit("INFF") is not None:
         _io_register(t, cell, "I", ("PADDI", "INFF"), "FF.REGSET")
     if cell.bit("IOLDO") is not None:
@@ -156,17 +160,14 @@ def _io_logic(t: Translation, cell: Cell) -> None:
 def _io_register(
     t: Translation, cell: Cell, side: str, ports: tuple[str, str], set_to: str
 ) -> None:
-    if cell.text(f"CLK{side}MUX", "CLK") != "CLK":
-        raise NetlistError(f"{cell}: falling edges of the clock are not simulated")
+    cell.refuse(cell.text(f"CLK{side}MUX", "CLK") != "CLK", FALLING)
     enable = HIGH
     if cell.text(f"CE{side}MUX", "1") != "1":
-        if cell.text("CEMUX", "CE") != "CE":
-            raise NetlistError(f"{cell}: CEMUX {cell.text('CEMUX', '')} is not simulated")
+        cell.expect("CEMUX", "CE")
         enable = t.of(cell.bit("CE"), HIGH)
     clear = LOW
     if cell.text(f"LSR{side}MUX", "0") == "LSRMUX":
-        if cell.text("LSRMUX", "LSR") != "LSR":
-            raise NetlistError(f"{cell}: LSRMUX {cell.text('LSRMUX', '')} is not simulated")
+        cell.expect("LSRMUX", "LSR")
         clear = t.of(cell.bit("LSR"))
     t.clocked(cell, "CLK")
     value = int(cell.text(set_to, "RESET") == "SET")
@@ -175,7 +176,7 @@ def _io_register(
 
 
 def _weights(width: int) -> dict[int, int]:
-    """Weights of the address bits that choose a word of ``width`` bits."""
+    """Return the weights of the address bits that select a word of ``width`` bits."""
     first = {1: 0, 2: 1, 4: 2, 9: 3, 18: 4, 36: 5}[width]
     return {bit: 1 << bit if bit < 3 else _UNIT_BITS << bit - 3 for bit in range(first, 14)}
 
@@ -190,44 +191,44 @@ def _block_ram(t: Translation, cell: Cell) -> None:
             at = (row * 16 + word) * 18
             contents[at : at + 18] = [bits >> bit & 1 for bit in range(18)]
     memory = builder.memory(contents)
-    for side, other in ("AB", "BA"):
-        into, its_into, out, its_out = (
-            [f"{port}{bit}" for bit in range(18)]
-            for port in (f"DI{side}", f"DI{other}", f"DO{side}", f"DO{other}")
-        )
-        width = cell.number(f"DATA_WIDTH_{side}", 18)
-        if width == 36:
-            # The wide side takes its upper half in, and gives its lower half out, on the other.
-            into += its_into
-            out = its_out + out if side == "B" else []
-        _ram_side(t, cell, memory, side, into[:width], out[:width])
+    for side in "AB":
+        _ram_side(t, cell, memory, side)
 
 
-def _ram_side(
-    t: Translation, cell: Cell, memory: int, side: str, into: list[str], out: list[str]
-) -> None:
-    builder, width = t.builder, len(into)
+def _data_ports(side: str, width: int) -> tuple[list[str], list[str]]:
+    """Names of the data inputs and outputs of a block RAM's side, bit by bit."""
+    other = "B" if side == "A" else "A"
+    into, its_into, out, its_out = (
+        [f"{port}{bit}" for bit in range(18)]
+        for port in (f"DI{side}", f"DI{other}", f"DO{side}", f"DO{other}")
+    )
+    if width == 36:
+        # The wide side uses the other side's inputs for its upper half, and its outputs for its
+        # lower half.
+        into += its_into
+        out = its_out + out if side == "B" else []
+    return into[:width], out[:width]
+
+
+def _ram_side(t: Translation, cell: Cell, memory: int, side: str) -> None:
+    builder, width = t.builder, cell.number(f"DATA_WIDTH_{side}", 18)
+    into, out = _data_ports(side, width)
     enable = _selected(t, cell, side)
     write = _muxed(t, cell, f"WE{side}", LOW)
     used = [bit for bit, port in enumerate(out) if t.netlist.is_read(cell.bit(port))]
     if enable == LOW or (write == LOW and not used):
         return
-    if cell.text(f"REGMODE_{side}", "NOREG") != "NOREG":
-        raise NetlistError(f"{cell}: output registers are not simulated")
-    if used and _muxed(t, cell, f"RST{side}", LOW) != LOW:
-        raise NetlistError(f"{cell}: a reset of the outputs is not simulated")
-    if cell.text(f"CLK{side}MUX", f"CLK{side}") == "INV":
-        raise NetlistError(f"{cell}: falling edges of the clock are not simulated")
+    cell.refuse(cell.text(f"REGMODE_{side}", "NOREG") != "NOREG", "output registers are")
+    reset = used and _muxed(t, cell, f"RST{side}", LOW) != LOW
+    cell.refuse(bool(reset), "a reset of the outputs is")
+    cell.refuse(cell.text(f"CLK{side}MUX", f"CLK{side}") == "INV", FALLING)
     t.clocked(cell, f"CLK{side}")
     weights = _weights(width)
     address = [(_data(t, cell, f"AD{side}{bit}"), weight) for bit, weight in weights.items()]
     if used:
         mode = cell.text(f"WRITEMODE_{side}", "NORMAL")
-        if mode == "WRITETHROUGH" and write != LOW:
-            raise NetlistError(f"{cell}: a read of what is being written is not simulated")
-        reading = enable
-        if mode == "NORMAL":
-            reading = builder.both(enable, builder.invert(write))
+        cell.refuse(mode == "WRITETHROUGH" and write != LOW, THROUGH)
+        reading = builder.both(enable, builder.invert(write)) if mode == "NORMAL" else enable
         data = [(t.drive(cell.bit(out[bit])), bit) for bit in used]
         builder.read_port(memory, reading, address, data)
     if write != LOW:
@@ -240,7 +241,7 @@ def _ram_side(
 
 
 def _selected(t: Translation, cell: Cell, side: str) -> int:
-    """High while the side's clock enable is, and its chip select is what it decodes."""
+    """Return a signal that is high while the side is enabled and its chip select matches."""
     enable = _muxed(t, cell, f"CE{side}", HIGH)
     decode = cell.text(f"CSDECODE_{side}", "0b000").removeprefix("0b")
     for index, wanted in enumerate(reversed(decode)):
@@ -250,9 +251,9 @@ def _selected(t: Translation, cell: Cell, side: str) -> int:
 
 
 def _muxed(t: Translation, cell: Cell, port: str, otherwise: int) -> int:
-    """The signal at a port of a block RAM, behind the multiplexer that may invert or tie it.
+    """Return the signal of a block RAM's port after the multiplexer that may invert or tie it.
 
-    A wire without a net is at 1; nextpnr leaves constants to the multiplexer.
+    A wire without a net is 1; nextpnr leaves constants to the multiplexer.
     """
     bit = cell.bit(port)
     mux = cell.text(f"{port}MUX", port if bit is not None else "")
@@ -265,7 +266,7 @@ def _muxed(t: Translation, cell: Cell, port: str, otherwise: int) -> int:
 
 
 def _data(t: Translation, cell: Cell, port: str) -> int:
-    """The signal at an address or data input of a block RAM: low unless it is tied high."""
+    """Return the signal of a block RAM's address or data input, low unless it is tied high."""
     bit = cell.bit(port)
     if bit is None:
         return HIGH if cell.text(f"{port}MUX", "0") == "1" else LOW

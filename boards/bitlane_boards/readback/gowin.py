@@ -1,4 +1,4 @@
-"""From Yosys' synthesised netlist for a Gowin FPGA to a netlist of gates.
+"""Translates Yosys' synthesised netlist for a Gowin FPGA to a netlist of gates.
 
 Cells as in Yosys' models of them (gowin/cells_sim.v); of the block RAM, which has no behaviour
 there, Gowin UG285.
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bitlane_sim.pins.netlist import HIGH, LOW
 
-from .json_netlist import Cell, CellReader, NetlistError, Translation
+from .json_netlist import ASYNCHRONOUS, FALLING, THROUGH, Cell, CellReader, Translation
 
 __all__ = ["CELLS"]
 
@@ -21,11 +21,11 @@ _FLIP_FLOPS = {
     f"DFF{falling}{clear}{enabled}": (falling, clear, enabled)
     for falling, clear, enabled in product(("", "N"), ("", *"SRPC"), ("", "E"))
 }
-"""By name: whether the clock's falling edge counts, what clears, and whether there is an enable."""
+"""Falling edge, letter of the set or reset, and enable of each flip-flop, by its name."""
 _CLEARS = {"S": ("SET", 1), "R": ("RESET", 0), "P": ("PRESET", 1), "C": ("CLEAR", 0)}
 
 _ROWS = 64
-"""A block RAM's first contents are so many parameters."""
+"""The number of parameters that hold a block RAM's first contents."""
 
 _ADD_OR_SUBTRACT = 2
 """The ALU_MODE that Yosys uses: I3 chooses between I0 + I1 and I0 - I1."""
@@ -36,8 +36,8 @@ def _constant(t: Translation, cell: Cell) -> None:
 
 
 def _pll(t: Translation, cell: Cell) -> None:
-    if cell.bit("CLKOUTP") or cell.bit("CLKOUTD") or cell.bit("CLKOUTD3"):
-        raise NetlistError(f"{cell}: only a PLL with the one output CLKOUT is simulated")
+    others = any(cell.bit(port) for port in ("CLKOUTP", "CLKOUTD", "CLKOUTD3"))
+    cell.refuse(others, "a PLL with outputs other than CLKOUT is")
     t.pll(cell, "CLKOUT", (cell.number("FBDIV_SEL") + 1) / (cell.number("IDIV_SEL") + 1))
 
 
@@ -53,8 +53,7 @@ def _mux(t: Translation, cell: Cell) -> None:
 
 def _alu(t: Translation, cell: Cell) -> None:
     mode = cell.number("ALU_MODE")
-    if mode != _ADD_OR_SUBTRACT:
-        raise NetlistError(f"{cell}: ALU_MODE {mode} is not simulated")
+    cell.refuse(mode != _ADD_OR_SUBTRACT, f"ALU_MODE {mode} is")
     total = carry = 0
     for row in range(16):
         a, b, add, carried = (row >> bit & 1 for bit in range(4))
@@ -68,12 +67,10 @@ def _alu(t: Translation, cell: Cell) -> None:
 
 def _flip_flop(t: Translation, cell: Cell) -> None:
     falling, clear, enabled = _FLIP_FLOPS[cell.kind]
-    if falling:
-        raise NetlistError(f"{cell}: falling edges of the clock are not simulated")
+    cell.refuse(bool(falling), FALLING)
     port, value = _CLEARS.get(clear, ("", 0))
     level = t.of(cell.bit(port)) if port else LOW
-    if clear in ("P", "C") and level != LOW:
-        raise NetlistError(f"{cell}: set or reset without its clock is not simulated")
+    cell.refuse(clear in ("P", "C") and level != LOW, ASYNCHRONOUS)
     t.clocked(cell, "CLK")
     t.builder.flip_flop(
         t.of(cell.bit("D")),
@@ -115,7 +112,7 @@ class _Side(NamedTuple):
 
     @property
     def number(self) -> int:
-        """By which other parameters call it."""
+        """The number of the side in names of parameters."""
         return "AB".index(self.name)
 
 
@@ -128,7 +125,7 @@ _RAMS = {"DPB": _TWO, "DPX9B": _TWO, "SDPB": _ONE_AND_ONE, "SDPX9B": _ONE_AND_ON
 
 
 def _block_ram(t: Translation, cell: Cell) -> None:
-    """Plain ones are 16384 bits; those called X9 have a ninth for each byte."""
+    """Add a block RAM: 16384 bits, or with X9 in its name 9 bits for each byte."""
     unit = 9 if "X9" in cell.kind else 8
     memory = t.builder.memory(_contents(cell, unit))
     for side in _RAMS[cell.kind]:
@@ -159,15 +156,12 @@ def _ram_side(t: Translation, cell: Cell, memory: int, unit: int, side: _Side) -
     weights = {bit: unit << (bit - 3) if bit >= 3 else 1 << bit for bit in range(first, 14)}
     address = [(t.of(cell.bit(f"AD{side.name}[{bit}]")), weights[bit]) for bit in weights]
     if read:
-        if cell.number(side.read_mode):
-            raise NetlistError(f"{cell}: output registers are not simulated")
-        if t.of(cell.bit(f"RESET{side.name}")) != LOW:
-            raise NetlistError(f"{cell}: a reset of the outputs is not simulated")
-        reading, mode = enable, cell.number(side.write_mode)
-        if write != LOW and mode == 1:
-            raise NetlistError(f"{cell}: a read of what is being written is not simulated")
-        if mode == 0:
-            reading = builder.both(enable, builder.invert(write))
+        cell.refuse(cell.number(side.read_mode) != 0, "output registers are")
+        reset = t.of(cell.bit(f"RESET{side.name}"))
+        cell.refuse(reset != LOW, "a reset of the outputs is")
+        mode = cell.number(side.write_mode)
+        cell.refuse(write != LOW and mode == 1, THROUGH)
+        reading = builder.both(enable, builder.invert(write)) if mode == 0 else enable
         data = [(t.drive(out), bit) for bit, out in read.items()]
         builder.read_port(memory, reading, address, data)
     if write != LOW:
@@ -180,7 +174,7 @@ def _ram_side(t: Translation, cell: Cell, memory: int, unit: int, side: _Side) -
 
 
 def _selected(t: Translation, cell: Cell, side: _Side) -> int:
-    """High while the side's clock enable is, and its block select is the one that it has."""
+    """Return a signal that is high while the side is enabled and its block is selected."""
     builder = t.builder
     enable = t.of(cell.bit(f"CE{side.name}"))
     wanted = cell.number(f"BLK_SEL_{side.number}")
@@ -204,4 +198,4 @@ CELLS: Mapping[str, CellReader] = {
     "TBUF": _output,
     "RAM16SDP4": _lut_ram,
 }
-"""The constants first: what they drive is known to all others."""
+"""Constants come first, so that the other cells see their levels."""

@@ -1,7 +1,7 @@
-"""From the bits of an iCE40's bitstream to a netlist of gates: what the file really makes.
+"""Extracts a netlist of gates from an iCE40's bitstream.
 
-Follows the switches that are on from the pins backwards, and takes every logic cell, memory and
-carry that it meets as its own bits say. Nothing comes from the design. Facts: Project IceStorm
+It follows the closed switches from the pins backwards and decodes every logic cell, memory and
+carry on the way from its bits alone. It uses nothing of the design. Facts: Project IceStorm
 (https://prjicestorm.readthedocs.io), and Yosys' models of the cells.
 """
 
@@ -20,13 +20,13 @@ from .routing import LogicPin, PadPin, PllPin, Routing
 __all__ = ["LUT_BITS", "Ice40Netlist", "LogicCell", "extract"]
 
 LUT_BITS = (4, 14, 15, 5, 6, 16, 17, 7, 3, 13, 12, 2, 1, 11, 10, 0)
-"""Which of a logic cell's 20 bits is each bit of its LUT."""
+"""Position of each bit of the LUT in a logic cell's 20 bits."""
 _CARRY_ENABLE, _FLIP_FLOP, _SET, _ASYNCHRONOUS = 8, 9, 18, 19
 
 _MAJORITY = 0xE8
 
 _PAD_PLL, _CORE_PLL = 2, 3
-"""PLLTYPE of PLLs with one output, fed by their pin or from within."""
+"""PLLTYPE of PLLs with one output, fed by their pin or by the fabric."""
 
 _SIMPLE_INPUT = 0b01
 _NO_OUTPUT, _OUTPUT, _TRISTATE = 0b0000, 0b0110, 0b1010
@@ -35,10 +35,10 @@ _NO_OUTPUT, _OUTPUT, _TRISTATE = 0b0000, 0b0110, 0b1010
 
 @dataclass(frozen=True, slots=True)
 class LogicCell:
-    """A logic cell whose LUT is in use: its tile, its number there, the places of its 20 bits.
+    """A logic cell with a used LUT: its tile, its number there, the positions of its 20 bits.
 
-    ``inputs`` and ``output`` are signals of the netlist. ``rows`` are those of the LUT's table that
-    its inputs can make, some of which may be wired to nothing.
+    ``inputs`` and ``output`` are signals of the netlist. ``rows`` are the rows of the LUT's table
+    that its inputs can select; unconnected inputs have a fixed level.
     """
 
     x: int
@@ -53,12 +53,12 @@ class LogicCell:
 
 @dataclass(frozen=True, slots=True)
 class Ice40Netlist:
-    """A netlist, and how it came about.
+    """A netlist, with its clock, its PLL and its logic cells.
 
     Attributes
     ----------
     clock
-        What clocks it: the name of a pin, or "PLL".
+        The source of the clock: the name of a pin, or "PLL".
     pll
         Settings of the PLL by Lattice's names, if it is in use.
     cells
@@ -71,7 +71,7 @@ class Ice40Netlist:
     cells: tuple[LogicCell, ...]
 
     def pll_ratio(self) -> float:
-        """How much faster the PLL's output is than its input, with simple feedback."""
+        """Return the frequency ratio of the PLL's output to its input, with simple feedback."""
         setting = self.pll
         return (setting["DIVF"] + 1) / ((setting["DIVR"] + 1) << setting["DIVQ"])
 
@@ -79,23 +79,22 @@ class Ice40Netlist:
 def extract(
     bits: Bitstream, package: str, pins: Mapping[str, str], inverted: Collection[str] = ()
 ) -> Ice40Netlist:
-    """The netlist of ``bits``, with the pins of ``package`` named by ``pins``: pin by port.
+    """Return the netlist of ``bits``; ``pins`` gives the pin of ``package`` for each port.
 
-    The ports in ``inverted`` are the opposite of their pins. Raises ``BitstreamError`` for what is
-    not understood, rather than to guess.
+    The ports in ``inverted`` have the opposite levels of their pins. Raises ``BitstreamError`` for
+    a feature that is not simulated.
     """
     return _Extraction(Routing(ChipDatabase(bits.device), bits), package, pins).result(inverted)
 
 
 Lut: TypeAlias = tuple[tuple[int, ...], int]
-"""Inputs and table. An input is LOW, or the inverse of its wire's number: no signal is negative."""
+"""Inputs and table. An input is LOW, or ``~wire``, which is negative unlike any signal."""
 
 
 class Constants:
-    """Levels of LUTs to which nothing makes a difference: constants come from such LUTs.
+    """Finds LUTs with a constant output, even through further LUTs.
 
-    Some go through further LUTs on their way. ``lut_of`` gives the `Lut` that drives a wire, or
-    None if something else does.
+    ``lut_of`` returns the `Lut` that drives a wire, or None if another cell drives it.
     """
 
     def __init__(self, lut_of: Callable[[int], Lut | None]) -> None:
@@ -103,7 +102,7 @@ class Constants:
         self._levels: dict[int, int | None] = {}
 
     def level(self, wire: int) -> int | None:
-        """LOW, HIGH, or None if ``wire`` may change."""
+        """Return LOW, HIGH, or None if ``wire`` may change."""
         if wire not in self._levels:
             # Of LUTs in a loop none is constant.
             self._levels[wire] = None
@@ -112,7 +111,7 @@ class Constants:
         return self._levels[wire]
 
     def of(self, lut: Lut) -> int | None:
-        """The same of what comes out of ``lut``."""
+        """Return LOW, HIGH, or None if the output of ``lut`` may change."""
         left, table = needed_inputs(*lut)
         levels = [(signal, self.level(~signal)) for signal in left]
         left, table = needed_inputs(
@@ -122,7 +121,7 @@ class Constants:
 
 
 class _Extraction:
-    """Signals are made when they are first asked for, and defined later: there are loops."""
+    """Creates signals when they are first requested and defines them later, because of loops."""
 
     def __init__(self, routing: Routing, package: str, pins: Mapping[str, str]) -> None:
         self.routing = routing
@@ -168,7 +167,7 @@ class _Extraction:
         )
 
     def level(self, wire: int, otherwise: int = LOW) -> int:
-        """The signal on ``wire``; ``otherwise`` if nothing drives it."""
+        """Return the signal on ``wire``; ``otherwise`` if nothing drives it."""
         root = self.routing.root(wire)
         kind, cell, pin = self.routing.sources.get(root, ("nothing", 0, 0))
         match kind:
@@ -201,11 +200,11 @@ class _Extraction:
                 return otherwise
 
     def later(self, define: Callable[[], None]) -> None:
-        """Call ``define`` when all signals that lead here have been made."""
+        """Call ``define`` after all requests that are under way."""
         self._todo.append(define)
 
     def clocked(self, wire: int) -> None:
-        """Note what clocks through ``wire``. Raises ``BitstreamError`` for anything but a pin."""
+        """Record the clock on ``wire``. Raises ``BitstreamError`` if no pin or PLL drives it."""
         root = self.routing.root(wire)
         kind, cell, pin = self.routing.sources.get(root, ("nothing", 0, 0))
         pad: int | None = cell
@@ -223,7 +222,7 @@ class _Extraction:
         name = self._pin_name(pad)
         self._clocks.add(name)
         if self._pin_type(pad) & 3 != _SIMPLE_INPUT:
-            raise BitstreamError(f"pin {name}: a clock that is no plain input")
+            raise BitstreamError(f"pin {name}: a clock that is not a plain input")
 
     def _of(self, key: object) -> int:
         if key not in self._signals:
@@ -243,7 +242,7 @@ class _Extraction:
         return self.routing.setting(cell, Tile.LOGIC, f"LC_{self.routing.place(cell)[2]}")
 
     def _inputs(self, cell: int) -> list[int]:
-        """The wires at the inputs of a logic cell."""
+        """Return the wires at the inputs of a logic cell."""
         wires = self._chip.pins(cell)
         return [self.routing.lut_input(wires[pin]) for pin in range(4)]
 
@@ -304,7 +303,7 @@ class _Extraction:
         return next((port for port, cell in self._ports.items() if cell == pad), f"pad {pad}")
 
     def _pin_type(self, pad: int | None) -> int:
-        """PIN_TYPE: how the pin comes in, and how it goes out."""
+        """Return PIN_TYPE, the kinds of the pin's input (bits 0 and 1) and output (bits 2 to 5)."""
         assert pad is not None
         name = f"IOB_{self.routing.place(pad)[2]}.PINTYPE"
         bits = [self.routing.setting(pad, Tile.IO, f"{name}_{bit}")[0] for bit in range(6)]
@@ -328,7 +327,7 @@ class _Extraction:
         return self.level(wires[PadPin.OUT])
 
     def _global_pad(self, cell: int) -> int | None:
-        """The pin whose own line feeds a global buffer, if one does."""
+        """Return the pin that feeds a global buffer directly, if there is one."""
         x, y, _ = self.routing.place(cell)
         for network in self._chip.networks:
             bit = tuple(int(network[name]) for name in ("bank", "bit_x", "bit_y"))
@@ -339,7 +338,7 @@ class _Extraction:
 
     @cached_property
     def _pll(self) -> tuple[int, dict[str, int]] | None:
-        """The PLL in use, and its settings."""
+        """The used PLL and its settings, or None."""
         for cell, name in enumerate(self._chip.bel_names):
             if not name.startswith("pll"):
                 continue
@@ -358,7 +357,7 @@ class _Extraction:
 
     @cached_property
     def _pll_pad(self) -> int | None:
-        """The pin through which the PLL's output comes in."""
+        """The pin whose input is the PLL's output, or None."""
         if not self._pll:
             return None
         return self.routing.sources[self._chip.pins(self._pll[0])[PllPin.OUT]][1]

@@ -1,4 +1,4 @@
-"""The memories of an iCE40, as its bits set them up, for a netlist of gates.
+"""Adds the memories of an iCE40's bitstream to a netlist of gates.
 
 Facts: Project IceStorm, and Yosys' models SB_RAM40_4K and SB_SPRAM256KA.
 """
@@ -18,7 +18,7 @@ __all__ = ["Memories", "WireSignals"]
 
 _RAM_BITS = 4096
 _RAM_DATA = ((range(16), 1), (range(0, 16, 2), 2), (range(1, 16, 4), 4), (range(3, 16, 8), 8))
-"""By mode: the data pins in use, and how many words share a row."""
+"""The used data pins and the number of words in a row, by mode."""
 
 _SPRAM_WORDS, _SPRAM_BITS = 1 << 14, 16
 
@@ -27,40 +27,40 @@ _POWERED_BY_1 = ("8k", "5k", "u4k")
 
 
 class WireSignals(Protocol):
-    """What the memories are connected with."""
+    """The signals of a bitstream's wires, which `Memories` connects."""
 
     routing: Routing
     builder: NetlistBuilder
 
     def level(self, wire: int, otherwise: int = LOW) -> int:
-        """The signal on ``wire``; ``otherwise`` if nothing drives it."""
+        """Return the signal on ``wire``; ``otherwise`` if nothing drives it."""
         ...
 
     def clocked(self, wire: int) -> None:
-        """Note that ``wire`` is a clock."""
+        """Record that ``wire`` is a clock."""
         ...
 
     def later(self, define: Callable[[], None]) -> None:
-        """Call ``define`` when all signals that lead here have been made."""
+        """Call ``define`` after all requests that are under way."""
         ...
 
 
 class Memories:
-    """The memories in use; each is set up when one of its outputs is first asked for."""
+    """The used memories; each is added when one of its outputs is first requested."""
 
     def __init__(self, signals: WireSignals) -> None:
         self._signals = signals
         self._outputs: dict[int, list[int]] = {}
 
     def block(self, cell: int, pin: int) -> int:
-        """The signal at an output of a block RAM."""
+        """Return the signal of a block RAM's output."""
         if cell not in self._outputs:
             self._outputs[cell] = self._make(16)
             self._signals.later(lambda: self._define_block(cell))
         return self._outputs[cell][RAM_OUT[pin]]
 
     def single_port(self, cell: int, pin: int) -> int:
-        """The signal at an output of a large single-port RAM."""
+        """Return the signal of a single-port RAM's output."""
         if cell not in self._outputs:
             self._outputs[cell] = self._make(_SPRAM_BITS)
             self._signals.later(lambda: self._define_single_port(cell))
@@ -120,7 +120,7 @@ class Memories:
         return signals.builder.both(enable, signals.level(wires[f"{port}CLKE"], HIGH))
 
     def _address(self, port: str, wires: dict[str, int], shared: int) -> list[tuple[int, int]]:
-        """The lower 8 bits choose a row of 16, the others which of the words in it."""
+        """Return the address: 8 bits select a row of 16, the others a word in the row."""
         weights = [16 << bit for bit in range(8)]
         weights += [1 << bit for bit in range(shared.bit_length() - 1)]
         names = [f"{port}ADDR_{bit}" for bit in range(len(weights))]
@@ -150,7 +150,7 @@ class Memories:
         builder.write_port(memory, builder.both(select, write), address, data)
 
     def _enabled(self, cell: int) -> bool:
-        """Of the two memories at either edge, the one with the odd number has the first bit."""
+        """Return the enable bit, which is the first bit of its tile for memories of odd number."""
         routing = self._signals.routing
         x, _, z = routing.place(cell)
         ((row, column),) = routing.places(Tile.IP, f"IpConfig.CBIT_{(z + 1) % 2}")

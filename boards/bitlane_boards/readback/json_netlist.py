@@ -1,6 +1,6 @@
-"""A netlist in the JSON that Yosys and nextpnr write, cell by cell, towards a netlist of gates.
+"""Translates the JSON netlists of Yosys and nextpnr, cell by cell, to a netlist of gates.
 
-Knows no cell of any vendor.
+It knows no vendor's cells.
 """
 
 import json
@@ -20,14 +20,19 @@ __all__ = ["Cell", "CellReader", "JsonNetlist", "NetlistError", "Translation", "
 
 Bit = int | str
 
+FALLING = "falling edges of the clock are"
+ASYNCHRONOUS = "set or reset without its clock is"
+THROUGH = "a read of a word while it is written is"
+"""Features of several families' cells, as `Cell.refuse` takes them."""
+
 
 class NetlistError(BitlaneError):
-    """The file is no netlist that can be read, or holds what is not understood."""
+    """The file is not a readable netlist, or uses a feature that is not simulated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell: its kind, its parameters, and what is at its ports, the least significant bit first.
+    """A cell: its kind, its parameters, and the bits at its ports, least significant bit first.
 
     A bit is the number of a net, or "0", "1", "x" or "z".
     """
@@ -39,7 +44,7 @@ class Cell:
     attributes: Mapping[str, str]
 
     def number(self, name: str, otherwise: int = 0) -> int:
-        """A numeric parameter. Raises `NetlistError`."""
+        """Return a numeric parameter. Raises `NetlistError`."""
         value: str | int = self.parameters.get(name, otherwise)
         if isinstance(value, int):
             return value
@@ -49,15 +54,28 @@ class Cell:
             raise NetlistError(f"{self}: parameter {name} is {value!r}; expected bits") from None
 
     def text(self, name: str, otherwise: str) -> str:
-        """A parameter of letters. Yosys marks one that looks like bits by a space behind it."""
+        """Return a text parameter. Yosys appends a space to one that looks like bits."""
         return self.parameters.get(name, otherwise).strip()
 
     def bit(self, port: str) -> Bit | None:
-        """What is at the port of one bit, or at bit N of a port if it is called PORT[N]."""
+        """Return the bit at a port of one bit, or at bit N of a port for PORT[N]."""
         stem, _, index = port.partition("[")
         bits = self.connections.get(stem, ())
         place = int(index[:-1]) if index else 0
         return bits[place] if place < len(bits) else None
+
+    def refuse(self, present: bool, feature: str) -> None:
+        """Raise `NetlistError` if a feature is ``present`` that the gates cannot simulate.
+
+        ``feature`` ends with its verb, "is" or "are".
+        """
+        if present:
+            raise NetlistError(f"{self}: {feature} not simulated")
+
+    def expect(self, name: str, value: str) -> None:
+        """Raise `NetlistError` unless the parameter ``name`` has ``value`` or is not set."""
+        found = self.text(name, value)
+        self.refuse(found != value, f"{name} {found} is")
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
@@ -72,7 +90,7 @@ class JsonNetlist:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The netlist in ``path``. Raises `NetlistError`, and ``OSError``."""
+        """Return the netlist in ``path``. Raises `NetlistError` and ``OSError``."""
         try:
             content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             modules = content["modules"]
@@ -91,7 +109,7 @@ class JsonNetlist:
         return cls(ports, tuple(cells))
 
     def is_read(self, bit: Bit | None) -> bool:
-        """Whether more than what drives it is at a net."""
+        """Return whether a net has a reader besides its driver."""
         return isinstance(bit, int) and self._users[bit] > 1
 
     @cached_property
@@ -103,9 +121,9 @@ class JsonNetlist:
 
 
 def _reason(error: Exception) -> str:
-    """What is wrong with a file, in few words whatever the file holds."""
+    """Return the cause of ``error`` in few words, whatever the file contains."""
     if isinstance(error, UnicodeDecodeError):
-        return f"byte {error.start} is no text"
+        return f"byte {error.start} is not text"
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
@@ -114,22 +132,22 @@ _PARTS = ("parameters", "connections", "attributes")
 
 @dataclass(slots=True)
 class Translation:
-    """A netlist of gates in the making: signals by net, and what clocks it.
+    """The state of a translation: signals by net, clocks and PLLs.
 
     Attributes
     ----------
     netlist
-        What it is made of.
+        The netlist that is translated.
     pll_ratio
-        What a PLL's output has to be to its input, if that matters.
+        The required frequency ratio of a PLL's output to its input, or None.
     plls
         Nets of the outputs of PLLs.
     clock_nets
-        Nets that clock something; all have to come from ``clock_sources``.
+        Nets that clock a cell, with the cell's port.
     clock_sources
-        By net: the net that drives it through a buffer of clocks.
+        The net before a clock buffer, by the net after it.
     lines
-        By the net of a pin that both sides drive: what the FPGA drives, and what keeps it off.
+        The FPGA's level and its disable signal, by the net of a bidirectional pin.
     """
 
     netlist: JsonNetlist
@@ -142,7 +160,7 @@ class Translation:
     _signals: dict[Bit, int] = field(default_factory=dict)
 
     def of(self, bit: Bit | None, otherwise: int = LOW) -> int:
-        """The signal of a net; of a constant; ``otherwise`` of what is not connected."""
+        """Return the signal of a net or a constant; ``otherwise`` if ``bit`` is not connected."""
         if bit is None or bit in ("x", "z"):
             return otherwise
         if isinstance(bit, str):
@@ -152,54 +170,56 @@ class Translation:
         return self._signals[bit]
 
     def tie(self, bit: Bit | None, level: int) -> None:
-        """Let a net be constantly ``level``, `LOW` or `HIGH`."""
+        """Tie a net to ``level``, `LOW` or `HIGH`."""
         if isinstance(bit, int):
             self._signals[bit] = level
 
     def drive(self, bit: Bit | None) -> int:
-        """The signal of a net that a cell drives; a new one if nobody listens."""
+        """Return the signal of a net that a cell drives; a new signal if ``bit`` is not a net."""
         return self.builder.signal() if bit is None or isinstance(bit, str) else self.of(bit)
 
     def join(self, source: Bit | None, target: Bit | None) -> None:
-        """Let ``target`` follow ``source``: a buffer."""
+        """Add a buffer from ``source`` to ``target``."""
         if target is not None and not isinstance(target, str):
             self.builder.lut(0b10, [self.of(source)], self.of(target))
 
     def clocked(self, cell: Cell, port: str) -> None:
-        """Note that ``port`` of ``cell`` is a clock."""
+        """Record that ``port`` of ``cell`` is a clock."""
         bit = cell.bit(port)
         if bit is not None:
             self.clock_nets.setdefault(bit, f"{cell}, port {port}")
 
     def passes_clock(self, cell: Cell, source: str, target: str) -> None:
-        """Note that a clock at one port of ``cell`` leaves it at another."""
+        """Record that ``cell`` buffers a clock from one port to another."""
         before, after = cell.bit(source), cell.bit(target)
         if before is not None and after is not None:
             self.clock_sources[after] = before
 
     def input(self, cell: Cell, pad: str, target: str) -> None:
-        """Let ``target`` follow the pin at ``pad``, which may be a clock."""
+        """Add an input buffer from the pin at ``pad``, which may be a clock, to ``target``."""
         self.join(cell.bit(pad), cell.bit(target))
         self.passes_clock(cell, pad, target)
 
     def output(self, cell: Cell, source: str, off: str, pad: str) -> None:
-        """Let the pin at ``pad`` follow ``source``, and be high while ``off`` is.
+        """Add an output buffer from ``source`` to the pin at ``pad``.
 
-        A pin that nothing drives counts as high, as lines of a UART do.
+        ``off`` disables it. A disabled pin is high, as an idle UART line is.
         """
         levels = [self.of(cell.bit(port)) for port in (source, off)]
         self.builder.lut(0b1110, levels, self.drive(cell.bit(pad)))
 
     def line(self, cell: Cell, source: str, off: str, pad: str, target: str) -> None:
-        """Both: the FPGA drives the pin at ``pad`` while ``off`` is low, but reads only what the
-        board drives."""
+        """Add a bidirectional buffer: the FPGA drives ``pad`` while ``off`` is low.
+
+        ``target`` follows only the level that the board drives.
+        """
         self.input(cell, pad, target)
         bit = cell.bit(pad)
         if bit is not None:
             self.lines[bit] = (self.of(cell.bit(source)), self.of(cell.bit(off)))
 
     def pll(self, cell: Cell, output: str, ratio: float) -> None:
-        """Note that ``output`` of ``cell`` is ``ratio`` of its input. It is locked at once."""
+        """Record a PLL with ``output`` at ``ratio`` of its input. It is locked at once."""
         if self.pll_ratio is not None and abs(ratio / self.pll_ratio - 1) > 1e-9:
             raise NetlistError(
                 f"{cell}: makes {ratio:g} of its input's clock; expected {self.pll_ratio:g}"
@@ -211,10 +231,10 @@ class Translation:
         self.builder.lut(1, [], self.drive(cell.bit("LOCK")))
 
     def finish(self, pins: Mapping[str, BoardPin]) -> Netlist:
-        """Give the pins their names and build the netlist.
+        """Name the pins and build the netlist.
 
-        Raises `NetlistError` if a pin is missing, or if something is clocked by anything but a PLL
-        or the pin ``clk``.
+        Raises `NetlistError` if a pin is missing, or if a clock is neither from a PLL nor from the
+        pin ``clk``.
         """
         builder, netlist = self.builder, self.netlist
         for role, pin in pins.items():
@@ -254,7 +274,7 @@ class Translation:
 
 
 CellReader = Callable[[Translation, Cell], None]
-"""Adds what a cell is to a netlist of gates. Raises `NetlistError` rather than to guess."""
+"""A function that adds a cell to a netlist of gates. Raises `NetlistError`."""
 
 
 def convert(
@@ -263,10 +283,10 @@ def convert(
     pins: Mapping[str, BoardPin],
     pll_ratio: float | None = None,
 ) -> Netlist:
-    """The netlist of gates of ``netlist``, with the pins' roles for names.
+    """Return the netlist of gates of ``netlist``, with the pins' roles for names.
 
-    ``readers``: by kind of cell, in the order in which they are called. ``pll_ratio``: what the
-    PLL's output has to be to its input. Raises `NetlistError` for what is not understood.
+    ``readers`` are by kind of cell, in the order of their calls. ``pll_ratio`` is the required
+    frequency ratio of the PLL. Raises `NetlistError` for a feature that is not simulated.
     """
     order = {kind: place for place, kind in enumerate(readers)}
     cells = [cell for cell in netlist.cells if not cell.kind.startswith("$")]

@@ -1,7 +1,7 @@
-"""A board's circuit as a model at its pins: from its RTL, its bitstream, or its netlist.
+"""Models of a board's circuit at its pins, from its RTL, its bitstream, or its netlist.
 
-Says of each one what it cannot show. The pins are those of the board's description, by place or by
-name, never guessed from the file.
+Each model lists the effects that it does not simulate. The pins come from the board's description,
+never from the file.
 """
 
 from pathlib import Path
@@ -24,9 +24,9 @@ __all__ = ["bitstream_model", "board_netlist", "model_of", "netlist_model", "rtl
 
 
 def rtl_model(board: Board) -> PinModel:
-    """The board's circuit as it is written.
+    """Return a model of the board's RTL.
 
-    Compiles it if nobody has yet, which takes a minute. Raises ``SimulationError``.
+    The first call for a circuit compiles it, which takes a minute. Raises ``SimulationError``.
     """
     top = Top(board)
     description = f"{board.name}: its RTL"
@@ -39,7 +39,7 @@ def rtl_model(board: Board) -> PinModel:
 
 
 def _with_chips(board: Board, model: PinModel) -> PinModel:
-    """The board's model with what is at its pins besides the FPGA."""
+    """Return the board's model with the SDRAM chip at its pins, if it has one."""
     if board.sdram is None:
         return model
     model = SdramModel(model, board.sdram, board.clock_hz)
@@ -48,7 +48,7 @@ def _with_chips(board: Board, model: PinModel) -> PinModel:
 
 
 def bitstream_model(board: Board, path: Path) -> PinModel:
-    """What the bitstream ``path`` makes of the board's FPGA.
+    """Return a model of the gates in the bitstream ``path``.
 
     Raises as ``board_netlist``.
     """
@@ -61,10 +61,10 @@ def bitstream_model(board: Board, path: Path) -> PinModel:
 
 
 def board_netlist(board: Board, path: Path) -> tuple[Ice40Netlist, str]:
-    """What the bitstream ``path`` makes of the board's FPGA, and in words what clocks it.
+    """Return the netlist of the bitstream ``path``, and its clock in words.
 
-    Raises ``BitlaneError`` for a board of another family than iCE40, a file that is no bitstream of
-    the board, and a circuit that this cannot read; ``OSError``.
+    Raises ``BitlaneError`` for a board of another family than iCE40, a file that is not a bitstream
+    of the board, and a feature that is not simulated; ``OSError``.
     """
     if board.family is not Family.ICE40:
         raise BitlaneError(
@@ -99,9 +99,9 @@ def board_netlist(board: Board, path: Path) -> tuple[Ice40Netlist, str]:
 
 
 def netlist_model(board: Board, path: Path) -> PinModel:
-    """The circuit of the netlist ``path``: nextpnr's of an ECP5, or Yosys' of a Gowin FPGA.
+    """Return a model of the netlist ``path``: nextpnr's of an ECP5, or Yosys' of a Gowin FPGA.
 
-    Raises ``BitlaneError`` for another family, and a file that is no such netlist; ``OSError``.
+    Raises ``BitlaneError`` for another family, and a file that is not such a netlist; ``OSError``.
     """
     if board.family is Family.ICE40:
         raise BitlaneError(
@@ -130,7 +130,7 @@ _NETLISTS = {
     Family.ECP5: (ecp5.CELLS, _FILE),
     Family.GOWIN: (gowin.CELLS, f"placement, routing, and {_FILE}"),
 }
-"""Readers of the netlists' cells, and what these do not show."""
+"""Readers of the netlists' cells, and the stages that a netlist does not show."""
 
 _EXPECTED = {
     Family.ECP5: "the routed netlist that bitlane build writes, top.routed.json",
@@ -139,7 +139,7 @@ _EXPECTED = {
 
 _DATABASES = {"hx8k": ("8k",), "hx4k": ("8k",), "lp8k": ("8k",), "hx1k": ("1k",), "lp1k": ("1k",)}
 _DATABASES |= {"up5k": ("5k",), "up3k": ("5k",)}
-"""What icepack calls the devices."""
+"""icepack's names of the devices."""
 
 
 def _mhz(hz: float) -> str:
@@ -147,7 +147,7 @@ def _mhz(hz: float) -> str:
 
 
 def model_of(board: Board, bitstream: Path | None, netlist: Path | None) -> PinModel:
-    """The model that the options ask for. Raises ``BitlaneError`` and ``OSError``."""
+    """Return the model that the options select. Raises ``BitlaneError`` and ``OSError``."""
     try:
         if bitstream is not None:
             return bitstream_model(board, bitstream)

@@ -1,6 +1,6 @@
-"""Where a board has the ports of its circuit: names in netlists, and pins of the package.
+"""The pins of a board's circuit: names of their ports in netlists, and pins of the package.
 
-They are those of the board's description, by place or by name, never guessed from a file.
+They come from the board's description, never from a file.
 """
 
 from collections.abc import Iterator
@@ -15,8 +15,7 @@ __all__ = ["BoardPin", "Side", "board_pins"]
 
 
 class Side(Enum):
-    """What of a pin is meant: its level, as the board or as the FPGA drives it, or whether the
-    FPGA does."""
+    """The signal of a pin: the board's level, the FPGA's level, or the FPGA's output enable."""
 
     IN = "in"
     OUT = "out"
@@ -27,8 +26,8 @@ class Side(Enum):
 class BoardPin:
     """A pin.
 
-    ``port`` is its name in netlists, ``bit`` which one of several; ``place`` its pin of the
-    package. ``invert``: a low level means 1.
+    ``port`` and ``bit`` name it in netlists; ``place`` is the pin of the package. With ``invert``
+    a low level means 1.
     """
 
     port: str
@@ -39,8 +38,9 @@ class BoardPin:
 
 
 def board_pins(board: Board) -> dict[str, BoardPin]:
-    """The pins of ``board`` by the names of `Top`'s ports, and ``clk``; those of an SDRAM chip bit
-    by bit, with the bit's number behind the name.
+    """Return the pins of ``board`` by the names of `Top`'s ports, and ``clk``.
+
+    The pins of an SDRAM chip are bit by bit, with the number of the bit after the name.
 
     Raises ``BitlaneError`` if amaranth-boards is not installed.
     """

@@ -1,6 +1,6 @@
-"""What is connected with what in an iCE40: the switches that a bitstream turns on.
+"""The connections of an iCE40: the switches that a bitstream closes.
 
-Knows wires and the cells at their ends, not what cells do.
+It knows wires and the cells at their ends, not the function of cells.
 """
 
 from functools import cached_property
@@ -23,19 +23,19 @@ __all__ = [
 
 
 class LogicPin:
-    """Pins of a logic cell, behind its 4 inputs."""
+    """Numbers of a logic cell's pins after its 4 inputs."""
 
     OUT, LUT_OUT, CIN, COUT, ENABLE, CLOCK, RESET = range(4, 11)
 
 
 class PadPin:
-    """Pins of a cell at the edge: its output's enable, its output and its input."""
+    """Numbers of an I/O cell's pins: output enable, output and input."""
 
     OE, OUT, IN = 4, 5, 7
 
 
 class PllPin:
-    """Pins of a PLL: whether it is locked, and its first output."""
+    """Numbers of a PLL's pins: lock, and first output."""
 
     LOCK, OUT = 10, 11
 
@@ -46,7 +46,7 @@ SPRAM_PINS = sorted(
     + [f"MASKWREN_{bit}" for bit in range(4)]
     + ["CHIPSELECT", "CLOCK", "POWEROFF", "SLEEP", "STANDBY", "WREN"]
 )
-"""nextpnr numbers them in this order."""
+"""Names of a single-port RAM's pins, in nextpnr's order."""
 
 SPRAM_OUT = {SPRAM_PINS.index(f"DATAOUT_{bit}"): bit for bit in range(16)}
 """Bit of the data by the pin's number."""
@@ -67,15 +67,15 @@ _LUT_INPUT = 4
 
 
 class Routing:
-    """The connections that ``bits`` make.
+    """The connections of the bitstream ``bits``.
 
     Attributes
     ----------
     sources
-        By wire: the kind of cell that drives it, the cell, and the number of its pin. "carry" is
-        the carry into a tile, a constant where no wire drives it.
+        The kind of the driving cell, the cell and the number of its pin, by wire. "carry" is the
+        carry into a tile, a constant where no wire drives it.
     cells
-        By tile and name: the cells.
+        The cells by tile and name.
 
     Raises ``BitstreamError`` for a wire that is driven twice.
     """
@@ -91,7 +91,7 @@ class Routing:
         }
 
     def root(self, wire: int) -> int:
-        """The wire from which ``wire`` gets its level. Raises ``BitstreamError`` for a ring."""
+        """Return the first wire of the path to ``wire``. Raises ``BitstreamError`` for a ring."""
         for _ in range(len(self._driver)):
             source = int(self._driver[wire])
             if source < 0:
@@ -100,33 +100,33 @@ class Routing:
         raise BitstreamError(f"wire {self.describe(wire)} drives itself")
 
     def place(self, cell: int) -> tuple[int, int, int]:
-        """Tile and number of a cell."""
+        """Return the tile and the number of a cell."""
         row = self.chip.bels[cell]
         return int(row["x"]), int(row["y"]), int(row["z"])
 
     def places(self, tile: int, name: str) -> list[tuple[int, int]]:
-        """Row and column of the bits of a setting in a kind of tile; none if there is none."""
+        """Return row and column of each bit of a setting; empty if the tile does not have it."""
         return self._entries[tile].get(name, [])
 
     def setting(self, cell: int, tile: int, name: str, up: int = 0) -> list[int]:
-        """Bits of a setting in a cell's tile, or in the one ``up`` tiles above it."""
+        """Return the bits of a setting in a cell's tile, or in the tile ``up`` tiles above."""
         x, y, _ = self.place(cell)
         bits = self.bits.tiles[x, y + up]
         return [int(bits[place]) for place in self._entries[tile][name]]
 
     def lut_input(self, wire: int) -> int:
-        """The wire of the tile behind a LUT's input, which nextpnr may have permuted."""
+        """Return the tile's wire before a LUT's input, which nextpnr may have permuted."""
         row = self.chip.wires[wire]
         name = self.chip.wire_name(wire).removesuffix("_lut")
         return self._lut_inputs[int(row["name_x"]), int(row["name_y"]), name]
 
     def describe(self, wire: int) -> str:
-        """A wire for people."""
+        """Return the name and position of a wire, for messages."""
         row = self.chip.wires[wire]
         return f"{self.chip.wire_name(wire)} at {row['name_x']},{row['name_y']}"
 
     def _switched_on(self) -> NDArray[np.int32]:
-        """For every wire the one that drives it through a switch that is on, or -1."""
+        """Return for every wire the wire that drives it through a closed switch, or -1."""
         chip = self.chip
         configuration = np.zeros((chip.height, chip.width, 16, 64), np.uint8)
         for (x, y), tile in self.bits.tiles.items():

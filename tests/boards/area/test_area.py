@@ -145,7 +145,7 @@ def test_missing_tool(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
         (["--family", "virtex"], "invalid choice: 'virtex'"),
         (["--seeds", "0"], "--seeds: 0 is outside 1 to 99"),
         (["--seeds", "one"], "'one': expected a whole number"),
-        (["--design", "copy-33"], "--design: 'copy-33' is no design; there are copy-32"),
+        (["--design", "copy-33"], "--design: 'copy-33' is not a design; there are copy-32"),
         (["--json", "nowhere/at/all.json"], "expected a folder that is there; nowhere/at is not"),
     ],
 )
@@ -203,7 +203,7 @@ def test_designs_are_chosen_by_family_and_name() -> None:
     assert {each.family for each in table.choose(["ice40"], ())} == {"ice40"}
     (large,) = table.choose(["ecp5"], ["full-128"])
     assert large in ON_REQUEST
-    with pytest.raises(ValueError, match="'copy' is no design; there are copy-32, "):
+    with pytest.raises(ValueError, match="'copy' is not a design; there are copy-32, "):
         table.choose(["ecp5"], ["copy"])
 
 
