@@ -241,4 +241,4 @@ def _expect(name: str, value: int, low: int, high: int) -> None:
 
 def _power_of_two(name: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high or value & (value - 1):
-        raise ValueError(f"{name}: {value} is no power of two from {low} to {high}")
+        raise ValueError(f"{name}: {value} is not a power of two from {low} to {high}")

@@ -12,10 +12,10 @@ from bitlane_rtl.configuration import Configuration, Search
     ("field", "value", "says"),
     [
         ("units", 0, "search.units: 0 is outside 1 to 1024"),
-        ("row_bits", 96, "search.row_bits: 96 is no power of two from 64 to 1024"),
-        ("row_bits", 32, "search.row_bits: 32 is no power of two from 64 to 1024"),
-        ("queries", 1, "search.queries: 1 is no power of two from 2 to 4096"),
-        ("nearest", 10, "search.nearest: 10 is no power of two from 1 to 64"),
+        ("row_bits", 96, "search.row_bits: 96 is not a power of two from 64 to 1024"),
+        ("row_bits", 32, "search.row_bits: 32 is not a power of two from 64 to 1024"),
+        ("queries", 1, "search.queries: 1 is not a power of two from 2 to 4096"),
+        ("nearest", 10, "search.nearest: 10 is not a power of two from 1 to 64"),
     ],
 )
 def test_an_array_that_cannot_be_is_refused(field: str, value: int, says: str) -> None:

@@ -22,7 +22,7 @@ class RecordGroup:
         return self._words[32 * number : 32 * number + 32]
 
     def word(self, name: str) -> tuple[Value, Value]:
-        """Return the word called ``name``, and whether this group has it."""
+        """Return the word called ``name``, and whether it is in this group."""
         group, column = divmod(RECORD[name].word, self._columns)
         return self.column(column), self._position == group
 
