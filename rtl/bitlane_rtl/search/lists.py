@@ -11,6 +11,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from ..ram import Ram
 from .layouts import Candidate, Sizes
 
 __all__ = ["Lists", "Neighbour"]
@@ -125,27 +126,20 @@ class Lists(wiring.Component):
         self, m: Module, entries: Value, owner: Signal, changed: Signal, query: Value
     ) -> Signal:
         """Store the open list. Shows the list of ``query``, a cycle later."""
-        # Nothing that is read is used when it is written in that cycle, see `Queue`.
-        storage: Any = Memory(
-            shape=len(entries),
-            depth=self._sizes.search.queries,
-            init=[],
-            attrs={"no_rw_check": "1"},
-        )
-        m.submodules.storage = storage
-        write, read = storage.write_port(), storage.read_port(domain="comb")
-        shown = Signal(len(entries), reset_less=True)
+        # A list that is read in the cycle of a write to it is not used.
+        ram = Ram(len(entries), self._sizes.search.queries, output="shown")
+        m.submodules.storage = ram.memory
         m.d.comb += [
-            write.addr.eq(owner),
-            write.data.eq(entries),
-            write.en.eq(changed),
-            read.addr.eq(query),
+            ram.write.addr.eq(owner),
+            ram.write.data.eq(entries),
+            ram.write.en.eq(changed),
+            ram.read.addr.eq(query),
         ]
-        m.d.sync += shown.eq(read.data)
-        return shown
+        m.d.sync += ram.load()
+        return ram.output
 
     def _worst(self, m: Module, distance: Value, owner: Signal, changed: Signal) -> None:
-        # Here what is read and written in the same cycle must be one or the other.
+        # Not a `Ram`: a word that is read in the cycle of a write to it must be the old or the new.
         storage: Any = Memory(
             shape=self._sizes.distance_bits, depth=self._sizes.search.queries, init=[]
         )
