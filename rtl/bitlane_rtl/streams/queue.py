@@ -4,10 +4,11 @@ A queue never loses, doubles, reorders or alters a payload, and no combinational
 ``o.ready`` to ``i.ready`` but through `Wire` and `ForwardRegister`.
 """
 
-from amaranth.hdl import Cat, Module, Mux, Shape, ShapeLike, Signal, Value
+from amaranth.hdl import Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..counter import step
 from ..ram import Ram
 
 __all__ = ["Credit", "ForwardRegister", "Hold", "Queue", "Skid", "Slack", "Wire"]
@@ -288,9 +289,7 @@ class Queue(wiring.Component):
         with m.If(enter):
             m.d.sync += write.addr.eq(write.addr + 1)
         if not self._credit:
-            with m.If(enter ^ leave):  # one adder for both: plus 1, or plus -1
-                change = Cat(1, leave.replicate(len(self.level) - 1))
-                m.d.sync += self.level.eq(self.level + change)
+            step(m, self.level, enter, leave)
 
         self._offer(m, ram, enter, leave)
         return m
@@ -365,6 +364,5 @@ class Credit(wiring.Component):
         returned = Signal()  # what gives a payload away is known late
         m.d.sync += returned.eq(self.returned)
         m.d.comb += self.room.eq(~under_way[-1])
-        with m.If(self.taken ^ returned):  # one adder for both: plus 1, or plus -1
-            m.d.sync += under_way.eq(under_way + Cat(1, returned.replicate(len(under_way) - 1)))
+        step(m, under_way, self.taken, returned)
         return m
