@@ -83,7 +83,7 @@ class Ring(wiring.Component):
 
 
 class Completions(wiring.Component):
-    """How the commands of each slot ended: an `abi.COMPLETION` a slot.
+    """Storage of the completions of commands: an `abi.COMPLETION` for each slot.
 
     Parameters
     ----------

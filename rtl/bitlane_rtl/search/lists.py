@@ -18,7 +18,7 @@ __all__ = ["Lists", "Neighbour"]
 
 
 class Neighbour(data.Struct):
-    """What a search finds: a row. All bits are 1 where there is none."""
+    """A row that a search finds. All bits are 1 if the database has too few rows."""
 
     distance: 32
     index: 32
@@ -43,7 +43,7 @@ class Lists(wiring.Component):
     worst_query : ``In(query_bits)``
     worst : ``Out(distance_bits)``
         The distance of the last entry of the list of ``worst_query``, 1 cycle ago, or an earlier
-        one of that list, which is no less; all bits are 1 while the list is not full.
+        one of that list, which is as large or larger; all bits are 1 while the list is not full.
     busy : ``Out(1)``
         A candidate is here and not in its list.
     give : ``In(1)``

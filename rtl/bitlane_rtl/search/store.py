@@ -1,4 +1,4 @@
-"""Keeps a batch of queries, and rows until their turn comes. Knows not which are which."""
+"""Buffers a batch of queries and the next rows in one RAM; it does not distinguish the two."""
 
 from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring

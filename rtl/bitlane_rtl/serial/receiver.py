@@ -25,7 +25,7 @@ _LENGTH_BITS = 10
 
 
 class Kind(data.Struct):
-    """What stands in the place of `Request` in what `RequestReceiver` gives out."""
+    """The byte that replaces `Request` in the headers that `RequestReceiver` outputs."""
 
     write: 1
     hello: 1
@@ -37,16 +37,16 @@ class Kind(data.Struct):
 
 @dataclass
 class _Header:
-    """What is known of a frame once its header has come."""
+    """The properties of a frame, valid once its header is complete."""
 
     byte: Value
-    """What is stored of it: the fresh byte, or `Kind` in its place."""
+    """The byte to store: the fresh byte, or `Kind` in its place."""
     repeated: Signal
     out_of_turn: Signal
     following: Signal
     """The complement of the number after the frame's."""
     length: Signal
-    """Of a WRITE: header and data together. Before it is known more than any frame has."""
+    """Bytes of header and data of a WRITE. Longer than any frame until it is known."""
     write: Signal
 
 

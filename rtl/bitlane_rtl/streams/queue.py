@@ -229,7 +229,7 @@ class Queue(wiring.Component):
     Clock: ECP5-6 LUT RAM 211 MHz (297 at depth 16), block RAM 145 MHz; iCE40 HX 204 MHz.
     Path that bounds the clock: the RAM's output; at LUT RAM its address and the multiplexer behind.
 
-    Raises ``ValueError`` if ``depth`` is no power of two, or 2 with ``credit``.
+    Raises ``ValueError`` if ``depth`` is not a power of two, or is 2 with ``credit``.
     """
 
     i: stream.Interface
@@ -361,7 +361,7 @@ class Credit(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         under_way = Signal(range(self._depth + 1))
-        returned = Signal()  # what gives a payload away is known late
+        returned = Signal()  # a register, because `self.returned` arrives late in its cycle
         m.d.sync += returned.eq(self.returned)
         m.d.comb += self.room.eq(~under_way[-1])
         step(m, under_way, self.taken, returned)
