@@ -137,8 +137,8 @@ BUGS = {
     "queue stops at two": ("queue 8", "else self.level != 1", "else self.level > 2"),
     "queue counts wrong when both sides move": (
         "queue 4",
-        "with m.If(enter ^ leave):",
-        "with m.If(enter | leave):",
+        "step(m, self.level, enter, leave)",
+        "step(m, self.level, enter & ~leave, leave)",
     ),
     "queue gives twice": ("queue 4, registered", "(self.level[0] & ~valid)", "self.level[0]"),
     "block RAM falls behind": (
@@ -211,7 +211,7 @@ def test_credits_keep_room_for_what_is_under_way(way: int, proof: Proof) -> None
 
 COUNT_BUGS = {
     "a credit more than there is": ("~under_way[-1])", "1)"),
-    "a credit is lost": ("m.If(self.taken ^ returned):", "m.If(self.taken | returned):"),
+    "a credit is lost": ("self.taken, returned)", "self.taken & ~returned, returned)"),
     "a credit is back too soon": (
         "m.d.sync += returned.eq(self.returned)",
         "m.d.comb += returned.eq(self.returned)",

@@ -158,8 +158,8 @@ BUGS = {
     "a flush keeps the number of starts": (RETIREMENT, "m.d.sync += started.eq(0)", "pass"),
     "two commands at once count as one": (
         RETIREMENT,
-        "m.If(self.start ^ ended)",
-        "m.If(self.start & ~ended)",
+        "step(m, running, self.start, ended)",
+        "step(m, running, self.start & ~ended, ended)",
     ),
     "the next command's interrupt": (
         RETIREMENT,

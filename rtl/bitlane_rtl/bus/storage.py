@@ -2,9 +2,9 @@
 
 from amaranth.hdl import Array, Cat, ClockSignal, Const, Instance, Module, Signal
 from amaranth.lib import wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In
 
+from ..ram import Ram
 from .sram import Sram
 
 __all__ = ["BlockRam", "SinglePortRam"]
@@ -35,25 +35,17 @@ class BlockRam(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         memory = self.memory
-        # Reads and writes never fall into one cycle; for the asynchronous port see `queue.Queue`.
-        storage: Memory = Memory(
-            shape=len(memory.read_data),
-            depth=self._words,
-            init=[],
-            attrs={"no_rw_check": "1"},
-        )
-        m.submodules.storage = storage
-        write = storage.write_port(granularity=8)
-        read = storage.read_port(domain="comb")
-        ram_output = Signal(len(read.data), reset_less=True)
+        # Reads and writes never collide: an access is one or the other.
+        ram = Ram(len(memory.read_data), self._words, granularity=8)
+        m.submodules.storage = ram.memory
         with m.If(memory.enable):
-            m.d.sync += ram_output.eq(read.data)
+            m.d.sync += ram.load()
         m.d.comb += [
-            read.addr.eq(memory.address),
-            write.addr.eq(memory.address),
-            write.data.eq(memory.write_data),
-            write.en.eq(memory.strobe & memory.enable.replicate(len(memory.strobe))),
-            memory.read_data.eq(ram_output),
+            ram.read.addr.eq(memory.address),
+            ram.write.addr.eq(memory.address),
+            ram.write.data.eq(memory.write_data),
+            ram.write.en.eq(memory.strobe & memory.enable.replicate(len(memory.strobe))),
+            memory.read_data.eq(ram.output),
         ]
         return m
 

@@ -4,13 +4,14 @@ Decides how each command ends and writes its completion. It must never let a com
 a fault, and must never flush while a bus transaction is open. It moves no data.
 """
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ..abi import Port, Status
 from ..configuration import Configuration
+from ..counter import step
 
 __all__ = ["FaultReport", "Retirement"]
 
@@ -164,12 +165,9 @@ class Retirement(wiring.Component):
         # A register, because the last response arrives late in its cycle; `idle` may lag.
         ended = Signal()
         m.d.sync += ended.eq(retires)
+        step(m, running, self.start, ended)
         with m.If(self.start ^ ended):
-            m.d.sync += [
-                # One adder: plus 1, or plus all ones.
-                running.eq(running + Cat(1, ended.replicate(len(running) - 1))),
-                self.idle.eq(ended & (running == 1)),
-            ]
+            m.d.sync += self.idle.eq(ended & (running == 1))
         with m.If(retires):
             m.d.sync += self.retired.eq(self.retired + 1)
         with m.If(self.flush):

@@ -1,11 +1,11 @@
 """Storage of the command ring and of the commands' completions. It knows no record and no order."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..abi import COMPLETION, RECORD_WORDS
+from ..ram import Ram
 
 __all__ = ["Completions", "Ring"]
 
@@ -67,29 +67,23 @@ class Ring(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # As in `queue`: this way Yosys builds no logic for reads and writes that meet.
-        storage: Memory = Memory(
-            shape=self._width, depth=self._depth, init=[], attrs={"no_rw_check": "1"}
-        )
-        m.submodules.storage = storage
-        write = storage.write_port(granularity=32)
-        read = storage.read_port(domain="comb")
+        ram = Ram(self._width, self._depth, granularity=32)
+        m.submodules.storage = ram.memory
         word_bits = (self._words - 1).bit_length()
-        ram_output = Signal(self._width, reset_less=True)
         m.d.comb += [
-            write.addr.eq(self.write_address[word_bits:]),
-            write.data.eq(self.write_data.replicate(self._words)),
-            write.en.eq(self.write << self.write_address[:word_bits]),
-            read.addr.eq(self.read_address),
-            self.read_data.eq(ram_output),
+            ram.write.addr.eq(self.write_address[word_bits:]),
+            ram.write.data.eq(self.write_data.replicate(self._words)),
+            ram.write.en.eq(self.write << self.write_address[:word_bits]),
+            ram.read.addr.eq(self.read_address),
+            self.read_data.eq(ram.output),
         ]
         with m.If(self.read):
-            m.d.sync += ram_output.eq(read.data)
+            m.d.sync += ram.load()
         return m
 
 
 class Completions(wiring.Component):
-    """How the commands of each slot ended: an `abi.COMPLETION` a slot.
+    """Storage of the completions of commands: an `abi.COMPLETION` for each slot.
 
     Parameters
     ----------
@@ -133,22 +127,14 @@ class Completions(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        storage: Memory = Memory(
-            shape=_CODE.width + _INDEX.width,
-            depth=self._slots,
-            init=[],
-            attrs={"no_rw_check": "1"},
-        )
-        m.submodules.storage = storage
-        write = storage.write_port()
-        read = storage.read_port(domain="comb")
-        ram_output = Signal(len(read.data), reset_less=True)
-        m.d.sync += ram_output.eq(read.data)
+        ram = Ram(_CODE.width + _INDEX.width, self._slots)
+        m.submodules.storage = ram.memory
+        m.d.sync += ram.load()
         m.d.comb += [
-            write.addr.eq(self.write_slot),
-            write.data.eq(Cat(self.status, self.index)),
-            write.en.eq(self.write),
-            read.addr.eq(self.read_slot),
-            self.read_data.eq(ram_output),
+            ram.write.addr.eq(self.write_slot),
+            ram.write.data.eq(Cat(self.status, self.index)),
+            ram.write.en.eq(self.write),
+            ram.read.addr.eq(self.read_slot),
+            self.read_data.eq(ram.output),
         ]
         return m

@@ -39,7 +39,7 @@ class _Half:
     table: int
     inputs: Sequence[Value] = ()
     o: Value | None = None
-    """Where the sum goes; the first half of a chain has none."""
+    """The sum output; None for the first half of a chain."""
 
 
 def carry_chain(m: Module, additions: Sequence[Addition]) -> None:

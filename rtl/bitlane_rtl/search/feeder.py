@@ -50,7 +50,7 @@ class Feeder(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         units = self._sizes.search.units
-        # Registered, for what they come from are long compares; a tile's start waits a cycle.
+        # Registers cut the paths of the long comparisons; a tile starts a cycle later.
         whole, some, none = Signal(), Signal(), Signal()
         m.d.sync += [
             whole.eq(self.stored >= units),

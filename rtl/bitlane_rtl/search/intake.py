@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..counter import step
 from .layouts import Beat, Sizes
 
 __all__ = ["Intake"]
@@ -125,9 +126,7 @@ class Intake(wiring.Component):
 
     def _count(self, m: Module, stores: Any, ends: Any, room: Signal) -> None:
         """Count rows in and out."""
-        with m.If(stores ^ self.sent):
-            change = Cat(1, self.sent.replicate(len(self.stored) - 1))
-            m.d.sync += self.stored.eq(self.stored + change)
+        step(m, self.stored, stores, self.sent)
         with m.If(stores):
             m.d.sync += self.count.eq(self.count + 1)
         with m.If(ends):

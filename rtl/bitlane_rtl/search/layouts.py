@@ -1,6 +1,6 @@
-"""Layouts of what flows between the parts of a search array, and the widths that they need.
+"""Layouts of the signals between the parts of a search array, and their widths.
 
-Data only.
+This module holds data only.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ CLUSTER = 4
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a search array's widths and depths are.
+    """The widths and depths of a search array.
 
     Raises ``ValueError`` if ``configuration`` has no search array.
     """
@@ -66,7 +66,7 @@ class Sizes:
 
     @property
     def key_bits(self) -> int:
-        """Bits of what lists are sorted by: the index, and above it the distance."""
+        """Bits of a sort key: the index in the low bits, the distance above it."""
         return self.distance_bits + self.index_bits
 
     @property
@@ -93,14 +93,14 @@ class Beat(data.StructLayout):
 
 
 class Load(data.StructLayout):
-    """What is on its way to the units is the row of the unit ``position``, if ``valid``."""
+    """If ``valid``, the bits in flight to the units are the row of the unit ``position``."""
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__({"valid": 1, "position": sizes.position_bits})
 
 
 class Tag(data.StructLayout):
-    """Whose distances the units show, if ``valid``.
+    """The query of the distances that the units output, if ``valid``.
 
     ``base``: the index of the row in unit 0; ``worst``: a distance that the rows to find are below.
     """
@@ -148,7 +148,7 @@ class Slot(data.StructLayout):
 class Candidate(data.StructLayout):
     """A row that may be one of the nearest to ``query``.
 
-    ``key``: what lists are sorted by, its ``index`` and ``distance``.
+    ``key``: the sort key, its ``index`` and ``distance``.
     """
 
     def __init__(self, sizes: Sizes) -> None:

@@ -11,13 +11,14 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from ..ram import Ram
 from .layouts import Candidate, Sizes
 
 __all__ = ["Lists", "Neighbour"]
 
 
 class Neighbour(data.Struct):
-    """What a search finds: a row. All bits are 1 where there is none."""
+    """A row that a search finds. All bits are 1 if the database has too few rows."""
 
     distance: 32
     index: 32
@@ -42,7 +43,7 @@ class Lists(wiring.Component):
     worst_query : ``In(query_bits)``
     worst : ``Out(distance_bits)``
         The distance of the last entry of the list of ``worst_query``, 1 cycle ago, or an earlier
-        one of that list, which is no less; all bits are 1 while the list is not full.
+        one of that list, which is as large or larger; all bits are 1 while the list is not full.
     busy : ``Out(1)``
         A candidate is here and not in its list.
     give : ``In(1)``
@@ -125,27 +126,20 @@ class Lists(wiring.Component):
         self, m: Module, entries: Value, owner: Signal, changed: Signal, query: Value
     ) -> Signal:
         """Store the open list. Shows the list of ``query``, a cycle later."""
-        # Nothing that is read is used when it is written in that cycle, see `Queue`.
-        storage: Any = Memory(
-            shape=len(entries),
-            depth=self._sizes.search.queries,
-            init=[],
-            attrs={"no_rw_check": "1"},
-        )
-        m.submodules.storage = storage
-        write, read = storage.write_port(), storage.read_port(domain="comb")
-        shown = Signal(len(entries), reset_less=True)
+        # A list that is read in the cycle of a write to it is not used.
+        ram = Ram(len(entries), self._sizes.search.queries, output="shown")
+        m.submodules.storage = ram.memory
         m.d.comb += [
-            write.addr.eq(owner),
-            write.data.eq(entries),
-            write.en.eq(changed),
-            read.addr.eq(query),
+            ram.write.addr.eq(owner),
+            ram.write.data.eq(entries),
+            ram.write.en.eq(changed),
+            ram.read.addr.eq(query),
         ]
-        m.d.sync += shown.eq(read.data)
-        return shown
+        m.d.sync += ram.load()
+        return ram.output
 
     def _worst(self, m: Module, distance: Value, owner: Signal, changed: Signal) -> None:
-        # Here what is read and written in the same cycle must be one or the other.
+        # Not a `Ram`: a word that is read in the cycle of a write to it must be the old or the new.
         storage: Any = Memory(
             shape=self._sizes.distance_bits, depth=self._sizes.search.queries, init=[]
         )

@@ -1,12 +1,10 @@
-"""Keeps a batch of queries, and rows until their turn comes. Knows not which are which."""
+"""Buffers a batch of queries and the next rows in one RAM; it does not distinguish the two."""
 
-from typing import Any
-
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from ..ram import Ram
 from .layouts import Sizes
 
 __all__ = ["Store"]
@@ -44,23 +42,15 @@ class Store(wiring.Component):
         m = Module()
         words = []
         for word in range(self._sizes.words):
-            # What is read was written before, see `Queue` on how this is told to Yosys.
-            storage: Any = Memory(
-                shape=self._sizes.data_width,
-                depth=self._sizes.store_depth,
-                init=[],
-                attrs={"no_rw_check": "1"},
-            )
-            m.submodules[f"word_{word}"] = storage
-            write, read = storage.write_port(), storage.read_port(domain="comb")
+            ram = Ram(self._sizes.data_width, self._sizes.store_depth, output=f"shown_{word}")
+            m.submodules[f"word_{word}"] = ram.memory
             m.d.comb += [
-                write.en.eq(self.write & (self.write_word == word)),
-                write.addr.eq(self.write_address),
-                write.data.eq(self.write_data),
-                read.addr.eq(self.address),
+                ram.write.en.eq(self.write & (self.write_word == word)),
+                ram.write.addr.eq(self.write_address),
+                ram.write.data.eq(self.write_data),
+                ram.read.addr.eq(self.address),
             ]
-            shown = Signal(self._sizes.data_width, name=f"shown_{word}", reset_less=True)
-            m.d.sync += shown.eq(read.data)
-            words.append(shown)
+            m.d.sync += ram.load()
+            words.append(ram.output)
         m.d.comb += self.row.eq(Cat(words))
         return m

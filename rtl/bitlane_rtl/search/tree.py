@@ -1,6 +1,6 @@
-"""The tree that counts the ones of many bits, as data: what is added to what, and in which cycle.
+"""A tree of additions that counts the ones of many bits, as data: operands and pipeline stages.
 
-Builds nothing. `Unit` makes registers and additions of it.
+This module builds no hardware. `Unit` makes registers and additions of the tree.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,8 @@ class CountTree:
     number in binary: every second place is a leaf, of level 0. The tree below a place of level n
     reaches ``2**n - 1`` places to either side; that of the root, the last place, to the left only.
 
-    Raises ``ValueError`` if ``bits`` is no power of two, 4 or more, or ``per_stage`` less than 1.
+    Raises ``ValueError`` if ``bits`` is not a power of two, 4 or more, or if ``per_stage`` is less
+    than 1.
     """
 
     bits: int

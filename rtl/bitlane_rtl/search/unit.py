@@ -1,4 +1,4 @@
-"""Compares one row with a query a cycle. Knows nothing of whose row it is, nor of other units."""
+"""Compares one row with a query each cycle, independently of all other units."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -43,8 +43,7 @@ class Unit(wiring.Component):
         Bits of ``bits`` that were not those of the row, `latency` cycles ago. From a register.
 
     Throughput: a comparison a cycle, also in that after ``load``.
-    Undefined: ``distance`` of what came before the first ``load``, and of what came with a
-    ``load``.
+    Undefined: ``distance`` of ``bits`` before the first ``load``, and of ``bits`` with a ``load``.
     Area (512 bits): ECP5 400 CCU2C (800 sites), no LUT4 and 920 flip-flops, 160 MHz.
     """
 
@@ -85,7 +84,7 @@ class Unit(wiring.Component):
 
 
 def _addition(adder: Adder, compared: Mapping[int, Value], counts: Mapping[int, Value]) -> Addition:
-    """What ``adder`` adds: to leaves' compared bits its own, to counts too."""
+    """Return the addition of ``adder``: its compared bit, and compared bits or counts below it."""
     o = Signal(adder.level + 1, name=f"count_{adder.place}")
     own, below = compared[adder.place], adder.below
     if adder.level == 1:

@@ -1,4 +1,4 @@
-"""Decoding of COBS as bytes come. What the bytes mean, and whether they are right, is others'."""
+"""Decodes COBS byte by byte. It neither interprets the bytes nor checks the CRC."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring

@@ -81,7 +81,7 @@ class _State(data.Struct):
 
 
 class _Request:
-    """What is known of a request while it is executed."""
+    """The registers of a request during its execution."""
 
     def __init__(self, address_bits: int) -> None:
         self.state: Any = Signal(_State)
@@ -92,7 +92,7 @@ class _Request:
         self.number = Signal(range(SEQUENCES), reset_less=True)
         self.kind: Any = Signal(Kind, reset_less=True)
         self.complains = Signal()
-        """It is no request: the host is to be told the expected number."""
+        """A complaint takes the place of a request: the answer reports the expected number."""
         self.oversize = Signal(reset_less=True)
         self.refused = Signal()
         self.to_control = Signal(reset_less=True)
@@ -107,7 +107,7 @@ class _Request:
         self.place = Signal(address_bits + 1)
         """The address of the next byte, and a bit more, to tell a carry."""
         self.sum = Signal(address_bits + 1)
-        """What becomes of ``place``; in ``check`` the address of the last byte."""
+        """The next value of ``place``; in ``check`` the address of the last byte."""
 
 
 class RequestExecutor(wiring.Component):
@@ -268,7 +268,7 @@ class RequestExecutor(wiring.Component):
             m.d.sync += place[:_SIZE_BITS].eq(0)
 
     def _decide(self, m: Module, request: _Request) -> None:
-        """Two cycles decide, one for the adder and one for what follows from its sum."""
+        """Decide in two cycles: the first adds, the second compares the sum with the bounds."""
         state, kind, word, left = request.state, request.kind, request.word, request.left
         above = CONTROL_BASE >> CONTROL_ADDRESS_WIDTH
         within_control = word[CONTROL_ADDRESS_WIDTH:] == above

@@ -8,11 +8,11 @@ from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ..abi.frames import CRC_BYTES, RECEIVE_BYTES, REQUEST_HEADER_BYTES, SEQUENCES, Request
+from ..ram import Ram
 from .checksum import Checksum
 from .cobs import CobsDecoder
 from .uart import Received
@@ -25,7 +25,7 @@ _LENGTH_BITS = 10
 
 
 class Kind(data.Struct):
-    """What stands in the place of `Request` in what `RequestReceiver` gives out."""
+    """The byte that replaces `Request` in the headers that `RequestReceiver` outputs."""
 
     write: 1
     hello: 1
@@ -37,16 +37,16 @@ class Kind(data.Struct):
 
 @dataclass
 class _Header:
-    """What is known of a frame once its header has come."""
+    """The properties of a frame, valid once its header is complete."""
 
     byte: Value
-    """What is stored of it: the fresh byte, or `Kind` in its place."""
+    """The byte to store: the fresh byte, or `Kind` in its place."""
     repeated: Signal
     out_of_turn: Signal
     following: Signal
     """The complement of the number after the frame's."""
     length: Signal
-    """Of a WRITE: header and data together. Before it is known more than any frame has."""
+    """Bytes of header and data of a WRITE. Longer than any frame until it is known."""
     write: Signal
 
 
@@ -195,30 +195,24 @@ class RequestReceiver(wiring.Component):
 
     def _ring(self, m: Module, enable: Value, address: Value, byte: Value, end: Value) -> Signal:
         """Store bytes, and give them out up to before ``end``. Returns which one is next."""
-        # What is read was written long before, so reads and writes never collide; Yosys honours
-        # this only where it merges an asynchronous read with a register itself (see `queue`).
-        storage: Memory = Memory(
-            shape=8, depth=RECEIVE_BYTES, init=[], attrs={"no_rw_check": "1", "ram_style": "block"}
-        )
-        m.submodules.storage = storage
-        write = storage.write_port()
-        read = storage.read_port(domain="comb")
+        # Reads and writes never collide: only bytes of complete frames are read.
+        ram = Ram(8, RECEIVE_BYTES, style="block")
+        m.submodules.storage = ram.memory
         popped = Signal(_ADDRESS_BITS)
-        ram_output = Signal(8, reset_less=True)
         valid = Signal()
         pop = Signal()
         m.d.comb += [
-            write.addr.eq(address),
-            write.data.eq(byte),
-            write.en.eq(enable),
-            read.addr.eq(popped),
+            ram.write.addr.eq(address),
+            ram.write.data.eq(byte),
+            ram.write.en.eq(enable),
+            ram.read.addr.eq(popped),
             self.o.valid.eq(valid),
-            self.o.payload.eq(ram_output),
+            self.o.payload.eq(ram.output),
             pop.eq(valid & self.o.ready),
         ]
         m.d.sync += valid.eq((popped != end) & ~pop)
         with m.If(pop):
             m.d.sync += popped.eq(popped + 1)
         with m.If(~valid):
-            m.d.sync += ram_output.eq(read.data)
+            m.d.sync += ram.load()
         return popped

@@ -30,7 +30,7 @@ class _State(data.Struct):
     """A byte, or where it is zero the code."""
     choose: 1
     send_code: 1
-    """Of a full block, or of the last one."""
+    """The code of a full block, or of the last one."""
     delimit: 1
 
 

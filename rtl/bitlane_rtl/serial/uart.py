@@ -1,4 +1,4 @@
-"""A UART with eight data bits, no parity and one stop bit (8N1). Bytes only; frames are others'.
+"""A UART with eight data bits, no parity and one stop bit (8N1). It handles bytes, not frames.
 
 A byte whose stop bit is missing is never passed on as a good one.
 """
@@ -21,7 +21,7 @@ LINE_OUT: Any = Out(1, init=1)  # type: ignore[call-arg]
 
 
 class Received(wiring.Signature):
-    """Signature of bytes that come off a line, whether they are wanted or not, seen from there.
+    """Signature of received bytes without back-pressure, from the source's side.
 
     Members
     -------

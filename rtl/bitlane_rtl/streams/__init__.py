@@ -1,1 +1,1 @@
-"""What flows between the stages, and the queues that it waits in. No arithmetic on payloads."""
+"""The layouts of the streams between stages, and the queues that hold payloads unchanged."""

@@ -1,4 +1,4 @@
-"""Layouts of what flows between the stages: readers, bit unit, repack, writer. Layouts only."""
+"""Layouts of the streams between the stages: readers, bit unit, repack, writer."""
 
 from amaranth.lib import data
 
@@ -6,7 +6,7 @@ __all__ = ["Edge", "Operands", "Operation", "Result", "ToWrite"]
 
 
 class Operation(data.Struct):
-    """What the bit unit does to a beat; constant over a command."""
+    """The operation of the bit unit on a beat; constant over a command."""
 
     op: 4
     """An ``abi.Op``."""
@@ -21,7 +21,7 @@ class Operation(data.Struct):
 
 
 class Edge(data.Struct):
-    """Where a beat of operand A stands in its run and command.
+    """The position of a beat of operand A in its run and command.
 
     A run's beats are aligned like the output: element 0 stands where the writer wants it.
     """

@@ -4,12 +4,12 @@ A queue never loses, doubles, reorders or alters a payload, and no combinational
 ``o.ready`` to ``i.ready`` but through `Wire` and `ForwardRegister`.
 """
 
-from typing import Any
-
-from amaranth.hdl import Cat, Module, Mux, Shape, ShapeLike, Signal, Value
+from amaranth.hdl import Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+
+from ..counter import step
+from ..ram import Ram
 
 __all__ = ["Credit", "ForwardRegister", "Hold", "Queue", "Skid", "Slack", "Wire"]
 
@@ -229,7 +229,7 @@ class Queue(wiring.Component):
     Clock: ECP5-6 LUT RAM 211 MHz (297 at depth 16), block RAM 145 MHz; iCE40 HX 204 MHz.
     Path that bounds the clock: the RAM's output; at LUT RAM its address and the multiplexer behind.
 
-    Raises ``ValueError`` if ``depth`` is no power of two, or 2 with ``credit``.
+    Raises ``ValueError`` if ``depth`` is not a power of two, or is 2 with ``credit``.
     """
 
     i: stream.Interface
@@ -269,23 +269,14 @@ class Queue(wiring.Component):
             m.d.comb += self.level.eq(skid.o.valid + (skid.o.valid & ~skid.i.ready))
             return m
 
-        # What is read was written at least a cycle before, so reads and writes never collide. Yosys
-        # honours `no_rw_check` only where it merges an asynchronous read with a register itself; a
-        # synchronous read port would cost 42 LUT4 and 80 flip-flops more (36 bits, ECP5).
-        attributes = {"no_rw_check": "1"}
-        if not self._block_ram and self._depth > (4 if self._registered else 16):
-            # Else Yosys makes a block RAM of it and of the register that a payload goes to next.
-            # What is less deep may be on iCE40, which has none.
-            attributes["ram_style"] = "distributed"
-        storage: Memory = Memory(
-            shape=Shape.cast(self._shape).width,
-            depth=self._depth,
-            init=[],
-            attrs=attributes,
-        )
-        m.submodules.storage = storage
-        write = storage.write_port()
-        read = storage.read_port(domain="comb")
+        # Reads and writes never collide: a payload is read a cycle after its write, or later.
+        # With LUT RAM, "distributed" keeps Yosys from merging the RAM and the register that takes
+        # the payload next into a block RAM. A shallow queue may be on iCE40, which has no LUT RAM.
+        lut_ram = not self._block_ram and self._depth > (4 if self._registered else 16)
+        style = "distributed" if lut_ram else None
+        ram = Ram(Shape.cast(self._shape).width, self._depth, style=style)
+        m.submodules.storage = ram.memory
+        write = ram.write
         enter = Signal()
         leave = Signal()
         m.d.comb += [
@@ -298,31 +289,29 @@ class Queue(wiring.Component):
         with m.If(enter):
             m.d.sync += write.addr.eq(write.addr + 1)
         if not self._credit:
-            with m.If(enter ^ leave):  # one adder for both: plus 1, or plus -1
-                change = Cat(1, leave.replicate(len(self.level) - 1))
-                m.d.sync += self.level.eq(self.level + change)
+            step(m, self.level, enter, leave)
 
-        self._offer(m, write, read, enter, leave)
+        self._offer(m, ram, enter, leave)
         return m
 
-    def _offer(self, m: Module, write: Any, read: Any, enter: Signal, leave: Signal) -> None:
+    def _offer(self, m: Module, ram: Ram, enter: Signal, leave: Signal) -> None:
         """Show the oldest payload on ``o``."""
+        write, read = ram.write, ram.read
         # `more`: a payload follows the one on `o`. Early in the cycle, for `leave` comes late.
         more = Signal()
         valid = Signal()
         m.d.comb += self.o.valid.eq(valid)
         if self._registered:
-            # Of the payloads held, `ram_output` shows one while `valid`; the rest wait in storage.
-            ram_output = Signal(len(read.data), reset_less=True)
+            # Of the payloads held, `ram.output` shows one while `valid`; the rest wait in the RAM.
             stored = self.level[1:].any() | (self.level[0] & ~valid)
             m.d.comb += [
                 more.eq(read.addr != write.addr if self._credit else stored),
-                Value.cast(self.o.payload).eq(ram_output),
+                Value.cast(self.o.payload).eq(ram.output),
             ]
             with m.If(~valid | self.o.ready):
                 m.d.sync += valid.eq(more)
                 with m.If(more):
-                    m.d.sync += [ram_output.eq(read.data), read.addr.eq(read.addr + 1)]
+                    m.d.sync += [ram.load(), read.addr.eq(read.addr + 1)]
         else:
             following = Signal(len(read.addr), init=1)  # unused unless compared
             m.d.comb += [
@@ -372,9 +361,8 @@ class Credit(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         under_way = Signal(range(self._depth + 1))
-        returned = Signal()  # what gives a payload away is known late
+        returned = Signal()  # a register, because `self.returned` arrives late in its cycle
         m.d.sync += returned.eq(self.returned)
         m.d.comb += self.room.eq(~under_way[-1])
-        with m.If(self.taken ^ returned):  # one adder for both: plus 1, or plus -1
-            m.d.sync += under_way.eq(under_way + Cat(1, returned.replicate(len(under_way) - 1)))
+        step(m, under_way, self.taken, returned)
         return m

@@ -33,7 +33,7 @@ class Twin(wiring.Component):
     Undefined: ``o.payload`` while ``o.valid`` is 0.
     Area: that of a `Queue` of LUT RAM, which has the multiplexer of two halves too, and a `Skid`.
 
-    Raises ``ValueError`` if ``depth`` is no power of two, or less than 8.
+    Raises ``ValueError`` if ``depth`` is not a power of two, or is less than 8.
     """
 
     i: Any
