@@ -15,13 +15,13 @@ Cycle  Beat                                     Condition
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..abi import BEATS_PER_BLOCK
 from ..ports.byte_access import ByteAccess
 from ..ports.memory_port import ReadPort, WritePort
+from ..ram import Ram
 
 __all__ = ["BankedMemory"]
 
@@ -347,23 +347,17 @@ class BankedMemory(wiring.Component):
             fires = host.fires & (host.write.bank == bank)
             for reader in readers:
                 fires |= reader.fires & (reader.bank == bank)
-            # For the asynchronous port see `queue.Queue`.
-            storage: Memory = Memory(
-                shape=layout.data_width, depth=layout.depth, init=[], attrs={"no_rw_check": "1"}
-            )
-            m.submodules[f"bank_{bank}"] = storage
-            write_port = storage.write_port(granularity=8)
-            read_port = storage.read_port(domain="comb")
-            word = Signal(layout.data_width, reset_less=True, name=f"word_{bank}")
-            words.append(word)
+            ram = Ram(layout.data_width, layout.depth, granularity=8, output=f"word_{bank}")
+            m.submodules[f"bank_{bank}"] = ram.memory
+            words.append(ram.output)
             m.d.comb += [
-                read_port.addr.eq(Mux(host.waits, host.write.row, row)),
-                write_port.addr.eq(write.row),
-                write_port.data.eq(write.data),
-                write_port.en.eq(write.strobe & (write.bank == bank).replicate(layout.lanes)),
+                ram.read.addr.eq(Mux(host.waits, host.write.row, row)),
+                ram.write.addr.eq(write.row),
+                ram.write.data.eq(write.data),
+                ram.write.en.eq(write.strobe & (write.bank == bank).replicate(layout.lanes)),
             ]
             with m.If(fires):
-                m.d.sync += word.eq(read_port.data)
+                m.d.sync += ram.load()
         for user, source in [(host, host.write.bank), *((each, each.source) for each in readers)]:
             m.d.comb += user.word.eq(Array(words)[source])
         return m
