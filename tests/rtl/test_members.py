@@ -10,6 +10,7 @@ import pkgutil
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ CIRCUITS = {
     "pairs of beats, block RAM": lambda: Core(full(32, block_ram=True)),
     "search, one read port": lambda: Core(replace(full(), search=Search(units=1), read_ports=1)),
     **{
-        name: lambda board=board: Top(board)  # type: ignore[misc]
+        name: partial(Top, board)
         for name, board in boards().items()
         if not board.configuration.search  # its array is large, and another circuit has one
     },

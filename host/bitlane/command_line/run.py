@@ -211,6 +211,6 @@ def _as_json(device: str, passed: bool, lines: Sequence[Line]) -> str:
 def _with_vcd(url: str, file: str) -> str:
     """``url`` with the option ``vcd=FILE``; only the simulator's URLs have it."""
     if url.partition("?")[0].partition(":")[0] != "sim":
-        raise BitlaneError(f"--vcd: {url} is no simulated device; expected --device sim")
+        raise BitlaneError(f"--vcd: {url} is not a simulated device; expected --device sim")
     joint = "&" if "?" in url else "?"
     return f"{url}{joint}vcd={quote(file, errors='surrogateescape')}"

@@ -46,7 +46,9 @@ class Watch:
         head, _, query = url.partition("?")
         for option, path in self._files.items():
             if head.partition(":")[0] != "sim":
-                raise BitlaneError(f"{option}: {url} is no simulated device; expected --device sim")
+                raise BitlaneError(
+                    f"{option}: {url} is not a simulated device; expected --device sim"
+                )
             if option == "--report" and find_spec("bokeh") is None:
                 raise BitlaneError("--report: needs Bokeh: pip install 'bitlane[report]'")
             expect_writable(option, path)

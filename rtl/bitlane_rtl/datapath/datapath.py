@@ -157,11 +157,11 @@ class DataPath(wiring.Component):
                 unit.idle.eq(~(nest.running | getattr(nest, name).valid)),
                 unit.begin.eq(getattr(command, name)),
                 unit.form.eq(form),
-                unit.track.eq(getattr(self.loops, name)),
+                unit.strides.eq(getattr(self.loops, name)),
                 unit.stop.eq(self.stop),
             ]
             if isinstance(unit, Reader):
-                m.d.comb += unit.offsets.eq(self.loops.y)
+                m.d.comb += unit.output_strides.eq(self.loops.y)
 
     def _compute(self, m: Module, pairing: Pairing, writer: Writer) -> None:
         """Wire the units from the operands to the writer, and the credit of the results."""

@@ -10,12 +10,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import BEATS_PER_BLOCK
-from ..command import StreamFormat, StreamStart, Strides
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, request
 from ..streams.queue import Queue
 from ..streams.stage import StreamBuffer
 from ..streams.twin import Twin
+from ..walk.address_generator import walk_members
 from ..walk.bursts import Splitter
 from ..walk.loop_nest import Step
 from .placement import Placement, assign_part
@@ -59,7 +59,7 @@ class Reader(wiring.Component):
 
     Members
     -------
-    idle, begin, form, track, offsets, steps
+    idle, begin, form, strides, output_strides, steps
         As for `address_generator.AddressGenerator`; ``steps`` are its ``i``.
     stop : ``In(1)``
         Request nothing from the next cycle on; beats that are due are still accepted.
@@ -85,14 +85,9 @@ class Reader(wiring.Component):
         self._configuration = configuration
         self._stages = stages
         width = configuration.address_width
-        track = Strides(width, configuration.loops)
         super().__init__(
             {
-                "idle": In(1),
-                "begin": In(StreamStart(configuration)),
-                "form": In(StreamFormat()),
-                "track": In(track),
-                "offsets": In(track),
+                **walk_members(configuration, has_offset=True),
                 "steps": In(stream.Signature(Step(configuration))),
                 "stop": In(1),
                 "port": Out(ReadPort(width, configuration.data_width)),
@@ -112,7 +107,7 @@ class Reader(wiring.Component):
         m.submodules.splitter = splitter
         wiring.connect(m, wiring.flipped(self.steps), spans.i)
         wiring.connect(m, spans.o, splitter.i)
-        for name in ("idle", "begin", "form", "track", "offsets"):
+        for name in walk_members(config, has_offset=True):
             m.d.comb += getattr(spans, name).eq(getattr(self, name))
         m.submodules.words = words = self._stages.words(Aligned(config))
         m.submodules.operands = operands = self._stages.operands(Aligned(config))

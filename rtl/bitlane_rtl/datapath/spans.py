@@ -5,9 +5,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane, Mode
-from ..command import StreamFormat, StreamStart, Strides
 from ..configuration import Configuration
-from ..walk.address_generator import AddressGenerator
+from ..walk.address_generator import AddressGenerator, walk_members
 from ..walk.bursts import Span
 from ..walk.loop_nest import Step
 from .placement import Placement
@@ -22,7 +21,7 @@ class SpanGenerator(wiring.Component):
 
     Members
     -------
-    idle, begin, form, track, offsets, i
+    idle, begin, form, strides, output_strides, i
         As for `address_generator.AddressGenerator`.
     o : ``Out(stream.Signature(Span(configuration, Placement(configuration))))``
 
@@ -32,14 +31,9 @@ class SpanGenerator(wiring.Component):
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
-        track = Strides(configuration.address_width, configuration.loops)
         super().__init__(
             {
-                "idle": In(1),
-                "begin": In(StreamStart(configuration)),
-                "form": In(StreamFormat()),
-                "track": In(track),
-                "offsets": In(track),
+                **walk_members(configuration, has_offset=True),
                 "i": In(stream.Signature(Step(configuration))),
                 "o": Out(stream.Signature(Span(configuration, Placement(configuration)))),
             }
@@ -69,8 +63,8 @@ class SpanGenerator(wiring.Component):
             addresses.idle.eq(self.idle),
             addresses.begin.eq(self.begin),
             addresses.form.eq(form),
-            addresses.track.eq(self.track),
-            addresses.offsets.eq(self.offsets),
+            addresses.strides.eq(self.strides),
+            addresses.output_strides.eq(self.output_strides),
             self.o.valid.eq(addresses.o.valid),
             addresses.o.ready.eq(self.o.ready),
             span.address.eq(run.address),

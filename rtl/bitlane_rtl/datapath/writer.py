@@ -11,13 +11,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import BEATS_PER_BLOCK, Mode
-from ..command import StreamFormat, StreamStart, Strides
 from ..configuration import Configuration
 from ..ports.memory_port import WritePort, request, write_data
 from ..streams.beats import ToWrite
 from ..streams.queue import Queue, Skid
 from ..streams.stage import StreamBuffer
-from ..walk.address_generator import AddressGenerator
+from ..walk.address_generator import AddressGenerator, walk_members
 from ..walk.bursts import Burst, Span, Splitter
 from ..walk.loop_nest import Step
 from .stages import Stages
@@ -59,7 +58,7 @@ class Writer(wiring.Component):
 
     Members
     -------
-    idle, begin, form, track, steps
+    idle, begin, form, strides, steps
         As for `address_generator.AddressGenerator`; ``steps`` are its ``i``.
     i : ``In(stream.Signature(ToWrite(data_width)))``
         Beats, aligned like the output; those of a scattered run start at byte 0.
@@ -96,10 +95,7 @@ class Writer(wiring.Component):
         width = configuration.address_width
         super().__init__(
             {
-                "idle": In(1),
-                "begin": In(StreamStart(configuration)),
-                "form": In(StreamFormat()),
-                "track": In(Strides(width, configuration.loops)),
+                **walk_members(configuration, has_offset=False),
                 "steps": In(stream.Signature(Step(configuration))),
                 "i": In(stream.Signature(ToWrite(configuration.data_width))),
                 **({"searches": Out(1)} if configuration.search else {}),
@@ -151,7 +147,7 @@ class Writer(wiring.Component):
             addresses.idle.eq(self.idle),
             addresses.begin.eq(self.begin),
             addresses.form.eq(self.form),
-            addresses.track.eq(self.track),
+            addresses.strides.eq(self.strides),
             spans.i.valid.eq(addresses.o.valid),
             addresses.o.ready.eq(spans.i.ready),
             span.address.eq(run.address),

@@ -46,7 +46,7 @@ class _Header:
     following: Signal
     """The complement of the number after the frame's."""
     length: Signal
-    """Bytes of header and data of a WRITE. Longer than any frame until it is known."""
+    """Bytes of header and data of a WRITE; longer than any frame until the header is complete."""
     write: Signal
 
 

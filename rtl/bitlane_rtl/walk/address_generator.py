@@ -1,5 +1,7 @@
 """The address generator of one stream. It counts no loops, and it has no lengths."""
 
+from typing import Any
+
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -9,7 +11,7 @@ from ..command import StreamFormat, StreamStart, Strides, in_lanes
 from ..configuration import Configuration
 from .loop_nest import Step
 
-__all__ = ["AddressGenerator", "Run"]
+__all__ = ["AddressGenerator", "Run", "walk_members"]
 
 
 class Run(data.StructLayout):
@@ -32,6 +34,18 @@ class Run(data.StructLayout):
         )
 
 
+def walk_members(configuration: Configuration, *, has_offset: bool) -> dict[str, Any]:
+    """Return the ports by which a component walks a stream, see `AddressGenerator`."""
+    strides = Strides(configuration.address_width, configuration.loops)
+    return {
+        "idle": In(1),
+        "begin": In(StreamStart(configuration)),
+        "form": In(StreamFormat()),
+        "strides": In(strides),
+        **({"output_strides": In(strides)} if has_offset else {}),
+    }
+
+
 class AddressGenerator(wiring.Component):
     """Adds a stride or a jump to the address of a stream with every step.
 
@@ -50,8 +64,8 @@ class AddressGenerator(wiring.Component):
         The first address and offset of the next command.
     form : ``In(StreamFormat())``
         The format of the current command.
-    track, offsets : ``In(Strides(address_width, loops))``
-        The strides of this stream and those of the output.
+    strides, output_strides : ``In(Strides(address_width, loops))``
+        The strides of this stream and those of the output; the latter only with ``has_offset``.
     i : ``In(stream.Signature(Step(configuration)))``
         The steps of this stream.
     o : ``Out(stream.Signature(Run(configuration)))``
@@ -64,14 +78,9 @@ class AddressGenerator(wiring.Component):
     def __init__(self, configuration: Configuration, *, has_offset: bool) -> None:
         self._configuration = configuration
         self._has_offset = has_offset
-        track = Strides(configuration.address_width, configuration.loops)
         super().__init__(
             {
-                "idle": In(1),
-                "begin": In(StreamStart(configuration)),
-                "form": In(StreamFormat()),
-                "track": In(track),
-                "offsets": In(track),
+                **walk_members(configuration, has_offset=has_offset),
                 "i": In(stream.Signature(Step(configuration))),
                 "o": Out(stream.Signature(Run(configuration))),
             }
@@ -87,12 +96,13 @@ class AddressGenerator(wiring.Component):
         jump = Signal(width)
         following = Signal(width)
         turned = Signal.like(offset)
-        stride = self.track.stride if Mode.STRIDED in self._configuration.modes else 0
+        stride = self.strides.stride if Mode.STRIDED in self._configuration.modes else 0
         with m.Switch(self.i.p.goes_on):
             for loop in range(loops):
                 with m.Case(loop):
-                    m.d.comb += jump.eq(self.track.jumps[loop - 1] if loop else stride)
-                    m.d.comb += turned.eq(self.offsets.jumps[loop - 1] if loop else 0)
+                    m.d.comb += jump.eq(self.strides.jumps[loop - 1] if loop else stride)
+                    if self._has_offset:
+                        m.d.comb += turned.eq(self.output_strides.jumps[loop - 1] if loop else 0)
         # With two loops a LUT has an input left for this choice. It is made before the adder, so
         # that no logic follows the long carry.
         begins = self.idle if loops <= 2 else Const(0)

@@ -126,7 +126,7 @@ def test_any_name_of_a_waveform_file_reaches_the_simulator(file: str, terminal: 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--device", "serial:x", "--vcd", "w.vcd"], "serial:x is no simulated device"),
+        (["--device", "serial:x", "--vcd", "w.vcd"], "serial:x is not a simulated device"),
         (["--trace", "a", "--report", "./a"], r"--report: a is --trace's; expected another file"),
         (["--vcd", "a", "--trace", "a"], r"--trace: a is --vcd's; expected another file"),
         (["--trace", "m.json"], r"--trace: m\.json is MODEL's; expected another file"),

@@ -287,7 +287,7 @@ def test_a_device_is_asked_to_record_only_if_something_is_to_be_written(tmp_path
     assert watch.url("sim") == "sim?record=200000"
     assert watch.url("sim:pysim?width=32") == "sim:pysim?width=32&record=200000"
     assert watch.url("sim?record=5&width=32") == "sim?record=5&width=32"
-    with pytest.raises(BitlaneError, match="--trace: serial:x is no simulated device"):
+    with pytest.raises(BitlaneError, match="--trace: serial:x is not a simulated device"):
         watch.url("serial:x")
     for path, wanted in (
         (tmp_path / "no" / "t.json", "a folder that is there"),

@@ -16,7 +16,7 @@ from bitlane_rtl.walk.loop_nest import LoopNest
 from support.rtl.streams import to_bits
 from support.rtl.walks import Walk, loop_constants
 
-_WALK = {"idle", "begin", "form", "track", "offsets", "steps"}
+_WALK = {"idle", "begin", "form", "strides", "output_strides", "steps"}
 """Members of a reader or a writer that walk it."""
 
 
@@ -66,10 +66,10 @@ class Walked(wiring.Component):
             unit.idle.eq(~nest.walking),
             unit.begin.eq(getattr(command, self._name)),
             unit.form.eq(form),
-            unit.track.eq(getattr(self.loops, self._name)),
+            unit.strides.eq(getattr(self.loops, self._name)),
         ]
         if isinstance(unit, Reader):
-            m.d.comb += unit.offsets.eq(self.loops.y)
+            m.d.comb += unit.output_strides.eq(self.loops.y)
         wiring.connect(m, getattr(nest, self._name), unit.steps)
         for name, member in self._others.items():
             outer, inner = getattr(self, name), getattr(unit, name)
