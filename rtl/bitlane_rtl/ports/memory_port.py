@@ -1,7 +1,7 @@
 """Signatures of the engine's memory ports, which adapters translate to a bus.
 
 A request is a burst of whole beats. It never crosses a block of ``abi.BEATS_PER_BLOCK`` beats, so
-it never crosses 4 KiB (AXI4 A3.4.1) for data widths up to 512 bits. Beats and responses arrive in
+it never crosses 4 KiB (AXI4 A3.4.1) at any data width. Beats and responses arrive in
 the order of the requests. All members are ``amaranth.lib.stream`` streams: ``valid`` never waits
 for ``ready``, and a payload stays until it is accepted.
 """
