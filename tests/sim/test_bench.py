@@ -14,8 +14,9 @@ from bitlane.command_line.cli import UNUSABLE
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.bench import commands, modes
+from bitlane_sim.bench.commands import move
 from bitlane_sim.bench.contract import Row
-from bitlane_sim.bench.job import execute, move
+from bitlane_sim.bench.job import execute
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.simulator import Simulator
 from support.command_line import CommandLine

@@ -16,7 +16,8 @@ from ..compiled.model import CompiledEvaluator
 from ..evaluator import SimulationError
 from ..simulator import Simulator
 from .batch import BatchRow
-from .job import execute, move
+from .commands import move
+from .job import execute
 from .record import BenchError
 from .verilated import build_verilated, verilator_folder
 from .xors import TIMINGS

@@ -3,8 +3,6 @@
 from bitlane.driver.commands import Command, Walk
 from bitlane_rtl.abi import Lane, Mode, Op
 
-from .job import dense, move
-
 __all__ = [
     "ROW",
     "A",
@@ -12,8 +10,10 @@ __all__ = [
     "Y",
     "against_one",
     "count",
+    "dense",
     "gather",
     "logic",
+    "move",
     "odd_pairs",
     "pairs",
     "queue",
@@ -31,6 +31,17 @@ _A_STEP, _B_STEP, _Y_STEP = 65, 69, 67
 """Bytes from row to row, so that every byte offset occurs."""
 
 _ELEMENT_STEP = 6
+
+
+def dense(base: int, size: int, jumps: tuple[int, ...] = (), reach: int = 0) -> Walk:
+    """A walk over runs of ``size`` bytes; ``reach``: from the first run's start to the last's."""
+    return Walk(base, base + reach + size - 1, Mode.DENSE, 0, jumps)
+
+
+def move(op: Op, size: int, a: int, b: int | None, y: int) -> Command:
+    """A logic operation on ``size`` consecutive bytes."""
+    second = None if b is None else dense(b, size)
+    return Command(op, Lane.BITS_8, Lane.BITS_8, size, dense(a, size), second, dense(y, size))
 
 
 def logic(op: Op, size: int) -> Command:

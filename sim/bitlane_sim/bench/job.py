@@ -1,17 +1,17 @@
-"""Runs queued commands on a simulator and says what the buses did. Crafts the only records here."""
+"""Runs queued commands on a simulator and measures the traffic of the buses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from bitlane.driver.commands import Command, Walk, encode
-from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, Lane, Mode, Op, register
+from bitlane.driver.commands import Command, encode
+from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, register
 
 from ..evaluator import SimulationError
 from ..simulator import Simulator
 
-__all__ = ["Traffic", "check_fault", "dense", "execute", "move", "prepare"]
+__all__ = ["Traffic", "check_fault", "execute", "prepare"]
 
 _DEADLINE = 60.0
 """Seconds that a job may take."""
@@ -43,17 +43,6 @@ class Traffic:
     def writing(self) -> int:
         """Cycles from the first beat written to the last, both included."""
         return self.last - self.first + 1
-
-
-def dense(base: int, size: int, jumps: tuple[int, ...] = (), reach: int = 0) -> Walk:
-    """A walk over runs of ``size`` bytes; ``reach``: from the first run's start to the last's."""
-    return Walk(base, base + reach + size - 1, Mode.DENSE, 0, jumps)
-
-
-def move(op: Op, size: int, a: int, b: int | None, y: int) -> Command:
-    """A logic operation on ``size`` consecutive bytes."""
-    second = None if b is None else dense(b, size)
-    return Command(op, Lane.BITS_8, Lane.BITS_8, size, dense(a, size), second, dense(y, size))
 
 
 def prepare(

@@ -24,7 +24,7 @@ from bitlane_rtl.ports.control_port import ControlPort
 from ..evaluator import SimulationError
 from ..pins.model import CircuitModel
 from ..pins.sdram import SdramModel, SplitPins
-from .job import move
+from .commands import move
 
 __all__ = ["CLOCK_HZ", "SdramSystem", "Transfer", "logic", "placed", "powered", "reads"]
 

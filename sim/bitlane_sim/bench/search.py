@@ -19,7 +19,8 @@ from bitlane_rtl.search.layouts import CLUSTER
 
 from ..evaluator import SimulationError
 from ..simulator import Simulator
-from .job import dense, execute
+from .commands import dense
+from .job import execute
 
 __all__ = ["SearchRow", "configured", "expected_cycles", "measure_search"]
 

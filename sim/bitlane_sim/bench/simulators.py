@@ -17,7 +17,8 @@ from bitlane_rtl.configurations import full
 
 from ..link import SimulatorLink, open_link
 from ..simulator import Simulator
-from .job import execute, move
+from .commands import move
+from .job import execute
 
 __all__ = ["measure_simulators"]
 

@@ -17,7 +17,7 @@ from bitlane_rtl.ports.control_port import ControlPort
 
 from ..evaluator import Clock, Evaluator, Set, SimulationError, StorageAccess, StoragePort
 from ..simulator import load_evaluator
-from .job import move
+from .commands import move
 
 __all__ = ["SramSystem", "three_streams"]
 

@@ -16,7 +16,8 @@ from bitlane_rtl.configurations import full
 
 from ..compiled.model import CompiledEvaluator
 from ..simulator import Simulator
-from .job import Traffic, execute, move
+from .commands import move
+from .job import Traffic, execute
 from .record import BenchError
 from .verilated import build_verilated
 

@@ -15,7 +15,7 @@ from ..stand.circuit import StandCircuit
 from ..stand.draws import draw, noise
 from ..stand.judge import Observed, Verdict, expect_answers
 from ..stand.workload import Workload, submit
-from .job import move
+from .commands import move
 from .record import BenchError
 
 __all__ = ["RAM_BYTES", "SIZE", "TIMINGS", "Xors", "xors"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bitlane.driver.commands import encode
 from bitlane.errors import BitlaneError
 from bitlane_rtl.abi import RECORD_WORDS, Op, Port, Status
-from bitlane_sim.bench.job import move
+from bitlane_sim.bench.commands import move
 from bitlane_sim.interface import Hang, Response
 from bitlane_sim.stand.alone import run_alone
 from bitlane_sim.stand.circuit import StandCircuit, open_circuit
