@@ -13,10 +13,11 @@ import pytest
 from bitlane.command_line.cli import UNUSABLE
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.bench import commands, modes
-from bitlane_sim.bench.commands import move
+from bitlane_sim.bench import modes
 from bitlane_sim.bench.contract import Row
 from bitlane_sim.bench.job import execute
+from bitlane_sim.campaigns import commands
+from bitlane_sim.campaigns.commands import move
 from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.simulator import Simulator
 from support.command_line import CommandLine

@@ -17,9 +17,9 @@ from bitlane_sim.bench.apart import Apart, apart
 from bitlane_sim.bench.page import page
 from bitlane_sim.bench.record import BenchError
 from bitlane_sim.bench.xors import RAM_BYTES, SIZE, TIMINGS, xors
+from bitlane_sim.campaigns.folder import StandCircuit, make_circuit
+from bitlane_sim.campaigns.stimulus import submit
 from bitlane_sim.evaluator import SimulationError
-from bitlane_sim.stand.circuit import StandCircuit, make_circuit
-from bitlane_sim.stand.workload import submit
 from cppsim import BatchError
 from cppsim.batch import cuda
 from support.command_line import CommandLine

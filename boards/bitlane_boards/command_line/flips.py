@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bitlane.command_line.cli import DONE, Group, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
-from bitlane_sim.stand.command import count
+from bitlane_sim.campaigns.options import count
 
 from .. import boards
 from .choice import add_board

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
-from ..stand.circuit import StandCircuit
+from ..campaigns.folder import StandCircuit
 from .record import BenchError
 from .xors import Xors
 

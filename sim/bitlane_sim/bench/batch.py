@@ -22,9 +22,9 @@ from bitlane.files import expect_writable
 from cppsim.batch.cuda import NoGpu, gpu_versions
 from cppsim.batch.runner import Backend
 
+from ..campaigns.folder import StandCircuit, open_circuit
+from ..campaigns.options import count
 from ..evaluator import SimulationError
-from ..stand.circuit import StandCircuit, open_circuit
-from ..stand.command import count
 from .apart import apart
 from .record import record, write_json
 from .xors import TIMINGS, Xors

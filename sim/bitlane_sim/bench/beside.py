@@ -12,11 +12,11 @@ import numpy as np
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 
+from ..campaigns.commands import move
 from ..compiled.model import CompiledEvaluator
 from ..evaluator import SimulationError
 from ..simulator import Simulator
 from .batch import BatchRow
-from .commands import move
 from .job import execute
 from .record import BenchError
 from .verilated import build_verilated, verilator_folder

@@ -11,8 +11,9 @@ from bitlane_rtl.abi import Lane, Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
 
+from ..campaigns import commands
 from ..simulator import Simulator
-from . import commands, sdram
+from . import sdram
 from .job import execute
 from .sram import three_streams
 

@@ -8,8 +8,8 @@ from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.terminal import show
 from bitlane_rtl.configuration import Search
 
+from ..campaigns.folder import make_circuit
 from ..simulator import choose_evaluator
-from ..stand.circuit import make_circuit
 from ..toolchain import find_compiler
 from . import batch, cycles
 from .beside import measure_beside

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from bitlane.driver.commands import Command
 from bitlane_rtl.abi import Lane, Op
 
+from ..campaigns import commands
 from ..simulator import Simulator
-from . import commands
 from .contract import full_engine
 from .job import execute
 from .waits import Waits, spend

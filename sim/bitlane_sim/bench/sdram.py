@@ -21,10 +21,10 @@ from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.byte_access import ByteAccess
 from bitlane_rtl.ports.control_port import ControlPort
 
+from ..campaigns.commands import move
 from ..evaluator import SimulationError
 from ..pins.model import CircuitModel
 from ..pins.sdram import SdramModel, SplitPins
-from .commands import move
 
 __all__ = ["CLOCK_HZ", "SdramSystem", "Transfer", "logic", "placed", "powered", "reads"]
 

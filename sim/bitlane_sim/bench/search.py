@@ -17,9 +17,9 @@ from bitlane_rtl.abi import Lane, Op
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.search.layouts import CLUSTER
 
+from ..campaigns.commands import dense
 from ..evaluator import SimulationError
 from ..simulator import Simulator
-from .commands import dense
 from .job import execute
 
 __all__ = ["SearchRow", "configured", "expected_cycles", "measure_search"]

@@ -15,9 +15,9 @@ from bitlane.driver.driver import Driver
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configurations import full
 
+from ..campaigns.commands import move
 from ..link import SimulatorLink, open_link
 from ..simulator import Simulator
-from .commands import move
 from .job import execute
 
 __all__ = ["measure_simulators"]

@@ -15,9 +15,9 @@ from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.control_port import ControlPort
 
+from ..campaigns.commands import move
 from ..evaluator import Clock, Evaluator, Set, SimulationError, StorageAccess, StoragePort
 from ..simulator import load_evaluator
-from .commands import move
 
 __all__ = ["SramSystem", "three_streams"]
 

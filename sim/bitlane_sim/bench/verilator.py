@@ -14,9 +14,9 @@ from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
 
+from ..campaigns.commands import move
 from ..compiled.model import CompiledEvaluator
 from ..simulator import Simulator
-from .commands import move
 from .job import Traffic, execute
 from .record import BenchError
 from .verilated import build_verilated

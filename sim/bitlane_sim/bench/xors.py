@@ -11,11 +11,11 @@ from bitlane_rtl.abi import RECORD_WORDS, Op
 from cppsim.batch.encoding import Encoded
 from cppsim.batch.runner import Backend
 
-from ..stand.circuit import StandCircuit
-from ..stand.draws import draw, noise
-from ..stand.judge import Observed, Verdict, expect_answers
-from ..stand.workload import Workload, submit
-from .commands import move
+from ..campaigns.commands import move
+from ..campaigns.counter_random import draw, noise
+from ..campaigns.folder import StandCircuit
+from ..campaigns.scoreboard import Observed, Verdict, expect_answers
+from ..campaigns.stimulus import Workload, submit
 from .record import BenchError
 
 __all__ = ["RAM_BYTES", "SIZE", "TIMINGS", "Xors", "xors"]

@@ -6,8 +6,8 @@ import sys
 from bitlane.command_line.cli import UNUSABLE
 from bitlane.errors import BitlaneError
 
-from ..soak import add_soak
 from .command import add_campaign
+from .soak_command import add_soak
 
 __all__ = ["main"]
 

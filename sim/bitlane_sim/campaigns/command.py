@@ -14,11 +14,11 @@ from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from cppsim.errors import SimulationError
 
-from ..stand.command import Wanted, add_options, instance_count, report, run, stage_of
 from .errors import JobFailed
+from .options import Wanted, add_options, instance_count, report, run, stage_of
 
 if TYPE_CHECKING:
-    from ..stand.plan import CampaignPlan, Stage
+    from .plan import CampaignPlan, Stage
 
 __all__ = ["CAMPAIGNS", "Campaign", "add_campaign"]
 
@@ -102,7 +102,7 @@ CAMPAIGNS = {
 
 def _replay(stage: "Stage", plan: "CampaignPlan", arguments: argparse.Namespace) -> int:
     """Run one instance alone."""
-    from ..stand.plan import run_single
+    from .plan import run_single
 
     if arguments.replay >= plan.instances:
         raise BitlaneError(

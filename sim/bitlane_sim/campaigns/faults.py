@@ -12,9 +12,13 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import Status, register
 
 from ..interface import AXI_CHANNELS
-from ..stand.circuit import StandCircuit, geometry_of
-from ..stand.draws import draw, noise
-from ..stand.judge import (
+from .counter_random import draw, noise
+from .errors import JobFailed
+from .folder import StandCircuit, geometry_of
+from .jobs import jobs_of
+from .kinds import KINDS, FaultKind
+from .plan import CampaignPlan, Portion, Stage
+from .scoreboard import (
     Mask,
     Numbers,
     Observed,
@@ -25,11 +29,7 @@ from ..stand.judge import (
     expect_cleared,
     expect_fault,
 )
-from ..stand.plan import CampaignPlan, Portion, Stage
-from ..stand.workload import Workload, recover, submit, traffic_of
-from .errors import JobFailed
-from .jobs import jobs_of
-from .kinds import KINDS, FaultKind
+from .stimulus import Workload, recover, submit, traffic_of
 
 __all__ = ["FaultPlan"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from bitlane_rtl.abi import Port, Status
 
 from ..interface import Hang, Response
-from ..stand.workload import MUTED
+from .stimulus import MUTED
 
 __all__ = ["KINDS", "FaultKind"]
 

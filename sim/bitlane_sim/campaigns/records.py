@@ -8,13 +8,13 @@ import numpy as np
 
 from bitlane_rtl.abi import RECORD, RECORD_SEAL, RECORD_WORDS, Status
 
-from ..stand.circuit import StandCircuit, geometry_of
-from ..stand.draws import noise
-from ..stand.judge import Numbers, Observed, Verdict, compare, expect_answers, expect_cleared
-from ..stand.model.fields import Fields
-from ..stand.plan import CampaignPlan, Portion, Stage
-from ..stand.workload import Workload, recover, submit
+from .contract.fields import Fields
+from .counter_random import noise
+from .folder import StandCircuit, geometry_of
 from .jobs import ShortJob, jobs_of
+from .plan import CampaignPlan, Portion, Stage
+from .scoreboard import Numbers, Observed, Verdict, compare, expect_answers, expect_cleared
+from .stimulus import Workload, recover, submit
 
 __all__ = ["RecordPlan"]
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from bitlane.driver.commands import Command, encode
 from bitlane_rtl.abi import RECORD_WORDS, Lane, Op
 
-from ..bench import commands
-from ..stand.circuit import StandCircuit
-from ..stand.judge import Numbers, Observed, Verdict, expect_answers
-from ..stand.plan import CampaignPlan, Portion, Stage
-from ..stand.script import Values
-from ..stand.workload import Workload, submit, traffic_of
+from . import commands
+from .folder import StandCircuit
+from .plan import CampaignPlan, Portion, Stage
+from .scoreboard import Numbers, Observed, Verdict, expect_answers
+from .script import Values
+from .stimulus import Workload, submit, traffic_of
 
 __all__ = ["RAM", "WORKS", "StallPlan"]
 

@@ -13,7 +13,7 @@ from bitlane.command_line.cli import DONE
 from bitlane.errors import BitlaneError, LinkError
 from bitlane_sim.campaigns import add_campaign
 from bitlane_sim.campaigns.__main__ import main
-from bitlane_sim.stand.plan import Stage
+from bitlane_sim.campaigns.plan import Stage
 from cppsim.batch.description import BatchError
 from support.processes import run_python
 from support.sim.stands import SMALL, command_line, small_folder

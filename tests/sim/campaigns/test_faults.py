@@ -10,8 +10,8 @@ from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane_rtl.abi import Status
 from bitlane_sim.campaigns import add_campaign
 from bitlane_sim.campaigns.faults import FaultPlan
-from bitlane_sim.stand.judge import Observed
-from bitlane_sim.stand.plan import Stage, run_plan
+from bitlane_sim.campaigns.plan import Stage, run_plan
+from bitlane_sim.campaigns.scoreboard import Observed
 from support.sim.stands import SMALL, command_line, quiet, small_circuit, small_folder
 
 pytestmark = pytest.mark.slow

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.abi import RECORD_SEAL, Status
+from bitlane_sim.campaigns import harness
+from bitlane_sim.campaigns.folder import make_circuit
+from bitlane_sim.campaigns.plan import Stage, run_plan
 from bitlane_sim.campaigns.records import RecordPlan
-from bitlane_sim.stand import component
-from bitlane_sim.stand.circuit import make_circuit
-from bitlane_sim.stand.plan import Stage, run_plan
 from bitlane_sim.system import System
 from support.models.record import Record
 from support.sim.stands import SMALL, quiet, small_circuit
@@ -64,7 +64,7 @@ def test_an_engine_that_takes_its_memory_for_larger_is_found(
     def larger(configuration: Any) -> System:
         return System(replace(configuration, memory_bytes=2 * configuration.memory_bytes))
 
-    monkeypatch.setattr(component, "System", larger)
+    monkeypatch.setattr(harness, "System", larger)
     stage = Stage(make_circuit(SMALL), "threads")
     plan = RecordPlan(stage, 300)
     outcomes = run_plan(stage, plan, plan.numbers(), quiet)

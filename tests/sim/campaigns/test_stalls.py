@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from bitlane_sim.campaigns.folder import make_circuit
+from bitlane_sim.campaigns.plan import Stage, run_plan
 from bitlane_sim.campaigns.stalls import RAM, WORKS, StallPlan
-from bitlane_sim.stand.circuit import make_circuit
-from bitlane_sim.stand.plan import Stage, run_plan
 from support.sim.stands import quiet
 
 OPTIONS = "width=32&ports=1&loops=2&slots=16&ops=xor,not&modes=dense,strided&memory=8MiB"

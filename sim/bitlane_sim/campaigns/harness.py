@@ -12,7 +12,7 @@ from bitlane_rtl.configuration import Configuration
 from ..evaluator import StorageAccess
 from ..memory.control import MemoryControl
 from ..system import System
-from .workload import MUTED
+from .stimulus import MUTED
 
 __all__ = ["Stand"]
 

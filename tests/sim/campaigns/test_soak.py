@@ -14,10 +14,11 @@ from bitlane import reference
 from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.errors import BitlaneError, LinkError
 from bitlane_rtl.abi import Op
+from bitlane_sim.campaigns import device_run, soak_command, trials
+from bitlane_sim.campaigns.cases import Case, parse_case, random_case
+from bitlane_sim.campaigns.device_run import run_case
+from bitlane_sim.campaigns.soak_command import add_soak
 from bitlane_sim.link import open_link
-from bitlane_sim.soak import add_soak, command, run, trials
-from bitlane_sim.soak.case import Case, parse_case, random_case
-from bitlane_sim.soak.run import run_case
 from support.sim.stands import command_line
 from support.system.clusters import cluster_of
 
@@ -39,7 +40,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
         with ThreadPoolExecutor(1) as executor:
             yield executor, 1
 
-    monkeypatch.setattr(command, "shared_by", shared_by)
+    monkeypatch.setattr(soak_command, "shared_by", shared_by)
 
 
 def test_random_cases_are_of_every_kind_and_can_be_written_and_read() -> None:
@@ -187,10 +188,10 @@ def test_what_is_compiled_for_a_random_circuit_is_not_kept(monkeypatch: pytest.M
     def looked(case: Case, steps: int) -> Any:
         folders.append(os.environ["BITLANE_CACHE"])
         assert Path(folders[-1]).is_dir()
-        return run.Outcome(case)
+        return device_run.Outcome(case)
 
     before = dict(os.environ)
-    monkeypatch.setattr(run, "run_case", looked)
-    run.run_apart(Case(1, ""), 1)
+    monkeypatch.setattr(device_run, "run_case", looked)
+    device_run.run_apart(Case(1, ""), 1)
     assert not Path(folders[0]).exists()
     assert dict(os.environ) == before

@@ -24,7 +24,7 @@ from bitlane_rtl.abi import Status
 from ..interface import Hang, Response
 from ..link import open_link
 from ..simulator import Simulator
-from .case import Case
+from .cases import Case
 from .trials import SIZE, Bytes, Trial, random_trial
 
 __all__ = ["Outcome", "run_apart", "run_case"]

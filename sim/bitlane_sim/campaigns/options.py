@@ -21,7 +21,7 @@ from bitlane.version import __version__
 from cppsim.errors import SimulationError
 
 if TYPE_CHECKING:
-    from .circuit import StandCircuit
+    from .folder import StandCircuit
     from .plan import CampaignPlan, Outcomes, Stage
 
 __all__ = [
@@ -105,7 +105,7 @@ def stage_of(arguments: argparse.Namespace, wanted: Wanted) -> "Stage | None":
 
     Raises ``BitlaneError``.
     """
-    from .circuit import circuit_of, make_circuit, open_circuit
+    from .folder import circuit_of, make_circuit, open_circuit
     from .plan import Stage
 
     if arguments.circuit and arguments.config is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from bitlane_rtl.abi import Status
 from bitlane_rtl.configuration import Configuration
 
-from ..draws import Array, Namespace, namespace, tally
+from ..counter_random import Array, Namespace, namespace, tally
 from .fields import Fields, Limits, refusals
 from .values import Computation, compute
 from .walk import Elements, elements, leaving, shape_of

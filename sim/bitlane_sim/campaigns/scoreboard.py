@@ -12,8 +12,8 @@ from bitlane.driver.control import status_name
 from bitlane_rtl.abi import Port, Status, register
 
 from ..interface import Violation, Where
-from .model.model import Expected
-from .workload import Workload
+from .contract.model import Expected
+from .stimulus import Workload
 
 __all__ = [
     "Bytes",

@@ -14,9 +14,11 @@ from bitlane.jobs.lowering import LayoutError, UnsupportedError
 from bitlane_rtl.abi import RECORD, RECORD_WORDS, Port, Status
 
 from ..interface import Hang, Response
-from ..stand.circuit import StandCircuit, geometry_of
-from ..stand.draws import draw, noise
-from ..stand.judge import (
+from .contract.model import Expected
+from .counter_random import draw, noise
+from .folder import StandCircuit, geometry_of
+from .plan import CampaignPlan, Portion, Stage
+from .scoreboard import (
     Numbers,
     Observed,
     Verdict,
@@ -26,10 +28,8 @@ from ..stand.judge import (
     expect_cleared,
     expect_fault,
 )
-from ..stand.model.model import Expected
-from ..stand.plan import CampaignPlan, Portion, Stage
-from ..stand.script import Values
-from ..stand.workload import Workload, recover, submit
+from .script import Values
+from .stimulus import Workload, recover, submit
 from .trials import SIZE, random_trial
 
 __all__ = ["MEMORY", "SoakPlan"]

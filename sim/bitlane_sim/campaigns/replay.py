@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import cppsim
 from bitlane_rtl.configuration import Configuration
 
-from .component import Stand
+from .harness import Stand
 from .script import Advance, Item, Look, Repeat, Script, SetPort, Until
 
 __all__ = ["Seen", "run_alone"]

@@ -22,7 +22,7 @@ from bitlane_rtl.abi import (
 )
 from bitlane_rtl.configuration import Search
 
-from ..draws import Array
+from ..counter_random import Array
 
 __all__ = ["Fields", "Limits", "is_one_of", "refusals"]
 

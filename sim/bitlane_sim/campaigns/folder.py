@@ -104,7 +104,7 @@ def make_circuit(options: str, ram_bytes: int | None = None) -> StandCircuit:
     from cppsim.batch.circuit import batch_circuit
     from cppsim.batch.source import write_batch
 
-    from .component import Stand
+    from .harness import Stand
 
     bare = circuit_of(options, ram_bytes)
     stand = Stand(bare.configuration, bare.ram_bytes // bare.configuration.data_bytes)

@@ -10,14 +10,20 @@ from numpy.typing import NDArray
 from bitlane.driver.commands import encode
 from bitlane.errors import BitlaneError
 from bitlane_rtl.abi import RECORD_WORDS, Op, Port, Status
-from bitlane_sim.bench.commands import move
+from bitlane_sim.campaigns.commands import move
+from bitlane_sim.campaigns.contract.model import execute
+from bitlane_sim.campaigns.counter_random import draw, noise
+from bitlane_sim.campaigns.folder import StandCircuit, open_circuit
+from bitlane_sim.campaigns.replay import run_alone
+from bitlane_sim.campaigns.scoreboard import (
+    Observed,
+    Verdict,
+    compare,
+    expect_answers,
+    expect_cleared,
+)
+from bitlane_sim.campaigns.stimulus import Workload, recover, submit, traffic_of
 from bitlane_sim.interface import Hang, Response
-from bitlane_sim.stand.alone import run_alone
-from bitlane_sim.stand.circuit import StandCircuit, open_circuit
-from bitlane_sim.stand.draws import draw, noise
-from bitlane_sim.stand.judge import Observed, Verdict, compare, expect_answers, expect_cleared
-from bitlane_sim.stand.model.model import execute
-from bitlane_sim.stand.workload import Workload, recover, submit, traffic_of
 from support.processes import run_python
 from support.sim.stands import small_circuit
 
@@ -163,9 +169,9 @@ class Nothing:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Nothing())
 from pathlib import Path
-from bitlane_sim.stand import circuit, judge, workload
-from bitlane_sim.stand.model import model
-opened = circuit.open_circuit(Path({str(tmp_path)!r}))
+from bitlane_sim.campaigns import folder, scoreboard, stimulus
+from bitlane_sim.campaigns.contract import model
+opened = folder.open_circuit(Path({str(tmp_path)!r}))
 print(opened.configuration.data_width, opened.runner(3, "threads").instances)
 """
     done = run_python("-c", code)

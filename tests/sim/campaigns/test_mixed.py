@@ -11,12 +11,13 @@ import pytest
 from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.errors import BitlaneError, LinkError
 from bitlane_rtl.abi import Op
-from bitlane_sim.soak import add_soak, run
-from bitlane_sim.soak.case import Case, parse_case
-from bitlane_sim.soak.many import SoakPlan
-from bitlane_sim.stand.circuit import StandCircuit, make_circuit
-from bitlane_sim.stand.model import model
-from bitlane_sim.stand.model.values import Computation
+from bitlane_sim.campaigns import device_run
+from bitlane_sim.campaigns.cases import Case, parse_case
+from bitlane_sim.campaigns.contract import model
+from bitlane_sim.campaigns.contract.values import Computation
+from bitlane_sim.campaigns.folder import StandCircuit, make_circuit
+from bitlane_sim.campaigns.mixed import SoakPlan
+from bitlane_sim.campaigns.soak_command import add_soak
 from support.sim.stands import command_line
 
 pytestmark = pytest.mark.slow
@@ -41,7 +42,7 @@ def words(folder: str) -> list[str]:
 
 
 def test_an_instance_is_the_same_whoever_is_beside_it(folder: str) -> None:
-    from bitlane_sim.stand.circuit import open_circuit
+    from bitlane_sim.campaigns.folder import open_circuit
 
     plan = SoakPlan(open_circuit(Path(folder)), 300, 3)
     many, one = plan.portion(np.arange(300)), plan.portion(np.array([77]))
@@ -148,6 +149,6 @@ def test_one_case_of_the_other_kind_has_waves_too(
     def opened(url: str) -> Any:
         raise Opened(url)
 
-    monkeypatch.setattr(run, "open_link", opened)
+    monkeypatch.setattr(device_run, "open_link", opened)
     with pytest.raises(Opened, match=r"sim:compiled\?width=32&vcd=.*case.vcd"):
         soak("--replay", "1:width=32", "--vcd", str(tmp_path / "case.vcd"))

@@ -6,7 +6,7 @@ import numpy as np
 
 from bitlane_rtl.abi import LOGIC_OPS, Op
 
-from ..draws import Array, namespace
+from ..counter_random import Array, namespace
 from .fields import is_one_of
 
 __all__ = ["Computation", "compute", "ones_in"]

@@ -13,14 +13,14 @@ from bitlane.driver.commands import encode
 from bitlane.jobs.lowering import LayoutError, UnsupportedError
 from bitlane_rtl.abi import MAX_LOOPS, RECORD_WORDS, Mode, Op, Status
 from bitlane_rtl.configuration import Configuration
+from bitlane_sim.campaigns.contract.fields import Fields, Limits, refusals
+from bitlane_sim.campaigns.contract.model import execute
+from bitlane_sim.campaigns.counter_random import draw, noise
+from bitlane_sim.campaigns.folder import StandCircuit, geometry_of
+from bitlane_sim.campaigns.plan import Stage
 from bitlane_sim.campaigns.records import RecordPlan
+from bitlane_sim.campaigns.trials import SIZE, random_trial
 from bitlane_sim.link import configuration_of
-from bitlane_sim.soak.trials import SIZE, random_trial
-from bitlane_sim.stand.circuit import StandCircuit, geometry_of
-from bitlane_sim.stand.draws import draw, noise
-from bitlane_sim.stand.model.fields import Fields, Limits, refusals
-from bitlane_sim.stand.model.model import execute
-from bitlane_sim.stand.plan import Stage
 from cppsim.batch.description import Description
 from support.models.record import Fault, Record
 from support.rtl.random_records import interpreter, random_record

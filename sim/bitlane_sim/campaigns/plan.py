@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from cppsim.batch.runner import Backend
 from cppsim.errors import SimulationError
 
-from .circuit import StandCircuit
-from .draws import Array, cupy, namespace
-from .judge import Bytes, Numbers, Observed
-from .model.model import Expected, execute
+from .contract.model import Expected, execute
+from .counter_random import Array, cupy, namespace
+from .folder import StandCircuit
+from .scoreboard import Bytes, Numbers, Observed
 from .script import Script
-from .workload import Workload
+from .stimulus import Workload
 
 __all__ = ["CampaignPlan", "Outcomes", "Portion", "Stage", "run_plan", "run_single"]
 
@@ -179,7 +179,7 @@ def run_plan(
 def run_single(stage: Stage, plan: CampaignPlan, number: int, vcd: Path | None = None) -> Outcomes:
     """Run one instance alone, in the single simulator, with waveforms if ``vcd`` is given."""
     # Amaranth, which nobody else needs here.
-    from .alone import run_alone
+    from .replay import run_alone
 
     portion = plan.portion(np.array([number]))
     ram = np.broadcast_to(portion.ram, (1, portion.ram.shape[-1]))[0]

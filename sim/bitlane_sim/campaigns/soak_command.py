@@ -17,7 +17,7 @@ from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane.terminal import show
 
-from ..stand.command import (
+from .options import (
     MOST_INSTANCES,
     Wanted,
     add_options,
@@ -29,8 +29,8 @@ from ..stand.command import (
 )
 
 if TYPE_CHECKING:
-    from .case import Case
-    from .run import Outcome
+    from .cases import Case
+    from .device_run import Outcome
 
 __all__ = ["add_soak"]
 
@@ -142,8 +142,8 @@ def _replay(arguments: argparse.Namespace) -> int:
             raise BitlaneError(f"--{option}: goes only without --replay, which runs a case here")
     if arguments.vcd:
         expect_writable("--vcd", arguments.vcd)
-    from .case import parse_case
-    from .run import run_case
+    from .cases import parse_case
+    from .device_run import run_case
 
     case = parse_case(arguments.replay)
     if case.instance is not None:
@@ -155,9 +155,9 @@ def _replay(arguments: argparse.Namespace) -> int:
 
 def _replay_instance(case: "Case", instance: int, vcd: Path | None) -> int:
     """Run one of many instances alone."""
-    from ..stand.circuit import circuit_of
-    from ..stand.plan import Stage, run_single
-    from .many import SoakPlan
+    from .folder import circuit_of
+    from .mixed import SoakPlan
+    from .plan import Stage, run_single
 
     if instance >= MOST_INSTANCES:
         raise BitlaneError(f"--replay: instance {instance}; expected less than {MOST_INSTANCES:,}")
@@ -177,7 +177,7 @@ def _run_many(arguments: argparse.Namespace) -> int:
     stage = stage_of(arguments, _MANY)
     if stage is None:
         return DONE
-    from .many import SoakPlan
+    from .mixed import SoakPlan
 
     plan = SoakPlan(stage.circuit, arguments.instances, arguments.seed)
     outcomes = run(stage, plan, None, "soak")
@@ -197,8 +197,8 @@ def _soak(
 
     One for each worker is begun in any case.
     """
-    from .case import Case, random_case
-    from .run import run_apart, run_case
+    from .cases import Case, random_case
+    from .device_run import run_apart, run_case
 
     outcomes: list[Outcome] = []
     running: dict[Future[Outcome], Case] = {}
@@ -223,7 +223,7 @@ def _soak(
 
 def _outcome(done: "Future[Outcome]", case: "Case") -> "Outcome":
     """What came of ``case``; a process that has ended is a failure, too."""
-    from .run import Outcome
+    from .device_run import Outcome
 
     try:
         return done.result()
